@@ -1,0 +1,10 @@
+# halfstep_warnings(TARGET): the project's warnings, for its own code only.
+function(halfstep_warnings target)
+  if(MSVC)
+    target_compile_options(${target} PRIVATE /W4 $<$<BOOL:${HALFSTEP_WERROR}>:/WX>)
+  else()
+    target_compile_options(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+      -Woverloaded-virtual -Wimplicit-fallthrough $<$<BOOL:${HALFSTEP_WERROR}>:-Werror>>)
+  endif()
+endfunction()

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <halfstep/tensor.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace halfstep::plan {
+class Lowering;
+}
+
+namespace halfstep::graph {
+
+class Operator;
+
+/// How the precision pass treats an operator's floating-point inputs.
+enum class Numerics : std::uint8_t {
+  compute,  ///< inputs are cast to the type the policy computes in
+  as_is,    ///< takes each input in whatever floating type it has (casts, losses and metrics, which work in f32 inside)
+};
+
+/// What an operator's gradient is made from.
+struct Vjp {
+  std::span<const Tensor> inputs;
+  std::span<const Tensor> outputs;
+  /// Gradient of the loss for each output; empty where the loss does not depend on it.
+  std::span<const std::optional<Tensor>> cotangents;
+  /// Which inputs need a gradient.
+  std::vector<bool> needed;
+};
+
+/// The gradient for each input, in order; empty for those that have or need none.
+using Gradients = std::vector<std::optional<Tensor>>;
+
+/// An operator is a value: its shapes, its gradient and its dispatches, with nothing registered anywhere.
+class Operator {
+ public:
+  virtual ~Operator() = default;
+
+  /// As in errors and labels: "conv2d".
+  virtual std::string name() const = 0;
+  /// The types of the outputs. Throws Error "[name] expected ..., got ...".
+  virtual std::vector<TensorType> infer(std::span<const TensorType> inputs) const = 0;
+  /// Gradients for the inputs, written in operators. The default is an error: not differentiable.
+  virtual Gradients vjp(const Vjp& call) const;
+  /// Appends the dispatches that compute the outputs.
+  virtual void lower(plan::Lowering& out) const = 0;
+  virtual Numerics numerics() const { return Numerics::compute; }
+};
+
+/// Applies an operator to tensors of one graph.
+std::vector<Tensor> apply(std::shared_ptr<const Operator> op, std::span<const Tensor> inputs);
+/// The same for an operator with one output.
+Tensor apply_one(std::shared_ptr<const Operator> op, std::span<const Tensor> inputs);
+
+}  // namespace halfstep::graph

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <halfstep/tensor.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace halfstep {
+
+/// How a parameter's first values are drawn. Draws are keyed on (seed, parameter, element), so they do not
+/// depend on the device or on the order in which parameters are made.
+struct Initializer {
+  enum class Kind : std::uint8_t { constant, uniform, normal };
+  Kind kind = Kind::constant;
+  float a = 0;  ///< constant: the value. uniform: the lower bound. normal: the mean.
+  float b = 0;  ///< uniform: the upper bound. normal: the standard deviation.
+};
+
+/// Every element is `value`.
+Initializer constant(float value);
+/// Uniform on [low, high).
+Initializer uniform(float low, float high);
+/// Normal with the given mean and standard deviation.
+Initializer normal(float stddev, float mean = 0);
+/// Normal with standard deviation sqrt(2 / fan_in): He et al. 2015, for layers followed by a ReLU.
+Initializer he(std::int64_t fan_in);
+/// Uniform on +-sqrt(6 / (fan_in + fan_out)): Glorot and Bengio 2010.
+Initializer glorot(std::int64_t fan_in, std::int64_t fan_out);
+
+class Graph;
+
+/// A place in a model's tree of names: parameters made in it are called "outer/inner/name".
+class Scope {
+ public:
+  /// The scope `name` inside this one.
+  Scope operator/(std::string_view name) const;
+  /// A trainable tensor named "path/name". Throws Error if that name is taken or the shape is not positive.
+  Tensor parameter(std::string_view name, Shape shape, Initializer initializer) const;
+  const std::string& path() const { return path_; }
+
+ private:
+  friend class Graph;
+  Scope(graph::Ir* ir, std::string path) : ir_(ir), path_(std::move(path)) {}
+  graph::Ir* ir_;
+  std::string path_;
+};
+
+/// A model: inputs, parameters and the operators between them. Building one touches no GPU.
+class Graph {
+ public:
+  Graph();
+  ~Graph();
+  Graph(Graph&&) noexcept;
+  Graph& operator=(Graph&&) noexcept;
+
+  /// A tensor that every step is fed anew. Throws Error if the name is taken or the shape is not positive.
+  Tensor input(std::string_view name, Shape shape, DType dtype = DType::f32);
+  /// The outermost scope.
+  Scope root();
+  /// The number of trainable scalars.
+  std::int64_t parameter_count() const;
+
+  const graph::Ir& ir() const { return *ir_; }
+
+ private:
+  std::unique_ptr<graph::Ir> ir_;
+};
+
+}  // namespace halfstep

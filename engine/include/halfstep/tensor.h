@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halfstep {
+
+/// The element types a tensor can be stored in.
+enum class DType : std::uint8_t { f32, f16, u32 };
+
+/// "f32", "f16" or "u32".
+std::string_view name(DType dtype);
+
+/// Bytes of one element.
+std::int64_t bytes(DType dtype);
+
+/// Extents, outermost first. Images are {batch, height, width, channels}. {} is a scalar.
+using Shape = std::vector<std::int64_t>;
+
+/// "{64, 28, 28, 1}".
+std::string to_string(const Shape& shape);
+
+/// The number of elements of `shape` (1 for a scalar).
+std::int64_t elements(const Shape& shape);
+
+/// What is known of a tensor before anything runs.
+struct TensorType {
+  DType dtype = DType::f32;
+  Shape shape;
+
+  friend bool operator==(const TensorType&, const TensorType&) = default;
+};
+
+/// "f16 {64, 10}".
+std::string to_string(const TensorType& type);
+
+namespace graph {
+struct Ir;
+}
+
+/// A symbolic value of a graph: what an operator takes and returns. Cheap to copy; it owns nothing and is
+/// valid as long as its Graph.
+class Tensor {
+ public:
+  Tensor(graph::Ir* ir, std::uint32_t id) : ir_(ir), id_(id) {}
+
+  const TensorType& type() const;
+  const Shape& shape() const { return type().shape; }
+  DType dtype() const { return type().dtype; }
+  std::int64_t rank() const { return static_cast<std::int64_t>(shape().size()); }
+  /// Extent of axis `i`; a negative `i` counts from the end.
+  std::int64_t dim(std::int64_t i) const;
+  /// The name it was given, or one made of its scope and operator.
+  const std::string& name() const;
+
+  graph::Ir& ir() const { return *ir_; }
+  std::uint32_t id() const { return id_; }
+
+ private:
+  graph::Ir* ir_;
+  std::uint32_t id_;
+};
+
+}  // namespace halfstep

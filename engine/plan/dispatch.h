@@ -1,0 +1,44 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace halfstep::plan {
+
+/// A tensor of a program: an index into Program::tensors.
+using TensorId = std::uint32_t;
+
+enum class Access : std::uint8_t { read, write, read_write };
+
+/// One storage-buffer binding of a dispatch.
+struct Operand {
+  TensorId tensor;
+  Access access;
+};
+
+/// One compute dispatch as a plain value: nothing here knows Vulkan.
+struct Dispatch {
+  std::string label;                     ///< what it does, for people: "conv1/conv2d"
+  std::string shader;                    ///< variant name: "relu.f16"
+  std::vector<std::uint32_t> constants;  ///< specialization constants 0, 1, 2, ...; 0 is local_size_x by convention
+  std::vector<std::byte> push;           ///< push constants
+  std::vector<Operand> operands;         ///< operand i is bound at binding i
+  std::array<std::uint32_t, 3> groups{1, 1, 1};
+  double flops = 0;  ///< multiply-adds counted as two; 0 where it moves data only
+};
+
+/// The bytes of a push-constant struct. Every device has 128 bytes.
+template <typename Push>
+std::vector<std::byte> push_bytes(const Push& push) {
+  static_assert(std::is_trivially_copyable_v<Push> && sizeof(Push) <= 128);
+  std::vector<std::byte> bytes(sizeof(Push));
+  std::memcpy(bytes.data(), &push, sizeof(Push));
+  return bytes;
+}
+
+}  // namespace halfstep::plan

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <halfstep/tensor.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "plan/dispatch.h"
+#include "plan/layout.h"
+#include "plan/target.h"
+
+namespace halfstep::plan {
+
+class ProgramBuilder;
+
+/// What an operator is given to turn itself into dispatches: its operands, the device, and places to put things.
+class Lowering {
+ public:
+  Lowering(ProgramBuilder& builder, std::string label, std::vector<TensorId> inputs, std::vector<TensorId> outputs)
+      : builder_(&builder), label_(std::move(label)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
+
+  const Target& target() const;
+  TensorId input(std::size_t i) const { return inputs_.at(i); }
+  TensorId output(std::size_t i) const { return outputs_.at(i); }
+  std::size_t input_count() const { return inputs_.size(); }
+  const TensorType& type(TensorId tensor) const;
+  const TensorType& input_type(std::size_t i) const { return type(input(i)); }
+  const TensorType& output_type(std::size_t i) const { return type(output(i)); }
+
+  /// A tensor that lives only within this operator.
+  TensorId workspace(std::string_view name, TensorType type);
+  /// Makes output `out` the same memory as input `in`, with no dispatch; both must take the same bytes.
+  void alias(std::size_t out, std::size_t in);
+  /// Appends a dispatch; an empty label becomes the node's.
+  void dispatch(Dispatch dispatch);
+
+  /// The value of a shader's STORAGE axis for tensors of `dtype` on this device: "f32", "f16", "packed" or "u32".
+  std::string storage(DType dtype) const;
+  /// "scope/operator".
+  const std::string& label() const { return label_; }
+
+ private:
+  ProgramBuilder* builder_;
+  std::string label_;
+  std::vector<TensorId> inputs_;
+  std::vector<TensorId> outputs_;
+};
+
+/// Workgroups for `count` invocations of `local_size`, folded over x and y so that no device's limit of 65,535 is
+/// passed; the shader takes the linear index from linear_invocation() in common/indexing.glsl and returns past `count`.
+std::array<std::uint32_t, 3> groups_for(std::int64_t count, std::uint32_t local_size);
+
+}  // namespace halfstep::plan

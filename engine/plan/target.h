@@ -1,0 +1,32 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace halfstep::plan {
+
+/// How shaders reach f16 tensors; the bytes in memory are the same.
+enum class Storage16 : std::uint8_t {
+  native,  ///< as 16-bit buffer elements
+  packed,  ///< as halves of 32-bit words, for devices without 16-bit storage
+};
+
+/// What lowering and planning need to know of a device: plain numbers, so that both run with no GPU.
+struct Target {
+  Storage16 storage16 = Storage16::packed;
+  bool float16_arithmetic = false;
+  bool cpu = true;                  ///< a software driver: no shared-memory tiles, no f16 arithmetic
+  std::uint32_t subgroup_size = 0;  ///< the size every full subgroup has; 0 where it varies or cannot be relied on
+  bool subgroup_shuffle = false;
+  bool subgroup_broadcast = false;
+  std::uint32_t max_invocations = 128;
+  std::array<std::uint32_t, 3> max_groups{65535, 65535, 65535};
+  std::uint32_t shared_memory_bytes = 16384;
+  std::uint32_t max_push_bytes = 128;
+  std::uint64_t max_storage_range = std::uint64_t{1} << 27;
+  std::uint32_t offset_alignment = 256;  ///< of a storage buffer binding
+  std::uint32_t max_storage_buffers = 4;
+  std::uint32_t wanted_groups = 4;  ///< workgroups that keep the device busy
+};
+
+}  // namespace halfstep::plan
