@@ -1,0 +1,54 @@
+#pragma once
+
+#include <halfstep/graph.h>
+#include <halfstep/tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/operator.h"
+
+namespace halfstep::graph {
+
+using ValueId = std::uint32_t;
+using NodeId = std::uint32_t;
+
+/// Where a value comes from.
+enum class Origin : std::uint8_t {
+  input,      ///< fed each step
+  parameter,  ///< trained
+  state,      ///< kept by the engine, such as the loss scale
+  node,       ///< computed by an operator
+};
+
+struct Value {
+  TensorType type;
+  std::string name;
+  Origin origin = Origin::node;
+  NodeId producer = 0;      ///< where origin is node
+  Initializer initializer;  ///< where origin is parameter
+};
+
+/// One application of an operator.
+struct Node {
+  std::shared_ptr<const Operator> op;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  std::string scope;  ///< path of the scope it was applied in; empty at the root
+};
+
+/// A graph in the order it was built, which is an order it can run in.
+struct Ir {
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::string scope;  ///< where new nodes are put
+
+  ValueId add_value(Value value);
+  Tensor tensor(ValueId id) { return {this, id}; }
+  /// Values of one origin, in the order they were made.
+  std::vector<ValueId> of(Origin origin) const;
+};
+
+}  // namespace halfstep::graph

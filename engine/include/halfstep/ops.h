@@ -1,0 +1,87 @@
+#pragma once
+
+#include <halfstep/tensor.h>
+
+#include <array>
+#include <optional>
+
+/// The operators. Each takes and returns symbolic tensors; shapes are checked here and now, and an Error names the
+/// operator. Images are {batch, height, width, channels}; images' kernels are {height, width, in / groups, out}.
+namespace halfstep {
+
+/// {height, width} of a window's steps, borders and the like.
+using Pair = std::array<std::int64_t, 2>;
+
+struct MatmulOptions {
+  bool transpose_a = false;  ///< a is {..., k, m}
+  bool transpose_b = false;  ///< b is {..., n, k}
+};
+/// a {..., m, k} times b {..., k, n}: {..., m, n}. The batch axes are equal, or one side has none and serves them all.
+Tensor matmul(Tensor a, Tensor b, MatmulOptions options = {});
+
+/// x {..., in} times weight {in, out}, plus bias {out} where there is one: {..., out}.
+Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias = {});
+
+struct Conv2dOptions {
+  Pair stride{1, 1};
+  Pair padding{0, 0};  ///< zeros on both sides
+  Pair dilation{1, 1};
+  std::int64_t groups = 1;
+};
+/// Cross-correlation of images {n, h, w, in} with weight {kh, kw, in / groups, out}, plus bias {out} where there is
+/// one: {n, oh, ow, out} with oh = (h + 2 padding - dilation (kh - 1) - 1) / stride + 1.
+Tensor conv2d(Tensor images, Tensor weight, Conv2dOptions options = {}, std::optional<Tensor> bias = {});
+
+/// x {..., c} plus b {c}.
+Tensor bias(Tensor x, Tensor b);
+
+/// max(x, 0); the gradient at 0 is 0.
+Tensor relu(Tensor x);
+/// 1 / (1 + exp(-x)).
+Tensor sigmoid(Tensor x);
+Tensor tanh(Tensor x);
+
+struct Pool2dOptions {
+  Pair kernel{2, 2};
+  std::optional<Pair> stride;      ///< the kernel's extents where not given
+  Pair padding{0, 0};              ///< at most half the kernel
+  bool count_padding = true;       ///< average pooling: whether the border counts in the divisor
+};
+/// The largest element of each window of {n, h, w, c}; among equals the first takes the gradient.
+Tensor max_pool2d(Tensor images, Pool2dOptions options = {});
+/// The mean of each window of {n, h, w, c}.
+Tensor average_pool2d(Tensor images, Pool2dOptions options = {});
+
+/// The same elements, in the same order, in another shape; one extent may be -1, to be worked out.
+Tensor reshape(Tensor x, Shape shape);
+/// {n, ...} as {n, product of the rest}.
+Tensor flatten(Tensor x);
+
+/// Elementwise, with the shapes broadcast as NumPy does.
+Tensor add(Tensor a, Tensor b);
+Tensor sub(Tensor a, Tensor b);
+Tensor mul(Tensor a, Tensor b);
+/// x times a constant.
+Tensor scale(Tensor x, float factor);
+
+/// Sum over `axes` (all of them where empty; a negative axis counts from the end). The summed axes are dropped, or kept
+/// as 1 with `keep`. Summed in f32.
+Tensor sum(Tensor x, std::vector<std::int64_t> axes = {}, bool keep = false);
+/// The same, divided by the number of elements summed.
+Tensor mean(Tensor x, std::vector<std::int64_t> axes = {}, bool keep = false);
+
+/// The same values in another floating type, rounded to nearest.
+Tensor cast(Tensor x, DType dtype);
+
+/// A label that marks a row to be left out of losses and metrics, as in the last batch of an evaluation.
+inline constexpr std::uint32_t ignored_label = 0xFFFFFFFF;
+
+/// Mean over the batch of -log softmax(logits)[label]; logits {n, classes}, labels u32 {n}: f32 scalar. Rows with
+/// ignored_label do not count. Computed in f32, the largest logit subtracted first.
+Tensor cross_entropy(Tensor logits, Tensor labels);
+/// Mean of (prediction - target)^2 over all elements: f32 scalar.
+Tensor mse_loss(Tensor prediction, Tensor target);
+/// The share of rows whose largest logit is the label's: f32 scalar. Rows with ignored_label do not count.
+Tensor accuracy(Tensor logits, Tensor labels);
+
+}  // namespace halfstep
