@@ -1,0 +1,27 @@
+#include "models/layers.h"
+
+#include <algorithm>
+
+namespace halfstep::models {
+
+Tensor conv(const Scope& scope, Tensor images, std::int64_t channels, std::int64_t kernel, Conv2dOptions options,
+            Bias bias) {
+  // conv2d refuses fewer groups than one, with its own words.
+  const std::int64_t in = images.dim(-1) / std::max<std::int64_t>(options.groups, 1);
+  const Tensor weight = scope.parameter("weight", {kernel, kernel, in, channels}, he(kernel * kernel * in));
+  if (bias == Bias::none) return conv2d(images, weight, options);
+  return conv2d(images, weight, options, scope.parameter("bias", {channels}, constant(0)));
+}
+
+Tensor same_conv(const Scope& scope, Tensor images, std::int64_t channels, std::int64_t kernel, Bias bias) {
+  const std::int64_t border = kernel / 2;
+  return conv(scope, images, channels, kernel, {.padding = {border, border}}, bias);
+}
+
+Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Before before) {
+  const std::int64_t in = x.dim(-1);
+  const Initializer initializer = before == Before::relu ? he(in) : glorot(in, units);
+  return linear(x, scope.parameter("weight", {in, units}, initializer), scope.parameter("bias", {units}, constant(0)));
+}
+
+}  // namespace halfstep::models

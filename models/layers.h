@@ -1,0 +1,25 @@
+#pragma once
+
+#include <halfstep/graph.h>
+#include <halfstep/ops.h>
+
+/// What the models are put together from: an operator with its parameters, named "weight" and "bias" in `scope`.
+namespace halfstep::models {
+
+enum class Bias : bool { none, zero };
+
+/// Images {n, h, w, c} convolved with `channels` square kernels of extent `kernel`: {n, oh, ow, channels}.
+/// Weights {kernel, kernel, c / groups, channels} start as `he`.
+Tensor conv(const Scope& scope, Tensor images, std::int64_t channels, std::int64_t kernel, Conv2dOptions options = {},
+            Bias bias = Bias::zero);
+
+/// The same with the border of zeros that keeps the images' extents; `kernel` is odd.
+Tensor same_conv(const Scope& scope, Tensor images, std::int64_t channels, std::int64_t kernel, Bias bias = Bias::zero);
+
+/// What follows a dense layer: its weights start as `he` before a ReLU, as `glorot` before anything else.
+enum class Before : bool { relu, anything };
+
+/// x {..., in} times weights {in, units}, plus a bias {units} that starts as zeros: {..., units}.
+Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Before before = Before::anything);
+
+}  // namespace halfstep::models
