@@ -36,15 +36,13 @@ struct Node {
   std::shared_ptr<const Operator> op;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  std::string scope;  ///< path of the scope it was applied in; empty at the root
+  std::string scope;  ///< path of the scope whose parameter it uses; empty where it uses none
 };
 
 /// A graph in the order it was built, which is an order it can run in.
 struct Ir {
   std::vector<Value> values;
   std::vector<Node> nodes;
-  std::string scope;  ///< where new nodes are put
-
   ValueId add_value(Value value);
   Tensor tensor(ValueId id) { return {this, id}; }
   /// Values of one origin, in the order they were made.

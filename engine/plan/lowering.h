@@ -37,6 +37,8 @@ class Lowering {
 
   /// The value of a shader's STORAGE axis for tensors of `dtype` on this device: "f32", "f16", "packed" or "u32".
   std::string storage(DType dtype) const;
+  /// Whether matmul and convolution are to accumulate in f16.
+  bool float16_partials() const;
   /// "scope/operator".
   const std::string& label() const { return label_; }
 

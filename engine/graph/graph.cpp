@@ -1,0 +1,77 @@
+#include <halfstep/error.h>
+#include <halfstep/graph.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph/ir.h"
+
+namespace halfstep {
+namespace {
+
+void check_new(const graph::Ir& ir, std::string_view name, const Shape& shape) {
+  if (name.empty()) fail("graph", "expected a name, got an empty one");
+  for (const graph::Value& value : ir.values) {
+    if (value.name == name) {
+      fail("graph", fmt::format("expected a new name, got '{}' a second time", name),
+           "put each layer in a scope of its own");
+    }
+  }
+  if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent < 1; })) {
+    fail("graph", fmt::format("expected positive extents for '{}', got {}", name, to_string(shape)));
+  }
+}
+
+}  // namespace
+
+Initializer constant(float value) {
+  return {Initializer::Kind::constant, value, 0};
+}
+Initializer uniform(float low, float high) {
+  return {Initializer::Kind::uniform, low, high};
+}
+Initializer normal(float stddev, float mean) {
+  return {Initializer::Kind::normal, mean, stddev};
+}
+Initializer he(std::int64_t fan_in) {
+  return normal(std::sqrt(2.0F / static_cast<float>(fan_in)));
+}
+Initializer glorot(std::int64_t fan_in, std::int64_t fan_out) {
+  const float bound = std::sqrt(6.0F / static_cast<float>(fan_in + fan_out));
+  return uniform(-bound, bound);
+}
+
+Scope Scope::operator/(std::string_view name) const {
+  return {ir_, path_.empty() ? std::string(name) : fmt::format("{}/{}", path_, name)};
+}
+
+Tensor Scope::parameter(std::string_view name, Shape shape, Initializer initializer) const {
+  const Scope place = *this / name;
+  check_new(*ir_, place.path(), shape);
+  return ir_->tensor(
+      ir_->add_value({{DType::f32, std::move(shape)}, place.path(), graph::Origin::parameter, 0, initializer}));
+}
+
+Graph::Graph() : ir_(std::make_unique<graph::Ir>()) {}
+Graph::~Graph() = default;
+Graph::Graph(Graph&&) noexcept = default;
+Graph& Graph::operator=(Graph&&) noexcept = default;
+
+Tensor Graph::input(std::string_view name, Shape shape, DType dtype) {
+  check_new(*ir_, name, shape);
+  return ir_->tensor(ir_->add_value({{dtype, std::move(shape)}, std::string(name), graph::Origin::input, 0, {}}));
+}
+
+Scope Graph::root() {
+  return {ir_.get(), ""};
+}
+
+std::int64_t Graph::parameter_count() const {
+  std::int64_t count = 0;
+  for (const graph::ValueId id : ir_->of(graph::Origin::parameter)) count += elements(ir_->values[id].type.shape);
+  return count;
+}
+
+}  // namespace halfstep

@@ -1,0 +1,69 @@
+#include "graph/ir.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+namespace halfstep::graph {
+
+ValueId Ir::add_value(Value value) {
+  values.push_back(std::move(value));
+  return static_cast<ValueId>(values.size() - 1);
+}
+
+std::vector<ValueId> Ir::of(Origin origin) const {
+  std::vector<ValueId> found;
+  for (ValueId id = 0; id < values.size(); ++id) {
+    if (values[id].origin == origin) found.push_back(id);
+  }
+  return found;
+}
+
+Gradients Operator::vjp(const Vjp&) const {
+  fail(name(), "expected an operator with a gradient on the way from a parameter to the loss, got one without",
+       "metrics such as accuracy cannot be trained on");
+}
+
+namespace {
+
+/// "conv1" for an operator that uses the parameter "conv1/weight".
+std::string scope_of(const Ir& ir, std::span<const Tensor> inputs) {
+  for (const Tensor& input : inputs) {
+    const Value& value = ir.values[input.id()];
+    if (value.origin != Origin::parameter) continue;
+    const std::size_t slash = value.name.rfind('/');
+    return slash == std::string::npos ? "" : value.name.substr(0, slash);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<Tensor> apply(std::shared_ptr<const Operator> op, std::span<const Tensor> inputs) {
+  if (inputs.empty()) fail(op->name(), "expected at least one tensor, got none");
+  Ir& ir = inputs.front().ir();
+  std::vector<TensorType> types;
+  Node node{op, {}, {}, scope_of(ir, inputs)};
+  for (const Tensor& input : inputs) {
+    if (&input.ir() != &ir)
+      fail(op->name(), fmt::format("expected tensors of one graph, got '{}' of another", input.name()));
+    types.push_back(input.type());
+    node.inputs.push_back(input.id());
+  }
+  const std::vector<TensorType> results = op->infer(types);
+  const auto id = static_cast<NodeId>(ir.nodes.size());
+  std::vector<Tensor> outputs;
+  for (const TensorType& type : results) {
+    const std::string name = fmt::format("{}{}{}:{}", node.scope, node.scope.empty() ? "" : "/", op->name(), id);
+    node.outputs.push_back(ir.add_value({type, name, Origin::node, id, {}}));
+    outputs.push_back(ir.tensor(node.outputs.back()));
+  }
+  ir.nodes.push_back(std::move(node));
+  return outputs;
+}
+
+Tensor apply_one(std::shared_ptr<const Operator> op, std::span<const Tensor> inputs) {
+  return apply(std::move(op), inputs).front();
+}
+
+}  // namespace halfstep::graph

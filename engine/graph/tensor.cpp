@@ -1,0 +1,58 @@
+#include <halfstep/error.h>
+#include <halfstep/tensor.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <functional>
+#include <numeric>
+
+#include "graph/ir.h"
+
+namespace halfstep {
+
+std::string_view name(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return "f32";
+    case DType::f16:
+      return "f16";
+    case DType::u32:
+      return "u32";
+  }
+  return "?";
+}
+
+std::int64_t bytes(DType dtype) {
+  return dtype == DType::f16 ? 2 : 4;
+}
+
+std::string to_string(const Shape& shape) {
+  return fmt::format("{{{}}}", fmt::join(shape, ", "));
+}
+
+std::int64_t elements(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+std::string to_string(const TensorType& type) {
+  return fmt::format("{} {}", name(type.dtype), to_string(type.shape));
+}
+
+const TensorType& Tensor::type() const {
+  return ir_->values.at(id_).type;
+}
+
+const std::string& Tensor::name() const {
+  return ir_->values.at(id_).name;
+}
+
+std::int64_t Tensor::dim(std::int64_t i) const {
+  const std::int64_t axis = i < 0 ? i + rank() : i;
+  if (axis < 0 || axis >= rank()) {
+    fail(name(), fmt::format("expected an axis of {}, got {}", to_string(shape()), i));
+  }
+  return shape()[static_cast<std::size_t>(axis)];
+}
+
+}  // namespace halfstep

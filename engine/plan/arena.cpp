@@ -1,0 +1,73 @@
+#include <algorithm>
+#include <numeric>
+
+#include "plan/memory_plan.h"
+
+namespace halfstep::plan {
+namespace {
+
+struct Placed {
+  std::uint64_t begin;
+  std::uint64_t end;
+  Lifetime lifetime;
+};
+
+/// The lowest offset where `bytes` fit between the tensors that are alive at the same time.
+std::uint64_t lowest_fit(const std::vector<Placed>& placed, const Lifetime& lifetime, std::uint64_t bytes, bool reuse) {
+  std::uint64_t offset = 0;
+  for (const Placed& other : placed) {  // ordered by begin
+    if (reuse && !other.lifetime.overlaps(lifetime)) continue;
+    if (offset + bytes <= other.begin) break;
+    offset = std::max(offset, other.end);
+  }
+  return offset;
+}
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+std::vector<Lifetime> lifetimes(const Program& program) {
+  std::vector<Lifetime> result(program.tensors.size());
+  const auto end = static_cast<std::uint32_t>(program.dispatches.size());
+  for (std::uint32_t i = 0; i < end; ++i) {
+    for (const Operand& operand : program.dispatches[i].operands) {
+      Lifetime& lifetime = result[operand.tensor];
+      if (!lifetime.used) lifetime.first = i;
+      lifetime.last = i;
+      lifetime.used = true;
+    }
+  }
+  for (std::size_t t = 0; t < result.size(); ++t) {
+    if (program.tensors[t].kept && result[t].used) result[t].last = end;
+  }
+  return result;
+}
+
+Arena plan_arena(Program& program, const ArenaOptions& options) {
+  const std::vector<Lifetime> alive = lifetimes(program);
+  std::vector<TensorId> order;
+  for (TensorId t = 0; t < program.tensors.size(); ++t) {
+    if (program.tensors[t].region.buffer == arena_buffer && alive[t].used) order.push_back(t);
+  }
+  // The large ones first: small ones fit into the gaps that are left.
+  std::ranges::stable_sort(order,
+                           [&](TensorId a, TensorId b) { return program.tensors[a].bytes > program.tensors[b].bytes; });
+  Arena arena;
+  std::vector<Placed> placed;
+  const std::uint64_t guard = round_up(options.guard_bytes, options.alignment);
+  for (const TensorId t : order) {
+    const std::uint64_t bytes = round_up(program.tensors[t].bytes, options.alignment) + 2 * guard;
+    const std::uint64_t offset = lowest_fit(placed, alive[t], bytes, options.reuse);
+    program.tensors[t].region.offset = offset + guard;
+    const Placed entry{offset, offset + bytes, alive[t]};
+    placed.insert(std::ranges::upper_bound(placed, entry.begin, {}, &Placed::begin), entry);
+    arena.bytes = std::max(arena.bytes, entry.end);
+    arena.bytes_unshared += bytes;
+  }
+  return arena;
+}
+
+}  // namespace halfstep::plan

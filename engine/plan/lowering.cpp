@@ -1,0 +1,50 @@
+#include "plan/lowering.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include "plan/program.h"
+
+namespace halfstep::plan {
+
+const Target& Lowering::target() const {
+  return builder_->target();
+}
+
+bool Lowering::float16_partials() const {
+  return builder_->options().float16_partials;
+}
+
+const TensorType& Lowering::type(TensorId tensor) const {
+  return builder_->info(tensor).type;
+}
+
+TensorId Lowering::workspace(std::string_view name, TensorType type) {
+  return builder_->tensor(fmt::format("{}.{}", label_, name), std::move(type));
+}
+
+void Lowering::alias(std::size_t out, std::size_t in) {
+  builder_->alias(output(out), input(in), label_);
+}
+
+void Lowering::dispatch(Dispatch dispatch) {
+  if (dispatch.label.empty()) dispatch.label = label_;
+  builder_->dispatch(std::move(dispatch));
+}
+
+std::string Lowering::storage(DType dtype) const {
+  if (dtype != DType::f16) return std::string(name(dtype));
+  return target().storage16 == Storage16::native ? "f16" : "packed";
+}
+
+std::array<std::uint32_t, 3> groups_for(std::int64_t count, std::uint32_t local_size) {
+  constexpr std::int64_t most = 65535;
+  const std::int64_t groups = std::max<std::int64_t>(1, (count + local_size - 1) / local_size);
+  const std::int64_t rows = (groups + most - 1) / most;
+  const std::int64_t columns = (groups + rows - 1) / rows;
+  if (rows > most) fail("dispatch", fmt::format("expected at most {} workgroups, got {}", most * most, groups));
+  return {static_cast<std::uint32_t>(columns), static_cast<std::uint32_t>(rows), 1};
+}
+
+}  // namespace halfstep::plan

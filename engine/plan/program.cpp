@@ -1,0 +1,111 @@
+#include "plan/program.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+namespace halfstep::plan {
+
+BufferId ProgramBuilder::buffer(std::string name) {
+  program_.buffers.push_back(std::move(name));
+  return static_cast<BufferId>(program_.buffers.size() - 1);
+}
+
+TensorId ProgramBuilder::place(std::string name, TensorType type, Region region) {
+  const std::uint64_t size = byte_size(type);
+  program_.tensors.push_back({std::move(name), std::move(type), size, region, false});
+  return static_cast<TensorId>(program_.tensors.size() - 1);
+}
+
+TensorId ProgramBuilder::place_bytes(std::string name, std::uint64_t bytes, Region region) {
+  program_.tensors.push_back(
+      {std::move(name), {DType::u32, {static_cast<std::int64_t>(bytes / 4)}}, bytes, region, false});
+  return static_cast<TensorId>(program_.tensors.size() - 1);
+}
+
+TensorId ProgramBuilder::tensor(std::string name, TensorType type) {
+  return place(std::move(name), std::move(type), {arena_buffer, 0});
+}
+
+TensorId ProgramBuilder::tensor_of(const graph::Ir& ir, graph::ValueId value) const {
+  const auto found = bound_.find(value);
+  if (found == bound_.end())
+    fail("plan", fmt::format("expected '{}' to have been computed or fed", ir.values.at(value).name));
+  return found->second;
+}
+
+void ProgramBuilder::lower(const graph::Ir& ir, const graph::Node& node) {
+  std::vector<TensorId> inputs;
+  std::vector<TensorId> outputs;
+  for (const graph::ValueId value : node.inputs) inputs.push_back(tensor_of(ir, value));
+  for (const graph::ValueId value : node.outputs) {
+    if (!is_bound(value)) bind(value, tensor(ir.values[value].name, ir.values[value].type));
+    outputs.push_back(bound_.at(value));
+  }
+  const std::string label = node.scope.empty() ? node.op->name() : fmt::format("{}/{}", node.scope, node.op->name());
+  Lowering lowering(*this, label, std::move(inputs), std::move(outputs));
+  node.op->lower(lowering);
+}
+
+void ProgramBuilder::dispatch(Dispatch dispatch) {
+  for (Operand& operand : dispatch.operands) operand.tensor = resolve(operand.tensor);
+  check_limits(dispatch);
+  program_.dispatches.push_back(std::move(dispatch));
+}
+
+void ProgramBuilder::check_limits(const Dispatch& dispatch) const {
+  if (dispatch.operands.size() > target_.max_storage_buffers) {
+    fail(dispatch.label, fmt::format("expected at most {} storage buffers, the device's limit, got {}",
+                                     target_.max_storage_buffers, dispatch.operands.size()));
+  }
+  for (const Operand& operand : dispatch.operands) {
+    const ProgramTensor& tensor = program_.tensors[operand.tensor];
+    if (tensor.bytes > target_.max_storage_range) {
+      fail(dispatch.label,
+           fmt::format(
+               "expected tensors of at most {} bytes, the device's maxStorageBufferRange, got '{}' {} of {} bytes",
+               target_.max_storage_range, tensor.name, to_string(tensor.type), tensor.bytes),
+           "a smaller batch makes smaller tensors");
+    }
+  }
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (dispatch.groups[axis] == 0 || dispatch.groups[axis] > target_.max_groups[axis]) {
+      fail(dispatch.label, fmt::format("expected 1 to {} workgroups along axis {}, got {}", target_.max_groups[axis],
+                                       axis, dispatch.groups[axis]));
+    }
+  }
+}
+
+void ProgramBuilder::alias(TensorId alias, TensorId source, std::string label) {
+  const bool has_own_place = program_.tensors[alias].region.buffer != arena_buffer;
+  if (!has_own_place) {
+    aliases_[alias] = resolve(source);
+    return;
+  }
+  struct Push {
+    std::uint32_t pairs;
+  };
+  constexpr std::uint32_t local_size = 64;
+  const std::uint64_t pairs = program_.tensors[source].bytes / 8;
+  dispatch({.label = std::move(label),
+            .shader = "copy",
+            .constants = {local_size},
+            .push = push_bytes(Push{static_cast<std::uint32_t>(pairs)}),
+            .operands = {{source, Access::read}, {alias, Access::write}},
+            .groups = groups_for(static_cast<std::int64_t>(pairs), local_size)});
+}
+
+void ProgramBuilder::keep(TensorId tensor) {
+  program_.tensors[resolve(tensor)].kept = true;
+}
+
+TensorId ProgramBuilder::resolve(TensorId tensor) const {
+  const auto found = aliases_.find(tensor);
+  return found == aliases_.end() ? tensor : found->second;
+}
+
+Program ProgramBuilder::finish() {
+  return std::move(program_);
+}
+
+}  // namespace halfstep::plan

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <halfstep/tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/ir.h"
+#include "plan/dispatch.h"
+#include "plan/lowering.h"
+#include "plan/target.h"
+
+namespace halfstep::plan {
+
+/// A buffer of a program: an index into Program::buffers. Buffer 0 is the arena.
+using BufferId = std::uint32_t;
+inline constexpr BufferId arena_buffer = 0;
+
+/// A stretch of a buffer.
+struct Region {
+  BufferId buffer = arena_buffer;
+  std::uint64_t offset = 0;  ///< worked out by the planner where the buffer is the arena
+};
+
+struct ProgramTensor {
+  std::string name;
+  TensorType type;
+  std::uint64_t bytes = 0;
+  Region region;
+  bool kept = false;  ///< read by the host after the last dispatch, so that its memory is not used again
+};
+
+/// Dispatches in order, and the tensors they work on.
+struct Program {
+  std::vector<ProgramTensor> tensors;
+  std::vector<Dispatch> dispatches;
+  std::vector<std::string> buffers{"arena"};
+};
+
+/// Turns the nodes of a graph, and dispatches of the engine's own, into a program.
+class ProgramBuilder {
+ public:
+  struct Options {
+    bool float16_partials = false;  ///< matmul and convolution accumulate in f16
+  };
+
+  ProgramBuilder(const Target& target, Options options) : target_(target), options_(options) {}
+  explicit ProgramBuilder(const Target& target) : ProgramBuilder(target, Options{}) {}
+
+  /// A buffer that the caller provides when the program is recorded.
+  BufferId buffer(std::string name);
+  /// A tensor in a buffer of the caller's.
+  TensorId place(std::string name, TensorType type, Region region);
+  /// Raw bytes in a buffer of the caller's, such as the step's state.
+  TensorId place_bytes(std::string name, std::uint64_t bytes, Region region);
+  /// A tensor in the arena.
+  TensorId tensor(std::string name, TensorType type);
+
+  /// Says which tensor a graph's value is; a value that a node computes need not be bound.
+  void bind(graph::ValueId value, TensorId tensor) { bound_[value] = tensor; }
+  bool is_bound(graph::ValueId value) const { return bound_.contains(value); }
+  /// The tensor of a value that was bound or lowered.
+  TensorId tensor_of(const graph::Ir& ir, graph::ValueId value) const;
+
+  /// Appends a node's dispatches. Its inputs must be bound or lowered.
+  void lower(const graph::Ir& ir, const graph::Node& node);
+  /// Appends a dispatch, checked against the device's limits. Throws Error naming the tensor or operator that
+  /// exceeds one.
+  void dispatch(Dispatch dispatch);
+  /// Makes `alias` the memory of `source`; where `alias` has a place of its own, copies instead.
+  void alias(TensorId alias, TensorId source, std::string label);
+  /// Keeps a tensor's memory until the end.
+  void keep(TensorId tensor);
+
+  const Target& target() const { return target_; }
+  const Options& options() const { return options_; }
+  const ProgramTensor& info(TensorId tensor) const { return program_.tensors.at(tensor); }
+  Program finish();
+
+ private:
+  TensorId resolve(TensorId tensor) const;
+  void check_limits(const Dispatch& dispatch) const;
+
+  Target target_;
+  Options options_;
+  Program program_;
+  std::map<graph::ValueId, TensorId> bound_;
+  std::map<TensorId, TensorId> aliases_;
+};
+
+}  // namespace halfstep::plan

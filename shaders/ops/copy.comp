@@ -1,0 +1,14 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Copies a tensor's bytes: every tensor is a whole number of pairs of words.
+#include "common/indexing.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(push_constant) uniform Push { uint pairs; };
+layout(std430, binding = 0) readonly buffer Source { uvec2 source[]; };
+layout(std430, binding = 1) writeonly buffer Destination { uvec2 destination[]; };
+
+void main() {
+  uint i = linear_invocation();
+  if (i < pairs) destination[i] = source[i];
+}
