@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace halfstep::vk {
 
@@ -17,5 +19,8 @@ std::span<const EmbeddedShader> embedded_shaders();
 
 /// The variant called `name`; throws Error if the library has none.
 const EmbeddedShader& find_shader(std::string_view name);
+
+/// The names of all variants that find_shader has been asked for in this process, sorted: what a test run exercised.
+std::vector<std::string> used_shaders();
 
 }  // namespace halfstep::vk

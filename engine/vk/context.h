@@ -1,0 +1,73 @@
+#pragma once
+
+#include <halfstep/device.h>
+
+#include <volk.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "plan/target.h"
+#include "vk/capabilities.h"
+#include "vk/loader.h"
+
+namespace halfstep::vk {
+
+/// A physical device of the machine and what it can do.
+struct Candidate {
+  VkPhysicalDevice handle;
+  Capabilities capabilities;
+};
+
+/// An instance, a device and one compute queue: opened here, or an application's own. Whatever is made with a context
+/// keeps it alive.
+class Context : public std::enable_shared_from_this<Context> {
+ public:
+  /// See Device::open.
+  static std::shared_ptr<Context> open(std::string_view selector);
+  /// See Device::adopt.
+  static std::shared_ptr<Context> adopt(const AdoptedDevice& handles);
+  /// See Device::list.
+  static std::vector<DeviceInfo> list();
+
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  VkDevice device() const { return device_; }
+  const VolkDeviceTable& table() const { return table_; }
+  const Capabilities& capabilities() const { return capabilities_; }
+  const plan::Target& target() const { return target_; }
+  const DeviceInfo& info() const { return info_; }
+  std::uint32_t queue_family() const { return queue_family_; }
+  /// Whether the Khronos validation layer watches this context (never an adopted one's doing).
+  bool validating() const { return validating_; }
+
+  /// vkQueueSubmit under the queue's lock; an application that shares its queue holds its own lock meanwhile.
+  void submit(std::span<const VkSubmitInfo> batches, VkFence fence);
+
+ private:
+  Context() = default;
+  void open_device(VkPhysicalDevice physical_device);
+
+  InstanceTable instance_;
+  VkDevice device_ = VK_NULL_HANDLE;
+  VkQueue queue_ = VK_NULL_HANDLE;
+  std::uint32_t queue_family_ = 0;
+  VolkDeviceTable table_{};
+  Capabilities capabilities_;
+  plan::Target target_;
+  DeviceInfo info_;
+  std::mutex queue_mutex_;
+  std::function<void()> lock_;
+  std::function<void()> unlock_;
+  bool owned_ = true;
+  bool validating_ = false;
+};
+
+}  // namespace halfstep::vk

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <volk.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "vk/context.h"
+#include "vk/pipelines.h"
+
+namespace halfstep::vk {
+
+/// Part of a buffer, bound as a storage buffer.
+struct BufferRange {
+  VkBuffer buffer = VK_NULL_HANDLE;
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  std::string_view name;  ///< of the tensor, for errors
+};
+
+/// Descriptor sets, each written once and freed all together.
+class DescriptorSets {
+ public:
+  explicit DescriptorSets(Context& context);
+  ~DescriptorSets();
+  DescriptorSets(const DescriptorSets&) = delete;
+  DescriptorSets& operator=(const DescriptorSets&) = delete;
+
+  /// A set with range i at binding i. Throws Error naming the range where it is larger than the device can bind or not
+  /// aligned as it must be, or where their number is not the pipeline's.
+  VkDescriptorSet make(const Pipeline& pipeline, std::span<const BufferRange> ranges);
+
+ private:
+  VkDescriptorSet allocate(VkDescriptorSetLayout layout, std::uint32_t bindings);
+  void add_pool(std::uint32_t bindings);
+
+  std::shared_ptr<Context> context_;
+  std::vector<VkDescriptorPool> pools_;
+  std::uint32_t sets_left_ = 0;
+  std::uint32_t bindings_left_ = 0;
+};
+
+}  // namespace halfstep::vk

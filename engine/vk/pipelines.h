@@ -1,0 +1,59 @@
+#pragma once
+
+#include <volk.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "plan/dispatch.h"
+#include "vk/context.h"
+#include "vk/pipeline_cache.h"
+
+namespace halfstep::vk {
+
+/// A compute pipeline with `bindings` storage buffers in set 0 and `push_bytes` of push constants.
+struct Pipeline {
+  VkPipeline handle = VK_NULL_HANDLE;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
+  std::uint32_t bindings = 0;
+  std::uint32_t push_bytes = 0;
+};
+
+/// Makes each pipeline once, and keeps what the driver compiled on disk for the next process.
+class Pipelines {
+ public:
+  explicit Pipelines(Context& context);
+  ~Pipelines();
+  Pipelines(const Pipelines&) = delete;
+  Pipelines& operator=(const Pipelines&) = delete;
+
+  /// The pipeline that `dispatch` needs; it lives as long as this object. Throws Error naming the dispatch's label, and
+  /// the limit where one is passed.
+  const Pipeline& get(const plan::Dispatch& dispatch);
+
+  /// Writes what the driver has compiled to the cache folder, if anything was added. Never throws: a cache that cannot
+  /// be written is only slower. Also done on destruction.
+  void save() noexcept;
+
+ private:
+  using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::uint32_t, std::uint32_t>;
+  using LayoutKey = std::pair<std::uint32_t, std::uint32_t>;  ///< bindings, push bytes
+
+  VkDescriptorSetLayout set_layout(std::uint32_t bindings);
+  VkPipelineLayout layout(std::uint32_t bindings, std::uint32_t push_bytes);
+  VkPipeline compile(const plan::Dispatch& dispatch, VkPipelineLayout layout);
+
+  std::shared_ptr<Context> context_;
+  PipelineCache cache_;
+  std::map<Key, Pipeline> pipelines_;
+  std::map<std::uint32_t, VkDescriptorSetLayout> set_layouts_;
+  std::map<LayoutKey, VkPipelineLayout> layouts_;
+};
+
+}  // namespace halfstep::vk

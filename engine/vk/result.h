@@ -1,0 +1,15 @@
+#pragma once
+
+#include <volk.h>
+
+#include <string_view>
+
+namespace halfstep::vk {
+
+/// "VK_ERROR_DEVICE_LOST"; "VkResult -42" for one not known here.
+std::string_view name(VkResult result);
+
+/// Throws Error naming `call` and the result unless it is VK_SUCCESS.
+void check(VkResult result, std::string_view call);
+
+}  // namespace halfstep::vk

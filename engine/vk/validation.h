@@ -1,0 +1,23 @@
+#pragma once
+
+#include <volk.h>
+
+#include <string>
+#include <vector>
+
+namespace halfstep::vk {
+
+/// Whether HALFSTEP_VALIDATION asks for the Khronos validation layer, with synchronization validation, in every
+/// context that is opened. Throws Error where it is neither empty, "0" nor "1".
+bool validation_wanted();
+
+/// Every warning and error that the validation layer has given so far in this process, oldest first.
+std::vector<std::string> validation_messages();
+
+/// The same, and forgets them.
+std::vector<std::string> take_validation_messages();
+
+/// What VkInstanceCreateInfo::pNext needs, for messages to be kept (and printed to stderr as they come).
+VkDebugUtilsMessengerCreateInfoEXT validation_messenger_info();
+
+}  // namespace halfstep::vk

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "vk/capabilities.h"
+
+namespace halfstep::vk {
+
+/// Takes back what a driver claims and does not keep. Every such rule lives in workarounds.cpp.
+void apply_workarounds(Capabilities& capabilities);
+
+/// Whether every full subgroup has Capabilities::subgroup_size invocations with no need to ask for it.
+bool subgroup_size_is_fixed(const Capabilities& capabilities);
+
+}  // namespace halfstep::vk
