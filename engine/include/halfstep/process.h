@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+/// The one place for what is not portable C++: files that survive a crash, signals, the terminal, the environment.
+namespace halfstep {
+
+/// The bytes of a trivially copyable value or array, to be written to a file.
+using Bytes = std::span<const std::byte>;
+
+/// Replaces `file` by `parts`, one after the other, all or nothing: they go to a temporary in the same folder, which is
+/// synced and renamed. On failure the temporary is gone, what `file` held before is still there, and Error names the
+/// file and the system's reason. Follows a symbolic link; refuses anything that is not a regular file.
+void write_atomically(const std::filesystem::path& file, std::span<const Bytes> parts);
+
+/// Throws the Error that write_atomically would throw for a folder that is missing or that takes no new file, so that a
+/// long run learns of it before it starts. Leaves nothing behind.
+void check_writable(const std::filesystem::path& file);
+
+/// The folder for files that can be made again, created if need be: $HALFSTEP_CACHE, or "halfstep" in the user's cache
+/// folder. Empty where none can be had; then nothing is cached.
+std::filesystem::path cache_folder();
+
+/// The value of an environment variable; empty where it is not set or set to nothing.
+std::optional<std::string> environment(const std::string& variable);
+
+/// From now on the first Ctrl-C or request to terminate only sets what `interrupted` returns, so that the work in hand
+/// can be finished and saved. A second one ends the process at once, and removes the temporary of a file being written.
+void watch_interrupts();
+bool interrupted();
+
+enum class Stream : bool { output, error };
+
+/// Whether standard output, or standard error, is a terminal rather than a file or a pipe.
+bool is_terminal(Stream stream);
+/// Columns of the terminal that `stream` is; 80 where it is none.
+int terminal_width(Stream stream);
+
+}  // namespace halfstep
