@@ -1,0 +1,39 @@
+#pragma once
+
+#include <halfstep/schedule.h>
+
+#include <variant>
+
+namespace halfstep {
+
+/// Stochastic gradient descent. With g the gradient plus weight_decay times the weight:
+/// v = momentum v + g; w -= rate v, or with Nesterov's look-ahead w -= rate (g + momentum v).
+struct Sgd {
+  Schedule rate = 0.01F;
+  float momentum = 0;
+  bool nesterov = false;
+  float weight_decay = 0;
+};
+
+/// Kingma and Ba 2015, with weight decay added to the gradient.
+struct Adam {
+  Schedule rate = 0.001F;
+  float beta1 = 0.9F;
+  float beta2 = 0.999F;
+  float epsilon = 1e-8F;
+  float weight_decay = 0;
+};
+
+/// Adam with decoupled weight decay: Loshchilov and Hutter 2019.
+struct AdamW {
+  Schedule rate = 0.001F;
+  float beta1 = 0.9F;
+  float beta2 = 0.999F;
+  float epsilon = 1e-8F;
+  float weight_decay = 0.01F;
+};
+
+/// Hyperparameters are kept and used in f32, whatever the model's precision.
+using Optimizer = std::variant<Sgd, Adam, AdamW>;
+
+}  // namespace halfstep

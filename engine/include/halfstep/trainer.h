@@ -1,0 +1,135 @@
+#pragma once
+
+#include <halfstep/data.h>
+#include <halfstep/device.h>
+#include <halfstep/graph.h>
+#include <halfstep/optimizer.h>
+#include <halfstep/precision.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace halfstep {
+
+/// How the samples of a Dataset enter a graph: its bytes are gathered, normalised to (byte / 255 - mean) / deviation
+/// and cast to the input's type on the device.
+struct Feed {
+  Tensor samples;                   ///< an f32 input {batch, sample shape...}
+  Tensor labels;                    ///< a u32 input {batch}
+  std::vector<float> mean{0};       ///< one value, or one a channel (at most 4)
+  std::vector<float> deviation{1};  ///< likewise
+};
+
+struct TrainerOptions {
+  Tensor loss;                            ///< a scalar
+  std::map<std::string, Tensor> metrics;  ///< scalars reported beside it
+  Optimizer optimizer = Sgd{};
+  Precision precision = Precision::mixed();
+  std::uint64_t seed = 42;
+  std::optional<Feed> feed;               ///< where the inputs come from Datasets
+  const Dataset* training_set = nullptr;  ///< with `feed`: what train steps draw from; must outlive the trainer
+  std::uint64_t resident_limit = 0;       ///< bytes of the training set kept on the device; 0: what the device allows
+};
+
+/// Values for one input of a step, in the order of its shape, without padding.
+using Values = std::variant<std::span<const float>, std::span<const std::uint32_t>>;
+
+/// What one finished step did.
+struct StepReport {
+  std::uint64_t step = 0;     ///< steps attempted so far, this one included
+  std::uint64_t applied = 0;  ///< updates made so far
+  std::uint64_t skipped = 0;  ///< steps skipped so far because a gradient was not finite
+  float loss = 0;             ///< unscaled
+  float loss_scale = 1;       ///< in this step
+  float rate = 0;             ///< in this step
+  bool overflowed = false;    ///< whether this step was skipped
+  std::map<std::string, float> metrics;
+};
+
+/// Sums over the steps finished since the last call of Trainer::take_totals.
+struct StepTotals {
+  std::uint64_t steps = 0;
+  double mean_loss = 0;  ///< unscaled; over all steps whose loss was finite
+  std::map<std::string, double> mean_metrics;
+};
+
+struct Evaluation {
+  std::int64_t samples = 0;
+  double loss = 0;
+  std::map<std::string, double> metrics;
+};
+
+/// What a compiled step is made of.
+struct PlanSummary {
+  std::int64_t parameters = 0;  ///< trainable scalars
+  std::uint64_t dispatches = 0;
+  std::uint64_t barriers = 0;
+  std::uint64_t arena_bytes = 0;           ///< activations, gradients on the way, workspaces: the peak
+  std::uint64_t arena_bytes_unshared = 0;  ///< the same if no memory were used twice
+  std::uint64_t weight_bytes = 0;          ///< weights, with masters and f16 copies
+  std::uint64_t gradient_bytes = 0;
+  std::uint64_t optimizer_bytes = 0;
+  std::uint64_t data_bytes = 0;  ///< of the training set, where it is kept on the device
+  std::uint64_t peak_bytes = 0;  ///< all of it
+};
+
+/// Host work of the steps so far.
+struct HostCosts {
+  std::uint64_t steps = 0;
+  double microseconds_per_step = 0;   ///< inside step(), waiting for a free slot apart (median)
+  std::uint64_t waits_for_slot = 0;   ///< times that step() found both slots busy
+  std::uint64_t waits_elsewhere = 0;  ///< fence waits of any other kind inside step(): always 0
+};
+
+/// Trains one graph. Compiling records the whole training step once; step() submits that recording and returns.
+class Trainer {
+ public:
+  /// Throws Error for anything that cannot be trained as asked: nothing is found out later, in step().
+  static Trainer compile(const Device& device, const Graph& graph, TrainerOptions options);
+  ~Trainer();
+  Trainer(Trainer&&) noexcept;
+  Trainer& operator=(Trainer&&) noexcept;
+
+  /// Submits one step on these samples of the training set. Does not wait for it.
+  void step(std::span<const std::uint32_t> samples);
+  /// Submits one step on values for every input. Does not wait for it.
+  void step(const std::map<std::string, Values>& inputs);
+
+  /// The newest finished step; does not wait.
+  StepReport report();
+  /// Waits for every step submitted so far.
+  void finish();
+  /// finish(), then the totals since the last call.
+  StepTotals take_totals();
+
+  /// Loss and metrics over a whole set with the present weights; every sample counts once.
+  Evaluation evaluate(const Dataset& set);
+
+  /// Writes weights, optimizer moments, loss scale, counters and seed as a safetensors file, whole or not at all.
+  void save(const std::filesystem::path& path);
+  /// Continues from a file that save() wrote. Throws Error, and changes nothing, where it is another model's.
+  void load(const std::filesystem::path& path);
+  /// A parameter's present values, in the order of its shape.
+  std::vector<float> parameter(std::string_view name);
+
+  const PlanSummary& summary() const;
+  HostCosts host_costs() const;
+  /// Every dispatch in order, with the memory it uses and the barriers: for people.
+  std::string plan() const;
+  /// Operator by operator, what it stores, computes and accumulates in, and why: for people.
+  std::string explain() const;
+
+ private:
+  class Impl;
+  explicit Trainer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace halfstep
