@@ -72,8 +72,8 @@ class ProgramBuilder {
   void dispatch(Dispatch dispatch);
   /// Makes `alias` the memory of `source`; where `alias` has a place of its own, copies instead.
   void alias(TensorId alias, TensorId source, std::string label);
-  /// Keeps a tensor's memory until the end.
-  void keep(TensorId tensor);
+  /// Keeps a tensor's memory until the end; returns the tensor whose memory that is.
+  TensorId keep(TensorId tensor);
 
   const Target& target() const { return target_; }
   const Options& options() const { return options_; }

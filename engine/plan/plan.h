@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/memory_plan.h"
+#include "plan/program.h"
+
+namespace halfstep::plan {
+
+/// A program with its memory laid out and its barriers placed: all that recording it takes.
+struct Plan {
+  Program program;
+  Arena arena;
+  std::vector<bool> barrier_before;  ///< for each dispatch
+
+  std::uint64_t barriers() const;
+  /// A line for each dispatch and each tensor, for people.
+  std::string text() const;
+};
+
+Plan make_plan(Program program, const ArenaOptions& options);
+
+}  // namespace halfstep::plan

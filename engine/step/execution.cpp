@@ -1,0 +1,107 @@
+#include "step/execution.h"
+
+#include <algorithm>
+
+#include "graph/backward.h"
+#include "plan/host_tensor.h"
+#include "vk/transfer.h"
+
+namespace halfstep::step {
+namespace {
+
+constexpr std::uint32_t poison = 0xFFFFFFFF;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+Execution::Execution(vk::Context& context, const graph::Ir& ir, std::vector<graph::ValueId> outputs,
+                     ExecutionOptions options)
+    : context_(context), options_(options), pipelines_(context), timeline_(context) {
+  lower(ir, outputs);
+  arena_ = vk::Buffer(context, plan_.arena.bytes, vk::Memory::device, "arena");
+  inputs_ = vk::Buffer(context, input_bytes_, vk::Memory::device, "inputs");
+  vk::fill(context, arena_, 0, arena_.bytes() / 4 * 4, poison);
+  vk::fill(context, inputs_, 0, inputs_.bytes() / 4 * 4, poison);
+  const vk::Buffer* buffers[] = {&arena_, &inputs_};
+  recording_ = std::make_unique<Recording>(context, pipelines_, plan_, buffers,
+                                           Recording::Options{.timestamps = options.timestamps});
+}
+
+Execution::~Execution() = default;
+
+void Execution::lower(const graph::Ir& ir, const std::vector<graph::ValueId>& outputs) {
+  plan::ProgramBuilder builder(context_.target(), options_.lowering);
+  const plan::BufferId inputs = builder.buffer("inputs");
+  const std::uint64_t alignment = context_.target().offset_alignment;
+  const std::uint64_t guard = round_up(options_.guard_bytes, alignment);
+  for (graph::ValueId id = 0; id < ir.values.size(); ++id) {
+    const graph::Value& value = ir.values[id];
+    types_[id] = value.type;
+    if (value.origin == graph::Origin::node) continue;
+    input_bytes_ += guard;
+    tensors_[id] = builder.place(value.name, value.type, {inputs, input_bytes_});
+    builder.bind(id, tensors_[id]);
+    input_bytes_ += round_up(plan::byte_size(value.type), alignment) + guard;
+  }
+  for (const graph::NodeId node : graph::needed_nodes(ir, outputs)) builder.lower(ir, ir.nodes[node]);
+  for (const graph::ValueId output : outputs) tensors_[output] = builder.keep(builder.tensor_of(ir, output));
+  plan_ = plan::make_plan(builder.finish(),
+                          {.alignment = alignment, .guard_bytes = options_.guard_bytes, .reuse = options_.reuse});
+}
+
+const plan::ProgramTensor& Execution::tensor(graph::ValueId value) const {
+  return plan_.program.tensors.at(tensors_.at(value));
+}
+
+const vk::Buffer& Execution::buffer_of(const plan::ProgramTensor& tensor) const {
+  return tensor.region.buffer == plan::arena_buffer ? arena_ : inputs_;
+}
+
+void Execution::write(graph::ValueId value, std::span<const std::byte> bytes) {
+  vk::upload(context_, buffer_of(tensor(value)), tensor(value).region.offset, bytes);
+}
+
+void Execution::set(graph::ValueId value, std::span<const float> values) {
+  write(value, plan::to_memory(types_.at(value), values));
+}
+
+void Execution::set(graph::ValueId value, std::span<const std::uint32_t> values) {
+  write(value, plan::to_memory(types_.at(value), values));
+}
+
+void Execution::run() {
+  timeline_.wait(timeline_.submit(recording_->commands()));
+}
+
+std::vector<std::byte> Execution::memory(graph::ValueId value) {
+  std::vector<std::byte> bytes(tensor(value).bytes);
+  vk::download(context_, buffer_of(tensor(value)), tensor(value).region.offset, bytes);
+  return bytes;
+}
+
+std::vector<float> Execution::floats(graph::ValueId value) {
+  return plan::floats_from_memory(types_.at(value), memory(value));
+}
+
+std::vector<std::uint32_t> Execution::words(graph::ValueId value) {
+  return plan::words_from_memory(types_.at(value), memory(value));
+}
+
+bool Execution::guards_intact() {
+  for (const vk::Buffer* buffer : {&arena_, &inputs_}) {
+    std::vector<std::byte> bytes(buffer->bytes());
+    vk::download(context_, *buffer, 0, bytes);
+    for (const plan::ProgramTensor& tensor : plan_.program.tensors) {
+      const bool here = &buffer_of(tensor) == buffer;
+      const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(tensor.region.offset);
+      if (here) std::fill_n(begin, tensor.bytes, std::byte{0xFF});
+    }
+    if (!std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0xFF}; })) return false;
+  }
+  return true;
+}
+
+}  // namespace halfstep::step

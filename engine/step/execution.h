@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/ir.h"
+#include "plan/plan.h"
+#include "step/recording.h"
+#include "vk/timeline.h"
+
+namespace halfstep::step {
+
+struct ExecutionOptions {
+  plan::ProgramBuilder::Options lowering;
+  std::uint64_t guard_bytes = 0;  ///< round every tensor, filled with a pattern that guards_intact() looks for
+  bool reuse = true;              ///< whether tensors share memory over time
+  bool timestamps = false;
+};
+
+/// Runs a graph forward, as it is: for tests and benchmarks, which feed it and read any value. All memory starts out
+/// as 0xFF bytes, which no operator may mistake for data.
+class Execution {
+ public:
+  /// Computes `outputs` and what they depend on.
+  Execution(vk::Context& context, const graph::Ir& ir, std::vector<graph::ValueId> outputs, ExecutionOptions options);
+  Execution(vk::Context& context, const graph::Ir& ir, std::vector<graph::ValueId> outputs)
+      : Execution(context, ir, std::move(outputs), ExecutionOptions{}) {}
+  ~Execution();
+
+  /// Gives an input or parameter its values, in the order of its shape.
+  void set(graph::ValueId value, std::span<const float> values);
+  void set(graph::ValueId value, std::span<const std::uint32_t> values);
+  /// Submits once and waits.
+  void run();
+  /// The bytes of an output, or of an input, padding included.
+  std::vector<std::byte> memory(graph::ValueId value);
+  std::vector<float> floats(graph::ValueId value);
+  std::vector<std::uint32_t> words(graph::ValueId value);
+
+  /// Whether every byte between the tensors is as it was before the first run.
+  bool guards_intact();
+  const plan::Plan& plan() const { return plan_; }
+  /// Microseconds from the start to the end of each dispatch of the last run, and before the first: 0. Needs
+  /// ExecutionOptions::timestamps.
+  std::vector<double> timestamps() const { return recording_->commands().timestamps(); }
+
+ private:
+  void lower(const graph::Ir& ir, const std::vector<graph::ValueId>& outputs);
+  const plan::ProgramTensor& tensor(graph::ValueId value) const;
+  const vk::Buffer& buffer_of(const plan::ProgramTensor& tensor) const;
+  void write(graph::ValueId value, std::span<const std::byte> bytes);
+
+  vk::Context& context_;
+  ExecutionOptions options_;
+  std::map<graph::ValueId, plan::TensorId> tensors_;
+  std::map<graph::ValueId, TensorType> types_;
+  std::uint64_t input_bytes_ = 0;
+  plan::Plan plan_;
+  vk::Buffer arena_;
+  vk::Buffer inputs_;
+  vk::Pipelines pipelines_;
+  std::unique_ptr<Recording> recording_;
+  vk::Timeline timeline_;
+};
+
+}  // namespace halfstep::step
