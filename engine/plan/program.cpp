@@ -95,8 +95,10 @@ void ProgramBuilder::alias(TensorId alias, TensorId source, std::string label) {
             .groups = groups_for(static_cast<std::int64_t>(pairs), local_size)});
 }
 
-void ProgramBuilder::keep(TensorId tensor) {
-  program_.tensors[resolve(tensor)].kept = true;
+TensorId ProgramBuilder::keep(TensorId tensor) {
+  const TensorId root = resolve(tensor);
+  program_.tensors[root].kept = true;
+  return root;
 }
 
 TensorId ProgramBuilder::resolve(TensorId tensor) const {

@@ -91,11 +91,14 @@ std::vector<std::uint32_t> Execution::words(graph::ValueId value) {
 }
 
 bool Execution::guards_intact() {
+  const std::vector<plan::Lifetime> lifetimes = plan::lifetimes(plan_.program);
   for (const vk::Buffer* buffer : {&arena_, &inputs_}) {
     std::vector<std::byte> bytes(buffer->bytes());
     vk::download(context_, *buffer, 0, bytes);
-    for (const plan::ProgramTensor& tensor : plan_.program.tensors) {
-      const bool here = &buffer_of(tensor) == buffer;
+    for (plan::TensorId id = 0; id < lifetimes.size(); ++id) {
+      const plan::ProgramTensor& tensor = plan_.program.tensors[id];
+      const bool placed = lifetimes[id].used || tensor.region.buffer != plan::arena_buffer;
+      const bool here = placed && &buffer_of(tensor) == buffer;
       const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(tensor.region.offset);
       if (here) std::fill_n(begin, tensor.bytes, std::byte{0xFF});
     }
