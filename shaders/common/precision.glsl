@@ -3,40 +3,60 @@
 //   f32     vec4
 //   f16     f16vec4, on devices with 16-bit storage
 //   packed  uvec2, the same bytes on devices without
+// A shader that stores another type than it reads has the axis CONVERSION of common/conversion.glsl, or defines
+// RESULT_f32, RESULT_f16 or RESULT_packed; it declares what it writes as RESULT_QUAD and writes it with to_result().
+//
+// The 16-bit quads are converted where they are loaded or stored, in macros: a function that takes one would need the
+// capability for f16 arithmetic, which devices with 16-bit storage may lack.
 #ifndef HALFSTEP_PRECISION
 #define HALFSTEP_PRECISION
 
 #include "common/rounding.glsl"
 
-#ifdef STORAGE_f16
+#if defined(STORAGE_f16) || defined(RESULT_f16)
 #extension GL_EXT_shader_16bit_storage : require
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#define QUAD f16vec4
-vec4 from_quad(f16vec4 q) { return vec4(q); }
-#elif defined(STORAGE_packed)
-#define QUAD uvec2
-#else
-#define QUAD vec4
 #endif
 
-vec4 from_quad(vec4 q) { return q; }
-vec4 from_quad(uvec2 q) { return vec4(unpackHalf2x16(q.x), unpackHalf2x16(q.y)); }
+vec4 unpack_quad(uvec2 q) { return vec4(unpackHalf2x16(q.x), unpackHalf2x16(q.y)); }
 
 // The four values that 16-bit patterns stand for; exact.
-vec4 from_half_bits(uvec4 bits) { return from_quad(pack_half_bits(bits)); }
+vec4 from_half_bits(uvec4 bits) { return unpack_quad(pack_half_bits(bits)); }
 
 #if defined(STORAGE_f16)
-QUAD quad_of_half_bits(uvec4 bits) { return f16vec4(from_half_bits(bits)); }
+#define QUAD f16vec4
+#define from_quad(q) vec4(q)
+#define quad_of_half_bits(bits) f16vec4(from_half_bits(bits))
 #elif defined(STORAGE_packed)
-QUAD quad_of_half_bits(uvec4 bits) { return pack_half_bits(bits); }
+#define QUAD uvec2
+#define from_quad(q) unpack_quad(q)
+#define quad_of_half_bits(bits) pack_half_bits(bits)
+#else
+#define QUAD vec4
+#define from_quad(q) (q)
 #endif
 
 #if defined(STORAGE_f16) || defined(STORAGE_packed)
-QUAD to_quad(vec4 v) { return quad_of_half_bits(half_bits_nearest(v)); }
-QUAD to_quad_stochastic(vec4 v, uvec4 random) { return quad_of_half_bits(half_bits_stochastic(v, random)); }
+#define to_quad(v) quad_of_half_bits(half_bits_nearest(v))
+#define to_quad_stochastic(v, random) quad_of_half_bits(half_bits_stochastic(v, random))
 #else
-QUAD to_quad(vec4 v) { return v; }
-QUAD to_quad_stochastic(vec4 v, uvec4 random) { return v; }
+#define to_quad(v) (v)
+#define to_quad_stochastic(v, random) (v)
+#endif
+
+#if defined(RESULT_f16)
+#define RESULT_QUAD f16vec4
+#define result_of_half_bits(bits) f16vec4(from_half_bits(bits))
+#define to_result(v) result_of_half_bits(half_bits_nearest(v))
+#elif defined(RESULT_packed)
+#define RESULT_QUAD uvec2
+#define result_of_half_bits(bits) pack_half_bits(bits)
+#define to_result(v) result_of_half_bits(half_bits_nearest(v))
+#elif defined(RESULT_f32)
+#define RESULT_QUAD vec4
+#define to_result(v) (v)
+#else
+#define RESULT_QUAD QUAD
+#define to_result(v) to_quad(v)
 #endif
 
 #endif
