@@ -1,0 +1,97 @@
+#include <halfstep/data.h>
+#include <halfstep/error.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+using namespace halfstep;
+
+namespace {
+
+using Indices = std::vector<std::uint32_t>;
+
+Indices copy(std::span<const std::uint32_t> batch) {
+  return {batch.begin(), batch.end()};
+}
+
+Indices epoch(BatchSampler& sampler, std::int64_t number) {
+  Indices all;
+  for (std::int64_t i = 0; i < sampler.batches_per_epoch(); i++) {
+    const auto batch = sampler.batch(number * sampler.batches_per_epoch() + i);
+    all.insert(all.end(), batch.begin(), batch.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("An epoch of training has full batches of samples that differ") {
+  BatchSampler sampler = BatchSampler::training(103, 10, 42);
+  CHECK(sampler.batches_per_epoch() == 10);
+  for (const std::int64_t number : {0, 1, 7}) {
+    const Indices all = epoch(sampler, number);
+    const std::set<std::uint32_t> distinct(all.begin(), all.end());
+    CHECK(all.size() == 100);
+    CHECK(distinct.size() == 100);
+    CHECK(*distinct.rbegin() < 103);
+  }
+}
+
+TEST_CASE("Seeds and epochs have orders of their own") {
+  BatchSampler a = BatchSampler::training(1000, 10, 1);
+  BatchSampler b = BatchSampler::training(1000, 10, 2);
+  const Indices first = epoch(a, 0);
+  CHECK(first != epoch(a, 1));
+  CHECK(first != epoch(b, 0));
+  CHECK_FALSE(std::is_sorted(first.begin(), first.end()));
+  CHECK(first == epoch(a, 0));
+}
+
+TEST_CASE("A run taken up at any step sees the batches it would have seen") {
+  BatchSampler whole = BatchSampler::training(57, 8, 3);
+  std::vector<Indices> batches;
+  for (std::int64_t step = 0; step < 30; step++) batches.push_back(copy(whole.batch(step)));
+  for (const std::int64_t start : {1, 6, 7, 20, 29}) {
+    BatchSampler resumed = BatchSampler::training(57, 8, 3);
+    for (std::int64_t step = start; step < 30; step++) {
+      CHECK(copy(resumed.batch(step)) == batches[static_cast<std::size_t>(step)]);
+    }
+  }
+  CHECK(whole.epoch(6) == 0);
+  CHECK(whole.epoch(7) == 1);
+}
+
+// Each sample's place is uniform: over 4,000 epochs of 8 samples each of the 64 counts is binomial with mean 500 and
+// standard deviation 21; 5 of them are past 1 in a million.
+TEST_CASE("The shuffle favours no place") {
+  BatchSampler sampler = BatchSampler::training(8, 8, 11);
+  std::vector<int> counts(64);
+  for (std::int64_t number = 0; number < 4000; number++) {
+    const Indices order = epoch(sampler, number);
+    for (std::size_t place = 0; place < 8; place++) counts[place * 8 + order[place]]++;
+  }
+  for (const int count : counts) CHECK(std::abs(count - 500) < 105);
+}
+
+TEST_CASE("Evaluation takes every sample once, in order, and marks the places left") {
+  BatchSampler sampler = BatchSampler::evaluation(10, 4);
+  CHECK(sampler.batches_per_epoch() == 3);
+  CHECK(copy(sampler.batch(0)) == Indices{0, 1, 2, 3});
+  CHECK(copy(sampler.batch(2)) == Indices{8, 9, no_sample, no_sample});
+  CHECK(copy(BatchSampler::evaluation(2, 4).batch(0)) == Indices{0, 1, no_sample, no_sample});
+  CHECK(BatchSampler::evaluation(8, 4).batches_per_epoch() == 2);
+}
+
+TEST_CASE("Sizes that make no batch are refused") {
+  CHECK_THROWS_AS(BatchSampler::training(3, 4, 0), Error);
+  CHECK_THROWS_AS(BatchSampler::training(3, 0, 0), Error);
+  CHECK_THROWS_AS(BatchSampler::training(3, -1, 0), Error);
+  CHECK_THROWS_AS(BatchSampler::training(0, 1, 0), Error);
+  CHECK_THROWS_AS(BatchSampler::training(std::int64_t{1} << 32, 1, 0), Error);
+  CHECK_THROWS_AS(BatchSampler::evaluation(0, 4), Error);
+  CHECK_THROWS_AS(BatchSampler::evaluation(4, 0), Error);
+  CHECK_THROWS_AS(BatchSampler::evaluation(4, std::int64_t{1} << 40), Error);
+  CHECK_THROWS_AS(BatchSampler::training(4, 2, 0).batch(-1), Error);
+}
