@@ -1,0 +1,16 @@
+#include "graph/backward.h"
+#include "step/stages.h"
+
+namespace halfstep::step {
+
+void run_graph(plan::ProgramBuilder& builder, const graph::Ir& ir, std::span<const graph::ValueId> wanted,
+               std::vector<bool>& lowered) {
+  lowered.resize(ir.nodes.size(), false);
+  for (const graph::NodeId node : graph::needed_nodes(ir, wanted)) {
+    if (lowered[node]) continue;
+    builder.lower(ir, ir.nodes[node]);
+    lowered[node] = true;
+  }
+}
+
+}  // namespace halfstep::step

@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "step/stages.h"
+
+namespace halfstep::step {
+namespace {
+
+struct SgdPush {
+  std::uint32_t first_quad;
+  std::uint32_t quads;
+  float momentum;
+  float weight_decay;
+};
+
+struct AdamPush {
+  std::uint32_t first_quad;
+  std::uint32_t quads;
+  float beta1;
+  float beta2;
+  float epsilon;
+  float weight_decay;
+};
+
+/// The kernel of an optimizer, with its own constants after those that all share, and its push constants.
+struct Kernel {
+  std::string_view shader;
+  std::vector<std::uint32_t> constants;
+  std::vector<std::byte> push;
+};
+
+Kernel kernel(const Sgd& sgd, std::uint32_t first, std::uint32_t quads) {
+  return {"sgd",
+          {sgd.momentum != 0, sgd.nesterov},
+          plan::push_bytes(SgdPush{first, quads, sgd.momentum, sgd.weight_decay})};
+}
+
+template <typename AdamKind>
+Kernel adam_kernel(const AdamKind& adam, bool decoupled, std::uint32_t first, std::uint32_t quads) {
+  return {"adam",
+          {decoupled},
+          plan::push_bytes(AdamPush{first, quads, adam.beta1, adam.beta2, adam.epsilon, adam.weight_decay})};
+}
+
+Kernel kernel(const Adam& adam, std::uint32_t first, std::uint32_t quads) {
+  return adam_kernel(adam, false, first, quads);
+}
+Kernel kernel(const AdamW& adam, std::uint32_t first, std::uint32_t quads) {
+  return adam_kernel(adam, true, first, quads);
+}
+
+class Update {
+ public:
+  Update(plan::ProgramBuilder& builder, plan::TensorId state, const WeightForm& form, const ParameterBuffers& buffers)
+      : builder_(builder), state_(state), form_(form), buffers_(buffers) {}
+
+  void dispatch(const Stretch& stretch, Kernel kernel) {
+    const std::uint32_t local_size = flat_local_size(builder_.target());
+    std::vector<std::uint32_t> constants{local_size, form_.master, form_.copy};
+    constants.insert(constants.end(), kernel.constants.begin(), kernel.constants.end());
+    builder_.dispatch({.label = "update",
+                       .shader = fmt::format("{}.{}", kernel.shader, storage(builder_.target(), form_.compute)),
+                       .constants = std::move(constants),
+                       .push = std::move(kernel.push),
+                       .operands = operands(stretch),
+                       .groups = plan::groups_for(static_cast<std::int64_t>(stretch.count), local_size)});
+  }
+
+ private:
+  /// Bindings that a form of the kernel does not touch are given the gradients: a buffer must be bound all the same.
+  std::vector<plan::Operand> operands(const Stretch& stretch) {
+    const auto compute = static_cast<std::uint64_t>(bytes(form_.compute));
+    const plan::Operand gradients{place("gradients", buffers_.gradients, stretch, compute), plan::Access::read};
+    std::vector<plan::Operand> result{{state_, plan::Access::read}, gradients, gradients, gradients, gradients};
+    if (form_.master) result[2] = {place("masters", buffers_.masters, stretch, 4), plan::Access::read_write};
+    if (form_.copy || !form_.master) {
+      result[3] = {place("weights", buffers_.weights, stretch, compute), plan::Access::read_write};
+    }
+    if (form_.moments_per_element > 0) {
+      result[4] = {place("moments", buffers_.moments, stretch, 4 * form_.moments_per_element),
+                   plan::Access::read_write};
+    }
+    return result;
+  }
+
+  plan::TensorId place(const char* name, plan::BufferId buffer, const Stretch& stretch, std::uint64_t element_bytes) {
+    return builder_.place_bytes(name, stretch.count * 4 * element_bytes, {buffer, stretch.first * 4 * element_bytes});
+  }
+
+  plan::ProgramBuilder& builder_;
+  plan::TensorId state_;
+  const WeightForm& form_;
+  const ParameterBuffers& buffers_;
+};
+
+}  // namespace
+
+void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
+                    const WeightForm& form, const ParameterBuffers& buffers, const Optimizer& optimizer) {
+  const std::uint64_t widest = 16 * std::max<std::uint32_t>(1, form.moments_per_element);
+  Update update(builder, state, form, buffers);
+  for (const Stretch& stretch : cut(builder.target(), layout.padded_elements() / 4, widest)) {
+    const auto first = static_cast<std::uint32_t>(stretch.first);
+    const auto quads = static_cast<std::uint32_t>(stretch.count);
+    update.dispatch(stretch, std::visit([&](const auto& kind) { return kernel(kind, first, quads); }, optimizer));
+  }
+}
+
+}  // namespace halfstep::step

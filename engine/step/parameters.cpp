@@ -1,0 +1,82 @@
+#include "step/parameters.h"
+
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "plan/layout.h"
+#include "process/philox.h"
+
+namespace halfstep::step {
+namespace {
+
+/// Every parameter starts on a multiple of 256 bytes even in f16: no device asks for a larger binding alignment.
+constexpr std::uint64_t parameter_alignment = 128;
+
+/// What makes the draws of first values differ from all others with the same seed.
+constexpr std::uint32_t initializer_stream = 2;
+
+/// Uniform on (0, 1), 24 bits.
+float unit(std::uint32_t word) {
+  return (static_cast<float>(word >> 8) + 0.5F) * 0x1p-24F;
+}
+
+/// Four values from four random words; normal ones by Box and Muller 1958.
+std::array<float, 4> draw(const Initializer& initializer, std::array<std::uint32_t, 4> words) {
+  std::array<float, 4> values{};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const float u = unit(words[i]);
+    switch (initializer.kind) {
+      case Initializer::Kind::constant:
+        values[i] = initializer.a;
+        break;
+      case Initializer::Kind::uniform:
+        values[i] = initializer.a + (initializer.b - initializer.a) * u;
+        break;
+      case Initializer::Kind::normal: {
+        const float radius = std::sqrt(-2.0F * std::log(unit(words[i & ~std::size_t{1}])));
+        const float angle = 2.0F * std::numbers::pi_v<float> * unit(words[i | 1]);
+        values[i] = initializer.a + initializer.b * radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
+        break;
+      }
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
+ParameterLayout::ParameterLayout(const graph::Ir& ir, std::span<const graph::ValueId> parameters) {
+  for (const graph::ValueId id : parameters) {
+    const graph::Value& value = ir.values[id];
+    slots_.push_back({value.name, value.type, value.initializer, padded_elements_});
+    const auto padded = static_cast<std::uint64_t>(plan::layout(value.type.shape).padded_elements());
+    padded_elements_ += (padded + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+    count_ += elements(value.type.shape);
+  }
+}
+
+WeightForm weight_form(const Precision& precision, const Optimizer& optimizer) {
+  WeightForm form{.compute = precision.compute};
+  const bool narrow = precision.compute == DType::f16;
+  form.master = !narrow || precision.weights == Weights::master;
+  form.copy = narrow && form.master;
+  const Sgd* sgd = std::get_if<Sgd>(&optimizer);
+  form.moments_per_element = sgd == nullptr ? 2 : sgd->momentum != 0 ? 1 : 0;
+  return form;
+}
+
+std::vector<float> initial_values(const ParameterSlot& slot, std::uint32_t index, std::uint64_t seed) {
+  std::vector<float> values(static_cast<std::size_t>(elements(slot.type.shape)));
+  const auto key = process::philox_key(seed);
+  for (std::size_t i = 0; i < values.size(); i += 4) {
+    const auto quad = static_cast<std::uint64_t>(i / 4);
+    const auto words = process::philox4x32(
+        {static_cast<std::uint32_t>(quad), initializer_stream, index, static_cast<std::uint32_t>(quad >> 32)}, key);
+    const std::array<float, 4> drawn = draw(slot.initializer, words);
+    for (std::size_t j = 0; j < 4 && i + j < values.size(); ++j) values[i + j] = drawn[j];
+  }
+  return values;
+}
+
+}  // namespace halfstep::step

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <halfstep/optimizer.h>
+#include <halfstep/precision.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/ir.h"
+
+namespace halfstep::step {
+
+/// One parameter's place in the stores that hold them all.
+struct ParameterSlot {
+  std::string name;
+  TensorType type;  ///< as operators read it
+  Initializer initializer;
+  std::uint64_t first_element = 0;  ///< counted over all parameters, padding included
+};
+
+/// How all parameters lie: one after the other, at the same elements in the weights, the f32 masters, the gradients and
+/// the moments, so that one dispatch checks or updates them all. The places do not depend on the device, so neither
+/// does the noise that is keyed on them.
+class ParameterLayout {
+ public:
+  ParameterLayout() = default;
+  ParameterLayout(const graph::Ir& ir, std::span<const graph::ValueId> parameters);
+
+  const std::vector<ParameterSlot>& slots() const { return slots_; }
+  /// Elements of all parameters, with the padding of their rows and between them (which stays zero).
+  std::uint64_t padded_elements() const { return padded_elements_; }
+  /// Trainable scalars.
+  std::int64_t count() const { return count_; }
+
+ private:
+  std::vector<ParameterSlot> slots_;
+  std::uint64_t padded_elements_ = 0;
+  std::int64_t count_ = 0;
+};
+
+/// How weights and moments are kept, from precision and optimizer.
+struct WeightForm {
+  DType compute = DType::f32;
+  bool master = true;                     ///< f32 weights are kept
+  bool copy = false;                      ///< and a copy in `compute` beside them, which operators read
+  std::uint32_t moments_per_element = 0;  ///< f32 numbers of optimizer state for each weight
+};
+
+WeightForm weight_form(const Precision& precision, const Optimizer& optimizer);
+
+/// The first values of a parameter, in the order of its shape: keyed on (seed, its place among the parameters,
+/// element).
+std::vector<float> initial_values(const ParameterSlot& slot, std::uint32_t index, std::uint64_t seed);
+
+}  // namespace halfstep::step

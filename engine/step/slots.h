@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "step/recording.h"
+#include "step/step_program.h"
+#include "vk/timeline.h"
+
+namespace halfstep::step {
+
+/// One of the places that steps take turns in: its input, its recording, its report.
+struct Slot {
+  vk::Buffer input;   ///< Memory::upload
+  vk::Buffer report;  ///< Memory::readback
+  std::unique_ptr<Recording> recording;
+  std::uint64_t ticket = 0;  ///< of the last submit; 0 for none
+  bool unread = false;       ///< whether its report has yet to be read
+
+  const std::byte* place(std::size_t index) const;
+};
+
+/// Two slots, so that the host fills one while the device works on the other. Every submit's report is read exactly
+/// once, in order, when its slot is needed again or when reports are asked for.
+class Slots {
+ public:
+  using ReadReport = std::function<void(const Slot&)>;
+
+  /// `buffers` are those of the program, with null for the slot's own two.
+  Slots(vk::Context& context, vk::Pipelines& pipelines, vk::Timeline& timeline, const StepProgram& program,
+        std::array<const vk::Buffer*, buffer_count> buffers, ReadReport read);
+
+  /// The next slot, free to be filled. Waits for the step before last where that is still running.
+  Slot& acquire();
+  /// Submits the slot that acquire() gave.
+  void submit();
+  /// Reads the reports of steps that have finished; does not wait.
+  void poll();
+  /// Waits for every step submitted, and reads their reports.
+  void drain();
+
+  /// How often acquire() had to wait.
+  std::uint64_t waits() const { return waits_; }
+  Slot& slot(std::size_t i) { return slots_[i]; }
+
+ private:
+  void read(Slot& slot);
+
+  vk::Timeline& timeline_;
+  ReadReport read_;
+  std::array<Slot, 2> slots_;
+  std::size_t next_ = 0;
+  std::uint64_t waits_ = 0;
+};
+
+}  // namespace halfstep::step

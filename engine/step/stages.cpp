@@ -1,0 +1,27 @@
+#include "step/stages.h"
+
+#include <algorithm>
+
+namespace halfstep::step {
+
+std::uint32_t flat_local_size(const plan::Target& target) {
+  return std::min<std::uint32_t>(target.cpu ? 64 : 256, target.max_invocations);
+}
+
+std::string_view storage(const plan::Target& target, DType dtype) {
+  if (dtype != DType::f16) return name(dtype);
+  return target.storage16 == plan::Storage16::native ? "f16" : "packed";
+}
+
+std::vector<Stretch> cut(const plan::Target& target, std::uint64_t quads, std::uint64_t widest) {
+  // Whole parameters' alignments, so that every stretch starts where a binding may.
+  constexpr std::uint64_t unit = 128 / 4;
+  const std::uint64_t most = target.max_storage_range / widest / unit * unit;
+  std::vector<Stretch> stretches;
+  for (std::uint64_t first = 0; first < quads; first += most) {
+    stretches.push_back({first, std::min(most, quads - first)});
+  }
+  return stretches;
+}
+
+}  // namespace halfstep::step

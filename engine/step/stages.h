@@ -1,0 +1,74 @@
+#pragma once
+
+#include <halfstep/optimizer.h>
+#include <halfstep/precision.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "graph/ir.h"
+#include "plan/program.h"
+#include "step/parameters.h"
+
+/// The numbered stages of a training step, each in the file of its number. Each appends dispatches to a program.
+namespace halfstep::step {
+
+/// How a batch of bytes becomes inputs: value = byte * factor + offset, by channel (all four alike for more than four).
+struct SampleFeed {
+  plan::TensorId indices;  ///< u32 {batch}
+  plan::TensorId bytes;
+  plan::TensorId label_words;
+  plan::TensorId samples;  ///< the input
+  plan::TensorId labels;   ///< the input
+  std::uint32_t samples_in_set = 0;
+  std::array<float, 4> factor{};
+  std::array<float, 4> offset{};
+};
+
+/// 1. Gathers, normalises and casts a batch.
+void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed);
+/// 1. Casts an input's values, given as f32 or u32.
+void feed_values(plan::ProgramBuilder& builder, plan::TensorId values, plan::TensorId input);
+
+/// 2. The operators, forward or backward, that `wanted` values depend on. `lowered` says which were lowered before, and
+/// is brought up to date.
+void run_graph(plan::ProgramBuilder& builder, const graph::Ir& ir, std::span<const graph::ValueId> wanted,
+               std::vector<bool>& lowered);
+
+/// The stores that hold all parameters, as buffers of a program.
+struct ParameterBuffers {
+  plan::BufferId weights;  ///< what operators read
+  plan::BufferId masters;  ///< f32; the same as `weights` where there is no separate copy
+  plan::BufferId gradients;
+  plan::BufferId moments;
+};
+
+/// 3. Raises StepState::overflow where a gradient is not finite.
+void check_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
+                     const WeightForm& form, const ParameterBuffers& buffers);
+
+/// 4. Updates all weights, unless the step overflowed.
+void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
+                    const WeightForm& form, const ParameterBuffers& buffers, const Optimizer& optimizer);
+
+/// 5. Writes the report, counts the step and sets the next one's loss scale and rate.
+void rescale(plan::ProgramBuilder& builder, plan::TensorId state, plan::TensorId schedule, std::uint32_t rates,
+             plan::TensorId report, const LossScale& scale, const Optimizer& optimizer);
+
+/// Invocations of a workgroup for flat kernels on this device.
+std::uint32_t flat_local_size(const plan::Target& target);
+/// The value of a STORAGE axis for tensors of `dtype`.
+std::string_view storage(const plan::Target& target, DType dtype);
+
+/// A stretch of the parameter stores that one dispatch can bind: quads from first to first + count.
+struct Stretch {
+  std::uint64_t first;
+  std::uint64_t count;
+};
+/// Cuts `quads` so that `widest` bytes a quad stay within what the device binds.
+std::vector<Stretch> cut(const plan::Target& target, std::uint64_t quads, std::uint64_t widest);
+
+}  // namespace halfstep::step

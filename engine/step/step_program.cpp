@@ -1,0 +1,173 @@
+#include "step/step_program.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "step/stages.h"
+#include "step/step_state.h"
+
+namespace halfstep::step {
+namespace {
+
+/// No device asks for more as the alignment of a binding.
+constexpr std::uint64_t alignment = 256;
+
+std::uint64_t align(std::uint64_t bytes) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+const Schedule& rates(const Optimizer& optimizer) {
+  return std::visit([](const auto& kind) -> const Schedule& { return kind.rate; }, optimizer);
+}
+
+class Builder {
+ public:
+  Builder(const plan::Target& target, const StepGraph& graph, const ParameterLayout& layout, const Precision& precision)
+      : graph_(graph),
+        layout_(layout),
+        precision_(precision),
+        target_(target),
+        builder_(target, {.float16_partials = precision.float16_partials}) {
+    for (const char* name :
+         {"state", "schedule", "weights", "masters", "gradients", "moments", "data", "slot", "report"}) {
+      builder_.buffer(name);
+    }
+    for (std::size_t i = 0; i < graph.parameters.size(); ++i) bind_parameter(i, graph.parameters[i], weights);
+  }
+
+  void feed() {
+    if (graph_.samples) {
+      feed_from_set(*graph_.samples);
+    } else {
+      for (std::size_t i = 0; i < graph_.inputs.size(); ++i) feed_with_values(graph_.inputs[i], graph_.input_types[i]);
+    }
+  }
+
+  void forward() {
+    std::vector<graph::ValueId> wanted{graph_.loss};
+    wanted.insert(wanted.end(), graph_.metrics.begin(), graph_.metrics.end());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const graph::Value& value = graph_.ir.values[wanted[i]];
+      builder_.bind(wanted[i], builder_.place(value.name, value.type, {report, (i + 1) * report_place_bytes}));
+    }
+    report_bytes_ = (wanted.size() + 1) * report_place_bytes;
+    run_graph(builder_, graph_.ir, wanted, lowered_);
+  }
+
+  void backward() {
+    state_ = builder_.place_bytes("state", sizeof(StepState), {state, 0});
+    builder_.bind(graph_.loss_scale, builder_.place("loss_scale", {DType::f32, {}}, {state, 0}));
+    for (std::size_t i = 0; i < graph_.parameters.size(); ++i) {
+      bind_parameter(i, graph_.parameter_gradients[i], gradients);
+    }
+    run_graph(builder_, graph_.ir, graph_.parameter_gradients, lowered_);
+  }
+
+  void update(const Optimizer& optimizer) {
+    const WeightForm form = weight_form(precision_, optimizer);
+    const ParameterBuffers buffers{weights, form.copy ? masters : weights, gradients, moments};
+    check_gradients(builder_, state_, layout_, form, buffers);
+    update_weights(builder_, state_, layout_, form, buffers, optimizer);
+    const std::uint64_t count = rates(optimizer).rates.size();
+    const plan::TensorId table = builder_.place_bytes("schedule", count * 4, {schedule, 0});
+    const plan::TensorId header = builder_.place_bytes("report", sizeof(ReportHeader), {report, 0});
+    rescale(builder_, state_, table, static_cast<std::uint32_t>(count), header, precision_.loss_scale, optimizer);
+  }
+
+  StepProgram finish() {
+    return {plan::make_plan(builder_.finish(), {.alignment = std::max<std::uint64_t>(target_.offset_alignment, 64)}),
+            slot_, report_bytes_};
+  }
+
+ private:
+  /// A value in the store `buffer`, at the place of parameter `i`.
+  void bind_parameter(std::size_t i, graph::ValueId value, plan::BufferId buffer) {
+    const ParameterSlot& place = layout_.slots()[i];
+    const std::uint64_t offset = place.first_element * static_cast<std::uint64_t>(bytes(place.type.dtype));
+    const std::string suffix = buffer == gradients ? ".gradient" : "";
+    builder_.bind(value, builder_.place(place.name + suffix, place.type, {buffer, offset}));
+  }
+
+  std::uint64_t take_slot(std::uint64_t bytes) {
+    const std::uint64_t offset = slot_.size;
+    slot_.size += align(bytes);
+    return offset;
+  }
+
+  plan::TensorId input(graph::ValueId value) {
+    const graph::Value& info = graph_.ir.values[value];
+    const plan::TensorId tensor = builder_.tensor(info.name, info.type);
+    builder_.bind(value, tensor);
+    return tensor;
+  }
+
+  void feed_with_values(graph::ValueId value, const TensorType& given) {
+    const std::uint64_t offset = take_slot(plan::byte_size(given));
+    slot_.values.push_back(offset);
+    const std::string name = fmt::format("{} (fed)", graph_.ir.values[value].name);
+    feed_values(builder_, builder_.place(name, given, {slot, offset}), input(value));
+  }
+
+  void feed_from_set(const SampleInputs& samples) {
+    const Shape& shape = graph_.ir.values[samples.samples].type.shape;
+    const auto batch = static_cast<std::uint64_t>(shape.front());
+    const std::uint64_t sample_bytes = static_cast<std::uint64_t>(elements(shape)) / batch;
+    const std::uint64_t count = samples.resident.value_or(static_cast<std::uint32_t>(batch));
+    slot_.indices = take_slot(batch * 4);
+    plan::Region bytes{data, 0};
+    plan::Region labels{data, label_offset(sample_bytes, count)};
+    if (!samples.resident) {
+      slot_.bytes = take_slot(batch * sample_bytes);
+      slot_.labels = take_slot(batch * 4);
+      bytes = {slot, slot_.bytes};
+      labels = {slot, slot_.labels};
+    }
+    feed_samples(builder_, {.indices = builder_.place_bytes("indices", batch * 4, {slot, slot_.indices}),
+                            .bytes = builder_.place_bytes("samples", (count * sample_bytes + 3) / 4 * 4, bytes),
+                            .label_words = builder_.place_bytes("labels", count * 4, labels),
+                            .samples = input(samples.samples),
+                            .labels = input(samples.labels),
+                            .samples_in_set = static_cast<std::uint32_t>(count),
+                            .factor = samples.normalization.factor,
+                            .offset = samples.normalization.offset});
+  }
+
+  const StepGraph& graph_;
+  const ParameterLayout& layout_;
+  const Precision& precision_;
+  const plan::Target& target_;
+  plan::ProgramBuilder builder_;
+  plan::TensorId state_ = 0;
+  std::vector<bool> lowered_;
+  SlotLayout slot_;
+  std::uint64_t report_bytes_ = 0;
+};
+
+}  // namespace
+
+std::uint64_t label_offset(std::uint64_t sample_bytes, std::uint64_t samples) {
+  return align(sample_bytes * samples);
+}
+
+StepProgram training_program(const plan::Target& target, const StepGraph& graph, const ParameterLayout& layout,
+                             const Precision& precision, const Optimizer& optimizer) {
+  Builder builder(target, graph, layout, precision);
+  builder.feed();
+  builder.forward();
+  builder.backward();
+  builder.update(optimizer);
+  return builder.finish();
+}
+
+StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const ParameterLayout& layout,
+                               const Precision& precision) {
+  Builder builder(target, graph, layout, precision);
+  builder.feed();
+  builder.forward();
+  return builder.finish();
+}
+
+}  // namespace halfstep::step

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <halfstep/optimizer.h>
+#include <halfstep/precision.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/ir.h"
+#include "plan/plan.h"
+#include "plan/target.h"
+#include "step/parameters.h"
+
+namespace halfstep::step {
+
+/// The buffers of every step program, in this order.
+enum StepBuffer : plan::BufferId {
+  arena,      ///< activations, cotangents, workspaces
+  state,      ///< StepState
+  schedule,   ///< the rate of each applied step
+  weights,    ///< what operators read
+  masters,    ///< f32 weights, where operators read a copy of them
+  gradients,  ///< of all parameters
+  moments,    ///< of the optimizer
+  data,       ///< a data set that is kept on the device
+  slot,       ///< what the host gives one step
+  report,     ///< what one step gives the host
+  buffer_count,
+};
+
+/// How bytes become an input.
+struct Normalization {
+  std::array<float, 4> factor{};
+  std::array<float, 4> offset{};
+};
+
+/// An input that is fed from a data set, with its labels.
+struct SampleInputs {
+  graph::ValueId samples;
+  graph::ValueId labels;
+  Normalization normalization;
+  /// Samples kept in the data buffer (followed by their labels); without, each slot brings its batch's own bytes.
+  std::optional<std::uint32_t> resident;
+};
+
+/// A graph in the types it is computed in, with its gradients, and what to do with it.
+struct StepGraph {
+  graph::Ir ir;
+  graph::ValueId loss = 0;              ///< f32 scalar
+  std::vector<graph::ValueId> metrics;  ///< f32 scalars, all different
+  graph::ValueId loss_scale = 0;        ///< the loss's gradient
+  std::vector<graph::ValueId> parameters;
+  std::vector<graph::ValueId> parameter_gradients;
+  std::vector<graph::ValueId> inputs;   ///< fed with values, where there are no SampleInputs
+  std::vector<TensorType> input_types;  ///< as the host gives them
+  std::optional<SampleInputs> samples;
+};
+
+/// Where a slot buffer holds what.
+struct SlotLayout {
+  std::uint64_t indices = 0;          ///< u32 {batch}, for samples
+  std::uint64_t bytes = 0;            ///< a batch's samples, where they are not resident
+  std::uint64_t labels = 0;           ///< a batch's labels, likewise
+  std::vector<std::uint64_t> values;  ///< for each of StepGraph::inputs
+  std::uint64_t size = 0;
+};
+
+struct StepProgram {
+  plan::Plan plan;
+  SlotLayout slot;
+  std::uint64_t report_bytes = 0;
+};
+
+/// Bytes from the start of a data buffer to its labels.
+std::uint64_t label_offset(std::uint64_t sample_bytes, std::uint64_t samples);
+
+/// The whole training step: feed, forward, backward, check, update, rescale.
+StepProgram training_program(const plan::Target& target, const StepGraph& graph, const ParameterLayout& layout,
+                             const Precision& precision, const Optimizer& optimizer);
+
+/// Feed and forward only, for loss and metrics.
+StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const ParameterLayout& layout,
+                               const Precision& precision);
+
+}  // namespace halfstep::step

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+
+namespace halfstep::step {
+
+/// What differs from step to step, kept on the device and read and written by the step's own kernels; the host sets it
+/// once, before the first step. The shaders' twin is shaders/step/step_state.glsl.
+struct StepState {
+  float loss_scale = 1;  ///< with the three zeros after it, the gradient of the loss: a scalar tensor
+  float padding[3] = {};
+  float rate = 0;                   ///< of this step
+  std::uint32_t overflow = 0;       ///< whether a gradient of this step is not finite
+  std::uint32_t good_steps = 0;     ///< applied in a row since the loss scale last changed
+  std::uint32_t applied = 0;        ///< updates made
+  std::uint32_t attempted[2] = {};  ///< steps run, low word first: what the noise counts
+  std::uint32_t skipped = 0;        ///< steps whose update was left out
+  float beta1_power = 1;            ///< beta1^(applied + 1): for Adam's bias correction
+  float beta2_power = 1;
+  std::uint32_t seed[2] = {};  ///< low word first
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(StepState) == 64);
+
+/// What a step leaves for the host, in its slot's report buffer; the loss and the metrics follow it, one a place.
+struct ReportHeader {
+  std::uint32_t attempted[2];
+  std::uint32_t applied;
+  std::uint32_t skipped;
+  std::uint32_t overflow;
+  float loss_scale;
+  float rate;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(ReportHeader) == 32);
+
+/// Bytes from one place of a report to the next: the header, the loss, then each metric. No device asks for more as
+/// the alignment of a binding.
+inline constexpr std::uint64_t report_place_bytes = 256;
+
+}  // namespace halfstep::step

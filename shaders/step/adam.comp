@@ -1,0 +1,34 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+//! STORAGE = f32 f16 packed
+// Adam, and AdamW where the decay is DECOUPLED. A quad's first and second moments lie side by side.
+#include "step/update.glsl"
+
+layout(constant_id = 3) const bool DECOUPLED = false;
+layout(push_constant) uniform Push {
+  uint first_quad;
+  uint quads;
+  float beta1;
+  float beta2;
+  float epsilon;
+  float weight_decay;
+};
+
+void main() {
+  uint i = linear_invocation();
+  if (i >= quads || state.overflow != 0u) return;
+  vec4 w = load_weight(i);
+  vec4 g = unscaled_gradient(i);
+  if (DECOUPLED) {
+    w -= state.rate * weight_decay * w;
+  } else {
+    g += weight_decay * w;
+  }
+  vec4 m = mix(g, moments[2u * i], beta1);
+  vec4 v = mix(g * g, moments[2u * i + 1u], beta2);
+  moments[2u * i] = m;
+  moments[2u * i + 1u] = v;
+  vec4 m_hat = m / (1.0 - state.beta1_power);
+  vec4 v_hat = v / (1.0 - state.beta2_power);
+  store_weight(i, first_quad + i, w - state.rate * m_hat / (sqrt(v_hat) + epsilon));
+}

@@ -1,0 +1,60 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// The end of a step, by one invocation: the report, the counters, the loss scale and rate of the next step.
+#include "step/step_state.glsl"
+
+layout(local_size_x = 1) in;
+layout(constant_id = 1) const bool DYNAMIC = false;
+layout(push_constant) uniform Push {
+  float growth;
+  float backoff;
+  uint interval;
+  float lowest;
+  float highest;
+  uint rates;  // entries of the schedule
+  float beta1;
+  float beta2;
+};
+struct Report {
+  uvec2 attempted;
+  uint applied;
+  uint skipped;
+  uint overflow;
+  float loss_scale;
+  float rate;
+  uint reserved;
+};
+layout(std430, binding = 0) buffer State { StepState state; };
+layout(std430, binding = 1) readonly buffer Schedule { float schedule[]; };
+layout(std430, binding = 2) writeonly buffer ReportBuffer { Report report; };
+
+// The next scale, and in good_steps the steps in a row that it has been good for.
+float next_scale(StepState now, out uint good_steps) {
+  float scale = now.loss_scale.x;
+  good_steps = now.overflow != 0u ? 0u : now.good_steps + 1u;
+  if (!DYNAMIC) return scale;
+  if (now.overflow != 0u) return max(scale * backoff, lowest);
+  if (good_steps < interval) return scale;
+  good_steps = 0u;
+  return min(scale * growth, highest);
+}
+
+void main() {
+  StepState now = state;
+  bool applied = now.overflow == 0u;
+  StepState next = now;
+  next.loss_scale.x = next_scale(now, next.good_steps);
+  next.overflow = 0u;
+  next.attempted.x = now.attempted.x + 1u;
+  if (next.attempted.x == 0u) next.attempted.y++;
+  if (applied) {
+    next.applied++;
+    next.beta1_power *= beta1;
+    next.beta2_power *= beta2;
+  } else {
+    next.skipped++;
+  }
+  next.rate = schedule[min(next.applied, rates - 1u)];
+  state = next;
+  report = Report(next.attempted, next.applied, next.skipped, now.overflow, now.loss_scale.x, now.rate, 0u);
+}
