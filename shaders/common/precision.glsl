@@ -59,4 +59,8 @@ vec4 from_half_bits(uvec4 bits) { return unpack_quad(pack_half_bits(bits)); }
 #define to_result(v) to_quad(v)
 #endif
 
+#if defined(RESULT_f16) || defined(RESULT_packed)
+#define to_result_stochastic(v, random) result_of_half_bits(half_bits_stochastic(v, random))
+#endif
+
 #endif

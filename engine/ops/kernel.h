@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/lowering.h"
+
+namespace halfstep::ops {
+
+/// Invocations in a workgroup of a flat kernel: few on a software driver, which runs one after the other and spreads
+/// workgroups over its threads.
+std::uint32_t flat_local_size(const plan::Target& target);
+
+/// `value` as the 32-bit index that shaders count in. Throws Error where it does not fit.
+std::uint32_t index32(const plan::Lowering& out, std::int64_t value);
+
+/// A dispatch with one invocation for each of `count` quads. `constants` are specialization constants 1, 2, ...
+template <typename Push>
+void dispatch_flat(plan::Lowering& out, std::string shader, std::int64_t count, const Push& push,
+                   std::vector<plan::Operand> operands, std::vector<std::uint32_t> constants = {}) {
+  const std::uint32_t local_size = flat_local_size(out.target());
+  constants.insert(constants.begin(), local_size);
+  out.dispatch({.label = {},
+                .shader = std::move(shader),
+                .constants = std::move(constants),
+                .push = plan::push_bytes(push),
+                .operands = std::move(operands),
+                .groups = plan::groups_for(count, local_size)});
+}
+
+}  // namespace halfstep::ops

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "plan/lowering.h"
+
+namespace halfstep::ops {
+
+/// Shape of what is known of each of `rows` rows after lower_rows: its number, its label, something for its gradient;
+/// and, in a row of its own, the weight of a row in the mean.
+Shape statistics_shape(std::int64_t rows);
+
+/// Appends a kernel of shaders/common/rows.glsl: a number for each row of logits {n, classes} with labels {n}, their
+/// mean {} over the rows that count, and the statistics.
+void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId statistics);
+
+}  // namespace halfstep::ops

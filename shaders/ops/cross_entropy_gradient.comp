@@ -1,0 +1,30 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+//! STORAGE = f32 f16 packed
+#include "common/indexing.glsl"
+#include "common/precision.glsl"
+
+// (softmax(logits) - one-hot label) * cotangent / rows that count; `statistics` are those of cross_entropy.comp.
+layout(local_size_x_id = 0) in;
+layout(push_constant) uniform Push {
+  uint rows;
+  uint classes;
+  uint quads_per_row;
+};
+layout(std430, binding = 0) readonly buffer Logits { QUAD logits[]; };
+layout(std430, binding = 1) readonly buffer Statistics { vec4 statistics[]; };
+layout(std430, binding = 2) readonly buffer Cotangent { vec4 cotangent[]; };
+layout(std430, binding = 3) writeonly buffer Gradient { QUAD gradient[]; };
+
+void main() {
+  uint i = linear_invocation();
+  if (i >= rows * quads_per_row) return;
+  uint row = i / quads_per_row;
+  uint column = i % quads_per_row * 4u;
+  float label = statistics[row].y;
+  float log_sum = statistics[row].z;
+  bvec4 is_label = equal(vec4(column) + vec4(0.0, 1.0, 2.0, 3.0), vec4(label));
+  vec4 v = exp(from_quad(logits[i]) - log_sum) - mix(vec4(0.0), vec4(1.0), is_label);
+  v *= cotangent[0].x * statistics[rows].x;
+  gradient[i] = to_quad(label < 0.0 ? vec4(0.0) : keep_columns(v, column, classes));
+}

@@ -1,0 +1,39 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+//! BITS = 16 32
+#include "common/indexing.glsl"
+
+// The same elements, in the same order, in rows of another length. They are moved as bits, whatever they mean.
+layout(local_size_x_id = 0) in;
+layout(push_constant) uniform Push {
+  uint quads;
+  uint from_columns;
+  uint from_pitch;
+  uint to_columns;
+  uint to_pitch;
+};
+
+#ifdef BITS_32
+layout(std430, binding = 0) readonly buffer X { uint x[]; };
+layout(std430, binding = 1) writeonly buffer Y { uvec4 y[]; };
+uint element(uint i) { return x[i]; }
+uvec4 quad_of(uvec4 elements) { return elements; }
+#else
+layout(std430, binding = 0) readonly buffer X { uint x[]; };
+layout(std430, binding = 1) writeonly buffer Y { uvec2 y[]; };
+uint element(uint i) { return bitfieldExtract(x[i >> 1], int(i & 1u) * 16, 16); }
+uvec2 quad_of(uvec4 elements) { return uvec2(elements.x | elements.y << 16, elements.z | elements.w << 16); }
+#endif
+
+void main() {
+  uint quad = linear_invocation();
+  if (quad >= quads) return;
+  uint column = quad * 4u % to_pitch;
+  uint first = quad * 4u / to_pitch * to_columns + column;
+  uvec4 elements = uvec4(0u);
+  for (int i = 0; i < 4; i++) {
+    uint at = first + uint(i);
+    if (column + uint(i) < to_columns) elements[i] = element(at / from_columns * from_pitch + at % from_columns);
+  }
+  y[quad] = quad_of(elements);
+}

@@ -1,0 +1,72 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+//! CONVERSION = f32 f16 packed f16_f32 packed_f32 f32_f16 f32_packed
+#include "common/conversion.glsl"
+#include "common/indexing.glsl"
+
+// Sums over some axes, times a factor. Each invocation makes one quad of one of `slices` partial results, of every
+// slices-th thing there is to sum: so neighbours read neighbours. Extents and strides count quads, the outermost axis
+// first; the host has merged axes that lie together.
+layout(local_size_x_id = 0) in;
+// Whether the last axis is summed: then the elements of a quad of the result come from four rows.
+layout(constant_id = 1) const bool LAST_SUMMED = false;
+layout(constant_id = 2) const int KEPT_AXES = 1;
+layout(constant_id = 3) const int SUMMED_AXES = 1;
+
+layout(push_constant) uniform Push {
+  uint quads;  // of a partial result
+  uint slices;
+  uint summed;  // quads that make up one of the result
+  uint quads_per_row;
+  uint columns;
+  float factor;
+  uint kept_extents[4];
+  uint kept_strides[4];
+  uint summed_extents[4];
+  uint summed_strides[4];
+};
+layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
+layout(std430, binding = 1) writeonly buffer Y { RESULT_QUAD y[]; };
+
+uint kept_offset(uint i) {
+  uint offset = 0u;
+  for (int axis = KEPT_AXES - 1; axis > 0; axis--) {
+    offset += i % kept_extents[axis] * kept_strides[axis];
+    i /= kept_extents[axis];
+  }
+  return offset + i * kept_strides[0];
+}
+
+uint summed_offset(uint i) {
+  uint offset = 0u;
+  for (int axis = SUMMED_AXES - 1; axis > 0; axis--) {
+    offset += i % summed_extents[axis] * summed_strides[axis];
+    i /= summed_extents[axis];
+  }
+  return offset + i * summed_strides[0];
+}
+
+vec4 sum_from(uint offset, uint slice) {
+  vec4 total = vec4(0.0);
+  for (uint i = slice; i < summed; i += slices) total += from_quad(x[offset + summed_offset(i)]);
+  return total;
+}
+
+vec4 sum_rows(uint quad, uint slice) {
+  uint column = quad % quads_per_row * 4u;
+  uint element = quad / quads_per_row * columns + column;
+  vec4 total = vec4(0.0);
+  for (int i = 0; i < 4; i++) {
+    if (column + uint(i) < columns) total[i] = dot(sum_from(kept_offset(element + uint(i)), slice), vec4(1.0));
+  }
+  return total;
+}
+
+void main() {
+  uint i = linear_invocation();
+  if (i >= quads * slices) return;
+  uint quad = LAST_SUMMED ? i / slices : i % quads;
+  uint slice = LAST_SUMMED ? i % slices : i / quads;
+  vec4 total = LAST_SUMMED ? sum_rows(quad, slice) : sum_from(kept_offset(quad), slice);
+  y[slice * quads + quad] = to_result(total * factor);
+}
