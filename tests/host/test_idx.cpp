@@ -198,8 +198,8 @@ TEST_CASE_FIXTURE(Fixture, "Arbitrary bytes never do worse than an Error") {
   const std::string sound = contents(images);
   for (int round = 0; round < 3000; round++) {
     std::string bytes = sound;
-    const unsigned edits = 1 + random() % 4;
-    for (unsigned edit = 0; edit < edits; edit++) bytes[random() % bytes.size()] = static_cast<char>(random());
+    const auto edits = 1 + random() % 4;
+    for (unsigned long edit = 0; edit < edits; edit++) bytes[random() % bytes.size()] = static_cast<char>(random());
     if (random() % 3 == 0) bytes.resize(random() % 40, static_cast<char>(random()));
     write(images, bytes);
     try {

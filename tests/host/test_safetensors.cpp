@@ -1,0 +1,192 @@
+#include <halfstep/error.h>
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "host/temporary_folder.h"
+#include "train/safetensors.h"
+
+using namespace halfstep;
+using train::SafetensorsFile;
+using train::StoredTensor;
+using train::write_safetensors;
+namespace fs = std::filesystem;
+
+namespace {
+
+Bytes bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::string text_of(Bytes bytes) {
+  std::string text(bytes.size(), '\0');
+  if (!bytes.empty()) std::memcpy(text.data(), bytes.data(), bytes.size());
+  return text;
+}
+
+// A file of the given header and data, right or wrong.
+std::string file_of(const std::string& header, const std::string& data) {
+  std::string size;
+  for (int shift = 0; shift < 64; shift += 8) size.push_back(static_cast<char>(header.size() >> shift));
+  return size + header + data;
+}
+
+struct Fixture {
+  TemporaryFolder folder;
+  fs::path path = folder.path() / "model.safetensors";
+
+  void put(const std::string& contents) const { std::ofstream(path, std::ios::binary) << contents; }
+
+  std::string contents() const {
+    std::ostringstream out;
+    out << std::ifstream(path, std::ios::binary).rdbuf();
+    return out.str();
+  }
+
+  // Whether a file is refused with one line that names it and has all `parts` in it.
+  void refuses(const std::string& contents, std::initializer_list<std::string_view> parts) const {
+    put(contents);
+    std::string text;
+    try {
+      const SafetensorsFile file(path);
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    INFO(text);
+    CHECK(text.find(path.string()) != std::string::npos);
+    CHECK(text.find('\n') == std::string::npos);
+    for (const std::string_view part : parts) CHECK(text.find(part) != std::string::npos);
+  }
+
+  void refuses_header(const std::string& header, std::initializer_list<std::string_view> parts) const {
+    refuses(file_of(header, "12345678"), parts);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "What is written is read back") {
+  write_safetensors(path,
+                    {{"b", "F16", {3}, bytes_of("aabbcc")},
+                     {"conv \"1\"/weight", "F32", {2, 1}, bytes_of("AAAABBBB")},
+                     {"none", "U8", {0, 7}, {}},
+                     {"scalar", "U32", {}, bytes_of("wxyz")}},
+                    {{"seed", "42"}, {"text", "line\nbreak"}});
+  const SafetensorsFile file(path);
+  REQUIRE(file.tensors().size() == 4);
+  CHECK(file.metadata() == train::Metadata{{"seed", "42"}, {"text", "line\nbreak"}});
+  const StoredTensor* weight = file.find("conv \"1\"/weight");
+  REQUIRE(weight != nullptr);
+  CHECK(weight->dtype == "F32");
+  CHECK(weight->shape == Shape{2, 1});
+  CHECK(text_of(weight->data) == "AAAABBBB");
+  CHECK(text_of(file.find("scalar")->data) == "wxyz");
+  CHECK(file.find("scalar")->shape.empty());
+  CHECK(file.find("none")->data.empty());
+  CHECK(file.find("b")->data.size() == 6);
+  CHECK(file.find("a") == nullptr);
+}
+
+TEST_CASE_FIXTURE(Fixture, "The same tensors give the same bytes, aligned, whatever their order") {
+  const StoredTensor a{"a", "F16", {1}, bytes_of("12")};
+  const StoredTensor b{"b", "F32", {1}, bytes_of("3456")};
+  write_safetensors(path, {a, b}, {{"k", "v"}});
+  const std::string first = contents();
+  write_safetensors(path, {b, a}, {{"k", "v"}});
+  CHECK(first == contents());
+  CHECK((first.size() - 6) % 8 == 0);
+  CHECK(first.substr(first.size() - 6) == "345612");
+}
+
+TEST_CASE_FIXTURE(Fixture, "A tensor whose bytes do not fit its type is not written") {
+  CHECK_THROWS_AS(write_safetensors(path, {{"a", "F32", {2}, bytes_of("1234")}}, {}), Error);
+  CHECK_THROWS_AS(write_safetensors(path, {{"a", "F33", {1}, bytes_of("1234")}}, {}), Error);
+  CHECK_THROWS_AS(write_safetensors(path, {{"a", "U8", {1}, bytes_of("1")}, {"a", "U8", {1}, bytes_of("2")}}, {}),
+                  Error);
+  CHECK_FALSE(fs::exists(path));
+}
+
+TEST_CASE_FIXTURE(Fixture, "Files that are no safetensors are refused") {
+  CHECK_THROWS_AS(SafetensorsFile(folder.path() / "missing"), Error);
+  CHECK_THROWS_AS(SafetensorsFile(folder.path()), Error);
+  refuses("", {"expected at least 8 bytes, got 0"});
+  refuses("1234567", {"got 7"});
+  refuses(std::string("\0\0\0\0\0\0\0\x10", 8) + "{}", {"header of at most 2 bytes, got 1152921504606846976"});
+  refuses(std::string(8, '\xff'), {"got 18446744073709551615"});
+  refuses(file_of("", ""), {"JSON"});
+  refuses(file_of("[1, 2]", ""), {"JSON object"});
+  refuses(file_of("{\"a\": ", ""), {"JSON"});
+  refuses(file_of("{\"\xff\": 1}", ""), {"JSON"});
+  refuses(file_of("\n\n\n}", ""), {"JSON"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "Headers that contradict themselves or the data are refused, and the tensor named") {
+  const std::string good = R"({"dtype":"U8","shape":[8],"data_offsets":[0,8]})";
+  put(file_of("{\"a\":" + good + "}", "12345678"));
+  CHECK(SafetensorsFile(path).find("a") != nullptr);
+  refuses_header("{\"a\":" + good + ",\"a\":" + good + "}", {"\"a\" twice"});
+  refuses_header(R"({"a":{"dtype":"U8","dtype":"U8","shape":[8],"data_offsets":[0,8]}})", {"\"dtype\" twice"});
+  refuses_header(R"({"a":3})", {"tensor \"a\"", "expected an object"});
+  refuses_header(R"({"a":{"shape":[8],"data_offsets":[0,8]}})", {"tensor \"a\"", "dtype"});
+  refuses_header(R"({"a":{"dtype":"X1","shape":[8],"data_offsets":[0,8]}})", {"tensor \"a\"", "\"X1\""});
+  refuses_header(R"({"a":{"dtype":"U8","data_offsets":[0,8]}})", {"tensor \"a\"", "list for shape"});
+  refuses_header(R"({"a":{"dtype":"U8","shape":[-8],"data_offsets":[0,8]}})", {"tensor \"a\"", "got -8"});
+  refuses_header(R"({"a":{"dtype":"U8","shape":[8.5],"data_offsets":[0,8]}})", {"tensor \"a\"", "got 8.5"});
+  refuses_header(R"({"a":{"dtype":"U8","shape":[99999999999999999999],"data_offsets":[0,8]}})",
+                 {"tensor \"a\"", "2^63"});
+  refuses_header(R"({"a":{"dtype":"U8","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,8]}})",
+                 {"tensor \"a\"", "at most the 8 bytes"});
+  refuses_header(R"({"a":{"dtype":"F32","shape":[4611686018427387906],"data_offsets":[0,8]}})",
+                 {"tensor \"a\"", "at most the 8 bytes"});
+  refuses_header(R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0]}})", {"tensor \"a\"", "2 data_offsets, got 1"});
+  refuses_header(R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[8,0]}})", {"tensor \"a\"", "got 8 and 0"});
+  refuses_header(R"({"a":{"dtype":"U8","shape":[9],"data_offsets":[0,9]}})", {"tensor \"a\"", "up to 8"});
+  refuses_header(R"({"a":{"dtype":"F32","shape":[8],"data_offsets":[0,8]}})", {"tensor \"a\"", "at most the 8 bytes"});
+  refuses_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}})", {"expected 4 bytes", "got 8"});
+  refuses_header(R"({"line\nbreak":3})", {"line\\nbreak"});
+  refuses_header(R"({"__metadata__":[]})", {"__metadata__"});
+  refuses_header(R"({"__metadata__":{"a":1}})", {"\"a\" in __metadata__"});
+  refuses_header(std::string(100000, '['), {"deeper"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "Bytes that belong to two tensors, or to none, are refused") {
+  const auto tensor = [](int begin, int end) {
+    std::ostringstream out;
+    out << R"({"dtype":"U8","shape":[)" << end - begin << R"(],"data_offsets":[)" << begin << "," << end << "]}";
+    return out.str();
+  };
+  refuses_header("{\"a\":" + tensor(0, 5) + ",\"b\":" + tensor(4, 8) + "}", {"\"b\"", "start at offset 5, got 4"});
+  refuses_header("{\"a\":" + tensor(0, 3) + ",\"b\":" + tensor(4, 8) + "}", {"\"b\"", "start at offset 3, got 4"});
+  refuses_header("{\"a\":" + tensor(1, 8) + "}", {"\"a\"", "start at offset 0, got 1"});
+  refuses_header("{\"a\":" + tensor(0, 7) + "}", {"expected 7 bytes of tensors, got 8"});
+  refuses_header("{}", {"expected 0 bytes of tensors, got 8"});
+  put(file_of("{\"b\":" + tensor(4, 8) + ",\"a\":" + tensor(0, 4) + "}", "12345678"));
+  CHECK(SafetensorsFile(path).tensors().front().name == "a");
+}
+
+// Whatever the bytes, the outcome is a sound file or an Error.
+TEST_CASE_FIXTURE(Fixture, "Arbitrary bytes never do worse than an Error") {
+  write_safetensors(path, {{"a", "F16", {3}, bytes_of("aabbcc")}, {"b", "F32", {2, 1}, bytes_of("AAAABBBB")}},
+                    {{"seed", "42"}});
+  const std::string sound = contents();
+  std::mt19937 random(5);
+  for (int round = 0; round < 3000; round++) {
+    std::string bytes = sound;
+    const auto edits = 1 + random() % 3;
+    for (unsigned long edit = 0; edit < edits; edit++) bytes[random() % bytes.size()] = static_cast<char>(random() % 128);
+    if (random() % 4 == 0) bytes.resize(random() % (bytes.size() + 9));
+    put(bytes);
+    try {
+      const SafetensorsFile file(path);
+      for (const StoredTensor& tensor : file.tensors()) {
+        CHECK(tensor.data.size() ==
+              train::stored_bytes(tensor.dtype) * static_cast<std::size_t>(elements(tensor.shape)));
+      }
+    } catch (const Error&) {
+    }
+  }
+}
