@@ -38,8 +38,8 @@ struct Capabilities {
   std::array<std::uint8_t, VK_UUID_SIZE> pipeline_cache_uuid{};
 
   VkPhysicalDeviceLimits limits{};
-  std::uint64_t max_allocation_bytes = 0;
-  std::uint32_t compute_units = 0;  ///< 0 where the device does not tell
+  std::uint64_t max_buffer_bytes = 0;  ///< of one buffer with memory of its own
+  std::uint32_t compute_units = 0;     ///< 0 where the device does not tell
   VkPhysicalDeviceMemoryProperties memory{};
 
   bool storage_16bit = false;  ///< 16-bit elements in storage buffers
@@ -53,7 +53,9 @@ struct Capabilities {
   std::uint32_t subgroup_size = 0;
   VkSubgroupFeatureFlags subgroup_operations = 0;  ///< in compute shaders; 0 where compute has none
   bool subgroup_size_control = false;              ///< a pipeline can ask for `subgroup_size`, and for full subgroups
-  std::uint32_t max_subgroups_per_group = 0;       ///< only with subgroup_size_control
+  std::uint32_t min_subgroup_size = 0;             ///< this and the next two are 0 where the device does not tell
+  std::uint32_t max_subgroup_size = 0;
+  std::uint32_t max_subgroups_per_group = 0;
 
   bool timeline_semaphore = false;      ///< the extension is there; it is not needed
   bool cooperative_matrix = false;      ///< VK_KHR_cooperative_matrix is there
@@ -69,8 +71,15 @@ struct Capabilities {
 /// Asks the device. Never throws for a poor device: see Capabilities::unusable.
 Capabilities query(const InstanceTable& instance, VkPhysicalDevice device);
 
+/// Bits of a timestamp on queues of `family`, 0 where they have none. Throws Error where the device has no such family,
+/// or it has no compute.
+std::uint32_t timestamp_bits(const InstanceTable& instance, VkPhysicalDevice device, std::uint32_t family);
+
 /// Bytes of the device's own memory.
 std::uint64_t memory_bytes(const Capabilities& capabilities);
+
+/// "1.3.230".
+std::string version_text(std::uint32_t version);
 
 /// "discrete", "integrated", "virtual", "cpu" or "other".
 std::string_view type_name(VkPhysicalDeviceType type);

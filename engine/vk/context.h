@@ -18,12 +18,6 @@
 
 namespace halfstep::vk {
 
-/// A physical device of the machine and what it can do.
-struct Candidate {
-  VkPhysicalDevice handle;
-  Capabilities capabilities;
-};
-
 /// An instance, a device and one compute queue: opened here, or an application's own. Whatever is made with a context
 /// keeps it alive.
 class Context : public std::enable_shared_from_this<Context> {
@@ -44,7 +38,7 @@ class Context : public std::enable_shared_from_this<Context> {
   const Capabilities& capabilities() const { return capabilities_; }
   const plan::Target& target() const { return target_; }
   const DeviceInfo& info() const { return info_; }
-  std::uint32_t queue_family() const { return queue_family_; }
+  std::uint32_t queue_family() const { return capabilities_.queue_family.value(); }
   /// Whether the Khronos validation layer watches this context (never an adopted one's doing).
   bool validating() const { return validating_; }
 
@@ -54,11 +48,12 @@ class Context : public std::enable_shared_from_this<Context> {
  private:
   Context() = default;
   void open_device(VkPhysicalDevice physical_device);
+  void use_queue_of(const AdoptedDevice& handles);
+  void describe(std::uint32_t index);
 
   InstanceTable instance_;
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
-  std::uint32_t queue_family_ = 0;
   VolkDeviceTable table_{};
   Capabilities capabilities_;
   plan::Target target_;

@@ -3,23 +3,23 @@
 #include <volk.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "vk/context.h"
 
 namespace halfstep::vk {
 
-/// The folder for compiled pipelines: HALFSTEP_CACHE, or "halfstep" in the user's cache folder; empty where
-/// HALFSTEP_CACHE=off or there is no such folder.
-std::filesystem::path cache_folder();
+/// A cache file's contents: the driver's data behind a header of ours, which shows damage.
+std::vector<std::byte> seal_cache(std::span<const std::byte> data);
 
-/// Whether `bytes` begin with a pipeline cache header that is this device's.
-bool is_cache_of(const Capabilities& capabilities, const std::vector<std::byte>& bytes);
+/// The driver's data out of a file's contents; empty where they are damaged, or another device's or driver's.
+std::vector<std::byte> unseal_cache(std::span<const std::byte> contents, const Capabilities& capabilities);
 
-/// A VkPipelineCache kept on disk between processes, in a file of its own for each driver build and set of shaders.
+/// A VkPipelineCache kept between processes in the cache folder (see process.h; HALFSTEP_CACHE=off keeps none), in a
+/// file of its own for each device, driver build and set of shaders.
 class PipelineCache {
  public:
   explicit PipelineCache(Context& context);
@@ -28,7 +28,7 @@ class PipelineCache {
   PipelineCache& operator=(const PipelineCache&) = delete;
 
   VkPipelineCache handle() const { return cache_; }
-  /// Writes it to a temporary file and renames that, where its size has changed. Never throws.
+  /// Writes it, all or nothing, if it has grown. Never throws: a cache that cannot be written is only slower.
   void save() noexcept;
 
  private:
@@ -37,7 +37,7 @@ class PipelineCache {
   std::shared_ptr<Context> context_;
   VkPipelineCache cache_ = VK_NULL_HANDLE;
   std::filesystem::path file_;  ///< empty where nothing is kept
-  std::size_t saved_bytes_ = 0;
+  std::size_t known_bytes_ = 0;
 };
 
 }  // namespace halfstep::vk

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -13,6 +14,7 @@
 #include "plan/dispatch.h"
 #include "vk/context.h"
 #include "vk/pipeline_cache.h"
+#include "vk/spirv.h"
 
 namespace halfstep::vk {
 
@@ -23,6 +25,7 @@ struct Pipeline {
   VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
   std::uint32_t bindings = 0;
   std::uint32_t push_bytes = 0;
+  std::string_view shader;  ///< the variant's name
 };
 
 /// Makes each pipeline once, and keeps what the driver compiled on disk for the next process.
@@ -37,9 +40,8 @@ class Pipelines {
   /// the limit where one is passed.
   const Pipeline& get(const plan::Dispatch& dispatch);
 
-  /// Writes what the driver has compiled to the cache folder, if anything was added. Never throws: a cache that cannot
-  /// be written is only slower. Also done on destruction.
-  void save() noexcept;
+  /// Keeps on disk what the driver has compiled so far, without waiting for the destructor to.
+  void save() noexcept { cache_.save(); }
 
  private:
   using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::uint32_t, std::uint32_t>;
@@ -47,7 +49,8 @@ class Pipelines {
 
   VkDescriptorSetLayout set_layout(std::uint32_t bindings);
   VkPipelineLayout layout(std::uint32_t bindings, std::uint32_t push_bytes);
-  VkPipeline compile(const plan::Dispatch& dispatch, VkPipelineLayout layout);
+  VkPipeline compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words, const ShaderFacts& facts,
+                     VkPipelineLayout layout);
 
   std::shared_ptr<Context> context_;
   PipelineCache cache_;

@@ -44,7 +44,8 @@ class Recorder {
 
   /// Takes the time when all that is recorded before it is done.
   void timestamp();
-  /// The timestamps of the last finished submit, in microseconds from the first. Empty where none were taken.
+  /// The timestamps of the last submit, which has finished, in microseconds from the first. Empty where none were
+  /// taken.
   std::vector<double> timestamps() const;
 
   VkCommandBuffer handle() const { return commands_; }

@@ -1,20 +1,51 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
-#include <vector>
 
 namespace halfstep::vk {
 
-/// What the engine reads out of a shader's SPIR-V.
-struct ShaderFacts {
-  bool uses_float16 = false;  ///< it has the type, not merely 16-bit storage of something else
-  bool uses_float32 = false;
-  bool uses_subgroups = false;    ///< any operation across the invocations of a subgroup
-  std::uint32_t entry_point = 0;  ///< id of the compute entry point
-  std::uint32_t bindings = 0;     ///< one more than the highest storage-buffer binding it uses
+/// A SPIR-V instruction: the first word holds its length and opcode, the rest its operands.
+struct Instruction {
+  std::uint32_t opcode;
+  std::span<const std::uint32_t> words;  ///< the first word too
+
+  /// Operand `i`, from 1; 0 where it has not so many.
+  std::uint32_t operand(std::size_t i) const { return i < words.size() ? words[i] : 0; }
 };
 
-ShaderFacts facts(std::span<const std::uint32_t> words);
+/// The opcodes that the engine looks at. (SPIR-V specification, version 1.6, section 3.)
+enum Op : std::uint32_t {
+  op_extension = 10,
+  op_entry_point = 15,
+  op_execution_mode = 16,
+  op_capability = 17,
+  op_type_float = 22,
+  op_constant = 43,
+  op_spec_constant = 50,
+  op_spec_constant_composite = 51,
+  op_decorate = 71,
+};
+
+/// Words before the first instruction.
+constexpr std::size_t spirv_header_words = 5;
+
+/// Calls `visit` with each instruction in order. Throws Error where the words are no SPIR-V.
+void for_each_instruction(std::span<const std::uint32_t> words, const std::function<void(const Instruction&)>& visit);
+
+/// What the engine reads out of a shader.
+struct ShaderFacts {
+  bool has_float16 = false;  ///< the 16-bit float type
+  bool has_float32 = false;
+  bool needs_float16 = false;     ///< declares capability Float16: more than loads, stores and conversions
+  bool uses_subgroups = false;    ///< any operation across the invocations of a subgroup
+  std::uint32_t entry_point = 0;  ///< id of the entry point
+  std::uint32_t bindings = 0;     ///< one more than the highest binding it uses
+  std::array<std::uint32_t, 3> local_size{1, 1, 1};  ///< with the given specialization constants
+};
+
+ShaderFacts shader_facts(std::span<const std::uint32_t> words, std::span<const std::uint32_t> constants);
 
 }  // namespace halfstep::vk

@@ -24,8 +24,8 @@ class Timeline {
 
   /// Submits and returns at once. Throws Error where the device is lost.
   std::uint64_t submit(const Recorder& recording);
-  /// Several recordings as one submit each, in order, under the ticket of the last: for a step cut into parts so that
-  /// no watchdog fires.
+  /// The same for several recordings, in order and each a batch of its own, under one ticket: for a step that is cut
+  /// into parts so that no watchdog fires.
   std::uint64_t submit(std::span<const Recorder* const> recordings);
 
   /// Whether a ticket's work is done; never blocks. 0 always is.
@@ -44,8 +44,7 @@ class Timeline {
   };
 
   VkFence take_fence();
-  void retire(VkFence fence);
-  void destroy_all() noexcept;
+  void retire();
 
   std::shared_ptr<Context> context_;
   std::deque<Pending> pending_;  ///< oldest first

@@ -1,0 +1,185 @@
+#include "vk/pipelines.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "vk/float_controls.h"
+#include "vk/result.h"
+#include "vk/shaders.h"
+#include "vk/spirv.h"
+#include "vk/structure.h"
+
+namespace halfstep::vk {
+namespace {
+
+void at_most(const plan::Dispatch& dispatch, std::string_view what, std::uint64_t limit, std::uint64_t got) {
+  if (got <= limit) return;
+  fail(dispatch.label,
+       fmt::format("expected {} to take at most {} {}, the device's limit, got {}", dispatch.shader, limit, what, got));
+}
+
+void check_limits(const plan::Dispatch& dispatch, const ShaderFacts& facts, const Context& context) {
+  const VkPhysicalDeviceLimits& limits = context.capabilities().limits;
+  const auto [x, y, z] = facts.local_size;
+  at_most(dispatch, "invocations in a workgroup", limits.maxComputeWorkGroupInvocations, std::uint64_t{x} * y * z);
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const char name = "xyz"[axis];
+    at_most(dispatch, fmt::format("invocations along {}", name), limits.maxComputeWorkGroupSize[axis],
+            facts.local_size[axis]);
+    at_most(dispatch, fmt::format("workgroups along {}", name), limits.maxComputeWorkGroupCount[axis],
+            dispatch.groups[axis]);
+  }
+  at_most(dispatch, "bytes of push constants", limits.maxPushConstantsSize, dispatch.push.size());
+  at_most(dispatch, "storage buffers", context.target().max_storage_buffers, dispatch.operands.size());
+  if (dispatch.operands.size() < facts.bindings) {
+    fail(dispatch.label, fmt::format("expected an operand for each of the {} bindings of {}, got {}", facts.bindings,
+                                     dispatch.shader, dispatch.operands.size()));
+  }
+}
+
+/// The shader as this device is to have it.
+std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
+                                    const ShaderFacts& facts, const Capabilities& capabilities) {
+  if (facts.needs_float16 && !capabilities.float16_arithmetic) {
+    fail(dispatch.label, fmt::format("expected a device with f16 arithmetic (shaderFloat16) for {}, got {}",
+                                     dispatch.shader, capabilities.name));
+  }
+  return with_float_controls(words, capabilities);
+}
+
+/// Whether to ask for Target::subgroup_size and for full subgroups, which shaders with subgroup operations rely on.
+bool asks_for_subgroups(const plan::Dispatch& dispatch, const ShaderFacts& facts, const Context& context) {
+  const Capabilities& c = context.capabilities();
+  if (!facts.uses_subgroups || !c.subgroup_size_control) return false;
+  const bool full = facts.local_size[0] % c.subgroup_size == 0;
+  const std::uint64_t size = std::uint64_t{facts.local_size[0]} * facts.local_size[1] * facts.local_size[2];
+  const std::uint64_t limit = std::uint64_t{c.subgroup_size} * c.max_subgroups_per_group;
+  if (full && size <= limit) return true;
+  if (c.min_subgroup_size != c.max_subgroup_size) at_most(dispatch, "invocations in full subgroups", limit, size);
+  return false;
+}
+
+class ShaderModule {
+ public:
+  ShaderModule(Context& context, std::span<const std::uint32_t> words) : context_(context) {
+    auto info = structure<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
+    info.codeSize = words.size_bytes();
+    info.pCode = words.data();
+    check(context.table().vkCreateShaderModule(context.device(), &info, nullptr, &module_), "vkCreateShaderModule");
+  }
+  ~ShaderModule() { context_.table().vkDestroyShaderModule(context_.device(), module_, nullptr); }
+  ShaderModule(const ShaderModule&) = delete;
+  ShaderModule& operator=(const ShaderModule&) = delete;
+
+  VkShaderModule handle() const { return module_; }
+
+ private:
+  Context& context_;
+  VkShaderModule module_ = VK_NULL_HANDLE;
+};
+
+/// Constant i of the dispatch is specialization constant i.
+std::vector<VkSpecializationMapEntry> specialization_entries(const plan::Dispatch& dispatch) {
+  std::vector<VkSpecializationMapEntry> entries;
+  for (std::uint32_t i = 0; i < dispatch.constants.size(); ++i) {
+    entries.push_back({i, static_cast<std::uint32_t>(i * sizeof(std::uint32_t)), sizeof(std::uint32_t)});
+  }
+  return entries;
+}
+
+}  // namespace
+
+Pipelines::Pipelines(Context& context) : context_(context.shared_from_this()), cache_(context) {}
+
+Pipelines::~Pipelines() {
+  const VolkDeviceTable& table = context_->table();
+  for (const auto& [key, pipeline] : pipelines_) table.vkDestroyPipeline(context_->device(), pipeline.handle, nullptr);
+  for (const auto& [key, layout] : layouts_) table.vkDestroyPipelineLayout(context_->device(), layout, nullptr);
+  for (const auto& [key, layout] : set_layouts_)
+    table.vkDestroyDescriptorSetLayout(context_->device(), layout, nullptr);
+}
+
+const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
+  const auto bindings = static_cast<std::uint32_t>(dispatch.operands.size());
+  const auto push_bytes = static_cast<std::uint32_t>(dispatch.push.size());
+  const EmbeddedShader& shader = find_shader(dispatch.shader);
+  const ShaderFacts facts = shader_facts(shader.words, dispatch.constants);
+  check_limits(dispatch, facts, *context_);
+  const Key key{dispatch.shader, dispatch.constants, push_bytes, bindings};
+  const auto found = pipelines_.find(key);
+  if (found != pipelines_.end()) return found->second;
+
+  Pipeline made;
+  made.set_layout = set_layout(bindings);
+  made.layout = layout(bindings, push_bytes);
+  made.bindings = bindings;
+  made.push_bytes = push_bytes;
+  made.shader = shader.name;
+  made.handle = compile(dispatch, shader.words, facts, made.layout);
+  return pipelines_.emplace(key, made).first->second;
+}
+
+VkDescriptorSetLayout Pipelines::set_layout(std::uint32_t bindings) {
+  const auto found = set_layouts_.find(bindings);
+  if (found != set_layouts_.end()) return found->second;
+  std::vector<VkDescriptorSetLayoutBinding> slots;
+  for (std::uint32_t i = 0; i < bindings; ++i) {
+    slots.push_back({i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+  }
+  auto info = structure<VkDescriptorSetLayoutCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
+  info.bindingCount = bindings;
+  info.pBindings = slots.data();
+  VkDescriptorSetLayout layout = VK_NULL_HANDLE;
+  check(context_->table().vkCreateDescriptorSetLayout(context_->device(), &info, nullptr, &layout),
+        "vkCreateDescriptorSetLayout");
+  return set_layouts_.emplace(bindings, layout).first->second;
+}
+
+VkPipelineLayout Pipelines::layout(std::uint32_t bindings, std::uint32_t push_bytes) {
+  const LayoutKey key{bindings, push_bytes};
+  const auto found = layouts_.find(key);
+  if (found != layouts_.end()) return found->second;
+  const VkDescriptorSetLayout set = set_layout(bindings);
+  const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes};
+  auto info = structure<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
+  info.setLayoutCount = 1;
+  info.pSetLayouts = &set;
+  info.pushConstantRangeCount = push_bytes != 0 ? 1 : 0;
+  info.pPushConstantRanges = &push;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  check(context_->table().vkCreatePipelineLayout(context_->device(), &info, nullptr, &layout),
+        "vkCreatePipelineLayout");
+  return layouts_.emplace(key, layout).first->second;
+}
+
+VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
+                              const ShaderFacts& facts, VkPipelineLayout layout) {
+  const ShaderModule module(*context_, code_for(dispatch, words, facts, context_->capabilities()));
+  const std::vector<VkSpecializationMapEntry> entries = specialization_entries(dispatch);
+  const VkSpecializationInfo constants{static_cast<std::uint32_t>(entries.size()), entries.data(),
+                                       dispatch.constants.size() * sizeof(std::uint32_t), dispatch.constants.data()};
+  auto size = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
+      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
+  size.requiredSubgroupSize = context_->target().subgroup_size;
+  auto info = structure<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
+  info.layout = layout;
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = module.handle();
+  info.stage.pName = "main";
+  info.stage.pSpecializationInfo = entries.empty() ? nullptr : &constants;
+  if (asks_for_subgroups(dispatch, facts, *context_)) {
+    info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
+    info.stage.pNext = &size;
+  }
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  check(context_->table().vkCreateComputePipelines(context_->device(), cache_.handle(), 1, &info, nullptr, &pipeline),
+        fmt::format("vkCreateComputePipelines for {} ({})", dispatch.label, dispatch.shader));
+  return pipeline;
+}
+
+}  // namespace halfstep::vk
