@@ -50,8 +50,8 @@ Scope Scope::operator/(std::string_view name) const {
 Tensor Scope::parameter(std::string_view name, Shape shape, Initializer initializer) const {
   const Scope place = *this / name;
   check_new(*ir_, place.path(), shape);
-  return ir_->tensor(
-      ir_->add_value({{DType::f32, std::move(shape)}, place.path(), graph::Origin::parameter, 0, initializer}));
+  graph::Value value{{DType::f32, std::move(shape)}, place.path(), graph::Origin::parameter, 0, initializer};
+  return ir_->tensor(ir_->add_value(std::move(value)));
 }
 
 Graph::Graph() : ir_(std::make_unique<graph::Ir>()) {}
@@ -61,7 +61,8 @@ Graph& Graph::operator=(Graph&&) noexcept = default;
 
 Tensor Graph::input(std::string_view name, Shape shape, DType dtype) {
   check_new(*ir_, name, shape);
-  return ir_->tensor(ir_->add_value({{dtype, std::move(shape)}, std::string(name), graph::Origin::input, 0, {}}));
+  graph::Value value{{dtype, std::move(shape)}, std::string(name), graph::Origin::input, 0, {}};
+  return ir_->tensor(ir_->add_value(std::move(value)));
 }
 
 Scope Graph::root() {
