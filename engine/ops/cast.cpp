@@ -14,6 +14,26 @@
 namespace halfstep {
 namespace {
 
+void lower_conversion(plan::Lowering& out, plan::TensorId from, plan::TensorId to,
+                      const std::optional<ops::NoiseKey>& noise) {
+  struct Push {
+    std::uint32_t quads;
+    std::uint32_t stream;
+    std::uint32_t seed[2];
+    std::uint32_t step[2];
+  };
+  const std::int64_t quads = plan::layout(out.type(from).shape).quads();
+  const ops::NoiseKey key = noise.value_or(ops::NoiseKey{});
+  const Push push{ops::index32(out, quads),
+                  key.stream,
+                  {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)},
+                  {static_cast<std::uint32_t>(key.step), static_cast<std::uint32_t>(key.step >> 32)}};
+  const std::string shader =
+      fmt::format("cast.{}_{}", out.storage(out.type(from).dtype), out.storage(out.type(to).dtype));
+  ops::dispatch_flat(out, shader, quads, push, {{from, plan::Access::read}, {to, plan::Access::write}},
+                     {noise.has_value()});
+}
+
 /// The same values in another floating type.
 class Cast final : public graph::Operator {
  public:
@@ -35,23 +55,8 @@ class Cast final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    struct Push {
-      std::uint32_t quads;
-      std::uint32_t stream;
-      std::uint32_t seed[2];
-      std::uint32_t step[2];
-    };
-    const DType from = out.input_type(0).dtype;
-    if (from == dtype_) return out.alias(0, 0);
-    const std::int64_t quads = plan::layout(out.input_type(0).shape).quads();
-    const ops::NoiseKey key = noise_.value_or(ops::NoiseKey{});
-    const Push push{ops::index32(out, quads),
-                    key.stream,
-                    {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)},
-                    {static_cast<std::uint32_t>(key.step), static_cast<std::uint32_t>(key.step >> 32)}};
-    ops::dispatch_flat(out, fmt::format("cast.{}_{}", out.storage(from), out.storage(dtype_)), quads, push,
-                       {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}},
-                       {noise_.has_value()});
+    if (out.input_type(0).dtype == dtype_) return out.alias(0, 0);
+    lower_conversion(out, out.input(0), out.output(0), noise_);
   }
 
  private:
@@ -67,6 +72,17 @@ Tensor cast(Tensor x, DType dtype) {
 
 Tensor ops::stochastic_cast(Tensor x, NoiseKey key) {
   return ops::apply<Cast>({x}, DType::f16, key);
+}
+
+void ops::lower_cast(plan::Lowering& out, plan::TensorId from, plan::TensorId to) {
+  lower_conversion(out, from, to, {});
+}
+
+plan::TensorId ops::in_f32(plan::Lowering& out, plan::TensorId tensor) {
+  if (out.type(tensor).dtype == DType::f32) return tensor;
+  const plan::TensorId wide = out.workspace("wide", {DType::f32, out.type(tensor).shape});
+  lower_cast(out, tensor, wide);
+  return wide;
 }
 
 }  // namespace halfstep

@@ -1,0 +1,70 @@
+#include <halfstep/ops.h>
+
+#include "ops/apply.h"
+#include "ops/expect.h"
+#include "ops/kernel.h"
+#include "ops/pool2d.h"
+
+namespace halfstep {
+namespace {
+
+/// From dy: dx, of the shape of the images.
+class AveragePool2dGradient final : public graph::Operator {
+ public:
+  AveragePool2dGradient(ops::Pool2d pool, Shape images) : pool_(pool), images_(std::move(images)) {}
+
+  std::string name() const override { return "average_pool2d_gradient"; }
+
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    ops::expect_count(name(), inputs, 1);
+    return {{inputs[0].dtype, images_}};
+  }
+
+  void lower(plan::Lowering& out) const override {
+    const TensorType& type = out.output_type(0);
+    const ops::Pool2dPush push = ops::pool_push(out, pool_, images_, out.input_type(0).shape, images_);
+    ops::dispatch_flat(out, "average_pool2d_gradient." + out.storage(type.dtype), plan::layout(images_).quads(), push,
+                       {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}},
+                       {pool_.count_padding});
+  }
+
+ private:
+  ops::Pool2d pool_;
+  Shape images_;
+};
+
+class AveragePool2d final : public graph::Operator {
+ public:
+  explicit AveragePool2d(ops::Pool2d pool) : pool_(pool) {}
+
+  std::string name() const override { return "average_pool2d"; }
+
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    ops::expect_count(name(), inputs, 1);
+    return {{inputs[0].dtype, ops::pooled_shape(name(), pool_, inputs[0])}};
+  }
+
+  // dx[n, y, x, c] = sum of dy over the windows that cover it, each divided by the window's divisor
+  graph::Gradients vjp(const graph::Vjp& call) const override {
+    return {ops::apply<AveragePool2dGradient>({*call.cotangents[0]}, pool_, call.inputs[0].shape())};
+  }
+
+  void lower(plan::Lowering& out) const override {
+    const TensorType& type = out.output_type(0);
+    const ops::Pool2dPush push = ops::pool_push(out, pool_, out.input_type(0).shape, type.shape, type.shape);
+    ops::dispatch_flat(out, "average_pool2d." + out.storage(type.dtype), plan::layout(type.shape).quads(), push,
+                       {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}},
+                       {pool_.count_padding});
+  }
+
+ private:
+  ops::Pool2d pool_;
+};
+
+}  // namespace
+
+Tensor average_pool2d(Tensor images, Pool2dOptions options) {
+  return ops::apply<AveragePool2d>({images}, ops::checked_pool("average_pool2d", options));
+}
+
+}  // namespace halfstep
