@@ -24,8 +24,10 @@ Slots::Slots(vk::Context& context, vk::Pipelines& pipelines, vk::Timeline& timel
 Slot& Slots::acquire() {
   Slot& slot = slots_[next_];
   if (!timeline_.finished(slot.ticket)) {
-    ++waits_;
+    const auto start = std::chrono::steady_clock::now();
     timeline_.wait(slot.ticket);
+    waited_ += std::chrono::steady_clock::now() - start;
+    ++waits_;
   }
   read(slot);
   return slot;

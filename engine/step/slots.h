@@ -1,9 +1,11 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "step/recording.h"
@@ -42,9 +44,11 @@ class Slots {
   /// Waits for every step submitted, and reads their reports.
   void drain();
 
-  /// How often acquire() had to wait.
+  /// How often acquire() had to wait, and for how long in all.
   std::uint64_t waits() const { return waits_; }
-  Slot& slot(std::size_t i) { return slots_[i]; }
+  std::chrono::nanoseconds waited() const { return waited_; }
+  /// The two slots, to put in what stays the same from step to step.
+  std::span<Slot> all() { return slots_; }
 
  private:
   void read(Slot& slot);
@@ -54,6 +58,7 @@ class Slots {
   std::array<Slot, 2> slots_;
   std::size_t next_ = 0;
   std::uint64_t waits_ = 0;
+  std::chrono::nanoseconds waited_{};
 };
 
 }  // namespace halfstep::step

@@ -80,7 +80,7 @@ struct PlanSummary {
   std::uint64_t peak_bytes = 0;  ///< all of it
 };
 
-/// Host work of the steps so far.
+/// Host work of the steps so far, and what it waited for.
 struct HostCosts {
   std::uint64_t steps = 0;
   double microseconds_per_step = 0;   ///< inside step(), waiting for a free slot apart (median)
@@ -97,8 +97,9 @@ class Trainer {
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
 
-  /// Submits one step on these samples of the training set. Does not wait for it.
-  void step(std::span<const std::uint32_t> samples);
+  /// Submits one step on the next batch of the training set, in the order that BatchSampler::training draws from the
+  /// seed. Does not wait for it.
+  void step();
   /// Submits one step on values for every input. Does not wait for it.
   void step(const std::map<std::string, Values>& inputs);
 
@@ -109,7 +110,7 @@ class Trainer {
   /// finish(), then the totals since the last call.
   StepTotals take_totals();
 
-  /// Loss and metrics over a whole set with the present weights; every sample counts once.
+  /// Loss and metrics over a whole set with the present weights; every sample counts once. Needs a Feed.
   Evaluation evaluate(const Dataset& set);
 
   /// Writes weights, optimizer moments, loss scale, counters and seed as a safetensors file, whole or not at all.

@@ -1,0 +1,186 @@
+#include "train/step_graph.h"
+
+#include <halfstep/error.h>
+#include <halfstep/ops.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "graph/backward.h"
+#include "graph/precision_pass.h"
+
+namespace halfstep::train {
+namespace {
+
+/// Values that the step puts in a place of their own: each must be computed by an operator, and be one value only.
+class Placeable {
+ public:
+  explicit Placeable(graph::Ir& ir) : ir_(ir) {}
+
+  graph::ValueId operator()(graph::ValueId value) {
+    const bool computed = ir_.values[value].origin == graph::Origin::node;
+    if (computed && taken_.insert(value).second) return value;
+    const graph::ValueId copy = scale(ir_.tensor(value), 1.0F).id();
+    taken_.insert(copy);
+    return copy;
+  }
+
+ private:
+  graph::Ir& ir_;
+  std::set<graph::ValueId> taken_;
+};
+
+/// A scalar of the graph as written, in f32.
+graph::ValueId scalar(step::StepGraph& result, const graph::LoweredPrecision& lowered, std::string_view what,
+                      Tensor written) {
+  if (elements(written.shape()) != 1 || written.rank() != 0) {
+    fail("trainer", fmt::format("expected {} to be a scalar, got {}", what, to_string(written.type())),
+         "mean() makes one");
+  }
+  const Tensor now = result.ir.tensor(lowered.value.at(written.id()));
+  return now.dtype() == DType::f32 ? now.id() : cast(now, DType::f32).id();
+}
+
+step::Normalization normalization(const Feed& feed, std::int64_t channels) {
+  step::Normalization result;
+  for (const std::vector<float>* values : {&feed.mean, &feed.deviation}) {
+    const bool one_each = std::ssize(*values) == channels && channels <= 4;
+    if (values->size() != 1 && !one_each) {
+      fail("feed", fmt::format("expected one mean and deviation, or {} for as many channels (at most 4), got {}",
+                               channels, values->size()));
+    }
+  }
+  for (std::size_t i = 0; i < 4; ++i) {
+    const float mean = feed.mean[std::min(i, feed.mean.size() - 1)];
+    const float deviation = feed.deviation[std::min(i, feed.deviation.size() - 1)];
+    if (!std::isfinite(mean) || !std::isfinite(deviation) || deviation <= 0) {
+      fail("feed", fmt::format("expected a finite mean and a positive deviation, got {} and {}", mean, deviation));
+    }
+    result.factor[i] = 1 / (255 * deviation);
+    result.offset[i] = -mean / deviation;
+  }
+  return result;
+}
+
+void add_inputs(step::StepGraph& result, const graph::Ir& written, const graph::LoweredPrecision& lowered,
+                const TrainerOptions& options) {
+  std::vector<graph::ValueId> inputs = written.of(graph::Origin::input);
+  if (options.feed) {
+    const Feed& feed = *options.feed;
+    std::erase(inputs, feed.samples.id());
+    std::erase(inputs, feed.labels.id());
+    if (!inputs.empty()) {
+      fail("feed", fmt::format("expected every input to be fed, got '{}' beside the samples and labels",
+                               written.values[inputs.front()].name));
+    }
+    result.samples = step::SampleInputs{lowered.value.at(feed.samples.id()), lowered.value.at(feed.labels.id()),
+                                        normalization(feed, feed.samples.dim(-1)), std::nullopt};
+    return;
+  }
+  for (const graph::ValueId input : inputs) {
+    result.inputs.push_back(lowered.value.at(input));
+    result.input_types.push_back(written.values[input].type);
+  }
+}
+
+void require(bool condition, std::string_view name, std::string_view range, double value) {
+  if (!condition) fail("optimizer", fmt::format("expected {} to be {}, got {}", name, range, value));
+}
+
+void check_moments(float beta1, float beta2, float epsilon) {
+  require(beta1 >= 0 && beta1 < 1, "beta1", "in [0, 1)", beta1);
+  require(beta2 >= 0 && beta2 < 1, "beta2", "in [0, 1)", beta2);
+  require(epsilon > 0 && std::isfinite(epsilon), "epsilon", "positive", epsilon);
+}
+
+void check_kind(const Sgd& sgd) {
+  require(sgd.momentum >= 0 && sgd.momentum < 1, "momentum", "in [0, 1)", sgd.momentum);
+  require(!sgd.nesterov || sgd.momentum > 0, "momentum", "positive with nesterov", sgd.momentum);
+}
+void check_kind(const Adam& adam) {
+  check_moments(adam.beta1, adam.beta2, adam.epsilon);
+}
+void check_kind(const AdamW& adam) {
+  check_moments(adam.beta1, adam.beta2, adam.epsilon);
+}
+
+void check_scale(const Precision& precision) {
+  const LossScale& scale = precision.loss_scale;
+  if (scale.kind == LossScale::Kind::none) {
+    if (scale.initial != 1)
+      fail("precision", fmt::format("expected a loss scale of 1 with none, got {}", scale.initial));
+    return;
+  }
+  if (!(scale.initial > 0) || !std::isfinite(scale.initial)) {
+    fail("precision", fmt::format("expected a positive, finite loss scale, got {}", scale.initial));
+  }
+  if (scale.kind == LossScale::Kind::fixed) return;
+  const bool ordered = scale.floor > 0 && scale.floor <= scale.initial && scale.initial <= scale.ceiling;
+  if (!ordered || !std::isfinite(scale.ceiling)) {
+    fail("precision", fmt::format("expected 0 < floor <= initial <= ceiling, got {}, {}, {}", scale.floor,
+                                  scale.initial, scale.ceiling));
+  }
+  if (!(scale.growth >= 1) || !(scale.backoff > 0 && scale.backoff < 1) || scale.interval < 1) {
+    fail("precision", fmt::format("expected growth >= 1, 0 < backoff < 1 and interval >= 1, got {}, {}, {}",
+                                  scale.growth, scale.backoff, scale.interval));
+  }
+}
+
+}  // namespace
+
+void check_options(const TrainerOptions& options) {
+  std::visit(
+      [](const auto& kind) {
+        check_kind(kind);
+        require(kind.weight_decay >= 0 && std::isfinite(kind.weight_decay), "weight_decay", "0 or more",
+                kind.weight_decay);
+        require(!kind.rate.rates.empty(), "rate", "a schedule of at least one step", 0);
+        for (const float rate : kind.rate.rates) {
+          require(rate >= 0 && std::isfinite(rate), "rate", "0 or more and finite", rate);
+        }
+      },
+      options.optimizer);
+  const Precision& precision = options.precision;
+  if (precision.compute == DType::u32) fail("precision", "expected f32 or f16 to compute in, got u32");
+  if (precision.weights == Weights::stochastic && precision.compute != DType::f16) {
+    fail("precision", "expected f16 with stochastic weights, got f32", "f32 weights are updated without rounding");
+  }
+  if (precision.float16_partials && precision.compute != DType::f16) {
+    fail("precision", "expected f16 with f16 partials, got f32", "choose mixed or float16");
+  }
+  check_scale(precision);
+}
+
+void check_dataset(const Feed& feed, const Dataset& set) {
+  Shape sample = feed.samples.shape();
+  sample.erase(sample.begin());
+  if (sample != set.sample_shape) {
+    fail("feed", fmt::format("expected samples of {} for '{}', got {} in '{}'", to_string(sample), feed.samples.name(),
+                             to_string(set.sample_shape), set.name));
+  }
+}
+
+step::StepGraph make_step_graph(const Graph& graph, const TrainerOptions& options) {
+  graph::LoweredPrecision lowered = graph::apply_precision(graph.ir(), options.precision);
+  step::StepGraph result;
+  result.ir = std::move(lowered.ir);
+  Placeable placeable(result.ir);
+  result.loss = placeable(scalar(result, lowered, "the loss", options.loss));
+  for (const auto& [name, metric] : options.metrics) {
+    result.metrics.push_back(placeable(scalar(result, lowered, fmt::format("metric '{}'", name), metric)));
+  }
+  add_inputs(result, graph.ir(), lowered, options);
+  result.parameters = result.ir.of(graph::Origin::parameter);
+  if (result.parameters.empty()) fail("trainer", "expected a model with parameters, got none");
+  result.loss_scale = result.ir.add_value({{DType::f32, {}}, "loss_scale", graph::Origin::state, 0, {}});
+  for (const graph::ValueId gradient :
+       graph::add_backward(result.ir, result.loss, result.loss_scale, result.parameters)) {
+    result.parameter_gradients.push_back(placeable(gradient));
+  }
+  return result;
+}
+
+}  // namespace halfstep::train

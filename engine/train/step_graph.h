@@ -1,0 +1,20 @@
+#pragma once
+
+#include <halfstep/graph.h>
+#include <halfstep/trainer.h>
+
+#include "step/step_program.h"
+
+namespace halfstep::train {
+
+/// Checks what the user asked for, applies the precision policy and adds the backward pass. Throws Error for whatever
+/// cannot be trained as asked.
+step::StepGraph make_step_graph(const Graph& graph, const TrainerOptions& options);
+
+/// Throws Error where a hyperparameter is out of its range, naming it.
+void check_options(const TrainerOptions& options);
+
+/// Throws Error unless `set` fits the inputs it is fed to.
+void check_dataset(const Feed& feed, const Dataset& set);
+
+}  // namespace halfstep::train

@@ -1,0 +1,210 @@
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "train/step_graph.h"
+#include "train/trainer_impl.h"
+#include "vk/transfer.h"
+
+namespace halfstep {
+namespace {
+
+std::span<const std::byte> as_bytes_of(const auto& values) {
+  return std::as_bytes(std::span(values));
+}
+
+const Schedule& schedule_of(const Optimizer& optimizer) {
+  return std::visit([](const auto& kind) -> const Schedule& { return kind.rate; }, optimizer);
+}
+
+void check_feed(const Feed& feed, const graph::Ir& ir) {
+  for (const Tensor& input : {feed.samples, feed.labels}) {
+    if (&input.ir() != &ir || ir.values[input.id()].origin != graph::Origin::input) {
+      fail("feed", fmt::format("expected inputs of the graph, got '{}'", input.name()));
+    }
+  }
+  const bool shapes = feed.samples.rank() >= 2 && feed.labels.rank() == 1 && feed.samples.dim(0) == feed.labels.dim(0);
+  if (!shapes || feed.samples.dtype() != DType::f32 || feed.labels.dtype() != DType::u32) {
+    fail("feed", fmt::format("expected f32 samples {{batch, ...}} and u32 labels {{batch}}, got {} and {}",
+                             to_string(feed.samples.type()), to_string(feed.labels.type())));
+  }
+}
+
+}  // namespace
+
+Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptions& options)
+    : device_(device),
+      context_(device.context()),
+      precision_(options.precision),
+      optimizer_(options.optimizer),
+      seed_(options.seed),
+      pipelines_(context_),
+      timeline_(context_) {
+  train::check_options(options);
+  if (options.feed) check_feed(*options.feed, graph.ir());
+  for (const auto& [name, metric] : options.metrics) metric_names_.push_back(name);
+  graph_ = train::make_step_graph(graph, options);
+  for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+    inputs_.push_back({graph_.ir.values[graph_.inputs[i]].name, graph_.input_types[i]});
+  }
+  layout_ = step::ParameterLayout(graph_.ir, graph_.parameters);
+  form_ = step::weight_form(precision_, optimizer_);
+  if (options.feed) {
+    batch_shape_ = options.feed->samples.shape();
+    evaluation_ = step::evaluation_program(context_.target(), graph_, layout_, precision_);
+  }
+  place_data(options);
+  training_ = step::training_program(context_.target(), graph_, layout_, precision_, optimizer_);
+  make_buffers(options);
+  make_slots();
+  summarize();
+  initialize(seed_);
+}
+
+Trainer::Impl::~Impl() = default;
+
+/// Decides whether the training set is kept on the device.
+void Trainer::Impl::place_data(const TrainerOptions& options) {
+  if (options.training_set == nullptr) return;
+  if (!options.feed) fail("trainer", "expected a feed with a training set, got none", "it says which inputs to fill");
+  set_ = options.training_set;
+  train::check_dataset(*options.feed, *set_);
+  if (set_->count < batch_shape_.front()) {
+    fail("trainer",
+         fmt::format("expected a training set of at least one batch of {}, got {} samples in '{}'",
+                     batch_shape_.front(), set_->count, set_->name),
+         "make the batch smaller");
+  }
+  const vk::Capabilities& capabilities = context_.capabilities();
+  std::uint64_t limit = std::min(
+      {context_.target().max_storage_range, capabilities.max_buffer_bytes, vk::memory_bytes(capabilities) / 2});
+  if (options.resident_limit != 0) limit = std::min(limit, options.resident_limit);
+  const std::uint64_t bytes =
+      step::label_offset(static_cast<std::uint64_t>(set_->sample_bytes()), static_cast<std::uint64_t>(set_->count)) +
+      4 * static_cast<std::uint64_t>(set_->count);
+  if (bytes > limit) return;
+  graph_.samples->resident = static_cast<std::uint32_t>(set_->count);
+  summary_.data_bytes = bytes;
+}
+
+void Trainer::Impl::make_buffers(const TrainerOptions& options) {
+  const std::uint64_t elements = layout_.padded_elements();
+  const auto compute = static_cast<std::uint64_t>(bytes(form_.compute));
+  const Schedule& schedule = schedule_of(optimizer_);
+  const auto make = [&](step::StepBuffer buffer, std::uint64_t size, const char* name) {
+    buffers_[buffer] = vk::Buffer(context_, size, vk::Memory::device, name);
+  };
+  make(step::arena, std::max(training_.plan.arena.bytes, evaluation_.plan.arena.bytes), "arena");
+  make(step::state, sizeof(step::StepState), "step state");
+  make(step::schedule, schedule.rates.size() * sizeof(float), "schedule");
+  make(step::weights, elements * compute, "weights");
+  make(step::masters, form_.copy ? elements * 4 : 0, "master weights");
+  make(step::gradients, elements * compute, "gradients");
+  make(step::moments, elements * 4 * form_.moments_per_element, "optimizer moments");
+  make(step::data, summary_.data_bytes, "training set");
+  vk::upload(context_, buffers_[step::schedule], 0, as_bytes_of(schedule.rates));
+  // The padding between parameters is never written again, and must not count as an overflow.
+  vk::fill(context_, buffers_[step::gradients], 0, elements * compute, 0);
+  if (summary_.data_bytes > 0) {
+    vk::upload(context_, buffers_[step::data], 0, as_bytes_of(options.training_set->samples));
+    vk::upload(
+        context_, buffers_[step::data],
+        step::label_offset(static_cast<std::uint64_t>(set_->sample_bytes()), static_cast<std::uint64_t>(set_->count)),
+        as_bytes_of(set_->labels));
+  }
+}
+
+void Trainer::Impl::make_slots() {
+  std::array<const vk::Buffer*, step::buffer_count> buffers{};
+  for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i] = &buffers_[i];
+  training_slots_ = std::make_unique<step::Slots>(context_, pipelines_, timeline_, training_, buffers,
+                                                  [this](const step::Slot& slot) { read_report(slot); });
+  if (!batch_shape_.empty()) {
+    evaluation_slots_ = std::make_unique<step::Slots>(context_, pipelines_, timeline_, evaluation_, buffers,
+                                                      [this](const step::Slot& slot) { read_evaluation(slot); });
+  }
+}
+
+/// Makes the order of samples from the seed, taken up at `first_step`.
+void Trainer::Impl::start_sampling(std::uint64_t first_step) {
+  submitted_ = first_step;
+  if (set_ == nullptr) return;
+  sampler_ = BatchSampler::training(set_->count, batch_shape_.front(), seed_);
+  if (graph_.samples->resident) return;
+  ring_ = std::make_unique<train::UploadRing>(
+      [set = set_, sampler = *sampler_](std::int64_t step, train::HostBatch& batch) mutable {
+        train::gather(*set, sampler.batch(step), batch);
+      },
+      static_cast<std::int64_t>(first_step));
+}
+
+void Trainer::Impl::summarize() {
+  const std::uint64_t elements = layout_.padded_elements();
+  summary_.parameters = layout_.count();
+  summary_.dispatches = training_.plan.program.dispatches.size();
+  summary_.barriers = training_.plan.barriers();
+  summary_.arena_bytes = training_.plan.arena.bytes;
+  summary_.arena_bytes_unshared = training_.plan.arena.bytes_unshared;
+  summary_.gradient_bytes = elements * static_cast<std::uint64_t>(bytes(form_.compute));
+  summary_.weight_bytes = summary_.gradient_bytes + (form_.copy ? elements * 4 : 0);
+  summary_.optimizer_bytes = elements * 4 * form_.moments_per_element;
+  summary_.peak_bytes = summary_.data_bytes + 2 * (training_.slot.size + training_.report_bytes);
+  for (const step::StepBuffer buffer :
+       {step::arena, step::state, step::schedule, step::weights, step::masters, step::gradients, step::moments}) {
+    summary_.peak_bytes += buffers_[buffer].bytes();
+  }
+}
+
+Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Trainer::~Trainer() = default;
+Trainer::Trainer(Trainer&&) noexcept = default;
+Trainer& Trainer::operator=(Trainer&&) noexcept = default;
+
+Trainer Trainer::compile(const Device& device, const Graph& graph, TrainerOptions options) {
+  return Trainer(std::make_unique<Impl>(device, graph, options));
+}
+
+void Trainer::step() {
+  impl_->step();
+}
+void Trainer::step(const std::map<std::string, Values>& inputs) {
+  impl_->step(inputs);
+}
+StepReport Trainer::report() {
+  return impl_->report();
+}
+void Trainer::finish() {
+  impl_->finish();
+}
+StepTotals Trainer::take_totals() {
+  return impl_->take_totals();
+}
+Evaluation Trainer::evaluate(const Dataset& set) {
+  return impl_->evaluate(set);
+}
+void Trainer::save(const std::filesystem::path& path) {
+  impl_->save(path);
+}
+void Trainer::load(const std::filesystem::path& path) {
+  impl_->load(path);
+}
+std::vector<float> Trainer::parameter(std::string_view name) {
+  return impl_->parameter(name);
+}
+const PlanSummary& Trainer::summary() const {
+  return impl_->summary();
+}
+HostCosts Trainer::host_costs() const {
+  return impl_->host_costs();
+}
+std::string Trainer::plan() const {
+  return impl_->plan();
+}
+std::string Trainer::explain() const {
+  return impl_->explain();
+}
+
+}  // namespace halfstep

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <halfstep/trainer.h>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "step/parameters.h"
+#include "step/slots.h"
+#include "step/step_program.h"
+#include "step/step_state.h"
+#include "train/safetensors.h"
+#include "train/upload_ring.h"
+#include "vk/context.h"
+#include "vk/memory.h"
+#include "vk/pipelines.h"
+#include "vk/timeline.h"
+
+namespace halfstep {
+
+class Trainer::Impl {
+ public:
+  Impl(const Device& device, const Graph& graph, const TrainerOptions& options);
+  ~Impl();
+
+  // trainer_step.cpp
+  void step();
+  void step(const std::map<std::string, Values>& inputs);
+  StepReport report();
+  void finish() { training_slots_->drain(); }
+  StepTotals take_totals();
+  Evaluation evaluate(const Dataset& set);
+  HostCosts host_costs() const;
+
+  // trainer_store.cpp
+  void save(const std::filesystem::path& path);
+  void load(const std::filesystem::path& path);
+  std::vector<float> parameter(std::string_view name);
+
+  const PlanSummary& summary() const { return summary_; }
+  std::string plan() const { return training_.plan.text(); }
+  std::string explain() const;
+
+ private:
+  /// What is known of the graph as the user wrote it, which need not outlive compile().
+  struct InputInfo {
+    std::string name;
+    TensorType type;
+  };
+
+  // trainer.cpp
+  void make_buffers(const TrainerOptions& options);
+  void place_data(const TrainerOptions& options);
+  void make_slots();
+  void summarize();
+  void start_sampling(std::uint64_t first_step);
+
+  // trainer_step.cpp
+  void submit(std::chrono::steady_clock::time_point start);
+  void fill_from_set(step::Slot& slot);
+  void put(step::Slot& slot, const InputInfo& input, std::uint64_t offset, const Values& values);
+  void read_report(const step::Slot& slot);
+  void read_evaluation(const step::Slot& slot);
+
+  // trainer_store.cpp
+  void initialize(std::uint64_t seed);
+  void write_state(const step::StepState& state);
+  step::StepState read_state();
+  const vk::Buffer& master_buffer() const { return buffers_[form_.copy ? step::masters : step::weights]; }
+  TensorType master_type(const step::ParameterSlot& slot) const;
+  void upload_weights(const std::vector<std::vector<float>>& values);
+  std::vector<float> download_weights(const step::ParameterSlot& slot);
+  std::vector<std::vector<float>> download_moments(const step::ParameterSlot& slot);
+  step::StepState state_from(const train::SafetensorsFile& file, const std::string& path) const;
+  void check_kind(const train::SafetensorsFile& file, const std::string& path) const;
+
+  Device device_;
+  vk::Context& context_;
+  Precision precision_;
+  Optimizer optimizer_;
+  std::uint64_t seed_;
+  std::vector<std::string> metric_names_;
+  std::vector<InputInfo> inputs_;  ///< fed with values
+  Shape batch_shape_;              ///< of the samples, where a Feed gives them
+  step::StepGraph graph_;
+  step::ParameterLayout layout_;
+  step::WeightForm form_;
+  step::StepProgram training_;
+  step::StepProgram evaluation_;
+  vk::Pipelines pipelines_;
+  vk::Timeline timeline_;
+  std::array<vk::Buffer, step::buffer_count> buffers_;
+  std::unique_ptr<step::Slots> training_slots_;
+  std::unique_ptr<step::Slots> evaluation_slots_;  ///< where there is a Feed
+  const Dataset* set_ = nullptr;
+  std::optional<BatchSampler> sampler_;
+  std::unique_ptr<train::UploadRing> ring_;  ///< where the set is not resident
+  std::uint64_t submitted_ = 0;              ///< steps of the run, those before a checkpoint included
+  PlanSummary summary_;
+
+  StepReport latest_;
+  StepTotals totals_;
+  std::uint64_t finite_losses_ = 0;
+  Evaluation evaluation_sums_;
+  std::int64_t evaluation_left_ = 0;
+  std::vector<double> host_microseconds_;
+  std::uint64_t waits_elsewhere_ = 0;
+};
+
+}  // namespace halfstep
