@@ -33,7 +33,7 @@ Execution::Execution(vk::Context& context, const graph::Ir& ir, std::vector<grap
 Execution::~Execution() = default;
 
 void Execution::lower(const graph::Ir& ir, const std::vector<graph::ValueId>& outputs) {
-  plan::ProgramBuilder builder(context_.target(), options_.lowering);
+  plan::ProgramBuilder builder(options_.target.value_or(context_.target()), options_.lowering);
   const plan::BufferId inputs = builder.buffer("inputs");
   const std::uint64_t alignment = context_.target().offset_alignment;
   const std::uint64_t guard = round_up(options_.guard_bytes, alignment);

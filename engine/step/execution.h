@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct ExecutionOptions {
   std::uint64_t guard_bytes = 0;  ///< round every tensor, filled with a pattern that guards_intact() looks for
   bool reuse = true;              ///< whether tensors share memory over time
   bool timestamps = false;
+  std::optional<plan::Target> target;  ///< lower for this instead of what the device says of itself
 };
 
 /// Runs a graph forward, as it is: for tests and benchmarks, which feed it and read any value. All memory starts out

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <halfstep/tensor.h>
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reference/array.h"
+
+/// Operators against their double-precision references, in f32 and f16, for every target of harness/device.h. All
+/// memory starts out as 0xFF bytes, bytes between tensors must stay so, and the elements past the last column must be
+/// zero; a second run must give the same bits.
+namespace halfstep::testing {
+
+/// One input. Floating ones take the precision that is checked; labels are u32.
+struct Operand {
+  reference::Array values;
+  bool labels = false;
+};
+
+struct Check {
+  std::string name;
+  std::function<Tensor(std::span<const Tensor>)> build;
+  std::vector<Operand> inputs;
+  reference::Reference reference;
+  /// Error of the f32 arithmetic, relative to the largest result: 2^-23 for each rounding of a short computation.
+  double arithmetic = 1e-6;
+  /// How often a value is rounded to f16 on its way to the result.
+  int roundings = 1;
+  std::vector<DType> dtypes{DType::f32, DType::f16};
+};
+
+/// The operator's result.
+void check_operator(const Check& check);
+
+/// The gradients for all floating inputs, of the result times random weights, summed (of the result itself where it is
+/// a scalar): compared with central differences of the reference.
+void check_gradient(const Check& check);
+
+/// What `got` may differ from `want`: the f32 arithmetic's error and, in f16, half a unit in the last place of the
+/// result for its rounding, and as much of the largest result for each rounding before.
+double tolerance(const Check& check, DType dtype, double want, double largest);
+
+}  // namespace halfstep::testing

@@ -1,0 +1,21 @@
+#include "harness/device.h"
+
+#include <algorithm>
+
+namespace halfstep::testing {
+
+const Device& device() {
+  static const Device shared = Device::open();
+  return shared;
+}
+
+std::vector<plan::Target> targets() {
+  const plan::Target target = context().target();
+  if (!target.cpu) return {target};
+  plan::Target gpu = target;
+  gpu.cpu = false;
+  gpu.wanted_groups = std::max(target.wanted_groups, 16U);
+  return {target, gpu};
+}
+
+}  // namespace halfstep::testing

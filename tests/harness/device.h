@@ -1,0 +1,22 @@
+#pragma once
+
+#include <halfstep/device.h>
+
+#include <vector>
+
+#include "plan/target.h"
+#include "vk/context.h"
+
+namespace halfstep::testing {
+
+/// The device that all tests of a process share: HALFSTEP_DEVICE's, or the default one.
+const Device& device();
+inline vk::Context& context() {
+  return device().context();
+}
+
+/// What operators are lowered for: the device as it is, and, where it is a software one, the device as if it were a
+/// GPU, so that kernels for those are tested too.
+std::vector<plan::Target> targets();
+
+}  // namespace halfstep::testing
