@@ -50,7 +50,11 @@ Scope Scope::operator/(std::string_view name) const {
 Tensor Scope::parameter(std::string_view name, Shape shape, Initializer initializer) const {
   const Scope place = *this / name;
   check_new(*ir_, place.path(), shape);
-  graph::Value value{{DType::f32, std::move(shape)}, place.path(), graph::Origin::parameter, 0, initializer};
+  graph::Value value;
+  value.type = TensorType{DType::f32, std::move(shape)};
+  value.name = place.path();
+  value.origin = graph::Origin::parameter;
+  value.initializer = initializer;
   return ir_->tensor(ir_->add_value(std::move(value)));
 }
 
@@ -61,7 +65,10 @@ Graph& Graph::operator=(Graph&&) noexcept = default;
 
 Tensor Graph::input(std::string_view name, Shape shape, DType dtype) {
   check_new(*ir_, name, shape);
-  graph::Value value{{dtype, std::move(shape)}, std::string(name), graph::Origin::input, 0, {}};
+  graph::Value value;
+  value.type = TensorType{dtype, std::move(shape)};
+  value.name = name;
+  value.origin = graph::Origin::input;
   return ir_->tensor(ir_->add_value(std::move(value)));
 }
 
