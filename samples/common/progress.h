@@ -1,0 +1,36 @@
+#pragma once
+
+#include <halfstep/halfstep.h>
+
+#include <chrono>
+#include <cstdint>
+
+namespace samples {
+
+/// Shows how far an epoch is: a bar that redraws itself on a terminal, a line every tenth of the way elsewhere.
+class Progress {
+ public:
+  Progress(std::int64_t epoch, std::int64_t epochs, std::int64_t steps, std::int64_t batch_size, bool quiet);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  /// Takes the bar off the terminal.
+  ~Progress();
+
+  /// `done` steps of the epoch are submitted, `fresh` of them in this run; `report` is the newest finished step.
+  void update(std::int64_t done, std::int64_t fresh, const halfstep::StepReport& report);
+
+ private:
+  bool due(std::int64_t done);
+
+  std::int64_t epoch_;
+  std::int64_t epochs_;
+  std::int64_t steps_;
+  std::int64_t batch_size_;
+  bool quiet_;
+  bool terminal_;
+  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point drawn_;
+  std::int64_t tenth_ = 0;
+};
+
+}  // namespace samples

@@ -1,0 +1,33 @@
+#include "samples/common/report.h"
+
+#include <nlohmann/json.hpp>
+
+namespace samples {
+
+void write_json(const Report& report, const std::filesystem::path& path) {
+  using Json = nlohmann::ordered_json;
+  Json epochs = Json::array();
+  for (const EpochResult& epoch : report.epochs) {
+    epochs.push_back({{"loss", epoch.loss},
+                      {"seconds", epoch.seconds},
+                      {"samples_per_second", epoch.samples_per_second},
+                      {"test_accuracy", epoch.test_accuracy}});
+  }
+  const Json json = {{"device", report.device},
+                     {"precision", report.precision},
+                     {"parameters", report.plan.parameters},
+                     {"epochs", epochs},
+                     {"steps", report.last_step.step},
+                     {"skipped_steps", report.last_step.skipped},
+                     {"loss_scale", report.last_step.loss_scale},
+                     {"dispatches_per_step", report.plan.dispatches},
+                     {"barriers_per_step", report.plan.barriers},
+                     {"peak_arena_bytes", report.plan.arena_bytes},
+                     {"host_us_per_step", report.host.microseconds_per_step}};
+  // A device's name comes from its driver and need not be UTF-8.
+  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const halfstep::Bytes parts[] = {std::as_bytes(std::span(text))};
+  halfstep::write_atomically(path, parts);
+}
+
+}  // namespace samples

@@ -1,0 +1,132 @@
+#include "samples/common/training.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "samples/common/progress.h"
+#include "samples/common/report.h"
+
+namespace samples {
+
+using halfstep::Trainer;
+
+namespace {
+
+void print_start(const Report& report) {
+  const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  fmt::print("{}, {}, {} parameters\n", report.device, report.precision, report.plan.parameters);
+  fmt::print("  {} dispatches a step\n", report.plan.dispatches);
+  fmt::print("  {} barriers a step\n", report.plan.barriers);
+  fmt::print("  {:.1f} MiB at the peak, {:.1f} of it activations and gradients in one arena ({:.1f} without reuse)\n",
+             mib(report.plan.peak_bytes), mib(report.plan.arena_bytes), mib(report.plan.arena_bytes_unshared));
+  std::fflush(stdout);
+}
+
+void print_epoch(std::int64_t epoch, std::int64_t epochs, const EpochResult& result) {
+  fmt::print("epoch {}/{}: loss {:.4f}, {:.1f} s, {:.0f} images/s, test accuracy {:.2f}%\n", epoch, epochs, result.loss,
+             result.seconds, result.samples_per_second, 100 * result.test_accuracy);
+  std::fflush(stdout);
+}
+
+/// The training of one command, from wherever the trainer stands to the last epoch.
+class Run {
+ public:
+  Run(Trainer& trainer, const Data& data, const Plan& plan, const CommonOptions& options)
+      : trainer_(trainer),
+        data_(data),
+        plan_(plan),
+        options_(options),
+        epoch_steps_(data.train.count / plan.batch_size),
+        step_(static_cast<std::int64_t>(trainer.report().step)) {}
+
+  /// Whether it came to the last epoch's end.
+  bool train(std::vector<EpochResult>& results) {
+    const std::int64_t steps = plan_.epochs * epoch_steps_;
+    if (step_ >= steps && !options_.quiet) fmt::print("nothing left to train: {} steps are done\n", step_);
+    while (step_ < steps) {
+      const std::int64_t epoch = step_ / epoch_steps_ + 1;
+      EpochResult result;
+      if (!train_epoch(epoch, result)) return false;
+      result.test_accuracy = trainer_.evaluate(data_.test).metrics.at("accuracy");
+      results.push_back(result);
+      print_epoch(epoch, plan_.epochs, result);
+      save();
+      if (halfstep::interrupted()) return false;
+    }
+    return true;
+  }
+
+  void save() {
+    if (!options_.save.empty()) trainer_.save(options_.save);
+  }
+
+ private:
+  // The rest of the epoch that step_ lies in; false if interrupted on the way.
+  bool train_epoch(std::int64_t epoch, EpochResult& result) {
+    const auto start = std::chrono::steady_clock::now();
+    const std::int64_t first = step_;
+    {
+      Progress progress(epoch, plan_.epochs, epoch_steps_, plan_.batch_size, options_.quiet);
+      while (step_ < epoch * epoch_steps_) {
+        if (halfstep::interrupted()) return false;
+        trainer_.step();
+        step_++;
+        progress.update(step_ - (epoch - 1) * epoch_steps_, step_ - first, trainer_.report());
+      }
+      result.loss = trainer_.take_totals().mean_loss;
+    }
+    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    result.samples_per_second = static_cast<double>((step_ - first) * plan_.batch_size) / result.seconds;
+    return true;
+  }
+
+  Trainer& trainer_;
+  const Data& data_;
+  const Plan& plan_;
+  const CommonOptions& options_;
+  std::int64_t epoch_steps_;  ///< at least 1: a batch larger than the set is refused when the step is compiled
+  std::int64_t step_;         ///< steps submitted since the start of training
+};
+
+}  // namespace
+
+Data read_data(const CommonOptions& options, std::uint32_t classes) {
+  Data data{halfstep::read_idx_folder(options.data, halfstep::Split::train, classes),
+            halfstep::read_idx_folder(options.data, halfstep::Split::test, classes)};
+  if (data.train.sample_shape != data.test.sample_shape) {
+    halfstep::fail("data", fmt::format("expected samples of {} in both halves of {}, got {} to test on",
+                                       halfstep::to_string(data.train.sample_shape), options.data.string(),
+                                       halfstep::to_string(data.test.sample_shape)));
+  }
+  if (!options.limit) return data;
+  return {data.train.take(*options.limit), data.test.take(*options.limit)};
+}
+
+void check_outputs(const CommonOptions& options) {
+  for (const auto& file : {options.save, options.json}) {
+    if (!file.empty()) halfstep::check_writable(file);
+  }
+}
+
+int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Precision& precision, const Data& data,
+          const Plan& plan, const CommonOptions& options) {
+  if (!options.resume.empty()) trainer.load(options.resume);
+  Report report{device.info().name, precision.name, {}, {}, trainer.summary(), {}};
+  if (!options.quiet) print_start(report);
+  halfstep::watch_interrupts();
+  Run run(trainer, data, plan, options);
+  const bool complete = run.train(report.epochs);
+  trainer.finish();
+  if (!complete) run.save();
+  report.last_step = trainer.report();
+  report.host = trainer.host_costs();
+  if (!options.json.empty()) write_json(report, options.json);
+  if (complete) return exit_done;
+  fmt::print("stopped after {} steps{}\n", report.last_step.step,
+             options.save.empty() ? "" : fmt::format(", saved in {}", options.save.string()));
+  return exit_interrupted;
+}
+
+}  // namespace samples

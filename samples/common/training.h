@@ -1,0 +1,32 @@
+#pragma once
+
+#include <halfstep/halfstep.h>
+
+#include "samples/common/command_line.h"
+
+namespace samples {
+
+/// Both halves of a data set.
+struct Data {
+  halfstep::Dataset train;
+  halfstep::Dataset test;
+};
+
+/// Reads the set that the flags ask for; its labels are below `classes`. Throws Error where there is none, or the
+/// halves differ in shape.
+Data read_data(const CommonOptions& options, std::uint32_t classes);
+
+/// Throws Error if a file that is to be written at the end could not be, so that this is known at the beginning.
+void check_outputs(const CommonOptions& options);
+
+/// How long to train.
+struct Plan {
+  std::int64_t batch_size = 32;
+  std::int64_t epochs = 1;  ///< from the start of training, epochs before a resume counted
+};
+
+/// Trains, tests after every epoch, reports and saves as the flags ask. Returns the program's exit code.
+int train(halfstep::Trainer& trainer, const halfstep::Device& device, const halfstep::Precision& precision,
+          const Data& data, const Plan& plan, const CommonOptions& options);
+
+}  // namespace samples

@@ -1,0 +1,103 @@
+// Trains a convolutional network on Fashion-MNIST in f16, with the weights kept in f32.
+#include <halfstep/halfstep.h>
+
+#include "models/fashion_conv.h"
+#include "samples/common/command_line.h"
+#include "samples/common/training.h"
+
+using namespace halfstep;
+
+namespace {
+
+struct Options {
+  std::string precision;
+  samples::Plan plan{.batch_size = 32, .epochs = 5};
+  float loss_scale = 256;
+  bool loss_scale_given = false;
+  float learning_rate = 0.01F;
+  bool float16_partials = false;
+  bool dynamic_loss_scaling = false;
+  std::string weights = "master";
+  std::uint32_t classes = 10;
+  samples::CommonOptions common;
+};
+
+void add_options(CLI::App& app, Options& options) {
+  app.add_option("precision", options.precision, "Compute in f16 (mixed) or in f32 (float32)")
+      ->required()
+      ->check(CLI::IsMember({"mixed", "float32"}));
+  app.add_option("--batch-size", options.plan.batch_size, "Images in a step")
+      ->check(samples::whole_number(1, 65536))
+      ->capture_default_str();
+  app.add_option("--epochs", options.plan.epochs, "Epochs from the start of training")
+      ->check(samples::whole_number(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--loss-scaling-factor", options.loss_scale, "What the loss is multiplied by (float32: not at all)")
+      ->check(samples::number_above(0, 16777216))
+      ->capture_default_str();
+  app.add_option("--learning-rate", options.learning_rate, "Adam's learning rate")
+      ->check(samples::number_above(0, 1000))
+      ->capture_default_str();
+  app.add_flag("--use-float16-partials", options.float16_partials, "Accumulate in f16 as well");
+  app.add_flag("--dynamic-loss-scaling", options.dynamic_loss_scaling,
+               "Start at the loss scaling factor, and let overflows lower it and good steps raise it");
+  app.add_option("--weights", options.weights, "Keep the weights in f32, or in f16 with stochastic rounding")
+      ->check(CLI::IsMember({"master", "stochastic"}))
+      ->capture_default_str();
+  app.add_option("--classes", options.classes, "Number of labels in the data set")
+      ->check(samples::whole_number(2, 256))
+      ->capture_default_str();
+  samples::add_common_options(app, options.common);
+}
+
+Precision precision_of(const Options& options) {
+  Precision precision = options.precision == "mixed" ? Precision::mixed() : Precision::float32();
+  if (options.precision == "float32") {
+    if (options.float16_partials) fail("precision", "expected mixed with --use-float16-partials, got float32");
+    if (options.weights == "stochastic") fail("precision", "expected mixed with --weights stochastic, got float32");
+  }
+  const bool scaled = options.precision == "mixed" || options.loss_scale_given;
+  if (options.dynamic_loss_scaling) {
+    precision.loss_scale = LossScale::dynamic(options.loss_scale);
+  } else if (scaled) {
+    precision.loss_scale = LossScale::fixed(options.loss_scale);
+  }
+  precision.float16_partials = options.float16_partials;
+  if (options.weights == "stochastic") precision.weights = Weights::stochastic;
+  return precision;
+}
+
+int run(const Options& options) {
+  const Precision precision = precision_of(options);
+  samples::check_outputs(options.common);
+  const samples::Data data = samples::read_data(options.common, options.classes);
+  const Device device = Device::open(options.common.device);
+
+  Graph graph;
+  Shape shape = data.train.sample_shape;
+  shape.insert(shape.begin(), options.plan.batch_size);
+  const Tensor images = graph.input("images", shape);
+  const Tensor labels = graph.input("labels", {options.plan.batch_size}, DType::u32);
+  const Tensor logits = models::fashion_conv(graph.root(), images, options.classes);
+  Trainer trainer = Trainer::compile(device, graph,
+                                     {.loss = cross_entropy(logits, labels),
+                                      .metrics = {{"accuracy", accuracy(logits, labels)}},
+                                      .optimizer = Adam{.rate = options.learning_rate, .epsilon = 1e-4F},
+                                      .precision = precision,
+                                      .seed = options.common.seed,
+                                      .feed = Feed{.samples = images, .labels = labels},
+                                      .training_set = &data.train});
+  return samples::train(trainer, device, precision, data, options.plan, options.common);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains two convolutions and a dense layer on Fashion-MNIST in mixed precision.");
+  Options options;
+  add_options(app, options);
+  return samples::run_program(app, argc, argv, [&] {
+    options.loss_scale_given = app.count("--loss-scaling-factor") > 0;
+    return run(options);
+  });
+}
