@@ -1,0 +1,46 @@
+#pragma once
+
+#include <halfstep/ops.h>
+
+#include <string_view>
+
+#include "ops/gemm.h"
+#include "plan/lowering.h"
+
+namespace halfstep::ops {
+
+/// The shapes of one convolution.
+struct Convolution {
+  Shape images;  ///< {n, h, w, in}
+  Shape weight;  ///< {kh, kw, in / groups, out}
+  Conv2dOptions options;
+
+  /// {n, oh, ow, out}. Throws Error "[op] expected ..." where the shapes do not fit together.
+  Shape output(std::string_view op) const;
+  /// Channels of one group.
+  std::int64_t in_channels() const { return weight[2]; }
+  std::int64_t out_channels() const { return weight[3] / options.groups; }
+  std::int64_t taps() const { return weight[0] * weight[1]; }
+  /// Whether every group's channels start on a quad, so that groups are a batch of products.
+  bool groups_aligned() const;
+  /// Whether it is a product of the pixels with one matrix.
+  bool pointwise() const;
+};
+
+/// Gradient for the images {n, h, w, in} from the output's, `cotangent` {n, oh, ow, out}.
+Tensor conv2d_data_gradient(Tensor cotangent, Tensor weight, Shape images, Conv2dOptions options);
+/// Gradient for the weight {kh, kw, in / groups, out}.
+Tensor conv2d_weight_gradient(Tensor images, Tensor cotangent, Shape weight, Conv2dOptions options);
+
+/// Inputs: images, weight and, where there are three, bias.
+void lower_conv2d(plan::Lowering& out, const Convolution& convolution);
+/// Inputs: cotangent, weight.
+void lower_conv2d_data_gradient(plan::Lowering& out, const Convolution& convolution);
+/// Inputs: images, cotangent.
+void lower_conv2d_weight_gradient(plan::Lowering& out, const Convolution& convolution);
+
+/// The same for groups that do not start on quads: one invocation for each quad of the result. `part` is the PART axis
+/// of conv2d_grouped.comp: "forward", "data_gradient" or "weight_gradient".
+void lower_conv2d_grouped(plan::Lowering& out, const Convolution& convolution, std::string_view part);
+
+}  // namespace halfstep::ops

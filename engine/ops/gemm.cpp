@@ -1,0 +1,201 @@
+#include "ops/gemm.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+
+#include "ops/kernel.h"
+
+namespace halfstep::ops {
+namespace {
+
+/// The push constants of gemm.comp; see shaders/common/gemm.glsl for what each is.
+struct GemmPush {
+  std::int32_t rows, columns, k, segments;
+  std::int32_t row_tiles, column_tiles, splits, split_quads, groups;
+  std::int32_t a_pitch, b_pitch, c_pitch;
+  std::int32_t a_batch, b_batch, c_batch, c_split;
+  std::int32_t channels, kernel_width;
+  std::int32_t grid[2], image[2], step[2], tap_step[2], offset[2], pixel_divisor[2];
+};
+static_assert(sizeof(GemmPush) == 120);
+
+/// Which kernel computes tiles, and of what size.
+struct Body {
+  std::string_view name;
+  std::uint32_t local_size;
+  std::int64_t tile_rows;
+  std::int64_t tile_columns;
+};
+
+/// Register tiles shared by a subgroup where a software driver's subgroups have a size there is a kernel for; shared
+/// memory everywhere else.
+Body body_for(const plan::Target& target) {
+  if (target.cpu && target.subgroup_shuffle && target.subgroup_size == 8) return {"lanes8", 8, 32, 32};
+  if (target.cpu && target.subgroup_broadcast && target.subgroup_size == 4) return {"lanes4", 4, 8, 16};
+  return {"tile", 128, 64, 64};
+}
+
+std::string_view name(Operands operands) {
+  constexpr std::array<std::string_view, 7> names{"row_row",     "row_col",     "col_row",   "col_col",
+                                                  "patches_row", "patches_col", "pixels_row"};
+  return names[static_cast<std::size_t>(operands)];
+}
+
+std::int64_t divided_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+std::int64_t k_quads(const Gemm& gemm) {
+  return gemm.segments * divided_up(gemm.k, 4);
+}
+
+/// How the work is cut up.
+struct Cut {
+  std::int64_t row_tiles;
+  std::int64_t column_tiles;
+  std::int64_t splits;
+  std::int64_t split_quads;
+};
+
+/// k is cut into parts where there are too few tiles for the device, but not into parts of less than 64 elements, and
+/// no further than one binding can hold the partial results.
+Cut cut(const plan::Lowering& out, const Gemm& gemm, const Body& body) {
+  constexpr std::int64_t least_quads = 16;
+  Cut result{divided_up(gemm.rows, body.tile_rows), divided_up(gemm.columns, body.tile_columns), 1, k_quads(gemm)};
+  const std::int64_t tiles = result.row_tiles * result.column_tiles * gemm.batches;
+  const auto bytes = static_cast<std::int64_t>(plan::byte_size({DType::f32, out.type(gemm.c).shape}));
+  const std::int64_t most =
+      std::min(static_cast<std::int64_t>(out.target().max_storage_range) / bytes, k_quads(gemm) / least_quads);
+  const std::int64_t wanted = std::min(divided_up(out.target().wanted_groups, tiles), most);
+  if (wanted < 2) return result;
+  result.split_quads = divided_up(k_quads(gemm), wanted);
+  result.splits = divided_up(k_quads(gemm), result.split_quads);
+  return result;
+}
+
+/// Writes sizes into push constants.
+class Sizes {
+ public:
+  explicit Sizes(const plan::Lowering& out) : out_(out) {}
+
+  std::int32_t operator()(std::int64_t value) const {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    if (value <= most && value >= -most) return static_cast<std::int32_t>(value);
+    fail(out_.label(), fmt::format("expected sizes below 2^31, got {}", value), "use a smaller batch");
+  }
+
+  void operator()(std::int32_t (&to)[2], const Pair& pair) const {
+    to[0] = (*this)(pair[0]);
+    to[1] = (*this)(pair[1]);
+  }
+
+ private:
+  const plan::Lowering& out_;
+};
+
+std::int64_t row_quads(const plan::Lowering& out, plan::TensorId tensor) {
+  return plan::layout(out.type(tensor).shape).quads_per_row();
+}
+
+GemmPush push_constants(const plan::Lowering& out, const Gemm& gemm, const Cut& cut) {
+  const Sizes size(out);
+  GemmPush push{};
+  push.rows = size(gemm.rows);
+  push.columns = size(gemm.columns);
+  push.k = size(gemm.k);
+  push.segments = size(gemm.segments);
+  push.row_tiles = size(cut.row_tiles);
+  push.column_tiles = size(cut.column_tiles);
+  push.splits = size(cut.splits);
+  push.split_quads = size(cut.split_quads);
+  push.groups = size(cut.row_tiles * cut.column_tiles * cut.splits * gemm.batches);
+  push.a_pitch = size(row_quads(out, gemm.a));
+  push.b_pitch = size(row_quads(out, gemm.b));
+  push.c_pitch = size(row_quads(out, gemm.c));
+  push.a_batch = size(gemm.a_batch);
+  push.b_batch = size(gemm.b_batch);
+  push.c_batch = size(gemm.c_batch);
+  push.c_split = size(plan::layout(out.type(gemm.c).shape).quads() / cut.splits);
+  push.channels = size(gemm.patches.channels);
+  push.kernel_width = size(gemm.patches.kernel_width);
+  size(push.grid, gemm.patches.grid);
+  size(push.image, gemm.patches.image);
+  size(push.step, gemm.patches.step);
+  size(push.tap_step, gemm.patches.tap_step);
+  size(push.offset, gemm.patches.offset);
+  size(push.pixel_divisor, gemm.patches.divisor);
+  return push;
+}
+
+/// Every index that the shader works out must fit in 31 bits.
+void expect_indexable(const plan::Lowering& out, const Gemm& gemm, const Cut& cut) {
+  const Sizes size(out);
+  for (const plan::TensorId tensor : {gemm.a, gemm.b}) size(plan::layout(out.type(tensor).shape).quads());
+  size(plan::layout(out.type(gemm.c).shape).quads() * cut.splits);
+  size((cut.row_tiles + 1) * 64);
+  size((cut.column_tiles + 1) * 64);
+  size(k_quads(gemm) * 4);
+}
+
+/// f16 is always read in 32-bit words: see gemm.comp.
+std::string_view storage(DType dtype) {
+  return dtype == DType::f16 ? "packed" : "f32";
+}
+
+void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Body& body, const Cut& cut, bool f32_result) {
+  const GemmPush push = push_constants(out, gemm, cut);
+  const bool divided = gemm.patches.divisor != Pair{1, 1};
+  // Without a bias B takes its binding, and is not read there.
+  const plan::TensorId bias = gemm.bias.value_or(gemm.b);
+  out.dispatch({.label = {},
+                .shader = fmt::format("gemm.{}.{}.{}", name(gemm.operands), storage(out.type(gemm.a).dtype), body.name),
+                .constants = {body.local_size, gemm.bias.has_value(), f32_result, out.float16_partials(), divided},
+                .push = plan::push_bytes(push),
+                .operands = {{gemm.a, plan::Access::read},
+                             {gemm.b, plan::Access::read},
+                             {gemm.c, plan::Access::write},
+                             {bias, plan::Access::read}},
+                .groups = plan::groups_for(std::int64_t{push.groups} * body.local_size, body.local_size),
+                .flops = 2.0 * static_cast<double>(elements(out.type(gemm.c).shape) / cut.splits) *
+                         static_cast<double>(gemm.k * gemm.segments)});
+}
+
+/// Adds up partial results {splits, ...c}.
+void dispatch_reduce(plan::Lowering& out, plan::TensorId parts, const Gemm& gemm, const Cut& cut) {
+  struct Push {
+    std::int32_t quads, splits, pitch;
+  };
+  const Sizes size(out);
+  const plan::Layout layout = plan::layout(out.type(gemm.c).shape);
+  const DType operand_dtype = out.type(gemm.a).dtype;
+  const bool f32_result = out.type(gemm.c).dtype == DType::f32;
+  const Push push{size(layout.quads()), size(cut.splits), size(layout.quads_per_row())};
+  dispatch_flat(
+      out, fmt::format("gemm_reduce.{}", storage(operand_dtype)), layout.quads(), push,
+      {{parts, plan::Access::read}, {gemm.c, plan::Access::write}, {gemm.bias.value_or(parts), plan::Access::read}},
+      {gemm.bias.has_value(), f32_result, out.float16_partials()});
+}
+
+}  // namespace
+
+void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
+  const Body body = body_for(out.target());
+  const Cut cuts = cut(out, gemm, body);
+  expect_indexable(out, gemm, cuts);
+  if (cuts.splits == 1) return dispatch_product(out, gemm, body, cuts, out.type(gemm.c).dtype == DType::f32);
+  Shape shape = out.type(gemm.c).shape;
+  shape.insert(shape.begin(), cuts.splits);
+  Gemm parts = gemm;
+  parts.bias.reset();
+  parts.c = out.workspace("parts", {DType::f32, shape});
+  dispatch_product(out, parts, body, cuts, true);
+  dispatch_reduce(out, parts.c, gemm, cuts);
+}
+
+}  // namespace halfstep::ops

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <halfstep/ops.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "plan/lowering.h"
+
+/// The one matrix product that matmul, linear and conv2d come down to: shaders/ops/gemm.comp.
+namespace halfstep::ops {
+
+/// How A (rows, k) and B (k, columns) lie in memory; named as the shader's OPERANDS axis.
+enum class Operands : std::uint8_t {
+  row_row,      ///< {rows, k} and {k, columns}
+  row_col,      ///< {rows, k} and {columns, k}
+  col_row,      ///< {k, rows} and {k, columns}
+  col_col,      ///< {k, rows} and {columns, k}
+  patches_row,  ///< A's rows are patches of images, a segment of k is a tap; B is {segments, k, columns}
+  patches_col,  ///< the same with B {segments, columns, k}
+  pixels_row,   ///< A is such patches transposed, a segment is a line of positions; B is {segments, k, columns}
+};
+
+/// Where a convolution's patches lie: tap t of position p reads the pixel (p step + t tap_step + offset) / divisor of
+/// the image, or zero where that leaves a remainder or the image. All are {height, width}.
+struct Patches {
+  Pair grid;   ///< how many positions
+  Pair image;  ///< how many pixels
+  Pair step{1, 1};
+  Pair tap_step{1, 1};
+  Pair offset{0, 0};
+  Pair divisor{1, 1};
+  std::int64_t kernel_width = 1;
+  std::int64_t channels = 0;  ///< pixels_row only, where A's rows are (tap, channel) with channels in whole quads
+};
+
+/// C = A B (+ bias in every row), for `batches` of them. Pitches and batch strides are in quads.
+struct Gemm {
+  Operands operands = Operands::row_row;
+  plan::TensorId a{};
+  plan::TensorId b{};
+  plan::TensorId c{};
+  std::optional<plan::TensorId> bias{};
+  std::int64_t rows = 1;
+  std::int64_t columns = 1;
+  std::int64_t k = 1;  ///< of one segment
+  std::int64_t segments = 1;
+  std::int64_t batches = 1;
+  std::int64_t a_batch = 0;
+  std::int64_t b_batch = 0;
+  std::int64_t c_batch = 0;
+  Patches patches{};
+};
+
+/// Appends the dispatches of a product: one, or two where k is cut into parts to occupy the device.
+void lower_gemm(plan::Lowering& out, const Gemm& gemm);
+
+}  // namespace halfstep::ops

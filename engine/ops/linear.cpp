@@ -1,0 +1,80 @@
+#include <halfstep/error.h>
+#include <halfstep/ops.h>
+
+#include <fmt/format.h>
+
+#include "ops/apply.h"
+#include "ops/expect.h"
+#include "ops/gemm.h"
+
+namespace halfstep {
+namespace {
+
+/// {..., columns} as {rows, columns}.
+Tensor rows_of(Tensor x) {
+  return reshape(x, {-1, x.dim(-1)});
+}
+
+/// A product with a weight matrix, and a bias where there are three inputs.
+class Linear final : public graph::Operator {
+ public:
+  std::string name() const override { return "linear"; }
+
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    if (inputs.size() != 3) ops::expect_count(name(), inputs, 2);
+    const TensorType& x = inputs[0];
+    const TensorType& weight = inputs[1];
+    ops::expect_same_float(name(), x, weight);
+    ops::expect_rank(name(), "weight", weight, 2, "{in, out}");
+    if (x.shape.empty() || x.shape.back() != weight.shape[0]) {
+      fail(name(), fmt::format("expected x {{..., {}}} for weight {}, got {}", weight.shape[0], to_string(weight),
+                               to_string(x)));
+    }
+    if (inputs.size() == 3) expect_bias(weight, inputs[2]);
+    Shape shape = x.shape;
+    shape.back() = weight.shape[1];
+    return {{x.dtype, shape}};
+  }
+
+  // dx = dy W^T,  dW = x^T dy,  db = the sum of dy's rows
+  graph::Gradients vjp(const graph::Vjp& call) const override {
+    const Tensor x = call.inputs[0];
+    const Tensor weight = call.inputs[1];
+    const Tensor dy = rows_of(*call.cotangents[0]);
+    graph::Gradients gradients(call.inputs.size());
+    if (call.needed[0]) gradients[0] = reshape(matmul(dy, weight, {false, true}), x.shape());
+    if (call.needed[1]) gradients[1] = matmul(rows_of(x), dy, {true, false});
+    if (gradients.size() == 3 && call.needed[2]) gradients[2] = sum(dy, {0});
+    return gradients;
+  }
+
+  void lower(plan::Lowering& out) const override {
+    const plan::Layout x = plan::layout(out.input_type(0).shape);
+    ops::Gemm gemm{.operands = ops::Operands::row_row,
+                   .a = out.input(0),
+                   .b = out.input(1),
+                   .c = out.output(0),
+                   .rows = x.rows,
+                   .columns = out.output_type(0).shape.back(),
+                   .k = x.columns};
+    if (out.input_count() == 3) gemm.bias = out.input(2);
+    ops::lower_gemm(out, gemm);
+  }
+
+ private:
+  void expect_bias(const TensorType& weight, const TensorType& bias) const {
+    ops::expect_same_float(name(), weight, bias);
+    if (bias.shape == Shape{weight.shape[1]}) return;
+    fail(name(), fmt::format("expected bias {{{}}} for weight {}, got {}", weight.shape[1], to_string(weight),
+                             to_string(bias)));
+  }
+};
+
+}  // namespace
+
+Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias) {
+  if (bias) return ops::apply<Linear>({x, weight, *bias});
+  return ops::apply<Linear>({x, weight});
+}
+
+}  // namespace halfstep

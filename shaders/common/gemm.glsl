@@ -1,0 +1,92 @@
+// The matrix product C(m, n) = sum over k of A(m, k) B(k, n), for matrices and for convolutions alike: they differ only
+// in where A and B lie (gemm_a.glsl, gemm_b.glsl). One body or the other (gemm_subgroup.glsl, gemm_tile.glsl) computes
+// tiles of C, and gemm_store.glsl writes them.
+//
+// All operands are arrays of quads, four elements along the last axis. k runs over `segments` segments of `k` elements
+// each, four at a time: matrices have one segment, a convolution one for each tap of its kernel, a convolution's weight
+// gradient one for each row of the output.
+#ifndef HALFSTEP_GEMM
+#define HALFSTEP_GEMM
+
+#include "common/indexing.glsl"
+#include "common/precision.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const bool ADD_BIAS = false;
+layout(constant_id = 2) const bool RESULT_IN_F32 = false;  // whatever the operands are stored in
+layout(constant_id = 3) const bool PARTIALS_IN_F16 = false;
+layout(constant_id = 4) const bool DIVIDED = false;  // pixel_divisor is not 1
+
+// ops/gemm.cpp has the same struct. Lengths and strides are in elements where not said otherwise.
+layout(push_constant) uniform Push {
+  int rows;           // of A; the weight gradient's are padded, taps x channels in whole quads
+  int columns;        // of C
+  int k;              // elements of a segment
+  int segments;
+  int row_tiles;
+  int column_tiles;
+  int splits;         // parts that k is cut into, each with its own C
+  int split_quads;    // quads of k in a part
+  int groups;         // workgroups that have a tile
+  int a_pitch;        // quads from one row to the next, in each of the three
+  int b_pitch;
+  int c_pitch;
+  int a_batch;        // quads from one batch to the next, or from one group of channels
+  int b_batch;
+  int c_batch;
+  int c_split;        // quads from one part of k to the next
+  int channels;       // of the images; used where A's rows are padded
+  int kernel_width;   // this and all below: convolutions only
+  ivec2 grid;         // {height, width} of the positions that patches are taken at
+  ivec2 image;        // {height, width} of the images that they are taken from
+  ivec2 step;         // a patch's pixel is (position * step + tap * tap_step + offset) / pixel_divisor,
+  ivec2 tap_step;     // and 0 where that leaves a remainder or the image
+  ivec2 offset;
+  ivec2 pixel_divisor;
+};
+
+layout(std430, binding = 0) readonly buffer A { QUAD a[]; };
+layout(std430, binding = 1) readonly buffer B { QUAD b[]; };
+layout(std430, binding = 2) writeonly buffer C { QUAD c[]; };
+layout(std430, binding = 2) writeonly buffer CF32 { vec4 c_f32[]; };
+layout(std430, binding = 3) readonly buffer Bias { QUAD bias[]; };
+
+int quads(int elements) { return (elements + 3) >> 2; }
+
+// The part of the work that a workgroup has.
+struct Tile {
+  int row;         // first row
+  int row_end;     // rows from here on are not stored
+  int column_quad; // first quad of columns
+  int k_begin;     // quads of k, counted through all segments
+  int k_end;
+  int a_base;      // where its batch starts, in quads
+  int b_base;
+  int c_base;
+  int bias_base;
+};
+
+Tile workgroup_tile(int tile_rows, int tile_quads) {
+  int group = int(linear_group());
+  bool idle = group >= groups;  // the last ones, where the grid has more than there are tiles
+  int rest = idle ? 0 : group;
+  int column_tile = rest % column_tiles;
+  rest /= column_tiles;
+  int row_tile = rest % row_tiles;
+  rest /= row_tiles;
+  int split = rest % splits;
+  int batch = rest / splits;
+  Tile tile;
+  tile.row = row_tile * tile_rows;
+  tile.row_end = idle ? 0 : rows;
+  tile.column_quad = column_tile * tile_quads;
+  tile.k_begin = split * split_quads;
+  tile.k_end = min(tile.k_begin + split_quads, segments * quads(k));
+  tile.a_base = batch * a_batch;
+  tile.b_base = batch * b_batch;
+  tile.c_base = batch * c_batch + split * c_split;
+  tile.bias_base = batch * c_batch;
+  return tile;
+}
+
+#endif

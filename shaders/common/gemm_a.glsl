@@ -1,0 +1,104 @@
+// The left operand. Each invocation follows one or more places of it with an ACursor:
+//   A_ALONG_K   a quad holds four k of one row:      a_cursor(row),  a_load(cursor, quad of k)
+//   otherwise   a quad holds four rows of one k:     a_cursor(quad of rows),  a_load(cursor, k)
+// after a_seek(cursor, segment). Rows past the last read the last one, whose results are not stored; k past the last
+// gives zeros.
+#ifndef HALFSTEP_GEMM_A
+#define HALFSTEP_GEMM_A
+
+#include "common/gemm.glsl"
+
+#if defined(OPERANDS_row_row) || defined(OPERANDS_row_col)
+// {rows, k}
+#define A_ALONG_K
+
+struct ACursor {
+  int base;
+};
+
+ACursor a_cursor(Tile tile, int row) { return ACursor(tile.a_base + min(row, rows - 1) * a_pitch); }
+
+void a_seek(inout ACursor cursor, int segment) {}
+
+vec4 a_load(ACursor cursor, int k_quad) { return from_quad(a[cursor.base + k_quad]); }
+
+#elif defined(OPERANDS_col_row) || defined(OPERANDS_col_col)
+// {k, rows}
+struct ACursor {
+  int base;
+};
+
+ACursor a_cursor(Tile tile, int row_quad) { return ACursor(tile.a_base + min(row_quad, quads(rows) - 1)); }
+
+void a_seek(inout ACursor cursor, int segment) {}
+
+vec4 a_load(ACursor cursor, int k_place) {
+  vec4 v = from_quad(a[cursor.base + min(k_place, k - 1) * a_pitch]);
+  return k_place < k ? v : vec4(0.0);
+}
+
+#elif defined(OPERANDS_patches_row) || defined(OPERANDS_patches_col)
+// Images {n, height, width, channels}: a row of A is a position, k the channels of the pixel under one tap.
+#define A_ALONG_K
+#include "common/patches.glsl"
+
+struct ACursor {
+  ivec2 place;  // the position times step, plus offset
+  int image;    // where the image starts
+  int base;     // the pixel under the tap
+  bool inside;
+};
+
+ACursor a_cursor(Tile tile, int row) {
+  int position = min(row, rows - 1);
+  int line = position / grid.y;
+  int n = line / grid.x;
+  ivec2 at = ivec2(line - n * grid.x, position - line * grid.y);
+  return ACursor(at * step + offset, tile.a_base + n * image.x * image.y * a_pitch, 0, false);
+}
+
+void a_seek(inout ACursor cursor, int segment) {
+  ivec2 pixel = pixel_at(cursor.place + tap_place(segment) * tap_step, cursor.inside);
+  cursor.base = cursor.inside ? cursor.image + (pixel.x * image.y + pixel.y) * a_pitch : cursor.image;
+}
+
+vec4 a_load(ACursor cursor, int k_quad) {
+  vec4 v = from_quad(a[cursor.base + k_quad]);
+  return cursor.inside ? v : vec4(0.0);
+}
+
+#elif defined(OPERANDS_pixels_row)
+// The same patches transposed: a row of A is a (tap, channel), k the positions of one line of the grid.
+#include "common/patches.glsl"
+
+struct ACursor {
+  ivec2 place;  // the tap's shift
+  int base;     // the quad of channels; then the line of pixels too
+  int channel;
+  bool inside;
+};
+
+ACursor a_cursor(Tile tile, int row_quad) {
+  int channel_quads = quads(channels);
+  int at = min(row_quad, (rows >> 2) - 1);
+  int tap = at / channel_quads;
+  int channel = tile.a_base + at - tap * channel_quads;
+  return ACursor(tap_place(tap) * tap_step + offset, 0, channel, false);
+}
+
+void a_seek(inout ACursor cursor, int segment) {
+  int n = segment / grid.x;
+  int y = (segment - n * grid.x) * step.x + cursor.place.x;
+  cursor.inside = y >= 0 && y < image.x;
+  cursor.base = cursor.channel + (n * image.x + (cursor.inside ? y : 0)) * image.y * a_pitch;
+}
+
+vec4 a_load(ACursor cursor, int k_place) {
+  int x = k_place * step.y + cursor.place.y;
+  bool inside = cursor.inside && k_place < k && x >= 0 && x < image.y;
+  vec4 v = from_quad(a[cursor.base + (inside ? x * a_pitch : 0)]);
+  return inside ? v : vec4(0.0);
+}
+
+#endif
+#endif

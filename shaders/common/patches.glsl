@@ -1,0 +1,25 @@
+// Which pixel of an image a kernel's tap reads, for convolutions and their gradients. Uses the push constants of
+// gemm.glsl.
+#ifndef HALFSTEP_PATCHES
+#define HALFSTEP_PATCHES
+
+// {row, column} of a tap.
+ivec2 tap_place(int tap) {
+  int row = tap / kernel_width;
+  return ivec2(row, tap - row * kernel_width);
+}
+
+// The pixel for `place`, a position times step plus a tap's shift; `inside` tells whether there is one.
+ivec2 pixel_at(ivec2 place, out bool inside) {
+  ivec2 pixel = place;
+  inside = true;
+  if (DIVIDED) {
+    // Exact: image extents are far below 2^20.
+    pixel = ivec2(floor((vec2(place) + 0.5) / vec2(pixel_divisor)));
+    inside = all(equal(pixel * pixel_divisor, place));
+  }
+  inside = inside && all(greaterThanEqual(pixel, ivec2(0))) && all(lessThan(pixel, image));
+  return pixel;
+}
+
+#endif
