@@ -28,14 +28,17 @@ std::vector<VkPhysicalDevice> physical_devices(const InstanceTable& instance) {
   return devices;
 }
 
+std::string driver_text(const Capabilities& c) {
+  if (c.driver_name.empty()) return version_text(c.driver_version);
+  return c.driver_info.empty() ? c.driver_name : fmt::format("{} {}", c.driver_name, c.driver_info);
+}
+
 DeviceInfo info_of(const Capabilities& capabilities, std::uint32_t index) {
   DeviceInfo info;
   info.index = index;
   info.name = capabilities.name;
   info.type = type_name(capabilities.type);
-  info.driver = capabilities.driver_name.empty()
-                    ? version_text(capabilities.driver_version)
-                    : fmt::format("{} {}", capabilities.driver_name, capabilities.driver_info);
+  info.driver = driver_text(capabilities);
   info.api_version = version_text(capabilities.api_version);
   info.memory_bytes = memory_bytes(capabilities);
   info.tier = tier(target(capabilities));

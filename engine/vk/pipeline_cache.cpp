@@ -96,7 +96,8 @@ PipelineCache::PipelineCache(Context& context)
   info.initialDataSize = known.size();
   info.pInitialData = known.data();
   check(context.table().vkCreatePipelineCache(context.device(), &info, nullptr, &cache_), "vkCreatePipelineCache");
-  known_bytes_ = data().size();
+  // Asked of the driver rather than taken from the file: some add to what they are given.
+  known_bytes_ = known.empty() ? 0 : data().size();
 }
 
 PipelineCache::~PipelineCache() {

@@ -36,8 +36,8 @@ class PipelineCache {
 
   std::shared_ptr<Context> context_;
   VkPipelineCache cache_ = VK_NULL_HANDLE;
-  std::filesystem::path file_;  ///< empty where nothing is kept
-  std::size_t known_bytes_ = 0;
+  std::filesystem::path file_;   ///< empty where nothing is kept
+  std::size_t known_bytes_ = 0;  ///< of data() when it was as in the file; 0 where there was none
 };
 
 }  // namespace halfstep::vk

@@ -1,0 +1,285 @@
+// What is decided about a device before it is opened, and what is done to shaders and cache files for it.
+#include <halfstep/error.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "vk/capabilities.h"
+#include "vk/float_controls.h"
+#include "vk/pipeline_cache.h"
+#include "vk/selection.h"
+#include "vk/shaders.h"
+#include "vk/spirv.h"
+#include "vk/workarounds.h"
+
+using namespace halfstep;
+
+namespace {
+
+/// A GPU with everything.
+vk::Capabilities capable() {
+  vk::Capabilities c;
+  c.name = "Test GPU";
+  c.type = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+  c.api_version = VK_API_VERSION_1_3;
+  c.limits.maxComputeWorkGroupInvocations = 1024;
+  c.limits.maxComputeWorkGroupSize[0] = 512;
+  c.limits.maxPushConstantsSize = 256;
+  c.limits.maxStorageBufferRange = 1u << 30;
+  c.limits.minStorageBufferOffsetAlignment = 4;
+  c.limits.maxPerStageDescriptorStorageBuffers = 16;
+  c.limits.maxDescriptorSetStorageBuffers = 96;
+  c.limits.maxPerStageResources = 128;
+  c.storage_16bit = true;
+  c.float16_arithmetic = true;
+  c.float_controls = true;
+  c.denormals_independent = true;
+  c.rounding_independent = true;
+  c.float16 = {true, true, true};
+  c.float32 = {true, true, true};
+  c.subgroup_size = 32;
+  c.min_subgroup_size = 8;
+  c.max_subgroup_size = 32;
+  c.subgroup_size_control = true;
+  c.subgroup_operations = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT;
+  return c;
+}
+
+/// Sets an environment variable for as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+DeviceInfo device(std::uint32_t index, const char* name, const char* type, const char* reason = "") {
+  DeviceInfo info;
+  info.index = index;
+  info.name = name;
+  info.type = type;
+  info.usable = *reason == 0;
+  info.reason = reason;
+  return info;
+}
+
+/// Every execution mode of SPV_KHR_float_controls in a shader, as {mode, width}.
+std::vector<std::pair<std::uint32_t, std::uint32_t>> float_modes(std::span<const std::uint32_t> words) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> modes;
+  vk::for_each_instruction(words, [&](const vk::Instruction& i) {
+    const bool is_float_mode = i.operand(2) >= 4459 && i.operand(2) <= 4463;
+    if (i.opcode == vk::op_execution_mode && is_float_mode) modes.emplace_back(i.operand(2), i.operand(3));
+  });
+  return modes;
+}
+
+/// Where in SPIR-V's order of sections an instruction belongs, for those that come before the types.
+int section(std::uint32_t opcode) {
+  switch (opcode) {
+    case vk::op_capability:
+      return 0;
+    case vk::op_extension:
+      return 1;
+    case 11:  // OpExtInstImport
+      return 2;
+    case 14:  // OpMemoryModel
+      return 3;
+    case vk::op_entry_point:
+      return 4;
+    case vk::op_execution_mode:
+      return 5;
+    default:
+      return 6;
+  }
+}
+
+bool sections_in_order(std::span<const std::uint32_t> words) {
+  int now = 0;
+  bool ordered = true;
+  vk::for_each_instruction(words, [&](const vk::Instruction& i) {
+    ordered = ordered && section(i.opcode) >= now;
+    now = section(i.opcode);
+  });
+  return ordered;
+}
+
+std::vector<std::byte> cache_data(const vk::Capabilities& c) {
+  VkPipelineCacheHeaderVersionOne header{};
+  header.headerSize = sizeof header;
+  header.headerVersion = VK_PIPELINE_CACHE_HEADER_VERSION_ONE;
+  header.vendorID = c.vendor_id;
+  header.deviceID = c.device_id;
+  std::copy(c.pipeline_cache_uuid.begin(), c.pipeline_cache_uuid.end(), header.pipelineCacheUUID);
+  std::vector<std::byte> data(sizeof header + 100, std::byte{7});
+  std::memcpy(data.data(), &header, sizeof header);
+  return data;
+}
+
+}  // namespace
+
+TEST_CASE("a plan's target follows from the device") {
+  const plan::Target target = vk::target(capable());
+  CHECK(target.storage16 == plan::Storage16::native);
+  CHECK(target.float16_arithmetic);
+  CHECK_FALSE(target.cpu);
+  CHECK(target.subgroup_size == 32);
+  CHECK(target.subgroup_broadcast);
+  CHECK_FALSE(target.subgroup_shuffle);
+  CHECK(target.max_invocations == 512);  // the smaller of two limits
+  CHECK(target.max_push_bytes == 256);
+  CHECK(target.max_storage_range == 1u << 30);
+  CHECK(target.offset_alignment == 16);  // a quad of f32, though the device would take 4
+  CHECK(target.max_storage_buffers == 16);
+  CHECK(vk::tier(target) == "native 16-bit storage, f16 arithmetic");
+}
+
+TEST_CASE("tiers: f16 arithmetic is not for CPUs, and packed is for devices without 16-bit storage") {
+  vk::Capabilities c = capable();
+  c.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
+  CHECK(vk::tier(vk::target(c)) == "native 16-bit storage");
+  c = capable();
+  c.float16_arithmetic = false;
+  CHECK(vk::tier(vk::target(c)) == "native 16-bit storage");
+  c = capable();
+  c.storage_16bit = false;
+  CHECK(vk::tier(vk::target(c)) == "packed f16");
+  CHECK_FALSE(vk::target(c).float16_arithmetic);
+}
+
+TEST_CASE("HALFSTEP_TIER forces the packed tier, and nothing else") {
+  {
+    const Variable tier("HALFSTEP_TIER", "packed");
+    CHECK(vk::target(capable()).storage16 == plan::Storage16::packed);
+  }
+  const Variable tier("HALFSTEP_TIER", "fast");
+  CHECK_THROWS_WITH_AS(vk::target(capable()), "[device] expected HALFSTEP_TIER to be empty or packed, got fast", Error);
+}
+
+TEST_CASE("a subgroup size is relied on only where it can be asked for or never varies") {
+  vk::Capabilities c = capable();
+  c.subgroup_size_control = false;
+  CHECK(vk::target(c).subgroup_size == 0);
+  c.min_subgroup_size = 32;
+  CHECK(vk::target(c).subgroup_size == 32);
+  c.min_subgroup_size = c.max_subgroup_size = 0;  // without the extension nothing is known of them
+  CHECK(vk::target(c).subgroup_size == 0);
+  c.driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+  CHECK(vk::target(c).subgroup_size == 32);
+}
+
+TEST_CASE("workarounds take matrix units away where they are emulated or wrong") {
+  vk::Capabilities c = capable();
+  c.cooperative_matrix = true;
+  vk::apply_workarounds(c);
+  CHECK(c.cooperative_matrix);
+  c.driver_id = VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS;
+  vk::apply_workarounds(c);
+  CHECK_FALSE(c.cooperative_matrix);
+}
+
+TEST_CASE("devices are chosen by rank, index and part of the name") {
+  const std::vector<DeviceInfo> devices{device(0, "llvmpipe (LLVM 15)", "cpu"),
+                                        device(1, "Old Card", "discrete", "it has no queue for compute"),
+                                        device(2, "Intel Iris", "integrated"), device(3, "GeForce 4090", "discrete"),
+                                        device(4, "GeForce 4080", "discrete")};
+  CHECK(vk::select_device(devices, "") == 3);
+  CHECK(vk::select_device(devices, "0") == 0);
+  CHECK(vk::select_device(devices, "IRIS") == 2);
+  CHECK(vk::select_device(devices, "geforce") == 3);
+  CHECK(vk::select_device(devices, "4080") == 4);  // no such index: part of a name
+  CHECK_THROWS_WITH_AS(vk::select_device(devices, "Radeon"),
+                       "[device] expected one of 0: llvmpipe (LLVM 15), 1: Old Card, 2: Intel Iris, 3: GeForce 4090, "
+                       "4: GeForce 4080, got Radeon. Hint: bin/devices lists them",
+                       Error);
+  CHECK_THROWS_WITH_AS(vk::select_device(devices, "-1"), doctest::Contains("got -1"), Error);
+  CHECK_THROWS_WITH_AS(vk::select_device(devices, "old"),
+                       "[device] expected a usable device, got 1: Old Card, but it has no queue for compute. Hint: "
+                       "bin/devices lists them",
+                       Error);
+  CHECK_THROWS_WITH_AS(vk::select_device({}, ""), doctest::Contains("expected a Vulkan device, got none"), Error);
+}
+
+TEST_CASE("float controls: every shader gets the modes of the widths it has, in the right place") {
+  const vk::Capabilities c = capable();
+  bool met_float16 = false;
+  for (const vk::EmbeddedShader& shader : vk::embedded_shaders()) {
+    CAPTURE(shader.name);
+    const vk::ShaderFacts facts = vk::shader_facts(shader.words, {});
+    REQUIRE(facts.entry_point != 0);
+    const std::vector<std::uint32_t> patched = vk::with_float_controls(shader.words, c);
+    const auto modes = float_modes(patched);
+    const std::size_t widths = (facts.has_float16 ? 1u : 0u) + (facts.has_float32 ? 1u : 0u);
+    CHECK(modes.size() == 3 * widths);
+    for (const auto& [mode, width] : modes) CHECK((width == 16 ? facts.has_float16 : facts.has_float32));
+    CHECK(sections_in_order(patched));
+    // 3 capabilities of 2 words, an extension of 7, and modes of 4.
+    CHECK(patched.size() == shader.words.size() + (widths != 0 ? 13 + 4 * modes.size() : 0));
+    met_float16 |= facts.has_float16;
+  }
+  CHECK(met_float16);
+}
+
+TEST_CASE("float controls: a device that cannot tell widths apart gets a mode for all widths or for none") {
+  const vk::EmbeddedShader& both = vk::find_shader("relu.f16");
+  vk::Capabilities c = capable();
+  c.float16.preserves_denormals = false;
+  c.float32.rounds_to_nearest_even = false;
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>> apart{{4459, 32}, {4462, 16}, {4461, 16}, {4461, 32}};
+  CHECK(float_modes(vk::with_float_controls(both.words, c)) == apart);
+  c.denormals_independent = c.rounding_independent = false;
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>> together{{4461, 16}, {4461, 32}};
+  CHECK(float_modes(vk::with_float_controls(both.words, c)) == together);
+  c.float_controls = false;
+  CHECK(std::ranges::equal(vk::with_float_controls(both.words, c), both.words));
+}
+
+TEST_CASE("what is read out of a shader: bindings, and the workgroup with its constants") {
+  const vk::EmbeddedShader& copy = vk::find_shader("copy");
+  const std::uint32_t constants[] = {64};
+  const vk::ShaderFacts facts = vk::shader_facts(copy.words, constants);
+  CHECK(facts.bindings == 2);
+  CHECK(facts.local_size == std::array<std::uint32_t, 3>{64, 1, 1});
+  CHECK_FALSE(facts.has_float16);
+  CHECK_FALSE(facts.uses_subgroups);
+  std::vector<std::uint32_t> words(copy.words.begin(), copy.words.end());
+  words.pop_back();
+  words.back() = 0xffff0000;
+  CHECK_THROWS_AS(vk::shader_facts(words, {}), Error);
+  CHECK_THROWS_AS(vk::shader_facts({}, {}), Error);
+}
+
+TEST_CASE("shaders are found by name, and asking is remembered") {
+  CHECK_THROWS_WITH_AS(vk::find_shader("no_such_thing"),
+                       "[shader] expected a shader variant of the library, got no_such_thing", Error);
+  CHECK(vk::find_shader("scale.f32").name == "scale.f32");
+  const std::vector<std::string> used = vk::used_shaders();
+  CHECK(std::ranges::count(used, "scale.f32") == 1);
+  CHECK(std::ranges::count(used, "no_such_thing") == 0);
+}
+
+TEST_CASE("cache files that are damaged or another driver's are ignored") {
+  vk::Capabilities c = capable();
+  c.vendor_id = 5;
+  const std::vector<std::byte> data = cache_data(c);
+  const std::vector<std::byte> sealed = vk::seal_cache(data);
+  CHECK(vk::unseal_cache(sealed, c) == data);
+  for (const std::size_t at : {std::size_t{0}, std::size_t{9}, std::size_t{17}, sealed.size() - 1}) {
+    std::vector<std::byte> damaged = sealed;
+    damaged[at] ^= std::byte{1};
+    CHECK(vk::unseal_cache(damaged, c).empty());
+  }
+  for (const std::size_t length : {std::size_t{0}, std::size_t{10}, std::size_t{24}, sealed.size() - 1}) {
+    CHECK(vk::unseal_cache(std::span(sealed).first(length), c).empty());
+  }
+  c.pipeline_cache_uuid[3] = 1;
+  CHECK(vk::unseal_cache(sealed, c).empty());
+}
