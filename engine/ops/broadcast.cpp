@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
+#include <utility>
 
-#include "graph/operator.h"
+#include "ops/apply.h"
 #include "ops/expect.h"
 #include "ops/kernel.h"
 
@@ -149,14 +149,14 @@ Broadcast plan_broadcast(const plan::Lowering& out, const Shape& result, const S
   return plan;
 }
 
-Tensor sum_to_shape(Tensor gradient, const Shape& shape) {
+Tensor sum_to_shape(Tensor gradient, Shape shape) {
   const std::vector<std::int64_t> axes = repeated_axes(gradient.shape(), shape);
   const Tensor summed = axes.empty() ? gradient : sum(gradient, axes);
-  return summed.shape() == shape ? summed : reshape(summed, shape);
+  return summed.shape() == shape ? summed : reshape(summed, std::move(shape));
 }
 
 Tensor expand(Tensor x, Shape shape, float factor) {
-  return graph::apply_one(std::make_shared<Expand>(std::move(shape), factor), {{x}});
+  return apply<Expand>({x}, std::move(shape), factor);
 }
 
 }  // namespace halfstep::ops

@@ -32,8 +32,9 @@ struct Broadcast {
 };
 Broadcast plan_broadcast(const plan::Lowering& out, const Shape& result, const Shape& a, const Shape& b, float factor);
 
-/// Sums `gradient` over the axes along which a tensor of `shape` was repeated: the gradient of broadcasting.
-Tensor sum_to_shape(Tensor gradient, const Shape& shape);
+/// Sums `gradient` over the axes along which a tensor of `shape` was repeated: the gradient of broadcasting. The shape
+/// is taken by value: a tensor's own moves when operators are added to its graph.
+Tensor sum_to_shape(Tensor gradient, Shape shape);
 
 /// x repeated to `shape`, which it broadcasts to, times `factor`.
 Tensor expand(Tensor x, Shape shape, float factor = 1);

@@ -29,7 +29,7 @@ class Sum final : public graph::Operator {
 
   // dx = dy repeated along the summed axes, divided by their elements for a mean
   graph::Gradients vjp(const graph::Vjp& call) const override {
-    const Shape& shape = call.inputs[0].shape();
+    const Shape shape = call.inputs[0].shape();
     const Tensor dy = reshape(*call.cotangents[0], result_shape(shape, true));
     return {ops::expand(dy, shape, factor(shape))};
   }

@@ -2,6 +2,9 @@
 #ifndef HALFSTEP_INDEXING
 #define HALFSTEP_INDEXING
 
+// Ahead of what uses it: glslang takes gl_WorkGroupSize for 1 where the size is declared later.
+layout(local_size_x_id = 0) in;
+
 // Flat kernels: plan::groups_for folds the workgroups over x and y.
 uint linear_group() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }
 uint linear_invocation() { return linear_group() * gl_WorkGroupSize.x + gl_LocalInvocationID.x; }

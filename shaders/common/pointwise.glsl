@@ -2,7 +2,6 @@
 #include "common/indexing.glsl"
 #include "common/precision.glsl"
 
-layout(local_size_x_id = 0) in;
 // Whether the elements past the last column must be cleared, as apply(0) is not 0.
 layout(constant_id = 1) const bool CLEAR_PAD = false;
 

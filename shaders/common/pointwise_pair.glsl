@@ -3,7 +3,6 @@
 #include "common/precision.glsl"
 #include "common/broadcast.glsl"
 
-layout(local_size_x_id = 0) in;
 layout(std430, binding = 0) readonly buffer A { QUAD a[]; };
 layout(std430, binding = 1) readonly buffer B { QUAD b[]; };
 layout(std430, binding = 2) writeonly buffer Y { QUAD y[]; };

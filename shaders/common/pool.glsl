@@ -2,7 +2,6 @@
 #include "common/indexing.glsl"
 #include "common/precision.glsl"
 
-layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push {
   uint quads;  // of the tensor that is written
   uint channel_quads;

@@ -1,6 +1,6 @@
 // The mean over the rows that count. Row r of `statistics` holds the row's number, its label (-1 where the row does not
 // count) and what its gradient needs; the row after the last holds what a row weighs in the mean.
-layout(local_size_x_id = 0) in;
+#include "common/indexing.glsl"
 
 shared vec2 exchanged[256];
 

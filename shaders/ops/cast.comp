@@ -5,7 +5,6 @@
 #include "common/indexing.glsl"
 #include "common/rng.glsl"
 
-layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool STOCHASTIC = false;
 
 layout(push_constant) uniform Push {

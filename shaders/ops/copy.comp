@@ -3,7 +3,6 @@
 // Copies a tensor's bytes: every tensor is a whole number of pairs of words.
 #include "common/indexing.glsl"
 
-layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push { uint pairs; };
 layout(std430, binding = 0) readonly buffer Source { uvec2 source[]; };
 layout(std430, binding = 1) writeonly buffer Destination { uvec2 destination[]; };

@@ -5,7 +5,6 @@
 #include "common/precision.glsl"
 
 // (softmax(logits) - one-hot label) * cotangent / rows that count; `statistics` are those of cross_entropy.comp.
-layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push {
   uint rows;
   uint classes;

@@ -6,7 +6,6 @@
 #include "common/broadcast.glsl"
 
 // A tensor repeated along the axes it lacks, times a factor: the gradient of a sum or mean.
-layout(local_size_x_id = 0) in;
 layout(std430, binding = 0) readonly buffer A { QUAD a[]; };
 layout(std430, binding = 1) writeonly buffer Y { QUAD y[]; };
 

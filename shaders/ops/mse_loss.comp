@@ -5,7 +5,6 @@
 #include "common/precision.glsl"
 
 // Partial sums of (a - b)^2: invocation i takes every slices-th quad from the i-th.
-layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push {
   uint quads;
   uint slices;

@@ -5,7 +5,6 @@
 #include "common/precision.glsl"
 
 // The gradient of the mean of (a - b)^2 for a: 2 / elements * (a - b) * cotangent.
-layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push {
   uint quads;
   float factor;

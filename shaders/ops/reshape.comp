@@ -4,7 +4,6 @@
 #include "common/indexing.glsl"
 
 // The same elements, in the same order, in rows of another length. They are moved as bits, whatever they mean.
-layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push {
   uint quads;
   uint from_columns;

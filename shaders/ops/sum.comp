@@ -7,7 +7,6 @@
 // Sums over some axes, times a factor. Each invocation makes one quad of one of `slices` partial results, of every
 // slices-th thing there is to sum: so neighbours read neighbours. Extents and strides count quads, the outermost axis
 // first; the host has merged axes that lie together.
-layout(local_size_x_id = 0) in;
 // Whether the last axis is summed: then the elements of a quad of the result come from four rows.
 layout(constant_id = 1) const bool LAST_SUMMED = false;
 layout(constant_id = 2) const int KEPT_AXES = 1;
