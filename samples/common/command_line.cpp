@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <new>
 
 namespace samples {
@@ -48,6 +48,7 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
       ->check(whole_number(1, std::int64_t{1} << 31));
   app.add_option("--device", options.device, "Index or part of the name of the device; bin/devices lists them");
   app.add_option("--seed", options.seed, "Seed of the weights, the order of samples and the rounding")
+      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
   app.add_option("--save", options.save, "Checkpoint to write after every epoch and when stopped by Ctrl-C");
   app.add_option("--resume", options.resume, "Checkpoint to go on from");

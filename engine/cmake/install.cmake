@@ -1,0 +1,30 @@
+# What `cmake --install` puts in place: headers, libraries, a CMake package and a pkg-config file.
+
+install(TARGETS halfstep halfstep_models EXPORT halfstep
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+        RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/include/halfstep" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+# A folder of their own in the include path, so that "models/lenet5.h" is found there as it is in the source tree.
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/models" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/halfstep_models"
+        FILES_MATCHING PATTERN "*.h")
+
+include(CMakePackageConfigHelpers)
+set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/halfstep")
+install(EXPORT halfstep NAMESPACE halfstep:: DESTINATION "${package_folder}" FILE halfstepTargets.cmake)
+configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/halfstepConfig.cmake.in" halfstepConfig.cmake
+                              INSTALL_DESTINATION "${package_folder}")
+# Until 1.0 a minor version may change the interface.
+write_basic_package_version_file(halfstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/halfstepConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/halfstepConfigVersion.cmake"
+        DESTINATION "${package_folder}")
+
+# pkg-config finds the prefix from where its file lies, so that the tree can be moved.
+file(RELATIVE_PATH HALFSTEP_TO_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+if(BUILD_SHARED_LIBS)
+  set(HALFSTEP_PC_PRIVATE ".private")
+else()
+  set(HALFSTEP_PC_LIBS "-pthread -ldl")
+endif()
+configure_file("${CMAKE_CURRENT_LIST_DIR}/halfstep.pc.in" halfstep.pc @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/halfstep.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -1,0 +1,17 @@
+#!/bin/sh
+# Installs what is missing, builds a preset (release, unless another is named) and runs every test in it, then prints
+# the counts. Further arguments go to ctest: ./tests/run.sh asan -R host
+set -eu
+cd "$(dirname "$0")/.."
+preset=${1:-release}
+[ $# -eq 0 ] || shift
+
+./samples/setup.sh --tests
+cmake --preset "$preset" --log-level=WARNING
+cmake --build --preset "$preset"
+ctest --test-dir "build/$preset" --output-on-failure "$@" || failed=1
+# Every test program ends with a line of counts.
+echo "Counts:"
+grep -hE '^\[doctest\] (test cases|assertions):|^[0-9]+ checks passed' "build/$preset/Testing/Temporary/LastTest.log" |
+  sed 's/^\[doctest\] /  /; s/^\([0-9]\)/  \1/'
+exit "${failed:-0}"

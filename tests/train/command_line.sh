@@ -1,0 +1,195 @@
+#!/bin/bash
+# The samples as their users meet them: bad input gets one clear line and exit code 2, nothing is left half-written, and
+# a run that was stopped goes on as if it had not been. Usage: command_line.sh FOLDER_OF_PROGRAMS
+set -u
+program=$1/float32_master_weights
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+passed=0
+failed=0
+
+check() { # check WHAT COMMAND...: the command succeeds
+  local what=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "FAILED: $what"
+    sed 's/^/    /' "$place/error" | head -5
+  fi
+}
+
+run() { # run ARGUMENTS...: leaves code, $place/output and $place/error
+  "$program" "$@" >"$place/output" 2>"$place/error"
+  code=$?
+}
+
+refused() { # refused TEXT ARGUMENTS...: exit code 2, and one line with TEXT on standard error
+  local text=$1
+  shift
+  run "$@"
+  check "'$*': exit code 2, got $code" test "$code" = 2
+  check "'$*': one line on standard error" test "$(wc -l <"$place/error")" = 1
+  check "'$*': the line says '$text'" grep -qF -- "$text" "$place/error"
+}
+
+trains() { # trains ARGUMENTS...
+  run "$@"
+  check "'$*': exit code 0, got $code" test "$code" = 0
+  check "'$*': nothing on standard error" test ! -s "$place/error"
+}
+
+entries() { find "$1" -mindepth 1 | wc -l; }
+
+# bytes NUMBER...: bytes of the given values
+bytes() {
+  local byte
+  for byte in "$@"; do printf "\\x$(printf %02x "$byte")"; done
+}
+
+# idx TYPE COUNT [HEIGHT WIDTH]: the header of an IDX file
+idx() {
+  bytes 0 0 "$1" $(($# - 1))
+  shift
+  local extent
+  for extent in "$@"; do bytes $((extent >> 24 & 255)) $((extent >> 16 & 255)) $((extent >> 8 & 255)) $((extent & 255)); done
+}
+
+noise() { head -c "$1" /dev/urandom; }
+
+# A data set of our own, small enough to break in every way: 96 images of 8 by 8 to train on, 40 to test on.
+write_data() {
+  rm -rf "$data"
+  mkdir -p "$data"
+  { idx 8 96 8 8; noise $((96 * 64)); } >"$data/train-images-idx3-ubyte"
+  { idx 8 96; for i in $(seq 96); do bytes $((i % 10)); done; } >"$data/train-labels-idx1-ubyte"
+  { idx 8 40 8 8; noise $((40 * 64)); } | gzip >"$data/t10k-images-idx3-ubyte.gz"
+  { idx 8 40; for i in $(seq 40); do bytes $((i % 10)); done; } | gzip >"$data/t10k-labels-idx1-ubyte.gz"
+}
+data=$place/data
+write_data
+small=(mixed --data "$data" --epochs 1)
+
+# Flags.
+refused "precision is required" --epochs 1
+refused "half" half
+refused "--nonsense" mixed --nonsense
+for value in 0 -1 99999999999999999999 1.5 many ""; do
+  for flag in --batch-size --epochs --limit; do
+    refused "$flag" mixed --data "$data" "$flag" "$value"
+  done
+done
+for value in 0 -0.1 nan inf 1e30 fast; do
+  refused "--learning-rate" mixed --data "$data" --learning-rate "$value"
+  refused "--loss-scaling-factor" mixed --data "$data" --loss-scaling-factor "$value"
+done
+refused "--seed" "${small[@]}" --seed -1
+refused "--weights" "${small[@]}" --weights heavy
+refused "expected mixed with --weights stochastic" float32 --data "$data" --weights stochastic
+refused "expected mixed with --use-float16-partials" float32 --data "$data" --use-float16-partials
+refused "batch" "${small[@]}" --batch-size 97
+refused "batch" "${small[@]}" --limit 20
+run --help
+check "--help is no error" test "$code" = 0
+check "--help lists the flags" grep -q -- --loss-scaling-factor "$place/output"
+
+# Devices.
+refused "no such device" "${small[@]}" --device "no such device"
+refused "1000" "${small[@]}" --device 1000
+
+# Data.
+refused "expected a folder" mixed --data "$place/nowhere"
+mkdir "$place/empty"
+refused "expected train-images-idx3-ubyte" mixed --data "$place/empty"
+broken() { # broken TEXT: what was done to the data set is found; then it is whole again
+  refused "$1" "${small[@]}"
+  write_data
+}
+rm "$data"/t10k-labels*
+broken "expected t10k-labels-idx1-ubyte"
+truncate -s 6000 "$data/train-images-idx3-ubyte"
+broken "train-images-idx3-ubyte: expected 6144 elements"
+echo >>"$data/train-images-idx3-ubyte"
+broken "got more"
+{ idx 9 96 8 8; noise $((96 * 64)); } >"$data/train-images-idx3-ubyte"
+broken "type 08"
+noise 64 | tr '\0' x >"$data/train-images-idx3-ubyte"
+broken "expected an IDX file"
+{ idx 8 0 8 8; } >"$data/train-images-idx3-ubyte"
+broken "got 0 on axis 0"
+{ idx 8 4294967295 4294967295 4294967295; } >"$data/train-images-idx3-ubyte"
+broken "expected at most"
+{ idx 8 96; for i in $(seq 96); do bytes 10; done; } >"$data/train-labels-idx1-ubyte"
+broken "labels below 10, got 10 for sample 0"
+{ idx 8 95; noise 95; } >"$data/train-labels-idx1-ubyte"
+broken "expected as many labels as images, got 95"
+{ idx 8 40 8 9; noise $((40 * 72)); } | gzip >"$data/t10k-images-idx3-ubyte.gz"
+broken "both halves"
+head -c 500 "$data/t10k-images-idx3-ubyte.gz" >"$data/cut"
+mv "$data/cut" "$data/t10k-images-idx3-ubyte.gz"
+broken "truncated"
+
+# Files to write, known to be impossible before any training.
+refused "$place/nowhere/w" "${small[@]}" --save "$place/nowhere/w"
+refused "$place/nowhere/j" "${small[@]}" --json "$place/nowhere/j"
+refused "got the folder" "${small[@]}" --save "$place"
+refused "/dev/full" "${small[@]}" --save /dev/full
+check "nothing was trained" test ! -s "$place/output"
+
+# Checkpoints.
+saved=$place/saved
+mkdir "$saved"
+model=$saved/model.safetensors
+trains "${small[@]}" --save "$model" --json "$place/report" --quiet
+check "the checkpoint is all there is" test "$(entries "$saved")" = 1
+for key in device precision parameters epochs loss seconds samples_per_second test_accuracy steps skipped_steps \
+  loss_scale dispatches_per_step barriers_per_step peak_arena_bytes host_us_per_step; do
+  check "the report has $key" grep -q "\"$key\":" "$place/report"
+done
+check "3 steps were made" grep -q '"steps": 3,' "$place/report"
+refused "there is no such file" "${small[@]}" --resume "$place/nowhere"
+noise 100 >"$place/noise"
+refused "$place/noise" "${small[@]}" --resume "$place/noise"
+head -c 3000 "$model" >"$place/cut"
+refused "$place/cut" "${small[@]}" --resume "$place/cut"
+refused "dense/bias" mixed --data "$data" --classes 12 --resume "$model"
+
+# Two epochs at once and with a stop between them end in the same bits.
+trains mixed --data "$data" --epochs 2 --save "$place/whole"
+trains mixed --data "$data" --epochs 2 --resume "$model" --save "$place/resumed"
+check "a resumed run ends as an uninterrupted one" cmp "$place/whole" "$place/resumed"
+trains mixed --data "$data" --epochs 2 --resume "$place/whole"
+check "a finished run has nothing left to do" grep -q "nothing left to train" "$place/output"
+
+# A disk that fills up while saving: the limit on a file's size stands in for it.
+cp "$model" "$place/before"
+(
+  ulimit -f 8
+  "$program" mixed --data "$data" --epochs 2 --resume "$model" --save "$model" >"$place/output" 2>"$place/error"
+)
+code=$?
+check "no room to save: exit code 2, got $code" test "$code" = 2
+check "no room to save: one line" test "$(wc -l <"$place/error")" = 1
+check "no room to save: the line names the file" grep -q "cannot write $model" "$place/error"
+check "no room to save: the old checkpoint is as it was" cmp "$model" "$place/before"
+check "no room to save: nothing else is left" test "$(entries "$saved")" = 1
+
+# Ctrl-C: the step is finished, the checkpoint written, the exit code 130; then the run goes on from there.
+"$program" mixed --data "$data" --epochs 100000 --save "$place/stopped" >"$place/output" 2>"$place/error" &
+pid=$!
+until grep -q "epoch 1/" "$place/output" || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
+kill -INT $pid
+wait $pid
+code=$?
+check "Ctrl-C: exit code 130, got $code" test "$code" = 130
+check "Ctrl-C: nothing on standard error" test ! -s "$place/error"
+steps=$(sed -n 's/^stopped after \([0-9]*\) steps, saved in .*/\1/p' "$place/output")
+check "Ctrl-C: it says where it stopped" test -n "$steps"
+epochs=$((steps / 3 + 1))
+trains mixed --data "$data" --epochs "$epochs" --resume "$place/stopped" --save "$place/continued" --quiet
+trains mixed --data "$data" --epochs "$epochs" --save "$place/straight" --quiet
+check "Ctrl-C: the run goes on as if it had not been stopped" cmp "$place/continued" "$place/straight"
+
+echo "$passed checks passed, $failed failed"
+test "$failed" = 0
