@@ -110,7 +110,7 @@ bool agree(double got, double want, double allowed) {
 
 void compare(const Check& check, DType dtype, const std::vector<double>& got, const Array& want) {
   REQUIRE(got.size() == want.values.size());
-  double largest = 0;
+  double largest = check.magnitude;
   for (const double value : want.values) largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
   std::size_t wrong = 0;
   std::string first;

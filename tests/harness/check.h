@@ -27,6 +27,8 @@ struct Check {
   reference::Reference reference;
   /// Error of the f32 arithmetic, relative to the largest result: 2^-23 for each rounding of a short computation.
   double arithmetic = 1e-6;
+  /// Of the terms that the result is a sum of, where they are larger than it; errors are relative to this then.
+  double magnitude = 0;
   /// How often a value is rounded to f16 on its way to the result.
   int roundings = 1;
   std::vector<DType> dtypes{DType::f32, DType::f16};

@@ -43,9 +43,9 @@ Tensor tanh(Tensor x);
 
 struct Pool2dOptions {
   Pair kernel{2, 2};
-  std::optional<Pair> stride;  ///< the kernel's extents where not given
-  Pair padding{0, 0};          ///< at most half the kernel
-  bool count_padding = true;   ///< average pooling: whether the border counts in the divisor
+  std::optional<Pair> stride{};  ///< the kernel's extents where not given
+  Pair padding{0, 0};            ///< at most half the kernel
+  bool count_padding = true;     ///< average pooling: whether the border counts in the divisor
 };
 /// The largest element of each window of {n, h, w, c}; among equals the first takes the gradient.
 Tensor max_pool2d(Tensor images, Pool2dOptions options = {});

@@ -1,0 +1,83 @@
+#include <halfstep/ops.h>
+
+#include <doctest/doctest.h>
+
+#include "harness/check.h"
+#include "harness/values.h"
+#include "reference/pool2d.h"
+
+using namespace halfstep;
+using testing::Check;
+
+namespace {
+
+struct Case {
+  Shape images;
+  Pool2dOptions options;
+};
+
+/// Windows that tile, overlap, leave gaps, leave a border out, reach over the border; odd channels.
+const std::vector<Case> cases{{{2, 4, 6, 4}, {}},
+                              {{1, 7, 5, 3}, {}},
+                              {{2, 6, 6, 5}, {.kernel = {3, 3}, .stride = Pair{2, 2}, .padding = {1, 1}}},
+                              {{1, 5, 7, 2}, {.kernel = {3, 2}, .stride = Pair{1, 1}}},
+                              {{1, 9, 8, 4}, {.kernel = {2, 3}, .stride = Pair{3, 4}}},
+                              {{3, 5, 4, 1}, {.kernel = {1, 1}}},
+                              {{1, 4, 5, 7}, {.kernel = {4, 5}}},
+                              {{1, 3, 11, 6}, {.kernel = {2, 5}, .stride = Pair{1, 2}, .padding = {1, 2}}}};
+
+Check max_check(const Case& c) {
+  return {.name = "max_pool2d",
+          .build = [=](std::span<const Tensor> x) { return max_pool2d(x[0], c.options); },
+          .inputs = {{testing::distinct(c.images, 10)}},
+          .reference = [=](std::span<const reference::Array> x) { return reference::max_pool2d(x[0], c.options); }};
+}
+
+Check average_check(const Case& c, bool count_padding) {
+  Pool2dOptions options = c.options;
+  options.count_padding = count_padding;
+  return {.name = "average_pool2d",
+          .build = [=](std::span<const Tensor> x) { return average_pool2d(x[0], options); },
+          .inputs = {{testing::uniform(c.images, 11)}},
+          .reference = [=](std::span<const reference::Array> x) { return reference::average_pool2d(x[0], options); },
+          .magnitude = 1};
+}
+
+}  // namespace
+
+TEST_CASE("max pooling") {
+  for (const Case& c : cases) {
+    CAPTURE(to_string(c.images));
+    testing::check_operator(max_check(c));
+    testing::check_gradient(max_check(c));
+  }
+}
+
+TEST_CASE("max pooling of negative images does not see the border") {
+  Check check = max_check(cases[2]);
+  check.inputs = {{testing::uniform(cases[2].images, 12, -9, -8)}};
+  testing::check_operator(check);
+}
+
+TEST_CASE("the first of equal elements takes the gradient of a max pooling window") {
+  // Every element of a 4 x 4 image is 1, so that each window's first one is chosen.
+  Check check = max_check({{1, 4, 4, 4}, {}});
+  check.inputs = {{reference::Array({1, 4, 4, 4}, 1.0)}};
+  check.reference = [](std::span<const reference::Array> x) {
+    // Slightly smaller after the first of each window: the same maxima, without ties.
+    reference::Array tilted = x[0];
+    for (std::size_t i = 0; i < tilted.values.size(); ++i) tilted.values[i] -= 1e-3 * static_cast<double>(i / 4);
+    return reference::max_pool2d(tilted, {});
+  };
+  testing::check_gradient(check);
+}
+
+TEST_CASE("average pooling") {
+  for (const Case& c : cases) {
+    for (const bool count_padding : {false, true}) {
+      CAPTURE(to_string(c.images));
+      testing::check_operator(average_check(c, count_padding));
+      testing::check_gradient(average_check(c, count_padding));
+    }
+  }
+}
