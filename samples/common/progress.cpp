@@ -55,7 +55,7 @@ bool Progress::due(std::int64_t done) {
 }
 
 void Progress::update(std::int64_t done, std::int64_t fresh, const halfstep::StepReport& report) {
-  if (!due(done)) return;
+  if (fresh <= 0 || !due(done)) return;
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   const double speed = static_cast<double>(fresh * batch_size_) / std::max(seconds, 1e-9);
   const std::string head = fmt::format("epoch {}/{}", epoch_, epochs_);

@@ -16,7 +16,7 @@ class Progress {
   /// Takes the bar off the terminal.
   ~Progress();
 
-  /// `done` steps of the epoch are submitted, `fresh` of them in this run; `report` is the newest finished step.
+  /// `done` steps of the epoch are finished, `fresh` of them in this run; `report` is of the newest.
   void update(std::int64_t done, std::int64_t fresh, const halfstep::StepReport& report);
 
  private:

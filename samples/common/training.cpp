@@ -73,7 +73,9 @@ class Run {
         if (halfstep::interrupted()) return false;
         trainer_.step();
         step_++;
-        progress.update(step_ - (epoch - 1) * epoch_steps_, step_ - first, trainer_.report());
+        const halfstep::StepReport report = trainer_.report();
+        const auto finished = static_cast<std::int64_t>(report.step);
+        progress.update(finished - (epoch - 1) * epoch_steps_, finished - first, report);
       }
       result.loss = trainer_.take_totals().mean_loss;
     }

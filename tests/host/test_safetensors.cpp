@@ -177,7 +177,8 @@ TEST_CASE_FIXTURE(Fixture, "Arbitrary bytes never do worse than an Error") {
   for (int round = 0; round < 3000; round++) {
     std::string bytes = sound;
     const auto edits = 1 + random() % 3;
-    for (unsigned long edit = 0; edit < edits; edit++) bytes[random() % bytes.size()] = static_cast<char>(random() % 128);
+    for (unsigned long edit = 0; edit < edits; edit++)
+      bytes[random() % bytes.size()] = static_cast<char>(random() % 128);
     if (random() % 4 == 0) bytes.resize(random() % (bytes.size() + 9));
     put(bytes);
     try {

@@ -1,0 +1,201 @@
+// The rules of the source tree: includes run one way only, files and functions stay short.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct SourceFile {
+  std::string path;  ///< from the root of the tree
+  std::vector<std::string> lines;
+};
+
+std::vector<SourceFile> read_sources() {
+  static const std::set<std::string> kinds{".h", ".cpp", ".comp", ".glsl", ".cmake", ".txt", ".sh", ".in"};
+  std::vector<SourceFile> sources;
+  const fs::path root(HALFSTEP_SOURCE);
+  for (const char* folder : {"engine", "shaders", "models", "samples", "tests"}) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (!entry.is_regular_file() || kinds.count(entry.path().extension().string()) == 0) continue;
+      SourceFile source{entry.path().lexically_relative(root).generic_string(), {}};
+      std::ifstream file(entry.path());
+      for (std::string line; std::getline(file, line);) source.lines.push_back(line);
+      sources.push_back(source);
+    }
+  }
+  return sources;
+}
+
+const std::vector<SourceFile>& sources() {
+  static const std::vector<SourceFile> all = read_sources();
+  return all;
+}
+
+bool starts_with(const std::string& text, const std::string& start) {
+  return text.rfind(start, 0) == 0;
+}
+
+bool is_code(const SourceFile& source) {
+  const std::string kind = fs::path(source.path).extension().string();
+  return kind == ".h" || kind == ".cpp";
+}
+
+// What each layer of the engine may include beside itself and the public headers.
+const std::map<std::string, std::set<std::string>>& layers() {
+  static const std::map<std::string, std::set<std::string>> allowed{
+      {"include", {}},
+      {"process", {}},
+      {"graph", {"process"}},
+      {"plan", {"process", "graph"}},
+      {"ops", {"process", "graph", "plan"}},
+      {"vk", {"process", "graph", "plan"}},
+      {"step", {"process", "graph", "plan", "ops", "vk"}},
+      {"train", {"process", "graph", "plan", "ops", "vk", "step"}},
+  };
+  return allowed;
+}
+
+// Why `source` may not have `#include "include"`, or nothing.
+std::string objection(const std::string& source, const std::string& include, bool quotes) {
+  const bool is_public = !quotes && starts_with(include, "halfstep/");
+  if (starts_with(source, "models/")) {
+    const bool fine = quotes ? starts_with(include, "models/") : is_public || include.find('/') == std::string::npos;
+    return fine ? "" : "models see the public headers only";
+  }
+  if (starts_with(source, "samples/")) {
+    if (is_public && include != "halfstep/halfstep.h") return "samples include <halfstep/halfstep.h>";
+    const bool fine = !quotes || starts_with(include, "models/") || starts_with(include, "samples/");
+    return fine ? "" : "samples see the public headers and the models only";
+  }
+  if (!starts_with(source, "engine/") || !quotes) return "";
+  const std::string layer = source.substr(7, source.find('/', 7) - 7);
+  const std::string other = include.substr(0, include.find('/'));
+  const auto known = layers().find(layer);
+  if (known == layers().end()) return "engine/" + layer + " is no layer";
+  return other == layer || known->second.count(other) > 0 ? "" : layer + " may not include " + other;
+}
+
+// Lines of each function: from a line that opens a brace outside any function to the one that closes it. Braces in
+// strings and characters do not count; those of namespaces, types, initializers and linkage open no function.
+struct FunctionLength {
+  std::size_t first;
+  std::size_t lines;
+};
+
+std::string without_literals(const std::string& line) {
+  static const std::regex literals(R"re("(\\.|[^"\\])*"|'(\\.|[^'\\])*'|//.*)re");
+  return std::regex_replace(line, literals, "");
+}
+
+std::vector<FunctionLength> functions(const SourceFile& source) {
+  static const std::regex scope(R"re(^\s*(template\b.*)?(namespace|struct|class|enum|union|extern)\b[^()]*\{)re");
+  std::vector<FunctionLength> found;
+  std::vector<bool> is_scope;
+  std::size_t first = 0;
+  bool raw = false;
+  for (std::size_t number = 0; number < source.lines.size(); number++) {
+    // The lines of a raw string that spans several hold text, not code.
+    const std::string& text = source.lines[number];
+    if (raw || (text.find("R\"") != std::string::npos && text.find(")\"") == std::string::npos)) {
+      raw = text.find(")\"") == std::string::npos;
+      continue;
+    }
+    const std::string line = without_literals(text);
+    const bool opens_scope = std::regex_search(line, scope);
+    for (const char c : line) {
+      if (c == '{') {
+        const bool outside = std::find(is_scope.begin(), is_scope.end(), false) == is_scope.end();
+        if (outside && !opens_scope) first = number;
+        is_scope.push_back(outside && opens_scope);
+      } else if (c == '}' && !is_scope.empty()) {
+        const bool closes_scope = is_scope.back();
+        is_scope.pop_back();
+        const bool outside = std::find(is_scope.begin(), is_scope.end(), false) == is_scope.end();
+        if (!closes_scope && outside) found.push_back({first, number - first + 1});
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("Includes run one way only") {
+  static const std::regex include(R"re(^\s*#include\s+([<"])([^>"]+)[>"])re");
+  int seen = 0;
+  for (const SourceFile& source : sources()) {
+    if (!is_code(source)) continue;
+    for (const std::string& line : source.lines) {
+      std::smatch match;
+      if (!std::regex_search(line, match, include)) continue;
+      seen++;
+      const std::string why = objection(source.path, match[2], match[1] == "\"");
+      if (!why.empty()) FAIL_CHECK(source.path << ": " << line << ": " << why);
+    }
+  }
+  CHECK(seen > 100);
+}
+
+TEST_CASE("Public headers know neither Vulkan nor any library") {
+  static const std::regex library(R"re(#include\s+[<"](vulkan|volk|fmt|nlohmann|CLI|zlib)|\bVk[A-Z]\w+\s+\w+[;,)])re");
+  for (const SourceFile& source : sources()) {
+    if (!starts_with(source.path, "engine/include/")) continue;
+    for (const std::string& line : source.lines) {
+      if (std::regex_search(line, library)) FAIL_CHECK(source.path << ": " << line);
+    }
+  }
+}
+
+TEST_CASE("Files stay under 600 lines") {
+  for (const SourceFile& source : sources()) {
+    CHECK_MESSAGE(source.lines.size() < 600, source.path << " has " << source.lines.size() << " lines");
+  }
+}
+
+TEST_CASE("Functions stay under 60 lines") {
+  std::size_t seen = 0;
+  for (const SourceFile& source : sources()) {
+    if (!is_code(source)) continue;
+    for (const FunctionLength& function : functions(source)) {
+      seen++;
+      if (function.lines >= 60) {
+        FAIL_CHECK(source.path << ":" << function.first + 1 << " has " << function.lines << " lines");
+      }
+    }
+  }
+  CHECK(seen > 100);
+}
+
+TEST_CASE("The brace counter sees what is too long") {
+  SourceFile source{"x.cpp",
+                    {"namespace a {", "void f() {", "  if (x) {", "  }", "  g(\"{\");", "}", "struct S {",
+                     "  int g() {", "    return 1;", "  }", "};", "}"}};
+  const std::vector<FunctionLength> found = functions(source);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].first == 1);
+  CHECK(found[0].lines == 5);
+  CHECK(found[1].lines == 3);
+}
+
+TEST_CASE("Nothing is left for later") {
+  // Put together here, so that this file does not find itself.
+  const std::vector<std::string> words{std::string("TO") + "DO", std::string("FIX") + "ME",
+                                       std::string("not imple") + "mented", std::string("place") + "holder"};
+  for (const SourceFile& source : sources()) {
+    for (const std::string& line : source.lines) {
+      for (const std::string& word : words) {
+        if (line.find(word) != std::string::npos) FAIL_CHECK(source.path << ": " << line);
+      }
+    }
+  }
+}
