@@ -12,12 +12,12 @@ namespace halfstep {
 
 /// Labelled samples in host memory, as bytes; the device normalises and casts them.
 struct Dataset {
-  std::string name;                   ///< for people: the folder or file it came from
-  Shape sample_shape;                 ///< of one sample, without the batch: {28, 28, 1}
-  std::int64_t count = 0;             ///< number of samples
-  std::uint32_t classes = 0;          ///< every label is below this
-  std::vector<std::uint8_t> samples;  ///< {count, sample_shape...}, row-major
-  std::vector<std::uint32_t> labels;  ///< {count}
+  std::string name{};                   ///< for people: the folder or file it came from
+  Shape sample_shape{};                 ///< of one sample, without the batch: {28, 28, 1}
+  std::int64_t count = 0;               ///< number of samples
+  std::uint32_t classes = 0;            ///< every label is below this
+  std::vector<std::uint8_t> samples{};  ///< {count, sample_shape...}, row-major
+  std::vector<std::uint32_t> labels{};  ///< {count}
 
   /// Bytes of one sample.
   std::int64_t sample_bytes() const { return elements(sample_shape); }

@@ -36,7 +36,7 @@ struct Precision {
   std::string name = "float32";
   DType compute = DType::f32;  ///< of activations, their gradients and the weights that operators read
   Weights weights = Weights::master;
-  LossScale loss_scale;
+  LossScale loss_scale{};
   bool float16_partials = false;  ///< matmul and convolution accumulate in f16 instead of f32
 
   /// Everything in f32; no loss scale.

@@ -28,12 +28,12 @@ struct Feed {
 };
 
 struct TrainerOptions {
-  Tensor loss;                            ///< a scalar
-  std::map<std::string, Tensor> metrics;  ///< scalars reported beside it
+  Tensor loss;                              ///< a scalar
+  std::map<std::string, Tensor> metrics{};  ///< scalars reported beside it
   Optimizer optimizer = Sgd{};
   Precision precision = Precision::mixed();
   std::uint64_t seed = 42;
-  std::optional<Feed> feed;               ///< where the inputs come from Datasets
+  std::optional<Feed> feed{};             ///< where the inputs come from Datasets
   const Dataset* training_set = nullptr;  ///< with `feed`: what train steps draw from; must outlive the trainer
   std::uint64_t resident_limit = 0;       ///< bytes of the training set kept on the device; 0: what the device allows
 };
@@ -50,20 +50,20 @@ struct StepReport {
   float loss_scale = 1;       ///< in this step
   float rate = 0;             ///< in this step
   bool overflowed = false;    ///< whether this step was skipped
-  std::map<std::string, float> metrics;
+  std::map<std::string, float> metrics{};
 };
 
 /// Sums over the steps finished since the last call of Trainer::take_totals.
 struct StepTotals {
   std::uint64_t steps = 0;
   double mean_loss = 0;  ///< unscaled; over all steps whose loss was finite
-  std::map<std::string, double> mean_metrics;
+  std::map<std::string, double> mean_metrics{};
 };
 
 struct Evaluation {
   std::int64_t samples = 0;
   double loss = 0;
-  std::map<std::string, double> metrics;
+  std::map<std::string, double> metrics{};
 };
 
 /// What a compiled step is made of.
