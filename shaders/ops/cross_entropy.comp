@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
+#include "common/math.glsl"
 #include "common/rows.glsl"
 
 float max_over_lanes(float v) {
@@ -21,8 +22,8 @@ vec2 row_value(uint row, uint label) {
   for (uint quad = lane(); quad < quads_per_row; quad += LANES) largest = max(largest, logits_of(row, quad));
   float top = max_over_lanes(max(max(largest.x, largest.y), max(largest.z, largest.w)));
   vec4 sums = vec4(0.0);
-  for (uint quad = lane(); quad < quads_per_row; quad += LANES) sums += exp(logits_of(row, quad) - top);
-  float log_sum = log(sum_over(LANES, vec2(dot(sums, vec4(1.0)), 0.0)).x);
+  for (uint quad = lane(); quad < quads_per_row; quad += LANES) sums += exp_or_nan(logits_of(row, quad) - top);
+  float log_sum = log_or_nan(sum_over(LANES, vec2(dot(sums, vec4(1.0)), 0.0)).x);
   if (label >= classes) return vec2(uintBitsToFloat(0x7fc00000u));
   return vec2(log_sum + (top - logits_of(row, label >> 2)[label & 3u]), log_sum + top);
 }

@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
 #include "common/indexing.glsl"
+#include "common/math.glsl"
 #include "common/precision.glsl"
 
 // (softmax(logits) - one-hot label) * cotangent / rows that count; `statistics` are those of cross_entropy.comp.
@@ -23,7 +24,7 @@ void main() {
   float label = statistics[row].y;
   float log_sum = statistics[row].z;
   bvec4 is_label = equal(vec4(column) + vec4(0.0, 1.0, 2.0, 3.0), vec4(label));
-  vec4 v = exp(from_quad(logits[i]) - log_sum) - mix(vec4(0.0), vec4(1.0), is_label);
+  vec4 v = exp_or_nan(from_quad(logits[i]) - log_sum) - mix(vec4(0.0), vec4(1.0), is_label);
   v *= cotangent[0].x * statistics[rows].x;
   gradient[i] = to_quad(label < 0.0 ? vec4(0.0) : keep_columns(v, column, classes));
 }

@@ -1,13 +1,74 @@
+// The tests that need a device. After them, the validation layer must have had nothing to say; and the shader variants
+// they used are added to the file that HALFSTEP_USED_SHADERS names, so that several runs (each driver, each tier) can
+// be asked together whether they left any out:
+//     device_tests --every-shader-in FILE...
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <halfstep/error.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "vk/instance.h"
+#include "vk/shaders.h"
 #include "vk/validation.h"
 
-// Under HALFSTEP_VALIDATION, one message of the validation layer fails the program.
-int main(int argc, char** argv) {
-  const int result = doctest::Context(argc, argv).run();
-  const std::size_t messages = halfstep::vk::validation_messages().size();
+namespace {
+
+using namespace halfstep;
+
+/// Keeps drivers and layers loaded until the process ends, so that the leak checker can tell whose a leak is and still
+/// finds what they hold through their own globals.
+void keep_libraries() {
+  try {
+    vk::create_instance(true);  // and never destroyed
+  } catch (const Error&) {
+    // No Vulkan, or no layer: each test that needs it says so.
+  }
+}
+
+bool validation_was_silent() {
+  const std::size_t messages = vk::validation_messages().size();
   if (messages > 0) fmt::print(stderr, "{} messages of the validation layer\n", messages);
-  return messages > 0 ? 1 : result;
+  return messages == 0;
+}
+
+void write_used_shaders() {
+  const char* path = std::getenv("HALFSTEP_USED_SHADERS");
+  if (path == nullptr) return;
+  std::ofstream file(path);
+  for (const std::string& name : vk::used_shaders()) file << name << '\n';
+}
+
+int check_every_shader(std::span<char*> files) {
+  std::set<std::string, std::less<>> used;
+  for (const char* path : files) {
+    std::ifstream file(path);
+    for (std::string name; std::getline(file, name);) used.insert(name);
+  }
+  int unused = 0;
+  for (const vk::EmbeddedShader& shader : vk::embedded_shaders()) {
+    if (used.contains(shader.name)) continue;
+    fmt::print(stderr, "no test used the shader variant {}\n", shader.name);
+    ++unused;
+  }
+  fmt::print("{} of {} shader variants were used\n", vk::embedded_shaders().size() - static_cast<std::size_t>(unused),
+             vk::embedded_shaders().size());
+  return unused == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::span arguments(argv, static_cast<std::size_t>(argc));
+  if (argc > 1 && std::string_view(argv[1]) == "--every-shader-in") return check_every_shader(arguments.subspan(2));
+  keep_libraries();
+  const int result = doctest::Context(argc, argv).run();
+  write_used_shaders();
+  return validation_was_silent() ? result : 1;
 }

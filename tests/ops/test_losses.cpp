@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "harness/check.h"
 #include "harness/device.h"
@@ -86,6 +87,14 @@ TEST_CASE("a label that is no class makes the loss NaN and counts as wrong") {
   testing::check_operator(accuracy_check(uniform({6, 5}, 19), labels));
   labels.values[3] = 4294967294.0;
   testing::check_operator(cross_entropy_check(uniform({6, 5}, 19), labels));
+}
+
+TEST_CASE("a logit that is not a number makes the loss NaN") {
+  Array logits = uniform({6, 5}, 19);
+  logits.values[13] = std::numeric_limits<double>::quiet_NaN();
+  Check check = cross_entropy_check(logits, labels_for({6, 5}));
+  check.reference = [&](std::span<const Array>) { return Array({}, {logits.values[13]}); };
+  testing::check_operator(check);
 }
 
 TEST_CASE("accuracy") {

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "harness/check.h"
 #include "harness/values.h"
 #include "reference/pool2d.h"
@@ -57,6 +59,20 @@ TEST_CASE("max pooling of negative images does not see the border") {
   Check check = max_check(cases[2]);
   check.inputs = {{testing::uniform(cases[2].images, 12, -9, -8)}};
   testing::check_operator(check);
+}
+
+TEST_CASE("max pooling keeps what is not a number, wherever it is in the window") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const std::size_t place : {0U, 1U, 4U, 5U}) {
+    Check check = max_check({{1, 4, 4, 1}, {}});
+    check.inputs[0].values.values[place] = nan;
+    check.reference = [=](std::span<const reference::Array> x) {
+      reference::Array result = reference::max_pool2d(x[0], {});
+      result.values[0] = nan;
+      return result;
+    };
+    testing::check_operator(check);
+  }
 }
 
 TEST_CASE("the first of equal elements takes the gradient of a max pooling window") {
