@@ -1,0 +1,221 @@
+#include <halfstep/error.h>
+#include <halfstep/graph.h>
+#include <halfstep/ops.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "graph/backward.h"
+#include "graph/ir.h"
+#include "plan/program.h"
+#include "vk/shaders.h"
+#include "vk/spirv.h"
+
+namespace halfstep {
+namespace {
+
+/// An operator applied to something, with the tensors that want a gradient.
+struct Example {
+  const char* name;
+  std::vector<Shape> inputs;
+  std::function<Tensor(const std::vector<Tensor>&, Tensor labels)> build;
+};
+
+using Inputs = const std::vector<Tensor>&;
+
+std::vector<Example> examples() {
+  return {
+      {"matmul", {{5, 7}, {7, 3}}, [](Inputs x, Tensor) { return matmul(x[0], x[1]); }},
+      {"matmul, batches",
+       {{2, 7, 5}, {2, 3, 7}},
+       [](Inputs x, Tensor) {
+         return matmul(x[0], x[1], {true, true});
+       }},
+      {"linear", {{6, 5}, {5, 3}, {3}}, [](Inputs x, Tensor) { return linear(x[0], x[1], x[2]); }},
+      {"conv2d",
+       {{2, 7, 7, 3}, {3, 3, 3, 5}, {5}},
+       [](Inputs x, Tensor) {
+         return conv2d(x[0], x[1], {.stride = {2, 2}, .padding = {1, 1}}, x[2]);
+       }},
+      {"conv2d, groups",
+       {{2, 5, 5, 4}, {3, 3, 2, 6}},
+       [](Inputs x, Tensor) { return conv2d(x[0], x[1], {.groups = 2}); }},
+      {"bias", {{2, 3, 5}, {5}}, [](Inputs x, Tensor) { return bias(x[0], x[1]); }},
+      {"relu", {{7, 3}}, [](Inputs x, Tensor) { return relu(x[0]); }},
+      {"sigmoid", {{7, 3}}, [](Inputs x, Tensor) { return sigmoid(x[0]); }},
+      {"tanh", {{7, 3}}, [](Inputs x, Tensor) { return tanh(x[0]); }},
+      {"max_pool2d", {{2, 5, 6, 3}}, [](Inputs x, Tensor) { return max_pool2d(x[0]); }},
+      {"average_pool2d", {{2, 5, 6, 3}}, [](Inputs x, Tensor) { return average_pool2d(x[0]); }},
+      {"reshape",
+       {{2, 5, 6}},
+       [](Inputs x, Tensor) {
+         return reshape(x[0], {3, -1});
+       }},
+      {"add", {{2, 5, 6}, {5, 1}}, [](Inputs x, Tensor) { return add(x[0], x[1]); }},
+      {"sub", {{1, 5}, {3, 1}}, [](Inputs x, Tensor) { return sub(x[0], x[1]); }},
+      {"mul", {{4, 5}, {}}, [](Inputs x, Tensor) { return mul(x[0], x[1]); }},
+      {"scale", {{4, 5}}, [](Inputs x, Tensor) { return scale(x[0], 3); }},
+      {"sum",
+       {{4, 5, 3}},
+       [](Inputs x, Tensor) {
+         return sum(x[0], {0, 2});
+       }},
+      {"mean", {{4, 500, 3}}, [](Inputs x, Tensor) { return mean(x[0], {1}, true); }},
+      {"mse_loss", {{4, 3}, {4, 3}}, [](Inputs x, Tensor) { return mse_loss(x[0], x[1]); }},
+      {"cross_entropy", {{4, 3}}, [](Inputs x, Tensor labels) { return cross_entropy(x[0], labels); }},
+      {"cross_entropy, many rows", {{2000, 30}}, [](Inputs x, Tensor labels) { return cross_entropy(x[0], labels); }}};
+}
+
+/// The example's graph, with the gradients of all its inputs.
+struct Differentiated {
+  Graph graph;
+  std::vector<Tensor> inputs;
+  std::vector<graph::ValueId> gradients;
+  graph::Ir* ir = nullptr;
+
+  Differentiated(const Example& example, DType dtype) {
+    for (const Shape& shape : example.inputs) inputs.push_back(graph.input(fresh_name(), shape, dtype));
+    const Tensor labels = graph.input("labels", {example.inputs[0].empty() ? 1 : example.inputs[0][0]}, DType::u32);
+    Tensor loss = example.build(inputs, labels);
+    if (loss.rank() > 0) loss = sum(loss);
+    const Tensor seed = graph.input("seed", {}, loss.dtype());
+    ir = &loss.ir();
+    std::vector<graph::ValueId> ids;
+    for (const Tensor& input : inputs) ids.push_back(input.id());
+    gradients = graph::add_backward(*ir, loss.id(), seed.id(), ids);
+  }
+
+  std::string fresh_name() const { return "input" + std::to_string(inputs.size()); }
+};
+
+/// Every kind of device a program may be made for, at its smallest.
+std::vector<plan::Target> targets() {
+  plan::Target packed;
+  plan::Target native;
+  native.storage16 = plan::Storage16::native;
+  native.max_invocations = 1024;
+  native.subgroup_size = 8;
+  native.subgroup_shuffle = true;
+  plan::Target gpu;
+  gpu.cpu = false;
+  gpu.storage16 = plan::Storage16::native;
+  gpu.subgroup_size = 32;
+  gpu.subgroup_shuffle = true;
+  gpu.max_invocations = 1024;
+  gpu.wanted_groups = 200;
+  plan::Target phone;
+  phone.cpu = false;
+  return {packed, native, gpu, phone};
+}
+
+plan::Program lower(const Differentiated& example, const plan::Target& target) {
+  plan::ProgramBuilder builder(target);
+  for (graph::ValueId id = 0; id < example.ir->values.size(); ++id) {
+    const graph::Value& value = example.ir->values[id];
+    if (value.origin != graph::Origin::node) builder.bind(id, builder.tensor(value.name, value.type));
+  }
+  for (const graph::NodeId node : graph::needed_nodes(*example.ir, example.gradients)) {
+    builder.lower(*example.ir, example.ir->nodes[node]);
+  }
+  return builder.finish();
+}
+
+void check_dispatch(const plan::Dispatch& dispatch, const plan::Target& target) {
+  CAPTURE(dispatch.shader);
+  const vk::ShaderFacts facts = vk::shader_facts(vk::find_shader(dispatch.shader).words, dispatch.constants);
+  CHECK(facts.bindings == dispatch.operands.size());
+  CHECK(facts.local_size[0] * facts.local_size[1] * facts.local_size[2] <= target.max_invocations);
+  CHECK(dispatch.operands.size() <= target.max_storage_buffers);
+  CHECK(dispatch.push.size() <= target.max_push_bytes);
+  CHECK(std::ranges::any_of(dispatch.operands, [](const plan::Operand& o) { return o.access != plan::Access::read; }));
+}
+
+std::size_t nodes_added(Tensor (*build)(Tensor)) {
+  const Example example{"", {{4, 5}}, [=](Inputs x, Tensor) { return build(x[0]); }};
+  const Example nothing{"", {{4, 5}}, [](Inputs x, Tensor) { return x[0]; }};
+  return Differentiated(example, DType::f32).ir->nodes.size() - Differentiated(nothing, DType::f32).ir->nodes.size();
+}
+
+}  // namespace
+
+TEST_CASE("every operator has a gradient of each input's type, in f32 and f16") {
+  for (const Example& example : examples()) {
+    CAPTURE(example.name);
+    for (const DType dtype : {DType::f32, DType::f16}) {
+      const Differentiated made(example, dtype);
+      REQUIRE(made.gradients.size() == example.inputs.size());
+      for (std::size_t i = 0; i < made.gradients.size(); ++i) {
+        CHECK(made.ir->values[made.gradients[i]].type == TensorType{dtype, example.inputs[i]});
+      }
+    }
+  }
+}
+
+TEST_CASE("forward and backward stay within the limits of every kind of device, and bind what their shaders declare") {
+  for (const Example& example : examples()) {
+    CAPTURE(example.name);
+    for (const DType dtype : {DType::f32, DType::f16}) {
+      const Differentiated made(example, dtype);
+      for (const plan::Target& target : targets()) {
+        const plan::Program program = lower(made, target);
+        CHECK(!program.dispatches.empty());
+        for (const plan::Dispatch& dispatch : program.dispatches) check_dispatch(dispatch, target);
+      }
+    }
+  }
+}
+
+TEST_CASE("no dispatch reads what was not written before") {
+  for (const Example& example : examples()) {
+    CAPTURE(example.name);
+    const Differentiated made(example, DType::f16);
+    for (const plan::Target& target : targets()) {
+      const plan::Program program = lower(made, target);
+      std::set<plan::TensorId> known;
+      for (plan::TensorId id = 0; id < program.tensors.size(); ++id) {
+        const std::string& name = program.tensors[id].name;
+        if (name.starts_with("input") || name == "labels" || name == "seed") known.insert(id);
+      }
+      for (const plan::Dispatch& dispatch : program.dispatches) {
+        CAPTURE(dispatch.shader);
+        for (const plan::Operand& operand : dispatch.operands) {
+          if (operand.access != plan::Access::write) CHECK(known.contains(operand.tensor));
+        }
+        for (const plan::Operand& operand : dispatch.operands) known.insert(operand.tensor);
+      }
+    }
+  }
+}
+
+TEST_CASE("gradients take no more operators than they need") {
+  CHECK(nodes_added([](Tensor x) { return relu(x); }) == 2);
+  CHECK(nodes_added([](Tensor x) { return scale(x, 2); }) == 2);
+  CHECK(nodes_added([](Tensor x) { return add(x, x); }) == 2);  // the sum, and that of its two gradients
+  CHECK(nodes_added([](Tensor x) { return reshape(x, x.shape()); }) == 0);
+}
+
+TEST_CASE("a metric cannot be trained on") {
+  Graph graph;
+  const Tensor logits = graph.root().parameter("logits", {4, 3}, constant(1));
+  const Tensor labels = graph.input("labels", {4}, DType::u32);
+  const Tensor metric = accuracy(logits, labels);
+  const Tensor seed = graph.input("seed", {});
+  const graph::ValueId parameters[] = {logits.id()};
+  CHECK_THROWS_WITH_AS(graph::add_backward(logits.ir(), metric.id(), seed.id(), parameters),
+                       doctest::Contains("[accuracy] expected an operator with a gradient"), Error);
+}
+
+TEST_CASE("a tensor larger than the device can bind is an error that names it") {
+  Graph graph;
+  const Tensor x = graph.input("activations", {1 << 14, 1 << 12});
+  const Tensor y = relu(x);
+  plan::ProgramBuilder builder{plan::Target{}};
+  builder.bind(x.id(), builder.tensor("activations", x.type()));
+  CHECK_THROWS_WITH_AS(builder.lower(graph.ir(), graph.ir().nodes[0]), doctest::Contains("'activations'"), Error);
+  CHECK(y.shape() == x.shape());
+}
+
+}  // namespace halfstep

@@ -1,0 +1,134 @@
+#include <halfstep/error.h>
+#include <halfstep/graph.h>
+#include <halfstep/ops.h>
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <limits>
+
+namespace halfstep {
+namespace {
+
+/// Tensors of every kind that operators may be given, and may not take.
+struct Tensors {
+  Graph graph;
+  Tensor scalar = graph.input("scalar", {});
+  Tensor vector = graph.input("vector", {5});
+  Tensor matrix = graph.input("matrix", {4, 5});
+  Tensor half = graph.input("half", {4, 5}, DType::f16);
+  Tensor images = graph.input("images", {2, 6, 7, 3});
+  Tensor labels = graph.input("labels", {4}, DType::u32);
+  Tensor few_labels = graph.input("few_labels", {3}, DType::u32);
+};
+
+struct Mistake {
+  std::function<void(Tensors&)> make;
+  const char* message;
+};
+
+void check(const std::vector<Mistake>& mistakes) {
+  for (const Mistake& mistake : mistakes) {
+    Tensors tensors;
+    CHECK_THROWS_WITH_AS(mistake.make(tensors), mistake.message, Error);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("elementwise operators name what they cannot take") {
+  check({{[](Tensors& t) { relu(t.labels); }, "[relu] expected a tensor of f32 or f16, got u32 {4}"},
+         {[](Tensors& t) { sigmoid(t.labels); }, "[sigmoid] expected a tensor of f32 or f16, got u32 {4}"},
+         {[](Tensors& t) { scale(t.vector, std::numeric_limits<float>::infinity()); },
+          "[scale] expected a finite factor, got inf"},
+         {[](Tensors& t) { add(t.matrix, t.images); },
+          "[add] expected shapes that broadcast, got {4, 5} and {2, 6, 7, 3}. Hint: aligned at the last axis, extents "
+          "must be equal or 1"},
+         {[](Tensors& t) { mul(t.matrix, t.half); },
+          "[mul] expected tensors of one type, got f32 {4, 5} and f16 {4, 5}. Hint: cast one of them to the other's "
+          "type"},
+         {[](Tensors& t) { sub(t.matrix, t.labels); }, "[sub] expected a tensor of f32 or f16, got u32 {4}"},
+         {[](Tensors& t) { bias(t.matrix, t.matrix); },
+          "[bias] expected x {..., c} and b {c}, got f32 {4, 5} and f32 {4, 5}"},
+         {[](Tensors& t) { bias(t.scalar, t.vector); }, "[bias] expected x {..., c} and b {c}, got f32 {} and f32 {5}"},
+         {[](Tensors& t) { cast(t.labels, DType::f16); }, "[cast] expected a tensor of f32 or f16, got u32 {4}"},
+         {[](Tensors& t) { cast(t.vector, DType::u32); }, "[cast] expected a result of f32 or f16, got u32 {5}"}});
+}
+
+TEST_CASE("sums name axes there are not") {
+  check({{[](Tensors& t) { sum(t.matrix, {2}); }, "[sum] expected axes of a tensor of 2, got 2"},
+         {[](Tensors& t) { mean(t.matrix, {-3}); }, "[mean] expected axes of a tensor of 2, got -3"},
+         {[](Tensors& t) {
+            sum(t.matrix, {1, -1});
+          },
+          "[sum] expected each axis once, got -1 twice"},
+         {[](Tensors& t) { sum(t.scalar, {0}); }, "[sum] expected axes of a tensor of 0, got 0"},
+         {[](Tensors& t) { sum(t.labels); }, "[sum] expected a tensor of f32 or f16, got u32 {4}"}});
+}
+
+TEST_CASE("reshape names shapes that do not fit") {
+  const std::int64_t huge = std::int64_t{1} << 62;
+  check({{[](Tensors& t) {
+            reshape(t.matrix, {3, 7});
+          },
+          "[reshape] expected a shape of 20 elements, as f32 {4, 5} has, got {3, 7}"},
+         {[](Tensors& t) {
+            reshape(t.matrix, {0, 20});
+          },
+          "[reshape] expected a shape of 20 elements, as f32 {4, 5} has, got {0, 20}"},
+         {[](Tensors& t) {
+            reshape(t.matrix, {-2, -10});
+          },
+          "[reshape] expected a shape of 20 elements, as f32 {4, 5} has, got {-2, -10}"},
+         {[](Tensors& t) {
+            reshape(t.matrix, {-1, 3});
+          },
+          "[reshape] expected a shape that 20 elements fit, got {-1, 3}"},
+         {[](Tensors& t) {
+            reshape(t.matrix, {-1, 0});
+          },
+          "[reshape] expected a shape that 20 elements fit, got {-1, 0}"},
+         {[](Tensors& t) {
+            reshape(t.matrix, {-1, -1});
+          },
+          "[reshape] expected at most one extent of -1, got {-1, -1}"},
+         {[](Tensors& t) { flatten(t.scalar); }, "[flatten] expected a tensor with a batch axis, got a scalar"}});
+  Tensors tensors;
+  CHECK_THROWS_AS(reshape(tensors.matrix, {huge, huge}), Error);
+  CHECK_THROWS_AS(reshape(tensors.matrix, {huge, huge, -1}), Error);
+}
+
+TEST_CASE("pooling names windows that do not fit") {
+  check({{[](Tensors& t) { max_pool2d(t.matrix); }, "[max_pool2d] expected images {n, h, w, c}, got f32 {4, 5}"},
+         {[](Tensors& t) {
+            max_pool2d(t.images, {.kernel = {7, 2}});
+          },
+          "[max_pool2d] expected images that a window of {7, 2} fits into, got f32 {2, 6, 7, 3}"},
+         {[](Tensors& t) {
+            average_pool2d(t.images, {.kernel = {0, 2}});
+          },
+          "[average_pool2d] expected a kernel of 1 to 32768, got {0, 2}"},
+         {[](Tensors& t) {
+            max_pool2d(t.images, {.stride = Pair{1, -1}});
+          },
+          "[max_pool2d] expected strides of 1 to 32768, got {1, -1}"},
+         {[](Tensors& t) {
+            average_pool2d(t.images, {.padding = {2, 0}});
+          },
+          "[average_pool2d] expected padding from 0 to half the kernel {2, 2}, got {2, 0}"}});
+}
+
+TEST_CASE("losses and metrics name logits, labels and targets that do not belong together") {
+  check({{[](Tensors& t) { cross_entropy(t.images, t.labels); },
+          "[cross_entropy] expected logits {n, classes}, got f32 {2, 6, 7, 3}"},
+         {[](Tensors& t) { cross_entropy(t.matrix, t.few_labels); },
+          "[cross_entropy] expected labels u32 {4} for logits f32 {4, 5}, got u32 {3}"},
+         {[](Tensors& t) { accuracy(t.matrix, t.vector); },
+          "[accuracy] expected labels u32 {4} for logits f32 {4, 5}, got f32 {5}"},
+         {[](Tensors& t) { mse_loss(t.matrix, t.vector); },
+          "[mse_loss] expected tensors of one shape, got f32 {4, 5} and f32 {5}"},
+         {[](Tensors& t) { mse_loss(t.labels, t.labels); },
+          "[mse_loss] expected a prediction of f32 or f16, got u32 {4}"}});
+}
+
+}  // namespace halfstep
