@@ -21,7 +21,9 @@ Tensor same_conv(const Scope& scope, Tensor images, std::int64_t channels, std::
 Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Before before) {
   const std::int64_t in = x.dim(-1);
   const Initializer initializer = before == Before::relu ? he(in) : glorot(in, units);
-  return linear(x, scope.parameter("weight", {in, units}, initializer), scope.parameter("bias", {units}, constant(0)));
+  const Tensor weight = scope.parameter("weight", {in, units}, initializer);
+  const Tensor offset = scope.parameter("bias", {units}, constant(0));
+  return linear(x, weight, offset);
 }
 
 }  // namespace halfstep::models

@@ -51,7 +51,8 @@ class Cast final : public graph::Operator {
 
   // dx = dy in x's type
   graph::Gradients vjp(const graph::Vjp& call) const override {
-    return {cast(*call.cotangents[0], call.inputs[0].dtype())};
+    const Tensor dy = *call.cotangents[0];
+    return {dy.dtype() == call.inputs[0].dtype() ? dy : cast(dy, call.inputs[0].dtype())};
   }
 
   void lower(plan::Lowering& out) const override {
@@ -66,8 +67,9 @@ class Cast final : public graph::Operator {
 
 }  // namespace
 
+// A cast to the type a tensor has already is kept: the precision policy may yet give the tensor another type.
 Tensor cast(Tensor x, DType dtype) {
-  return x.dtype() == dtype ? x : ops::apply<Cast>({x}, dtype);
+  return ops::apply<Cast>({x}, dtype);
 }
 
 Tensor ops::stochastic_cast(Tensor x, NoiseKey key) {

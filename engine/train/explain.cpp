@@ -16,9 +16,9 @@ struct Row {
 
 Row row_of(const graph::Ir& ir, const graph::Node& node, const Precision& precision) {
   const TensorType& type = ir.values[node.outputs.front()].type;
-  const std::string_view op = node.op->name();
+  const std::string op = node.op->name();
   const bool product = op.starts_with("matmul") || op.starts_with("linear") || op.starts_with("conv2d");
-  Row row{node.scope.empty() ? std::string(op) : fmt::format("{}/{}", node.scope, op), std::string(name(type.dtype)),
+  Row row{node.scope.empty() ? op : fmt::format("{}/{}", node.scope, op), std::string(name(type.dtype)),
           product && precision.float16_partials ? "f16" : "f32", ""};
   if (node.op->numerics() == graph::Numerics::as_is) {
     row.reason = "takes and gives what it is given, in f32 inside";

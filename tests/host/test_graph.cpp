@@ -1,0 +1,137 @@
+#include <halfstep/error.h>
+#include <halfstep/graph.h>
+#include <halfstep/ops.h>
+#include <halfstep/precision.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "graph/backward.h"
+#include "graph/ir.h"
+#include "graph/precision_pass.h"
+
+namespace halfstep {
+namespace {
+
+std::size_t count(const graph::Ir& ir, std::string_view op) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(ir.nodes, [&](const graph::Node& node) { return node.op->name() == op; }));
+}
+
+graph::ValueId add_seed(graph::Ir& ir) {
+  graph::Value seed;
+  seed.type = {DType::f32, {}};
+  seed.name = "loss_scale";
+  seed.origin = graph::Origin::state;
+  return ir.add_value(seed);
+}
+
+}  // namespace
+
+TEST_CASE("names are taken once, and shapes are positive") {
+  Graph graph;
+  graph.input("x", {2, 3});
+  CHECK_THROWS_WITH_AS(graph.input("x", {2}),
+                       "[graph] expected a new name, got 'x' a second time. Hint: put each layer in a scope of its own",
+                       Error);
+  CHECK_THROWS_AS(graph.input("y", {2, 0}), Error);
+  CHECK_THROWS_AS(graph.input("", {2}), Error);
+  const Scope layer = graph.root() / "layer";
+  layer.parameter("weight", {4, 5}, constant(0));
+  CHECK_THROWS_AS(layer.parameter("weight", {4}, constant(0)), Error);
+  CHECK(graph.parameter_count() == 20);
+}
+
+TEST_CASE("tensors of two graphs do not mix") {
+  Graph one;
+  Graph two;
+  const Tensor a = one.input("a", {2});
+  const Tensor b = two.input("b", {2});
+  CHECK_THROWS_AS(add(a, b), Error);
+}
+
+TEST_CASE("a value used twice gets the sum of its gradients, and no more additions than that") {
+  Graph graph;
+  const Tensor w = graph.root().parameter("w", {3}, constant(1));
+  const Tensor loss = sum(mul(w, w));
+  graph::Ir ir = graph.ir();
+  const graph::ValueId parameters[] = {w.id()};
+  const auto gradients = graph::add_backward(ir, loss.id(), add_seed(ir), parameters);
+  REQUIRE(gradients.size() == 1);
+  CHECK(ir.values[gradients[0]].type == TensorType{DType::f32, {3}});
+  CHECK(count(ir, "add") == 1);
+}
+
+TEST_CASE("no gradient is computed for inputs, or for what the loss does not need") {
+  Graph graph;
+  const Tensor x = graph.input("x", {4, 3});
+  const Tensor w = graph.root().parameter("w", {3}, constant(1));
+  const Tensor loss = mean(bias(sigmoid(x), w));
+  graph::Ir ir = graph.ir();
+  const graph::ValueId parameters[] = {w.id()};
+  graph::add_backward(ir, loss.id(), add_seed(ir), parameters);
+  CHECK(count(ir, "sigmoid_gradient") == 0);
+}
+
+TEST_CASE("a parameter that the loss does not depend on is an error that names it") {
+  Graph graph;
+  const Tensor w = graph.root().parameter("w", {3}, constant(1));
+  const Tensor idle = graph.root().parameter("idle", {3}, constant(1));
+  const Tensor loss = sum(w);
+  graph::Ir ir = graph.ir();
+  const graph::ValueId parameters[] = {w.id(), idle.id()};
+  CHECK_THROWS_WITH_AS(graph::add_backward(ir, loss.id(), add_seed(ir), parameters), doctest::Contains("'idle'"),
+                       Error);
+}
+
+TEST_CASE("only the nodes that are wanted run") {
+  Graph graph;
+  const Tensor x = graph.input("x", {4, 3});
+  const Tensor used = relu(x);
+  tanh(x);
+  const graph::ValueId wanted[] = {used.id()};
+  CHECK(graph::needed_nodes(graph.ir(), wanted).size() == 1);
+}
+
+TEST_CASE("the precision pass narrows what computes, and leaves labels, losses and their targets") {
+  Graph graph;
+  const Tensor x = graph.input("x", {4, 3});
+  const Tensor target = graph.input("target", {4, 3});
+  const Tensor w = graph.root().parameter("w", {3}, constant(1));
+  const Tensor y = bias(x, w);
+  const Tensor loss = mse_loss(y, target);
+  const graph::LoweredPrecision lowered = graph::apply_precision(graph.ir(), Precision::mixed());
+  const auto dtype = [&](Tensor tensor) { return lowered.ir.values[lowered.value[tensor.id()]].type.dtype; };
+  CHECK(dtype(x) == DType::f16);
+  CHECK(dtype(w) == DType::f16);
+  CHECK(dtype(y) == DType::f16);
+  CHECK(dtype(target) == DType::f32);
+  CHECK(dtype(loss) == DType::f32);
+}
+
+TEST_CASE("a value that was cast by hand is cast back once where operators compute, not at every use") {
+  Graph graph;
+  const Tensor x = graph.input("x", {4, 3});
+  const Tensor wide = cast(relu(x), DType::f32);
+  add(sigmoid(wide), tanh(wide));
+  const graph::LoweredPrecision lowered = graph::apply_precision(graph.ir(), Precision::mixed());
+  const auto to = [&](DType dtype) {
+    return std::ranges::count_if(lowered.ir.nodes, [&](const graph::Node& node) {
+      return node.op->name() == "cast" && lowered.ir.values[node.outputs[0]].type.dtype == dtype;
+    });
+  };
+  CHECK(to(DType::f32) == 1);
+  CHECK(to(DType::f16) == 1);
+}
+
+TEST_CASE("float32 leaves the graph as it was written") {
+  Graph graph;
+  const Tensor x = graph.input("x", {4, 3});
+  relu(x);
+  const graph::LoweredPrecision lowered = graph::apply_precision(graph.ir(), Precision::float32());
+  CHECK(lowered.ir.nodes.size() == graph.ir().nodes.size());
+  CHECK(lowered.ir.values.size() == graph.ir().values.size());
+}
+
+}  // namespace halfstep

@@ -1,0 +1,112 @@
+#include <doctest/doctest.h>
+
+#include "host/random_program.h"
+#include "plan/memory_plan.h"
+
+namespace halfstep {
+namespace {
+
+constexpr std::uint32_t programs = 1000;
+
+bool share_bytes(const plan::ProgramTensor& a, const plan::ProgramTensor& b) {
+  return a.region.buffer == b.region.buffer && a.region.offset < b.region.offset + b.bytes &&
+         b.region.offset < a.region.offset + a.bytes;
+}
+
+bool writes(const plan::Operand& operand) {
+  return operand.access != plan::Access::read;
+}
+
+/// Whether dispatches i < j of a program must not overlap in time: found byte by byte, with no cleverness.
+bool depend(const plan::Program& program, std::size_t i, std::size_t j) {
+  for (const plan::Operand& a : program.dispatches[i].operands) {
+    for (const plan::Operand& b : program.dispatches[j].operands) {
+      if ((writes(a) || writes(b)) && share_bytes(program.tensors[a.tensor], program.tensors[b.tensor])) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("tensors that are alive together never share a byte of the arena") {
+  for (std::uint32_t seed = 0; seed < programs; ++seed) {
+    plan::Program program = testing::random_program(seed);
+    const plan::Arena arena = plan::plan_arena(program, {.alignment = 64});
+    const std::vector<plan::Lifetime> alive = plan::lifetimes(program);
+    for (std::size_t a = 0; a < program.tensors.size(); ++a) {
+      const plan::ProgramTensor& first = program.tensors[a];
+      if (first.region.buffer != plan::arena_buffer) continue;
+      REQUIRE(first.region.offset % 64 == 0);
+      REQUIRE(first.region.offset + first.bytes <= arena.bytes);
+      for (std::size_t b = a + 1; b < program.tensors.size(); ++b) {
+        REQUIRE_FALSE((alive[a].overlaps(alive[b]) && share_bytes(first, program.tensors[b])));
+      }
+    }
+  }
+}
+
+TEST_CASE("the arena is at least what is alive at once, and reuse saves memory") {
+  std::uint64_t shared = 0;
+  std::uint64_t unshared = 0;
+  for (std::uint32_t seed = 0; seed < programs; ++seed) {
+    plan::Program program = testing::random_program(seed);
+    const plan::Arena arena = plan::plan_arena(program, {.alignment = 16});
+    const std::vector<plan::Lifetime> alive = plan::lifetimes(program);
+    for (std::uint32_t i = 0; i < program.dispatches.size(); ++i) {
+      std::uint64_t live = 0;
+      for (std::size_t t = 0; t < program.tensors.size(); ++t) {
+        const bool here = program.tensors[t].region.buffer == plan::arena_buffer;
+        if (here && alive[t].overlaps({i, i, true})) live += program.tensors[t].bytes;
+      }
+      REQUIRE(arena.bytes >= live);
+    }
+    REQUIRE(arena.bytes <= arena.bytes_unshared);
+    shared += arena.bytes;
+    unshared += arena.bytes_unshared;
+  }
+  CHECK(shared < unshared * 7 / 10);
+}
+
+TEST_CASE("guards lie free between tensors, and without reuse none share memory") {
+  plan::Program program = testing::random_program(7);
+  plan::plan_arena(program, {.alignment = 64, .guard_bytes = 64, .reuse = false});
+  const std::vector<plan::Lifetime> alive = plan::lifetimes(program);
+  for (std::size_t a = 0; a < program.tensors.size(); ++a) {
+    for (std::size_t b = a + 1; b < program.tensors.size(); ++b) {
+      plan::ProgramTensor wide = program.tensors[a];
+      if (wide.region.buffer != plan::arena_buffer || !alive[a].used || !alive[b].used) continue;
+      REQUIRE(wide.region.offset >= 64);
+      wide.region.offset -= 64;
+      wide.bytes += 128;
+      CHECK_FALSE(share_bytes(wide, program.tensors[b]));
+    }
+  }
+}
+
+TEST_CASE("every dependence has a barrier in between, and every barrier a dependence") {
+  for (std::uint32_t seed = 0; seed < programs; ++seed) {
+    plan::Program program = testing::random_program(seed);
+    plan::plan_arena(program, {.alignment = 16});
+    const std::vector<bool> barrier = plan::plan_barriers(program);
+    std::size_t last = 0;  // the first dispatch since the last barrier
+    for (std::size_t j = 0; j < program.dispatches.size(); ++j) {
+      bool needed = false;
+      for (std::size_t i = last; i < j; ++i) needed = needed || depend(program, i, j);
+      REQUIRE(barrier[j] == needed);
+      if (barrier[j]) last = j;
+    }
+  }
+}
+
+TEST_CASE("a tensor that is kept outlives the last dispatch") {
+  plan::Program program;
+  program.tensors = {{"kept", {}, 64, {}, true}, {"later", {}, 64, {}, false}};
+  program.dispatches.resize(2);
+  program.dispatches[0].operands = {{0, plan::Access::write}};
+  program.dispatches[1].operands = {{1, plan::Access::write}};
+  plan::plan_arena(program, {});
+  CHECK_FALSE(share_bytes(program.tensors[0], program.tensors[1]));
+}
+
+}  // namespace halfstep

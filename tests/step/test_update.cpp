@@ -1,0 +1,206 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "harness/device.h"
+#include "train/small_training.h"
+
+namespace halfstep {
+namespace {
+
+using testing::Pull;
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+double mean_of(const std::vector<float>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+/// Runs an optimizer in double on one weight with the same gradient every step.
+double reference_sgd(const Sgd& sgd, double w, double pull, int steps) {
+  double v = 0;
+  for (int i = 0; i < steps; ++i) {
+    const double g = pull + static_cast<double>(sgd.weight_decay) * w;
+    v = static_cast<double>(sgd.momentum) * v + g;
+    w -= static_cast<double>(sgd.rate.rates[0]) * (sgd.nesterov ? g + static_cast<double>(sgd.momentum) * v : v);
+  }
+  return w;
+}
+
+double reference_adam(const AdamW& adam, bool decoupled, double w, double pull, int steps) {
+  double m = 0;
+  double v = 0;
+  const auto rate = static_cast<double>(adam.rate.rates[0]);
+  const auto beta1 = static_cast<double>(adam.beta1);
+  const auto beta2 = static_cast<double>(adam.beta2);
+  const auto decay = static_cast<double>(adam.weight_decay);
+  for (int t = 1; t <= steps; ++t) {
+    const double g = decoupled ? pull : pull + decay * w;
+    if (decoupled) w -= rate * decay * w;
+    m = beta1 * m + (1 - beta1) * g;
+    v = beta2 * v + (1 - beta2) * g * g;
+    w -= rate * (m / (1 - std::pow(beta1, t))) /
+         (std::sqrt(v / (1 - std::pow(beta2, t))) + static_cast<double>(adam.epsilon));
+  }
+  return w;
+}
+
+}  // namespace
+
+TEST_CASE("optimizers follow their formulas") {
+  const Sgd kinds[] = {{.rate = 0.125F},
+                       {.rate = 0.125F, .momentum = 0.5F, .weight_decay = 0.25F},
+                       {.rate = 0.125F, .momentum = 0.5F, .nesterov = true}};
+  for (const Sgd& sgd : kinds) {
+    Pull pull(7, 2, sgd, Precision::float32());
+    pull.run(0.5F, 9);
+    for (const float w : pull.weights()) CHECK(w == doctest::Approx(reference_sgd(sgd, 2, 0.5, 9)).epsilon(1e-5));
+  }
+  const AdamW adam{.rate = 0.01F, .weight_decay = 0.1F};
+  Pull coupled(7, 2, Adam{.rate = adam.rate, .weight_decay = adam.weight_decay}, Precision::float32());
+  Pull decoupled(7, 2, adam, Precision::float32());
+  coupled.run(0.5F, 20);
+  decoupled.run(0.5F, 20);
+  CHECK(coupled.weights()[6] == doctest::Approx(reference_adam(adam, false, 2, 0.5, 20)).epsilon(1e-5));
+  CHECK(decoupled.weights()[6] == doctest::Approx(reference_adam(adam, true, 2, 0.5, 20)).epsilon(1e-5));
+}
+
+TEST_CASE("a loss scale changes nothing but the range of the gradients") {
+  const auto weights = [](LossScale scale) {
+    Precision precision = Precision::mixed();
+    precision.loss_scale = scale;
+    Pull pull(5, 1, Sgd{.rate = 0.5F}, precision);
+    pull.run(0.25F, 3);
+    return pull.weights();
+  };
+  CHECK(weights(LossScale::none()) == weights(LossScale::fixed(1024)));
+  CHECK(weights(LossScale::none()) == weights(LossScale::dynamic(256)));
+}
+
+TEST_CASE("a gradient too small for f16 arrives with a loss scale, and not without") {
+  const auto moved = [](LossScale scale) {
+    Precision precision = Precision::mixed();
+    precision.loss_scale = scale;
+    Graph graph;
+    const Tensor x = graph.input("x", {4});
+    const Tensor w = graph.root().parameter("w", {4}, constant(0));
+    // d loss / d w = 2^-26 * x: below half of f16's smallest number.
+    const Tensor loss = halfstep::scale(sum(mul(w, x)), 0x1p-26F);
+    Trainer trainer =
+        Trainer::compile(testing::device(), graph, {.loss = loss, .optimizer = Sgd{.rate = 1}, .precision = precision});
+    const std::vector<float> ones(4, 1.0F);
+    trainer.step({{"x", std::span<const float>(ones)}});
+    return trainer.parameter("w")[0];
+  };
+  CHECK(moved(LossScale::none()) == 0);
+  CHECK(moved(LossScale::fixed(4096)) == -0x1p-26F);
+}
+
+TEST_CASE("an overflowed step is skipped whole, in every precision") {
+  for (Precision precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
+    CAPTURE(precision.name);
+    // 65536, the default, is itself too large for the f16 that this model's loss is computed in.
+    if (precision.name == "mixed") precision.loss_scale.initial = 1024;
+    Pull pull(9, 1, Adam{.rate = 0.125F}, precision);
+    pull.run(0.5F, 3);
+    const std::vector<float> before = pull.weights();
+    const float scale = pull.trainer().report().loss_scale;
+    for (const float bad : {infinity, -infinity, std::nanf("")}) pull.run(bad, 1);
+    const StepReport report = pull.trainer().report();
+    CHECK(pull.weights() == before);
+    CHECK(report.step == 6);
+    CHECK(report.applied == 3);
+    CHECK(report.skipped == 3);
+    CHECK(report.overflowed);
+    // The report's scale is the one the step used: the third bad step came after two backoffs.
+    const bool dynamic = precision.loss_scale.kind == LossScale::Kind::dynamic;
+    CHECK(report.loss_scale == (dynamic ? scale / 4 : scale));
+    pull.run(0.5F, 1);
+    CHECK(pull.trainer().report().applied == 4);
+    CHECK(pull.weights() != before);
+  }
+}
+
+TEST_CASE("moments, bias correction and schedule do not notice a skipped step") {
+  const auto train = [](bool skip) {
+    Precision precision = Precision::mixed();
+    precision.loss_scale = LossScale::fixed(8);
+    Pull pull(6, 1, Adam{.rate = Schedule::linear(0.1F, 0.01F, 10)}, precision);
+    for (int i = 0; i < 8; ++i) {
+      pull.step(0.5F);
+      if (skip && i % 2 == 0) pull.step(infinity);
+    }
+    return pull.weights();
+  };
+  CHECK(train(false) == train(true));
+}
+
+TEST_CASE("the dynamic loss scale backs off, holds at the floor, grows after the interval and holds at the ceiling") {
+  Precision precision = Precision::mixed();
+  precision.loss_scale =
+      LossScale{.kind = LossScale::Kind::dynamic, .initial = 16, .growth = 4, .interval = 3, .floor = 4, .ceiling = 32};
+  Pull pull(3, 1, Sgd{.rate = 0.001F}, precision);
+  const auto scale_after = [&](float gradient) {
+    pull.run(gradient, 1);
+    pull.step(infinity);  // its report tells the scale that the step before it left
+    pull.trainer().finish();
+    return pull.trainer().report().loss_scale;
+  };
+  CHECK(scale_after(infinity) == 8);  // 16 -> 8, then 4
+  CHECK(scale_after(infinity) == 4);  // the floor
+  pull.run(1, 4);                     // three good steps: 16; one more
+  CHECK(pull.trainer().report().loss_scale == 16);
+  pull.run(1, 3);  // two complete the next three: 32, the ceiling
+  CHECK(pull.trainer().report().loss_scale == 32);
+  pull.run(1, 9);
+  CHECK(pull.trainer().report().loss_scale == 32);
+}
+
+TEST_CASE("rates follow the schedule by applied step, and its last holds") {
+  Pull pull(4, 0, Sgd{.rate = Schedule(std::vector<float>{1, 0.5F, 0.25F})}, Precision::float32());
+  pull.run(1, 5);
+  CHECK(pull.weights()[0] == -(1 + 0.5F + 0.25F * 3));
+  CHECK(pull.trainer().report().rate == 0.25F);
+}
+
+TEST_CASE("stochastic rounding is unbiased where nearest would stand still") {
+  // The step is a fraction of a unit in the last place of the weight; normals, subnormals, both signs.
+  struct Case {
+    float start;
+    float step;
+    float unit;  // spacing of f16 about the start
+  };
+  constexpr int steps = 40;
+  constexpr int count = 4096;
+  for (const Case& c : {Case{1.5F, 1e-4F, 0x1p-10F}, Case{-1.5F, 1e-4F, 0x1p-10F}, Case{0x1p-15F, 3e-9F, 0x1p-24F},
+                        Case{-0x1p-15F, 3e-9F, 0x1p-24F}, Case{600, 0.03F, 0.5F}}) {
+    CAPTURE(c.start);
+    Pull pull(count, c.start, Sgd{.rate = c.step}, Precision::float16(1));
+    pull.run(1, steps);
+    const double expected = static_cast<double>(c.start) - steps * static_cast<double>(c.step);
+    // Each rounding's variance is at most unit^2 / 4, and they add up over the steps.
+    const double sigma = static_cast<double>(c.unit) / 2 * std::sqrt(double{steps} / count);
+    CHECK(std::abs(mean_of(pull.weights()) - expected) < 4 * sigma);
+  }
+}
+
+TEST_CASE("stochastic rounding never makes an infinity of a finite weight") {
+  Pull pull(4096, 65472, Sgd{.rate = 1}, Precision::float16(1));
+  pull.run(-31.9F, 1);  // 65503.9: between the two largest f16 numbers
+  const std::vector<float> weights = pull.weights();
+  CHECK(std::ranges::all_of(weights, [](float w) { return w == 65472 || w == 65504; }));
+  CHECK(std::ranges::count(weights, 65504.0F) > 4000);
+}
+
+TEST_CASE("the f16 copy is the master rounded to nearest, so that sums of small steps are not lost") {
+  Precision precision = Precision::mixed();
+  precision.loss_scale = LossScale::fixed(256);
+  Pull pull(5, 1, Sgd{.rate = 1e-4F}, precision);
+  pull.run(1, 100);
+  for (const float w : pull.weights()) CHECK(w == doctest::Approx(0.99).epsilon(1e-6));
+}
+
+}  // namespace halfstep

@@ -1,0 +1,82 @@
+#include "train/small_training.h"
+
+#include "harness/device.h"
+#include "models/layers.h"
+#include "process/philox.h"
+
+namespace halfstep::testing {
+
+Dataset toy_dataset(std::int64_t count, Shape shape, std::uint32_t classes, std::uint64_t seed) {
+  Dataset set{.name = "toy", .sample_shape = std::move(shape), .count = count, .classes = classes};
+  for (std::int64_t i = 0; i < count; ++i) {
+    // The class is the brightest of as many equal stretches of the sample.
+    const std::int64_t size = set.sample_bytes();
+    const auto words = process::philox4x32({static_cast<std::uint32_t>(i), 9, 0, 0}, process::philox_key(seed));
+    const std::uint32_t label = words[0] % classes;
+    for (std::int64_t j = 0; j < size; ++j) {
+      const auto noise = process::philox4x32({static_cast<std::uint32_t>(i), 10, static_cast<std::uint32_t>(j), 0},
+                                             process::philox_key(seed));
+      const bool bright = j * classes / size == label;
+      set.samples.push_back(static_cast<std::uint8_t>(noise[0] % 100 + (bright ? 120 : 0)));
+    }
+    set.labels.push_back(label);
+  }
+  return set;
+}
+
+Trainer toy_trainer(const Dataset& set, const ToyOptions& options) {
+  Graph graph;
+  Shape shape = set.sample_shape;
+  shape.insert(shape.begin(), options.batch);
+  const Tensor images = graph.input("images", shape);
+  const Tensor labels = graph.input("labels", {options.batch}, DType::u32);
+  const Tensor hidden = relu(models::same_conv(graph.root() / "conv", images, 6, 3));
+  const Tensor logits = models::dense(graph.root() / "dense", flatten(max_pool2d(hidden)), set.classes);
+  return Trainer::compile(device(), graph,
+                          {.loss = cross_entropy(logits, labels),
+                           .metrics = {{"accuracy", accuracy(logits, labels)}},
+                           .optimizer = options.optimizer,
+                           .precision = options.precision,
+                           .seed = options.seed,
+                           .feed = Feed{.samples = images, .labels = labels},
+                           .training_set = &set,
+                           .resident_limit = options.resident_limit});
+}
+
+Trainer Pull::make(std::int64_t count, float start, Optimizer optimizer, Precision precision, std::uint64_t seed) {
+  Graph graph;
+  const Tensor pull = graph.input("pull", {count});
+  const Tensor w = graph.root().parameter("w", {count}, constant(start));
+  return Trainer::compile(
+      device(), graph,
+      {.loss = sum(mul(w, pull)), .optimizer = std::move(optimizer), .precision = std::move(precision), .seed = seed});
+}
+
+Pull::Pull(std::int64_t count, float start, Optimizer optimizer, Precision precision, std::uint64_t seed)
+    : count_(count), trainer_(make(count, start, std::move(optimizer), std::move(precision), seed)) {}
+
+void Pull::step(float pull) {
+  const std::vector<float> values(static_cast<std::size_t>(count_), pull);
+  trainer_.step({{"pull", std::span<const float>(values)}});
+}
+
+void Pull::run(float pull, int steps) {
+  for (int i = 0; i < steps; ++i) step(pull);
+  trainer_.finish();
+}
+
+std::vector<float> all_weights(Trainer& trainer, std::span<const std::string> names) {
+  std::vector<float> all;
+  for (const std::string& name : names) {
+    const std::vector<float> values = trainer.parameter(name);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+std::vector<float> toy_weights(Trainer& trainer) {
+  const std::string names[] = {"conv/weight", "conv/bias", "dense/weight", "dense/bias"};
+  return all_weights(trainer, names);
+}
+
+}  // namespace halfstep::testing

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <halfstep/halfstep.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+/// Trainings small enough to run a thousand steps in a test.
+namespace halfstep::testing {
+
+/// A set of `count` random samples of `shape` whose label is the class that a fixed rule gives them.
+Dataset toy_dataset(std::int64_t count, Shape shape, std::uint32_t classes, std::uint64_t seed = 1);
+
+/// A trainer with a convolution, pooling and a dense layer on toy_dataset's samples {6, 5, 1}.
+struct ToyOptions {
+  std::int64_t batch = 8;
+  Optimizer optimizer = Adam{.rate = 0.01F};
+  Precision precision = Precision::mixed();
+  std::uint64_t seed = 3;
+  std::uint64_t resident_limit = 0;
+};
+Trainer toy_trainer(const Dataset& set, const ToyOptions& options);
+
+/// y = w with a loss of sum(w * pull): every step's gradient is `pull` itself, whatever the weights.
+class Pull {
+ public:
+  Pull(std::int64_t count, float start, Optimizer optimizer, Precision precision, std::uint64_t seed = 5);
+  /// One step with this gradient for every weight.
+  void step(float pull);
+  /// `steps` of them.
+  void run(float pull, int steps);
+  Trainer& trainer() { return trainer_; }
+  std::vector<float> weights() { return trainer_.parameter("w"); }
+
+ private:
+  static Trainer make(std::int64_t count, float start, Optimizer optimizer, Precision precision, std::uint64_t seed);
+  std::int64_t count_;
+  Trainer trainer_;
+};
+
+/// Every parameter's values, one after the other.
+std::vector<float> all_weights(Trainer& trainer, std::span<const std::string> names);
+/// Those of toy_trainer.
+std::vector<float> toy_weights(Trainer& trainer);
+
+}  // namespace halfstep::testing

@@ -1,0 +1,107 @@
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "harness/device.h"
+#include "train/small_training.h"
+
+namespace halfstep {
+namespace {
+
+/// What compiling a one-weight model with these options throws; empty where it throws nothing.
+std::string refusal(Optimizer optimizer, Precision precision = Precision::mixed()) {
+  try {
+    testing::Pull(4, 1, std::move(optimizer), std::move(precision));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Precision with(LossScale scale) {
+  Precision precision = Precision::mixed();
+  precision.loss_scale = scale;
+  return precision;
+}
+
+}  // namespace
+
+TEST_CASE("hyperparameters out of range are refused by name, at compile") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(refusal(Sgd{.rate = -1.0F}).find("rate") != std::string::npos);
+  CHECK(refusal(Sgd{.rate = nan}).find("rate") != std::string::npos);
+  CHECK(refusal(Sgd{.momentum = 1}).find("momentum") != std::string::npos);
+  CHECK(refusal(Sgd{.nesterov = true}).find("nesterov") != std::string::npos);
+  CHECK(refusal(Sgd{.weight_decay = -1}).find("weight_decay") != std::string::npos);
+  CHECK(refusal(Adam{.beta1 = 1}).find("beta1") != std::string::npos);
+  CHECK(refusal(Adam{.epsilon = 0}).find("epsilon") != std::string::npos);
+  CHECK(refusal(Adam{}).empty());
+}
+
+TEST_CASE("a precision that cannot be is refused with a reason") {
+  Precision wide = Precision::float32();
+  wide.weights = Weights::stochastic;
+  CHECK(refusal(Sgd{}, wide).find("stochastic") != std::string::npos);
+  wide = Precision::float32();
+  wide.float16_partials = true;
+  CHECK(refusal(Sgd{}, wide).find("partials") != std::string::npos);
+  CHECK(refusal(Sgd{}, with(LossScale::fixed(0))).find("loss scale") != std::string::npos);
+  CHECK(refusal(Sgd{}, with(LossScale{.kind = LossScale::Kind::dynamic, .initial = 1, .floor = 2})).find("floor") !=
+        std::string::npos);
+}
+
+TEST_CASE("a loss must be a scalar, and inputs must be the ones the graph has") {
+  Graph graph;
+  const Tensor x = graph.input("x", {4});
+  const Tensor w = graph.root().parameter("w", {4}, constant(1));
+  const Tensor y = mul(w, x);
+  CHECK_THROWS_WITH_AS(Trainer::compile(testing::device(), graph, {.loss = y}), doctest::Contains("scalar"), Error);
+  Trainer trainer = Trainer::compile(testing::device(), graph, {.loss = sum(y)});
+  const std::vector<float> four(4);
+  const std::vector<float> three(3);
+  CHECK_THROWS_AS(trainer.step(), Error);
+  CHECK_THROWS_WITH_AS(trainer.step({{"x", std::span<const float>(three)}}), doctest::Contains("4 values"), Error);
+  CHECK_THROWS_WITH_AS(trainer.step({{"z", std::span<const float>(four)}}), doctest::Contains("'z'"), Error);
+  CHECK_THROWS_AS(trainer.step(std::map<std::string, Values>{}), Error);
+  trainer.step({{"x", std::span<const float>(four)}});
+  trainer.finish();
+  CHECK(trainer.report().step == 1);
+}
+
+TEST_CASE("a tensor that the device cannot bind is an error that names it and the limit") {
+  Graph graph;
+  // 16 GiB: more than any device's storage-buffer range.
+  const Tensor x = graph.input("huge", {1 << 16, 1 << 16});
+  const Tensor w = graph.root().parameter("w", {1 << 16}, constant(1));
+  CHECK_THROWS_WITH_AS(Trainer::compile(testing::device(), graph, {.loss = mean(bias(x, w))}),
+                       doctest::Contains("maxStorageBufferRange"), Error);
+}
+
+TEST_CASE("parameters may share a gradient, be their own loss, or be reshaped") {
+  Graph graph;
+  const Tensor a = graph.root().parameter("a", {3}, constant(1));
+  const Tensor b = graph.root().parameter("b", {3}, constant(1));
+  const Tensor loss = sum(reshape(add(a, b), {3, 1}));
+  Trainer trainer = Trainer::compile(
+      testing::device(), graph,
+      {.loss = loss, .metrics = {{"same", loss}}, .optimizer = Sgd{.rate = 0.5F}, .precision = Precision::float32()});
+  trainer.step(std::map<std::string, Values>{});
+  CHECK(trainer.parameter("a") == std::vector<float>(3, 0.5F));
+  CHECK(trainer.parameter("b") == std::vector<float>(3, 0.5F));
+  CHECK(trainer.report().loss == 6);
+  CHECK(trainer.report().metrics.at("same") == 6);
+}
+
+TEST_CASE("plan() and explain() tell every dispatch and operator") {
+  const Dataset set = testing::toy_dataset(20, {6, 5, 1}, 3);
+  const Trainer trainer = testing::toy_trainer(set, {});
+  const std::string plan = trainer.plan();
+  for (const char* part : {"feed", "conv/conv2d", "max_pool2d", "cross_entropy", "check", "update", "rescale"}) {
+    CHECK_MESSAGE(plan.find(part) != std::string::npos, part);
+  }
+  const std::string explained = trainer.explain();
+  CHECK(explained.find("conv/conv2d") != std::string::npos);
+  CHECK(explained.find("f32 masters") != std::string::npos);
+}
+
+}  // namespace halfstep

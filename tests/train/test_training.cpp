@@ -1,0 +1,145 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "train/small_training.h"
+
+namespace halfstep {
+namespace {
+
+const Dataset& training_set() {
+  static const Dataset set = testing::toy_dataset(203, {6, 5, 1}, 3);
+  return set;
+}
+
+Precision precision_called(std::string_view name) {
+  if (name == "float32") return Precision::float32();
+  if (name == "mixed") return Precision::mixed();
+  return Precision::float16();
+}
+
+void run(Trainer& trainer, int steps) {
+  for (int i = 0; i < steps; ++i) trainer.step();
+  trainer.finish();
+}
+
+}  // namespace
+
+TEST_CASE("every precision and optimizer learns") {
+  const Dataset test = testing::toy_dataset(101, {6, 5, 1}, 3, 2);
+  const Optimizer optimizers[] = {Sgd{.rate = 0.1F}, Sgd{.rate = 0.02F, .momentum = 0.9F, .nesterov = true},
+                                  Adam{.rate = 0.01F}, AdamW{.rate = 0.01F, .weight_decay = 0.01F}};
+  for (const char* name : {"float32", "mixed", "float16"}) {
+    for (const Optimizer& optimizer : optimizers) {
+      CAPTURE(name);
+      CAPTURE(optimizer.index());
+      Trainer trainer =
+          testing::toy_trainer(training_set(), {.optimizer = optimizer, .precision = precision_called(name)});
+      const Evaluation before = trainer.evaluate(test);
+      run(trainer, 300);
+      const Evaluation after = trainer.evaluate(test);
+      CHECK(after.samples == 101);
+      CHECK(after.loss < 0.5 * before.loss);
+      CHECK(after.metrics.at("accuracy") > 0.9);
+    }
+  }
+}
+
+TEST_CASE("the same seed gives the same bits, and another seed others") {
+  for (const char* name : {"float32", "mixed", "float16"}) {
+    CAPTURE(name);
+    std::vector<std::vector<float>> weights;
+    for (const std::uint64_t seed : {3U, 3U, 4U}) {
+      Trainer trainer = testing::toy_trainer(training_set(), {.precision = precision_called(name), .seed = seed});
+      run(trainer, 60);
+      weights.push_back(testing::toy_weights(trainer));
+    }
+    CHECK(weights[0] == weights[1]);
+    CHECK(weights[0] != weights[2]);
+  }
+}
+
+TEST_CASE("a set that is streamed trains to the same bits as one on the device") {
+  Trainer resident = testing::toy_trainer(training_set(), {});
+  Trainer streamed = testing::toy_trainer(training_set(), {.resident_limit = 1});
+  CHECK(resident.summary().data_bytes > 0);
+  CHECK(streamed.summary().data_bytes == 0);
+  run(resident, 80);
+  run(streamed, 80);
+  CHECK(testing::toy_weights(resident) == testing::toy_weights(streamed));
+}
+
+TEST_CASE("evaluation counts every sample once, whatever the batch") {
+  const Dataset test = testing::toy_dataset(37, {6, 5, 1}, 3, 2);
+  std::vector<double> losses;
+  for (const std::int64_t batch : {1, 8, 37, 50}) {
+    Trainer trainer = testing::toy_trainer(training_set(), {.batch = batch, .precision = Precision::float32()});
+    const Evaluation all = trainer.evaluate(test);
+    CHECK(all.samples == 37);
+    losses.push_back(all.loss);
+    const double right = all.metrics.at("accuracy") * 37;
+    CHECK(std::abs(right - std::round(right)) < 1e-4);
+  }
+  // The same weights and samples in batches of other sizes: only the order of f32 sums differs.
+  for (const double loss : losses) CHECK(loss == doctest::Approx(losses[0]).epsilon(1e-5));
+}
+
+TEST_CASE("training does not disturb evaluation, or evaluation training") {
+  const Dataset test = testing::toy_dataset(37, {6, 5, 1}, 3, 2);
+  Trainer plain = testing::toy_trainer(training_set(), {});
+  Trainer interrupted = testing::toy_trainer(training_set(), {});
+  run(plain, 40);
+  for (int i = 0; i < 40; ++i) {
+    interrupted.step();
+    if (i % 7 == 0) interrupted.evaluate(test);
+  }
+  CHECK(testing::toy_weights(plain) == testing::toy_weights(interrupted));
+  CHECK(plain.evaluate(test).loss == interrupted.evaluate(test).loss);
+}
+
+TEST_CASE("totals take in every step once") {
+  Trainer trainer = testing::toy_trainer(training_set(), {});
+  run(trainer, 25);
+  const StepTotals first = trainer.take_totals();
+  CHECK(first.steps == 25);
+  CHECK(first.mean_loss > 0);
+  CHECK(first.mean_metrics.at("accuracy") >= 0);
+  CHECK(first.mean_metrics.at("accuracy") <= 1);
+  run(trainer, 10);
+  CHECK(trainer.take_totals().steps == 10);
+  CHECK(trainer.report().step == 35);
+}
+
+TEST_CASE("step() waits for nothing but a free slot") {
+  Trainer trainer = testing::toy_trainer(training_set(), {});
+  for (int i = 0; i < 1000; ++i) trainer.step();
+  const HostCosts costs = trainer.host_costs();
+  CHECK(costs.steps == 1000);
+  CHECK(costs.waits_elsewhere == 0);
+  CHECK(costs.waits_for_slot <= 998);
+}
+
+TEST_CASE("mixed keeps activations and gradients in f16") {
+  // Large enough that padding and workspaces do not hide it.
+  const Dataset set = testing::toy_dataset(64, {32, 32, 4}, 3);
+  const auto arena = [&](Precision precision) {
+    return testing::toy_trainer(set, {.batch = 32, .precision = std::move(precision)}).summary().arena_bytes;
+  };
+  CHECK(static_cast<double>(arena(Precision::mixed())) < 0.6 * static_cast<double>(arena(Precision::float32())));
+}
+
+TEST_CASE("the plan's bytes a parameter are those of the form the weights are kept in") {
+  const auto bytes = [&](Precision precision) {
+    const PlanSummary summary = testing::toy_trainer(training_set(), {.precision = std::move(precision)}).summary();
+    return std::pair(summary.weight_bytes, summary.gradient_bytes);
+  };
+  const auto wide = bytes(Precision::float32());
+  const auto mixed = bytes(Precision::mixed());
+  const auto narrow = bytes(Precision::float16());
+  CHECK(mixed.first * 2 == wide.first * 3);
+  CHECK(narrow.first * 2 == wide.first);
+  CHECK(mixed.second * 2 == wide.second);
+}
+
+}  // namespace halfstep
