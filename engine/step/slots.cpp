@@ -9,7 +9,7 @@ const std::byte* Slot::place(std::size_t index) const {
 }
 
 Slots::Slots(vk::Context& context, vk::Pipelines& pipelines, vk::Timeline& timeline, const StepProgram& program,
-             std::array<const vk::Buffer*, buffer_count> buffers, ReadReport read)
+             std::array<const vk::Buffer*, buffer_count> buffers, ReadReport read, Recording::Options options)
     : timeline_(timeline), read_(std::move(read)) {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
@@ -17,7 +17,7 @@ Slots::Slots(vk::Context& context, vk::Pipelines& pipelines, vk::Timeline& timel
     slot.report = vk::Buffer(context, program.report_bytes, vk::Memory::readback, "step report");
     buffers[StepBuffer::slot] = &slot.input;
     buffers[StepBuffer::report] = &slot.report;
-    slot.recording = std::make_unique<Recording>(context, pipelines, program.plan, buffers);
+    slot.recording = std::make_unique<Recording>(context, pipelines, program.plan, buffers, options);
   }
 }
 

@@ -33,7 +33,7 @@ class Slots {
 
   /// `buffers` are those of the program, with null for the slot's own two.
   Slots(vk::Context& context, vk::Pipelines& pipelines, vk::Timeline& timeline, const StepProgram& program,
-        std::array<const vk::Buffer*, buffer_count> buffers, ReadReport read);
+        std::array<const vk::Buffer*, buffer_count> buffers, ReadReport read, Recording::Options options = {});
 
   /// The next slot, free to be filled. Waits for the step before last where that is still running.
   Slot& acquire();

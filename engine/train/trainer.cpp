@@ -117,13 +117,18 @@ void Trainer::Impl::make_buffers(const TrainerOptions& options) {
   }
 }
 
+/// As a recording takes them, in the order of StepBuffer.
+std::array<const vk::Buffer*, step::buffer_count> Trainer::Impl::buffers() const {
+  std::array<const vk::Buffer*, step::buffer_count> result{};
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = &buffers_[i];
+  return result;
+}
+
 void Trainer::Impl::make_slots() {
-  std::array<const vk::Buffer*, step::buffer_count> buffers{};
-  for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i] = &buffers_[i];
-  training_slots_ = std::make_unique<step::Slots>(context_, pipelines_, timeline_, training_, buffers,
+  training_slots_ = std::make_unique<step::Slots>(context_, pipelines_, timeline_, training_, buffers(),
                                                   [this](const step::Slot& slot) { read_report(slot); });
   if (!batch_shape_.empty()) {
-    evaluation_slots_ = std::make_unique<step::Slots>(context_, pipelines_, timeline_, evaluation_, buffers,
+    evaluation_slots_ = std::make_unique<step::Slots>(context_, pipelines_, timeline_, evaluation_, buffers(),
                                                       [this](const step::Slot& slot) { read_evaluation(slot); });
   }
 }
@@ -199,6 +204,12 @@ const PlanSummary& Trainer::summary() const {
 }
 HostCosts Trainer::host_costs() const {
   return impl_->host_costs();
+}
+std::vector<DispatchCost> Trainer::profile(std::int64_t steps) {
+  return impl_->profile(steps);
+}
+std::vector<DispatchCost> Trainer::profile(std::int64_t steps, const std::map<std::string, Values>& inputs) {
+  return impl_->profile(steps, inputs);
 }
 std::string Trainer::plan() const {
   return impl_->plan();

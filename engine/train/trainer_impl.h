@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,10 @@ class Trainer::Impl {
   Evaluation evaluate(const Dataset& set);
   HostCosts host_costs() const;
 
+  // trainer_profile.cpp
+  std::vector<DispatchCost> profile(std::int64_t steps);
+  std::vector<DispatchCost> profile(std::int64_t steps, const std::map<std::string, Values>& inputs);
+
   // trainer_store.cpp
   void save(const std::filesystem::path& path);
   void load(const std::filesystem::path& path);
@@ -58,13 +63,20 @@ class Trainer::Impl {
   void make_slots();
   void summarize();
   void start_sampling(std::uint64_t first_step);
+  std::array<const vk::Buffer*, step::buffer_count> buffers() const;
 
   // trainer_step.cpp
   void submit(std::chrono::steady_clock::time_point start);
+  void check_set() const;
+  void check_inputs(const std::map<std::string, Values>& inputs) const;
   void fill_from_set(step::Slot& slot);
+  void fill_from_values(step::Slot& slot, const std::map<std::string, Values>& inputs);
   void put(step::Slot& slot, const InputInfo& input, std::uint64_t offset, const Values& values);
   void read_report(const step::Slot& slot);
   void read_evaluation(const step::Slot& slot);
+
+  // trainer_profile.cpp
+  std::vector<DispatchCost> profile(std::int64_t steps, const std::function<void(step::Slot&)>& fill);
 
   // trainer_store.cpp
   void initialize(std::uint64_t seed);
@@ -92,7 +104,6 @@ class Trainer::Impl {
   step::StepProgram training_;
   step::StepProgram evaluation_;
   vk::Pipelines pipelines_;
-  vk::Timeline timeline_;
   std::array<vk::Buffer, step::buffer_count> buffers_;
   std::unique_ptr<step::Slots> training_slots_;
   std::unique_ptr<step::Slots> evaluation_slots_;  ///< where there is a Feed
@@ -109,6 +120,7 @@ class Trainer::Impl {
   std::int64_t evaluation_left_ = 0;
   std::vector<double> host_microseconds_;
   std::uint64_t waits_elsewhere_ = 0;
+  vk::Timeline timeline_;  ///< last: it waits for the steps under way before what they use is gone
 };
 
 }  // namespace halfstep

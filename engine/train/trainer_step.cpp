@@ -46,7 +46,7 @@ void fill_gathered(step::Slot& slot, const step::SlotLayout& layout, const train
 }  // namespace
 
 void Trainer::Impl::step() {
-  if (set_ == nullptr) fail("trainer", "expected a training set to step through, got none", "give step() values");
+  check_set();
   const auto start = Clock::now() - training_slots_->waited();
   step::Slot& slot = training_slots_->acquire();
   fill_from_set(slot);
@@ -54,21 +54,33 @@ void Trainer::Impl::step() {
 }
 
 void Trainer::Impl::step(const std::map<std::string, Values>& inputs) {
+  check_inputs(inputs);
+  const auto start = Clock::now() - training_slots_->waited();
+  step::Slot& slot = training_slots_->acquire();
+  fill_from_values(slot, inputs);
+  submit(start + training_slots_->waited());
+}
+
+void Trainer::Impl::check_set() const {
+  if (set_ == nullptr) fail("trainer", "expected a training set to step through, got none", "give the step values");
+}
+
+void Trainer::Impl::check_inputs(const std::map<std::string, Values>& inputs) const {
   if (!batch_shape_.empty()) fail("trainer", "expected steps from the training set, got values");
   for (const auto& [name, values] : inputs) {
     if (std::ranges::find(inputs_, name, &InputInfo::name) == inputs_.end()) {
       fail("trainer", fmt::format("expected values for the graph's inputs only, got some for '{}'", name));
     }
   }
-  const auto start = Clock::now() - training_slots_->waited();
-  step::Slot& slot = training_slots_->acquire();
+}
+
+void Trainer::Impl::fill_from_values(step::Slot& slot, const std::map<std::string, Values>& inputs) {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const auto found = inputs.find(inputs_[i].name);
     if (found == inputs.end())
       fail("trainer", fmt::format("expected values for input '{}', got none", inputs_[i].name));
     put(slot, inputs_[i], training_.slot.values[i], found->second);
   }
-  submit(start + training_slots_->waited());
 }
 
 /// `start` is when the host's work began, its wait for the slot left out.

@@ -88,6 +88,15 @@ struct HostCosts {
   std::uint64_t waits_elsewhere = 0;  ///< fence waits of any other kind inside step(): always 0
 };
 
+/// What one dispatch of the step does and takes; see Trainer::profile.
+struct DispatchCost {
+  std::string label;        ///< the operator, or the stage of the step: "conv1/conv2d", "update"
+  std::string shader;       ///< the kernel's variant
+  double milliseconds = 0;  ///< median
+  double flops = 0;         ///< multiply-adds counted as two; 0 where it moves data only
+  std::uint64_t bytes = 0;  ///< of the tensors it reads and writes
+};
+
 /// Trains one graph. Compiling records the whole training step once; step() submits that recording and returns.
 class Trainer {
  public:
@@ -122,6 +131,12 @@ class Trainer {
 
   const PlanSummary& summary() const;
   HostCosts host_costs() const;
+  /// Takes `steps` further training steps, as step() would, from a recording with a timestamp after every dispatch, and
+  /// waits for each. Returns every dispatch in order. The timestamps keep dispatches from overlapping, so the sum may
+  /// be more than an ordinary step takes. Throws Error unless `steps` is positive and the queue has timestamps.
+  std::vector<DispatchCost> profile(std::int64_t steps);
+  /// The same for steps on values for every input.
+  std::vector<DispatchCost> profile(std::int64_t steps, const std::map<std::string, Values>& inputs);
   /// Every dispatch in order, with the memory it uses and the barriers: for people.
   std::string plan() const;
   /// Operator by operator, what it stores, computes and accumulates in, and why: for people.

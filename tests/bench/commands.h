@@ -1,0 +1,28 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+
+#include "bench/measure.h"
+#include "bench/report.h"
+
+namespace bench {
+
+/// A subcommand: its flags, and what to do once they are parsed.
+struct Command {
+  CLI::App* app;
+  std::function<void(const Bench&, Report&)> run;
+};
+
+// One in each file of the name.
+Command add_gemm(CLI::App& app);
+Command add_conv(CLI::App& app);
+Command add_step(CLI::App& app);
+
+/// A check for CLI11: a whole number from 1 to `most`.
+CLI::Validator count_up_to(std::int64_t most);
+/// The flag --dtype.
+void add_dtype(CLI::App& app, std::string& dtype);
+
+}  // namespace bench

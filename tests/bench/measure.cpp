@@ -1,0 +1,84 @@
+#include "bench/measure.h"
+
+#include <chrono>
+#include <random>
+
+#include "graph/ir.h"
+#include "step/execution.h"
+
+namespace bench {
+namespace {
+
+using namespace halfstep;
+using Clock = std::chrono::steady_clock;
+
+/// The first runs compile, and the next find cold caches.
+constexpr int warm_up = 3;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+void feed_random(step::Execution& execution, const graph::Ir& ir) {
+  for (const graph::ValueId input : ir.of(graph::Origin::input)) {
+    const std::int64_t count = elements(ir.values[input].type.shape);
+    if (ir.values[input].type.dtype == DType::u32) {
+      execution.set(input, std::vector<std::uint32_t>(static_cast<std::size_t>(count), 1));
+    } else {
+      execution.set(input, random_values(count));
+    }
+  }
+}
+
+}  // namespace
+
+bool Bench::has_timestamps() const {
+  return device_.context().capabilities().timestamp_bits > 0;
+}
+
+std::string Bench::timer() const {
+  return has_timestamps() ? "the device's timestamps" : "the host's clock, submit and wait included";
+}
+
+Times Bench::time_returned(const std::function<double()>& work) const {
+  for (int i = 0; i < warm_up; ++i) work();
+  std::vector<double> times;
+  for (int i = 0; i < repeats_; ++i) times.push_back(work());
+  return times_of(std::move(times));
+}
+
+Times Bench::time(const std::function<void()>& work) const {
+  return time_returned([&] {
+    const auto start = Clock::now();
+    work();
+    return milliseconds_since(start);
+  });
+}
+
+Times Bench::run(const Graph& graph, std::span<const Tensor> outputs) const {
+  std::vector<graph::ValueId> ids;
+  for (const Tensor& output : outputs) ids.push_back(output.id());
+  step::ExecutionOptions options;
+  options.timestamps = true;
+  step::Execution execution(device_.context(), graph.ir(), ids, options);
+  feed_random(execution, graph.ir());
+  if (!has_timestamps()) return time([&] { execution.run(); });
+  return time_returned([&] {
+    execution.run();
+    return execution.timestamps().back() / 1000;
+  });
+}
+
+std::vector<float> random_values(std::int64_t count) {
+  std::mt19937 generator(1);
+  std::uniform_real_distribution<float> distribution(-1, 1);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = distribution(generator);
+  return values;
+}
+
+DType dtype_of(const std::string& name) {
+  return name == "f16" ? DType::f16 : DType::f32;
+}
+
+}  // namespace bench

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <halfstep/device.h>
+#include <halfstep/graph.h>
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/report.h"
+
+namespace bench {
+
+/// Runs kernels one graph at a time, on random inputs: zeros are faster than numbers, and no one computes with them.
+class Bench {
+ public:
+  Bench(halfstep::Device device, int repeats) : device_(std::move(device)), repeats_(repeats) {}
+
+  const halfstep::Device& device() const { return device_; }
+  int repeats() const { return repeats_; }
+  bool has_timestamps() const;
+  /// Where times come from.
+  std::string timer() const;
+
+  /// Milliseconds of `work`, called often: by the clock on the wall, the first calls (which compile) left out.
+  Times time(const std::function<void()>& work) const;
+  /// The same with the time that each call returns.
+  Times time_returned(const std::function<double()>& work) const;
+  /// What it takes to compute `outputs` from the inputs of a graph: from timestamps where the queue has them.
+  Times run(const halfstep::Graph& graph, std::span<const halfstep::Tensor> outputs) const;
+
+ private:
+  halfstep::Device device_;
+  int repeats_;
+};
+
+/// Numbers uniform on [-1, 1], always the same.
+std::vector<float> random_values(std::int64_t count);
+
+/// "f32" or "f16".
+halfstep::DType dtype_of(const std::string& name);
+
+}  // namespace bench

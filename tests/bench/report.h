@@ -1,0 +1,62 @@
+#pragma once
+
+#include <halfstep/device.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+/// What the repeats of one thing took, in milliseconds.
+struct Times {
+  double median = 0;
+  double least = 0;
+  double spread = 0;  ///< between the quartiles
+};
+
+/// Throws Error where there is none.
+Times times_of(std::vector<double> milliseconds);
+
+/// One row: something done, and how long it took.
+struct Result {
+  std::string name;
+  Times times{};
+  double flops = 0;                         ///< multiply-adds counted as two; 0: not told
+  double bytes = 0;                         ///< read and written; 0: not told
+  std::map<std::string, double> figures{};  ///< whatever else there is to say of it
+};
+
+/// One dispatch of a step.
+struct OperatorCost {
+  std::string label;
+  std::string shader;
+  double milliseconds = 0;
+  double flops = 0;
+  double bytes = 0;
+};
+
+/// Collects results, then shows them.
+class Report {
+ public:
+  /// `timer` says where the times come from.
+  Report(const halfstep::DeviceInfo& device, std::string timer) : device_(device), timer_(std::move(timer)) {}
+
+  void add(Result result) { results_.push_back(std::move(result)); }
+  /// A step's dispatches, in order; `shown` of them are printed, the most costly first.
+  void add_operators(std::vector<OperatorCost> operators, std::size_t shown);
+
+  void print() const;
+  void write_json(const std::filesystem::path& path) const;
+
+ private:
+  halfstep::DeviceInfo device_;
+  std::string timer_;
+  std::vector<Result> results_;
+  std::vector<OperatorCost> operators_;
+  std::size_t operators_shown_ = 0;
+};
+
+}  // namespace bench

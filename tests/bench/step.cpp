@@ -1,0 +1,134 @@
+#include <halfstep/halfstep.h>
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <random>
+
+#include "bench/commands.h"
+#include "models/fashion_cnn.h"
+#include "models/fashion_conv.h"
+#include "models/lenet5.h"
+#include "models/mlp.h"
+
+namespace bench {
+namespace {
+
+using namespace halfstep;
+
+struct Options {
+  std::string model = "fashion_cnn";
+  std::string precision = "mixed";
+  std::int64_t batch = 64;
+  std::int64_t layers = 3;
+  std::int64_t steps = 10;
+  std::size_t operators = 5;
+};
+
+constexpr std::uint32_t classes = 10;
+constexpr std::int64_t hidden_units = 128;
+
+/// Random pictures and labels of the form of Fashion-MNIST.
+Dataset random_set(std::int64_t count) {
+  Dataset set{.name = "random", .sample_shape = {28, 28, 1}, .count = count, .classes = classes};
+  std::mt19937 generator(1);
+  set.samples.resize(static_cast<std::size_t>(count * set.sample_bytes()));
+  for (std::uint8_t& byte : set.samples) byte = static_cast<std::uint8_t>(generator());
+  for (std::int64_t i = 0; i < count; ++i) set.labels.push_back(static_cast<std::uint32_t>(generator() % classes));
+  return set;
+}
+
+Tensor model_of(const Options& options, const Scope& scope, Tensor images) {
+  if (options.model == "fashion_conv") return models::fashion_conv(scope, images);
+  if (options.model == "lenet5") return models::lenet5(scope, images);
+  if (options.model == "fashion_cnn") return models::fashion_cnn(scope, images);
+  const std::vector<std::int64_t> hidden(static_cast<std::size_t>(options.layers - 1), hidden_units);
+  return models::mlp(scope, images, hidden);
+}
+
+Precision precision_of(const std::string& name) {
+  if (name == "mixed") return Precision::mixed();
+  return name == "float16" ? Precision::float16() : Precision::float32();
+}
+
+Trainer trainer_of(const Options& options, const Device& device, const Dataset& set) {
+  Graph graph;
+  const Tensor images = graph.input("images", {options.batch, 28, 28, 1});
+  const Tensor labels = graph.input("labels", {options.batch}, DType::u32);
+  const Tensor logits = model_of(options, graph.root(), images);
+  return Trainer::compile(device, graph,
+                          {.loss = cross_entropy(logits, labels),
+                           .metrics = {{"accuracy", accuracy(logits, labels)}},
+                           .optimizer = Adam{.rate = 1e-4F},
+                           .precision = precision_of(options.precision),
+                           .feed = Feed{.samples = images, .labels = labels},
+                           .training_set = &set});
+}
+
+std::vector<OperatorCost> operators_of(Trainer& trainer, int repeats) {
+  std::vector<OperatorCost> result;
+  for (const DispatchCost& cost : trainer.profile(repeats)) {
+    result.push_back({cost.label, cost.shader, cost.milliseconds, cost.flops, static_cast<double>(cost.bytes)});
+  }
+  return result;
+}
+
+std::map<std::string, double> figures_of(const Trainer& trainer, double samples_per_second) {
+  const PlanSummary& plan = trainer.summary();
+  const HostCosts host = trainer.host_costs();
+  return {{"samples_per_second", samples_per_second},
+          {"dispatches", static_cast<double>(plan.dispatches)},
+          {"barriers", static_cast<double>(plan.barriers)},
+          {"parameters", static_cast<double>(plan.parameters)},
+          {"arena_bytes", static_cast<double>(plan.arena_bytes)},
+          {"weight_bytes", static_cast<double>(plan.weight_bytes)},
+          {"peak_bytes", static_cast<double>(plan.peak_bytes)},
+          {"host_us_per_step", host.microseconds_per_step}};
+}
+
+/// Steps are timed by the clock, a few at a time, as a training loop would run them.
+void run(const Options& options, const Bench& bench, Report& report) {
+  const Dataset set = random_set(4 * options.batch);
+  Trainer trainer = trainer_of(options, bench.device(), set);
+  Times times = bench.time([&] {
+    for (std::int64_t i = 0; i < options.steps; ++i) trainer.step();
+    trainer.finish();
+  });
+  const auto steps = static_cast<double>(options.steps);
+  times = {times.median / steps, times.least / steps, times.spread / steps};
+  Result result{.name = fmt::format("step {} {} batch {}", options.model, options.precision, options.batch),
+                .times = times,
+                .figures = figures_of(trainer, 1000 * static_cast<double>(options.batch) / times.median)};
+  if (bench.has_timestamps()) {
+    std::vector<OperatorCost> costs = operators_of(trainer, bench.repeats());
+    for (const OperatorCost& cost : costs) result.flops += cost.flops;
+    report.add_operators(std::move(costs), options.operators);
+  }
+  report.add(std::move(result));
+}
+
+}  // namespace
+
+Command add_step(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("step", "A whole training step of a model, with its most costly operators");
+  const auto options = std::make_shared<Options>();
+  command->add_option("--model", options->model, "What is trained")
+      ->check(CLI::IsMember({"fashion_conv", "fashion_cnn", "lenet5", "mlp"}))
+      ->capture_default_str();
+  command->add_option("--precision", options->precision, "What is computed in which type")
+      ->check(CLI::IsMember({"float32", "mixed", "float16"}))
+      ->capture_default_str();
+  command->add_option("--batch", options->batch, "Samples in a step")->check(count_up_to(65536))->capture_default_str();
+  command->add_option("--layers", options->layers, "Dense layers of the mlp")
+      ->check(count_up_to(1000))
+      ->capture_default_str();
+  command->add_option("--steps", options->steps, "Steps timed together")
+      ->check(count_up_to(100000))
+      ->capture_default_str();
+  command->add_option("--operators", options->operators, "How many of the most costly operators to print")
+      ->check(CLI::Range(0, 100000))
+      ->capture_default_str();
+  return {command, [options](const Bench& bench, Report& report) { run(*options, bench, report); }};
+}
+
+}  // namespace bench
