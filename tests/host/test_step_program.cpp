@@ -1,0 +1,95 @@
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+
+#include "models/fashion_cnn.h"
+#include "models/lenet5.h"
+#include "models/mlp.h"
+#include "step/step_program.h"
+#include "train/step_graph.h"
+
+namespace halfstep {
+namespace {
+
+/// A GPU as far as planning goes.
+plan::Target gpu() {
+  plan::Target target;
+  target.cpu = false;
+  target.storage16 = plan::Storage16::native;
+  target.max_invocations = 256;
+  target.shared_memory_bytes = 32768;
+  target.max_storage_buffers = 16;
+  target.wanted_groups = 64;
+  return target;
+}
+
+using Model = std::function<Tensor(const Scope&, Tensor)>;
+
+step::StepProgram program(const Model& model, std::int64_t batch, const Precision& precision) {
+  Graph graph;
+  const Tensor images = graph.input("images", {batch, 28, 28, 1});
+  const Tensor labels = graph.input("labels", {batch}, DType::u32);
+  const TrainerOptions options{.loss = cross_entropy(model(graph.root(), images), labels),
+                               .optimizer = Adam{},
+                               .precision = precision,
+                               .feed = Feed{.samples = images, .labels = labels}};
+  const step::StepGraph step_graph = train::make_step_graph(graph, options);
+  const step::ParameterLayout layout(step_graph.ir, step_graph.parameters);
+  return step::training_program(gpu(), step_graph, layout, precision, options.optimizer);
+}
+
+Tensor fashion_cnn(const Scope& scope, Tensor images) {
+  return models::fashion_cnn(scope, images);
+}
+Tensor lenet5(const Scope& scope, Tensor images) {
+  return models::lenet5(scope, images);
+}
+
+}  // namespace
+
+TEST_CASE("mixed precision takes at most 0.6 of float32's arena") {
+  const auto bytes = [](const Precision& precision) {
+    return static_cast<double>(program(fashion_cnn, 256, precision).plan.arena.bytes);
+  };
+  CHECK(bytes(Precision::mixed()) <= 0.6 * bytes(Precision::float32()));
+  CHECK(bytes(Precision::float16()) <= 0.6 * bytes(Precision::float32()));
+}
+
+TEST_CASE("the arena reuses memory, and the plan names what lies where") {
+  const step::StepProgram step = program(lenet5, 64, Precision::mixed());
+  CHECK(step.plan.arena.bytes < step.plan.arena.bytes_unshared * 3 / 4);
+  CHECK(step.plan.text().find("conv1/weight.gradient f16 {5, 5, 1, 6} @gradients+0") != std::string::npos);
+}
+
+TEST_CASE("the number of check, update and rescale dispatches does not grow with the model") {
+  const auto stages = [](std::size_t layers) {
+    const std::vector<std::int64_t> hidden(layers, 32);
+    const step::StepProgram step = program(
+        [&](const Scope& scope, Tensor images) { return models::mlp(scope, images, hidden); }, 16, Precision::mixed());
+    std::size_t count = 0;
+    for (const plan::Dispatch& dispatch : step.plan.program.dispatches) {
+      count += dispatch.label == "check" || dispatch.label == "update" || dispatch.label == "rescale";
+    }
+    return count;
+  };
+  CHECK(stages(1) == 3);
+  CHECK(stages(30) == 3);
+}
+
+TEST_CASE("parameters start on 256 bytes in every type, in the order of the model, and nowhere twice") {
+  Graph graph;
+  const Tensor images = graph.input("images", {2, 28, 28, 1});
+  models::lenet5(graph.root(), images);
+  const std::vector<graph::ValueId> parameters = graph.ir().of(graph::Origin::parameter);
+  const step::ParameterLayout layout(graph.ir(), parameters);
+  CHECK(layout.count() == graph.parameter_count());
+  std::uint64_t end = 0;
+  for (const step::ParameterSlot& slot : layout.slots()) {
+    CHECK(slot.first_element >= end);
+    CHECK(slot.first_element * 2 % 256 == 0);
+    end = slot.first_element + plan::byte_size(slot.type) / 4;
+  }
+  CHECK(layout.padded_elements() >= end);
+}
+
+}  // namespace halfstep
