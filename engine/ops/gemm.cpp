@@ -31,12 +31,24 @@ struct Body {
   std::uint32_t local_size;
   std::int64_t tile_rows;
   std::int64_t tile_columns;
+  bool texels = false;  ///< reads A and B through texel buffers
 };
+
+bool fit_texels(const plan::Lowering& out, const Gemm& gemm) {
+  const auto fits = [&](plan::TensorId tensor) {
+    return plan::layout(out.type(tensor).shape).quads() <= out.target().max_texels;
+  };
+  return fits(gemm.a) && fits(gemm.b);
+}
 
 /// Register tiles shared by a subgroup where a software driver's subgroups have a size there is a kernel for; shared
 /// memory everywhere else.
-Body body_for(const plan::Target& target) {
-  if (target.cpu && target.subgroup_shuffle && target.subgroup_size == 8) return {"lanes8", 8, 32, 32};
+Body body_for(const plan::Lowering& out, const Gemm& gemm) {
+  const plan::Target& target = out.target();
+  if (target.cpu && target.subgroup_shuffle && target.subgroup_size == 8) {
+    if (fit_texels(out, gemm)) return {"lanes8_texels", 8, 32, 32, true};
+    return {"lanes8", 8, 32, 32};
+  }
   if (target.cpu && target.subgroup_broadcast && target.subgroup_size == 4) return {"lanes4", 4, 8, 16};
   return {"tile", 128, 64, 64};
 }
@@ -157,8 +169,8 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Body& body, c
                 .shader = fmt::format("gemm.{}.{}.{}", name(gemm.operands), storage(out.type(gemm.a).dtype), body.name),
                 .constants = {body.local_size, gemm.bias.has_value(), f32_result, out.float16_partials(), divided},
                 .push = plan::push_bytes(push),
-                .operands = {{gemm.a, plan::Access::read},
-                             {gemm.b, plan::Access::read},
+                .operands = {{gemm.a, plan::Access::read, body.texels},
+                             {gemm.b, plan::Access::read, body.texels},
                              {gemm.c, plan::Access::write},
                              {bias, plan::Access::read}},
                 .groups = plan::groups_for(std::int64_t{push.groups} * body.local_size, body.local_size),
@@ -185,7 +197,7 @@ void dispatch_reduce(plan::Lowering& out, plan::TensorId parts, const Gemm& gemm
 }  // namespace
 
 void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
-  const Body body = body_for(out.target());
+  const Body body = body_for(out, gemm);
   const Cut cuts = cut(out, gemm, body);
   expect_indexable(out, gemm, cuts);
   if (cuts.splits == 1) return dispatch_product(out, gemm, body, cuts, out.type(gemm.c).dtype == DType::f32);

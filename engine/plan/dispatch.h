@@ -15,10 +15,11 @@ using TensorId = std::uint32_t;
 
 enum class Access : std::uint8_t { read, write, read_write };
 
-/// One storage-buffer binding of a dispatch.
+/// One binding of a dispatch: a storage buffer, or a texel buffer with a texel for each quad.
 struct Operand {
   TensorId tensor;
   Access access;
+  bool texels = false;
 };
 
 /// One compute dispatch as a plain value: nothing here knows Vulkan.

@@ -26,6 +26,7 @@ struct Target {
   std::uint64_t max_storage_range = std::uint64_t{1} << 27;
   std::uint32_t offset_alignment = 256;  ///< of a storage buffer binding
   std::uint32_t max_storage_buffers = 4;
+  std::uint32_t max_texels = 0;     ///< quads of a texel buffer; 0 where storage buffers are read as fast
   std::uint32_t wanted_groups = 4;  ///< workgroups that keep the device busy
 };
 

@@ -24,7 +24,9 @@ void Recording::record(vk::Pipelines& pipelines, const plan::Plan& plan, const p
   std::vector<vk::BufferRange> ranges;
   for (const plan::Operand& operand : dispatch.operands) {
     const plan::ProgramTensor& tensor = plan.program.tensors[operand.tensor];
-    ranges.push_back({buffers[tensor.region.buffer]->handle(), tensor.region.offset, tensor.bytes, tensor.name});
+    const VkFormat texels = operand.texels ? vk::quad_format(tensor.type.dtype) : VK_FORMAT_UNDEFINED;
+    ranges.push_back(
+        {buffers[tensor.region.buffer]->handle(), tensor.region.offset, tensor.bytes, tensor.name, texels});
   }
   recorder_.dispatch(pipeline, sets_.make(pipeline, ranges), dispatch.push, dispatch.groups);
 }

@@ -276,6 +276,11 @@ plan::Target target(const Capabilities& c) {
   // A quad of f32 is 16 bytes, also where the device would take less.
   target.offset_alignment =
       static_cast<std::uint32_t>(std::max<VkDeviceSize>(limits.minStorageBufferOffsetAlignment, 16));
+  if (reads_texels_faster(c)) {
+    target.max_texels = limits.maxTexelBufferElements;
+    target.offset_alignment =
+        std::max(target.offset_alignment, static_cast<std::uint32_t>(limits.minTexelBufferOffsetAlignment));
+  }
   target.max_storage_buffers = std::min(
       {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
   target.wanted_groups = wanted_groups(c);

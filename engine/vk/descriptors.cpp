@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "vk/result.h"
 #include "vk/structure.h"
@@ -30,11 +31,26 @@ void check_range(const Context& context, const BufferRange& range) {
   }
 }
 
+/// What a set is to hold at one binding.
+VkWriteDescriptorSet write_to(VkDescriptorSet set, std::uint32_t binding, VkDescriptorType type) {
+  auto write = structure<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
+  write.dstSet = set;
+  write.dstBinding = binding;
+  write.descriptorCount = 1;
+  write.descriptorType = type;
+  return write;
+}
+
 }  // namespace
+
+VkFormat quad_format(DType dtype) {
+  return dtype == DType::f16 ? VK_FORMAT_R16G16B16A16_SFLOAT : VK_FORMAT_R32G32B32A32_SFLOAT;
+}
 
 DescriptorSets::DescriptorSets(Context& context) : context_(context.shared_from_this()) {}
 
 DescriptorSets::~DescriptorSets() {
+  for (VkBufferView view : views_) context_->table().vkDestroyBufferView(context_->device(), view, nullptr);
   for (VkDescriptorPool pool : pools_) context_->table().vkDestroyDescriptorPool(context_->device(), pool, nullptr);
 }
 
@@ -43,19 +59,32 @@ VkDescriptorSet DescriptorSets::make(const Pipeline& pipeline, std::span<const B
     fail("memory",
          fmt::format("expected {} buffers for {}, got {}", pipeline.bindings, pipeline.shader, ranges.size()));
   }
-  std::vector<VkDescriptorBufferInfo> buffers;
-  for (const BufferRange& range : ranges) {
-    check_range(*context_, range);
-    buffers.push_back({range.buffer, range.offset, range.size});
-  }
+  for (const BufferRange& range : ranges) check_range(*context_, range);
   VkDescriptorSet set = allocate(pipeline.set_layout, pipeline.bindings);
-  auto write = structure<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
-  write.dstSet = set;
-  write.descriptorCount = pipeline.bindings;  // goes on from binding 0 to those that follow
-  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-  write.pBufferInfo = buffers.data();
-  if (!ranges.empty()) context_->table().vkUpdateDescriptorSets(context_->device(), 1, &write, 0, nullptr);
+  for (std::uint32_t i = 0; i < pipeline.bindings; ++i) {
+    const BufferRange& range = ranges[i];
+    const bool texels = range.texels != VK_FORMAT_UNDEFINED;
+    auto write = write_to(set, i, texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER);
+    const VkDescriptorBufferInfo buffer{range.buffer, range.offset, range.size};
+    const VkBufferView texel_view = texels ? view(range) : VK_NULL_HANDLE;
+    write.pBufferInfo = &buffer;
+    write.pTexelBufferView = &texel_view;
+    context_->table().vkUpdateDescriptorSets(context_->device(), 1, &write, 0, nullptr);
+  }
   return set;
+}
+
+VkBufferView DescriptorSets::view(const BufferRange& range) {
+  auto info = structure<VkBufferViewCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO);
+  info.buffer = range.buffer;
+  info.format = range.texels;
+  info.offset = range.offset;
+  info.range = range.size;
+  views_.reserve(views_.size() + 1);
+  VkBufferView view = VK_NULL_HANDLE;
+  check(context_->table().vkCreateBufferView(context_->device(), &info, nullptr, &view), "vkCreateBufferView");
+  views_.push_back(view);
+  return view;
 }
 
 VkDescriptorSet DescriptorSets::allocate(VkDescriptorSetLayout layout, std::uint32_t bindings) {
@@ -74,11 +103,12 @@ VkDescriptorSet DescriptorSets::allocate(VkDescriptorSetLayout layout, std::uint
 void DescriptorSets::add_pool(std::uint32_t bindings) {
   bindings_left_ = std::max(bindings, bindings_in_pool);
   sets_left_ = sets_in_pool;
-  const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, bindings_left_};
+  const std::array<VkDescriptorPoolSize, 2> sizes{
+      {{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, bindings_left_}, {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, bindings_left_}}};
   auto info = structure<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
   info.maxSets = sets_left_;
-  info.poolSizeCount = 1;
-  info.pPoolSizes = &size;
+  info.poolSizeCount = context_->target().max_texels > 0 ? 2 : 1;
+  info.pPoolSizes = sizes.data();
   VkDescriptorPool pool = VK_NULL_HANDLE;
   check(context_->table().vkCreateDescriptorPool(context_->device(), &info, nullptr, &pool), "vkCreateDescriptorPool");
   pools_.push_back(pool);

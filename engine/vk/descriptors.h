@@ -1,5 +1,7 @@
 #pragma once
 
+#include <halfstep/tensor.h>
+
 #include <volk.h>
 
 #include <cstdint>
@@ -13,13 +15,17 @@
 
 namespace halfstep::vk {
 
-/// Part of a buffer, bound as a storage buffer.
+/// Part of a buffer, bound as a storage buffer, or as a texel buffer where it has a format for its texels.
 struct BufferRange {
   VkBuffer buffer = VK_NULL_HANDLE;
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
   std::string_view name;  ///< of the tensor, for errors
+  VkFormat texels = VK_FORMAT_UNDEFINED;
 };
+
+/// The format of a texel that is a quad of floats.
+VkFormat quad_format(DType dtype);
 
 /// Descriptor sets, each written once and freed all together.
 class DescriptorSets {
@@ -34,11 +40,13 @@ class DescriptorSets {
   VkDescriptorSet make(const Pipeline& pipeline, std::span<const BufferRange> ranges);
 
  private:
+  VkBufferView view(const BufferRange& range);
   VkDescriptorSet allocate(VkDescriptorSetLayout layout, std::uint32_t bindings);
   void add_pool(std::uint32_t bindings);
 
   std::shared_ptr<Context> context_;
   std::vector<VkDescriptorPool> pools_;
+  std::vector<VkBufferView> views_;
   std::uint32_t sets_left_ = 0;
   std::uint32_t bindings_left_ = 0;
 };

@@ -78,6 +78,7 @@ Buffer::Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string
     info.size = bytes_;
     info.usage =
         VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    if (context.target().max_texels > 0) info.usage |= VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
     info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
     check(context.table().vkCreateBuffer(context.device(), &info, nullptr, &buffer_), "vkCreateBuffer");
     allocate(intent);

@@ -82,6 +82,14 @@ class ShaderModule {
   VkShaderModule module_ = VK_NULL_HANDLE;
 };
 
+Slots slots_of(const plan::Dispatch& dispatch) {
+  Slots slots{.bindings = static_cast<std::uint32_t>(dispatch.operands.size())};
+  for (std::uint32_t i = 0; i < slots.bindings; ++i) {
+    if (dispatch.operands[i].texels) slots.texels |= 1U << i;
+  }
+  return slots;
+}
+
 /// Constant i of the dispatch is specialization constant i.
 std::vector<VkSpecializationMapEntry> specialization_entries(const plan::Dispatch& dispatch) {
   std::vector<VkSpecializationMapEntry> entries;
@@ -104,46 +112,48 @@ Pipelines::~Pipelines() {
 }
 
 const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
-  const auto bindings = static_cast<std::uint32_t>(dispatch.operands.size());
+  const Slots slots = slots_of(dispatch);
   const auto push_bytes = static_cast<std::uint32_t>(dispatch.push.size());
   const EmbeddedShader& shader = find_shader(dispatch.shader);
   const ShaderFacts facts = shader_facts(shader.words, dispatch.constants);
   check_limits(dispatch, facts, *context_);
-  const Key key{dispatch.shader, dispatch.constants, push_bytes, bindings};
+  const Key key{dispatch.shader, dispatch.constants, push_bytes, slots.bindings};
   const auto found = pipelines_.find(key);
   if (found != pipelines_.end()) return found->second;
 
   Pipeline made;
-  made.set_layout = set_layout(bindings);
-  made.layout = layout(bindings, push_bytes);
-  made.bindings = bindings;
+  made.set_layout = set_layout(slots);
+  made.layout = layout(slots, push_bytes);
+  made.bindings = slots.bindings;
   made.push_bytes = push_bytes;
   made.shader = shader.name;
   made.handle = compile(dispatch, shader.words, facts, made.layout);
   return pipelines_.emplace(key, made).first->second;
 }
 
-VkDescriptorSetLayout Pipelines::set_layout(std::uint32_t bindings) {
-  const auto found = set_layouts_.find(bindings);
+VkDescriptorSetLayout Pipelines::set_layout(Slots slots) {
+  const auto found = set_layouts_.find(slots);
   if (found != set_layouts_.end()) return found->second;
-  std::vector<VkDescriptorSetLayoutBinding> slots;
-  for (std::uint32_t i = 0; i < bindings; ++i) {
-    slots.push_back({i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+  std::vector<VkDescriptorSetLayoutBinding> bindings;
+  for (std::uint32_t i = 0; i < slots.bindings; ++i) {
+    const bool texels = (slots.texels >> i & 1) != 0;
+    bindings.push_back({i, texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1,
+                        VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
   }
   auto info = structure<VkDescriptorSetLayoutCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
-  info.bindingCount = bindings;
-  info.pBindings = slots.data();
+  info.bindingCount = slots.bindings;
+  info.pBindings = bindings.data();
   VkDescriptorSetLayout layout = VK_NULL_HANDLE;
   check(context_->table().vkCreateDescriptorSetLayout(context_->device(), &info, nullptr, &layout),
         "vkCreateDescriptorSetLayout");
-  return set_layouts_.emplace(bindings, layout).first->second;
+  return set_layouts_.emplace(slots, layout).first->second;
 }
 
-VkPipelineLayout Pipelines::layout(std::uint32_t bindings, std::uint32_t push_bytes) {
-  const LayoutKey key{bindings, push_bytes};
+VkPipelineLayout Pipelines::layout(Slots slots, std::uint32_t push_bytes) {
+  const LayoutKey key{slots, push_bytes};
   const auto found = layouts_.find(key);
   if (found != layouts_.end()) return found->second;
-  const VkDescriptorSetLayout set = set_layout(bindings);
+  const VkDescriptorSetLayout set = set_layout(slots);
   const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes};
   auto info = structure<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
   info.setLayoutCount = 1;

@@ -2,6 +2,7 @@
 
 #include <volk.h>
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -18,7 +19,15 @@
 
 namespace halfstep::vk {
 
-/// A compute pipeline with `bindings` storage buffers in set 0 and `push_bytes` of push constants.
+/// What a set binds.
+struct Slots {
+  std::uint32_t bindings = 0;
+  std::uint32_t texels = 0;  ///< bit i: binding i is a texel buffer; else a storage buffer
+
+  auto operator<=>(const Slots&) const = default;
+};
+
+/// A compute pipeline with `bindings` buffers in set 0 and `push_bytes` of push constants.
 struct Pipeline {
   VkPipeline handle = VK_NULL_HANDLE;
   VkPipelineLayout layout = VK_NULL_HANDLE;
@@ -45,17 +54,17 @@ class Pipelines {
 
  private:
   using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::uint32_t, std::uint32_t>;
-  using LayoutKey = std::pair<std::uint32_t, std::uint32_t>;  ///< bindings, push bytes
+  using LayoutKey = std::pair<Slots, std::uint32_t>;  ///< and push bytes
 
-  VkDescriptorSetLayout set_layout(std::uint32_t bindings);
-  VkPipelineLayout layout(std::uint32_t bindings, std::uint32_t push_bytes);
+  VkDescriptorSetLayout set_layout(Slots slots);
+  VkPipelineLayout layout(Slots slots, std::uint32_t push_bytes);
   VkPipeline compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words, const ShaderFacts& facts,
                      VkPipelineLayout layout);
 
   std::shared_ptr<Context> context_;
   PipelineCache cache_;
   std::map<Key, Pipeline> pipelines_;
-  std::map<std::uint32_t, VkDescriptorSetLayout> set_layouts_;
+  std::map<Slots, VkDescriptorSetLayout> set_layouts_;
   std::map<LayoutKey, VkPipelineLayout> layouts_;
 };
 

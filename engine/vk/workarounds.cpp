@@ -1,6 +1,19 @@
 #include "vk/workarounds.h"
 
+#include <cstdlib>
+#include <string_view>
+
 namespace halfstep::vk {
+namespace {
+
+/// 22 of "Mesa 22.3.6 (LLVM 15.0.6)"; 0 where the driver is not Mesa's.
+int mesa_version(const Capabilities& capabilities) {
+  constexpr std::string_view mesa = "Mesa ";
+  if (!capabilities.driver_info.starts_with(mesa)) return 0;
+  return std::atoi(capabilities.driver_info.c_str() + mesa.size());
+}
+
+}  // namespace
 
 void apply_workarounds(Capabilities& capabilities) {
   // A CPU emulates matrix units, several times slower than it runs plain code.
@@ -18,6 +31,13 @@ bool subgroup_size_is_fixed(const Capabilities& capabilities) {
     return true;
   // Without VK_EXT_subgroup_size_control nothing says so, but these have one size only.
   return capabilities.type == VK_PHYSICAL_DEVICE_TYPE_CPU || capabilities.driver_id == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+}
+
+bool reads_texels_faster(const Capabilities& capabilities) {
+  // lavapipe of Mesa 22 reads storage buffers lane by lane and element by element, which takes most of a matrix
+  // product's time: 62 GFLOPS with texel buffers where storage buffers give 40. The one of Mesa 26 does not.
+  const int version = mesa_version(capabilities);
+  return capabilities.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE && version > 0 && version <= 22;
 }
 
 }  // namespace halfstep::vk

@@ -10,4 +10,7 @@ void apply_workarounds(Capabilities& capabilities);
 /// Whether every full subgroup has Capabilities::subgroup_size invocations with no need to ask for it.
 bool subgroup_size_is_fixed(const Capabilities& capabilities);
 
+/// Whether shaders read a quad faster from a texel buffer than from a storage buffer.
+bool reads_texels_faster(const Capabilities& capabilities);
+
 }  // namespace halfstep::vk

@@ -45,8 +45,18 @@ layout(push_constant) uniform Push {
   ivec2 pixel_divisor;
 };
 
+#ifdef TEXELS
+// Read through texel buffers, where those are faster: a texel is a quad.
+layout(binding = 0) uniform samplerBuffer a;
+layout(binding = 1) uniform samplerBuffer b;
+#define A_QUAD(at) texelFetch(a, at)
+#define B_QUAD(at) texelFetch(b, at)
+#else
 layout(std430, binding = 0) readonly buffer A { QUAD a[]; };
 layout(std430, binding = 1) readonly buffer B { QUAD b[]; };
+#define A_QUAD(at) from_quad(a[at])
+#define B_QUAD(at) from_quad(b[at])
+#endif
 layout(std430, binding = 2) writeonly buffer C { QUAD c[]; };
 layout(std430, binding = 2) writeonly buffer CF32 { vec4 c_f32[]; };
 layout(std430, binding = 3) readonly buffer Bias { QUAD bias[]; };

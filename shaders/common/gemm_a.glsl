@@ -20,7 +20,7 @@ ACursor a_cursor(Tile tile, int row) { return ACursor(tile.a_base + min(row, row
 
 void a_seek(inout ACursor cursor, int segment) {}
 
-vec4 a_load(ACursor cursor, int k_quad) { return from_quad(a[cursor.base + k_quad]); }
+vec4 a_load(ACursor cursor, int k_quad) { return A_QUAD(cursor.base + k_quad); }
 
 #elif defined(OPERANDS_col_row) || defined(OPERANDS_col_col)
 // {k, rows}
@@ -33,7 +33,7 @@ ACursor a_cursor(Tile tile, int row_quad) { return ACursor(tile.a_base + min(row
 void a_seek(inout ACursor cursor, int segment) {}
 
 vec4 a_load(ACursor cursor, int k_place) {
-  vec4 v = from_quad(a[cursor.base + min(k_place, k - 1) * a_pitch]);
+  vec4 v = A_QUAD(cursor.base + min(k_place, k - 1) * a_pitch);
   return k_place < k ? v : vec4(0.0);
 }
 
@@ -63,7 +63,7 @@ void a_seek(inout ACursor cursor, int segment) {
 }
 
 vec4 a_load(ACursor cursor, int k_quad) {
-  vec4 v = from_quad(a[cursor.base + k_quad]);
+  vec4 v = A_QUAD(cursor.base + k_quad);
   return cursor.inside ? v : vec4(0.0);
 }
 
@@ -96,7 +96,7 @@ void a_seek(inout ACursor cursor, int segment) {
 vec4 a_load(ACursor cursor, int k_place) {
   int x = k_place * step.y + cursor.place.y;
   bool inside = cursor.inside && k_place < k && x >= 0 && x < image.y;
-  vec4 v = from_quad(a[cursor.base + (inside ? x * a_pitch : 0)]);
+  vec4 v = A_QUAD(cursor.base + (inside ? x * a_pitch : 0));
   return inside ? v : vec4(0.0);
 }
 

@@ -1,7 +1,7 @@
 #version 450
 //! OPERANDS = row_row row_col col_row col_col patches_row patches_col pixels_row
 //! STORAGE = f32 packed
-//! BODY = lanes4 lanes8 tile
+//! BODY = lanes4 lanes8 lanes8_texels tile
 // Matrix products: matmul and linear (A and B by row or by column), convolution (patches_row), its data gradient
 // (patches_col) and its weight gradient (pixels_row). f16 is always read as 32-bit words: half as many loads.
 #extension GL_GOOGLE_include_directive : require
@@ -13,8 +13,11 @@
 #if defined(BODY_lanes4)
 #define LANES 4
 #include "common/gemm_subgroup.glsl"
-#elif defined(BODY_lanes8)
+#elif defined(BODY_lanes8) || defined(BODY_lanes8_texels)
 #define LANES 8
+#ifdef BODY_lanes8_texels
+#define TEXELS
+#endif
 #include "common/gemm_subgroup.glsl"
 #else
 #include "common/gemm_tile.glsl"

@@ -15,7 +15,12 @@ std::vector<plan::Target> targets() {
   plan::Target gpu = target;
   gpu.cpu = false;
   gpu.wanted_groups = std::max(target.wanted_groups, 16U);
-  return {target, gpu};
+  std::vector<plan::Target> all{target, gpu};
+  if (target.max_texels > 0) {
+    all.push_back(target);
+    all.back().max_texels = 0;
+  }
+  return all;
 }
 
 }  // namespace halfstep::testing

@@ -16,7 +16,7 @@ inline vk::Context& context() {
 }
 
 /// What operators are lowered for: the device as it is, and, where it is a software one, the device as if it were a
-/// GPU, so that kernels for those are tested too.
+/// GPU, so that kernels for those are tested too; and without texel buffers where it has a use for them.
 std::vector<plan::Target> targets();
 
 }  // namespace halfstep::testing
