@@ -59,6 +59,7 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
   try {
     app.parse(argc, argv);
+    halfstep::watch_interrupts();
     return body();
   } catch (const CLI::Success& help) {
     return app.exit(help);

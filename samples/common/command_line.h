@@ -36,8 +36,8 @@ inline constexpr int exit_done = 0;
 inline constexpr int exit_bad_input = 2;
 inline constexpr int exit_interrupted = 130;  ///< as a shell has it for a program ended by Ctrl-C
 
-/// Parses the command line and runs `body`. Whatever is wrong with the input becomes one line on standard error and
-/// exit_bad_input.
+/// Parses the command line, then runs `body` with interrupts watched (see halfstep::watch_interrupts). Whatever is
+/// wrong with the input becomes one line on standard error and exit_bad_input.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
 
 }  // namespace samples

@@ -117,7 +117,6 @@ int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Prec
   if (!options.resume.empty()) trainer.load(options.resume);
   Report report{device.info().name, precision.name, {}, {}, trainer.summary(), {}};
   if (!options.quiet) print_start(report);
-  halfstep::watch_interrupts();
   Run run(trainer, data, plan, options);
   const bool complete = run.train(report.epochs);
   trainer.finish();

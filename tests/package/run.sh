@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs a build into a folder of its own, then builds and runs a program against it, found once by CMake and once by
-# pkg-config: run.sh CMAKE BUILD COMPILER FLAGS
+# pkg-config: run.sh CMAKE BUILD COMPILER [FLAGS]
 set -eu
-cmake=$1 build=$2 compiler=$3 flags=$4
+cmake=$1 build=$2 compiler=$3 flags=${4:-}
 source=$(cd "$(dirname "$0")" && pwd)
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

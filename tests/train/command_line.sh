@@ -153,7 +153,7 @@ noise 100 >"$place/noise"
 refused "$place/noise" "${small[@]}" --resume "$place/noise"
 head -c 3000 "$model" >"$place/cut"
 refused "$place/cut" "${small[@]}" --resume "$place/cut"
-refused "dense/bias" mixed --data "$data" --classes 12 --resume "$model"
+refused "dense/weight" mixed --data "$data" --classes 12 --resume "$model"
 
 # Two epochs at once and with a stop between them end in the same bits.
 trains mixed --data "$data" --epochs 2 --save "$place/whole"
