@@ -4,7 +4,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace halfstep::plan {
+
+std::uint64_t bytes_touched(const Program& program, const Dispatch& dispatch) {
+  // A tensor may be bound more than once, in the place of one that the kernel is not given.
+  std::map<TensorId, std::uint64_t> times;
+  for (const Operand& operand : dispatch.operands) {
+    times[operand.tensor] =
+        std::max<std::uint64_t>(times[operand.tensor], operand.access == Access::read_write ? 2 : 1);
+  }
+  std::uint64_t total = 0;
+  for (const auto& [tensor, count] : times) total += count * program.tensors[tensor].bytes;
+  return total;
+}
 
 BufferId ProgramBuilder::buffer(std::string name) {
   program_.buffers.push_back(std::move(name));

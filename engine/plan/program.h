@@ -40,6 +40,9 @@ struct Program {
   std::vector<std::string> buffers{"arena"};
 };
 
+/// Bytes of the tensors that a dispatch reads and writes; of one that it does both to, twice.
+std::uint64_t bytes_touched(const Program& program, const Dispatch& dispatch);
+
 /// Turns the nodes of a graph, and dispatches of the engine's own, into a program.
 class ProgramBuilder {
  public:

@@ -17,9 +17,7 @@ std::vector<DispatchCost> dispatches_of(const plan::Program& program) {
     cost.label = dispatch.label;
     cost.shader = dispatch.shader;
     cost.flops = dispatch.flops;
-    for (const plan::Operand& operand : dispatch.operands) {
-      cost.bytes += program.tensors[operand.tensor].bytes * (operand.access == plan::Access::read_write ? 2 : 1);
-    }
+    cost.bytes = plan::bytes_touched(program, dispatch);
   }
   return costs;
 }

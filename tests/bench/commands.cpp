@@ -19,4 +19,15 @@ void add_dtype(CLI::App& app, std::string& dtype) {
       ->capture_default_str();
 }
 
+void add_precision(CLI::App& app, std::string& precision) {
+  app.add_option("--precision", precision, "What is stored and computed in which type")
+      ->check(CLI::IsMember({"float32", "mixed", "float16"}))
+      ->capture_default_str();
+}
+
+halfstep::Precision precision_of(const std::string& name) {
+  if (name == "mixed") return halfstep::Precision::mixed();
+  return name == "float16" ? halfstep::Precision::float16() : halfstep::Precision::float32();
+}
+
 }  // namespace bench

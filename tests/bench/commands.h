@@ -1,5 +1,7 @@
 #pragma once
 
+#include <halfstep/precision.h>
+
 #include <CLI/CLI.hpp>
 
 #include <functional>
@@ -18,11 +20,18 @@ struct Command {
 // One in each file of the name.
 Command add_gemm(CLI::App& app);
 Command add_conv(CLI::App& app);
+Command add_memory(CLI::App& app);
+Command add_reduce(CLI::App& app);
+Command add_update(CLI::App& app);
+Command add_overhead(CLI::App& app);
 Command add_step(CLI::App& app);
 
 /// A check for CLI11: a whole number from 1 to `most`.
 CLI::Validator count_up_to(std::int64_t most);
 /// The flag --dtype.
 void add_dtype(CLI::App& app, std::string& dtype);
+/// The flag --precision, and what its value stands for.
+void add_precision(CLI::App& app, std::string& precision);
+halfstep::Precision precision_of(const std::string& name);
 
 }  // namespace bench

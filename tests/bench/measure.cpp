@@ -30,14 +30,18 @@ void feed_random(step::Execution& execution, const graph::Ir& ir) {
   }
 }
 
+double bytes_touched(const plan::Program& program) {
+  double total = 0;
+  for (const plan::Dispatch& dispatch : program.dispatches) {
+    total += static_cast<double>(plan::bytes_touched(program, dispatch));
+  }
+  return total;
+}
+
 }  // namespace
 
 bool Bench::has_timestamps() const {
   return device_.context().capabilities().timestamp_bits > 0;
-}
-
-std::string Bench::timer() const {
-  return has_timestamps() ? "the device's timestamps" : "the host's clock, submit and wait included";
 }
 
 Times Bench::time_returned(const std::function<double()>& work) const {
@@ -55,18 +59,20 @@ Times Bench::time(const std::function<void()>& work) const {
   });
 }
 
-Times Bench::run(const Graph& graph, std::span<const Tensor> outputs) const {
+Measured Bench::run(const Graph& graph, std::span<const Tensor> outputs) const {
   std::vector<graph::ValueId> ids;
   for (const Tensor& output : outputs) ids.push_back(output.id());
   step::ExecutionOptions options;
   options.timestamps = true;
   step::Execution execution(device_.context(), graph.ir(), ids, options);
   feed_random(execution, graph.ir());
-  if (!has_timestamps()) return time([&] { execution.run(); });
-  return time_returned([&] {
+  const double bytes = bytes_touched(execution.plan().program);
+  if (!has_timestamps()) return {time([&] { execution.run(); }), Timer::clock, bytes};
+  const Times times = time_returned([&] {
     execution.run();
     return execution.timestamps().back() / 1000;
   });
+  return {times, Timer::timestamps, bytes};
 }
 
 std::vector<float> random_values(std::int64_t count) {

@@ -20,15 +20,12 @@ class Bench {
   const halfstep::Device& device() const { return device_; }
   int repeats() const { return repeats_; }
   bool has_timestamps() const;
-  /// Where times come from.
-  std::string timer() const;
-
-  /// Milliseconds of `work`, called often: by the clock on the wall, the first calls (which compile) left out.
+  /// Milliseconds of `work`, called often, by the host's clock; the first calls, which compile, are left out.
   Times time(const std::function<void()>& work) const;
-  /// The same with the time that each call returns.
+  /// The same with the milliseconds that each call returns.
   Times time_returned(const std::function<double()>& work) const;
   /// What it takes to compute `outputs` from the inputs of a graph: from timestamps where the queue has them.
-  Times run(const halfstep::Graph& graph, std::span<const halfstep::Tensor> outputs) const;
+  Measured run(const halfstep::Graph& graph, std::span<const halfstep::Tensor> outputs) const;
 
  private:
   halfstep::Device device_;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <functional>
 
 namespace bench {
 namespace {
@@ -25,12 +26,49 @@ std::string rate(double flops, double bytes, double milliseconds) {
   return "";
 }
 
+const char* name(Timer timer) {
+  return timer == Timer::timestamps ? "timestamps" : "clock";
+}
+
+ordered_json json_of(const Result& result, const halfstep::DeviceInfo& device) {
+  ordered_json row{{"name", result.name},
+                   {"device", device.name},
+                   {"driver", device.driver},
+                   {"timer", name(result.timer)},
+                   {"median_ms", result.times.median},
+                   {"minimum_ms", result.times.least},
+                   {"spread_ms", result.times.spread}};
+  if (result.flops > 0) row["gflops"] = billions(result.flops, result.times.median);
+  if (result.bytes > 0) row["gbytes_per_second"] = billions(result.bytes, result.times.median);
+  for (const auto& [figure, value] : result.figures) row[figure] = value;
+  return row;
+}
+
 ordered_json json_of(const OperatorCost& cost) {
   return {{"label", cost.label},
           {"shader", cost.shader},
           {"milliseconds", cost.milliseconds},
           {"flops", cost.flops},
           {"bytes", cost.bytes}};
+}
+
+void print_row(const Result& result) {
+  const Times& times = result.times;
+  fmt::print("{:<50} {:>10.3f} {:>10.3f} {:>9.3f}  {:<10}  {}\n", result.name, times.median, times.least, times.spread,
+             name(result.timer), rate(result.flops, result.bytes, times.median));
+  for (const auto& [figure, value] : result.figures) fmt::print("  {:<48} {:>10.10g}\n", figure, value);
+}
+
+void print_operators(std::vector<OperatorCost> costs, std::size_t shown) {
+  std::ranges::stable_sort(costs, std::greater{}, &OperatorCost::milliseconds);
+  double total = 0;
+  for (const OperatorCost& cost : costs) total += cost.milliseconds;
+  fmt::print("the {} most costly of {} dispatches, which take {:.3f} ms one by one:\n", shown, costs.size(), total);
+  costs.resize(shown);
+  for (const OperatorCost& cost : costs) {
+    fmt::print("  {:<32} {:<32} {:>8.3f} ms {:>5.1f}%  {}\n", cost.label, cost.shader, cost.milliseconds,
+               100 * cost.milliseconds / total, rate(cost.flops, cost.bytes, cost.milliseconds));
+  }
 }
 
 }  // namespace
@@ -42,46 +80,28 @@ Times times_of(std::vector<double> milliseconds) {
   return {milliseconds[last / 2], milliseconds.front(), milliseconds[last * 3 / 4] - milliseconds[last / 4]};
 }
 
+void Report::add(std::string name, const Measured& measured, double flops) {
+  Result result{.name = std::move(name), .times = measured.times, .timer = measured.timer};
+  result.flops = flops;
+  result.bytes = measured.bytes;
+  add(std::move(result));
+}
+
 void Report::add_operators(std::vector<OperatorCost> operators, std::size_t shown) {
   operators_ = std::move(operators);
   operators_shown_ = std::min(shown, operators_.size());
 }
 
 void Report::print() const {
-  fmt::print("{}, {}; times by {}\n", device_.name, device_.driver, timer_);
-  fmt::print("{:<46} {:>11} {:>11} {:>9}  {}\n", "", "median", "minimum", "spread", "rate");
-  for (const Result& result : results_) {
-    const Times& times = result.times;
-    fmt::print("{:<46} {:>8.3f} ms {:>8.3f} ms {:>6.3f} ms  {}\n", result.name, times.median, times.least, times.spread,
-               rate(result.flops, result.bytes, times.median));
-    for (const auto& [name, value] : result.figures) fmt::print("  {:<44} {:>11.1f}\n", name, value);
-  }
-  if (operators_.empty()) return;
-  std::vector<OperatorCost> costs = operators_;
-  std::ranges::stable_sort(costs, std::greater{}, &OperatorCost::milliseconds);
-  double total = 0;
-  for (const OperatorCost& cost : costs) total += cost.milliseconds;
-  fmt::print("{} of {} dispatches, {:.3f} ms in all\n", operators_shown_, costs.size(), total);
-  costs.resize(operators_shown_);
-  for (const OperatorCost& cost : costs) {
-    fmt::print("  {:<40} {:<34} {:>8.3f} ms {:>5.1f}%  {}\n", cost.label, cost.shader, cost.milliseconds,
-               100 * cost.milliseconds / total, rate(cost.flops, cost.bytes, cost.milliseconds));
-  }
+  fmt::print("{}, {}\n", device_.name, device_.driver);
+  fmt::print("{:<50} {:>10} {:>10} {:>9}  {:<10}  {}\n", "milliseconds", "median", "minimum", "spread", "by", "rate");
+  for (const Result& result : results_) print_row(result);
+  if (!operators_.empty()) print_operators(operators_, operators_shown_);
 }
 
 void Report::write_json(const std::filesystem::path& path) const {
-  ordered_json results = ordered_json::array();
-  for (const Result& result : results_) {
-    const Times& times = result.times;
-    ordered_json row{{"name", result.name},      {"device", device_.name},    {"driver", device_.driver},
-                     {"timer", timer_},          {"median_ms", times.median}, {"minimum_ms", times.least},
-                     {"spread_ms", times.spread}};
-    if (result.flops > 0) row["gflops"] = billions(result.flops, times.median);
-    if (result.bytes > 0) row["gbytes_per_second"] = billions(result.bytes, times.median);
-    for (const auto& [name, value] : result.figures) row[name] = value;
-    results.push_back(std::move(row));
-  }
-  ordered_json file{{"results", std::move(results)}};
+  ordered_json file{{"results", ordered_json::array()}};
+  for (const Result& result : results_) file["results"].push_back(json_of(result, device_));
   if (!operators_.empty()) file["operators"] = ordered_json::array();
   for (const OperatorCost& cost : operators_) file["operators"].push_back(json_of(cost));
   const std::string text = file.dump(2) + "\n";

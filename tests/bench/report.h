@@ -20,10 +20,24 @@ struct Times {
 /// Throws Error where there is none.
 Times times_of(std::vector<double> milliseconds);
 
+/// Where times come from.
+enum class Timer : std::uint8_t {
+  timestamps,  ///< the device's
+  clock,       ///< the host's: submit and wait included
+};
+
+/// What a graph took to run.
+struct Measured {
+  Times times;
+  Timer timer = Timer::clock;
+  double bytes = 0;  ///< of the tensors that its dispatches read and write
+};
+
 /// One row: something done, and how long it took.
 struct Result {
   std::string name;
   Times times{};
+  Timer timer = Timer::clock;
   double flops = 0;                         ///< multiply-adds counted as two; 0: not told
   double bytes = 0;                         ///< read and written; 0: not told
   std::map<std::string, double> figures{};  ///< whatever else there is to say of it
@@ -41,10 +55,10 @@ struct OperatorCost {
 /// Collects results, then shows them.
 class Report {
  public:
-  /// `timer` says where the times come from.
-  Report(const halfstep::DeviceInfo& device, std::string timer) : device_(device), timer_(std::move(timer)) {}
+  explicit Report(const halfstep::DeviceInfo& device) : device_(device) {}
 
   void add(Result result) { results_.push_back(std::move(result)); }
+  void add(std::string name, const Measured& measured, double flops = 0);
   /// A step's dispatches, in order; `shown` of them are printed, the most costly first.
   void add_operators(std::vector<OperatorCost> operators, std::size_t shown);
 
@@ -53,7 +67,6 @@ class Report {
 
  private:
   halfstep::DeviceInfo device_;
-  std::string timer_;
   std::vector<Result> results_;
   std::vector<OperatorCost> operators_;
   std::size_t operators_shown_ = 0;

@@ -46,11 +46,6 @@ Tensor model_of(const Options& options, const Scope& scope, Tensor images) {
   return models::mlp(scope, images, hidden);
 }
 
-Precision precision_of(const std::string& name) {
-  if (name == "mixed") return Precision::mixed();
-  return name == "float16" ? Precision::float16() : Precision::float32();
-}
-
 Trainer trainer_of(const Options& options, const Device& device, const Dataset& set) {
   Graph graph;
   const Tensor images = graph.input("images", {options.batch, 28, 28, 1});
@@ -115,9 +110,7 @@ Command add_step(CLI::App& app) {
   command->add_option("--model", options->model, "What is trained")
       ->check(CLI::IsMember({"fashion_conv", "fashion_cnn", "lenet5", "mlp"}))
       ->capture_default_str();
-  command->add_option("--precision", options->precision, "What is computed in which type")
-      ->check(CLI::IsMember({"float32", "mixed", "float16"}))
-      ->capture_default_str();
+  add_precision(*command, options->precision);
   command->add_option("--batch", options->batch, "Samples in a step")->check(count_up_to(65536))->capture_default_str();
   command->add_option("--layers", options->layers, "Dense layers of the mlp")
       ->check(count_up_to(1000))

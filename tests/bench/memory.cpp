@@ -1,0 +1,88 @@
+#include <halfstep/ops.h>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+
+#include "bench/commands.h"
+#include "graph/ir.h"
+#include "ops/apply.h"
+#include "ops/kernel.h"
+
+namespace bench {
+namespace {
+
+using namespace halfstep;
+
+struct Options {
+  Shape shape{64, 28, 28, 32};
+  std::string dtype = "f32";
+};
+
+/// Reads and writes as fast as the device can: what the other rows are held against.
+class Copy final : public graph::Operator {
+ public:
+  std::string name() const override { return "copy"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
+  void lower(plan::Lowering& out) const override {
+    const std::uint32_t pairs = ops::index32(out, static_cast<std::int64_t>(plan::byte_size(out.output_type(0)) / 8));
+    ops::dispatch_flat(out, "copy", pairs, pairs,
+                       {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}});
+  }
+};
+
+/// The gradient for input `i` of the operator that made `y`.
+Tensor gradient(Graph& graph, Tensor y, std::size_t i = 0) {
+  const Tensor dy = graph.input("gradient of " + y.name(), y.shape(), y.dtype());
+  graph::Ir& ir = y.ir();
+  const graph::Node node = ir.nodes[ir.values[y.id()].producer];
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;
+  for (const graph::ValueId input : node.inputs) inputs.push_back(ir.tensor(input));
+  for (const graph::ValueId output : node.outputs) outputs.push_back(ir.tensor(output));
+  const std::vector<std::optional<Tensor>> cotangents{dy};
+  return *node.op->vjp({inputs, outputs, cotangents, std::vector<bool>(inputs.size(), true)}).at(i);
+}
+
+void run(const Options& options, const Bench& bench, Report& report) {
+  Graph graph;
+  const DType dtype = dtype_of(options.dtype);
+  const Tensor x = graph.input("x", options.shape, dtype);
+  const Tensor other = graph.input("other", options.shape, dtype);
+  const Tensor b = graph.input("b", {options.shape.back()}, dtype);
+  const auto add_row = [&](std::string_view name, Tensor result) {
+    report.add(fmt::format("{} {} {}", name, options.dtype, to_string(options.shape)), bench.run(graph, {&result, 1}));
+  };
+  add_row("copy", ops::apply<Copy>({x}));
+  add_row("cast", cast(x, dtype == DType::f32 ? DType::f16 : DType::f32));
+  add_row("scale", scale(x, 2));
+  add_row("add", add(x, other));
+  add_row("bias", bias(x, b));
+  const std::array<std::pair<const char*, Tensor>, 5> operators{{{"relu", relu(x)},
+                                                                 {"sigmoid", sigmoid(x)},
+                                                                 {"tanh", tanh(x)},
+                                                                 {"max_pool2d", max_pool2d(x)},
+                                                                 {"average_pool2d", average_pool2d(x)}}};
+  for (const auto& [name, result] : operators) {
+    add_row(name, result);
+    add_row(fmt::format("{} gradient", name), gradient(graph, result));
+  }
+}
+
+}  // namespace
+
+Command add_memory(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("memory", "Operators that move data; the first row, a copy, is the roof");
+  const auto options = std::make_shared<Options>();
+  constexpr std::array<const char*, 4> flags{"--batch", "--height", "--width", "--channels"};
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    command->add_option(flags[i], options->shape[i], "Extent of the images")
+        ->check(count_up_to(65536))
+        ->capture_default_str();
+  }
+  add_dtype(*command, options->dtype);
+  return {command, [options](const Bench& bench, Report& report) { run(*options, bench, report); }};
+}
+
+}  // namespace bench

@@ -1,0 +1,51 @@
+#include <halfstep/ops.h>
+
+#include <fmt/format.h>
+
+#include "bench/commands.h"
+#include "step/execution.h"
+
+namespace bench {
+namespace {
+
+using namespace halfstep;
+
+constexpr int dispatches = 256;
+
+/// Dispatches of one workgroup that does next to nothing: one after the other, or all from the same input.
+Times submits(const Bench& bench, int count, bool dependent) {
+  Graph graph;
+  const Tensor first = graph.input("x", {4});
+  std::vector<graph::ValueId> results;
+  Tensor last = first;
+  for (int i = 0; i < count; ++i) {
+    last = scale(dependent ? last : first, 0.5F);
+    results.push_back(last.id());
+  }
+  step::Execution execution(bench.device().context(), graph.ir(), results);
+  execution.set(first.id(), random_values(4));
+  return bench.time([&] { execution.run(); });
+}
+
+/// What each of `count` things costs, that made `with` out of `without`.
+Times each(const Times& with, const Times& without, int count) {
+  return {(with.median - without.median) / count, (with.least - without.least) / count, with.spread / count};
+}
+
+void run(const Bench& bench, Report& report) {
+  const Times one = submits(bench, 1, true);
+  report.add({.name = "submit and wait, one dispatch", .times = one});
+  report.add({.name = fmt::format("one dispatch more, of {}, with a barrier", dispatches),
+              .times = each(submits(bench, 1 + dispatches, true), one, dispatches)});
+  report.add({.name = fmt::format("one dispatch more, of {}, without", dispatches),
+              .times = each(submits(bench, 1 + dispatches, false), one, dispatches)});
+}
+
+}  // namespace
+
+Command add_overhead(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("overhead", "A submit, and dispatches that do next to nothing");
+  return {command, [](const Bench& bench, Report& report) { run(bench, report); }};
+}
+
+}  // namespace bench
