@@ -2,7 +2,6 @@
 
 #include "ops/apply.h"
 #include "ops/expect.h"
-#include "ops/kernel.h"
 #include "ops/pool2d.h"
 
 namespace halfstep {
@@ -21,11 +20,7 @@ class AveragePool2dGradient final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    const TensorType& type = out.output_type(0);
-    const ops::Pool2dPush push = ops::pool_push(out, pool_, images_, out.input_type(0).shape, images_);
-    ops::dispatch_flat(out, "average_pool2d_gradient." + out.storage(type.dtype), plan::layout(images_).quads(), push,
-                       {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}},
-                       {pool_.count_padding});
+    ops::dispatch_pool(out, name(), pool_, images_, out.input_type(0).shape, images_);
   }
 
  private:
@@ -50,11 +45,8 @@ class AveragePool2d final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    const TensorType& type = out.output_type(0);
-    const ops::Pool2dPush push = ops::pool_push(out, pool_, out.input_type(0).shape, type.shape, type.shape);
-    ops::dispatch_flat(out, "average_pool2d." + out.storage(type.dtype), plan::layout(type.shape).quads(), push,
-                       {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}},
-                       {pool_.count_padding});
+    const Shape& pooled = out.output_type(0).shape;
+    ops::dispatch_pool(out, name(), pool_, out.input_type(0).shape, pooled, pooled);
   }
 
  private:

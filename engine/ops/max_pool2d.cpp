@@ -2,7 +2,6 @@
 
 #include "ops/apply.h"
 #include "ops/expect.h"
-#include "ops/kernel.h"
 #include "ops/pool2d.h"
 
 namespace halfstep {
@@ -21,16 +20,22 @@ class MaxPool2dGradient final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    const TensorType& type = out.input_type(0);
-    const ops::Pool2dPush push = ops::pool_push(out, pool_, type.shape, out.input_type(1).shape, type.shape);
-    ops::dispatch_flat(out, "max_pool2d_gradient." + out.storage(type.dtype), plan::layout(type.shape).quads(), push,
-                       {{out.input(0), plan::Access::read},
-                        {out.input(1), plan::Access::read},
-                        {out.input(2), plan::Access::read},
-                        {out.output(0), plan::Access::write}});
+    const Shape& images = out.input_type(0).shape;
+    const Shape& pooled = out.input_type(1).shape;
+    const bool apart = pool_.stride[0] >= pool_.kernel[0] && pool_.stride[1] >= pool_.kernel[1];
+    const std::string shader = apart ? "max_pool2d_gradient_apart" : "max_pool2d_gradient";
+    ops::dispatch_pool(out, shader, pool_, images, pooled, apart ? cells(images) : images);
   }
 
  private:
+  /// The images cut at each window's first pixel.
+  Shape cells(Shape images) const {
+    for (std::size_t i = 0; i < 2; ++i) {
+      images[i + 1] = (images[i + 1] + pool_.padding[i] + pool_.stride[i] - 1) / pool_.stride[i];
+    }
+    return images;
+  }
+
   ops::Pool2d pool_;
 };
 
@@ -51,10 +56,8 @@ class MaxPool2d final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    const TensorType& type = out.output_type(0);
-    const ops::Pool2dPush push = ops::pool_push(out, pool_, out.input_type(0).shape, type.shape, type.shape);
-    ops::dispatch_flat(out, "max_pool2d." + out.storage(type.dtype), plan::layout(type.shape).quads(), push,
-                       {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}});
+    const Shape& pooled = out.output_type(0).shape;
+    ops::dispatch_pool(out, name(), pool_, out.input_type(0).shape, pooled, pooled);
   }
 
  private:

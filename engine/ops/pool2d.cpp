@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "ops/expect.h"
 #include "ops/kernel.h"
 
@@ -14,13 +12,6 @@ namespace {
 
 std::string to_string(const Pair& pair) {
   return fmt::format("{{{}, {}}}", pair[0], pair[1]);
-}
-
-std::array<std::int32_t, 2> narrow(const plan::Lowering& out, std::int64_t height, std::int64_t width) {
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  if (height > most || width > most)
-    fail(out.label(), fmt::format("expected sizes below 2^31, got {} x {}", height, width));
-  return {static_cast<std::int32_t>(height), static_cast<std::int32_t>(width)};
 }
 
 }  // namespace
@@ -58,16 +49,20 @@ Shape pooled_shape(std::string_view op, const Pool2d& pool, const TensorType& im
   return result;
 }
 
-Pool2dPush pool_push(const plan::Lowering& out, const Pool2d& pool, const Shape& input, const Shape& output,
-                     const Shape& written) {
-  const plan::Layout lay = plan::layout(written);
-  return {index32(out, lay.quads()),
-          index32(out, lay.quads_per_row()),
-          narrow(out, input[1], input[2]),
-          narrow(out, output[1], output[2]),
-          narrow(out, pool.kernel[0], pool.kernel[1]),
-          narrow(out, pool.stride[0], pool.stride[1]),
-          narrow(out, pool.padding[0], pool.padding[1])};
+void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d& pool, const Shape& input,
+                   const Shape& output, const Shape& grid) {
+  const plan::Layout lay = plan::layout(grid);
+  std::vector<std::uint32_t> constants{index32(out, lay.quads_per_row())};
+  for (const Pair& pair :
+       {Pair{input[1], input[2]}, Pair{output[1], output[2]}, pool.kernel, pool.stride, pool.padding}) {
+    for (const std::int64_t value : pair) constants.push_back(index32(out, value));
+  }
+  constants.push_back(pool.count_padding);
+  std::vector<plan::Operand> operands;
+  for (std::size_t i = 0; i < out.input_count(); ++i) operands.push_back({out.input(i), plan::Access::read});
+  operands.push_back({out.output(0), plan::Access::write});
+  dispatch_flat(out, shader + "." + out.storage(out.output_type(0).dtype), lay.quads(), index32(out, lay.quads()),
+                std::move(operands), std::move(constants));
 }
 
 }  // namespace halfstep::ops

@@ -2,8 +2,7 @@
 
 #include <halfstep/ops.h>
 
-#include <array>
-#include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "plan/lowering.h"
@@ -24,17 +23,9 @@ Pool2d checked_pool(std::string_view op, const Pool2dOptions& options);
 /// The shape of the pooled `images`. Throws Error where they are no images or no window fits.
 Shape pooled_shape(std::string_view op, const Pool2d& pool, const TensorType& images);
 
-/// The push constants of common/pool.glsl, for a kernel that writes a tensor of shape `written`.
-struct Pool2dPush {
-  std::uint32_t quads;
-  std::uint32_t channel_quads;
-  std::array<std::int32_t, 2> input_size;
-  std::array<std::int32_t, 2> output_size;
-  std::array<std::int32_t, 2> kernel;
-  std::array<std::int32_t, 2> stride;
-  std::array<std::int32_t, 2> padding;
-};
-Pool2dPush pool_push(const plan::Lowering& out, const Pool2d& pool, const Shape& input, const Shape& output,
-                     const Shape& written);
+/// Appends a kernel of common/pool.glsl with one invocation for each quad of a tensor of shape `grid`. `shader` lacks
+/// the storage, which is that of the operator's result.
+void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d& pool, const Shape& input,
+                   const Shape& output, const Shape& grid);
 
 }  // namespace halfstep::ops

@@ -44,22 +44,16 @@ class Reshape final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    struct Push {
-      std::uint32_t quads;
-      std::uint32_t from_columns;
-      std::uint32_t from_pitch;
-      std::uint32_t to_columns;
-      std::uint32_t to_pitch;
-    };
     const plan::Layout from = plan::layout(out.input_type(0).shape);
     const plan::Layout to = plan::layout(shape_);
     const bool unpadded = from.columns == from.pitch && to.columns == to.pitch;
     if (unpadded || from.columns == to.columns) return out.alias(0, 0);
     ops::index32(out, std::max(from.padded_elements(), to.padded_elements()));
-    const Push push{ops::index32(out, to.quads()), ops::index32(out, from.columns), ops::index32(out, from.pitch),
-                    ops::index32(out, to.columns), ops::index32(out, to.pitch)};
-    ops::dispatch_flat(out, fmt::format("reshape.{}", bytes(out.input_type(0).dtype) * 8), to.quads(), push,
-                       {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}});
+    ops::dispatch_flat(out, fmt::format("reshape.{}", bytes(out.input_type(0).dtype) * 8), to.quads(),
+                       ops::index32(out, to.quads()),
+                       {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}},
+                       {ops::index32(out, from.columns), ops::index32(out, from.pitch), ops::index32(out, to.columns),
+                        ops::index32(out, to.pitch)});
   }
 
  private:

@@ -1,8 +1,5 @@
 #include "common/pool.glsl"
 
-// Whether the border counts in the divisor.
-layout(constant_id = 1) const bool COUNT_PADDING = true;
-
 // What a pixel weighs in the mean of a window.
 float weight_in(ivec2 window) {
   ivec2 size = COUNT_PADDING ? kernel : window_end(window) - window_begin(window);

@@ -1,9 +1,24 @@
-// Functions that some drivers get wrong.
+// Functions that some drivers get wrong, and comparisons made on the bits of numbers: those stay as they are written
+// whatever a compiler believes of NaN, and cost a software driver half as much after unpacking f16.
 #ifndef HALFSTEP_MATH
 #define HALFSTEP_MATH
 
+bvec4 is_nan(vec4 v) { return greaterThan(floatBitsToUint(v) & 0x7fffffffu, uvec4(0x7f800000u)); }
+// Not NaN, and above 0.
+bvec4 is_positive(vec4 v) { return lessThan(floatBitsToUint(v) - 1u, uvec4(0x7f800000u)); }
+// Not NaN, and below 0 or -0.
+bvec4 is_negative(vec4 v) { return lessThanEqual(floatBitsToUint(v) - 0x80000000u, uvec4(0x7f800000u)); }
+bvec4 same_bits(vec4 a, vec4 b) { return equal(floatBitsToUint(a), floatBitsToUint(b)); }
+
+// Numbers as integers in the same order, -0 before 0; NaN comes last.
+ivec4 order_of(vec4 v) {
+  ivec4 bits = floatBitsToInt(v);
+  return mix(bits ^ ((bits >> 31) & 0x7fffffff), ivec4(0x7fffffff), is_nan(v));
+}
+vec4 number_at(ivec4 order) { return intBitsToFloat(order ^ ((order >> 31) & 0x7fffffff)); }
+
 // NaN stays NaN: SwiftShader's exp() makes infinity of it, and its log() a number, which would hide a fault.
-vec4 exp_or_nan(vec4 v) { return mix(exp(v), v, isnan(v)); }
+vec4 exp_or_nan(vec4 v) { return mix(exp(v), v, is_nan(v)); }
 float log_or_nan(float v) { return isnan(v) ? v : log(v); }
 
 #endif

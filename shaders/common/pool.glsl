@@ -1,16 +1,31 @@
 // Windows over images {n, h, w, c}, c counted in quads: what max and average pooling share. Pairs are {height, width}.
+// The geometry is specialized: dividing by a constant is ten times as fast as by a variable on a software driver.
 #include "common/indexing.glsl"
 #include "common/precision.glsl"
 
+layout(constant_id = 1) const uint CHANNEL_QUADS = 1u;
+layout(constant_id = 2) const int INPUT_HEIGHT = 1;
+layout(constant_id = 3) const int INPUT_WIDTH = 1;
+layout(constant_id = 4) const int OUTPUT_HEIGHT = 1;
+layout(constant_id = 5) const int OUTPUT_WIDTH = 1;
+layout(constant_id = 6) const int KERNEL_HEIGHT = 1;
+layout(constant_id = 7) const int KERNEL_WIDTH = 1;
+layout(constant_id = 8) const int STRIDE_HEIGHT = 1;
+layout(constant_id = 9) const int STRIDE_WIDTH = 1;
+layout(constant_id = 10) const int PADDING_HEIGHT = 0;
+layout(constant_id = 11) const int PADDING_WIDTH = 0;
+// Average pooling: whether the border counts in the divisor.
+layout(constant_id = 12) const bool COUNT_PADDING = true;
+
 layout(push_constant) uniform Push {
-  uint quads;  // of the tensor that is written
-  uint channel_quads;
-  ivec2 input_size;
-  ivec2 output_size;
-  ivec2 kernel;
-  ivec2 stride;
-  ivec2 padding;
+  uint invocations;
 };
+
+const ivec2 input_size = ivec2(INPUT_HEIGHT, INPUT_WIDTH);
+const ivec2 output_size = ivec2(OUTPUT_HEIGHT, OUTPUT_WIDTH);
+const ivec2 kernel = ivec2(KERNEL_HEIGHT, KERNEL_WIDTH);
+const ivec2 stride = ivec2(STRIDE_HEIGHT, STRIDE_WIDTH);
+const ivec2 padding = ivec2(PADDING_HEIGHT, PADDING_WIDTH);
 
 // A quad of an image.
 struct Place {
@@ -20,13 +35,13 @@ struct Place {
 };
 
 Place place_of(uint quad, ivec2 size) {
-  uint pixel = quad / channel_quads;
+  uint pixel = quad / CHANNEL_QUADS;
   uint row = pixel / uint(size.y);
-  return Place(int(row / uint(size.x)), ivec2(row % uint(size.x), pixel % uint(size.y)), quad % channel_quads);
+  return Place(int(row / uint(size.x)), ivec2(row % uint(size.x), pixel % uint(size.y)), quad % CHANNEL_QUADS);
 }
 
 uint quad_at(Place at, ivec2 pixel, ivec2 size) {
-  return uint((at.image * size.x + pixel.x) * size.y + pixel.y) * channel_quads + at.channel;
+  return uint((at.image * size.x + pixel.x) * size.y + pixel.y) * CHANNEL_QUADS + at.channel;
 }
 
 // The part of a window inside the image: from its first pixel, up to but not including its last.

@@ -21,17 +21,16 @@ uvec4 with_specials(uvec4 bits, uvec4 magnitude) {
   return mix(bits, special, greaterThanEqual(magnitude, uvec4(F32_HALF_RANGE_END)));
 }
 
-// To nearest, ties to even; 65520 and above become infinity.
+// To nearest, ties to even; 65520 and above become infinity. Nothing is rounded but by integers and roundEven(): the
+// scaling of what becomes subnormal is exact, whatever the driver's rounding mode.
 uvec4 half_bits_nearest(vec4 v) {
   uvec4 u = floatBitsToUint(v);
   uvec4 magnitude = u & 0x7fffffffu;
-  uvec4 normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - F32_HALF_REBIAS) >> 13;
-  uvec4 m = subnormal_significand(magnitude);
-  uvec4 shift = min(subnormal_shift(magnitude), uvec4(25u));
-  shift = max(shift, uvec4(1u));
-  uvec4 subnormal = (m + (uvec4(1u) << (shift - 1u)) - 1u + ((m >> shift) & 1u)) >> shift;
+  uvec4 normal = (magnitude + (0xfffu - F32_HALF_REBIAS) + ((magnitude >> 13) & 1u)) >> 13;
+  uvec4 subnormal = uvec4(roundEven(uintBitsToFloat(magnitude) * 16777216.0));
   uvec4 bits = mix(normal, subnormal, lessThan(magnitude, uvec4(F32_HALF_NORMAL)));
-  return with_specials(bits, magnitude) | ((u >> 16) & 0x8000u);
+  bits = mix(min(bits, HALF_INFINITY), uvec4(HALF_NAN), greaterThan(magnitude, uvec4(F32_INFINITY)));
+  return bits | ((u >> 16) & 0x8000u);
 }
 
 // Up or down with the probability that makes the expected value v, from 32 random bits an element (13 used for

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
+#include "common/math.glsl"
 #include "common/pool.glsl"
 
 layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
@@ -8,18 +9,15 @@ layout(std430, binding = 1) writeonly buffer Y { QUAD y[]; };
 
 void main() {
   uint i = linear_invocation();
-  if (i >= quads) return;
+  if (i >= invocations) return;
   Place at = place_of(i, output_size);
   ivec2 begin = window_begin(at.pixel);
   ivec2 end = window_end(at.pixel);
-  vec4 largest = from_quad(x[quad_at(at, begin, input_size)]);
+  ivec4 largest = order_of(from_quad(x[quad_at(at, begin, input_size)]));
   for (int row = begin.x; row < end.x; row++) {
     for (int column = begin.y; column < end.y; column++) {
-      vec4 v = from_quad(x[quad_at(at, ivec2(row, column), input_size)]);
-      // Not max(): NaN is to stay.
-      largest = mix(largest, v, greaterThan(v, largest));
-      largest = mix(largest, v, isnan(v));
+      largest = max(largest, order_of(from_quad(x[quad_at(at, ivec2(row, column), input_size)])));
     }
   }
-  y[i] = to_quad(largest);
+  y[i] = to_quad(number_at(largest));
 }

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
+#include "common/math.glsl"
 #include "common/pool.glsl"
 
 // Each pixel gathers the gradients of the windows whose first largest element it is.
@@ -17,7 +18,7 @@ bvec4 none_before(Place at, ivec2 window, vec4 largest) {
   for (int row = begin.x; row <= at.pixel.x; row++) {
     int stop = row < at.pixel.x ? end.y : at.pixel.y;
     for (int column = begin.y; column < stop; column++) {
-      bvec4 same = equal(from_quad(x[quad_at(at, ivec2(row, column), input_size)]), largest);
+      bvec4 same = same_bits(from_quad(x[quad_at(at, ivec2(row, column), input_size)]), largest);
       found = mix(found, bvec4(true), same);
     }
   }
@@ -26,7 +27,7 @@ bvec4 none_before(Place at, ivec2 window, vec4 largest) {
 
 void main() {
   uint i = linear_invocation();
-  if (i >= quads) return;
+  if (i >= invocations) return;
   Place at = place_of(i, input_size);
   vec4 v = from_quad(x[i]);
   vec4 total = vec4(0.0);
@@ -36,7 +37,7 @@ void main() {
     for (int column = begin.y; column < end.y; column++) {
       uint window = quad_at(at, ivec2(row, column), output_size);
       vec4 largest = from_quad(y[window]);
-      bvec4 is_largest = equal(v, largest);
+      bvec4 is_largest = same_bits(v, largest);
       if (!any(is_largest)) continue;
       bvec4 is_first = mix(bvec4(false), none_before(at, ivec2(row, column), largest), is_largest);
       total += mix(vec4(0.0), from_quad(dy[window]), is_first);

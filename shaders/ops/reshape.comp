@@ -4,13 +4,12 @@
 #include "common/indexing.glsl"
 
 // The same elements, in the same order, in rows of another length. They are moved as bits, whatever they mean.
-layout(push_constant) uniform Push {
-  uint quads;
-  uint from_columns;
-  uint from_pitch;
-  uint to_columns;
-  uint to_pitch;
-};
+// Specialized: dividing by a constant is ten times as fast as by a variable on a software driver.
+layout(constant_id = 1) const uint FROM_COLUMNS = 1u;
+layout(constant_id = 2) const uint FROM_PITCH = 1u;
+layout(constant_id = 3) const uint TO_COLUMNS = 1u;
+layout(constant_id = 4) const uint TO_PITCH = 1u;
+layout(push_constant) uniform Push { uint quads; };
 
 #ifdef BITS_32
 layout(std430, binding = 0) readonly buffer X { uint x[]; };
@@ -27,12 +26,12 @@ uvec2 quad_of(uvec4 elements) { return uvec2(elements.x | elements.y << 16, elem
 void main() {
   uint quad = linear_invocation();
   if (quad >= quads) return;
-  uint column = quad * 4u % to_pitch;
-  uint first = quad * 4u / to_pitch * to_columns + column;
+  uint column = quad * 4u % TO_PITCH;
+  uint first = quad * 4u / TO_PITCH * TO_COLUMNS + column;
   uvec4 elements = uvec4(0u);
   for (int i = 0; i < 4; i++) {
     uint at = first + uint(i);
-    if (column + uint(i) < to_columns) elements[i] = element(at / from_columns * from_pitch + at % from_columns);
+    if (column + uint(i) < TO_COLUMNS) elements[i] = element(at / FROM_COLUMNS * FROM_PITCH + at % FROM_COLUMNS);
   }
   y[quad] = quad_of(elements);
 }

@@ -76,16 +76,19 @@ TEST_CASE("max pooling keeps what is not a number, wherever it is in the window"
 }
 
 TEST_CASE("the first of equal elements takes the gradient of a max pooling window") {
-  // Every element of a 4 x 4 image is 1, so that each window's first one is chosen.
-  Check check = max_check({{1, 4, 4, 4}, {}});
-  check.inputs = {{reference::Array({1, 4, 4, 4}, 1.0)}};
-  check.reference = [](std::span<const reference::Array> x) {
-    // Slightly smaller after the first of each window: the same maxima, without ties.
-    reference::Array tilted = x[0];
-    for (std::size_t i = 0; i < tilted.values.size(); ++i) tilted.values[i] -= 1e-3 * static_cast<double>(i / 4);
-    return reference::max_pool2d(tilted, {});
-  };
-  testing::check_gradient(check);
+  // Windows that tile, overlap, and leave gaps, on an image of ones: each window's first one is chosen.
+  for (const Pool2dOptions& options : {Pool2dOptions{}, Pool2dOptions{.kernel = {3, 2}, .stride = Pair{1, 1}},
+                                       Pool2dOptions{.kernel = {2, 2}, .stride = Pair{3, 3}}}) {
+    Check check = max_check({{1, 6, 8, 3}, options});
+    check.inputs = {{reference::Array({1, 6, 8, 3}, 1.0)}};
+    check.reference = [=](std::span<const reference::Array> x) {
+      // Slightly smaller after the first of each window: the same maxima, without ties.
+      reference::Array tilted = x[0];
+      for (std::size_t i = 0; i < tilted.values.size(); ++i) tilted.values[i] -= 1e-3 * static_cast<double>(i / 3);
+      return reference::max_pool2d(tilted, options);
+    };
+    testing::check_gradient(check);
+  }
 }
 
 TEST_CASE("average pooling") {
