@@ -34,8 +34,12 @@ void Lowering::dispatch(Dispatch dispatch) {
 }
 
 std::string Lowering::storage(DType dtype) const {
-  if (dtype != DType::f16) return std::string(name(dtype));
-  return target().storage16 == Storage16::native ? "f16" : "packed";
+  return std::string(plan::storage(target(), dtype));
+}
+
+std::string_view storage(const Target& target, DType dtype) {
+  if (dtype != DType::f16) return name(dtype);
+  return target.storage16 == Storage16::native && !target.words16 ? "f16" : "packed";
 }
 
 std::array<std::uint32_t, 3> groups_for(std::int64_t count, std::uint32_t local_size) {

@@ -35,7 +35,7 @@ class Lowering {
   /// Appends a dispatch; an empty label becomes the node's.
   void dispatch(Dispatch dispatch);
 
-  /// The value of a shader's STORAGE axis for tensors of `dtype` on this device: "f32", "f16", "packed" or "u32".
+  /// plan::storage on this device.
   std::string storage(DType dtype) const;
   /// Whether matmul and convolution are to accumulate in f16.
   bool float16_partials() const;
@@ -48,6 +48,9 @@ class Lowering {
   std::vector<TensorId> inputs_;
   std::vector<TensorId> outputs_;
 };
+
+/// The value of a shader's STORAGE axis for tensors of `dtype`: "f32", "f16", "packed" or "u32".
+std::string_view storage(const Target& target, DType dtype);
 
 /// Workgroups for `count` invocations of `local_size`, folded over x and y so that no device's limit of 65,535 is
 /// passed; the shader takes the linear index from linear_invocation() in common/indexing.glsl and returns past `count`.

@@ -14,6 +14,7 @@ enum class Storage16 : std::uint8_t {
 /// What lowering and planning need to know of a device: plain numbers, so that both run with no GPU.
 struct Target {
   Storage16 storage16 = Storage16::packed;
+  bool words16 = false;  ///< f16 is reached as 32-bit words whatever storage16 is: faster on software drivers
   bool float16_arithmetic = false;
   bool cpu = true;                  ///< a software driver: no shared-memory tiles, no f16 arithmetic
   std::uint32_t subgroup_size = 0;  ///< the size every full subgroup has; 0 where it varies or cannot be relied on

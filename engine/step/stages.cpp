@@ -8,11 +8,6 @@ std::uint32_t flat_local_size(const plan::Target& target) {
   return std::min<std::uint32_t>(target.cpu ? 64 : 256, target.max_invocations);
 }
 
-std::string_view storage(const plan::Target& target, DType dtype) {
-  if (dtype != DType::f16) return name(dtype);
-  return target.storage16 == plan::Storage16::native ? "f16" : "packed";
-}
-
 std::vector<Stretch> cut(const plan::Target& target, std::uint64_t quads, std::uint64_t widest) {
   // Whole parameters' alignments, so that every stretch starts where a binding may.
   constexpr std::uint64_t unit = 128 / 4;

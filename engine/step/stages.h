@@ -60,8 +60,6 @@ void rescale(plan::ProgramBuilder& builder, plan::TensorId state, plan::TensorId
 
 /// Invocations of a workgroup for flat kernels on this device.
 std::uint32_t flat_local_size(const plan::Target& target);
-/// The value of a STORAGE axis for tensors of `dtype`.
-std::string_view storage(const plan::Target& target, DType dtype);
 
 /// A stretch of the parameter stores that one dispatch can bind: quads from first to first + count.
 struct Stretch {

@@ -187,12 +187,13 @@ std::uint32_t wanted_groups(const Capabilities& c) {
   return 4 * (c.compute_units != 0 ? c.compute_units : assumed);
 }
 
-bool packed_is_forced() {
-  const std::string tier = environment("HALFSTEP_TIER").value_or("");
-  if (!tier.empty() && tier != "packed") {
-    fail("device", fmt::format("expected HALFSTEP_TIER to be empty or packed, got {}", tier));
+/// What HALFSTEP_TIER asks for: nothing, "packed" or "native".
+std::string wanted_tier() {
+  std::string tier = environment("HALFSTEP_TIER").value_or("");
+  if (!tier.empty() && tier != "packed" && tier != "native") {
+    fail("device", fmt::format("expected HALFSTEP_TIER to be empty, packed or native, got {}", tier));
   }
-  return !tier.empty();
+  return tier;
 }
 
 }  // namespace
@@ -260,9 +261,11 @@ std::string_view type_name(VkPhysicalDeviceType type) {
 plan::Target target(const Capabilities& c) {
   const VkPhysicalDeviceLimits& limits = c.limits;
   plan::Target target;
-  const bool native = c.storage_16bit && !packed_is_forced();
+  const std::string tier = wanted_tier();
+  const bool native = c.storage_16bit && tier != "packed";
   target.cpu = c.type == VK_PHYSICAL_DEVICE_TYPE_CPU;
   target.storage16 = native ? plan::Storage16::native : plan::Storage16::packed;
+  target.words16 = target.cpu && tier != "native";
   target.float16_arithmetic = native && c.float16_arithmetic && !target.cpu;
   target.subgroup_size = c.subgroup_size_control || subgroup_size_is_fixed(c) ? c.subgroup_size : 0;
   target.subgroup_shuffle = (c.subgroup_operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;

@@ -84,8 +84,9 @@ std::string version_text(std::uint32_t version);
 /// "discrete", "integrated", "virtual", "cpu" or "other".
 std::string_view type_name(VkPhysicalDeviceType type);
 
-/// What plans are made for. HALFSTEP_TIER=packed forces the packed tier; throws Error where it is anything else but
-/// empty.
+/// What plans are made for. HALFSTEP_TIER=packed forces the packed tier; HALFSTEP_TIER=native makes software drivers use
+/// their 16-bit storage, which they would not by themselves, being slower at it. Throws Error where it is anything else
+/// but empty.
 plan::Target target(const Capabilities& capabilities);
 
 /// "native 16-bit storage, f16 arithmetic", "native 16-bit storage" or "packed f16".

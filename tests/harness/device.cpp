@@ -14,6 +14,7 @@ std::vector<plan::Target> targets() {
   if (!target.cpu) return {target};
   plan::Target gpu = target;
   gpu.cpu = false;
+  gpu.words16 = false;
   gpu.wanted_groups = std::max(target.wanted_groups, 16U);
   std::vector<plan::Target> all{target, gpu};
   if (target.max_texels > 0) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/lowering.h"
 #include "vk/capabilities.h"
 #include "vk/float_controls.h"
 #include "vk/pipeline_cache.h"
@@ -146,6 +147,7 @@ TEST_CASE("tiers: f16 arithmetic is not for CPUs, and packed is for devices with
   vk::Capabilities c = capable();
   c.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
   CHECK(vk::tier(vk::target(c)) == "native 16-bit storage");
+  CHECK(plan::storage(vk::target(c), DType::f16) == "packed");  // CPUs are faster with words
   c = capable();
   c.float16_arithmetic = false;
   CHECK(vk::tier(vk::target(c)) == "native 16-bit storage");
@@ -155,13 +157,20 @@ TEST_CASE("tiers: f16 arithmetic is not for CPUs, and packed is for devices with
   CHECK_FALSE(vk::target(c).float16_arithmetic);
 }
 
-TEST_CASE("HALFSTEP_TIER forces the packed tier, and nothing else") {
+TEST_CASE("HALFSTEP_TIER forces the packed tier, or 16-bit storage on a CPU, and nothing else") {
   {
     const Variable tier("HALFSTEP_TIER", "packed");
     CHECK(vk::target(capable()).storage16 == plan::Storage16::packed);
   }
+  {
+    const Variable tier("HALFSTEP_TIER", "native");
+    vk::Capabilities c = capable();
+    c.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
+    CHECK(plan::storage(vk::target(c), DType::f16) == "f16");
+  }
   const Variable tier("HALFSTEP_TIER", "fast");
-  CHECK_THROWS_WITH_AS(vk::target(capable()), "[device] expected HALFSTEP_TIER to be empty or packed, got fast", Error);
+  CHECK_THROWS_WITH_AS(vk::target(capable()), "[device] expected HALFSTEP_TIER to be empty, packed or native, got fast",
+                       Error);
 }
 
 TEST_CASE("a subgroup size is relied on only where it can be asked for or never varies") {
