@@ -27,6 +27,9 @@ float from_lane(float v, int lane) { return subgroupShuffle(v, lane); }
 const int A_LOADS = ROWS / LANES;  // quads of A that each lane loads for four k
 const int ROW_QUADS = ROWS / 4;
 
+// Quads of k that are added up before the sums are rounded, where they are; otherwise all of a segment.
+const int MOST_QUADS = PARTIALS_IN_F16 ? 4 : 0x7fffffff;
+
 // The tile's share of A for four k, spread over the lanes.
 #ifdef A_ALONG_K
 #define A_AT(row, kk) from_lane(a_quads[(row) / LANES][kk], (row) % LANES)
@@ -62,7 +65,7 @@ void main() {
   do {
     int segment = done / segment_quads;
     int k_quad = done - segment * segment_quads;
-    int k_stop = min(segment_quads, k_quad + tile.k_end - done);
+    int k_stop = min(segment_quads, k_quad + min(tile.k_end - done, MOST_QUADS));
     done += k_stop - k_quad;
 #ifdef A_ALONG_K
     [[unroll]] for (int i = 0; i < A_LOADS; i++) a_seek(a_at[i], segment);
@@ -95,10 +98,10 @@ void main() {
         [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = fma(vec4(A_AT(i, kk)), b_quads[kk], sums[i]);
       }
       k_quad++;
-      if (PARTIALS_IN_F16 && ((k_quad & 3) == 0 || k_quad == k_stop)) {
-        [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = f16_partial(sums[i]);
-      }
     } while (k_quad < k_stop);
+    if (PARTIALS_IN_F16) {
+      [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = f16_partial(sums[i]);
+    }
   } while (done < tile.k_end);
 
   [[unroll]] for (int i = 0; i < ROWS; i++) store_quad(tile, tile.row + i, column_quad, sums[i]);
