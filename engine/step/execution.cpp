@@ -19,14 +19,17 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
 
 Execution::Execution(vk::Context& context, const graph::Ir& ir, std::vector<graph::ValueId> outputs,
                      ExecutionOptions options)
-    : context_(context), options_(options), pipelines_(context), timeline_(context) {
+    : context_(context),
+      options_(options),
+      pipelines_(options.pipelines ? options.pipelines : std::make_shared<vk::Pipelines>(context)),
+      timeline_(context) {
   lower(ir, outputs);
   arena_ = vk::Buffer(context, plan_.arena.bytes, vk::Memory::device, "arena");
   inputs_ = vk::Buffer(context, input_bytes_, vk::Memory::device, "inputs");
   vk::fill(context, arena_, 0, arena_.bytes() / 4 * 4, poison);
   vk::fill(context, inputs_, 0, inputs_.bytes() / 4 * 4, poison);
   const vk::Buffer* buffers[] = {&arena_, &inputs_};
-  recording_ = std::make_unique<Recording>(context, pipelines_, plan_, buffers,
+  recording_ = std::make_unique<Recording>(context, *pipelines_, plan_, buffers,
                                            Recording::Options{.timestamps = options.timestamps});
 }
 

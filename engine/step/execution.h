@@ -20,7 +20,8 @@ struct ExecutionOptions {
   std::uint64_t guard_bytes = 0;  ///< round every tensor, filled with a pattern that guards_intact() looks for
   bool reuse = true;              ///< whether tensors share memory over time
   bool timestamps = false;
-  std::optional<plan::Target> target;  ///< lower for this instead of what the device says of itself
+  std::optional<plan::Target> target;        ///< lower for this instead of what the device says of itself
+  std::shared_ptr<vk::Pipelines> pipelines;  ///< to share with other executions; its own where empty
 };
 
 /// Runs a graph forward, as it is: for tests and benchmarks, which feed it and read any value. All memory starts out
@@ -64,7 +65,7 @@ class Execution {
   plan::Plan plan_;
   vk::Buffer arena_;
   vk::Buffer inputs_;
-  vk::Pipelines pipelines_;
+  std::shared_ptr<vk::Pipelines> pipelines_;
   std::unique_ptr<Recording> recording_;
   vk::Timeline timeline_;
 };

@@ -84,6 +84,7 @@ std::vector<std::vector<double>> run(Built& built, const std::vector<Tensor>& ou
   step::ExecutionOptions options;
   options.guard_bytes = 256;
   options.target = target;
+  options.pipelines = pipelines();
   step::Execution execution(context(), built.ir(), ids, options);
   for (std::size_t i = 0; i < built.values.size(); ++i) feed(execution, built.inputs[i], built.values[i]);
   execution.run();

@@ -9,6 +9,11 @@ const Device& device() {
   return shared;
 }
 
+std::shared_ptr<vk::Pipelines> pipelines() {
+  static const auto shared = std::make_shared<vk::Pipelines>(context());
+  return shared;
+}
+
 std::vector<plan::Target> targets() {
   const plan::Target target = context().target();
   if (!target.cpu) return {target};

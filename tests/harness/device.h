@@ -2,10 +2,12 @@
 
 #include <halfstep/device.h>
 
+#include <memory>
 #include <vector>
 
 #include "plan/target.h"
 #include "vk/context.h"
+#include "vk/pipelines.h"
 
 namespace halfstep::testing {
 
@@ -14,6 +16,9 @@ const Device& device();
 inline vk::Context& context() {
   return device().context();
 }
+
+/// Pipelines that all checks share, so that each is compiled once.
+std::shared_ptr<vk::Pipelines> pipelines();
 
 /// What operators are lowered for: the device as it is, and, where it is a software one, the device as if it were a
 /// GPU, so that kernels for those are tested too; and without texel buffers where it has a use for them.
