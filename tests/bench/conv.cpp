@@ -59,7 +59,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
   const Tensor weight = graph.input("weight", convolution.weight, dtype);
   const Tensor cotangent = graph.input("cotangent", convolution.output("conv2d"), dtype);
   const auto add = [&](const char* part, Tensor result) {
-    report.add(name_of(options, part), bench.run(graph, {&result, 1}), flops);
+    report.add(name_of(options, part), bench.run(graph, result), flops);
   };
   add("forward", conv2d(images, weight, how));
   add("data gradient", ops::conv2d_data_gradient(cotangent, weight, convolution.images, how));

@@ -40,7 +40,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
   const Tensor b = graph.input("b", matrix(batch, k, n, transposes.transpose_b), dtype_of(dtype));
   const Tensor c = matmul(a, b, transposes);
   const double flops = 2.0 * static_cast<double>(batch * m) * static_cast<double>(n) * static_cast<double>(k);
-  report.add(name_of(options), bench.run(graph, {&c, 1}), flops);
+  report.add(name_of(options), bench.run(graph, c), flops);
 }
 
 }  // namespace

@@ -30,10 +30,10 @@ void feed_random(step::Execution& execution, const graph::Ir& ir) {
   }
 }
 
-double bytes_touched(const plan::Program& program) {
+double bytes_touched(const plan::Program& program, std::size_t skipped) {
   double total = 0;
-  for (const plan::Dispatch& dispatch : program.dispatches) {
-    total += static_cast<double>(plan::bytes_touched(program, dispatch));
+  for (std::size_t i = skipped; i < program.dispatches.size(); ++i) {
+    total += static_cast<double>(plan::bytes_touched(program, program.dispatches[i]));
   }
   return total;
 }
@@ -59,20 +59,20 @@ Times Bench::time(const std::function<void()>& work) const {
   });
 }
 
-Measured Bench::run(const Graph& graph, std::span<const Tensor> outputs) const {
-  std::vector<graph::ValueId> ids;
-  for (const Tensor& output : outputs) ids.push_back(output.id());
+Measured Bench::run(const Graph& graph, Tensor result, bool last_only) const {
   step::ExecutionOptions options;
   options.timestamps = true;
-  step::Execution execution(device_.context(), graph.ir(), ids, options);
+  step::Execution execution(device_.context(), graph.ir(), {result.id()}, options);
   feed_random(execution, graph.ir());
-  const double bytes = bytes_touched(execution.plan().program);
-  if (!has_timestamps()) return {time([&] { execution.run(); }), Timer::clock, bytes};
+  const plan::Program& program = execution.plan().program;
+  const std::size_t skipped = last_only ? program.dispatches.size() - 1 : 0;
+  if (!has_timestamps()) return {time([&] { execution.run(); }), Timer::clock, bytes_touched(program, 0)};
   const Times times = time_returned([&] {
     execution.run();
-    return execution.timestamps().back() / 1000;
+    const std::vector<double> microseconds = execution.timestamps();
+    return (microseconds.back() - microseconds[skipped]) / 1000;
   });
-  return {times, Timer::timestamps, bytes};
+  return {times, Timer::timestamps, bytes_touched(program, skipped)};
 }
 
 std::vector<float> random_values(std::int64_t count) {

@@ -24,10 +24,14 @@ class Bench {
   Times time(const std::function<void()>& work) const;
   /// The same with the milliseconds that each call returns.
   Times time_returned(const std::function<double()>& work) const;
-  /// What it takes to compute `outputs` from the inputs of a graph: from timestamps where the queue has them.
-  Measured run(const halfstep::Graph& graph, std::span<const halfstep::Tensor> outputs) const;
+  /// What it takes to compute `result` from the inputs of a graph.
+  Measured run(const halfstep::Graph& graph, halfstep::Tensor result) const { return run(graph, result, false); }
+  /// The same of its last dispatch alone (where the queue has timestamps).
+  Measured run_last(const halfstep::Graph& graph, halfstep::Tensor result) const { return run(graph, result, true); }
 
  private:
+  Measured run(const halfstep::Graph& graph, halfstep::Tensor result, bool last_only) const;
+
   halfstep::Device device_;
   int repeats_;
 };

@@ -52,7 +52,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
   const Tensor other = graph.input("other", options.shape, dtype);
   const Tensor b = graph.input("b", {options.shape.back()}, dtype);
   const auto add_row = [&](std::string_view name, Tensor result) {
-    report.add(fmt::format("{} {} {}", name, options.dtype, to_string(options.shape)), bench.run(graph, {&result, 1}));
+    report.add(fmt::format("{} {} {}", name, options.dtype, to_string(options.shape)), bench.run_last(graph, result));
   };
   add_row("copy", ops::apply<Copy>({x}));
   add_row("cast", cast(x, dtype == DType::f32 ? DType::f16 : DType::f32));

@@ -21,7 +21,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
   Graph graph;
   const Tensor x = graph.input("x", {options.rows, options.columns}, dtype_of(options.dtype));
   const auto add = [&](const char* over, Tensor result) {
-    report.add(fmt::format("sum {} {} {}", options.dtype, to_string(x.shape()), over), bench.run(graph, {&result, 1}));
+    report.add(fmt::format("sum {} {} {}", options.dtype, to_string(x.shape()), over), bench.run(graph, result));
   };
   add("over all", sum(x));
   add("over rows", sum(x, {0}));
