@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "harness/check.h"
+#include "harness/device.h"
 #include "harness/values.h"
 #include "reference/matmul.h"
 
@@ -68,6 +69,21 @@ TEST_CASE("matmul of batches") {
       testing::check_operator(matmul_check(batched(a_batch, a), batched(b_batch, b), options, 9));
     }
   }
+}
+
+TEST_CASE("matmul of more rows than one dimension has workgroups") {
+  const std::int64_t tile_rows = testing::context().target().subgroup_size == 4 ? 8 : 32;
+  const std::int64_t rows = 65536 * tile_rows + 5;
+  Check check = matmul_check({rows, 1}, {1, 1}, {}, 1);
+  check.dtypes = {DType::f16};
+  testing::check_operator(check);
+}
+
+TEST_CASE("matmul reads subnormal f16") {
+  Check check = matmul_check({5, 7}, {7, 3}, {}, 7);
+  for (double& value : check.inputs[0].values.values) value *= 0x1p-17;  // spaced by 2^-24 below 2^-14
+  for (double& value : check.inputs[1].values.values) value = value < 0 ? -16384 : 16384;
+  testing::check_operator(check);
 }
 
 TEST_CASE("gradients of matmul") {
