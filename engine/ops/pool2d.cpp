@@ -53,8 +53,8 @@ void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d&
                    const Shape& output, const Shape& grid) {
   const plan::Layout lay = plan::layout(grid);
   std::vector<std::uint32_t> constants{index32(out, lay.quads_per_row())};
-  for (const Pair& pair :
-       {Pair{input[1], input[2]}, Pair{output[1], output[2]}, pool.kernel, pool.stride, pool.padding}) {
+  for (const Pair& pair : {Pair{input[1], input[2]}, Pair{output[1], output[2]}, pool.kernel, pool.stride, pool.padding,
+                           Pair{grid[1], grid[2]}}) {
     for (const std::int64_t value : pair) constants.push_back(index32(out, value));
   }
   constants.push_back(pool.count_padding);

@@ -14,8 +14,11 @@ layout(constant_id = 8) const int STRIDE_HEIGHT = 1;
 layout(constant_id = 9) const int STRIDE_WIDTH = 1;
 layout(constant_id = 10) const int PADDING_HEIGHT = 0;
 layout(constant_id = 11) const int PADDING_WIDTH = 0;
+// What has one invocation for each of its quads.
+layout(constant_id = 12) const int GRID_HEIGHT = 1;
+layout(constant_id = 13) const int GRID_WIDTH = 1;
 // Average pooling: whether the border counts in the divisor.
-layout(constant_id = 12) const bool COUNT_PADDING = true;
+layout(constant_id = 14) const bool COUNT_PADDING = true;
 
 layout(push_constant) uniform Push {
   uint invocations;
@@ -34,10 +37,11 @@ struct Place {
   uint channel;
 };
 
-Place place_of(uint quad, ivec2 size) {
-  uint pixel = quad / CHANNEL_QUADS;
-  uint row = pixel / uint(size.y);
-  return Place(int(row / uint(size.x)), ivec2(row % uint(size.x), pixel % uint(size.y)), quad % CHANNEL_QUADS);
+Place place_of(uint invocation) {
+  uint pixel = invocation / CHANNEL_QUADS;
+  uint row = pixel / uint(GRID_WIDTH);
+  return Place(int(row / uint(GRID_HEIGHT)), ivec2(row % uint(GRID_HEIGHT), pixel % uint(GRID_WIDTH)),
+               invocation % CHANNEL_QUADS);
 }
 
 uint quad_at(Place at, ivec2 pixel, ivec2 size) {

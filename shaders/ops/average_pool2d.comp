@@ -9,7 +9,7 @@ layout(std430, binding = 1) writeonly buffer Y { QUAD y[]; };
 void main() {
   uint i = linear_invocation();
   if (i >= invocations) return;
-  Place at = place_of(i, output_size);
+  Place at = place_of(i);
   ivec2 begin = window_begin(at.pixel);
   ivec2 end = window_end(at.pixel);
   vec4 total = vec4(0.0);

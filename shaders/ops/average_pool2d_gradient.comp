@@ -10,7 +10,7 @@ layout(std430, binding = 1) writeonly buffer DX { QUAD dx[]; };
 void main() {
   uint i = linear_invocation();
   if (i >= invocations) return;
-  Place at = place_of(i, input_size);
+  Place at = place_of(i);
   ivec2 begin = windows_begin(at.pixel);
   ivec2 end = windows_end(at.pixel);
   vec4 total = vec4(0.0);

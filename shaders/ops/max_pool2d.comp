@@ -10,7 +10,7 @@ layout(std430, binding = 1) writeonly buffer Y { QUAD y[]; };
 void main() {
   uint i = linear_invocation();
   if (i >= invocations) return;
-  Place at = place_of(i, output_size);
+  Place at = place_of(i);
   ivec2 begin = window_begin(at.pixel);
   ivec2 end = window_end(at.pixel);
   ivec4 largest = order_of(from_quad(x[quad_at(at, begin, input_size)]));

@@ -28,7 +28,7 @@ bvec4 none_before(Place at, ivec2 window, vec4 largest) {
 void main() {
   uint i = linear_invocation();
   if (i >= invocations) return;
-  Place at = place_of(i, input_size);
+  Place at = place_of(i);
   vec4 v = from_quad(x[i]);
   vec4 total = vec4(0.0);
   ivec2 begin = windows_begin(at.pixel);

@@ -14,7 +14,7 @@ layout(std430, binding = 3) writeonly buffer DX { QUAD dx[]; };
 void main() {
   uint i = linear_invocation();
   if (i >= invocations) return;
-  Place at = place_of(i, (input_size + padding + stride - 1) / stride);
+  Place at = place_of(i);
   ivec2 begin = window_begin(at.pixel);
   ivec2 end = window_end(at.pixel);
   ivec2 next = min((at.pixel + 1) * stride - padding, input_size);
