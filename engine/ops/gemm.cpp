@@ -163,6 +163,7 @@ std::string_view storage(DType dtype) {
 void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Body& body, const Cut& cut, bool f32_result) {
   const GemmPush push = push_constants(out, gemm, cut);
   const bool divided = gemm.patches.divisor != Pair{1, 1};
+  const std::int64_t results = elements(out.type(gemm.c).shape) / cut.splits;
   // Without a bias B takes its binding, and is not read there.
   const plan::TensorId bias = gemm.bias.value_or(gemm.b);
   out.dispatch({.label = {},
@@ -174,8 +175,7 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Body& body, c
                              {gemm.c, plan::Access::write},
                              {bias, plan::Access::read}},
                 .groups = plan::groups_for(std::int64_t{push.groups} * body.local_size, body.local_size),
-                .flops = 2.0 * static_cast<double>(elements(out.type(gemm.c).shape) / cut.splits) *
-                         static_cast<double>(gemm.k * gemm.segments)});
+                .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments)});
 }
 
 /// Adds up partial results {splits, ...c}.

@@ -26,84 +26,101 @@ float from_lane(float v, int lane) { return subgroupShuffle(v, lane); }
 
 const int A_LOADS = ROWS / LANES;  // quads of A that each lane loads for four k
 const int ROW_QUADS = ROWS / 4;
-
 // Quads of k that are added up before the sums are rounded, where they are; otherwise all of a segment.
 const int MOST_QUADS = PARTIALS_IN_F16 ? 4 : 0x7fffffff;
 
-// The tile's share of A for four k, spread over the lanes.
+ACursor a_at[A_LOADS];  // only the first is used where quads do not lie along k
+BCursor b_at[4];        // likewise
+vec4 a_quads[A_LOADS];  // the tile's share of A for four k, spread over the lanes
+vec4 b_quads[4];        // B for the same k and this lane's columns
+vec4 sums[ROWS];
+
+int lane() { return int(gl_SubgroupInvocationID); }
+
 #ifdef A_ALONG_K
-#define A_AT(row, kk) from_lane(a_quads[(row) / LANES][kk], (row) % LANES)
+void place_a(Tile tile) {
+  [[unroll]] for (int i = 0; i < A_LOADS; i++) a_at[i] = a_cursor(tile, tile.row + i * LANES + lane());
+}
+void seek_a(int segment) {
+  [[unroll]] for (int i = 0; i < A_LOADS; i++) a_seek(a_at[i], segment);
+}
+void load_a(int k_quad) {
+  [[unroll]] for (int i = 0; i < A_LOADS; i++) a_quads[i] = a_load(a_at[i], k_quad);
+}
+float a_of(int row, int kk) { return from_lane(a_quads[row / LANES][kk], row % LANES); }
 #else
-#define A_PLACE(row, kk) ((kk) * ROW_QUADS + (row) / 4)
-#define A_AT(row, kk) from_lane(a_quads[A_PLACE(row, kk) / LANES][(row) % 4], A_PLACE(row, kk) % LANES)
+void place_a(Tile tile) { a_at[0] = a_cursor(tile, tile.row / 4 + lane() % ROW_QUADS); }
+void seek_a(int segment) { a_seek(a_at[0], segment); }
+void load_a(int k_quad) {
+  [[unroll]] for (int i = 0; i < A_LOADS; i++) {
+    a_quads[i] = a_load(a_at[0], k_quad * 4 + i * LANES / ROW_QUADS + lane() / ROW_QUADS);
+  }
+}
+float a_of(int row, int kk) {
+  int place = kk * ROW_QUADS + row / 4;
+  return from_lane(a_quads[place / LANES][row % 4], place % LANES);
+}
 #endif
+
+#ifdef B_ALONG_K
+void place_b(Tile tile, int column_quad) {
+  [[unroll]] for (int i = 0; i < 4; i++) b_at[i] = b_cursor(tile, column_quad * 4 + i);
+}
+void seek_b(int segment) {
+  [[unroll]] for (int i = 0; i < 4; i++) b_seek(b_at[i], segment);
+}
+void load_b(int k_quad) {
+  mat4 columns_of_b;
+  [[unroll]] for (int i = 0; i < 4; i++) columns_of_b[i] = b_load(b_at[i], k_quad);
+  columns_of_b = transpose(columns_of_b);
+  [[unroll]] for (int i = 0; i < 4; i++) b_quads[i] = columns_of_b[i];
+}
+#else
+void place_b(Tile tile, int column_quad) { b_at[0] = b_cursor(tile, column_quad); }
+void seek_b(int segment) { b_seek(b_at[0], segment); }
+void load_b(int k_quad) {
+  [[unroll]] for (int i = 0; i < 4; i++) b_quads[i] = b_load(b_at[0], k_quad * 4 + i);
+}
+#endif
+
+void add_products(int k_quad) {
+  load_a(k_quad);
+  load_b(k_quad);
+  [[unroll]] for (int kk = 0; kk < 4; kk++) {
+    [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = fma(vec4(a_of(i, kk)), b_quads[kk], sums[i]);
+  }
+}
+
+// Adds the products of quads of k from `done` on, at most to the end of their segment; returns how many.
+int add_segment(Tile tile, int done) {
+  int segment = done / quads(k);
+  int k_quad = done - segment * quads(k);
+  int count = min(quads(k) - k_quad, min(tile.k_end - done, MOST_QUADS));
+  seek_a(segment);
+  seek_b(segment);
+  int k_stop = k_quad + count;
+  do {
+    add_products(k_quad);
+    k_quad++;
+  } while (k_quad < k_stop);
+  return count;
+}
 
 void main() {
-  const int lane = int(gl_SubgroupInvocationID);
   Tile tile = workgroup_tile(ROWS, LANES);
-  int column_quad = tile.column_quad + lane;
-
-#ifdef A_ALONG_K
-  ACursor a_at[A_LOADS];
-  [[unroll]] for (int i = 0; i < A_LOADS; i++) a_at[i] = a_cursor(tile, tile.row + i * LANES + lane);
-#else
-  ACursor a_at = a_cursor(tile, tile.row / 4 + lane % ROW_QUADS);
-#endif
-#ifdef B_ALONG_K
-  BCursor b_at[4];
-  [[unroll]] for (int i = 0; i < 4; i++) b_at[i] = b_cursor(tile, column_quad * 4 + i);
-#else
-  BCursor b_at = b_cursor(tile, column_quad);
-#endif
-
-  vec4 sums[ROWS];
+  int column_quad = tile.column_quad + lane();
+  place_a(tile);
+  place_b(tile, column_quad);
   vec4 start = column_bias(tile, column_quad);
   [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = start;
-
-  const int segment_quads = quads(k);
   int done = tile.k_begin;
   do {
-    int segment = done / segment_quads;
-    int k_quad = done - segment * segment_quads;
-    int k_stop = min(segment_quads, k_quad + min(tile.k_end - done, MOST_QUADS));
-    done += k_stop - k_quad;
-#ifdef A_ALONG_K
-    [[unroll]] for (int i = 0; i < A_LOADS; i++) a_seek(a_at[i], segment);
-#else
-    a_seek(a_at, segment);
-#endif
-#ifdef B_ALONG_K
-    [[unroll]] for (int i = 0; i < 4; i++) b_seek(b_at[i], segment);
-#else
-    b_seek(b_at, segment);
-#endif
-    do {
-      vec4 a_quads[A_LOADS];
-#ifdef A_ALONG_K
-      [[unroll]] for (int i = 0; i < A_LOADS; i++) a_quads[i] = a_load(a_at[i], k_quad);
-#else
-      [[unroll]] for (int i = 0; i < A_LOADS; i++) {
-        a_quads[i] = a_load(a_at, k_quad * 4 + i * LANES / ROW_QUADS + lane / ROW_QUADS);
-      }
-#endif
-      vec4 b_quads[4];
-#ifdef B_ALONG_K
-      [[unroll]] for (int i = 0; i < 4; i++) b_quads[i] = b_load(b_at[i], k_quad);
-      mat4 columns_of_b = transpose(mat4(b_quads[0], b_quads[1], b_quads[2], b_quads[3]));
-      [[unroll]] for (int i = 0; i < 4; i++) b_quads[i] = columns_of_b[i];
-#else
-      [[unroll]] for (int i = 0; i < 4; i++) b_quads[i] = b_load(b_at, k_quad * 4 + i);
-#endif
-      [[unroll]] for (int kk = 0; kk < 4; kk++) {
-        [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = fma(vec4(A_AT(i, kk)), b_quads[kk], sums[i]);
-      }
-      k_quad++;
-    } while (k_quad < k_stop);
+    done += add_segment(tile, done);
+    // Not in the inner loop, which SwiftShader runs six times slower with a branch that is never taken.
     if (PARTIALS_IN_F16) {
       [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = f16_partial(sums[i]);
     }
   } while (done < tile.k_end);
-
   [[unroll]] for (int i = 0; i < ROWS; i++) store_quad(tile, tile.row + i, column_quad, sums[i]);
 }
 
