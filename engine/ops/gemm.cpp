@@ -9,6 +9,7 @@
 #include <limits>
 #include <string_view>
 
+#include "ops/gemm_bodies.h"
 #include "ops/kernel.h"
 
 namespace halfstep::ops {
@@ -24,34 +25,6 @@ struct GemmPush {
   std::int32_t grid[2], image[2], step[2], tap_step[2], offset[2], pixel_divisor[2];
 };
 static_assert(sizeof(GemmPush) == 120);
-
-/// Which kernel computes tiles, and of what size.
-struct Body {
-  std::string_view name;
-  std::uint32_t local_size;
-  std::int64_t tile_rows;
-  std::int64_t tile_columns;
-  bool texels = false;  ///< reads A and B through texel buffers
-};
-
-bool fit_texels(const plan::Lowering& out, const Gemm& gemm) {
-  const auto fits = [&](plan::TensorId tensor) {
-    return plan::layout(out.type(tensor).shape).quads() <= out.target().max_texels;
-  };
-  return fits(gemm.a) && fits(gemm.b);
-}
-
-/// Register tiles shared by a subgroup where a software driver's subgroups have a size there is a kernel for; shared
-/// memory everywhere else.
-Body body_for(const plan::Lowering& out, const Gemm& gemm) {
-  const plan::Target& target = out.target();
-  if (target.cpu && target.subgroup_shuffle && target.subgroup_size == 8) {
-    if (fit_texels(out, gemm)) return {"lanes8_texels", 8, 32, 32, true};
-    return {"lanes8", 8, 32, 32};
-  }
-  if (target.cpu && target.subgroup_broadcast && target.subgroup_size == 4) return {"lanes4", 4, 8, 16};
-  return {"tile", 128, 64, 64};
-}
 
 std::string_view name(Operands operands) {
   constexpr std::array<std::string_view, 7> names{"row_row",     "row_col",     "col_row",   "col_col",
@@ -197,7 +170,7 @@ void dispatch_reduce(plan::Lowering& out, plan::TensorId parts, const Gemm& gemm
 }  // namespace
 
 void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
-  const Body body = body_for(out, gemm);
+  const Body body = bodies(out.target(), problem(out, gemm)).front();
   const Cut cuts = cut(out, gemm, body);
   expect_indexable(out, gemm, cuts);
   if (cuts.splits == 1) return dispatch_product(out, gemm, body, cuts, out.type(gemm.c).dtype == DType::f32);
