@@ -41,9 +41,10 @@ CLI::Validator number_above(double low, double high) {
   return {check, fmt::format("({} to {}]", low, high), "number_above"};
 }
 
-void add_common_options(CLI::App& app, CommonOptions& options) {
-  options.data = HALFSTEP_DATA;
-  app.add_option("--data", options.data, "Folder with a data set in IDX files, gzipped or not")->capture_default_str();
+void add_common_options(CLI::App& app, CommonOptions& options, const DataSource& source) {
+  options.source = &source;
+  options.data = source.folder;
+  app.add_option("--data", options.data, source.help)->capture_default_str();
   app.add_option("--limit", options.limit, "Use only this many samples to train on, and to test on")
       ->check(whole_number(1, std::int64_t{1} << 31));
   app.add_option("--device", options.device, "Index or part of the name of the device; bin/devices lists them");

@@ -9,11 +9,14 @@
 #include <optional>
 #include <string>
 
+#include "samples/common/data.h"
+
 /// What every sample's command line has in common.
 namespace samples {
 
 /// The flags that every training sample takes.
 struct CommonOptions {
+  const DataSource* source = &fashion_mnist;
   std::filesystem::path data;         ///< folder of the data set
   std::optional<std::int64_t> limit;  ///< samples used of each half
   std::string device;                 ///< index or part of a name; empty: the best
@@ -24,7 +27,8 @@ struct CommonOptions {
   bool quiet = false;            ///< print each epoch's result only
 };
 
-void add_common_options(CLI::App& app, CommonOptions& options);
+/// Adds the flags, for a program that trains on `source`.
+void add_common_options(CLI::App& app, CommonOptions& options, const DataSource& source = fashion_mnist);
 
 /// A check for CLI11: a whole number from `low` to `high`.
 CLI::Validator whole_number(std::int64_t low, std::int64_t high);

@@ -94,18 +94,6 @@ class Run {
 
 }  // namespace
 
-Data read_data(const CommonOptions& options, std::uint32_t classes) {
-  Data data{halfstep::read_idx_folder(options.data, halfstep::Split::train, classes),
-            halfstep::read_idx_folder(options.data, halfstep::Split::test, classes)};
-  if (data.train.sample_shape != data.test.sample_shape) {
-    halfstep::fail("data", fmt::format("expected samples of {} in both halves of {}, got {} to test on",
-                                       halfstep::to_string(data.train.sample_shape), options.data.string(),
-                                       halfstep::to_string(data.test.sample_shape)));
-  }
-  if (!options.limit) return data;
-  return {data.train.take(*options.limit), data.test.take(*options.limit)};
-}
-
 void check_outputs(const CommonOptions& options) {
   for (const auto& file : {options.save, options.json}) {
     if (!file.empty()) halfstep::check_writable(file);

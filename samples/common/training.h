@@ -3,18 +3,9 @@
 #include <halfstep/halfstep.h>
 
 #include "samples/common/command_line.h"
+#include "samples/common/data.h"
 
 namespace samples {
-
-/// Both halves of a data set.
-struct Data {
-  halfstep::Dataset train;
-  halfstep::Dataset test;
-};
-
-/// Reads the set that the flags ask for; its labels are below `classes`. Throws Error where there is none, or the
-/// halves differ in shape.
-Data read_data(const CommonOptions& options, std::uint32_t classes);
 
 /// Throws Error if a file that is to be written at the end could not be, so that this is known at the beginning.
 void check_outputs(const CommonOptions& options);

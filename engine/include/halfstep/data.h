@@ -36,6 +36,18 @@ enum class Split : std::uint8_t { train, test };
 /// have "train" (or "t10k" or "test"), "images" or "labels", and "idx" in them, as train-images-idx3-ubyte.gz does.
 Dataset read_idx_folder(const std::filesystem::path& folder, Split split, std::uint32_t classes = 0);
 
+/// Reads the training or the test half of CIFAR-10 in its binary layout from `folder`, or from cifar-10-batches-bin in
+/// it: data_batch_1.bin to data_batch_5.bin (fewer where the last are missing), or test_batch.bin. Samples are
+/// {32, 32, 3}; there are 10 classes. Throws Error that names the file, and the image where there is one, for whatever
+/// is missing, truncated or labelled with another class.
+Dataset read_cifar10(const std::filesystem::path& folder, Split split);
+
+/// The 100 classes of CIFAR-100, or the 20 groups that they fall into.
+enum class Cifar100Labels : std::uint8_t { fine, coarse };
+
+/// The same for CIFAR-100: train.bin or test.bin, from `folder` or from cifar-100-binary in it.
+Dataset read_cifar100(const std::filesystem::path& folder, Split split, Cifar100Labels labels = Cifar100Labels::fine);
+
 /// Fills the places of a batch that no sample is left for.
 inline constexpr std::uint32_t no_sample = 0xFFFFFFFF;
 

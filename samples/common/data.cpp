@@ -1,0 +1,35 @@
+#include "samples/common/data.h"
+
+#include <fmt/format.h>
+
+#include "samples/common/command_line.h"
+
+namespace samples {
+
+using halfstep::Dataset;
+using halfstep::Split;
+
+const DataSource fashion_mnist{"Folder with a data set in IDX files, gzipped or not", HALFSTEP_DATA,
+                               halfstep::read_idx_folder};
+
+const DataSource cifar10{
+    "Folder with CIFAR-10 in its binary layout; ./samples/fetch_data.sh cifar10 downloads it", HALFSTEP_CIFAR10,
+    [](const std::filesystem::path& folder, Split split, std::uint32_t) { return read_cifar10(folder, split); }};
+
+Data read_data(const CommonOptions& options, std::uint32_t classes) {
+  Data data{options.source->read(options.data, Split::train, classes),
+            options.source->read(options.data, Split::test, classes)};
+  if (data.train.classes != classes) {
+    halfstep::fail("data", fmt::format("expected a set of {} classes, got {} in {}", classes, data.train.classes,
+                                       options.data.string()));
+  }
+  if (data.train.sample_shape != data.test.sample_shape) {
+    halfstep::fail("data", fmt::format("expected samples of {} in both halves of {}, got {} to test on",
+                                       halfstep::to_string(data.train.sample_shape), options.data.string(),
+                                       halfstep::to_string(data.test.sample_shape)));
+  }
+  if (!options.limit) return data;
+  return {data.train.take(*options.limit), data.test.take(*options.limit)};
+}
+
+}  // namespace samples
