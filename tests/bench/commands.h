@@ -18,6 +18,7 @@ struct Command {
 };
 
 // One in each file of the name.
+Command add_peaks(CLI::App& app);
 Command add_gemm(CLI::App& app);
 Command add_conv(CLI::App& app);
 Command add_memory(CLI::App& app);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/commands.h"
+#include "bench/peaks.h"
 
 namespace {
 
@@ -41,7 +42,7 @@ int fail(std::string message, int code = exit_bad_input) {
 int run(const std::vector<bench::Command>& commands, const Options& options) {
   if (!options.json.empty()) halfstep::check_writable(options.json);
   const bench::Bench bench(halfstep::Device::open(options.device), options.repeats);
-  bench::Report report(bench.device().info());
+  bench::Report report(bench.device().info(), bench::measure_peaks(bench));
   for (const bench::Command& command : commands) {
     if (command.app->parsed()) command.run(bench, report);
   }
@@ -59,9 +60,9 @@ int main(int argc, char** argv) {
     add_options(app, options);
     app.require_subcommand(1);
     app.fallthrough();
-    const std::vector<bench::Command> commands{bench::add_gemm(app),   bench::add_conv(app),   bench::add_memory(app),
-                                               bench::add_reduce(app), bench::add_update(app), bench::add_overhead(app),
-                                               bench::add_step(app)};
+    const std::vector<bench::Command> commands{bench::add_peaks(app),    bench::add_gemm(app),   bench::add_conv(app),
+                                               bench::add_memory(app),   bench::add_reduce(app), bench::add_update(app),
+                                               bench::add_overhead(app), bench::add_step(app)};
     app.parse(argc, argv);
     return run(commands, options);
   } catch (const CLI::Success& help) {

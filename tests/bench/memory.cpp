@@ -6,9 +6,8 @@
 #include <memory>
 
 #include "bench/commands.h"
+#include "bench/peaks.h"
 #include "graph/ir.h"
-#include "ops/apply.h"
-#include "ops/kernel.h"
 
 namespace bench {
 namespace {
@@ -18,18 +17,6 @@ using namespace halfstep;
 struct Options {
   Shape shape{64, 28, 28, 32};
   std::string dtype = "f32";
-};
-
-/// Reads and writes as fast as the device can: what the other rows are held against.
-class Copy final : public graph::Operator {
- public:
-  std::string name() const override { return "copy"; }
-  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
-  void lower(plan::Lowering& out) const override {
-    const std::uint32_t pairs = ops::index32(out, static_cast<std::int64_t>(plan::byte_size(out.output_type(0)) / 8));
-    ops::dispatch_flat(out, "copy", pairs, pairs,
-                       {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}});
-  }
 };
 
 /// The gradient for input `i` of the operator that made `y`.
@@ -54,7 +41,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
   const auto add_row = [&](std::string_view name, Tensor result) {
     report.add(fmt::format("{} {} {}", name, options.dtype, to_string(options.shape)), bench.run_last(graph, result));
   };
-  add_row("copy", ops::apply<Copy>({x}));
+  add_row("copy", copy(x));
   add_row("cast", cast(x, dtype == DType::f32 ? DType::f16 : DType::f32));
   add_row("scale", scale(x, 2));
   add_row("add", add(x, other));

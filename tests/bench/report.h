@@ -52,10 +52,16 @@ struct OperatorCost {
   double bytes = 0;
 };
 
+/// The most that a device gives, as measured on it, in a millisecond.
+struct Peaks {
+  double flops = 0;  ///< of f32 multiply-adds in registers, counted as two
+  double bytes = 0;  ///< read and written by a copy that no cache holds
+};
+
 /// Collects results, then shows them.
 class Report {
  public:
-  explicit Report(const halfstep::DeviceInfo& device) : device_(device) {}
+  Report(const halfstep::DeviceInfo& device, const Peaks& peaks) : device_(device), peaks_(peaks) {}
 
   void add(Result result) { results_.push_back(std::move(result)); }
   void add(std::string name, const Measured& measured, double flops = 0);
@@ -67,6 +73,7 @@ class Report {
 
  private:
   halfstep::DeviceInfo device_;
+  Peaks peaks_;
   std::vector<Result> results_;
   std::vector<OperatorCost> operators_;
   std::size_t operators_shown_ = 0;
