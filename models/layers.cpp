@@ -26,4 +26,13 @@ Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Before before) {
   return linear(x, weight, offset);
 }
 
+Tensor batch_norm(const Scope& scope, Tensor x, BatchNormOptions options) {
+  const Shape channels{x.dim(-1)};
+  const Tensor weight = scope.parameter("weight", channels, constant(1));
+  const Tensor bias = scope.parameter("bias", channels, constant(0));
+  const RunningStatistics running{scope.state("running_mean", channels, constant(0)),
+                                  scope.state("running_var", channels, constant(1))};
+  return halfstep::batch_norm(x, weight, bias, running, options);
+}
+
 }  // namespace halfstep::models

@@ -48,14 +48,40 @@ Scope Scope::operator/(std::string_view name) const {
 }
 
 Tensor Scope::parameter(std::string_view name, Shape shape, Initializer initializer) const {
+  return add(name, std::move(shape), initializer, graph::Origin::parameter);
+}
+
+Tensor Scope::state(std::string_view name, Shape shape, Initializer initializer) const {
+  return add(name, std::move(shape), initializer, graph::Origin::state);
+}
+
+Tensor Scope::add(std::string_view name, Shape shape, Initializer initializer, graph::Origin origin) const {
   const Scope place = *this / name;
   check_new(*ir_, place.path(), shape);
   graph::Value value;
   value.type = TensorType{DType::f32, std::move(shape)};
   value.name = place.path();
-  value.origin = graph::Origin::parameter;
+  value.origin = origin;
   value.initializer = initializer;
   return ir_->tensor(ir_->add_value(std::move(value)));
+}
+
+void update(Tensor state, Tensor next) {
+  graph::Ir& ir = state.ir();
+  const auto updated = [&](const graph::Update& other) { return other.state == state.id(); };
+  if (ir.values[state.id()].origin != graph::Origin::state || &next.ir() != &ir) {
+    fail("update", fmt::format("expected a state and a tensor of one graph, got '{}'", state.name()),
+         "Scope::state makes one");
+  }
+  if (std::ranges::any_of(ir.updates, updated)) {
+    fail("update", fmt::format("expected one update of '{}', got a second", state.name()),
+         "give each layer a state of its own");
+  }
+  if (state.type() != next.type()) {
+    fail("update",
+         fmt::format("expected {} for '{}', got {}", to_string(state.type()), state.name(), to_string(next.type())));
+  }
+  ir.updates.push_back({state.id(), next.id()});
 }
 
 Graph::Graph() : ir_(std::make_unique<graph::Ir>()) {}

@@ -24,6 +24,14 @@ Gradients Operator::vjp(const Vjp&) const {
        "metrics such as accuracy cannot be trained on");
 }
 
+std::optional<Tensor> Operator::inference(std::span<const Tensor>) const {
+  return std::nullopt;
+}
+
+std::optional<Tensor> Operator::with_affine(std::span<const Tensor>, Tensor, Tensor) const {
+  return std::nullopt;
+}
+
 namespace {
 
 /// "conv1" for an operator that uses the parameter "conv1/weight".

@@ -19,7 +19,7 @@ using NodeId = std::uint32_t;
 enum class Origin : std::uint8_t {
   input,      ///< fed each step
   parameter,  ///< trained
-  state,      ///< kept by the engine, such as the loss scale
+  state,      ///< kept from step to step, such as running statistics and the loss scale
   node,       ///< computed by an operator
 };
 
@@ -28,7 +28,7 @@ struct Value {
   std::string name;
   Origin origin = Origin::node;
   NodeId producer = 0;      ///< where origin is node
-  Initializer initializer;  ///< where origin is parameter
+  Initializer initializer;  ///< where origin is parameter or state
 };
 
 /// One application of an operator.
@@ -39,10 +39,17 @@ struct Node {
   std::string scope;  ///< path of the scope whose parameter it uses; empty where it uses none
 };
 
+/// What a state becomes with every update of the weights.
+struct Update {
+  ValueId state;
+  ValueId next;
+};
+
 /// A graph in the order it was built, which is an order it can run in.
 struct Ir {
   std::vector<Value> values;
   std::vector<Node> nodes;
+  std::vector<Update> updates;  ///< at most one for each state
   ValueId add_value(Value value);
   Tensor tensor(ValueId id) { return {this, id}; }
   /// Values of one origin, in the order they were made.

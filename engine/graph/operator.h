@@ -49,6 +49,11 @@ class Operator {
   /// Appends the dispatches that compute the outputs.
   virtual void lower(plan::Lowering& out) const = 0;
   virtual Numerics numerics() const { return Numerics::compute; }
+  /// What takes the place of the first output where nothing is trained; empty where that is the operator itself.
+  virtual std::optional<Tensor> inference(std::span<const Tensor> inputs) const;
+  /// The first output times `factor` plus `offset`, both {c} along its last axis, by the same operator with other
+  /// weights; empty where there is no such way.
+  virtual std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const;
 };
 
 /// Applies an operator to tensors of one graph.

@@ -22,6 +22,9 @@ class Pass {
       if (written_.values[id].origin != Origin::node) result_.value[id] = leaf(id);
     }
     for (const Node& node : written_.nodes) rewrite(node);
+    for (const Update& update : written_.updates) {
+      result_.ir.updates.push_back({result_.value[update.state], in_f32(result_.value[update.next])});
+    }
     return std::move(result_);
   }
 
@@ -37,19 +40,25 @@ class Pass {
 
   ValueId leaf(ValueId id) {
     Value value = written_.values[id];
-    const bool narrow = value.origin == Origin::parameter || computed_with_[id];
+    const bool narrow = value.origin == Origin::parameter || (value.origin == Origin::input && computed_with_[id]);
     if (narrow && is_floating(value.type.dtype)) value.type.dtype = compute_;
     return result_.ir.add_value(std::move(value));
   }
 
   Tensor in_compute_type(ValueId id) {
     const Tensor tensor = result_.ir.tensor(id);
+    if (result_.ir.values[id].origin == Origin::state) return tensor;
     if (!is_floating(tensor.dtype()) || tensor.dtype() == compute_) return tensor;
     const auto found = casts_.find(id);
     if (found != casts_.end()) return result_.ir.tensor(found->second);
     const Tensor narrowed = cast(tensor, compute_);
     casts_[id] = narrowed.id();
     return narrowed;
+  }
+
+  ValueId in_f32(ValueId id) {
+    const Tensor tensor = result_.ir.tensor(id);
+    return tensor.dtype() == DType::f32 ? id : cast(tensor, DType::f32).id();
   }
 
   void rewrite(const Node& node) {

@@ -15,7 +15,8 @@ struct LoweredPrecision {
 };
 
 /// Rewrites a graph for a policy: parameters and inputs take the type the policy computes in, and casts are put where
-/// an operator is given another. Operators that work in f32 inside (Numerics::as_is) take what there is.
+/// an operator is given another. States stay f32. Operators that work in f32 inside (Numerics::as_is) take what there
+/// is.
 LoweredPrecision apply_precision(const Ir& written, const Precision& precision);
 
 }  // namespace halfstep::graph

@@ -130,6 +130,11 @@ class Conv2d final : public graph::Operator {
     return gradients;
   }
 
+  std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const override {
+    const Tensor bias = inputs.size() == 3 ? add(mul(inputs[2], factor), offset) : offset;
+    return conv2d(inputs[0], mul(inputs[1], factor), options_, bias);
+  }
+
   void lower(plan::Lowering& out) const override {
     ops::lower_conv2d(out, {out.input_type(0).shape, out.input_type(1).shape, options_});
   }

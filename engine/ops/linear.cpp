@@ -48,6 +48,11 @@ class Linear final : public graph::Operator {
     return gradients;
   }
 
+  std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const override {
+    const Tensor bias = inputs.size() == 3 ? add(mul(inputs[2], factor), offset) : offset;
+    return linear(inputs[0], mul(inputs[1], factor), bias);
+  }
+
   void lower(plan::Lowering& out) const override {
     const plan::Layout x = plan::layout(out.input_type(0).shape);
     ops::Gemm gemm{.operands = ops::Operands::row_row,

@@ -54,6 +54,10 @@ void check_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const 
 void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
                     const WeightForm& form, const ParameterBuffers& buffers, const Optimizer& optimizer);
 
+/// 4. Gives all states their next values, unless the step overflowed.
+void update_states(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
+                   plan::BufferId states, plan::BufferId next);
+
 /// 5. Writes the report, counts the step and sets the next one's loss scale and rate.
 void rescale(plan::ProgramBuilder& builder, plan::TensorId state, plan::TensorId schedule, std::uint32_t rates,
              plan::TensorId report, const LossScale& scale, const Optimizer& optimizer);

@@ -25,17 +25,20 @@ const Schedule& rates(const Optimizer& optimizer) {
 
 class Builder {
  public:
-  Builder(const plan::Target& target, const StepGraph& graph, const ParameterLayout& layout, const Precision& precision)
+  Builder(const plan::Target& target, const StepGraph& graph, const StepLayout& layout, const Precision& precision)
       : graph_(graph),
         layout_(layout),
         precision_(precision),
         target_(target),
         builder_(target, {.float16_partials = precision.float16_partials}) {
-    for (const char* name :
-         {"state", "schedule", "weights", "masters", "gradients", "moments", "data", "slot", "report"}) {
+    for (const char* name : {"state", "schedule", "weights", "masters", "gradients", "moments", "states", "next states",
+                             "data", "slot", "report"}) {
       builder_.buffer(name);
     }
-    for (std::size_t i = 0; i < graph.parameters.size(); ++i) bind_parameter(i, graph.parameters[i], weights);
+    for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
+      bind(graph.parameters[i], layout.parameters.slots()[i], weights);
+    }
+    for (std::size_t i = 0; i < graph.states.size(); ++i) bind(graph.states[i], layout.states.slots()[i], states);
   }
 
   void feed() {
@@ -54,6 +57,11 @@ class Builder {
       builder_.bind(wanted[i], builder_.place(value.name, value.type, {report, (i + 1) * report_place_bytes}));
     }
     report_bytes_ = (wanted.size() + 1) * report_place_bytes;
+    for (const graph::Update& update : graph_.ir.updates) {
+      const auto place = std::ranges::find(graph_.states, update.state) - graph_.states.begin();
+      bind(update.next, layout_.states.slots()[static_cast<std::size_t>(place)], next, ".next");
+      wanted.push_back(update.next);
+    }
     run_graph(builder_, graph_.ir, wanted, lowered_);
   }
 
@@ -61,7 +69,7 @@ class Builder {
     state_ = builder_.place_bytes("state", sizeof(StepState), {state, 0});
     builder_.bind(graph_.loss_scale, builder_.place("loss_scale", {DType::f32, {}}, {state, 0}));
     for (std::size_t i = 0; i < graph_.parameters.size(); ++i) {
-      bind_parameter(i, graph_.parameter_gradients[i], gradients);
+      bind(graph_.parameter_gradients[i], layout_.parameters.slots()[i], gradients, ".gradient");
     }
     run_graph(builder_, graph_.ir, graph_.parameter_gradients, lowered_);
   }
@@ -69,8 +77,9 @@ class Builder {
   void update(const Optimizer& optimizer) {
     const WeightForm form = weight_form(precision_, optimizer);
     const ParameterBuffers buffers{weights, form.copy ? masters : weights, gradients, moments};
-    check_gradients(builder_, state_, layout_, form, buffers);
-    update_weights(builder_, state_, layout_, form, buffers, optimizer);
+    check_gradients(builder_, state_, layout_.parameters, form, buffers);
+    update_weights(builder_, state_, layout_.parameters, form, buffers, optimizer);
+    update_states(builder_, state_, layout_.states, states, next);
     const std::uint64_t count = rates(optimizer).rates.size();
     const plan::TensorId table = builder_.place_bytes("schedule", count * 4, {schedule, 0});
     const plan::TensorId header = builder_.place_bytes("report", sizeof(ReportHeader), {report, 0});
@@ -83,11 +92,9 @@ class Builder {
   }
 
  private:
-  /// A value in the store `buffer`, at the place of parameter `i`.
-  void bind_parameter(std::size_t i, graph::ValueId value, plan::BufferId buffer) {
-    const ParameterSlot& place = layout_.slots()[i];
+  /// A value in the store `buffer`, at the place of a parameter or state.
+  void bind(graph::ValueId value, const ParameterSlot& place, plan::BufferId buffer, const char* suffix = "") {
     const std::uint64_t offset = place.first_element * static_cast<std::uint64_t>(bytes(place.type.dtype));
-    const std::string suffix = buffer == gradients ? ".gradient" : "";
     builder_.bind(value, builder_.place(place.name + suffix, place.type, {buffer, offset}));
   }
 
@@ -136,7 +143,7 @@ class Builder {
   }
 
   const StepGraph& graph_;
-  const ParameterLayout& layout_;
+  const StepLayout& layout_;
   const Precision& precision_;
   const plan::Target& target_;
   plan::ProgramBuilder builder_;
@@ -152,7 +159,7 @@ std::uint64_t label_offset(std::uint64_t sample_bytes, std::uint64_t samples) {
   return align(sample_bytes * samples);
 }
 
-StepProgram training_program(const plan::Target& target, const StepGraph& graph, const ParameterLayout& layout,
+StepProgram training_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
                              const Precision& precision, const Optimizer& optimizer) {
   Builder builder(target, graph, layout, precision);
   builder.feed();
@@ -162,7 +169,7 @@ StepProgram training_program(const plan::Target& target, const StepGraph& graph,
   return builder.finish();
 }
 
-StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const ParameterLayout& layout,
+StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
                                const Precision& precision) {
   Builder builder(target, graph, layout, precision);
   builder.feed();

@@ -25,6 +25,8 @@ enum StepBuffer : plan::BufferId {
   masters,    ///< f32 weights, where operators read a copy of them
   gradients,  ///< of all parameters
   moments,    ///< of the optimizer
+  states,     ///< what the graph keeps from step to step, such as running statistics
+  next,       ///< what they become if the step is applied
   data,       ///< a data set that is kept on the device
   slot,       ///< what the host gives one step
   report,     ///< what one step gives the host
@@ -53,9 +55,10 @@ struct StepGraph {
   std::vector<graph::ValueId> metrics;  ///< f32 scalars, all different
   graph::ValueId loss_scale = 0;        ///< the loss's gradient
   std::vector<graph::ValueId> parameters;
-  std::vector<graph::ValueId> parameter_gradients;
-  std::vector<graph::ValueId> inputs;   ///< fed with values, where there are no SampleInputs
-  std::vector<TensorType> input_types;  ///< as the host gives them
+  std::vector<graph::ValueId> parameter_gradients;  ///< none in evaluation
+  std::vector<graph::ValueId> states;               ///< f32
+  std::vector<graph::ValueId> inputs;               ///< fed with values, where there are no SampleInputs
+  std::vector<TensorType> input_types;              ///< as the host gives them
   std::optional<SampleInputs> samples;
 };
 
@@ -77,12 +80,22 @@ struct StepProgram {
 /// Bytes from the start of a data buffer to its labels.
 std::uint64_t label_offset(std::uint64_t sample_bytes, std::uint64_t samples);
 
+/// How the parameters and the states of a graph lie in their stores.
+struct StepLayout {
+  ParameterLayout parameters;
+  ParameterLayout states;
+
+  StepLayout() = default;
+  explicit StepLayout(const StepGraph& graph)
+      : parameters(graph.ir, graph.parameters), states(graph.ir, graph.states) {}
+};
+
 /// The whole training step: feed, forward, backward, check, update, rescale.
-StepProgram training_program(const plan::Target& target, const StepGraph& graph, const ParameterLayout& layout,
+StepProgram training_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
                              const Precision& precision, const Optimizer& optimizer);
 
 /// Feed and forward only, for loss and metrics.
-StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const ParameterLayout& layout,
+StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
                                const Precision& precision);
 
 }  // namespace halfstep::step

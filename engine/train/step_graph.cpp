@@ -10,6 +10,7 @@
 #include <set>
 
 #include "graph/backward.h"
+#include "graph/inference.h"
 #include "graph/precision_pass.h"
 
 namespace halfstep::train {
@@ -129,6 +130,19 @@ void check_scale(const Precision& precision) {
   }
 }
 
+/// Loss, metrics and updates of a graph that precision was applied to, with what feeds them.
+void add_forward(step::StepGraph& result, Placeable& placeable, const graph::LoweredPrecision& lowered,
+                 const Graph& graph, const TrainerOptions& options) {
+  result.loss = placeable(scalar(result, lowered, "the loss", options.loss));
+  for (const auto& [name, metric] : options.metrics) {
+    result.metrics.push_back(placeable(scalar(result, lowered, fmt::format("metric '{}'", name), metric)));
+  }
+  for (graph::Update& update : result.ir.updates) update.next = placeable(update.next);
+  add_inputs(result, graph.ir(), lowered, options);
+  result.parameters = result.ir.of(graph::Origin::parameter);
+  result.states = result.ir.of(graph::Origin::state);
+}
+
 }  // namespace
 
 void check_options(const TrainerOptions& options) {
@@ -163,23 +177,27 @@ void check_dataset(const Feed& feed, const Dataset& set) {
   }
 }
 
-step::StepGraph make_step_graph(const Graph& graph, const TrainerOptions& options) {
+step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options) {
   graph::LoweredPrecision lowered = graph::apply_precision(graph.ir(), options.precision);
   step::StepGraph result;
   result.ir = std::move(lowered.ir);
   Placeable placeable(result.ir);
-  result.loss = placeable(scalar(result, lowered, "the loss", options.loss));
-  for (const auto& [name, metric] : options.metrics) {
-    result.metrics.push_back(placeable(scalar(result, lowered, fmt::format("metric '{}'", name), metric)));
-  }
-  add_inputs(result, graph.ir(), lowered, options);
-  result.parameters = result.ir.of(graph::Origin::parameter);
+  add_forward(result, placeable, lowered, graph, options);
   if (result.parameters.empty()) fail("trainer", "expected a model with parameters, got none");
   result.loss_scale = result.ir.add_value({{DType::f32, {}}, "loss_scale", graph::Origin::state, 0, {}});
   for (const graph::ValueId gradient :
        graph::add_backward(result.ir, result.loss, result.loss_scale, result.parameters)) {
     result.parameter_gradients.push_back(placeable(gradient));
   }
+  return result;
+}
+
+step::StepGraph evaluation_graph(const Graph& graph, const TrainerOptions& options) {
+  graph::LoweredPrecision lowered = graph::for_inference(graph::apply_precision(graph.ir(), options.precision));
+  step::StepGraph result;
+  result.ir = std::move(lowered.ir);
+  Placeable placeable(result.ir);
+  add_forward(result, placeable, lowered, graph, options);
   return result;
 }
 

@@ -46,15 +46,16 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
   train::check_options(options);
   if (options.feed) check_feed(*options.feed, graph.ir());
   for (const auto& [name, metric] : options.metrics) metric_names_.push_back(name);
-  graph_ = train::make_step_graph(graph, options);
+  graph_ = train::training_graph(graph, options);
   for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
     inputs_.push_back({graph_.ir.values[graph_.inputs[i]].name, graph_.input_types[i]});
   }
-  layout_ = step::ParameterLayout(graph_.ir, graph_.parameters);
+  layout_ = step::StepLayout(graph_);
   form_ = step::weight_form(precision_, optimizer_);
   if (options.feed) {
     batch_shape_ = options.feed->samples.shape();
-    evaluation_ = step::evaluation_program(context_.target(), graph_, layout_, precision_);
+    evaluation_ =
+        step::evaluation_program(context_.target(), train::evaluation_graph(graph, options), layout_, precision_);
   }
   place_data(options);
   training_ = step::training_program(context_.target(), graph_, layout_, precision_, optimizer_);
@@ -91,7 +92,7 @@ void Trainer::Impl::place_data(const TrainerOptions& options) {
 }
 
 void Trainer::Impl::make_buffers(const TrainerOptions& options) {
-  const std::uint64_t elements = layout_.padded_elements();
+  const std::uint64_t elements = layout_.parameters.padded_elements();
   const auto compute = static_cast<std::uint64_t>(bytes(form_.compute));
   const Schedule& schedule = schedule_of(optimizer_);
   const auto make = [&](step::StepBuffer buffer, std::uint64_t size, const char* name) {
@@ -104,6 +105,8 @@ void Trainer::Impl::make_buffers(const TrainerOptions& options) {
   make(step::masters, form_.copy ? elements * 4 : 0, "master weights");
   make(step::gradients, elements * compute, "gradients");
   make(step::moments, elements * 4 * form_.moments_per_element, "optimizer moments");
+  make(step::states, layout_.states.padded_elements() * 4, "states");
+  make(step::next, layout_.states.padded_elements() * 4, "next states");
   make(step::data, summary_.data_bytes, "training set");
   vk::upload(context_, buffers_[step::schedule], 0, as_bytes_of(schedule.rates));
   // The padding between parameters is never written again, and must not count as an overflow.
@@ -147,8 +150,8 @@ void Trainer::Impl::start_sampling(std::uint64_t first_step) {
 }
 
 void Trainer::Impl::summarize() {
-  const std::uint64_t elements = layout_.padded_elements();
-  summary_.parameters = layout_.count();
+  const std::uint64_t elements = layout_.parameters.padded_elements();
+  summary_.parameters = layout_.parameters.count();
   summary_.dispatches = training_.plan.program.dispatches.size();
   summary_.barriers = training_.plan.barriers();
   summary_.arena_bytes = training_.plan.arena.bytes;
@@ -157,8 +160,8 @@ void Trainer::Impl::summarize() {
   summary_.weight_bytes = summary_.gradient_bytes + (form_.copy ? elements * 4 : 0);
   summary_.optimizer_bytes = elements * 4 * form_.moments_per_element;
   summary_.peak_bytes = summary_.data_bytes + 2 * (training_.slot.size + training_.report_bytes);
-  for (const step::StepBuffer buffer :
-       {step::arena, step::state, step::schedule, step::weights, step::masters, step::gradients, step::moments}) {
+  for (const step::StepBuffer buffer : {step::arena, step::state, step::schedule, step::weights, step::masters,
+                                        step::gradients, step::moments, step::states, step::next}) {
     summary_.peak_bytes += buffers_[buffer].bytes();
   }
 }

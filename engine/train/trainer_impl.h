@@ -84,8 +84,13 @@ class Trainer::Impl {
   step::StepState read_state();
   const vk::Buffer& master_buffer() const { return buffers_[form_.copy ? step::masters : step::weights]; }
   TensorType master_type(const step::ParameterSlot& slot) const;
+  void upload(const vk::Buffer& buffer, const step::ParameterLayout& layout, DType dtype,
+              const std::vector<std::vector<float>>& values);
   void upload_weights(const std::vector<std::vector<float>>& values);
+  void upload_states(const std::vector<std::vector<float>>& values);
+  std::vector<float> download(const vk::Buffer& buffer, const step::ParameterSlot& slot, const TensorType& type);
   std::vector<float> download_weights(const step::ParameterSlot& slot);
+  std::vector<float> download_state(const step::ParameterSlot& slot);
   std::vector<std::vector<float>> download_moments(const step::ParameterSlot& slot);
   step::StepState state_from(const train::SafetensorsFile& file, const std::string& path) const;
   void check_kind(const train::SafetensorsFile& file, const std::string& path) const;
@@ -99,7 +104,7 @@ class Trainer::Impl {
   std::vector<InputInfo> inputs_;  ///< fed with values
   Shape batch_shape_;              ///< of the samples, where a Feed gives them
   step::StepGraph graph_;
-  step::ParameterLayout layout_;
+  step::StepLayout layout_;
   step::WeightForm form_;
   step::StepProgram training_;
   step::StepProgram evaluation_;

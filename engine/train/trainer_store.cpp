@@ -102,28 +102,40 @@ step::StepState Trainer::Impl::read_state() {
   return state;
 }
 
-/// Gives every weight store `values`, a vector for each parameter, and zeros between them.
+/// Gives `buffer` a vector of values for each slot of `layout`, and zeros between them.
+void Trainer::Impl::upload(const vk::Buffer& buffer, const step::ParameterLayout& layout, DType dtype,
+                           const std::vector<std::vector<float>>& values) {
+  const auto element = static_cast<std::uint64_t>(bytes(dtype));
+  std::vector<std::byte> memory(layout.padded_elements() * element);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const step::ParameterSlot& slot = layout.slots()[i];
+    const std::vector<std::byte> packed = plan::to_memory({dtype, slot.type.shape}, values[i]);
+    std::ranges::copy(packed, memory.begin() + static_cast<std::ptrdiff_t>(slot.first_element * element));
+  }
+  vk::upload(context_, buffer, 0, memory);
+}
+
 void Trainer::Impl::upload_weights(const std::vector<std::vector<float>>& values) {
-  const auto store = [&](const vk::Buffer& buffer, DType dtype) {
-    const auto element = static_cast<std::uint64_t>(bytes(dtype));
-    std::vector<std::byte> memory(layout_.padded_elements() * element);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const step::ParameterSlot& slot = layout_.slots()[i];
-      const std::vector<std::byte> packed = plan::to_memory({dtype, slot.type.shape}, values[i]);
-      std::ranges::copy(packed, memory.begin() + static_cast<std::ptrdiff_t>(slot.first_element * element));
-    }
-    vk::upload(context_, buffer, 0, memory);
-  };
-  store(buffers_[step::weights], form_.compute);
-  if (form_.copy) store(buffers_[step::masters], DType::f32);
+  upload(buffers_[step::weights], layout_.parameters, form_.compute, values);
+  if (form_.copy) upload(buffers_[step::masters], layout_.parameters, DType::f32, values);
+}
+
+/// A state that is never updated has itself for its next value.
+void Trainer::Impl::upload_states(const std::vector<std::vector<float>>& values) {
+  upload(buffers_[step::states], layout_.states, DType::f32, values);
+  upload(buffers_[step::next], layout_.states, DType::f32, values);
 }
 
 void Trainer::Impl::initialize(std::uint64_t seed) {
-  std::vector<std::vector<float>> values;
-  for (std::size_t i = 0; i < layout_.slots().size(); ++i) {
-    values.push_back(step::initial_values(layout_.slots()[i], static_cast<std::uint32_t>(i), seed));
-  }
-  upload_weights(values);
+  const auto first_values = [&](const step::ParameterLayout& layout) {
+    std::vector<std::vector<float>> values;
+    for (std::size_t i = 0; i < layout.slots().size(); ++i) {
+      values.push_back(step::initial_values(layout.slots()[i], static_cast<std::uint32_t>(i), seed));
+    }
+    return values;
+  };
+  upload_weights(first_values(layout_.parameters));
+  upload_states(first_values(layout_.states));
   vk::fill(context_, buffers_[step::moments], 0, buffers_[step::moments].bytes(), 0);
   step::StepState state;
   state.loss_scale = precision_.loss_scale.initial;
@@ -141,11 +153,19 @@ void Trainer::Impl::initialize(std::uint64_t seed) {
   start_sampling(0);
 }
 
-std::vector<float> Trainer::Impl::download_weights(const step::ParameterSlot& slot) {
-  const TensorType type = master_type(slot);
+std::vector<float> Trainer::Impl::download(const vk::Buffer& buffer, const step::ParameterSlot& slot,
+                                           const TensorType& type) {
   std::vector<std::byte> memory(plan::byte_size(type));
-  vk::download(context_, master_buffer(), slot.first_element * static_cast<std::uint64_t>(bytes(type.dtype)), memory);
+  vk::download(context_, buffer, slot.first_element * static_cast<std::uint64_t>(bytes(type.dtype)), memory);
   return plan::floats_from_memory(type, memory);
+}
+
+std::vector<float> Trainer::Impl::download_weights(const step::ParameterSlot& slot) {
+  return download(master_buffer(), slot, master_type(slot));
+}
+
+std::vector<float> Trainer::Impl::download_state(const step::ParameterSlot& slot) {
+  return download(buffers_[step::states], slot, slot.type);
 }
 
 /// One value for each moment, for each element: first all of the first moment, then all of the second.
@@ -166,12 +186,12 @@ std::vector<std::vector<float>> Trainer::Impl::download_moments(const step::Para
 
 std::vector<float> Trainer::Impl::parameter(std::string_view name) {
   finish();
-  const auto slot = std::ranges::find(layout_.slots(), name, &step::ParameterSlot::name);
-  if (slot == layout_.slots().end()) {
-    fail("trainer", fmt::format("expected the name of a parameter, got '{}'", name),
-         fmt::format("the first one is '{}'", layout_.slots().front().name));
-  }
-  return download_weights(*slot);
+  const auto slot = std::ranges::find(layout_.parameters.slots(), name, &step::ParameterSlot::name);
+  if (slot != layout_.parameters.slots().end()) return download_weights(*slot);
+  const auto state = std::ranges::find(layout_.states.slots(), name, &step::ParameterSlot::name);
+  if (state != layout_.states.slots().end()) return download_state(*state);
+  fail("trainer", fmt::format("expected the name of a parameter or state, got '{}'", name),
+       fmt::format("the first one is '{}'", layout_.parameters.slots().front().name));
 }
 
 void Trainer::Impl::save(const std::filesystem::path& path) {
@@ -182,11 +202,14 @@ void Trainer::Impl::save(const std::filesystem::path& path) {
     data.push_back(encode(dtype, values));
     tensors.push_back({name, std::string(stored_dtype(dtype)), shape, data.back()});
   };
-  for (const step::ParameterSlot& slot : layout_.slots()) {
+  for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
     add(slot.name, master_type(slot).dtype, slot.type.shape, download_weights(slot));
     const std::vector<std::string> names = moment_names(slot.name, form_.moments_per_element);
     const std::vector<std::vector<float>> moments = download_moments(slot);
     for (std::size_t i = 0; i < names.size(); ++i) add(names[i], DType::f32, slot.type.shape, moments[i]);
+  }
+  for (const step::ParameterSlot& slot : layout_.states.slots()) {
+    add(slot.name, DType::f32, slot.type.shape, download_state(slot));
   }
   const step::StepState state = read_state();
   tensors.push_back({std::string(state_name), "U32", {sizeof state / 4}, std::as_bytes(std::span(&state, 1))});
@@ -222,13 +245,16 @@ void Trainer::Impl::check_kind(const train::SafetensorsFile& file, const std::st
   if (found != file.metadata().end() && found->second != optimizer_name(optimizer_)) {
     fail(path, fmt::format("expected a checkpoint of {}, got one of {}", optimizer_name(optimizer_), found->second));
   }
-  const std::size_t expected = layout_.slots().size() * (1 + form_.moments_per_element) + 1;
+  const std::size_t expected =
+      layout_.parameters.slots().size() * (1 + form_.moments_per_element) + layout_.states.slots().size() + 1;
   if (file.tensors().size() <= expected) return;
   for (const train::StoredTensor& tensor : file.tensors()) {
-    const bool known = tensor.name == state_name || std::ranges::any_of(layout_.slots(), [&](const auto& slot) {
-                         const auto moments = moment_names(slot.name, form_.moments_per_element);
-                         return tensor.name == slot.name || std::ranges::find(moments, tensor.name) != moments.end();
-                       });
+    const bool is_state = std::ranges::count(layout_.states.slots(), tensor.name, &step::ParameterSlot::name) > 0;
+    const bool known =
+        tensor.name == state_name || is_state || std::ranges::any_of(layout_.parameters.slots(), [&](const auto& slot) {
+          const auto moments = moment_names(slot.name, form_.moments_per_element);
+          return tensor.name == slot.name || std::ranges::find(moments, tensor.name) != moments.end();
+        });
     if (!known)
       fail(path, fmt::format("expected the tensors of this model, got '{}' too", tensor.name),
            "it is another model's checkpoint");
@@ -240,8 +266,8 @@ void Trainer::Impl::load(const std::filesystem::path& path) {
   const train::SafetensorsFile file(path);
   const std::size_t moments = form_.moments_per_element;
   std::vector<std::vector<float>> weights;
-  std::vector<float> moment_store(layout_.padded_elements() * moments);
-  for (const step::ParameterSlot& slot : layout_.slots()) {
+  std::vector<float> moment_store(layout_.parameters.padded_elements() * moments);
+  for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
     weights.push_back(decode(file, name, slot.name, slot.type.shape));
     const std::vector<std::string> names = moment_names(slot.name, form_.moments_per_element);
     for (std::size_t moment = 0; moment < moments; ++moment) {
@@ -253,10 +279,15 @@ void Trainer::Impl::load(const std::filesystem::path& path) {
       }
     }
   }
+  std::vector<std::vector<float>> states;
+  for (const step::ParameterSlot& slot : layout_.states.slots()) {
+    states.push_back(decode(file, name, slot.name, slot.type.shape));
+  }
   check_kind(file, name);
   const step::StepState state = state_from(file, name);
   finish();
   upload_weights(weights);
+  upload_states(states);
   if (moments > 0) vk::upload(context_, buffers_[step::moments], 0, std::as_bytes(std::span(moment_store)));
   write_state(state);
   seed_ = state.seed[0] | static_cast<std::uint64_t>(state.seed[1]) << 32;

@@ -22,7 +22,8 @@ namespace {
 using reference::Array;
 
 DType dtype_of(const Operand& operand, DType dtype) {
-  return operand.labels ? DType::u32 : dtype;
+  if (operand.kind == Kind::labels) return DType::u32;
+  return operand.kind == Kind::state ? DType::f32 : dtype;
 }
 
 /// A graph with the inputs of a check, in one precision.
@@ -158,7 +159,7 @@ void check_gradient_in(const Check& check, DType dtype, const plan::Target& targ
   const Tensor seed = scalar ? weight : built.graph.input("seed", {}, loss.dtype());
   std::vector<Tensor> wanted;
   for (std::size_t i = 0; i < check.inputs.size(); ++i) {
-    if (!check.inputs[i].labels) wanted.push_back(built.inputs[i]);
+    if (check.inputs[i].kind == Kind::floating) wanted.push_back(built.inputs[i]);
   }
   std::vector<graph::ValueId> ids;
   for (const Tensor& tensor : wanted) ids.push_back(tensor.id());
@@ -176,7 +177,7 @@ void check_gradient_in(const Check& check, DType dtype, const plan::Target& targ
   const std::vector<std::vector<double>> got = run(built, gradients, target);
   std::size_t next = 0;
   for (std::size_t i = 0; i < check.inputs.size(); ++i) {
-    if (check.inputs[i].labels) continue;
+    if (check.inputs[i].kind != Kind::floating) continue;
     INFO("gradient of input " << i);
     compare(check, dtype, got[next++], differences(check, operands, weights, i));
   }

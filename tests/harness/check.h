@@ -2,6 +2,7 @@
 
 #include <halfstep/tensor.h>
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -14,10 +15,16 @@
 /// zero; a second run must give the same bits.
 namespace halfstep::testing {
 
-/// One input. Floating ones take the precision that is checked; labels are u32.
+enum class Kind : std::uint8_t {
+  floating,  ///< takes the precision that is checked, and a gradient
+  labels,    ///< u32
+  state,     ///< f32 in every precision, without a gradient
+};
+
+/// One input.
 struct Operand {
   reference::Array values;
-  bool labels = false;
+  Kind kind = Kind::floating;
 };
 
 struct Check {

@@ -9,6 +9,7 @@
 #include "models/layers.h"
 #include "models/lenet5.h"
 #include "models/mlp.h"
+#include "models/resnet_cifar.h"
 
 using namespace halfstep;
 
@@ -55,4 +56,25 @@ TEST_CASE("Layers name their parameters in their scope and refuse what cannot be
   CHECK_THROWS_AS(models::conv(graph.root() / "b", images, 6, 3, {.groups = 0}), Error);
   CHECK_THROWS_AS(models::conv(graph.root() / "c", images, 0, 3), Error);
   CHECK_THROWS_AS(models::dense(graph.root() / "d", images, -1), Error);
+}
+
+TEST_CASE("resnet_cifar has the parameters that its paper gives it") {
+  struct Case {
+    std::int64_t depth;
+    std::int64_t parameters;
+  };
+  // He et al. 2016, table 6: 0.27M for 20 layers, 0.85M for 56.
+  for (const Case& c : {Case{8, 75290}, Case{20, 269722}, Case{56, 853018}}) {
+    Graph graph;
+    const Tensor images = graph.input("images", {2, 32, 32, 3});
+    CHECK(models::resnet_cifar(graph.root(), images, c.depth).shape() == Shape{2, 10});
+    CHECK(graph.parameter_count() == c.parameters);
+  }
+  Graph graph;
+  const Tensor images = graph.input("images", {2, 32, 32, 3});
+  models::resnet_cifar(graph.root(), images, 8, 10, models::Shortcut::projection);
+  CHECK(graph.parameter_count() == 75290 + (16 * 32 + 64) + (32 * 64 + 128));
+  for (const std::int64_t depth : {2, 7, 9, 18, -4}) {
+    CHECK_THROWS_WITH_AS(models::resnet_cifar(graph.root() / "x", images, depth), doctest::Contains("6N + 2"), Error);
+  }
 }

@@ -33,8 +33,8 @@ step::StepProgram program(const Model& model, std::int64_t batch, const Precisio
                                .optimizer = Adam{},
                                .precision = precision,
                                .feed = Feed{.samples = images, .labels = labels}};
-  const step::StepGraph step_graph = train::make_step_graph(graph, options);
-  const step::ParameterLayout layout(step_graph.ir, step_graph.parameters);
+  const step::StepGraph step_graph = train::training_graph(graph, options);
+  const step::StepLayout layout(step_graph);
   return step::training_program(gpu(), step_graph, layout, precision, options.optimizer);
 }
 

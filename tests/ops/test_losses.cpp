@@ -26,7 +26,7 @@ const std::vector<Shape> logit_shapes{{1, 1}, {1, 2}, {7, 3}, {64, 10}, {5, 101}
 Check cross_entropy_check(Array logits, Array labels) {
   return {.name = "cross_entropy",
           .build = [](std::span<const Tensor> x) { return cross_entropy(x[0], x[1]); },
-          .inputs = {{std::move(logits)}, {std::move(labels), true}},
+          .inputs = {{std::move(logits)}, {std::move(labels), testing::Kind::labels}},
           .reference = [](std::span<const Array> x) { return reference::cross_entropy(x[0], x[1]); },
           .magnitude = 1};
 }
@@ -34,7 +34,7 @@ Check cross_entropy_check(Array logits, Array labels) {
 Check accuracy_check(Array logits, Array labels) {
   return {.name = "accuracy",
           .build = [](std::span<const Tensor> x) { return accuracy(x[0], x[1]); },
-          .inputs = {{std::move(logits)}, {std::move(labels), true}},
+          .inputs = {{std::move(logits)}, {std::move(labels), testing::Kind::labels}},
           .reference = [](std::span<const Array> x) { return reference::accuracy(x[0], x[1]); }};
 }
 

@@ -64,7 +64,7 @@ TEST_CASE("labels can be reshaped too") {
                                [](std::span<const Tensor> x) {
                                  return reshape(x[0], {5, 3});
                                },
-                           .inputs = {{testing::whole({3, 5}, 9, 4000000000U), true}},
+                           .inputs = {{testing::whole({3, 5}, 9, 4000000000U), testing::Kind::labels}},
                            .reference =
                                [](std::span<const reference::Array> x) {
                                  return reference::Array({5, 3}, x[0].values);

@@ -8,6 +8,10 @@
 
 namespace halfstep {
 
+namespace graph {
+enum class Origin : std::uint8_t;
+}
+
 /// How a parameter's first values are drawn. Draws are keyed on (seed, parameter, element), so they do not
 /// depend on the device or on the order in which parameters are made.
 struct Initializer {
@@ -37,14 +41,23 @@ class Scope {
   Scope operator/(std::string_view name) const;
   /// A trainable tensor named "path/name". Throws Error if that name is taken or the shape is not positive.
   Tensor parameter(std::string_view name, Shape shape, Initializer initializer) const;
+  /// An f32 tensor named "path/name" that is kept from step to step and saved, but not trained: update() says what it
+  /// becomes. Throws as parameter() does.
+  Tensor state(std::string_view name, Shape shape, Initializer initializer) const;
   const std::string& path() const { return path_; }
 
  private:
   friend class Graph;
+  Tensor add(std::string_view name, Shape shape, Initializer initializer, graph::Origin origin) const;
   Scope(graph::Ir* ir, std::string path) : ir_(ir), path_(std::move(path)) {}
   graph::Ir* ir_;
   std::string path_;
 };
+
+/// Gives `state`, made by Scope::state, the value `next` with every update of the weights: not in a step that is
+/// skipped because a gradient overflowed, and not in evaluation. Throws Error where `state` is none, has an update
+/// already, or the types differ.
+void update(Tensor state, Tensor next);
 
 /// A model: inputs, parameters and the operators between them. Building one touches no GPU.
 class Graph {

@@ -41,6 +41,21 @@ Tensor relu(Tensor x);
 Tensor sigmoid(Tensor x);
 Tensor tanh(Tensor x);
 
+/// The mean and variance that batch norm keeps for inference: f32 {c} each, made by Scope::state.
+struct RunningStatistics {
+  Tensor mean;
+  Tensor variance;
+};
+struct BatchNormOptions {
+  float epsilon = 1e-5F;
+  float momentum = 0.1F;  ///< the share of a batch in the running statistics
+};
+/// (x - mean) / sqrt(variance + epsilon) * weight + bias for x {n, ..., c}, weight {c} and bias {c}: Ioffe and Szegedy
+/// 2015. In training with the mean and variance of the batch, in f32, and every update moves the running statistics
+/// towards them (towards the unbiased variance); in evaluation with the running ones, folded into the weights of a
+/// convolution that x comes from.
+Tensor batch_norm(Tensor x, Tensor weight, Tensor bias, RunningStatistics running, BatchNormOptions options = {});
+
 struct Pool2dOptions {
   Pair kernel{2, 2};
   std::optional<Pair> stride{};  ///< the kernel's extents where not given
@@ -52,10 +67,21 @@ Tensor max_pool2d(Tensor images, Pool2dOptions options = {});
 /// The mean of each window of {n, h, w, c}.
 Tensor average_pool2d(Tensor images, Pool2dOptions options = {});
 
+/// The mean of each channel of each image {n, h, w, c}: {n, c}.
+Tensor global_average_pool(Tensor images);
+
 /// The same elements, in the same order, in another shape; one extent may be -1, to be worked out.
 Tensor reshape(Tensor x, Shape shape);
 /// {n, ...} as {n, product of the rest}.
 Tensor flatten(Tensor x);
+
+/// The part of x from `begin` up to but not including `end`, every `step`-th element where steps are given; one number
+/// for each axis, of which there are at most 5.
+Tensor slice(Tensor x, const Shape& begin, const Shape& end, const Shape& step = {});
+/// x with zeros before and after it: their numbers for each axis, of which there are at most 5.
+Tensor pad(Tensor x, const Shape& before, const Shape& after);
+/// The parts one after the other along `axis` (negative: from the end); they are alike but for its extent.
+Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis);
 
 /// Elementwise, with the shapes broadcast as NumPy does.
 Tensor add(Tensor a, Tensor b);

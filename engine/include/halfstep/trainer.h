@@ -126,7 +126,7 @@ class Trainer {
   void save(const std::filesystem::path& path);
   /// Continues from a file that save() wrote. Throws Error, and changes nothing, where it is another model's.
   void load(const std::filesystem::path& path);
-  /// A parameter's present values, in the order of its shape.
+  /// A parameter's or state's present values, in the order of its shape.
   std::vector<float> parameter(std::string_view name);
 
   const PlanSummary& summary() const;

@@ -1,0 +1,117 @@
+#include "ops/channels.h"
+
+#include <algorithm>
+
+#include "ops/kernel.h"
+#include "ops/reduce.h"
+
+namespace halfstep::ops {
+namespace {
+
+using plan::Access;
+
+/// The rows of every set are cut into slices of `length`, the last one shorter; an invocation takes one quad of
+/// channels through a slice. The push constants of common/channels.glsl.
+struct Slices {
+  std::uint32_t rows;
+  std::uint32_t length;
+  std::uint32_t slices;  ///< of a set
+  std::uint32_t invocations;
+};
+
+std::int64_t quads_of(const ChannelSets& sets) {
+  return plan::layout({sets.channels}).quads_per_row();
+}
+
+/// As many slices as keep the device busy, none of them short: what an invocation reads once is then worth it.
+Slices slices_of(const plan::Lowering& out, const ChannelSets& sets) {
+  constexpr std::int64_t shortest = 16;
+  const std::int64_t columns = sets.sets * quads_of(sets);
+  const std::int64_t busy = 2 * std::int64_t{out.target().wanted_groups} * flat_local_size(out.target());
+  const std::int64_t wanted =
+      std::clamp<std::int64_t>(busy / columns, 1, std::max<std::int64_t>(sets.rows / shortest, 1));
+  const std::int64_t length = (sets.rows + wanted - 1) / wanted;
+  const std::int64_t slices = (sets.rows + length - 1) / length;
+  return {index32(out, sets.rows), index32(out, length), index32(out, slices), index32(out, slices * columns)};
+}
+
+/// A dispatch over slices; its constants are the quads of a row and then `constants`.
+void dispatch_slices(plan::Lowering& out, const std::string& shader, const ChannelSets& sets, const Slices& slices,
+                     std::vector<plan::Operand> operands, std::vector<std::uint32_t> constants = {}) {
+  constants.insert(constants.begin(), index32(out, quads_of(sets)));
+  dispatch_flat(out, shader, slices.invocations, slices, std::move(operands), std::move(constants));
+}
+
+Shape partial_shape(const ChannelSets& sets, const Slices& slices) {
+  return {sets.sets, slices.slices, 2, sets.channels};
+}
+
+}  // namespace
+
+plan::TensorId lower_moments(plan::Lowering& out, plan::TensorId x, const ChannelSets& sets) {
+  constexpr std::int64_t most_merged = 64;
+  Slices slices = slices_of(out, sets);
+  plan::TensorId moments = out.workspace("moments", {DType::f32, partial_shape(sets, slices)});
+  dispatch_slices(out, "channel_moments." + out.storage(out.type(x).dtype), sets, slices,
+                  {{x, Access::read}, {moments, Access::write}});
+  while (slices.slices > 1) {
+    const plan::TensorId parts = moments;
+    const Slices from = slices;
+    const auto merged = static_cast<std::uint32_t>(std::min<std::int64_t>(from.slices, most_merged));
+    slices.length = from.length * merged;
+    slices.slices = (from.slices + merged - 1) / merged;
+    slices.invocations = index32(out, sets.sets * slices.slices * quads_of(sets));
+    moments = out.workspace("moments", {DType::f32, partial_shape(sets, slices)});
+    dispatch_slices(out, "channel_moments_merge", sets, slices, {{parts, Access::read}, {moments, Access::write}},
+                    {from.length, from.slices});
+  }
+  return moments;
+}
+
+void lower_channel_norm(plan::Lowering& out, plan::TensorId x, plan::TensorId statistics, plan::TensorId weight,
+                        plan::TensorId bias, plan::TensorId y, const ChannelSets& sets) {
+  dispatch_slices(out, "channel_norm." + out.storage(out.type(x).dtype), sets, slices_of(out, sets),
+                  {{x, Access::read},
+                   {statistics, Access::read},
+                   {weight, Access::read},
+                   {bias, Access::read},
+                   {y, Access::write}});
+}
+
+plan::TensorId lower_gradient_sums(plan::Lowering& out, plan::TensorId x, plan::TensorId dy, plan::TensorId statistics,
+                                   const ChannelSets& sets) {
+  const Slices slices = slices_of(out, sets);
+  const plan::TensorId parts = out.workspace("partial_sums", {DType::f32, partial_shape(sets, slices)});
+  dispatch_slices(out, "channel_norm_sums." + out.storage(out.type(x).dtype), sets, slices,
+                  {{x, Access::read}, {dy, Access::read}, {statistics, Access::read}, {parts, Access::write}});
+  if (slices.slices == 1) return parts;
+  const plan::TensorId sums = out.workspace("sums", {DType::f32, sets.shape(2)});
+  lower_sum(out, parts, {false, true, false, false}, sums, 1);
+  return sums;
+}
+
+void lower_parameter_gradients(plan::Lowering& out, plan::TensorId sums, plan::TensorId weight_gradient,
+                               plan::TensorId bias_gradient, const ChannelSets& sets) {
+  struct Push {
+    std::uint32_t quads;
+    std::uint32_t sets;
+  };
+  const Push push{index32(out, quads_of(sets)), index32(out, sets.sets)};
+  dispatch_flat(out, "channel_norm_parameters." + out.storage(out.type(weight_gradient).dtype), push.quads, push,
+                {{sums, Access::read}, {weight_gradient, Access::write}, {bias_gradient, Access::write}});
+}
+
+void lower_norm_gradient(plan::Lowering& out, plan::TensorId x, plan::TensorId dy, plan::TensorId statistics,
+                         plan::TensorId weight, plan::TensorId means, GradientMeans kind, plan::TensorId dx,
+                         const ChannelSets& sets) {
+  dispatch_slices(out, "channel_norm_gradient." + out.storage(out.type(x).dtype), sets, slices_of(out, sets),
+                  {{x, Access::read},
+                   {dy, Access::read},
+                   {statistics, Access::read},
+                   {weight, Access::read},
+                   {means, Access::read},
+                   {dx, Access::write}},
+                  {kind == GradientMeans::sums});
+}
+
+}  // namespace halfstep::ops

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <halfstep/graph.h>
+
+namespace halfstep::models {
+
+/// What goes past a block whose images are smaller and channels more than those before it: He et al. 2016, section 3.3.
+enum class Shortcut : std::uint8_t {
+  identity,    ///< option A: every second pixel, with channels of zeros on both sides
+  projection,  ///< option B: a 1x1 convolution and batch norm
+};
+
+/// The residual networks of He et al. 2016, section 4.2, for small images {n, h, w, c}: three stages of N blocks, of
+/// two 3x3 convolutions each, with 16, 32 and 64 channels; then the mean of each channel and a dense layer. `depth` is
+/// 6N + 2: 8, 14, 20, ... Returns logits {n, classes}. Throws Error for any other depth.
+Tensor resnet_cifar(const Scope& scope, Tensor images, std::int64_t depth, std::int64_t classes = 10,
+                    Shortcut shortcut = Shortcut::identity);
+
+}  // namespace halfstep::models

@@ -1,0 +1,28 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+//! STORAGE = f32 f16 packed
+#include "common/indexing.glsl"
+#include "common/precision.glsl"
+
+// The gradients of weight and bias from the sums that channel_norm_sums.comp makes.
+layout(push_constant) uniform Push {
+  uint quads;
+  uint sets;
+};
+layout(std430, binding = 0) readonly buffer Sums { vec4 sums[]; };
+layout(std430, binding = 1) writeonly buffer WeightGradient { QUAD weight_gradient[]; };
+layout(std430, binding = 2) writeonly buffer BiasGradient { QUAD bias_gradient[]; };
+
+void main() {
+  uint channel = linear_invocation();
+  if (channel >= quads) return;
+  vec4 total = vec4(0.0);
+  vec4 along = vec4(0.0);
+  for (uint set = 0u; set < sets; set++) {
+    uint plane = set * 2u * quads + channel;
+    total += sums[plane];
+    along += sums[plane + quads];
+  }
+  weight_gradient[channel] = to_quad(along);
+  bias_gradient[channel] = to_quad(total);
+}

@@ -1,0 +1,152 @@
+#include <halfstep/error.h>
+#include <halfstep/graph.h>
+#include <halfstep/ops.h>
+
+#include <doctest/doctest.h>
+
+#include "graph/ir.h"
+#include "harness/check.h"
+#include "harness/values.h"
+#include "ops/batch_norm.h"
+#include "reference/conv2d.h"
+#include "reference/matmul.h"
+#include "reference/norm.h"
+
+using namespace halfstep;
+using reference::Array;
+using testing::Check;
+using testing::uniform;
+
+namespace {
+
+constexpr BatchNormOptions options{.epsilon = 1e-3F, .momentum = 0.25F};
+
+/// Odd and prime extents, one quad of channels and several, rows for one slice, for several, and for two merges.
+const std::vector<Shape> shapes{{2, 3}, {5, 4, 3, 7}, {3, 17, 8}, {64, 5, 5, 6}, {2, 96, 96, 3}};
+
+enum Result : std::uint8_t { y, statistics, next_mean, next_variance };
+
+Tensor result_of(std::span<const Tensor> x, Result wanted) {
+  const ops::BatchNormResult result = ops::batch_norm_training(x[0], x[1], x[2], {x[3], x[4]}, options);
+  const Tensor all[] = {result.y, result.statistics, result.next_mean, result.next_variance};
+  return all[wanted];
+}
+
+Check check_of(Array x, Result wanted) {
+  const Shape channels{x.shape.back()};
+  Check check;
+  check.name = "batch_norm " + to_string(x.shape);
+  check.build = [=](std::span<const Tensor> in) { return result_of(in, wanted); };
+  check.inputs = {{std::move(x)},
+                  {uniform(channels, 2, 0.5, 2)},
+                  {uniform(channels, 3)},
+                  {.values = uniform(channels, 4), .kind = testing::Kind::state},
+                  {.values = uniform(channels, 5, 0.5, 2), .kind = testing::Kind::state}};
+  check.reference = [](std::span<const Array> in) {
+    return reference::batch_norm(in[0], in[1], in[2], options.epsilon);
+  };
+  check.arithmetic = 3e-6;
+  return check;
+}
+
+Array moved(const Array& from, const Array& to) {
+  Array result = from;
+  for (std::size_t i = 0; i < result.values.size(); ++i) {
+    result.values[i] += static_cast<double>(options.momentum) * (to.values[i] - from.values[i]);
+  }
+  return result;
+}
+
+/// Batch norm of what `build` makes of images {2, 5, 4, 6} and more inputs.
+Check inference_check(std::vector<testing::Operand> inputs, std::int64_t channels,
+                      const std::function<Tensor(std::span<const Tensor>)>& build,
+                      const reference::Reference& expected) {
+  const std::size_t first = inputs.size();
+  Check check;
+  check.name = "batch_norm in inference";
+  check.inputs = std::move(inputs);
+  for (const std::uint64_t seed : {2U, 3U, 4U, 5U}) {
+    const bool positive = seed == 2 || seed == 5;
+    check.inputs.push_back({.values = uniform({channels}, seed, positive ? 0.5 : -1, positive ? 2 : 1),
+                            .kind = seed < 4 ? testing::Kind::floating : testing::Kind::state});
+  }
+  check.build = [=](std::span<const Tensor> in) {
+    const auto norm = in.subspan(first);
+    return ops::batch_norm_inference(build(in), norm[0], norm[1], {norm[2], norm[3]}, options.epsilon);
+  };
+  check.reference = [=](std::span<const Array> in) {
+    const auto norm = in.subspan(first);
+    return reference::normalise(expected(in), {norm[2], norm[3]}, norm[0], norm[1], options.epsilon);
+  };
+  check.arithmetic = 1e-5;
+  check.roundings = 4;
+  return check;
+}
+
+}  // namespace
+
+TEST_CASE("batch norm with the statistics of the batch") {
+  for (const Shape& shape : shapes) testing::check_operator(check_of(uniform(shape, 1), y));
+}
+
+TEST_CASE("batch norm keeps what varies about a mean far from zero") {
+  // f16 has no room for it.
+  Check check = check_of(uniform({2, 96, 96, 3}, 1, 4000, 4001), y);
+  check.dtypes = {DType::f32};
+  check.arithmetic = 1e-3;  // half a unit of 4000, in deviations
+  testing::check_operator(check);
+}
+
+TEST_CASE("the statistics of a batch, and what the running ones become") {
+  for (const Shape& shape : shapes) {
+    Check check = check_of(uniform(shape, 1), next_mean);
+    check.reference = [](std::span<const Array> in) { return moved(in[3], reference::channel_statistics(in[0]).mean); };
+    testing::check_operator(check);
+    check = check_of(uniform(shape, 1), next_variance);
+    check.reference = [](std::span<const Array> in) {
+      return moved(in[4], reference::channel_statistics(in[0], true).variance);
+    };
+    testing::check_operator(check);
+  }
+}
+
+TEST_CASE("gradient of batch norm") {
+  for (const Shape& shape : {Shape{3, 3}, Shape{5, 4, 3, 7}, Shape{3, 17, 8}}) {
+    Check check = check_of(uniform(shape, 1, -2, 2), y);
+    check.magnitude = 4;
+    testing::check_gradient(check);
+  }
+}
+
+TEST_CASE("in inference batch norm takes the running statistics, by itself or folded into a convolution or product") {
+  const auto image = uniform({2, 5, 4, 6}, 1);
+  testing::check_operator(inference_check(
+      {{image}}, 6, [](std::span<const Tensor> in) { return in[0]; }, [](std::span<const Array> in) { return in[0]; }));
+  const Conv2dOptions conv{.stride = {2, 1}, .padding = {1, 1}};
+  testing::check_operator(inference_check(
+      {{image}, {uniform(Shape{3, 3, 6, 5}, 6)}}, 5,
+      [=](std::span<const Tensor> in) { return conv2d(in[0], in[1], conv); },
+      [=](std::span<const Array> in) { return reference::conv2d(in[0], in[1], conv); }));
+  testing::check_operator(inference_check(
+      {{uniform(Shape{7, 6}, 1)}, {uniform(Shape{6, 5}, 6)}, {uniform(Shape{5}, 7)}}, 5,
+      [](std::span<const Tensor> in) { return linear(in[0], in[1], in[2]); },
+      [](std::span<const Array> in) { return reference::linear(in[0], in[1], in[2]); }));
+}
+
+TEST_CASE("batch norm says what it cannot take") {
+  Graph graph;
+  const auto norm = [&](const Shape& shape, std::int64_t channels, BatchNormOptions with) {
+    const std::string name = "bn" + std::to_string(graph.ir().values.size());
+    const Scope scope = graph.root() / name;
+    return batch_norm(graph.input(name, shape), scope.parameter("weight", {channels}, constant(1)),
+                      scope.parameter("bias", {channels}, constant(0)),
+                      {scope.state("mean", {channels}, constant(0)), scope.state("var", {channels}, constant(1))},
+                      with);
+  };
+  CHECK(norm({2, 3, 3, 5}, 5, {}).shape() == Shape{2, 3, 3, 5});
+  CHECK_THROWS_WITH_AS(norm({5}, 5, {}), doctest::Contains("{n, ..., c}"), Error);
+  CHECK_THROWS_WITH_AS(norm({1, 1, 1, 5}, 5, {}), doctest::Contains("more than one element"), Error);
+  CHECK_THROWS_WITH_AS(norm({2, 5}, 6, {}), doctest::Contains("weight f32 {5}"), Error);
+  CHECK_THROWS_WITH_AS(norm({2, 5}, 5, {.epsilon = 0}), doctest::Contains("epsilon"), Error);
+  CHECK_THROWS_WITH_AS(norm({2, 5}, 5, {.momentum = 2}), doctest::Contains("momentum"), Error);
+}

@@ -1,0 +1,35 @@
+#include "reference/norm.h"
+
+#include <cmath>
+
+namespace halfstep::reference {
+
+ChannelStatistics channel_statistics(const Array& x, bool unbiased) {
+  const auto channels = static_cast<std::size_t>(x.shape.back());
+  const auto rows = static_cast<double>(x.values.size() / channels);
+  const Shape shape{x.shape.back()};
+  ChannelStatistics result{Array(shape), Array(shape)};
+  for (std::size_t i = 0; i < x.values.size(); ++i) result.mean.values[i % channels] += x.values[i] / rows;
+  for (std::size_t i = 0; i < x.values.size(); ++i) {
+    const double difference = x.values[i] - result.mean.values[i % channels];
+    result.variance.values[i % channels] += difference * difference / (unbiased ? rows - 1 : rows);
+  }
+  return result;
+}
+
+Array normalise(const Array& x, const ChannelStatistics& statistics, const Array& weight, const Array& bias,
+                double epsilon) {
+  Array result(x.shape);
+  for (std::size_t i = 0; i < x.values.size(); ++i) {
+    const std::size_t c = i % weight.values.size();
+    const double deviation = std::sqrt(statistics.variance.values[c] + epsilon);
+    result.values[i] = (x.values[i] - statistics.mean.values[c]) / deviation * weight.values[c] + bias.values[c];
+  }
+  return result;
+}
+
+Array batch_norm(const Array& x, const Array& weight, const Array& bias, double epsilon) {
+  return normalise(x, channel_statistics(x), weight, bias, epsilon);
+}
+
+}  // namespace halfstep::reference

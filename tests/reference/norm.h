@@ -1,0 +1,22 @@
+#pragma once
+
+#include "reference/array.h"
+
+namespace halfstep::reference {
+
+/// Mean and variance of each channel of x {..., c}: {c} each. The variance is that of the elements themselves, or with
+/// `unbiased` the estimate for what they were drawn from.
+struct ChannelStatistics {
+  Array mean;
+  Array variance;
+};
+ChannelStatistics channel_statistics(const Array& x, bool unbiased = false);
+
+/// (x - mean) / sqrt(variance + epsilon) * weight + bias.
+Array normalise(const Array& x, const ChannelStatistics& statistics, const Array& weight, const Array& bias,
+                double epsilon);
+
+/// With the statistics of x itself.
+Array batch_norm(const Array& x, const Array& weight, const Array& bias, double epsilon);
+
+}  // namespace halfstep::reference
