@@ -7,9 +7,10 @@ execute_process(
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "${SOURCE} ${DEFINES}\n${output}")
 endif()
-execute_process(COMMAND "${SPIRV_OPT}" -O "${spv}" -o "${spv}" RESULT_VARIABLE result)
-if(NOT result EQUAL 0)
-  message(FATAL_ERROR "spirv-opt failed on ${SOURCE} ${DEFINES}")
+execute_process(COMMAND "${SPIRV_OPT}" -O "${spv}" -o "${spv}" ERROR_VARIABLE output RESULT_VARIABLE result)
+# A shader of an extension that spirv-opt does not know yet is left to the driver's optimiser.
+if(NOT result EQUAL 0 AND NOT REQUIRED)
+  message(FATAL_ERROR "spirv-opt failed on ${SOURCE} ${DEFINES}\n${output}")
 endif()
 # glslang names its own output in the dependency file; the build asks for INC.
 file(READ "${INC}.d" dependencies)

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <string_view>
 
@@ -25,12 +24,6 @@ struct GemmPush {
   std::int32_t grid[2], image[2], step[2], tap_step[2], offset[2], pixel_divisor[2];
 };
 static_assert(sizeof(GemmPush) == 120);
-
-std::string_view name(Operands operands) {
-  constexpr std::array<std::string_view, 7> names{"row_row",     "row_col",     "col_row",   "col_col",
-                                                  "patches_row", "patches_col", "pixels_row"};
-  return names[static_cast<std::size_t>(operands)];
-}
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
@@ -119,12 +112,12 @@ GemmPush push_constants(const plan::Lowering& out, const Gemm& gemm, const Cut& 
 }
 
 /// Every index that the shader works out must fit in 31 bits.
-void expect_indexable(const plan::Lowering& out, const Gemm& gemm, const Cut& cut) {
+void expect_indexable(const plan::Lowering& out, const Gemm& gemm, const Body& body, const Cut& cut) {
   const Sizes size(out);
   for (const plan::TensorId tensor : {gemm.a, gemm.b}) size(plan::layout(out.type(tensor).shape).quads());
   size(plan::layout(out.type(gemm.c).shape).quads() * cut.splits);
-  size((cut.row_tiles + 1) * 64);
-  size((cut.column_tiles + 1) * 64);
+  size((cut.row_tiles + 1) * body.tile_rows);
+  size((cut.column_tiles + 1) * body.tile_columns);
   size(k_quads(gemm) * 4);
 }
 
@@ -137,11 +130,14 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Body& body, c
   const GemmPush push = push_constants(out, gemm, cut);
   const bool divided = gemm.patches.divisor != Pair{1, 1};
   const std::int64_t results = elements(out.type(gemm.c).shape) / cut.splits;
+  std::vector<std::uint32_t> constants{body.local_size, gemm.bias.has_value(), f32_result, out.float16_partials(),
+                                       divided};
+  constants.insert(constants.end(), body.constants.begin(), body.constants.end());
   // Without a bias B takes its binding, and is not read there.
   const plan::TensorId bias = gemm.bias.value_or(gemm.b);
   out.dispatch({.label = {},
-                .shader = fmt::format("gemm.{}.{}.{}", name(gemm.operands), storage(out.type(gemm.a).dtype), body.name),
-                .constants = {body.local_size, gemm.bias.has_value(), f32_result, out.float16_partials(), divided},
+                .shader = body.shader,
+                .constants = std::move(constants),
                 .push = plan::push_bytes(push),
                 .operands = {{gemm.a, plan::Access::read, body.texels},
                              {gemm.b, plan::Access::read, body.texels},
@@ -172,7 +168,7 @@ void dispatch_reduce(plan::Lowering& out, plan::TensorId parts, const Gemm& gemm
 void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
   const Body body = bodies(out.target(), problem(out, gemm)).front();
   const Cut cuts = cut(out, gemm, body);
-  expect_indexable(out, gemm, cuts);
+  expect_indexable(out, gemm, body, cuts);
   if (cuts.splits == 1) return dispatch_product(out, gemm, body, cuts, out.type(gemm.c).dtype == DType::f32);
   Shape shape = out.type(gemm.c).shape;
   shape.insert(shape.begin(), cuts.splits);

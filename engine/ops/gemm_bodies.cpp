@@ -1,13 +1,159 @@
 #include "ops/gemm_bodies.h"
 
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <string_view>
 
 namespace halfstep::ops {
+namespace {
+
+std::string_view name(Operands operands) {
+  constexpr std::array<std::string_view, 7> names{"row_row",     "row_col",     "col_row",   "col_col",
+                                                  "patches_row", "patches_col", "pixels_row"};
+  return names[static_cast<std::size_t>(operands)];
+}
+
+/// A body of shaders/ops/gemm.comp. It reads f16 in 32-bit words: see there.
+Body plain(const Problem& problem, std::string name_of_body, std::uint32_t local_size, std::int64_t tile_rows,
+           std::int64_t tile_columns) {
+  Body body;
+  body.shader = fmt::format("gemm.{}.{}.{}", name(problem.operands), problem.dtype == DType::f16 ? "packed" : "f32",
+                            name_of_body);
+  body.name = std::move(name_of_body);
+  body.local_size = local_size;
+  body.tile_rows = tile_rows;
+  body.tile_columns = tile_columns;
+  return body;
+}
+
+/// Register tiles shared by a subgroup, where a software driver's subgroups have a size there is a kernel for.
+std::vector<Body> lanes(const plan::Target& target, const Problem& problem) {
+  std::vector<Body> found;
+  if (target.subgroup_shuffle && target.subgroup_size == 8) {
+    if (problem.operand_quads <= target.max_texels) {
+      found.push_back(plain(problem, "lanes8_texels", 8, 32, 32));
+      found.back().texels = true;
+    }
+    found.push_back(plain(problem, "lanes8", 8, 32, 32));
+  }
+  if (target.subgroup_broadcast && target.subgroup_size == 4) found.push_back(plain(problem, "lanes4", 4, 8, 16));
+  return found;
+}
+
+/// Tiles in shared memory, which every device has. See gemm_tile.glsl for the threads.
+std::vector<Body> tiles(const plan::Target& target, const Problem& problem) {
+  std::vector<Body> found;
+  for (const auto& [tile, threads] : {std::pair{128, 256U}, {64, 128U}, {32, 64U}}) {
+    if (threads <= target.max_invocations)
+      found.push_back(plain(problem, fmt::format("tile{}", tile), threads, tile, tile));
+  }
+  return found;
+}
+
+/// Bytes of shared memory that gemm_cooperative.glsl takes.
+std::uint32_t shared_bytes(const plan::MatrixShape& shape, std::uint32_t tile, std::uint32_t subgroups) {
+  constexpr std::uint32_t k_quads = 8;
+  const std::uint32_t operand = std::max(tile * (k_quads + 2), k_quads * 4 * (tile / 4 + 2)) * 8;
+  return 2 * operand + subgroups * shape.rows * shape.columns * 4;
+}
+
+/// Tiles by matrix units, with one shape of fragments.
+std::vector<Body> cooperative(const plan::Target& target, const Problem& problem, const plan::MatrixShape& shape) {
+  std::vector<Body> found;
+  for (const auto& [tile, side] : {std::pair{128U, 2U}, {64U, 2U}, {32U, 1U}}) {
+    const std::uint32_t square = tile / side;
+    const std::uint32_t threads = side * side * target.subgroup_size;
+    const bool fits = square % shape.rows == 0 && square % shape.columns == 0 && 32 % shape.k == 0 &&
+                      shape.columns % 4 == 0 && threads <= target.max_invocations &&
+                      shared_bytes(shape, tile, side * side) <= target.shared_memory_bytes;
+    if (!fits) continue;
+    Body body;
+    body.name = fmt::format("cooperative{}.{}x{}x{}", tile, shape.rows, shape.columns, shape.k);
+    body.shader =
+        fmt::format("gemm_cooperative.{}.{}.{}", name(problem.operands), shape.float16_sums ? "f16" : "f32", tile);
+    body.local_size = threads;
+    body.tile_rows = tile;
+    body.tile_columns = tile;
+    body.constants = {shape.rows, shape.columns, shape.k};
+    found.push_back(body);
+  }
+  return found;
+}
+
+/// Those that add up in the type that is asked for.
+std::vector<Body> cooperative(const plan::Target& target, const Problem& problem) {
+  std::vector<Body> found;
+  if (problem.dtype != DType::f16 || target.subgroup_size == 0) return found;
+  for (const plan::MatrixShape& shape : target.matrix_shapes) {
+    if (shape.float16_sums == problem.float16_partials)
+      std::ranges::move(cooperative(target, problem, shape), std::back_inserter(found));
+  }
+  return found;
+}
+
+/// What a tile is expected to cost a GPU: as many rounds as its compute units need for all of them, of a work that does
+/// not shrink as fast as the tile, since a smaller one uses each number that it loads less often. A guess of ours.
+double expected_cost(const plan::Target& target, const Problem& problem, const Body& body) {
+  const auto divided_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  const std::int64_t groups =
+      problem.batches * divided_up(problem.rows, body.tile_rows) * divided_up(problem.columns, body.tile_columns);
+  const std::int64_t rounds = divided_up(groups, target.compute_units);
+  const auto side = static_cast<double>(body.tile_rows);
+  return static_cast<double>(rounds) * side * (side + 32);
+}
+
+/// Every body that computes `problem` on `target`, by the rule: a software driver's best are register tiles, and matrix
+/// units, which it emulates, come last; a GPU's are its matrix units, then shared memory.
+std::vector<Body> possible(const plan::Target& target, const Problem& problem) {
+  std::vector<Body> shared = tiles(target, problem);
+  std::vector<Body> units = cooperative(target, problem);
+  for (std::vector<Body>* kind : {&shared, &units}) {
+    std::ranges::stable_sort(*kind, {}, [&](const Body& body) { return expected_cost(target, problem, body); });
+  }
+  std::vector<Body> found;
+  if (target.cpu) found = lanes(target, problem);
+  std::ranges::move(target.cpu ? shared : units, std::back_inserter(found));
+  std::ranges::move(target.cpu ? units : shared, std::back_inserter(found));
+  return found;
+}
+
+/// Those of `bodies` that Target::gemm_bodies names: the one called so, or all whose names begin so.
+std::vector<Body> named(const plan::Target& target, const std::vector<Body>& bodies) {
+  std::vector<Body> found;
+  for (const Body& body : bodies) {
+    if (body.name == target.gemm_bodies) return {body};
+    if (body.name.starts_with(target.gemm_bodies)) found.push_back(body);
+  }
+  return found;
+}
+
+/// Throws where Target::gemm_bodies names no body that the target has for any problem.
+void expect_known(const plan::Target& target, Problem problem) {
+  std::vector<std::string> names;
+  for (const bool float16_partials : {false, true}) {
+    problem.dtype = DType::f16;
+    problem.float16_partials = float16_partials;
+    for (const Body& body : possible(target, problem)) names.push_back(body.name);
+  }
+  const bool known =
+      std::ranges::any_of(names, [&](const std::string& name) { return name.starts_with(target.gemm_bodies); });
+  if (known) return;
+  fail("gemm", fmt::format("expected HALFSTEP_GEMM to begin the name of a body, got {}", target.gemm_bodies),
+       fmt::format("this device has {}", fmt::join(names, ", ")));
+}
+
+}  // namespace
 
 Problem problem(const plan::Lowering& out, const Gemm& gemm) {
   const auto quads = [&](plan::TensorId tensor) { return plan::layout(out.type(tensor).shape).quads(); };
   return {.operands = gemm.operands,
           .dtype = out.type(gemm.a).dtype,
+          .float16_partials = out.float16_partials(),
           .rows = gemm.rows,
           .columns = gemm.columns,
           .k = gemm.k * gemm.segments,
@@ -15,17 +161,13 @@ Problem problem(const plan::Lowering& out, const Gemm& gemm) {
           .operand_quads = std::max(quads(gemm.a), quads(gemm.b))};
 }
 
-/// Register tiles shared by a subgroup where a software driver's subgroups have a size there is a kernel for; shared
-/// memory everywhere else.
 std::vector<Body> bodies(const plan::Target& target, const Problem& problem) {
-  std::vector<Body> found;
-  if (target.cpu && target.subgroup_shuffle && target.subgroup_size == 8) {
-    if (problem.operand_quads <= target.max_texels) found.push_back({"lanes8_texels", 8, 32, 32, true});
-    found.push_back({"lanes8", 8, 32, 32});
+  std::vector<Body> all = possible(target, problem);
+  if (!target.gemm_bodies.empty()) {
+    if (std::vector<Body> wanted = named(target, all); !wanted.empty()) return wanted;
+    expect_known(target, problem);
   }
-  if (target.cpu && target.subgroup_broadcast && target.subgroup_size == 4) found.push_back({"lanes4", 4, 8, 16});
-  found.push_back({"tile", 128, 64, 64});
-  return found;
+  return all;
 }
 
 }  // namespace halfstep::ops

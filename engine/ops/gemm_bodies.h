@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "ops/gemm.h"
@@ -9,19 +9,22 @@
 /// The kernels that a matrix product can be computed by, and which to prefer where.
 namespace halfstep::ops {
 
-/// A way of shaders/ops/gemm.comp to compute tiles of C.
+/// A way to compute tiles of C.
 struct Body {
-  std::string_view name;         ///< its value on the shader's BODY axis
+  std::string name;              ///< "tile64", "cooperative64.16x16x16"
+  std::string shader;            ///< the variant: "gemm.row_row.f32.tile64"
   std::uint32_t local_size = 0;  ///< invocations of a workgroup, which computes one tile
   std::int64_t tile_rows = 0;
   std::int64_t tile_columns = 0;
-  bool texels = false;  ///< reads A and B through texel buffers
+  bool texels = false;                        ///< reads A and B through texel buffers
+  std::vector<std::uint32_t> constants = {};  ///< specialization constants that follow those all bodies have
 };
 
 /// What the choice of a body depends on.
 struct Problem {
   Operands operands = Operands::row_row;
   DType dtype = DType::f32;  ///< of A and B
+  bool float16_partials = false;
   std::int64_t rows = 1;
   std::int64_t columns = 1;
   std::int64_t k = 1;  ///< of all segments
@@ -32,7 +35,9 @@ struct Problem {
 /// The problem that `gemm` is.
 Problem problem(const plan::Lowering& out, const Gemm& gemm);
 
-/// The bodies that compute `problem` on `target`, the one expected to be fastest first; never empty.
+/// The bodies to consider for `problem` on `target`, the one expected to be fastest first; never empty. Where
+/// Target::gemm_bodies names some, these alone, unless they do not compute such problems. Throws Error where it names
+/// none that the target has.
 std::vector<Body> bodies(const plan::Target& target, const Problem& problem);
 
 }  // namespace halfstep::ops

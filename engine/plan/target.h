@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace halfstep::plan {
 
@@ -9,6 +11,16 @@ namespace halfstep::plan {
 enum class Storage16 : std::uint8_t {
   native,  ///< as 16-bit buffer elements
   packed,  ///< as halves of 32-bit words, for devices without 16-bit storage
+};
+
+/// A product of fragments that a device's matrix units can do: f16 {rows, k} times {k, columns}.
+struct MatrixShape {
+  std::uint32_t rows = 0;
+  std::uint32_t columns = 0;
+  std::uint32_t k = 0;
+  bool float16_sums = false;  ///< what it adds up in, and gives, is f16 rather than f32
+
+  auto operator<=>(const MatrixShape&) const = default;
 };
 
 /// What lowering and planning need to know of a device: plain numbers, so that both run with no GPU.
@@ -27,8 +39,11 @@ struct Target {
   std::uint64_t max_storage_range = std::uint64_t{1} << 27;
   std::uint32_t offset_alignment = 256;  ///< of a storage buffer binding
   std::uint32_t max_storage_buffers = 4;
-  std::uint32_t max_texels = 0;     ///< quads of a texel buffer; 0 where storage buffers are read as fast
-  std::uint32_t wanted_groups = 4;  ///< workgroups that keep the device busy
+  std::uint32_t max_texels = 0;            ///< quads of a texel buffer; 0 where storage buffers are read as fast
+  std::uint32_t wanted_groups = 4;         ///< workgroups that keep the device busy
+  std::uint32_t compute_units = 1;         ///< that run workgroups side by side; an estimate
+  std::vector<MatrixShape> matrix_shapes;  ///< that may be used; empty where there are no matrix units
+  std::string gemm_bodies;  ///< what the names of the matrix product's bodies are to begin with; any where empty
 };
 
 }  // namespace halfstep::plan

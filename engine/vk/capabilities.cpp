@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "vk/cooperative_matrix.h"
 #include "vk/structure.h"
 #include "vk/workarounds.h"
 
@@ -141,11 +142,16 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT);
   auto timeline = structure<VkPhysicalDeviceTimelineSemaphoreFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES_KHR);
+  auto memory_model = structure<VkPhysicalDeviceVulkanMemoryModelFeaturesKHR>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_KHR);
+  CooperativeMatrixFeatures matrices;
   Chain chain;
   chain.add(storage);
   if (extensions.contains(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME)) chain.add(arithmetic);
   if (extensions.contains(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) chain.add(sizes);
   if (extensions.contains(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME)) chain.add(timeline);
+  if (extensions.contains(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME)) chain.add(memory_model);
+  if (extensions.contains(cooperative_matrix_extension)) chain.add(matrices);
   features.pNext = chain.head();
   instance.features(device, &features);
   c.storage_16bit = storage.storageBuffer16BitAccess == VK_TRUE;
@@ -153,8 +159,8 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
   c.subgroup_size_control =
       c.subgroup_size_control && sizes.subgroupSizeControl == VK_TRUE && sizes.computeFullSubgroups == VK_TRUE;
   c.timeline_semaphore = timeline.timelineSemaphore == VK_TRUE;
-  c.cooperative_matrix = extensions.contains("VK_KHR_cooperative_matrix");
-  c.cooperative_matrix_nv2 = extensions.contains("VK_NV_cooperative_matrix2");
+  c.cooperative_matrix = matrices.cooperativeMatrix == VK_TRUE && memory_model.vulkanMemoryModel == VK_TRUE &&
+                         c.float16_arithmetic && cooperative_shaders_built();
   c.portability_subset = extensions.contains("VK_KHR_portability_subset");
 }
 
@@ -180,11 +186,17 @@ void read_queues(Capabilities& c, const InstanceTable& instance, VkPhysicalDevic
   }
 }
 
+/// What runs workgroups side by side.
+std::uint32_t compute_units(const Capabilities& c) {
+  if (c.type == VK_PHYSICAL_DEVICE_TYPE_CPU) return std::max(1u, std::thread::hardware_concurrency());
+  const std::uint32_t assumed = c.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ? 16 : 64;
+  return c.compute_units != 0 ? c.compute_units : assumed;
+}
+
 /// Workgroups that keep the device busy: a few for each unit that runs them.
 std::uint32_t wanted_groups(const Capabilities& c) {
-  if (c.type == VK_PHYSICAL_DEVICE_TYPE_CPU) return std::max(4u, 2 * std::thread::hardware_concurrency());
-  const std::uint32_t assumed = c.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ? 16 : 64;
-  return 4 * (c.compute_units != 0 ? c.compute_units : assumed);
+  if (c.type == VK_PHYSICAL_DEVICE_TYPE_CPU) return std::max(4u, 2 * compute_units(c));
+  return 4 * compute_units(c);
 }
 
 /// What HALFSTEP_TIER asks for: nothing, "packed" or "native".
@@ -287,6 +299,9 @@ plan::Target target(const Capabilities& c) {
   target.max_storage_buffers = std::min(
       {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
   target.wanted_groups = wanted_groups(c);
+  target.compute_units = compute_units(c);
+  target.matrix_shapes = c.matrix_shapes;
+  target.gemm_bodies = environment("HALFSTEP_GEMM").value_or("");
   return target;
 }
 

@@ -57,10 +57,10 @@ struct Capabilities {
   std::uint32_t max_subgroup_size = 0;
   std::uint32_t max_subgroups_per_group = 0;
 
-  bool timeline_semaphore = false;      ///< the extension is there; it is not needed
-  bool cooperative_matrix = false;      ///< VK_KHR_cooperative_matrix is there
-  bool cooperative_matrix_nv2 = false;  ///< VK_NV_cooperative_matrix2 is there
-  bool portability_subset = false;      ///< a layered driver such as MoltenVK: its extension must be enabled
+  bool timeline_semaphore = false;  ///< the extension is there; it is not needed
+  bool cooperative_matrix = false;  ///< VK_KHR_cooperative_matrix, and the memory model and f16 that it takes
+  std::vector<plan::MatrixShape> matrix_shapes;  ///< that may be used of it
+  bool portability_subset = false;               ///< a layered driver such as MoltenVK: its extension must be enabled
 
   std::optional<std::uint32_t> queue_family;  ///< the family whose queue is used; one with compute
   std::uint32_t timestamp_bits = 0;           ///< of that family; 0 where it has no timestamps
@@ -84,9 +84,9 @@ std::string version_text(std::uint32_t version);
 /// "discrete", "integrated", "virtual", "cpu" or "other".
 std::string_view type_name(VkPhysicalDeviceType type);
 
-/// What plans are made for. HALFSTEP_TIER=packed forces the packed tier; HALFSTEP_TIER=native makes software drivers use
-/// their 16-bit storage, which they would not by themselves, being slower at it. Throws Error where it is anything else
-/// but empty.
+/// What plans are made for. HALFSTEP_TIER=packed forces the packed tier; HALFSTEP_TIER=native makes software drivers
+/// use their 16-bit storage, which they would not by themselves, being slower at it. Throws Error where it is anything
+/// else but empty. HALFSTEP_GEMM is Target::gemm_bodies.
 plan::Target target(const Capabilities& capabilities);
 
 /// "native 16-bit storage, f16 arithmetic", "native 16-bit storage" or "packed f16".

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "vk/cooperative_matrix.h"
 #include "vk/instance.h"
 #include "vk/result.h"
 #include "vk/selection.h"
@@ -72,6 +73,14 @@ class DeviceFeatures {
       subgroups_.computeFullSubgroups = VK_TRUE;
       append(subgroups_);
     }
+    if (c.cooperative_matrix) {
+      extensions_.push_back(cooperative_matrix_extension);
+      extensions_.push_back(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME);
+      matrices_.cooperativeMatrix = VK_TRUE;
+      memory_model_.vulkanMemoryModel = VK_TRUE;
+      append(matrices_);
+      append(memory_model_);
+    }
     if (c.float_controls) extensions_.push_back(VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME);
     if (c.portability_subset) extensions_.push_back("VK_KHR_portability_subset");
   }
@@ -94,6 +103,9 @@ class DeviceFeatures {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_KHR);
   VkPhysicalDeviceSubgroupSizeControlFeaturesEXT subgroups_ = structure<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT);
+  VkPhysicalDeviceVulkanMemoryModelFeaturesKHR memory_model_ = structure<VkPhysicalDeviceVulkanMemoryModelFeaturesKHR>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_KHR);
+  CooperativeMatrixFeatures matrices_;
   void* head_ = nullptr;
   std::vector<const char*> extensions_;
 };
@@ -117,6 +129,7 @@ void keep_promised(Capabilities& c, const AdoptedDevice& handles) {
   c.float16_arithmetic = c.float16_arithmetic && handles.shader_float16;
   c.float_controls = c.float_controls && handles.shader_float_controls;
   c.subgroup_size_control = c.subgroup_size_control && handles.subgroup_size_control;
+  c.cooperative_matrix = false;  // there is no way to promise it yet
 }
 
 }  // namespace
@@ -129,6 +142,8 @@ std::shared_ptr<Context> Context::open(std::string_view selector) {
   const std::vector<VkPhysicalDevice> devices = physical_devices(context->instance_);
   const std::size_t chosen = select_device(infos_of(context->instance_, devices), wanted);
   context->capabilities_ = query(context->instance_, devices[chosen]);
+  if (context->capabilities_.cooperative_matrix)
+    context->capabilities_.matrix_shapes = matrix_shapes(context->instance_, devices[chosen]);
   context->describe(static_cast<std::uint32_t>(chosen));
   context->open_device(devices[chosen]);
   return context;

@@ -51,6 +51,7 @@ GlobalTable load_global() {
 InstanceTable load_instance(VkInstance instance, PFN_vkGetInstanceProcAddr get_proc) {
   InstanceTable table;
   table.instance = instance;
+  table.get_proc = get_proc;
   load(table.get_device_proc, get_proc, instance, "vkGetDeviceProcAddr");
   load(table.destroy_instance, get_proc, instance, "vkDestroyInstance");
   load(table.enumerate_physical_devices, get_proc, instance, "vkEnumeratePhysicalDevices");

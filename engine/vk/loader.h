@@ -10,6 +10,7 @@ namespace halfstep::vk {
 /// its own table: two of them, or an application's own, never meet.
 struct InstanceTable {
   VkInstance instance = VK_NULL_HANDLE;
+  PFN_vkGetInstanceProcAddr get_proc = nullptr;
   PFN_vkGetDeviceProcAddr get_device_proc = nullptr;
   PFN_vkDestroyInstance destroy_instance = nullptr;
   PFN_vkEnumeratePhysicalDevices enumerate_physical_devices = nullptr;

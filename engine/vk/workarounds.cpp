@@ -16,14 +16,8 @@ int mesa_version(const Capabilities& capabilities) {
 }  // namespace
 
 void apply_workarounds(Capabilities& capabilities) {
-  // A CPU emulates matrix units, several times slower than it runs plain code.
-  const bool emulated = capabilities.type == VK_PHYSICAL_DEVICE_TYPE_CPU;
   // Wrong results from some versions, which do not tell themselves apart.
-  const bool wrong = capabilities.driver_id == VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS;
-  if (emulated || wrong) {
-    capabilities.cooperative_matrix = false;
-    capabilities.cooperative_matrix_nv2 = false;
-  }
+  if (capabilities.driver_id == VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS) capabilities.cooperative_matrix = false;
 }
 
 bool subgroup_size_is_fixed(const Capabilities& capabilities) {

@@ -1,6 +1,6 @@
 // The matrix product C(m, n) = sum over k of A(m, k) B(k, n), for matrices and for convolutions alike: they differ only
-// in where A and B lie (gemm_a.glsl, gemm_b.glsl). One body or the other (gemm_subgroup.glsl, gemm_tile.glsl) computes
-// tiles of C, and gemm_store.glsl writes them.
+// in where A and B lie (gemm_a.glsl, gemm_b.glsl). One body or another (gemm_subgroup.glsl, gemm_tile.glsl,
+// gemm_cooperative.glsl) computes tiles of C, and gemm_store.glsl writes them.
 //
 // All operands are arrays of quads, four elements along the last axis. k runs over `segments` segments of `k` elements
 // each, four at a time: matrices have one segment, a convolution one for each tap of its kernel, a convolution's weight
@@ -45,7 +45,14 @@ layout(push_constant) uniform Push {
   ivec2 pixel_divisor;
 };
 
-#ifdef TEXELS
+// A and B are worked with as numbers, or as the bits of f16 where a body hands them on as they are.
+#ifdef OPERANDS_AS_BITS
+#define OPERAND uvec2
+#else
+#define OPERAND vec4
+#endif
+
+#if defined(TEXELS)
 // Read through texel buffers, where those are faster: a texel is a quad.
 layout(binding = 0) uniform samplerBuffer a;
 layout(binding = 1) uniform samplerBuffer b;
@@ -54,8 +61,13 @@ layout(binding = 1) uniform samplerBuffer b;
 #else
 layout(std430, binding = 0) readonly buffer A { QUAD a[]; };
 layout(std430, binding = 1) readonly buffer B { QUAD b[]; };
+#ifdef OPERANDS_AS_BITS
+#define A_QUAD(at) a[at]
+#define B_QUAD(at) b[at]
+#else
 #define A_QUAD(at) from_quad(a[at])
 #define B_QUAD(at) from_quad(b[at])
+#endif
 #endif
 layout(std430, binding = 2) writeonly buffer C { QUAD c[]; };
 layout(std430, binding = 2) writeonly buffer CF32 { vec4 c_f32[]; };

@@ -20,7 +20,7 @@ ACursor a_cursor(Tile tile, int row) { return ACursor(tile.a_base + min(row, row
 
 void a_seek(inout ACursor cursor, int segment) {}
 
-vec4 a_load(ACursor cursor, int k_quad) { return A_QUAD(cursor.base + k_quad); }
+OPERAND a_load(ACursor cursor, int k_quad) { return A_QUAD(cursor.base + k_quad); }
 
 #elif defined(OPERANDS_col_row) || defined(OPERANDS_col_col)
 // {k, rows}
@@ -32,9 +32,9 @@ ACursor a_cursor(Tile tile, int row_quad) { return ACursor(tile.a_base + min(row
 
 void a_seek(inout ACursor cursor, int segment) {}
 
-vec4 a_load(ACursor cursor, int k_place) {
-  vec4 v = A_QUAD(cursor.base + min(k_place, k - 1) * a_pitch);
-  return k_place < k ? v : vec4(0.0);
+OPERAND a_load(ACursor cursor, int k_place) {
+  OPERAND v = A_QUAD(cursor.base + min(k_place, k - 1) * a_pitch);
+  return k_place < k ? v : OPERAND(0);
 }
 
 #elif defined(OPERANDS_patches_row) || defined(OPERANDS_patches_col)
@@ -62,9 +62,9 @@ void a_seek(inout ACursor cursor, int segment) {
   cursor.base = cursor.inside ? cursor.image + (pixel.x * image.y + pixel.y) * a_pitch : cursor.image;
 }
 
-vec4 a_load(ACursor cursor, int k_quad) {
-  vec4 v = A_QUAD(cursor.base + k_quad);
-  return cursor.inside ? v : vec4(0.0);
+OPERAND a_load(ACursor cursor, int k_quad) {
+  OPERAND v = A_QUAD(cursor.base + k_quad);
+  return cursor.inside ? v : OPERAND(0);
 }
 
 #elif defined(OPERANDS_pixels_row)
@@ -93,11 +93,11 @@ void a_seek(inout ACursor cursor, int segment) {
   cursor.base = cursor.channel + (n * image.x + (cursor.inside ? y : 0)) * image.y * a_pitch;
 }
 
-vec4 a_load(ACursor cursor, int k_place) {
+OPERAND a_load(ACursor cursor, int k_place) {
   int x = k_place * step.y + cursor.place.y;
   bool inside = cursor.inside && k_place < k && x >= 0 && x < image.y;
-  vec4 v = A_QUAD(cursor.base + (inside ? x * a_pitch : 0));
-  return inside ? v : vec4(0.0);
+  OPERAND v = A_QUAD(cursor.base + (inside ? x * a_pitch : 0));
+  return inside ? v : OPERAND(0);
 }
 
 #endif

@@ -185,7 +185,7 @@ void check_gradient_in(const Check& check, DType dtype, const plan::Target& targ
 
 template <typename Body>
 void for_each_variant(const Check& check, const Body& body) {
-  for (const plan::Target& target : targets()) {
+  for (const plan::Target& target : check.targets.empty() ? targets() : check.targets) {
     for (const DType dtype : check.dtypes) {
       INFO(check.name << " in " << name(dtype) << (target.cpu ? ", for a CPU" : ", for a GPU"));
       body(dtype, target);

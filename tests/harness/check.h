@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/target.h"
 #include "reference/array.h"
 
 /// Operators against their double-precision references, in f32 and f16, for every target of harness/device.h. All
@@ -39,6 +40,8 @@ struct Check {
   /// How often a value is rounded to f16 on its way to the result.
   int roundings = 1;
   std::vector<DType> dtypes{DType::f32, DType::f16};
+  /// What it is lowered for; those of harness/device.h where empty.
+  std::vector<plan::Target> targets = {};
 };
 
 /// The operator's result.

@@ -36,8 +36,9 @@ std::vector<float> terms(std::int64_t copies) {
 }
 
 void check_partials(Tensor output, const std::vector<std::pair<Tensor, std::vector<float>>>& inputs) {
+  const float in_f32 = output.dtype() == DType::f16 ? 2052 : 2051;  // as it is stored
   for (const plan::Target& target : testing::targets()) {
-    CHECK(result(output, inputs, false, target) == 2051);
+    CHECK(result(output, inputs, false, target) == in_f32);
     CHECK(result(output, inputs, true, target) == 2048);
   }
 }
@@ -49,25 +50,53 @@ std::vector<float> ones(std::int64_t count) {
 }  // namespace
 
 TEST_CASE("matmul can accumulate in f16, sixteen products at a time") {
-  Graph graph;
-  const Tensor a = graph.input("a", {3, 64});
-  const Tensor b = graph.input("b", {64, 2});
-  check_partials(matmul(a, b), {{a, ones(3 * 64)}, {b, terms(2)}});
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    Graph graph;
+    const Tensor a = graph.input("a", {3, 64}, dtype);
+    const Tensor b = graph.input("b", {64, 2}, dtype);
+    check_partials(matmul(a, b), {{a, ones(3 * 64)}, {b, terms(2)}});
+  }
 }
 
-TEST_CASE("conv2d can accumulate in f16") {
+TEST_CASE("transposed matmul can accumulate in f16") {
   Graph graph;
-  const Tensor images = graph.input("images", {1, 2, 2, 64});
-  const Tensor weight = graph.input("weight", {1, 1, 64, 2});
-  check_partials(conv2d(images, weight, {.stride = {2, 2}}), {{images, ones(4 * 64)}, {weight, terms(2)}});
+  const Tensor rows = graph.input("rows", {3, 64}, DType::f16);
+  const Tensor columns = graph.input("columns", {64, 3}, DType::f16);
+  const Tensor terms_along_k = graph.input("terms_along_k", {1, 64}, DType::f16);
+  const Tensor terms_across_k = graph.input("terms_across_k", {64, 1}, DType::f16);
+  const std::vector<float> one = ones(3 * 64);
+  check_partials(matmul(rows, terms_along_k, {false, true}), {{rows, one}, {terms_along_k, terms(1)}});
+  check_partials(matmul(columns, terms_across_k, {true, false}), {{columns, one}, {terms_across_k, terms(1)}});
+  check_partials(matmul(columns, terms_along_k, {true, true}), {{columns, one}, {terms_along_k, terms(1)}});
+}
+
+TEST_CASE("conv2d and its data gradient can accumulate in f16") {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    Graph graph;
+    const Tensor images = graph.input("images", {1, 2, 2, 64}, dtype);
+    const Tensor weight = graph.input("weight", {1, 1, 64, 2}, dtype);
+    check_partials(conv2d(images, weight, {.stride = {2, 2}}), {{images, ones(4 * 64)}, {weight, terms(2)}});
+    const Tensor cotangent = graph.input("cotangent", {1, 1, 1, 64}, dtype);
+    const Tensor transposed = graph.input("transposed", {1, 1, 2, 64}, dtype);
+    std::vector<float> values = terms(1);
+    values.insert(values.end(), 64, 0.0F);
+    check_partials(ops::conv2d_data_gradient(cotangent, transposed, {1, 2, 2, 2}, {.stride = {2, 2}}),
+                   {{cotangent, ones(64)}, {transposed, values}});
+  }
 }
 
 TEST_CASE("weight gradients can accumulate in f16") {
-  Graph graph;
-  const Tensor images = graph.input("images", {4, 1, 16, 1});
-  const Tensor cotangent = graph.input("cotangent", {4, 1, 16, 2});
-  const Tensor gradient = ops::conv2d_weight_gradient(images, cotangent, {1, 1, 1, 2}, {});
-  check_partials(gradient, {{images, ones(64)}, {cotangent, terms(2)}});
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    Graph graph;
+    const Tensor images = graph.input("images", {4, 1, 16, 1}, dtype);
+    const Tensor cotangent = graph.input("cotangent", {4, 1, 16, 2}, dtype);
+    const Tensor gradient = ops::conv2d_weight_gradient(images, cotangent, {1, 1, 1, 2}, {});
+    check_partials(gradient, {{images, ones(64)}, {cotangent, terms(2)}});
+    // With two taps it is no plain product.
+    const Tensor wide = graph.input("wide", {4, 1, 17, 1}, dtype);
+    const Tensor taps = ops::conv2d_weight_gradient(wide, cotangent, {1, 2, 1, 2}, {});
+    check_partials(taps, {{wide, ones(68)}, {cotangent, terms(2)}});
+  }
 }
 
 TEST_CASE("convolutions in odd groups can accumulate in f16, a tap at a time") {

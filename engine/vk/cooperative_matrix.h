@@ -1,0 +1,28 @@
+#pragma once
+
+#include <vector>
+
+#include "plan/target.h"
+#include "vk/loader.h"
+
+/// VK_KHR_cooperative_matrix, declared here because Vulkan headers before 1.3.255 lack it.
+namespace halfstep::vk {
+
+inline constexpr const char* cooperative_matrix_extension = "VK_KHR_cooperative_matrix";
+
+/// VkPhysicalDeviceCooperativeMatrixFeaturesKHR.
+struct CooperativeMatrixFeatures {
+  VkStructureType sType = static_cast<VkStructureType>(1000506000);
+  void* pNext = nullptr;
+  VkBool32 cooperativeMatrix = VK_FALSE;
+  VkBool32 cooperativeMatrixRobustBufferAccess = VK_FALSE;
+};
+
+/// Whether the library was built with shaders for it: glslang may have been too old.
+bool cooperative_shaders_built();
+
+/// The shapes that `device` reports for f16 within a subgroup, largest first; empty where it reports none. Some drivers
+/// crash here.
+std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPhysicalDevice device);
+
+}  // namespace halfstep::vk
