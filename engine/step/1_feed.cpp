@@ -4,35 +4,75 @@
 
 namespace halfstep::step {
 
+namespace {
+
+/// A sample as an image; one of another rank has its rows one above the other.
+struct ImageShape {
+  std::uint32_t height = 1;
+  std::uint32_t width = 1;
+  std::uint32_t channels = 1;
+
+  friend bool operator==(const ImageShape&, const ImageShape&) = default;
+};
+
+ImageShape image_shape(std::span<const std::int64_t> sample) {
+  ImageShape image;
+  image.channels = static_cast<std::uint32_t>(sample.back());
+  std::span<const std::int64_t> rows = sample.first(sample.size() - 1);
+  if (rows.size() == 2) {
+    image.width = static_cast<std::uint32_t>(rows.back());
+    rows = rows.first(1);
+  }
+  for (const std::int64_t extent : rows) image.height *= static_cast<std::uint32_t>(extent);
+  return image;
+}
+
+struct SamplesPush {
+  std::uint32_t batch;
+  ImageShape input;
+  ImageShape stored;
+  std::uint32_t samples;
+  std::array<float, 4> factor;
+  std::array<float, 4> offset;
+  std::array<float, 3> colour;
+  std::uint32_t flip;
+  std::uint32_t crop_padding;
+  std::uint32_t cutout;
+};
+static_assert(sizeof(SamplesPush) <= 128);
+
+}  // namespace
+
 void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed) {
-  struct Push {
-    std::uint32_t batch;
-    std::uint32_t rows;
-    std::uint32_t channels;
-    std::uint32_t samples;
-    std::array<float, 4> factor;
-    std::array<float, 4> offset;
-  };
   const TensorType& input = builder.info(feed.samples).type;
-  const plan::Layout layout = plan::layout(input.shape);
   const std::int64_t batch = input.shape.front();
-  const Push push{static_cast<std::uint32_t>(batch),
-                  static_cast<std::uint32_t>(layout.rows / batch),
-                  static_cast<std::uint32_t>(layout.columns),
-                  feed.samples_in_set,
-                  feed.factor,
-                  feed.offset};
+  const Augmentation& augmentation = feed.augmentation;
+  const bool augmented = augmentation != Augmentation{};
+  const SamplesPush push{static_cast<std::uint32_t>(batch),
+                         image_shape(std::span(input.shape).subspan(1)),
+                         image_shape(feed.stored),
+                         feed.samples_in_set,
+                         feed.factor,
+                         feed.offset,
+                         {augmentation.brightness, augmentation.contrast, augmentation.saturation},
+                         static_cast<std::uint32_t>(augmentation.flip * 0x1p24F),
+                         static_cast<std::uint32_t>(augmentation.crop_padding),
+                         static_cast<std::uint32_t>(augmentation.cutout)};
+  std::vector<plan::Operand> operands{{feed.indices, plan::Access::read},
+                                      {feed.bytes, plan::Access::read},
+                                      {feed.label_words, plan::Access::read},
+                                      {feed.samples, plan::Access::write},
+                                      {feed.labels, plan::Access::write}};
+  if (augmented) operands.push_back({feed.state, plan::Access::read});
+  const bool resize = push.input.height != push.stored.height || push.input.width != push.stored.width;
   const std::uint32_t local_size = flat_local_size(builder.target());
   builder.dispatch({.label = "feed",
-                    .shader = fmt::format("feed_samples.{}", storage(builder.target(), input.dtype)),
-                    .constants = {local_size},
+                    .shader = fmt::format("feed_samples.{}.{}", storage(builder.target(), input.dtype),
+                                          augmented ? "augmented" : "plain"),
+                    .constants = {local_size, resize},
                     .push = plan::push_bytes(push),
-                    .operands = {{feed.indices, plan::Access::read},
-                                 {feed.bytes, plan::Access::read},
-                                 {feed.label_words, plan::Access::read},
-                                 {feed.samples, plan::Access::write},
-                                 {feed.labels, plan::Access::write}},
-                    .groups = plan::groups_for(layout.quads() + (batch + 3) / 4, local_size)});
+                    .operands = std::move(operands),
+                    .groups = plan::groups_for(plan::layout(input.shape).quads() + (batch + 3) / 4, local_size)});
 }
 
 void feed_values(plan::ProgramBuilder& builder, plan::TensorId values, plan::TensorId input) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <halfstep/data.h>
 #include <halfstep/optimizer.h>
 #include <halfstep/precision.h>
 
@@ -18,14 +19,17 @@ namespace halfstep::step {
 
 /// How a batch of bytes becomes inputs: value = byte * factor + offset, by channel (all four alike for more than four).
 struct SampleFeed {
+  plan::TensorId state;    ///< for the noise of the augmentation
   plan::TensorId indices;  ///< u32 {batch}
   plan::TensorId bytes;
   plan::TensorId label_words;
   plan::TensorId samples;  ///< the input
   plan::TensorId labels;   ///< the input
   std::uint32_t samples_in_set = 0;
+  Shape stored{};  ///< of a sample in the set
   std::array<float, 4> factor{};
   std::array<float, 4> offset{};
+  Augmentation augmentation{};
 };
 
 /// 1. Gathers, normalises and casts a batch.

@@ -35,15 +35,16 @@ class Builder {
                              "data", "slot", "report"}) {
       builder_.buffer(name);
     }
+    state_ = builder_.place_bytes("state", sizeof(StepState), {state, 0});
     for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
       bind(graph.parameters[i], layout.parameters.slots()[i], weights);
     }
     for (std::size_t i = 0; i < graph.states.size(); ++i) bind(graph.states[i], layout.states.slots()[i], states);
   }
 
-  void feed() {
+  void feed(const Augmentation& augmentation) {
     if (graph_.samples) {
-      feed_from_set(*graph_.samples);
+      feed_from_set(*graph_.samples, augmentation);
     } else {
       for (std::size_t i = 0; i < graph_.inputs.size(); ++i) feed_with_values(graph_.inputs[i], graph_.input_types[i]);
     }
@@ -66,7 +67,6 @@ class Builder {
   }
 
   void backward() {
-    state_ = builder_.place_bytes("state", sizeof(StepState), {state, 0});
     builder_.bind(graph_.loss_scale, builder_.place("loss_scale", {DType::f32, {}}, {state, 0}));
     for (std::size_t i = 0; i < graph_.parameters.size(); ++i) {
       bind(graph_.parameter_gradients[i], layout_.parameters.slots()[i], gradients, ".gradient");
@@ -118,10 +118,9 @@ class Builder {
     feed_values(builder_, builder_.place(name, given, {slot, offset}), input(value));
   }
 
-  void feed_from_set(const SampleInputs& samples) {
-    const Shape& shape = graph_.ir.values[samples.samples].type.shape;
-    const auto batch = static_cast<std::uint64_t>(shape.front());
-    const std::uint64_t sample_bytes = static_cast<std::uint64_t>(elements(shape)) / batch;
+  void feed_from_set(const SampleInputs& samples, const Augmentation& augmentation) {
+    const auto batch = static_cast<std::uint64_t>(graph_.ir.values[samples.samples].type.shape.front());
+    const auto sample_bytes = static_cast<std::uint64_t>(elements(samples.stored));
     const std::uint64_t count = samples.resident.value_or(static_cast<std::uint32_t>(batch));
     slot_.indices = take_slot(batch * 4);
     plan::Region bytes{data, 0};
@@ -132,14 +131,17 @@ class Builder {
       bytes = {slot, slot_.bytes};
       labels = {slot, slot_.labels};
     }
-    feed_samples(builder_, {.indices = builder_.place_bytes("indices", batch * 4, {slot, slot_.indices}),
+    feed_samples(builder_, {.state = state_,
+                            .indices = builder_.place_bytes("indices", batch * 4, {slot, slot_.indices}),
                             .bytes = builder_.place_bytes("samples", (count * sample_bytes + 3) / 4 * 4, bytes),
                             .label_words = builder_.place_bytes("labels", count * 4, labels),
                             .samples = input(samples.samples),
                             .labels = input(samples.labels),
                             .samples_in_set = static_cast<std::uint32_t>(count),
+                            .stored = samples.stored,
                             .factor = samples.normalization.factor,
-                            .offset = samples.normalization.offset});
+                            .offset = samples.normalization.offset,
+                            .augmentation = augmentation});
   }
 
   const StepGraph& graph_;
@@ -162,7 +164,7 @@ std::uint64_t label_offset(std::uint64_t sample_bytes, std::uint64_t samples) {
 StepProgram training_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
                              const Precision& precision, const Optimizer& optimizer) {
   Builder builder(target, graph, layout, precision);
-  builder.feed();
+  builder.feed(graph.samples ? graph.samples->augmentation : Augmentation{});
   builder.forward();
   builder.backward();
   builder.update(optimizer);
@@ -172,7 +174,7 @@ StepProgram training_program(const plan::Target& target, const StepGraph& graph,
 StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
                                const Precision& precision) {
   Builder builder(target, graph, layout, precision);
-  builder.feed();
+  builder.feed({});
   builder.forward();
   return builder.finish();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <halfstep/data.h>
 #include <halfstep/optimizer.h>
 #include <halfstep/precision.h>
 
@@ -44,6 +45,8 @@ struct SampleInputs {
   graph::ValueId samples;
   graph::ValueId labels;
   Normalization normalization;
+  Shape stored;               ///< of a sample in the set
+  Augmentation augmentation;  ///< in training
   /// Samples kept in the data buffer (followed by their labels); without, each slot brings its batch's own bytes.
   std::optional<std::uint32_t> resident;
 };

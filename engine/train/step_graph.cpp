@@ -12,6 +12,7 @@
 #include "graph/backward.h"
 #include "graph/inference.h"
 #include "graph/precision_pass.h"
+#include "train/feed.h"
 
 namespace halfstep::train {
 namespace {
@@ -45,40 +46,25 @@ graph::ValueId scalar(step::StepGraph& result, const graph::LoweredPrecision& lo
   return now.dtype() == DType::f32 ? now.id() : cast(now, DType::f32).id();
 }
 
-step::Normalization normalization(const Feed& feed, std::int64_t channels) {
-  step::Normalization result;
-  for (const std::vector<float>* values : {&feed.mean, &feed.deviation}) {
-    const bool one_each = std::ssize(*values) == channels && channels <= 4;
-    if (values->size() != 1 && !one_each) {
-      fail("feed", fmt::format("expected one mean and deviation, or {} for as many channels (at most 4), got {}",
-                               channels, values->size()));
-    }
-  }
-  for (std::size_t i = 0; i < 4; ++i) {
-    const float mean = feed.mean[std::min(i, feed.mean.size() - 1)];
-    const float deviation = feed.deviation[std::min(i, feed.deviation.size() - 1)];
-    if (!std::isfinite(mean) || !std::isfinite(deviation) || deviation <= 0) {
-      fail("feed", fmt::format("expected a finite mean and a positive deviation, got {} and {}", mean, deviation));
-    }
-    result.factor[i] = 1 / (255 * deviation);
-    result.offset[i] = -mean / deviation;
-  }
-  return result;
-}
-
 void add_inputs(step::StepGraph& result, const graph::Ir& written, const graph::LoweredPrecision& lowered,
                 const TrainerOptions& options) {
   std::vector<graph::ValueId> inputs = written.of(graph::Origin::input);
   if (options.feed) {
     const Feed& feed = *options.feed;
+    const Shape stored = stored_shape(feed, options.training_set);
+    check_feed(feed, written, stored);
     std::erase(inputs, feed.samples.id());
     std::erase(inputs, feed.labels.id());
     if (!inputs.empty()) {
       fail("feed", fmt::format("expected every input to be fed, got '{}' beside the samples and labels",
                                written.values[inputs.front()].name));
     }
-    result.samples = step::SampleInputs{lowered.value.at(feed.samples.id()), lowered.value.at(feed.labels.id()),
-                                        normalization(feed, feed.samples.dim(-1)), std::nullopt};
+    result.samples = step::SampleInputs{.samples = lowered.value.at(feed.samples.id()),
+                                        .labels = lowered.value.at(feed.labels.id()),
+                                        .normalization = normalization(feed),
+                                        .stored = stored,
+                                        .augmentation = feed.augmentation,
+                                        .resident = std::nullopt};
     return;
   }
   for (const graph::ValueId input : inputs) {
@@ -166,15 +152,6 @@ void check_options(const TrainerOptions& options) {
     fail("precision", "expected f16 with f16 partials, got f32", "choose mixed or float16");
   }
   check_scale(precision);
-}
-
-void check_dataset(const Feed& feed, const Dataset& set) {
-  Shape sample = feed.samples.shape();
-  sample.erase(sample.begin());
-  if (sample != set.sample_shape) {
-    fail("feed", fmt::format("expected samples of {} for '{}', got {} in '{}'", to_string(sample), feed.samples.name(),
-                             to_string(set.sample_shape), set.name));
-  }
 }
 
 step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options) {

@@ -16,7 +16,4 @@ step::StepGraph evaluation_graph(const Graph& graph, const TrainerOptions& optio
 /// Throws Error where a hyperparameter is out of its range, naming it.
 void check_options(const TrainerOptions& options);
 
-/// Throws Error unless `set` fits the inputs it is fed to.
-void check_dataset(const Feed& feed, const Dataset& set);
-
 }  // namespace halfstep::train

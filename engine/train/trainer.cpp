@@ -20,19 +20,6 @@ const Schedule& schedule_of(const Optimizer& optimizer) {
   return std::visit([](const auto& kind) -> const Schedule& { return kind.rate; }, optimizer);
 }
 
-void check_feed(const Feed& feed, const graph::Ir& ir) {
-  for (const Tensor& input : {feed.samples, feed.labels}) {
-    if (&input.ir() != &ir || ir.values[input.id()].origin != graph::Origin::input) {
-      fail("feed", fmt::format("expected inputs of the graph, got '{}'", input.name()));
-    }
-  }
-  const bool shapes = feed.samples.rank() >= 2 && feed.labels.rank() == 1 && feed.samples.dim(0) == feed.labels.dim(0);
-  if (!shapes || feed.samples.dtype() != DType::f32 || feed.labels.dtype() != DType::u32) {
-    fail("feed", fmt::format("expected f32 samples {{batch, ...}} and u32 labels {{batch}}, got {} and {}",
-                             to_string(feed.samples.type()), to_string(feed.labels.type())));
-  }
-}
-
 }  // namespace
 
 Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptions& options)
@@ -44,7 +31,6 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
       pipelines_(context_),
       timeline_(context_) {
   train::check_options(options);
-  if (options.feed) check_feed(*options.feed, graph.ir());
   for (const auto& [name, metric] : options.metrics) metric_names_.push_back(name);
   graph_ = train::training_graph(graph, options);
   for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
@@ -72,7 +58,6 @@ void Trainer::Impl::place_data(const TrainerOptions& options) {
   if (options.training_set == nullptr) return;
   if (!options.feed) fail("trainer", "expected a feed with a training set, got none", "it says which inputs to fill");
   set_ = options.training_set;
-  train::check_dataset(*options.feed, *set_);
   if (set_->count < batch_shape_.front()) {
     fail("trainer",
          fmt::format("expected a training set of at least one batch of {}, got {} samples in '{}'",

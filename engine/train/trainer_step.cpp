@@ -156,10 +156,9 @@ StepTotals Trainer::Impl::take_totals() {
 
 Evaluation Trainer::Impl::evaluate(const Dataset& set) {
   if (!evaluation_slots_) fail("evaluate", "expected a trainer with a feed, got one without");
-  Shape sample = batch_shape_;
-  sample.erase(sample.begin());
-  if (set.sample_shape != sample || set.count < 1) {
-    fail("evaluate", fmt::format("expected samples of {}, got {} of {} in '{}'", to_string(sample), set.count,
+  const Shape& stored = graph_.samples->stored;
+  if (set.sample_shape != stored || set.count < 1) {
+    fail("evaluate", fmt::format("expected samples of {}, got {} of {} in '{}'", to_string(stored), set.count,
                                  to_string(set.sample_shape), set.name));
   }
   finish();

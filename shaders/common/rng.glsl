@@ -16,6 +16,7 @@ uvec4 philox4x32(uvec4 counter, uvec2 key) {
 
 // Which stream of noise a draw belongs to, so that two uses never share numbers.
 const uint STREAM_WEIGHT_ROUNDING = 1u;
+const uint STREAM_AUGMENTATION = 2u;
 
 // Noise for the four elements of a quad, in attempted step `step`.
 uvec4 quad_noise(uvec2 seed, uvec2 step, uint stream, uint quad) {

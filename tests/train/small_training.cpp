@@ -38,7 +38,7 @@ Trainer toy_trainer(const Dataset& set, const ToyOptions& options) {
                            .optimizer = options.optimizer,
                            .precision = options.precision,
                            .seed = options.seed,
-                           .feed = Feed{.samples = images, .labels = labels},
+                           .feed = Feed{.samples = images, .labels = labels, .augmentation = options.augmentation},
                            .training_set = &set,
                            .resident_limit = options.resident_limit});
 }

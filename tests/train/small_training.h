@@ -22,6 +22,7 @@ struct ToyOptions {
   Precision precision = Precision::mixed();
   std::uint64_t seed = 3;
   std::uint64_t resident_limit = 0;
+  Augmentation augmentation{};
 };
 Trainer toy_trainer(const Dataset& set, const ToyOptions& options);
 

@@ -31,7 +31,10 @@ TEST_CASE("a run that was stopped and resumed ends on the same bits") {
       for (const std::uint64_t resident_limit : {0U, 1U}) {
         CAPTURE(precision.name);
         const testing::ToyOptions options{
-            .optimizer = optimizer, .precision = precision, .resident_limit = resident_limit};
+            .optimizer = optimizer,
+            .precision = precision,
+            .resident_limit = resident_limit,
+            .augmentation = {.crop_padding = 1, .flip = 0.5F, .brightness = 0.3F, .cutout = 2}};
         Trainer whole = testing::toy_trainer(training_set(), options);
         run(whole, 70);
         Trainer first = testing::toy_trainer(training_set(), options);

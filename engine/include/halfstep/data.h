@@ -48,6 +48,26 @@ enum class Cifar100Labels : std::uint8_t { fine, coarse };
 /// The same for CIFAR-100: train.bin or test.bin, from `folder` or from cifar-100-binary in it.
 Dataset read_cifar100(const std::filesystem::path& folder, Split split, Cifar100Labels labels = Cifar100Labels::fine);
 
+/// What is done to an image at random each time that it is trained on, in this order, on the device. What is drawn
+/// depends on the seed, the step and the place in the batch alone, so that a resumed run sees the same images;
+/// evaluation sees the images as they are. Everything is off unless asked for.
+struct Augmentation {
+  /// Pixels of black put about the image before a window of its size is taken from anywhere in it.
+  std::int64_t crop_padding = 0;
+  float flip = 0;  ///< probability of mirroring left and right
+  /// Each pixel is multiplied by a factor from 1 - brightness to 1 + brightness, one for the whole image.
+  float brightness = 0;
+  /// Likewise its distance from its own grey (images of three channels, red, green and blue).
+  float saturation = 0;
+  /// Likewise its distance from the feed's mean. What leaves the range of a byte by these three is clamped.
+  float contrast = 0;
+  /// Side in pixels of a square about a random pixel that takes the feed's mean, which is 0 once normalised (DeVries
+  /// and Taylor, "Improved regularization of convolutional neural networks with cutout", 2017).
+  std::int64_t cutout = 0;
+
+  friend bool operator==(const Augmentation&, const Augmentation&) = default;
+};
+
 /// Fills the places of a batch that no sample is left for.
 inline constexpr std::uint32_t no_sample = 0xFFFFFFFF;
 

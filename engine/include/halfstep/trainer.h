@@ -19,12 +19,15 @@
 namespace halfstep {
 
 /// How the samples of a Dataset enter a graph: its bytes are gathered, normalised to (byte / 255 - mean) / deviation
-/// and cast to the input's type on the device.
+/// and cast to the input's type on the device. Images {height, width, channels} of another height or width than the
+/// input's are resized there too, bilinearly (with a wider triangle where they become smaller, so that no pixel is left
+/// out); a single channel goes to all of the input's.
 struct Feed {
   Tensor samples;                   ///< an f32 input {batch, sample shape...}
   Tensor labels;                    ///< a u32 input {batch}
   std::vector<float> mean{0};       ///< one value, or one a channel (at most 4)
   std::vector<float> deviation{1};  ///< likewise
+  Augmentation augmentation{};      ///< in training steps; asks for images
 };
 
 struct TrainerOptions {
@@ -119,7 +122,8 @@ class Trainer {
   /// finish(), then the totals since the last call.
   StepTotals take_totals();
 
-  /// Loss and metrics over a whole set with the present weights; every sample counts once. Needs a Feed.
+  /// Loss and metrics over a whole set with the present weights; every sample counts once. Needs a Feed. The samples
+  /// are as large as the training set's, or as the input where there is none.
   Evaluation evaluate(const Dataset& set);
 
   /// Writes weights, optimizer moments, loss scale, counters and seed as a safetensors file, whole or not at all.

@@ -1,0 +1,56 @@
+// What is done to a training image at random; see halfstep::Augmentation. Eight random words for each place of a batch
+// in each step, whatever is switched on, so that one change's choices do not depend on another's.
+#ifndef HALFSTEP_AUGMENT
+#define HALFSTEP_AUGMENT
+
+#include "common/rng.glsl"
+
+struct Draws {
+  uvec4 place;   // crop's row and column, flip, cutout's row
+  uvec4 colour;  // cutout's column, brightness, contrast, saturation
+};
+
+Draws draws_of(uint b) {
+  uvec2 seed = uvec2(state.seed_low, state.seed_high);
+  return Draws(quad_noise(seed, state.attempted, STREAM_AUGMENTATION, 2u * b),
+               quad_noise(seed, state.attempted, STREAM_AUGMENTATION, 2u * b + 1u));
+}
+
+// A whole number below `count`.
+uint draw_below(uint word, uint count) {
+  uint high, low;
+  umulExtended(word, count, high, low);
+  return high;
+}
+
+// A factor from 1 - range to 1 + range.
+float draw_factor(uint word, float range) { return fma(range, fma(float(word >> 8), 1.0 / 8388608.0, -1.0), 1.0); }
+
+// The square lies about any pixel, and what of it is outside the image is lost.
+bool is_cut_out(Draws draws, uint y, uint x) {
+  ivec2 centre = ivec2(draw_below(draws.colour.x, width), draw_below(draws.place.w, height));
+  ivec2 from_corner = ivec2(x, y) - (centre - int(cutout) / 2);
+  return all(greaterThanEqual(from_corner, ivec2(0))) && all(lessThan(from_corner, ivec2(cutout)));
+}
+
+// Where pixel {y, x} comes from, as {x, y}; it may lie in the padding.
+ivec2 cropped_and_flipped(Draws draws, uint y, uint x) {
+  bool mirrored = (draws.place.z >> 8) < flip;
+  uint column = mirrored ? width - 1u - x : x;
+  uint choices = 2u * crop_padding + 1u;
+  ivec2 corner = ivec2(draw_below(draws.place.y, choices), draw_below(draws.place.x, choices)) - int(crop_padding);
+  return ivec2(column, y) + corner;
+}
+
+// Brightness, saturation, then contrast, of a pixel as 0 to 255.
+vec4 jittered(Draws draws, vec4 bytes) {
+  if (colour == vec3(0.0)) return bytes;
+  vec4 v = bytes * draw_factor(draws.colour.y, colour.x);
+  // Luma of ITU-R BT.601.
+  if (colour.z > 0.0) v = mix(vec4(dot(v.rgb, vec3(0.299, 0.587, 0.114))), v, draw_factor(draws.colour.w, colour.z));
+  vec4 mean = -offset / factor;
+  v = mix(mean, v, draw_factor(draws.colour.z, colour.y));
+  return clamp(v, 0.0, 255.0);
+}
+
+#endif

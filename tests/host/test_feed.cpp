@@ -1,0 +1,68 @@
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <limits>
+
+#include "train/feed.h"
+
+using namespace halfstep;
+
+namespace {
+
+// What a feed of inputs `input`, changed by `change`, is refused with for samples of the shape `stored`.
+std::string refusal(const std::function<void(Feed&)>& change, const Shape& stored = {6, 8, 3},
+                    const Shape& input = {4, 6, 8, 3}) {
+  Graph graph;
+  Feed feed{.samples = graph.input("images", input), .labels = graph.input("labels", {4}, DType::u32)};
+  change(feed);
+  try {
+    train::check_feed(feed, graph.ir(), stored);
+    train::normalization(feed);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool refuses(std::string_view part, const std::function<void(Feed&)>& change, const Shape& stored = {6, 8, 3}) {
+  const std::string text = refusal(change, stored);
+  INFO(text);
+  CHECK(text.find(part) != std::string::npos);
+  return text.find(part) != std::string::npos;
+}
+
+void nothing(Feed&) {}
+
+}  // namespace
+
+TEST_CASE("A feed takes samples of the input's shape, or images that can be resized to it") {
+  CHECK(refusal(nothing).empty());
+  CHECK(refusal(nothing, {100, 3, 3}).empty());
+  CHECK(refusal(nothing, {100, 3, 1}).empty());
+  refuses("expected samples of {6, 8, 3} for 'images', got {6, 8, 2}", nothing, {6, 8, 2});
+  refuses("got {48, 3}", nothing, {48, 3});
+  refuses("got {6, 8, 1, 3}", nothing, {6, 8, 1, 3});
+}
+
+TEST_CASE("Augmentation out of range is refused by name") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const float bad : {-0.1F, 1.1F, nan}) {
+    refuses("flip", [&](Feed& feed) { feed.augmentation.flip = bad; });
+    refuses("brightness", [&](Feed& feed) { feed.augmentation.brightness = bad; });
+    refuses("saturation", [&](Feed& feed) { feed.augmentation.saturation = bad; });
+    refuses("contrast", [&](Feed& feed) { feed.augmentation.contrast = bad; });
+  }
+  refuses("crop_padding to be 0 to 8, got 9", [](Feed& feed) { feed.augmentation.crop_padding = 9; });
+  refuses("cutout to be 0 to 8, got -1", [](Feed& feed) { feed.augmentation.cutout = -1; });
+  const auto saturate = [](Feed& feed) { feed.augmentation.saturation = 0.5F; };
+  CHECK(refusal(saturate, {6, 8, 1}, {4, 6, 8, 1}).find("expected three channels") != std::string::npos);
+  CHECK(refusal(saturate, {48, 3}, {4, 48, 3}).find("expected images") != std::string::npos);
+}
+
+TEST_CASE("A mean and deviation are one, or one a channel, and can be divided by") {
+  refuses("3 for as many channels", [](Feed& feed) { feed.mean = {0, 0}; });
+  refuses("positive deviation", [](Feed& feed) { feed.deviation = {1, 0, 1}; });
+  refuses("finite mean", [](Feed& feed) { feed.mean = {std::numeric_limits<float>::infinity()}; });
+}

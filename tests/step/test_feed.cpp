@@ -1,0 +1,246 @@
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "harness/device.h"
+#include "reference/feed.h"
+
+namespace halfstep {
+namespace {
+
+using reference::FeedSettings;
+
+constexpr std::uint64_t seed = 11;
+
+Dataset random_images(std::int64_t count, Shape shape) {
+  std::mt19937 random(5);
+  Dataset set{.name = "random", .sample_shape = std::move(shape), .count = count, .classes = 7};
+  for (std::int64_t i = 0; i < count * set.sample_bytes(); ++i) {
+    set.samples.push_back(static_cast<std::uint8_t>(random()));
+  }
+  for (std::int64_t i = 0; i < count; ++i) set.labels.push_back(static_cast<std::uint32_t>(i % 7));
+  return set;
+}
+
+/// Shows what is fed: the loss is sum(weights * input), so that a step with a rate of 1 takes the input off the
+/// weights.
+class Probe {
+ public:
+  Probe(const Dataset& set, const Shape& input, const FeedSettings& feed,
+        const Precision& precision = Precision::float32(), std::uint64_t resident_limit = 0)
+      : trainer_(make(set, input, feed, precision, resident_limit)) {}
+
+  /// What the next step is fed.
+  std::vector<float> step() {
+    const std::vector<float> before = trainer_.parameter("w");
+    trainer_.step();
+    trainer_.finish();
+    std::vector<float> fed = trainer_.parameter("w");
+    for (std::size_t i = 0; i < fed.size(); ++i) fed[i] = before[i] - fed[i];
+    return fed;
+  }
+  Trainer& trainer() { return trainer_; }
+
+ private:
+  static Trainer make(const Dataset& set, const Shape& input, const FeedSettings& feed, Precision precision,
+                      std::uint64_t resident_limit) {
+    precision.loss_scale = LossScale::none();
+    Graph graph;
+    const Tensor images = graph.input("images", input);
+    const Tensor labels = graph.input("labels", {input.front()}, DType::u32);
+    const Tensor w = graph.root().parameter("w", input, constant(0));
+    return Trainer::compile(testing::device(), graph,
+                            {.loss = sum(mul(w, images)),
+                             .optimizer = Sgd{.rate = 1},
+                             .precision = precision,
+                             .seed = seed,
+                             .feed = Feed{.samples = images,
+                                          .labels = labels,
+                                          .mean = feed.mean,
+                                          .deviation = feed.deviation,
+                                          .augmentation = feed.augmentation},
+                             .training_set = &set,
+                             .resident_limit = resident_limit});
+  }
+
+  Trainer trainer_;
+};
+
+reference::Array image_of(const Dataset& set, std::uint32_t index) {
+  const auto size = static_cast<std::size_t>(set.sample_bytes());
+  const auto bytes = std::span(set.samples).subspan(index * size, size);
+  return {set.sample_shape, std::vector<double>(bytes.begin(), bytes.end())};
+}
+
+/// Three steps of a batch of 5 against the reference.
+void check_feed(const Dataset& set, const Shape& image, const FeedSettings& feed, const Precision& precision,
+                std::uint64_t resident_limit) {
+  Shape input = image;
+  input.insert(input.begin(), 5);
+  Probe probe(set, input, feed, precision, resident_limit);
+  BatchSampler sampler = BatchSampler::training(set.count, 5, seed);
+  const auto size = static_cast<std::size_t>(elements(image));
+  // Values are below 8 in size, and so are a few steps' sums of them.
+  const double tolerance = precision.compute == DType::f16 ? 8 * 0x1p-11 : 8e-6;
+  std::size_t wrong = 0;
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    const std::vector<float> got = probe.step();
+    const auto indices = sampler.batch(step);
+    for (std::uint32_t b = 0; b < 5; ++b) {
+      const reference::Array want = reference::fed(image_of(set, indices[b]), image, feed,
+                                                   reference::draws(feed.augmentation, image, seed, step, b));
+      for (std::size_t i = 0; i < size; ++i) {
+        // A NaN is wrong too.
+        if (!(std::abs(static_cast<double>(got[b * size + i]) - want.values[i]) < tolerance)) wrong++;
+      }
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+Augmentation everything() {
+  return {.crop_padding = 2, .flip = 0.5F, .brightness = 0.4F, .saturation = 0.7F, .contrast = 0.3F, .cutout = 3};
+}
+
+FeedSettings with(const Augmentation& augmentation) {
+  return {.mean = {0.5F, 0.4F, 0.3F}, .deviation = {0.25F, 0.3F, 0.2F}, .augmentation = augmentation};
+}
+
+/// Black with a white pixel in the middle.
+Dataset dots(std::int64_t count, std::int64_t extent) {
+  Dataset set{.name = "dots", .sample_shape = {extent, extent, 1}, .count = count, .classes = 1};
+  const auto size = static_cast<std::size_t>(set.sample_bytes());
+  set.samples.resize(size * static_cast<std::size_t>(count));
+  for (std::size_t i = size / 2; i < set.samples.size(); i += size) set.samples[i] = 255;
+  set.labels.resize(static_cast<std::size_t>(count));
+  return set;
+}
+
+/// How far counts are from being equal, in standard deviations of the statistic that chi-squared is.
+double surprise(const std::vector<int>& counts) {
+  const double mean = std::accumulate(counts.begin(), counts.end(), 0.0) / static_cast<double>(counts.size());
+  double chi2 = 0;
+  for (const int count : counts) chi2 += (count - mean) * (count - mean) / mean;
+  const auto freedom = static_cast<double>(counts.size() - 1);
+  return std::abs(chi2 - freedom) / std::sqrt(2 * freedom);
+}
+
+}  // namespace
+
+TEST_CASE("images are cropped, mirrored, recoloured and cut out as the reference has it") {
+  const Dataset set = random_images(17, {9, 7, 3});
+  const Augmentation changes[] = {{},
+                                  {.crop_padding = 4},
+                                  {.flip = 1},
+                                  {.brightness = 1},
+                                  {.saturation = 1},
+                                  {.contrast = 1},
+                                  {.cutout = 4},
+                                  everything()};
+  for (const Augmentation& augmentation : changes) {
+    for (const Precision& precision : {Precision::float32(), Precision::mixed()}) {
+      check_feed(set, {9, 7, 3}, with(augmentation), precision, 0);
+    }
+  }
+  check_feed(set, {9, 7, 3}, with(everything()), Precision::float32(), 1);  // streamed, not resident
+}
+
+TEST_CASE("images are resized, and one channel goes to all, as the reference has it") {
+  for (const Shape& input : {Shape{5, 7, 3}, Shape{11, 13, 3}, Shape{2, 29, 3}, Shape{1, 1, 3}}) {
+    check_feed(random_images(17, {9, 7, 3}), input, with({}), Precision::float32(), 0);
+    check_feed(random_images(17, {6, 11, 1}), input,
+               with(everything().cutout < input[0] ? everything() : Augmentation{}), Precision::mixed(), 1);
+  }
+  check_feed(random_images(17, {4, 3, 5}), {3, 8, 5}, {.mean = {0.5F}, .deviation = {0.25F}}, Precision::float32(), 0);
+}
+
+TEST_CASE("resizing keeps a flat image flat and leaves one of its own size alone") {
+  Dataset flat = random_images(5, {8, 8, 1});
+  std::ranges::fill(flat.samples, std::uint8_t{51});
+  Probe probe(flat, {5, 13, 3, 3}, {});
+  const std::vector<float> values = probe.step();
+  CHECK(std::ranges::all_of(values, [](float v) { return std::abs(v - 0.2F) < 1e-6F; }));
+}
+
+TEST_CASE("evaluation sees the images as they are") {
+  const Dataset set = random_images(17, {9, 7, 3});
+  Probe probe(set, {5, 9, 7, 3}, with(everything()));
+  const std::vector<float> weights = [&] {
+    probe.step();
+    return probe.trainer().parameter("w");
+  }();
+  const Dataset five = set.take(5);
+  double want = 0;
+  for (std::uint32_t b = 0; b < 5; ++b) {
+    const reference::Array image = reference::fed(image_of(set, b), {9, 7, 3}, with({}), {});
+    for (std::size_t i = 0; i < image.values.size(); ++i) {
+      want += image.values[i] * static_cast<double>(weights[b * image.values.size() + i]);
+    }
+  }
+  CHECK(probe.trainer().evaluate(five).loss == doctest::Approx(want).epsilon(1e-5));
+}
+
+TEST_CASE("crops, mirrored images and cut-out squares are spread evenly, and differ from step to step") {
+  constexpr std::int64_t batch = 1024;
+  constexpr std::int64_t extent = 5;
+  const Dataset set = dots(batch, extent);
+  FeedSettings feed;
+  feed.augmentation = {.crop_padding = 2};
+  Probe crops(set, {batch, extent, extent, 1}, feed);
+  std::vector<int> places(extent * extent);
+  std::vector<int> pairs(places.size());
+  std::vector<float> last;
+  for (int step = 0; step < 2; ++step) {
+    const std::vector<float> images = crops.step();
+    const auto place_of = [&](const std::vector<float>& all, std::size_t b) {
+      const auto image = std::span(all).subspan(b * places.size(), places.size());
+      return static_cast<std::size_t>(std::ranges::find(image, 1.0F) - image.begin());
+    };
+    for (std::size_t b = 0; b < batch; ++b) {
+      REQUIRE(place_of(images, b) < places.size());
+      places[place_of(images, b)]++;
+      // The step from the neighbour's place in the batch, and from the last step's, is as even if they are independent.
+      if (b > 0) pairs[(place_of(images, b) + places.size() - place_of(images, b - 1)) % places.size()]++;
+      if (!last.empty()) pairs[(place_of(images, b) + places.size() - place_of(last, b)) % places.size()]++;
+    }
+    last = images;
+  }
+  CHECK(surprise(places) < 4);
+  CHECK(surprise(pairs) < 4);
+}
+
+TEST_CASE("a factor is spread evenly between its bounds, and a mirror image comes as often as asked") {
+  constexpr std::int64_t batch = 2048;
+  Dataset set = dots(batch, 3);
+  // The middle row is 100, 0, 0: the 100 is on the right where it is mirrored, and as bright as the factor says.
+  for (std::size_t i = 0; i < set.samples.size(); ++i) set.samples[i] = i % 9 == 3 ? 100 : 0;
+  FeedSettings feed;
+  feed.deviation = {100.0F / 255};
+  feed.augmentation = {.flip = 0.25F, .brightness = 0.5F};
+  Probe probe(set, {batch, 3, 3, 1}, feed);
+  const std::vector<float> images = probe.step();
+  int mirrored = 0;
+  double sum = 0;
+  double squares = 0;
+  for (std::size_t i = 0; i < images.size(); i += 9) {
+    const auto left = static_cast<double>(images[i + 3]);
+    const auto right = static_cast<double>(images[i + 5]);
+    if (right > 0) mirrored++;
+    const double factor = left + right;
+    CHECK(left * right == 0);
+    CHECK(factor >= 0.5);
+    CHECK(factor <= 1.5);
+    sum += factor;
+    squares += (factor - 1) * (factor - 1);
+  }
+  CHECK(std::abs(mirrored - 0.25 * batch) < 4 * std::sqrt(0.25 * 0.75 * batch));
+  CHECK(std::abs(sum / batch - 1) < 4 * std::sqrt(1.0 / 12 / batch));
+  CHECK(squares / batch == doctest::Approx(1.0 / 12).epsilon(0.1));
+}
+
+}  // namespace halfstep
