@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "ops/gemm_bodies.h"
+#include "ops/gemm_choice.h"
 #include "ops/kernel.h"
 
 namespace halfstep::ops {
@@ -166,7 +167,9 @@ void dispatch_reduce(plan::Lowering& out, plan::TensorId parts, const Gemm& gemm
 }  // namespace
 
 void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
-  const Body body = bodies(out.target(), problem(out, gemm)).front();
+  const Problem size = problem(out, gemm);
+  const std::vector<Body> candidates = bodies(out.target(), size);
+  const Body& body = candidates[out.choose(gemm_choice(out, gemm, size, candidates))];
   const Cut cuts = cut(out, gemm, body);
   expect_indexable(out, gemm, body, cuts);
   if (cuts.splits == 1) return dispatch_product(out, gemm, body, cuts, out.type(gemm.c).dtype == DType::f32);

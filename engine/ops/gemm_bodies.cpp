@@ -12,12 +12,6 @@
 namespace halfstep::ops {
 namespace {
 
-std::string_view name(Operands operands) {
-  constexpr std::array<std::string_view, 7> names{"row_row",     "row_col",     "col_row",   "col_col",
-                                                  "patches_row", "patches_col", "pixels_row"};
-  return names[static_cast<std::size_t>(operands)];
-}
-
 /// A body of shaders/ops/gemm.comp. It reads f16 in 32-bit words: see there.
 Body plain(const Problem& problem, std::string name_of_body, std::uint32_t local_size, std::int64_t tile_rows,
            std::int64_t tile_columns) {
@@ -79,6 +73,7 @@ std::vector<Body> cooperative(const plan::Target& target, const Problem& problem
     body.local_size = threads;
     body.tile_rows = tile;
     body.tile_columns = tile;
+    body.risky = true;
     body.constants = {shape.rows, shape.columns, shape.k};
     found.push_back(body);
   }
@@ -149,6 +144,12 @@ void expect_known(const plan::Target& target, Problem problem) {
 
 }  // namespace
 
+std::string_view name(Operands operands) {
+  constexpr std::array<std::string_view, 7> names{"row_row",     "row_col",     "col_row",   "col_col",
+                                                  "patches_row", "patches_col", "pixels_row"};
+  return names[static_cast<std::size_t>(operands)];
+}
+
 Problem problem(const plan::Lowering& out, const Gemm& gemm) {
   const auto quads = [&](plan::TensorId tensor) { return plan::layout(out.type(tensor).shape).quads(); };
   return {.operands = gemm.operands,
@@ -162,12 +163,14 @@ Problem problem(const plan::Lowering& out, const Gemm& gemm) {
 }
 
 std::vector<Body> bodies(const plan::Target& target, const Problem& problem) {
-  std::vector<Body> all = possible(target, problem);
+  const std::vector<Body> all = possible(target, problem);
   if (!target.gemm_bodies.empty()) {
     if (std::vector<Body> wanted = named(target, all); !wanted.empty()) return wanted;
     expect_known(target, problem);
   }
-  return all;
+  // What needs GPUs to be fast is not worth a thought on a software driver that there are register tiles for.
+  std::vector<Body> few = target.cpu ? lanes(target, problem) : std::vector<Body>{};
+  return few.empty() ? all : few;
 }
 
 }  // namespace halfstep::ops

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ops/gemm.h"
@@ -16,9 +17,13 @@ struct Body {
   std::uint32_t local_size = 0;  ///< invocations of a workgroup, which computes one tile
   std::int64_t tile_rows = 0;
   std::int64_t tile_columns = 0;
+  bool risky = false;                         ///< see plan::Candidate
   bool texels = false;                        ///< reads A and B through texel buffers
   std::vector<std::uint32_t> constants = {};  ///< specialization constants that follow those all bodies have
 };
+
+/// The value of a shader's OPERANDS axis.
+std::string_view name(Operands operands);
 
 /// What the choice of a body depends on.
 struct Problem {

@@ -33,6 +33,10 @@ void Lowering::dispatch(Dispatch dispatch) {
   builder_->dispatch(std::move(dispatch));
 }
 
+std::size_t Lowering::choose(Choice choice) {
+  return builder_->choose(std::move(choice));
+}
+
 std::string Lowering::storage(DType dtype) const {
   return std::string(plan::storage(target(), dtype));
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "plan/choice.h"
 #include "plan/dispatch.h"
 #include "plan/layout.h"
 #include "plan/target.h"
@@ -35,6 +36,8 @@ class Lowering {
   /// Appends a dispatch; an empty label becomes the node's.
   void dispatch(Dispatch dispatch);
 
+  /// Which of a choice's candidates to take: the one that Target::choices names for its key, else the first.
+  std::size_t choose(Choice choice);
   /// plan::storage on this device.
   std::string storage(DType dtype) const;
   /// Whether matmul and convolution are to accumulate in f16.

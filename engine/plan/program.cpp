@@ -90,6 +90,17 @@ void ProgramBuilder::check_limits(const Dispatch& dispatch) const {
   }
 }
 
+std::size_t ProgramBuilder::choose(Choice choice) {
+  const auto wanted = target_.choices.find(choice.key);
+  const auto& candidates = choice.candidates;
+  const auto found = std::ranges::find_if(candidates, [&](const Candidate& candidate) {
+    return wanted != target_.choices.end() && candidate.name == wanted->second;
+  });
+  const auto taken = found == candidates.end() ? 0 : static_cast<std::size_t>(found - candidates.begin());
+  program_.choices.push_back(std::move(choice));
+  return taken;
+}
+
 void ProgramBuilder::alias(TensorId alias, TensorId source, std::string label) {
   const bool has_own_place = program_.tensors[alias].region.buffer != arena_buffer;
   if (!has_own_place) {

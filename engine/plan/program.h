@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/ir.h"
+#include "plan/choice.h"
 #include "plan/dispatch.h"
 #include "plan/lowering.h"
 #include "plan/target.h"
@@ -38,6 +39,7 @@ struct Program {
   std::vector<ProgramTensor> tensors;
   std::vector<Dispatch> dispatches;
   std::vector<std::string> buffers{"arena"};
+  std::vector<Choice> choices;  ///< that operators left open
 };
 
 /// Bytes of the tensors that a dispatch reads and writes; of one that it does both to, twice.
@@ -73,6 +75,8 @@ class ProgramBuilder {
   /// Appends a dispatch, checked against the device's limits. Throws Error naming the tensor or operator that
   /// exceeds one.
   void dispatch(Dispatch dispatch);
+  /// Which of a choice's candidates to take; see Lowering::choose.
+  std::size_t choose(Choice choice);
   /// Makes `alias` the memory of `source`; where `alias` has a place of its own, copies instead.
   void alias(TensorId alias, TensorId source, std::string label);
   /// Keeps a tensor's memory until the end; returns the tensor whose memory that is.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct Target {
   std::uint32_t compute_units = 1;         ///< that run workgroups side by side; an estimate
   std::vector<MatrixShape> matrix_shapes;  ///< that may be used; empty where there are no matrix units
   std::string gemm_bodies;  ///< what the names of the matrix product's bodies are to begin with; any where empty
+  std::map<std::string, std::string> choices;  ///< for Choice::key, the name of the candidate to take
 };
 
 }  // namespace halfstep::plan

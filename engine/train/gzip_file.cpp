@@ -72,7 +72,11 @@ std::size_t GzipFile::read(std::span<std::uint8_t> bytes) {
 }
 
 std::vector<std::uint8_t> GzipFile::read_up_to(std::uint64_t size) {
-  constexpr std::uint64_t first = 1U << 20;
+  // Pictures pack to a quarter at best: this is most often all. It grows by what comes out of the file, since a header
+  // may promise anything.
+  std::error_code error;
+  const std::uintmax_t packed = fs::file_size(path_, error);
+  const std::uint64_t first = (1U << 20) + (error ? 0 : 4 * packed);
   std::vector<std::uint8_t> bytes;
   try {
     while (bytes.size() < size) {

@@ -25,6 +25,7 @@ const Schedule& schedule_of(const Optimizer& optimizer) {
 Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptions& options)
     : device_(device),
       context_(device.context()),
+      target_(context_.target()),
       precision_(options.precision),
       optimizer_(options.optimizer),
       seed_(options.seed),
@@ -38,13 +39,18 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
   }
   layout_ = step::StepLayout(graph_);
   form_ = step::weight_form(precision_, optimizer_);
+  tune::Tuner tuner(context_, pipelines_, tune::mode());
   if (options.feed) {
     batch_shape_ = options.feed->samples.shape();
-    evaluation_ =
-        step::evaluation_program(context_.target(), train::evaluation_graph(graph, options), layout_, precision_);
+    const step::StepGraph evaluated = train::evaluation_graph(graph, options);
+    evaluation_ = lower(tuner, [&](const plan::Target& target) {
+      return step::evaluation_program(target, evaluated, layout_, precision_);
+    });
   }
   place_data(options);
-  training_ = step::training_program(context_.target(), graph_, layout_, precision_, optimizer_);
+  training_ = lower(tuner, [&](const plan::Target& target) {
+    return step::training_program(target, graph_, layout_, precision_, optimizer_);
+  });
   make_buffers(options);
   make_slots();
   summarize();
@@ -52,6 +58,13 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
 }
 
 Trainer::Impl::~Impl() = default;
+
+/// Lowers a program by rule, and again where some of its choices turn out better otherwise.
+step::StepProgram Trainer::Impl::lower(tune::Tuner& tuner,
+                                       const std::function<step::StepProgram(const plan::Target&)>& program) {
+  step::StepProgram made = program(target_);
+  return tuner.settle(made.plan.program.choices, target_) ? program(target_) : made;
+}
 
 /// Decides whether the training set is kept on the device.
 void Trainer::Impl::place_data(const TrainerOptions& options) {

@@ -16,6 +16,7 @@
 #include "step/step_state.h"
 #include "train/safetensors.h"
 #include "train/upload_ring.h"
+#include "tune/tuner.h"
 #include "vk/context.h"
 #include "vk/memory.h"
 #include "vk/pipelines.h"
@@ -58,6 +59,7 @@ class Trainer::Impl {
   };
 
   // trainer.cpp
+  step::StepProgram lower(tune::Tuner& tuner, const std::function<step::StepProgram(const plan::Target&)>& program);
   void make_buffers(const TrainerOptions& options);
   void place_data(const TrainerOptions& options);
   void make_slots();
@@ -97,6 +99,7 @@ class Trainer::Impl {
 
   Device device_;
   vk::Context& context_;
+  plan::Target target_;  ///< the device's, with the choices that were made
   Precision precision_;
   Optimizer optimizer_;
   std::uint64_t seed_;

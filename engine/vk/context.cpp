@@ -7,6 +7,7 @@
 
 #include "vk/cooperative_matrix.h"
 #include "vk/instance.h"
+#include "vk/notes.h"
 #include "vk/result.h"
 #include "vk/selection.h"
 #include "vk/structure.h"
@@ -27,6 +28,20 @@ std::vector<VkPhysicalDevice> physical_devices(const InstanceTable& instance) {
   check(result, "vkEnumeratePhysicalDevices");
   devices.resize(count);
   return devices;
+}
+
+/// Run in a child: the matrix shapes of the device that has this index.
+std::string ask_for_matrix_shapes(std::string_view index) {
+  const InstanceTable instance = create_instance(false);
+  const std::vector<VkPhysicalDevice> devices = physical_devices(instance);
+  return text(matrix_shapes(instance, devices.at(std::stoul(std::string(index)))));
+}
+
+/// Whether a device's matrix units are of use: a CPU emulates them, several times slower than it runs plain code, so
+/// only where it is told to.
+bool wants_matrices(const Capabilities& c) {
+  const bool told = environment("HALFSTEP_GEMM").value_or("").starts_with("cooperative");
+  return c.cooperative_matrix && (told || c.type != VK_PHYSICAL_DEVICE_TYPE_CPU);
 }
 
 std::string driver_text(const Capabilities& c) {
@@ -137,13 +152,19 @@ void keep_promised(Capabilities& c, const AdoptedDevice& handles) {
 std::shared_ptr<Context> Context::open(std::string_view selector) {
   const std::string wanted = selector.empty() ? environment("HALFSTEP_DEVICE").value_or("") : std::string(selector);
   std::shared_ptr<Context> context(new Context);
+  context->blames_driver_ = !loader_in_use();
+  std::unique_ptr<process::Child> child;
+  if (cooperative_shaders_built() && !process::Child::inside()) child = std::make_unique<process::Child>();
   context->validating_ = validation_wanted();
   context->instance_ = create_instance(context->validating_);
   const std::vector<VkPhysicalDevice> devices = physical_devices(context->instance_);
   const std::size_t chosen = select_device(infos_of(context->instance_, devices), wanted);
   context->capabilities_ = query(context->instance_, devices[chosen]);
-  if (context->capabilities_.cooperative_matrix)
+  if (process::Child::inside()) {
     context->capabilities_.matrix_shapes = matrix_shapes(context->instance_, devices[chosen]);
+  } else {
+    context->find_matrix_shapes(std::move(child), chosen);
+  }
   context->describe(static_cast<std::uint32_t>(chosen));
   context->open_device(devices[chosen]);
   return context;
@@ -171,6 +192,21 @@ std::shared_ptr<Context> Context::adopt(const AdoptedDevice& handles) {
   }
   context->use_queue_of(handles);
   return context;
+}
+
+/// Asks a child, once for each driver build. What crashed it is not asked again.
+void Context::find_matrix_shapes(std::unique_ptr<process::Child> child, std::size_t index) {
+  constexpr std::chrono::seconds limit(10);
+  if (!wants_matrices(capabilities_)) return;
+  Notes notes(capabilities_);
+  std::optional<std::string> shapes = notes.find("matrix shapes");
+  if (!shapes && child) {
+    shapes = child->run(ask_for_matrix_shapes, std::to_string(index), limit);
+    if (shapes || blames_driver_) notes.add("matrix shapes", shapes.value_or(""));
+    notes.save();
+  }
+  capabilities_.matrix_shapes = matrix_shapes_from(shapes.value_or(""));
+  if (!capabilities_.matrix_shapes.empty()) child_ = std::move(child);
 }
 
 void Context::use_queue_of(const AdoptedDevice& handles) {

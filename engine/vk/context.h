@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "plan/target.h"
+#include "process/child.h"
 #include "vk/capabilities.h"
 #include "vk/loader.h"
+#include "vk/notes.h"
 
 namespace halfstep::vk {
 
@@ -39,6 +41,11 @@ class Context : public std::enable_shared_from_this<Context> {
   const plan::Target& target() const { return target_; }
   const DeviceInfo& info() const { return info_; }
   std::uint32_t queue_family() const { return capabilities_.queue_family.value(); }
+  /// For what may crash the driver; null where nothing does, or nothing can be risked.
+  process::Child* child() const { return child_.get(); }
+  /// Whether a crash of the child's is the driver's own fault: not where the driver may have been loaded before the
+  /// child was made.
+  bool blames_driver() const { return blames_driver_; }
   /// Whether the Khronos validation layer watches this context (never an adopted one's doing).
   bool validating() const { return validating_; }
 
@@ -48,6 +55,7 @@ class Context : public std::enable_shared_from_this<Context> {
  private:
   Context() = default;
   void open_device(VkPhysicalDevice physical_device);
+  void find_matrix_shapes(std::unique_ptr<process::Child> child, std::size_t index);
   void use_queue_of(const AdoptedDevice& handles);
   void describe(std::uint32_t index);
 
@@ -61,6 +69,8 @@ class Context : public std::enable_shared_from_this<Context> {
   std::mutex queue_mutex_;
   std::function<void()> lock_;
   std::function<void()> unlock_;
+  std::unique_ptr<process::Child> child_;
+  bool blames_driver_ = false;
   bool owned_ = true;
   bool validating_ = false;
 };

@@ -1,7 +1,10 @@
 #include "vk/cooperative_matrix.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
+#include <sstream>
 
 #include "vk/shaders.h"
 
@@ -58,6 +61,30 @@ std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPh
   std::ranges::stable_sort(shapes, std::greater{}, [](const plan::MatrixShape& s) { return s.rows * s.columns * s.k; });
   const auto repeated = std::ranges::unique(shapes);
   shapes.erase(repeated.begin(), repeated.end());
+  return shapes;
+}
+
+std::string text(const std::vector<plan::MatrixShape>& shapes) {
+  std::string all;
+  for (const plan::MatrixShape& s : shapes) {
+    all +=
+        fmt::format("{}{}x{}x{} {}", all.empty() ? "" : ", ", s.rows, s.columns, s.k, s.float16_sums ? "f16" : "f32");
+  }
+  return all;
+}
+
+std::vector<plan::MatrixShape> matrix_shapes_from(const std::string& text) {
+  std::vector<plan::MatrixShape> shapes;
+  std::istringstream stream(text);
+  for (std::string shape; std::getline(stream, shape, ',');) {
+    plan::MatrixShape s;
+    std::istringstream part(shape);
+    std::string sums;
+    char times[2];
+    if (!(part >> s.rows >> times[0] >> s.columns >> times[1] >> s.k >> sums)) return {};
+    s.float16_sums = sums == "f16";
+    shapes.push_back(s);
+  }
   return shapes;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/target.h"
@@ -24,5 +26,9 @@ bool cooperative_shaders_built();
 /// The shapes that `device` reports for f16 within a subgroup, largest first; empty where it reports none. Some drivers
 /// crash here.
 std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPhysicalDevice device);
+
+/// Shapes as text, "16x16x16 f32, 16x16x16 f16", and back.
+std::string text(const std::vector<plan::MatrixShape>& shapes);
+std::vector<plan::MatrixShape> matrix_shapes_from(const std::string& text);
 
 }  // namespace halfstep::vk

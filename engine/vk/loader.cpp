@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <mutex>
 
 namespace halfstep::vk {
@@ -15,7 +16,10 @@ std::mutex& volk_mutex() {
   return mutex;
 }
 
+std::atomic<bool> in_use = false;
+
 PFN_vkGetInstanceProcAddr find_loader() {
+  in_use = true;
   const std::lock_guard lock(volk_mutex());
   static const VkResult result = volkInitialize();
   static const PFN_vkGetInstanceProcAddr found = vkGetInstanceProcAddr;
@@ -46,6 +50,10 @@ GlobalTable load_global() {
   load(table.extensions, table.get_proc, nullptr, "vkEnumerateInstanceExtensionProperties");
   load(table.layers, table.get_proc, nullptr, "vkEnumerateInstanceLayerProperties");
   return table;
+}
+
+bool loader_in_use() {
+  return in_use;
 }
 
 InstanceTable load_instance(VkInstance instance, PFN_vkGetInstanceProcAddr get_proc) {

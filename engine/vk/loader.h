@@ -38,6 +38,9 @@ struct GlobalTable {
 /// Finds the machine's Vulkan loader. Throws Error where it has none, or one older than Vulkan 1.1.
 GlobalTable load_global();
 
+/// Whether load_global has been called in this process.
+bool loader_in_use();
+
 /// The functions of `instance`.
 InstanceTable load_instance(VkInstance instance, PFN_vkGetInstanceProcAddr get_proc);
 

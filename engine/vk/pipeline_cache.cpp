@@ -2,7 +2,6 @@
 
 #include <halfstep/process.h>
 
-#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -11,8 +10,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "vk/notes.h"
 #include "vk/result.h"
-#include "vk/shaders.h"
 #include "vk/structure.h"
 
 namespace halfstep::vk {
@@ -39,23 +38,6 @@ bool is_drivers_own(std::span<const std::byte> data, const Capabilities& capabil
          header.deviceID == capabilities.device_id &&
          std::equal(std::begin(header.pipelineCacheUUID), std::end(header.pipelineCacheUUID),
                     capabilities.pipeline_cache_uuid.begin());
-}
-
-std::uint64_t shaders_checksum() {
-  static const std::uint64_t sum = [] {
-    std::uint64_t all = 0;
-    for (const EmbeddedShader& shader : embedded_shaders()) all = checksum(all, std::as_bytes(shader.words));
-    return all;
-  }();
-  return sum;
-}
-
-std::filesystem::path cache_file(const Capabilities& c) {
-  if (environment("HALFSTEP_CACHE") == "off") return {};
-  const std::filesystem::path folder = cache_folder();
-  if (folder.empty()) return {};
-  const std::string device = fmt::format("{:02x}{:02x}", fmt::join(c.device_uuid, ""), fmt::join(c.driver_uuid, ""));
-  return folder / fmt::format("pipelines-{}-{:08x}-{:08x}", device, c.driver_version, shaders_checksum());
 }
 
 std::vector<std::byte> read(const std::filesystem::path& file) {
@@ -89,7 +71,7 @@ std::vector<std::byte> unseal_cache(std::span<const std::byte> contents, const C
 }
 
 PipelineCache::PipelineCache(Context& context)
-    : context_(context.shared_from_this()), file_(cache_file(context.capabilities())) {
+    : context_(context.shared_from_this()), file_(device_file("pipelines", context.capabilities())) {
   const std::vector<std::byte> known =
       file_.empty() ? std::vector<std::byte>{} : unseal_cache(read(file_), context.capabilities());
   auto info = structure<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);

@@ -26,6 +26,7 @@ Command add_reduce(CLI::App& app);
 Command add_update(CLI::App& app);
 Command add_overhead(CLI::App& app);
 Command add_step(CLI::App& app);
+Command add_tune(CLI::App& app);
 
 /// A check for CLI11: a whole number from 1 to `most`.
 CLI::Validator count_up_to(std::int64_t most);

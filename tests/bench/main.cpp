@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
     app.fallthrough();
     const std::vector<bench::Command> commands{bench::add_peaks(app),    bench::add_gemm(app),   bench::add_conv(app),
                                                bench::add_memory(app),   bench::add_reduce(app), bench::add_update(app),
-                                               bench::add_overhead(app), bench::add_step(app)};
+                                               bench::add_overhead(app), bench::add_step(app),   bench::add_tune(app)};
     app.parse(argc, argv);
     return run(commands, options);
   } catch (const CLI::Success& help) {

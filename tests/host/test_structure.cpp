@@ -60,7 +60,8 @@ const std::map<std::string, std::set<std::string>>& layers() {
       {"ops", {"process", "graph", "plan"}},
       {"vk", {"process", "graph", "plan"}},
       {"step", {"process", "graph", "plan", "ops", "vk"}},
-      {"train", {"process", "graph", "plan", "ops", "vk", "step"}},
+      {"tune", {"process", "graph", "plan", "ops", "vk", "step"}},
+      {"train", {"process", "graph", "plan", "ops", "vk", "step", "tune"}},
   };
   return allowed;
 }

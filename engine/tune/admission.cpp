@@ -1,0 +1,75 @@
+#include "tune/admission.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <sstream>
+
+#include "ops/gemm_choice.h"
+#include "tune/trial_run.h"
+
+namespace halfstep::tune {
+namespace {
+
+/// The first element that is not as expected.
+std::string difference(const plan::Trial& trial, const std::vector<float>& got) {
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double apart = std::abs(static_cast<double>(got[i]) - static_cast<double>(trial.expected[i]));
+    if (apart <= trial.allowed_difference) continue;  // not so for NaN
+    return fmt::format("element {} is {}, expected {} +- {}", i, got[i], trial.expected[i], trial.allowed_difference);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string check(vk::Context& context, vk::Pipelines& pipelines, const std::string& kind, const std::string& name) {
+  plan::Target target = context.target();
+  target.gemm_bodies = name;
+  try {
+    for (const plan::Trial& trial : ops::gemm_checks(kind)) {
+      TrialRun run(context, pipelines, target, trial);
+      run.run();
+      if (std::string wrong = difference(trial, run.result()); !wrong.empty()) return wrong;
+    }
+  } catch (const Error& error) {
+    return error.what();  // refused, whatever was advertised
+  }
+  return {};
+}
+
+std::string check_in_child(std::string_view argument) {
+  std::istringstream lines{std::string(argument)};
+  std::array<std::string, 3> line;
+  for (std::string& each : line) std::getline(lines, each);
+  const std::shared_ptr<vk::Context> context = vk::Context::open(line[0]);
+  vk::Pipelines pipelines(*context);
+  const std::string wrong = check(*context, pipelines, line[1], line[2]);
+  return wrong.empty() ? "right" : wrong;
+}
+
+std::string Admission::objection(const std::string& kind, const plan::Candidate& candidate) {
+  const std::string key = fmt::format("{} by {}", kind, candidate.name);
+  if (const auto known = verdicts_.find(key); known != verdicts_.end()) return known->second;
+  const std::optional<std::string> noted = again_ ? std::nullopt : notes_.find(key);
+  bool lasting = true;
+  const std::string verdict = noted ? (*noted == "right" ? "" : *noted) : find_out(kind, candidate, lasting);
+  if (!noted && lasting) notes_.add(key, verdict.empty() ? "right" : verdict);
+  return verdicts_[key] = verdict;
+}
+
+std::string Admission::find_out(const std::string& kind, const plan::Candidate& candidate, bool& lasting) {
+  constexpr std::chrono::seconds limit(60);
+  if (!candidate.risky) return check(context_, pipelines_, kind, candidate.name);
+  lasting = child_ != nullptr && child_->alive();
+  if (!lasting) return "no process to try it in";
+  const auto answer = child_->run(work_, fmt::format("{}\n{}\n{}", context_.info().index, kind, candidate.name), limit);
+  lasting = answer || context_.blames_driver();
+  if (!answer) return "it crashed";
+  return *answer == "right" ? "" : *answer;
+}
+
+}  // namespace halfstep::tune

@@ -1,0 +1,72 @@
+#include "tune/trial_run.h"
+
+#include <chrono>
+
+#include "plan/host_tensor.h"
+#include "vk/transfer.h"
+
+namespace halfstep::tune {
+namespace {
+
+/// Ordinary numbers in f32 and f16, for inputs that may hold anything: some devices are faster at zeros.
+constexpr std::uint32_t anything = 0x3A9C3A9C;
+constexpr std::uint32_t poison = 0xFFFFFFFF;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+TrialRun::TrialRun(vk::Context& context, vk::Pipelines& pipelines, const plan::Target& target, const plan::Trial& trial)
+    : context_(context), trial_(trial), timeline_(context) {
+  lower(target);
+  arena_ = vk::Buffer(context, plan_.arena.bytes, vk::Memory::device, "trial's workspace");
+  operands_ = vk::Buffer(context, operand_bytes_, vk::Memory::device, "trial's operands");
+  fill();
+  const vk::Buffer* buffers[] = {&arena_, &operands_};
+  recording_ = std::make_unique<step::Recording>(context, pipelines, plan_, buffers,
+                                                 step::Recording::Options{.timestamps = true});
+}
+
+void TrialRun::lower(const plan::Target& target) {
+  plan::ProgramBuilder builder(target, {.float16_partials = trial_.float16_partials});
+  const plan::BufferId buffer = builder.buffer("operands");
+  const auto place = [&](const TensorType& type) {
+    const plan::Region region{buffer, operand_bytes_};
+    operand_bytes_ += round_up(plan::byte_size(type), target.offset_alignment);
+    return builder.place("operand", type, region);
+  };
+  for (const TensorType& type : trial_.inputs) inputs_.push_back(place(type));
+  output_ = place(trial_.output);
+  plan::Lowering lowering(builder, "tune", inputs_, {output_});
+  trial_.lower(lowering);
+  plan_ = plan::make_plan(builder.finish(), {.alignment = target.offset_alignment});
+}
+
+void TrialRun::fill() {
+  vk::fill(context_, operands_, 0, operands_.bytes() / 4 * 4, anything);
+  const auto& tensors = plan_.program.tensors;
+  for (std::size_t i = 0; i < trial_.values.size(); ++i) {
+    vk::upload(context_, operands_, tensors[inputs_[i]].region.offset,
+               plan::to_memory(trial_.inputs[i], trial_.values[i]));
+  }
+  vk::fill(context_, operands_, tensors[output_].region.offset, tensors[output_].bytes, poison);
+}
+
+double TrialRun::run() {
+  const auto start = std::chrono::steady_clock::now();
+  timeline_.wait(timeline_.submit(recording_->commands()));
+  const std::chrono::duration<double, std::micro> host = std::chrono::steady_clock::now() - start;
+  const std::vector<double> stamps = recording_->commands().timestamps();
+  return stamps.empty() ? host.count() : stamps.back();
+}
+
+std::vector<float> TrialRun::result() {
+  const plan::ProgramTensor& output = plan_.program.tensors[output_];
+  std::vector<std::byte> bytes(output.bytes);
+  vk::download(context_, operands_, output.region.offset, bytes);
+  return plan::floats_from_memory(trial_.output, bytes);
+}
+
+}  // namespace halfstep::tune

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <vector>
+
+#include "plan/choice.h"
+#include "step/recording.h"
+#include "vk/timeline.h"
+
+namespace halfstep::tune {
+
+/// A trial recorded on a device.
+class TrialRun {
+ public:
+  TrialRun(vk::Context& context, vk::Pipelines& pipelines, const plan::Target& target, const plan::Trial& trial);
+
+  /// Microseconds from the start to the end of its dispatches; the host's where the queue has no timestamps.
+  double run();
+  /// The output of the last run.
+  std::vector<float> result();
+
+ private:
+  void lower(const plan::Target& target);
+  void fill();
+
+  vk::Context& context_;
+  const plan::Trial& trial_;
+  std::vector<plan::TensorId> inputs_;
+  plan::TensorId output_{};
+  std::uint64_t operand_bytes_ = 0;
+  plan::Plan plan_;
+  vk::Buffer arena_;
+  vk::Buffer operands_;
+  std::unique_ptr<step::Recording> recording_;
+  vk::Timeline timeline_;
+};
+
+}  // namespace halfstep::tune

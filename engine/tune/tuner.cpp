@@ -1,0 +1,131 @@
+#include "tune/tuner.h"
+
+#include <halfstep/error.h>
+#include <halfstep/process.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "tune/trial_run.h"
+
+namespace halfstep::tune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds budget(1000);  ///< for all measurements of a program
+constexpr std::size_t most_candidates = 3;
+/// What another candidate must gain over the rule's: less may be chance.
+constexpr double least_gain = 0.07;
+
+/// Those that may be used.
+std::vector<Finding::Way*> admitted(Finding& finding) {
+  std::vector<Finding::Way*> found;
+  for (Finding::Way& way : finding.ways) {
+    if (way.objection.empty()) found.push_back(&way);
+  }
+  return found;
+}
+
+}  // namespace
+
+Mode mode() {
+  const std::string text = environment("HALFSTEP_TUNE").value_or("on");
+  if (text == "off") return Mode::off;
+  if (text == "on") return Mode::on;
+  if (text == "force") return Mode::force;
+  fail("tune", fmt::format("expected HALFSTEP_TUNE to be off, on or force, got {}", text));
+}
+
+Tuner::Tuner(vk::Context& context, vk::Pipelines& pipelines, Mode mode)
+    : context_(context),
+      pipelines_(pipelines),
+      mode_(mode),
+      notes_(context.capabilities()),
+      admission_(context, pipelines, notes_, mode == Mode::force, context.child()),
+      end_(Clock::now() + budget) {}
+
+bool Tuner::settle(std::span<const plan::Choice> choices, plan::Target& target) {
+  std::vector<const plan::Choice*> order;
+  for (const plan::Choice& choice : choices) order.push_back(&choice);
+  std::ranges::stable_sort(order, std::ranges::greater{}, [](const plan::Choice* choice) { return choice->flops; });
+  bool changed = false;
+  for (const plan::Choice* choice : order) {
+    const bool open = mode_ == Mode::force || (choice->candidates.size() > 1 && !choice->rule_is_known);
+    if (!open || !settled_.insert(choice->key).second) continue;
+    settle(*choice);
+    if (findings_.back().chosen == choice->candidates.front().name) continue;
+    target.choices[choice->key] = findings_.back().chosen;
+    changed = true;
+  }
+  notes_.save();
+  return changed;
+}
+
+void Tuner::settle(const plan::Choice& choice) {
+  Finding finding;
+  finding.key = choice.key;
+  for (const plan::Candidate& candidate : choice.candidates) {
+    finding.ways.push_back({candidate.name, admission_.objection(choice.kind, candidate)});
+    if (admitted(finding).size() == most_candidates) break;
+  }
+  if (admitted(finding).empty()) {
+    fail("tune", fmt::format("expected a {} that matches its reference, got none on {}: {}", choice.kind,
+                             context_.info().name, finding.ways.front().objection));
+  }
+  finding.chosen = measured(choice, finding);
+  findings_.push_back(std::move(finding));
+}
+
+/// The candidate to take, and in `finding` why.
+std::string Tuner::measured(const plan::Choice& choice, Finding& finding) {
+  const std::vector<Finding::Way*> ways = admitted(finding);
+  const std::string rule = ways.front()->name;
+  finding.reason = "by rule";
+  if (mode_ == Mode::off || (mode_ == Mode::on && !notes_.kept())) return rule;
+  if (const auto kept = notes_.find(choice.key); kept && mode_ == Mode::on) {
+    const bool usable = std::ranges::any_of(ways, [&](const Finding::Way* way) { return way->name == *kept; });
+    finding.reason = usable ? "kept" : "by rule";
+    return usable ? *kept : rule;
+  }
+  const Finding::Way* best = ways.front();
+  finding.reason = "measured";
+  for (Finding::Way* way : ways) {
+    if (out_of_time()) {
+      best = ways.front();
+      finding.reason = "by rule, with no time left to measure";
+      break;
+    }
+    way->microseconds = time(choice, way->name);
+    const double to_beat = best->microseconds * (best == ways.front() ? 1 - least_gain : 1);
+    if (way->microseconds < to_beat) best = way;
+  }
+  notes_.add(choice.key, best->name);
+  return best->name;
+}
+
+/// The best of a few runs after the first, which may compile.
+double Tuner::time(const plan::Choice& choice, const std::string& candidate) {
+  constexpr int most_runs = 5;
+  constexpr std::chrono::milliseconds enough(30);
+  plan::Target target = context_.target();
+  target.gemm_bodies = candidate;
+  double best = std::numeric_limits<double>::infinity();
+  try {
+    TrialRun run(context_, pipelines_, target, choice.problem);
+    run.run();
+    const Clock::time_point end = Clock::now() + enough;
+    for (int i = 0; i < most_runs && (i == 0 || Clock::now() < end); ++i) best = std::min(best, run.run());
+  } catch (const Error&) {
+    // No memory to spare for it: then it is not compared.
+  }
+  return best;
+}
+
+bool Tuner::out_of_time() const {
+  return mode_ == Mode::on && Clock::now() > end_;
+}
+
+}  // namespace halfstep::tune

@@ -1,0 +1,83 @@
+#include <halfstep/halfstep.h>
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "bench/commands.h"
+#include "models/fashion_cnn.h"
+#include "models/fashion_conv.h"
+#include "models/lenet5.h"
+#include "step/step_program.h"
+#include "train/step_graph.h"
+#include "tune/tuner.h"
+
+namespace bench {
+namespace {
+
+using namespace halfstep;
+
+struct Options {
+  std::string model = "fashion_cnn";
+  std::string precision = "mixed";
+  std::int64_t batch = 64;
+};
+
+Tensor model_of(const Options& options, const Scope& scope, Tensor images) {
+  if (options.model == "fashion_conv") return models::fashion_conv(scope, images);
+  return options.model == "lenet5" ? models::lenet5(scope, images) : models::fashion_cnn(scope, images);
+}
+
+/// What a model's training step leaves open.
+std::vector<plan::Choice> choices_of(const Options& options, const plan::Target& target) {
+  Graph graph;
+  const Tensor images = graph.input("images", {options.batch, 28, 28, 1});
+  const Tensor labels = graph.input("labels", {options.batch}, DType::u32);
+  const Tensor logits = model_of(options, graph.root(), images);
+  const TrainerOptions training{.loss = cross_entropy(logits, labels), .precision = precision_of(options.precision)};
+  const step::StepGraph steps = train::training_graph(graph, training);
+  return step::training_program(target, steps, step::StepLayout(steps), training.precision, training.optimizer)
+      .plan.program.choices;
+}
+
+void add(const tune::Finding& finding, Report& report) {
+  fmt::print("{}\n  takes {}, {}\n", finding.key, finding.chosen, finding.reason);
+  for (const tune::Finding::Way& way : finding.ways) {
+    const std::string time = way.microseconds > 0 ? fmt::format("{:.1f} us", way.microseconds) : "not measured";
+    fmt::print("  {:<24} {:>14}  {}\n", way.name, time,
+               way.objection.empty() ? "matches its reference" : "refused: " + way.objection);
+    if (way.microseconds <= 0) continue;
+    const double milliseconds = way.microseconds / 1000;
+    report.add(Result{.name = fmt::format("{} by {}", finding.key, way.name),
+                      .times = {milliseconds, milliseconds, 0},
+                      .timer = Timer::timestamps});
+  }
+}
+
+void run(const Options& options, const Bench& bench, Report& report) {
+  vk::Context& context = bench.device().context();
+  plan::Target target = context.target();
+  vk::Pipelines pipelines(context);
+  const bool told = environment("HALFSTEP_TUNE").has_value();
+  tune::Tuner tuner(context, pipelines, told ? tune::mode() : tune::Mode::force);
+  tuner.settle(choices_of(options, target), target);
+  for (const tune::Finding& finding : tuner.findings()) add(finding, report);
+  if (tuner.findings().empty())
+    fmt::print("the rule is known on this device; HALFSTEP_TUNE=force measures all the same\n");
+}
+
+}  // namespace
+
+Command add_tune(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "tune", "What a model's step leaves open, what is chosen and why; HALFSTEP_TUNE=force if unset");
+  const auto options = std::make_shared<Options>();
+  command->add_option("--model", options->model, "What is trained")
+      ->check(CLI::IsMember({"fashion_conv", "fashion_cnn", "lenet5"}))
+      ->capture_default_str();
+  add_precision(*command, options->precision);
+  command->add_option("--batch", options->batch, "Samples in a step")->check(count_up_to(65536))->capture_default_str();
+  return {command, [options](const Bench& bench, Report& report) { run(*options, bench, report); }};
+}
+
+}  // namespace bench

@@ -1,0 +1,58 @@
+// What may crash is done in a copy of the process.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "process/child.h"
+
+using halfstep::process::Child;
+using namespace std::chrono_literals;
+
+namespace {
+
+int calls = 0;
+
+std::string echo(std::string_view text) {
+  ++calls;
+  return std::string(text) + (Child::inside() ? " from inside, " : " from outside, ") + std::to_string(calls);
+}
+std::string crash(std::string_view) {
+  std::abort();
+}
+std::string read_nowhere(std::string_view) {
+  const volatile int* nowhere = nullptr;
+  return std::to_string(*nowhere);  // NOLINT: as a driver would
+}
+std::string fail(std::string_view) {
+  throw std::runtime_error("no");
+}
+std::string hang(std::string_view) {
+  std::this_thread::sleep_for(1h);
+  return "awake";
+}
+
+}  // namespace
+
+TEST_CASE("a child does work as often as it is asked, on memory of its own") {
+  Child child;
+  REQUIRE(child.alive());
+  CHECK(child.run(echo, "hello", 10s) == "hello from inside, 1");
+  CHECK(child.run(echo, "", 10s) == " from inside, 2");
+  const std::string large(1 << 20, 'x');
+  CHECK(child.run(echo, large, 10s) == large + " from inside, 3");
+  CHECK(calls == 0);
+  CHECK_FALSE(Child::inside());
+}
+
+TEST_CASE("what crashes, throws or hangs a child costs its answer only") {
+  for (const Child::Work work : {crash, read_nowhere, fail, hang}) {
+    Child child;
+    CHECK(child.run(work, "", work == hang ? 50ms : 10s) == std::nullopt);
+    CHECK_FALSE(child.alive());
+    CHECK(child.run(echo, "hello", 10s) == std::nullopt);
+  }
+}

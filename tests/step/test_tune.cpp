@@ -1,0 +1,165 @@
+// The choices that programs leave open: nothing wrong is admitted, and what was chosen stays.
+#include <halfstep/error.h>
+#include <halfstep/graph.h>
+#include <halfstep/ops.h>
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "graph/ir.h"
+#include "harness/device.h"
+#include "ops/gemm_choice.h"
+#include "step/execution.h"
+#include "tune/trial_run.h"
+#include "tune/tuner.h"
+
+using namespace halfstep;
+
+namespace {
+
+/// Sets an environment variable for as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+/// A cache folder of the test's own.
+class OwnCache {
+ public:
+  OwnCache() { std::filesystem::remove_all(folder_); }
+  ~OwnCache() { std::filesystem::remove_all(folder_); }
+
+ private:
+  std::filesystem::path folder_ = std::filesystem::temp_directory_path() / "halfstep-test-tune";
+  Variable variable_{"HALFSTEP_CACHE", folder_.string()};
+};
+
+/// A choice between two tiles, whose rule prefers the first.
+plan::Choice choice_of(std::vector<plan::Candidate> candidates) {
+  plan::Choice choice;
+  choice.kind = "gemm row_row f32 f32";
+  choice.key = choice.kind + " of a test";
+  choice.candidates = std::move(candidates);
+  choice.problem = ops::gemm_checks(choice.kind).front();
+  return choice;
+}
+
+struct Settled {
+  tune::Finding finding;
+  bool changed = false;
+  plan::Target target;
+};
+
+Settled settle(const plan::Choice& choice, tune::Mode mode) {
+  Settled settled;
+  settled.target = testing::context().target();
+  tune::Tuner tuner(testing::context(), *testing::pipelines(), mode);
+  settled.changed = tuner.settle(std::vector{choice}, settled.target);
+  if (!tuner.findings().empty()) settled.finding = tuner.findings().front();
+  return settled;
+}
+
+}  // namespace
+
+TEST_CASE("every body is admitted on a driver that computes rightly") {
+  for (const char* operands :
+       {"row_row", "row_col", "col_row", "col_col", "patches_row", "patches_col", "pixels_row"}) {
+    for (const char* types : {"f32 f32", "f16 f32"}) {
+      const std::string kind = std::string("gemm ") + operands + " " + types;
+      INFO(kind);
+      CHECK(tune::check(testing::context(), *testing::pipelines(), kind, "tile32").empty());
+    }
+  }
+  CHECK(tune::check(testing::context(), *testing::pipelines(), "gemm row_row f16 f16", "tile64").empty());
+  CHECK_THROWS_AS(ops::gemm_checks("gemm of nothing"), Error);
+}
+
+TEST_CASE("a result that is not the reference's is refused") {
+  plan::Trial trial = ops::gemm_checks("gemm row_row f32 f32").front();
+  tune::TrialRun run(testing::context(), *testing::pipelines(), testing::context().target(), trial);
+  run.run();
+  CHECK(run.result() == trial.expected);  // whole numbers: to the bit
+  const plan::Choice choice = choice_of({{"fastest"}, {"tile32"}});
+  const OwnCache cache;
+  const Settled settled = settle(choice, tune::Mode::off);
+  CHECK(settled.finding.ways.front().objection.find("expected HALFSTEP_GEMM") != std::string::npos);
+  CHECK(settled.finding.chosen == "tile32");
+  CHECK(settled.target.choices.at(choice.key) == "tile32");
+  CHECK(settled.changed);
+  CHECK_THROWS_WITH_AS(settle(choice_of({{"fastest"}}), tune::Mode::force),
+                       doctest::Contains("[tune] expected a gemm row_row f32 f32 that matches its reference"), Error);
+}
+
+TEST_CASE("what is risky is refused where there is no process to try it in") {
+  if (testing::context().child() != nullptr) return;
+  const OwnCache cache;
+  const Settled settled = settle(choice_of({{"tile64", true}, {"tile32", false}}), tune::Mode::off);
+  CHECK(settled.finding.chosen == "tile32");
+}
+
+TEST_CASE("a candidate that crashes its first run is refused, and costs nothing else") {
+  constexpr const char* kind = "gemm row_row f32 f32";
+  const OwnCache cache;
+  vk::Notes notes(testing::context().capabilities());
+  process::Child child;
+  const auto crash = [](std::string_view) -> std::string { std::abort(); };
+  tune::Admission admission(testing::context(), *testing::pipelines(), notes, false, &child, crash);
+  CHECK(admission.objection(kind, {"tile64", true}) == "it crashed");
+  CHECK(admission.objection(kind, {"tile64", true}) == "it crashed");
+  CHECK(admission.objection(kind, {"tile128", true}) == "no process to try it in");
+  CHECK(admission.objection(kind, {"tile32", false}).empty());
+  CHECK(notes.find("gemm row_row f32 f32 by tile32") == "right");
+  // Only a driver that was loaded after the child was made is to blame; and what was not tried may be another time.
+  CHECK(notes.find("gemm row_row f32 f32 by tile64").has_value() == testing::context().blames_driver());
+  CHECK_FALSE(notes.find("gemm row_row f32 f32 by tile128").has_value());
+}
+
+TEST_CASE("a choice once made is kept, and not where nothing is") {
+  const plan::Choice choice = choice_of({{"tile64"}, {"tile32"}});
+  const OwnCache cache;
+  CHECK(settle(choice, tune::Mode::off).finding.chosen == "tile64");
+  const Settled first = settle(choice, tune::Mode::on);
+  CHECK(first.finding.reason == "measured");
+  CHECK(first.finding.ways.front().microseconds > 0);
+  const Settled second = settle(choice, tune::Mode::on);
+  CHECK(second.finding.reason == "kept");
+  CHECK(second.finding.chosen == first.finding.chosen);
+  CHECK(settle(choice, tune::Mode::force).finding.reason == "measured");
+  const Variable none("HALFSTEP_CACHE", "off");
+  CHECK(settle(choice, tune::Mode::on).finding.reason == "by rule");
+}
+
+TEST_CASE("a program takes the candidate that its target names") {
+  Graph graph;
+  const Tensor c = matmul(graph.input("a", {5, 7}), graph.input("b", {7, 3}));
+  plan::Target target = testing::targets().back();
+  target.cpu = false;
+  step::ExecutionOptions options;
+  options.pipelines = testing::pipelines();
+  options.target = target;
+  const step::Execution by_rule(testing::context(), c.ir(), {c.id()}, options);
+  REQUIRE(by_rule.plan().program.choices.size() == 1);
+  const plan::Choice& choice = by_rule.plan().program.choices.front();
+  CHECK(choice.key == "gemm row_row f32 f32 1x5x3x7");
+  REQUIRE(choice.candidates.size() > 1);
+  options.target->choices[choice.key] = choice.candidates[1].name;
+  const step::Execution chosen(testing::context(), c.ir(), {c.id()}, options);
+  CHECK(chosen.plan().program.dispatches.front().shader == "gemm.row_row.f32." + choice.candidates[1].name);
+}
+
+TEST_CASE("HALFSTEP_TUNE is honoured or refused") {
+  const Variable fast("HALFSTEP_TUNE", "fast");
+  CHECK_THROWS_WITH_AS(tune::mode(), "[tune] expected HALFSTEP_TUNE to be off, on or force, got fast", Error);
+}
