@@ -22,9 +22,12 @@ std::vector<DispatchCost> dispatches_of(const plan::Program& program) {
   return costs;
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
+/// The median length, in milliseconds.
+double median_of(const std::vector<Interval>& runs) {
+  std::vector<double> lengths;
+  for (const Interval& run : runs) lengths.push_back((run.end - run.begin) / 1000);
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+  std::ranges::nth_element(lengths, middle);
   return *middle;
 }
 
@@ -47,7 +50,6 @@ std::vector<DispatchCost> Trainer::Impl::profile(std::int64_t steps, const std::
   step::Slots slots(context_, pipelines_, timeline_, training_, buffers(),
                     [this](const step::Slot& slot) { read_report(slot); }, {.timestamps = true});
   std::vector<DispatchCost> costs = dispatches_of(training_.plan.program);
-  std::vector<std::vector<double>> milliseconds(costs.size());
   for (std::int64_t i = 0; i < steps; ++i) {
     step::Slot& slot = slots.acquire();
     fill(slot);
@@ -56,10 +58,10 @@ std::vector<DispatchCost> Trainer::Impl::profile(std::int64_t steps, const std::
     slots.drain();
     const std::vector<double> microseconds = slot.recording->commands().timestamps();
     for (std::size_t j = 0; j < costs.size(); ++j) {
-      milliseconds[j].push_back((microseconds[j + 1] - microseconds[j]) / 1000);
+      costs[j].runs.push_back({microseconds[j], microseconds[j + 1]});
     }
   }
-  for (std::size_t j = 0; j < costs.size(); ++j) costs[j].milliseconds = median(milliseconds[j]);
+  for (DispatchCost& cost : costs) cost.milliseconds = median_of(cost.runs);
   return costs;
 }
 

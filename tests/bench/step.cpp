@@ -6,6 +6,7 @@
 #include <random>
 
 #include "bench/commands.h"
+#include "bench/trace.h"
 #include "models/fashion_cnn.h"
 #include "models/fashion_conv.h"
 #include "models/lenet5.h"
@@ -23,6 +24,7 @@ struct Options {
   std::int64_t layers = 3;
   std::int64_t steps = 10;
   std::size_t operators = 5;
+  std::filesystem::path trace;
 };
 
 constexpr std::uint32_t classes = 10;
@@ -60,9 +62,9 @@ Trainer trainer_of(const Options& options, const Device& device, const Dataset& 
                            .training_set = &set});
 }
 
-std::vector<OperatorCost> operators_of(Trainer& trainer, int repeats) {
+std::vector<OperatorCost> operators_of(std::span<const DispatchCost> costs) {
   std::vector<OperatorCost> result;
-  for (const DispatchCost& cost : trainer.profile(repeats)) {
+  for (const DispatchCost& cost : costs) {
     result.push_back({cost.label, cost.shader, cost.milliseconds, cost.flops, static_cast<double>(cost.bytes)});
   }
   return result;
@@ -83,6 +85,10 @@ std::map<std::string, double> figures_of(const Trainer& trainer, double samples_
 
 /// Steps are timed by the clock, a few at a time, as a training loop would run them.
 void run(const Options& options, const Bench& bench, Report& report) {
+  if (!options.trace.empty()) {
+    if (!bench.has_timestamps()) fail("bench", "expected a queue with timestamps for --trace, got one without");
+    check_writable(options.trace);
+  }
   const Dataset set = random_set(4 * options.batch);
   Trainer trainer = trainer_of(options, bench.device(), set);
   Times times = bench.time([&] {
@@ -95,9 +101,10 @@ void run(const Options& options, const Bench& bench, Report& report) {
                 .times = times,
                 .figures = figures_of(trainer, 1000 * static_cast<double>(options.batch) / times.median)};
   if (bench.has_timestamps()) {
-    std::vector<OperatorCost> costs = operators_of(trainer, bench.repeats());
-    for (const OperatorCost& cost : costs) result.flops += cost.flops;
-    report.add_operators(std::move(costs), options.operators);
+    const std::vector<DispatchCost> costs = trainer.profile(bench.repeats());
+    for (const DispatchCost& cost : costs) result.flops += cost.flops;
+    report.add_operators(operators_of(costs), options.operators);
+    if (!options.trace.empty()) write_trace(options.trace, costs);
   }
   report.add(std::move(result));
 }
@@ -121,6 +128,7 @@ Command add_step(CLI::App& app) {
   command->add_option("--operators", options->operators, "How many of the most costly operators to print")
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
+  command->add_option("--trace", options->trace, "File to write every dispatch's times to, for ui.perfetto.dev");
   return {command, [options](const Bench& bench, Report& report) { run(*options, bench, report); }};
 }
 

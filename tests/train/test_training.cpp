@@ -142,4 +142,26 @@ TEST_CASE("the plan's bytes a parameter are those of the form the weights are ke
   CHECK(mixed.second * 2 == wide.second);
 }
 
+TEST_CASE("a profile times every dispatch of every step, and its steps train as any other") {
+  Trainer profiled = testing::toy_trainer(training_set(), {});
+  Trainer plain = testing::toy_trainer(training_set(), {});
+  run(plain, 3);
+  CHECK_THROWS_AS(profiled.profile(0), Error);
+  const std::vector<DispatchCost> costs = profiled.profile(3);
+  CHECK(costs.size() == profiled.summary().dispatches);
+  CHECK(testing::toy_weights(profiled) == testing::toy_weights(plain));
+  std::vector<double> end(3, 0);
+  for (const DispatchCost& cost : costs) {
+    CAPTURE(cost.label);
+    REQUIRE(cost.runs.size() == 3);
+    for (std::size_t step = 0; step < 3; ++step) {
+      CHECK(cost.runs[step].begin == end[step]);
+      CHECK(cost.runs[step].end >= cost.runs[step].begin);
+      end[step] = cost.runs[step].end;
+    }
+    CHECK(cost.milliseconds >= 0);
+  }
+  CHECK(end[0] > 0);
+}
+
 }  // namespace halfstep

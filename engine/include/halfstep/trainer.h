@@ -91,13 +91,20 @@ struct HostCosts {
   std::uint64_t waits_elsewhere = 0;  ///< fence waits of any other kind inside step(): always 0
 };
 
+/// When a dispatch ran, in microseconds on the device's clock since its step began.
+struct Interval {
+  double begin = 0;
+  double end = 0;
+};
+
 /// What one dispatch of the step does and takes; see Trainer::profile.
 struct DispatchCost {
-  std::string label;        ///< the operator, or the stage of the step: "conv1/conv2d", "update"
-  std::string shader;       ///< the kernel's variant
-  double milliseconds = 0;  ///< median
-  double flops = 0;         ///< multiply-adds counted as two; 0 where it moves data only
-  std::uint64_t bytes = 0;  ///< of the tensors it reads and writes
+  std::string label;           ///< the operator, or the stage of the step: "conv1/conv2d", "update"
+  std::string shader;          ///< the kernel's variant
+  double milliseconds = 0;     ///< median
+  std::vector<Interval> runs;  ///< of every step, in order
+  double flops = 0;            ///< multiply-adds counted as two; 0 where it moves data only
+  std::uint64_t bytes = 0;     ///< of the tensors it reads and writes
 };
 
 /// Trains one graph. Compiling records the whole training step once; step() submits that recording and returns.

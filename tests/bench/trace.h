@@ -1,0 +1,14 @@
+#pragma once
+
+#include <halfstep/trainer.h>
+
+#include <filesystem>
+#include <span>
+
+namespace bench {
+
+/// Writes profiled steps, laid end to end, in Chrome's trace format: one event a dispatch, named as its operator. Read
+/// by ui.perfetto.dev and chrome://tracing.
+void write_trace(const std::filesystem::path& path, std::span<const halfstep::DispatchCost> costs);
+
+}  // namespace bench
