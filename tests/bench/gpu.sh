@@ -1,0 +1,72 @@
+#!/bin/sh
+# Everything there is to learn from a machine with a GPU, in one run of under ten minutes: the whole shader suite, the
+# benchmark, and PyTorch beside it where python3 has it. Results go to a folder: text to read, JSON to keep.
+#
+#   tests/bench/gpu.sh [FOLDER]     default: gpu-results
+#   HALFSTEP_DEVICE=NAME            the device, where the machine has several
+#   HALFSTEP_BUILD=FOLDER           programs that are built already (default: build/release, built first)
+#   HALFSTEP_SMALL=1                small products only, to try this script on a software driver
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+results=${1:-gpu-results}
+build=${HALFSTEP_BUILD:-$root/build/release}
+mkdir -p "$results"
+failed=""
+
+# run NAME COMMAND...: its output on the terminal and in NAME.txt; a failure does not stop the rest.
+run() {
+  name=$1
+  shift
+  echo "== $name: $*"
+  { "$@" 2>&1 || echo "exit code $?" >"$results/$name.failed"; } | tee "$results/$name.txt"
+  if [ -e "$results/$name.failed" ]; then
+    failed="$failed $name"
+    rm "$results/$name.failed"
+  fi
+}
+
+if [ -z "${HALFSTEP_BUILD:-}" ]; then
+  (cd "$root" && cmake --preset release --log-level=WARNING && cmake --build --preset release) || exit 1
+fi
+bench=$build/bin/bench
+largest=8192
+sizes="1024 4096 8192"
+if [ -n "${HALFSTEP_SMALL:-}" ]; then
+  largest=1024
+  sizes=1024
+fi
+
+run devices "$build/bin/devices"
+run tests timeout 240 "$build/bin/device_tests" --minimal
+run peaks "$bench" peaks --json "$results/peaks.json"
+for dtype in f32 f16; do
+  for n in $sizes; do
+    run "gemm-$dtype-$n" "$bench" gemm --m "$n" --n "$n" --k "$n" --dtype "$dtype" --json "$results/gemm-$dtype-$n.json"
+  done
+  run "conv-$dtype" "$bench" conv --dtype "$dtype" --json "$results/conv-$dtype.json"
+  run "memory-$dtype" "$bench" memory --dtype "$dtype" --json "$results/memory-$dtype.json"
+  run "reduce-$dtype" "$bench" reduce --dtype "$dtype" --json "$results/reduce-$dtype.json"
+done
+run overhead "$bench" overhead --json "$results/overhead.json"
+for model in lenet5 fashion_cnn; do
+  for precision in float32 mixed; do
+    run "step-$model-$precision" "$bench" step --model "$model" --precision "$precision" --batch 64 \
+      --json "$results/step-$model-$precision.json" --trace "$results/trace-$model-$precision.json"
+  done
+done
+run tune "$bench" tune --json "$results/tune.json"
+if python3 -c 'import torch' 2>/dev/null; then
+  precisions=float32
+  if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then precisions="float32 mixed"; fi
+  # shellcheck disable=SC2086 # a list of words
+  run pytorch timeout 240 python3 "$root/tests/bench/compare_pytorch.py" --bench "$bench" --kernels --precisions \
+    $precisions --largest-product "$largest" --json "$results/pytorch.json"
+else
+  echo "python3 has no PyTorch here: not compared"
+fi
+
+echo "results are in $results"
+if [ -n "$failed" ]; then
+  echo "failed:$failed" >&2
+  exit 1
+fi
