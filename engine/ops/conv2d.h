@@ -23,6 +23,8 @@ struct Convolution {
   std::int64_t taps() const { return weight[0] * weight[1]; }
   /// Whether every group's channels start on a quad, so that groups are a batch of products.
   bool groups_aligned() const;
+  /// Whether every channel is convolved by itself, with one result.
+  bool depthwise() const { return in_channels() == 1 && out_channels() == 1 && options.groups > 1; }
   /// Whether it is a product of the pixels with one matrix.
   bool pointwise() const;
 };
@@ -39,6 +41,8 @@ void lower_conv2d_data_gradient(plan::Lowering& out, const Convolution& convolut
 /// Inputs: images, cotangent.
 void lower_conv2d_weight_gradient(plan::Lowering& out, const Convolution& convolution);
 
+/// The same where channels are convolved by themselves. `part` is "forward", "data_gradient" or "weight_gradient".
+void lower_conv2d_depthwise(plan::Lowering& out, const Convolution& convolution, std::string_view part);
 /// The same for groups that do not start on quads: one invocation for each quad of the result. `part` is the PART axis
 /// of conv2d_grouped.comp: "forward", "data_gradient" or "weight_gradient".
 void lower_conv2d_grouped(plan::Lowering& out, const Convolution& convolution, std::string_view part);

@@ -60,6 +60,7 @@ bool Convolution::pointwise() const {
 
 // y (pixel, o) = sum over taps and c of x (pixel under tap, c) w (tap, c, o)
 void lower_conv2d(plan::Lowering& out, const Convolution& convolution) {
+  if (convolution.depthwise()) return lower_conv2d_depthwise(out, convolution, "forward");
   if (!convolution.groups_aligned()) return lower_conv2d_grouped(out, convolution, "forward");
   Gemm gemm{.operands = convolution.pointwise() ? Operands::row_row : Operands::patches_row,
             .a = out.input(0),
@@ -80,6 +81,7 @@ void lower_conv2d(plan::Lowering& out, const Convolution& convolution) {
 
 // dx (pixel, c) = sum over taps and o of dy (position whose tap covers the pixel, o) w (tap, c, o)
 void lower_conv2d_data_gradient(plan::Lowering& out, const Convolution& convolution) {
+  if (convolution.depthwise()) return lower_conv2d_depthwise(out, convolution, "data_gradient");
   if (!convolution.groups_aligned()) return lower_conv2d_grouped(out, convolution, "data_gradient");
   lower_gemm(out, {.operands = convolution.pointwise() ? Operands::row_col : Operands::patches_col,
                    .a = out.input(0),
@@ -98,6 +100,7 @@ void lower_conv2d_data_gradient(plan::Lowering& out, const Convolution& convolut
 
 // dw (tap, c, o) = sum over positions of x (pixel under tap, c) dy (position, o)
 void lower_conv2d_weight_gradient(plan::Lowering& out, const Convolution& convolution) {
+  if (convolution.depthwise()) return lower_conv2d_depthwise(out, convolution, "weight_gradient");
   if (!convolution.groups_aligned()) return lower_conv2d_grouped(out, convolution, "weight_gradient");
   Gemm gemm{.operands = Operands::pixels_row,
             .a = out.input(0),

@@ -10,6 +10,7 @@
 
 #include "ops/gemm_bodies.h"
 #include "ops/gemm_choice.h"
+#include "ops/gemm_panels.h"
 #include "ops/kernel.h"
 
 namespace halfstep::ops {
@@ -22,9 +23,9 @@ struct GemmPush {
   std::int32_t a_pitch, b_pitch, c_pitch;
   std::int32_t a_batch, b_batch, c_batch, c_split;
   std::int32_t channels, kernel_width;
-  std::int32_t grid[2], image[2], step[2], tap_step[2], offset[2], pixel_divisor[2];
+  std::int32_t grid[2], image[2], stride[2], tap_step[2], offset[2];
 };
-static_assert(sizeof(GemmPush) == 120);
+static_assert(sizeof(GemmPush) == 112);
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
@@ -53,7 +54,7 @@ Cut cut(const plan::Lowering& out, const Gemm& gemm, const Body& body) {
       std::min(static_cast<std::int64_t>(out.target().max_storage_range) / bytes, k_quads(gemm) / least_quads);
   const std::int64_t wanted = std::min(divided_up(out.target().wanted_groups, tiles), most);
   if (wanted < 2) return result;
-  result.split_quads = divided_up(k_quads(gemm), wanted);
+  result.split_quads = divided_up(divided_up(k_quads(gemm), wanted), body.k_quads) * body.k_quads;
   result.splits = divided_up(k_quads(gemm), result.split_quads);
   return result;
 }
@@ -105,10 +106,9 @@ GemmPush push_constants(const plan::Lowering& out, const Gemm& gemm, const Cut& 
   push.kernel_width = size(gemm.patches.kernel_width);
   size(push.grid, gemm.patches.grid);
   size(push.image, gemm.patches.image);
-  size(push.step, gemm.patches.step);
+  size(push.stride, gemm.patches.divided() ? gemm.patches.divisor : gemm.patches.step);
   size(push.tap_step, gemm.patches.tap_step);
   size(push.offset, gemm.patches.offset);
-  size(push.pixel_divisor, gemm.patches.divisor);
   return push;
 }
 
@@ -122,14 +122,9 @@ void expect_indexable(const plan::Lowering& out, const Gemm& gemm, const Body& b
   size(k_quads(gemm) * 4);
 }
 
-/// f16 is always read in 32-bit words: see gemm.comp.
-std::string_view storage(DType dtype) {
-  return dtype == DType::f16 ? "packed" : "f32";
-}
-
 void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Body& body, const Cut& cut, bool f32_result) {
   const GemmPush push = push_constants(out, gemm, cut);
-  const bool divided = gemm.patches.divisor != Pair{1, 1};
+  const bool divided = gemm.patches.divided();
   const std::int64_t results = elements(out.type(gemm.c).shape) / cut.splits;
   std::vector<std::uint32_t> constants{body.local_size, gemm.bias.has_value(), f32_result, out.float16_partials(),
                                        divided};
@@ -140,31 +135,30 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Body& body, c
                 .shader = body.shader,
                 .constants = std::move(constants),
                 .push = plan::push_bytes(push),
-                .operands = {{gemm.a, plan::Access::read, body.texels},
-                             {gemm.b, plan::Access::read, body.texels},
+                .operands = {{gemm.a, plan::Access::read, body.texels, body.uniform},
+                             {gemm.b, plan::Access::read, body.texels, body.uniform},
                              {gemm.c, plan::Access::write},
                              {bias, plan::Access::read}},
                 .groups = plan::groups_for(std::int64_t{push.groups} * body.local_size, body.local_size),
                 .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments)});
 }
 
-/// Adds up partial results {splits, ...c}.
-void dispatch_reduce(plan::Lowering& out, plan::TensorId parts, const Gemm& gemm, const Cut& cut) {
+}  // namespace
+
+void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to,
+                        std::optional<plan::TensorId> bias) {
   struct Push {
     std::int32_t quads, splits, pitch;
   };
   const Sizes size(out);
-  const plan::Layout layout = plan::layout(out.type(gemm.c).shape);
-  const DType operand_dtype = out.type(gemm.a).dtype;
-  const bool f32_result = out.type(gemm.c).dtype == DType::f32;
-  const Push push{size(layout.quads()), size(cut.splits), size(layout.quads_per_row())};
-  dispatch_flat(
-      out, fmt::format("gemm_reduce.{}", storage(operand_dtype)), layout.quads(), push,
-      {{parts, plan::Access::read}, {gemm.c, plan::Access::write}, {gemm.bias.value_or(parts), plan::Access::read}},
-      {gemm.bias.has_value(), f32_result, out.float16_partials()});
+  const plan::Layout layout = plan::layout(out.type(to).shape);
+  const bool f32_result = out.type(to).dtype == DType::f32;
+  const std::string_view storage = out.type(bias.value_or(to)).dtype == DType::f16 ? "packed" : "f32";
+  const Push push{size(layout.quads()), size(out.type(parts).shape.front()), size(layout.quads_per_row())};
+  dispatch_flat(out, fmt::format("gemm_reduce.{}", storage), layout.quads(), push,
+                {{parts, plan::Access::read}, {to, plan::Access::write}, {bias.value_or(parts), plan::Access::read}},
+                {bias.has_value(), f32_result, out.float16_partials()});
 }
-
-}  // namespace
 
 void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
   const Problem size = problem(out, gemm);
@@ -172,14 +166,15 @@ void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
   const Body& body = candidates[out.choose(gemm_choice(out, gemm, size, candidates))];
   const Cut cuts = cut(out, gemm, body);
   expect_indexable(out, gemm, body, cuts);
-  if (cuts.splits == 1) return dispatch_product(out, gemm, body, cuts, out.type(gemm.c).dtype == DType::f32);
+  const Gemm product = body.uniform ? lower_panels(out, gemm) : gemm;
+  if (cuts.splits == 1) return dispatch_product(out, product, body, cuts, out.type(gemm.c).dtype == DType::f32);
   Shape shape = out.type(gemm.c).shape;
   shape.insert(shape.begin(), cuts.splits);
-  Gemm parts = gemm;
+  Gemm parts = product;
   parts.bias.reset();
   parts.c = out.workspace("parts", {DType::f32, shape});
   dispatch_product(out, parts, body, cuts, true);
-  dispatch_reduce(out, parts.c, gemm, cuts);
+  lower_sum_of_parts(out, parts.c, gemm.c, gemm.bias);
 }
 
 }  // namespace halfstep::ops

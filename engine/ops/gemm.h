@@ -22,7 +22,7 @@ enum class Operands : std::uint8_t {
 };
 
 /// Where a convolution's patches lie: tap t of position p reads the pixel (p step + t tap_step + offset) / divisor of
-/// the image, or zero where that leaves a remainder or the image. All are {height, width}.
+/// the image, or zero where that leaves a remainder or the image. All are {height, width}; step or divisor is 1.
 struct Patches {
   Pair grid;   ///< how many positions
   Pair image;  ///< how many pixels
@@ -32,6 +32,8 @@ struct Patches {
   Pair divisor{1, 1};
   std::int64_t kernel_width = 1;
   std::int64_t channels = 0;  ///< pixels_row only, where A's rows are (tap, channel) with channels in whole quads
+
+  bool divided() const { return divisor != Pair{1, 1}; }
 };
 
 /// C = A B (+ bias in every row), for `batches` of them. Pitches and batch strides are in quads.
@@ -51,6 +53,10 @@ struct Gemm {
   std::int64_t c_batch = 0;
   Patches patches{};
 };
+
+/// Appends the dispatch that adds up parts {n, ...to} of `to`, in order, and a bias in every row.
+void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to,
+                        std::optional<plan::TensorId> bias = {});
 
 /// Appends the dispatches of a product: one, or two where k is cut into parts to occupy the device.
 void lower_gemm(plan::Lowering& out, const Gemm& gemm);

@@ -9,8 +9,14 @@
 #include <iterator>
 #include <string_view>
 
+#include "ops/gemm_panels.h"
+
 namespace halfstep::ops {
 namespace {
+
+std::int64_t divided_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
 
 /// A body of shaders/ops/gemm.comp. It reads f16 in 32-bit words: see there.
 Body plain(const Problem& problem, std::string name_of_body, std::uint32_t local_size, std::int64_t tile_rows,
@@ -35,7 +41,8 @@ std::vector<Body> lanes(const plan::Target& target, const Problem& problem) {
     }
     found.push_back(plain(problem, "lanes8", 8, 32, 32));
   }
-  if (target.subgroup_broadcast && target.subgroup_size == 4) found.push_back(plain(problem, "lanes4", 4, 8, 16));
+  if (target.subgroup_broadcast && target.subgroup_size == 4 && !problem.float16_partials)
+    found.push_back(plain(problem, "lanes4", 4, 8, 16));
   return found;
 }
 
@@ -94,12 +101,50 @@ std::vector<Body> cooperative(const plan::Target& target, const Problem& problem
 /// What a tile is expected to cost a GPU: as many rounds as its compute units need for all of them, of a work that does
 /// not shrink as fast as the tile, since a smaller one uses each number that it loads less often. A guess of ours.
 double expected_cost(const plan::Target& target, const Problem& problem, const Body& body) {
-  const auto divided_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t groups =
       problem.batches * divided_up(problem.rows, body.tile_rows) * divided_up(problem.columns, body.tile_columns);
   const std::int64_t rounds = divided_up(groups, target.compute_units);
   const auto side = static_cast<double>(body.tile_rows);
   return static_cast<double>(rounds) * side * (side + 32);
+}
+
+/// The body of uniform loads, where it can be used: see gemm_uniform.glsl.
+std::vector<Body> uniform(const plan::Target& target, const Problem& problem) {
+  const Operands operands = with_panels(problem.operands);
+  const bool laid_out = operands == Operands::row_row || operands == Operands::patches_row;
+  const std::int64_t panel_bytes = problem.batches * divided_up(problem.columns, 32) * 32 * problem.segments *
+                                   divided_up(problem.k, 4) * 4 * static_cast<std::int64_t>(sizeof(float));
+  const bool fits =
+      static_cast<std::uint64_t>(std::max(panel_bytes, problem.operand_quads * 16)) <= target.max_storage_range;
+  if (!target.uniform_loads || target.subgroup_size != 8 || !laid_out || !fits || problem.float16_partials) return {};
+  Body body;
+  body.name = "uniform";
+  body.shader = fmt::format("gemm_uniform.{}.{}", name(operands), problem.dtype == DType::f16 ? "packed" : "f32");
+  body.local_size = 8;
+  body.tile_rows = 8;
+  body.tile_columns = 32;
+  body.uniform = true;
+  for (body.k_quads = 8; divided_up(problem.k, 4) % body.k_quads != 0; --body.k_quads) continue;
+  body.constants = {static_cast<std::uint32_t>(body.k_quads)};
+  return {body};
+}
+
+/// Whether loading the same for all is worth its preparations: laying B out, for rows that use it often enough, and
+/// widening A, for columns that do; and its few quads of k at a time. By measurement on lavapipe of Mesa 26.
+bool uniform_pays(const plan::Target& target, const Problem& problem, const Body& body) {
+  const std::int64_t tiles = problem.batches * divided_up(problem.rows, 8) * divided_up(problem.columns, 32);
+  const bool widened = problem.dtype == DType::f16;
+  return body.k_quads > 2 && problem.rows >= 128 && tiles >= target.wanted_groups &&
+         (!widened || problem.columns * problem.segments >= 96);
+}
+
+/// The register tiles of software drivers.
+std::vector<Body> registers(const plan::Target& target, const Problem& problem) {
+  std::vector<Body> found = lanes(target, problem);
+  for (const Body& body : uniform(target, problem)) {
+    found.insert(uniform_pays(target, problem, body) ? found.begin() : found.end(), body);
+  }
+  return found;
 }
 
 /// Every body that computes `problem` on `target`, by the rule: a software driver's best are register tiles, and matrix
@@ -111,7 +156,7 @@ std::vector<Body> possible(const plan::Target& target, const Problem& problem) {
     std::ranges::stable_sort(*kind, {}, [&](const Body& body) { return expected_cost(target, problem, body); });
   }
   std::vector<Body> found;
-  if (target.cpu) found = lanes(target, problem);
+  if (target.cpu) found = registers(target, problem);
   std::ranges::move(target.cpu ? shared : units, std::back_inserter(found));
   std::ranges::move(target.cpu ? units : shared, std::back_inserter(found));
   return found;
@@ -131,6 +176,7 @@ std::vector<Body> named(const plan::Target& target, const std::vector<Body>& bod
 void expect_known(const plan::Target& target, Problem problem) {
   std::vector<std::string> names;
   for (const bool float16_partials : {false, true}) {
+    problem.operands = Operands::row_row;
     problem.dtype = DType::f16;
     problem.float16_partials = float16_partials;
     for (const Body& body : possible(target, problem)) names.push_back(body.name);
@@ -157,7 +203,8 @@ Problem problem(const plan::Lowering& out, const Gemm& gemm) {
           .float16_partials = out.float16_partials(),
           .rows = gemm.rows,
           .columns = gemm.columns,
-          .k = gemm.k * gemm.segments,
+          .k = gemm.k,
+          .segments = gemm.segments,
           .batches = gemm.batches,
           .operand_quads = std::max(quads(gemm.a), quads(gemm.b))};
 }
@@ -169,7 +216,7 @@ std::vector<Body> bodies(const plan::Target& target, const Problem& problem) {
     expect_known(target, problem);
   }
   // What needs GPUs to be fast is not worth a thought on a software driver that there are register tiles for.
-  std::vector<Body> few = target.cpu ? lanes(target, problem) : std::vector<Body>{};
+  std::vector<Body> few = target.cpu ? registers(target, problem) : std::vector<Body>{};
   return few.empty() ? all : few;
 }
 

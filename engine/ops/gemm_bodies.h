@@ -19,6 +19,8 @@ struct Body {
   std::int64_t tile_columns = 0;
   bool risky = false;                         ///< see plan::Candidate
   bool texels = false;                        ///< reads A and B through texel buffers
+  bool uniform = false;                       ///< reads them by address: A in f32, and B in panels of f32
+  std::int64_t k_quads = 1;                   ///< quads of k that it does at a time
   std::vector<std::uint32_t> constants = {};  ///< specialization constants that follow those all bodies have
 };
 
@@ -32,7 +34,8 @@ struct Problem {
   bool float16_partials = false;
   std::int64_t rows = 1;
   std::int64_t columns = 1;
-  std::int64_t k = 1;  ///< of all segments
+  std::int64_t k = 1;  ///< of one segment
+  std::int64_t segments = 1;
   std::int64_t batches = 1;
   std::int64_t operand_quads = 0;  ///< of the larger of A and B
 };

@@ -185,11 +185,12 @@ plan::Choice gemm_choice(const plan::Lowering& out, const Gemm& gemm, const Prob
                          const std::vector<Body>& bodies) {
   plan::Choice choice;
   choice.kind = kind_of(problem);
-  choice.key = fmt::format("{} {}x{}x{}x{}", choice.kind, problem.batches, problem.rows, problem.columns, problem.k);
+  choice.key = fmt::format("{} {}x{}x{}x{}", choice.kind, problem.batches, problem.rows, problem.columns,
+                           problem.k * problem.segments);
   for (const Body& body : bodies) choice.candidates.push_back({body.name, body.risky});
   choice.rule_is_known = out.target().cpu;
   choice.flops = 2 * static_cast<double>(problem.batches * problem.rows) * static_cast<double>(problem.columns) *
-                 static_cast<double>(problem.k);
+                 static_cast<double>(problem.k * problem.segments);
   choice.problem.inputs = {out.type(gemm.a), out.type(gemm.b)};
   choice.problem.output = out.type(gemm.c);
   choice.problem.float16_partials = problem.float16_partials;

@@ -16,10 +16,11 @@ std::uint32_t flat_local_size(const plan::Target& target);
 /// `value` as the 32-bit index that shaders count in. Throws Error where it does not fit.
 std::uint32_t index32(const plan::Lowering& out, std::int64_t value);
 
-/// A dispatch with one invocation for each of `count` quads. `constants` are specialization constants 1, 2, ...
+/// A dispatch with one invocation for each of `count` quads. `constants` are specialization constants 1, 2, ... and
+/// `flops` Dispatch::flops.
 template <typename Push>
 void dispatch_flat(plan::Lowering& out, std::string shader, std::int64_t count, const Push& push,
-                   std::vector<plan::Operand> operands, std::vector<std::uint32_t> constants = {}) {
+                   std::vector<plan::Operand> operands, std::vector<std::uint32_t> constants = {}, double flops = 0) {
   const std::uint32_t local_size = flat_local_size(out.target());
   constants.insert(constants.begin(), local_size);
   out.dispatch({.label = {},
@@ -27,7 +28,8 @@ void dispatch_flat(plan::Lowering& out, std::string shader, std::int64_t count, 
                 .constants = std::move(constants),
                 .push = plan::push_bytes(push),
                 .operands = std::move(operands),
-                .groups = plan::groups_for(count, local_size)});
+                .groups = plan::groups_for(count, local_size),
+                .flops = flops});
 }
 
 }  // namespace halfstep::ops

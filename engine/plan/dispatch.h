@@ -20,6 +20,7 @@ struct Operand {
   TensorId tensor;
   Access access;
   bool texels = false;
+  bool address = false;  ///< its address is pushed as well, ahead of the push constants
 };
 
 /// One compute dispatch as a plain value: nothing here knows Vulkan.
@@ -32,6 +33,13 @@ struct Dispatch {
   std::array<std::uint32_t, 3> groups{1, 1, 1};
   double flops = 0;  ///< multiply-adds counted as two; 0 where it moves data only
 };
+
+/// Bytes of push constants: the addresses of operands that ask for it, then Dispatch::push.
+inline std::size_t pushed_bytes(const Dispatch& dispatch) {
+  std::size_t bytes = dispatch.push.size();
+  for (const Operand& operand : dispatch.operands) bytes += operand.address ? sizeof(std::uint64_t) : 0;
+  return bytes;
+}
 
 /// The bytes of a push-constant struct. Every device has 128 bytes.
 template <typename Push>

@@ -41,6 +41,7 @@ struct Target {
   std::uint32_t offset_alignment = 256;  ///< of a storage buffer binding
   std::uint32_t max_storage_buffers = 4;
   std::uint32_t max_texels = 0;            ///< quads of a texel buffer; 0 where storage buffers are read as fast
+  bool uniform_loads = false;              ///< what all invocations load from one address is as cheap as a constant
   std::uint32_t wanted_groups = 4;         ///< workgroups that keep the device busy
   std::uint32_t compute_units = 1;         ///< that run workgroups side by side; an estimate
   std::vector<MatrixShape> matrix_shapes;  ///< that may be used; empty where there are no matrix units

@@ -22,13 +22,20 @@ void Recording::record(vk::Pipelines& pipelines, const plan::Plan& plan, const p
                        std::span<const vk::Buffer* const> buffers) {
   const vk::Pipeline& pipeline = pipelines.get(dispatch);
   std::vector<vk::BufferRange> ranges;
+  std::vector<std::byte> push;
   for (const plan::Operand& operand : dispatch.operands) {
     const plan::ProgramTensor& tensor = plan.program.tensors[operand.tensor];
     const VkFormat texels = operand.texels ? vk::quad_format(tensor.type.dtype) : VK_FORMAT_UNDEFINED;
     ranges.push_back(
         {buffers[tensor.region.buffer]->handle(), tensor.region.offset, tensor.bytes, tensor.name, texels});
+    if (operand.address) {
+      const std::uint64_t address = buffers[tensor.region.buffer]->address() + tensor.region.offset;
+      const auto bytes = std::as_bytes(std::span(&address, 1));
+      push.insert(push.end(), bytes.begin(), bytes.end());
+    }
   }
-  recorder_.dispatch(pipeline, sets_.make(pipeline, ranges), dispatch.push, dispatch.groups);
+  push.insert(push.end(), dispatch.push.begin(), dispatch.push.end());
+  recorder_.dispatch(pipeline, sets_.make(pipeline, ranges), push, dispatch.groups);
 }
 
 }  // namespace halfstep::step

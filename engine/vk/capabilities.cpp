@@ -145,8 +145,11 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
   auto memory_model = structure<VkPhysicalDeviceVulkanMemoryModelFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_KHR);
   CooperativeMatrixFeatures matrices;
+  auto address = structure<VkPhysicalDeviceBufferDeviceAddressFeaturesKHR>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_KHR);
   Chain chain;
   chain.add(storage);
+  if (extensions.contains(VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME)) chain.add(address);
   if (extensions.contains(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME)) chain.add(arithmetic);
   if (extensions.contains(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) chain.add(sizes);
   if (extensions.contains(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME)) chain.add(timeline);
@@ -158,6 +161,7 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
   c.float16_arithmetic = arithmetic.shaderFloat16 == VK_TRUE;
   c.subgroup_size_control =
       c.subgroup_size_control && sizes.subgroupSizeControl == VK_TRUE && sizes.computeFullSubgroups == VK_TRUE;
+  c.buffer_address = address.bufferDeviceAddress == VK_TRUE;
   c.timeline_semaphore = timeline.timelineSemaphore == VK_TRUE;
   c.cooperative_matrix = matrices.cooperativeMatrix == VK_TRUE && memory_model.vulkanMemoryModel == VK_TRUE &&
                          c.float16_arithmetic && cooperative_shaders_built();
@@ -296,6 +300,7 @@ plan::Target target(const Capabilities& c) {
     target.offset_alignment =
         std::max(target.offset_alignment, static_cast<std::uint32_t>(limits.minTexelBufferOffsetAlignment));
   }
+  target.uniform_loads = c.buffer_address && loads_uniforms_once(c);
   target.max_storage_buffers = std::min(
       {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
   target.wanted_groups = wanted_groups(c);

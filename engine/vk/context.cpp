@@ -96,6 +96,11 @@ class DeviceFeatures {
       append(matrices_);
       append(memory_model_);
     }
+    if (c.buffer_address) {
+      extensions_.push_back(VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME);
+      address_.bufferDeviceAddress = VK_TRUE;
+      append(address_);
+    }
     if (c.float_controls) extensions_.push_back(VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME);
     if (c.portability_subset) extensions_.push_back("VK_KHR_portability_subset");
   }
@@ -121,6 +126,8 @@ class DeviceFeatures {
   VkPhysicalDeviceVulkanMemoryModelFeaturesKHR memory_model_ = structure<VkPhysicalDeviceVulkanMemoryModelFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_KHR);
   CooperativeMatrixFeatures matrices_;
+  VkPhysicalDeviceBufferDeviceAddressFeaturesKHR address_ = structure<VkPhysicalDeviceBufferDeviceAddressFeaturesKHR>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_KHR);
   void* head_ = nullptr;
   std::vector<const char*> extensions_;
 };
@@ -144,6 +151,7 @@ void keep_promised(Capabilities& c, const AdoptedDevice& handles) {
   c.float16_arithmetic = c.float16_arithmetic && handles.shader_float16;
   c.float_controls = c.float_controls && handles.shader_float_controls;
   c.subgroup_size_control = c.subgroup_size_control && handles.subgroup_size_control;
+  c.buffer_address = c.buffer_address && handles.buffer_device_address;
   c.cooperative_matrix = false;  // there is no way to promise it yet
 }
 

@@ -79,6 +79,7 @@ Buffer::Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string
     info.usage =
         VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
     if (context.target().max_texels > 0) info.usage |= VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
+    if (context.capabilities().buffer_address) info.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT_KHR;
     info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
     check(context.table().vkCreateBuffer(context.device(), &info, nullptr, &buffer_), "vkCreateBuffer");
     allocate(intent);
@@ -96,6 +97,9 @@ void Buffer::allocate(Memory intent) {
   const std::vector<std::uint32_t> types = memory_types(memory, needed.memoryTypeBits, intent);
   auto info = structure<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
   info.allocationSize = allocated_ = needed.size;
+  auto flags = structure<VkMemoryAllocateFlagsInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO);
+  flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT_KHR;
+  if (context_->capabilities().buffer_address) info.pNext = &flags;
   VkResult result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
   for (std::size_t i = 0; i < types.size() && result != VK_SUCCESS; ++i) {
     info.memoryTypeIndex = types[i];
@@ -114,6 +118,13 @@ void Buffer::allocate(Memory intent) {
   void* address = nullptr;
   check(table.vkMapMemory(context_->device(), memory_, 0, VK_WHOLE_SIZE, 0, &address), "vkMapMemory");
   mapped_ = static_cast<std::byte*>(address);
+}
+
+std::uint64_t Buffer::address() const {
+  if (!context_->capabilities().buffer_address) return 0;
+  auto info = structure<VkBufferDeviceAddressInfoKHR>(VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO_KHR);
+  info.buffer = buffer_;
+  return context_->table().vkGetBufferDeviceAddressKHR(context_->device(), &info);
 }
 
 Buffer::~Buffer() {

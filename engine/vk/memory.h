@@ -32,6 +32,8 @@ class Buffer {
   VkBuffer handle() const { return buffer_; }
   std::uint64_t bytes() const { return bytes_; }
   const std::string& name() const { return name_; }
+  /// Where it lies for shaders; 0 where the device has no Capabilities::buffer_address.
+  std::uint64_t address() const;
 
   /// The memory as the host sees it; null for Memory::device.
   std::byte* mapped() const { return mapped_; }

@@ -33,7 +33,7 @@ void check_limits(const plan::Dispatch& dispatch, const ShaderFacts& facts, cons
     at_most(dispatch, fmt::format("workgroups along {}", name), limits.maxComputeWorkGroupCount[axis],
             dispatch.groups[axis]);
   }
-  at_most(dispatch, "bytes of push constants", limits.maxPushConstantsSize, dispatch.push.size());
+  at_most(dispatch, "bytes of push constants", limits.maxPushConstantsSize, plan::pushed_bytes(dispatch));
   at_most(dispatch, "storage buffers", context.target().max_storage_buffers, dispatch.operands.size());
   if (dispatch.operands.size() < facts.bindings) {
     fail(dispatch.label, fmt::format("expected an operand for each of the {} bindings of {}, got {}", facts.bindings,
@@ -113,7 +113,7 @@ Pipelines::~Pipelines() {
 
 const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
   const Slots slots = slots_of(dispatch);
-  const auto push_bytes = static_cast<std::uint32_t>(dispatch.push.size());
+  const auto push_bytes = static_cast<std::uint32_t>(plan::pushed_bytes(dispatch));
   const EmbeddedShader& shader = find_shader(dispatch.shader);
   const ShaderFacts facts = shader_facts(shader.words, dispatch.constants);
   check_limits(dispatch, facts, *context_);

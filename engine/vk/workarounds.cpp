@@ -16,6 +16,8 @@ int mesa_version(const Capabilities& capabilities) {
 }  // namespace
 
 void apply_workarounds(Capabilities& capabilities) {
+  // SwiftShader aborts on shaders that read by address, and only software drivers have kernels that do.
+  if (capabilities.driver_id != VK_DRIVER_ID_MESA_LLVMPIPE) capabilities.buffer_address = false;
   // Wrong results from some versions, which do not tell themselves apart.
   if (capabilities.driver_id == VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS) capabilities.cooperative_matrix = false;
 }
@@ -32,6 +34,12 @@ bool reads_texels_faster(const Capabilities& capabilities) {
   // product's time: 62 GFLOPS with texel buffers where storage buffers give 40. The one of Mesa 26 does not.
   const int version = mesa_version(capabilities);
   return capabilities.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE && version > 0 && version <= 22;
+}
+
+bool loads_uniforms_once(const Capabilities& capabilities) {
+  // lavapipe of Mesa 26 does, which doubles a matrix product's speed; the one of Mesa 22 loads lane by lane and takes
+  // twenty times as long. Nobody has measured those in between.
+  return capabilities.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE && mesa_version(capabilities) >= 26;
 }
 
 }  // namespace halfstep::vk

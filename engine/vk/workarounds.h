@@ -13,4 +13,7 @@ bool subgroup_size_is_fixed(const Capabilities& capabilities);
 /// Whether shaders read a quad faster from a texel buffer than from a storage buffer.
 bool reads_texels_faster(const Capabilities& capabilities);
 
+/// Whether a load by address that is the same in every invocation takes one load, and not one for each.
+bool loads_uniforms_once(const Capabilities& capabilities);
+
 }  // namespace halfstep::vk

@@ -15,10 +15,18 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool ADD_BIAS = false;
 layout(constant_id = 2) const bool RESULT_IN_F32 = false;  // whatever the operands are stored in
 layout(constant_id = 3) const bool PARTIALS_IN_F16 = false;
-layout(constant_id = 4) const bool DIVIDED = false;  // pixel_divisor is not 1
+layout(constant_id = 4) const bool DIVIDED = false;  // see stride
+
+#ifdef ADDRESSED
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer QuadAt { vec4 v; };
+#endif
 
 // ops/gemm.cpp has the same struct. Lengths and strides are in elements where not said otherwise.
 layout(push_constant) uniform Push {
+#ifdef ADDRESSED
+  QuadAt a;
+  QuadAt b;
+#endif
   int rows;           // of A; the weight gradient's are padded, taps x channels in whole quads
   int columns;        // of C
   int k;              // elements of a segment
@@ -39,10 +47,9 @@ layout(push_constant) uniform Push {
   int kernel_width;   // this and all below: convolutions only
   ivec2 grid;         // {height, width} of the positions that patches are taken at
   ivec2 image;        // {height, width} of the images that they are taken from
-  ivec2 step;         // a patch's pixel is (position * step + tap * tap_step + offset) / pixel_divisor,
-  ivec2 tap_step;     // and 0 where that leaves a remainder or the image
+  ivec2 stride;       // a patch's pixel is position * stride + tap * tap_step + offset, and 0 outside the image;
+  ivec2 tap_step;     // DIVIDED, (position + tap * tap_step + offset) / stride, and 0 where that leaves a remainder too
   ivec2 offset;
-  ivec2 pixel_divisor;
 };
 
 // A and B are worked with as numbers, or as the bits of f16 where a body hands them on as they are.
@@ -58,6 +65,9 @@ layout(binding = 0) uniform samplerBuffer a;
 layout(binding = 1) uniform samplerBuffer b;
 #define A_QUAD(at) texelFetch(a, at)
 #define B_QUAD(at) texelFetch(b, at)
+#elif defined(ADDRESSED)
+#define A_QUAD(at) a[at].v
+#define B_QUAD(at) b[at].v
 #else
 layout(std430, binding = 0) readonly buffer A { QUAD a[]; };
 layout(std430, binding = 1) readonly buffer B { QUAD b[]; };

@@ -43,7 +43,7 @@ OPERAND a_load(ACursor cursor, int k_place) {
 #include "common/patches.glsl"
 
 struct ACursor {
-  ivec2 place;  // the position times step, plus offset
+  ivec2 place;  // the position times stride, plus offset
   int image;    // where the image starts
   int base;     // the pixel under the tap
   bool inside;
@@ -54,7 +54,7 @@ ACursor a_cursor(Tile tile, int row) {
   int line = position / grid.y;
   int n = line / grid.x;
   ivec2 at = ivec2(line - n * grid.x, position - line * grid.y);
-  return ACursor(at * step + offset, tile.a_base + n * image.x * image.y * a_pitch, 0, false);
+  return ACursor((DIVIDED ? at : at * stride) + offset, tile.a_base + n * image.x * image.y * a_pitch, 0, false);
 }
 
 void a_seek(inout ACursor cursor, int segment) {
@@ -88,13 +88,13 @@ ACursor a_cursor(Tile tile, int row_quad) {
 
 void a_seek(inout ACursor cursor, int segment) {
   int n = segment / grid.x;
-  int y = (segment - n * grid.x) * step.x + cursor.place.x;
+  int y = (segment - n * grid.x) * stride.x + cursor.place.x;
   cursor.inside = y >= 0 && y < image.x;
   cursor.base = cursor.channel + (n * image.x + (cursor.inside ? y : 0)) * image.y * a_pitch;
 }
 
 OPERAND a_load(ACursor cursor, int k_place) {
-  int x = k_place * step.y + cursor.place.y;
+  int x = k_place * stride.y + cursor.place.y;
   bool inside = cursor.inside && k_place < k && x >= 0 && x < image.y;
   OPERAND v = A_QUAD(cursor.base + (inside ? x * a_pitch : 0));
   return inside ? v : OPERAND(0);

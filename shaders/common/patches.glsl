@@ -9,14 +9,14 @@ ivec2 tap_place(int tap) {
   return ivec2(row, tap - row * kernel_width);
 }
 
-// The pixel for `place`, a position times step plus a tap's shift; `inside` tells whether there is one.
+// The pixel for `place`, a position times stride plus a tap's shift; `inside` tells whether there is one.
 ivec2 pixel_at(ivec2 place, out bool inside) {
   ivec2 pixel = place;
   inside = true;
   if (DIVIDED) {
     // Exact: image extents are far below 2^20.
-    pixel = ivec2(floor((vec2(place) + 0.5) / vec2(pixel_divisor)));
-    inside = all(equal(pixel * pixel_divisor, place));
+    pixel = ivec2(floor((vec2(place) + 0.5) / vec2(stride)));
+    inside = all(equal(pixel * stride, place));
   }
   inside = inside && all(greaterThanEqual(pixel, ivec2(0))) && all(lessThan(pixel, image));
   return pixel;

@@ -26,6 +26,10 @@ std::vector<plan::Target> targets() {
     all.push_back(target);
     all.back().max_texels = 0;
   }
+  if (context().capabilities().buffer_address && !target.uniform_loads) {
+    all.push_back(target);
+    all.back().uniform_loads = true;
+  }
   return all;
 }
 

@@ -39,6 +39,8 @@ const std::vector<Case> cases{
     {{2, 5, 4, 12}, {1, 1, 4, 12}, {.groups = 3}},
     {{1, 6, 5, 6}, {3, 3, 3, 10}, {.stride = {2, 1}, .padding = {1, 1}, .groups = 2}},
     {{2, 5, 6, 7}, {3, 3, 1, 14}, {.padding = {1, 2}, .dilation = {1, 2}, .groups = 7}},
+    {{2, 6, 9, 7}, {3, 3, 1, 7}, {.padding = {1, 1}, .groups = 7}},
+    {{1, 7, 8, 5}, {3, 2, 1, 5}, {.stride = {2, 3}, .padding = {2, 1}, .dilation = {1, 2}, .groups = 5}},
 };
 
 /// f32 sums of k products; see test_matmul.cpp.

@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ops/conv2d.h"
+#include "ops/gemm.h"
+#include "ops/kernel.h"
+
+namespace halfstep::ops {
+namespace {
+
+constexpr std::int64_t block_positions = 4;  ///< POSITIONS of conv2d_depthwise.comp
+
+/// Its push constants.
+struct Push {
+  std::uint32_t count, columns, pitch, lines, part_lines, blocks;
+  std::uint32_t image[2], positions[2], kernel[2], stride[2], padding[2], dilation[2];
+};
+
+std::int64_t divided_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+Push push_constants(const plan::Lowering& out, const Convolution& convolution) {
+  const auto size = [&](std::int64_t value) { return index32(out, value); };
+  const auto pair = [&](std::uint32_t(&to)[2], std::int64_t height, std::int64_t width) {
+    to[0] = size(height);
+    to[1] = size(width);
+  };
+  const Conv2dOptions& options = convolution.options;
+  const Shape output = convolution.output("conv2d");
+  Push push{};
+  push.columns = size(options.groups);
+  push.pitch = size(plan::layout(convolution.images).quads_per_row());
+  push.lines = size(output[0] * output[1]);
+  pair(push.image, convolution.images[1], convolution.images[2]);
+  pair(push.positions, output[1], output[2]);
+  pair(push.kernel, convolution.weight[0], convolution.weight[1]);
+  pair(push.stride, options.stride[0], options.stride[1]);
+  pair(push.padding, options.padding[0], options.padding[1]);
+  pair(push.dilation, options.dilation[0], options.dilation[1]);
+  return push;
+}
+
+std::string shader(const plan::Lowering& out, std::string_view part) {
+  return fmt::format("conv2d_depthwise.{}.{}", part, out.input_type(0).dtype == DType::f16 ? "packed" : "f32");
+}
+
+void dispatch(plan::Lowering& out, const Convolution& convolution, std::string_view part, const Push& push,
+              std::vector<plan::Operand> operands) {
+  const double terms = static_cast<double>(elements(convolution.output("conv2d")) * convolution.taps());
+  dispatch_flat(out, shader(out, part), push.count, push, std::move(operands),
+                {out.input_count() == 3, out.float16_partials(), convolution.options.stride != Pair{1, 1}}, 2 * terms);
+}
+
+/// The lines are cut into parts where there are too few taps and channels to occupy the device.
+void lower_weight_gradient(plan::Lowering& out, const Convolution& convolution) {
+  Push push = push_constants(out, convolution);
+  const std::int64_t sums = plan::layout(convolution.weight).quads();
+  const std::int64_t wanted = std::int64_t{out.target().wanted_groups} * flat_local_size(out.target());
+  const std::int64_t most = divided_up(push.lines, std::max<std::int64_t>(1, 64 / push.positions[1]));
+  const std::int64_t part_lines = divided_up(push.lines, std::min(divided_up(wanted, sums), most));
+  const std::int64_t parts = divided_up(push.lines, part_lines);
+  push.part_lines = index32(out, part_lines);
+  push.count = index32(out, parts * sums);
+  Shape shape = convolution.weight;
+  shape.insert(shape.begin(), parts);
+  const plan::TensorId to = out.workspace("parts", {DType::f32, shape});
+  dispatch(out, convolution, "weight_gradient", push,
+           {{out.input(0), plan::Access::read}, {out.input(1), plan::Access::read}, {to, plan::Access::write}});
+  lower_sum_of_parts(out, to, out.output(0));
+}
+
+}  // namespace
+
+void lower_conv2d_depthwise(plan::Lowering& out, const Convolution& convolution, std::string_view part) {
+  if (part == "weight_gradient") return lower_weight_gradient(out, convolution);
+  Push push = push_constants(out, convolution);
+  const Shape& result = out.output_type(0).shape;
+  const std::int64_t blocks = divided_up(result[2], block_positions);
+  push.blocks = index32(out, blocks);
+  push.count = index32(out, result[0] * result[1] * blocks * push.pitch);
+  std::vector<plan::Operand> operands{
+      {out.input(0), plan::Access::read}, {out.input(1), plan::Access::read}, {out.output(0), plan::Access::write}};
+  // Without a bias the weight takes its binding, and is not read there.
+  if (part == "forward") operands.push_back({out.input(out.input_count() == 3 ? 2 : 1), plan::Access::read});
+  dispatch(out, convolution, part, push, std::move(operands));
+}
+
+}  // namespace halfstep::ops

@@ -1,0 +1,94 @@
+// A tile of C for each subgroup of 8: ROWS rows by 32 columns, four of them for each invocation, all in registers. All
+// invocations load the same of A, by address, which the driver does once for all; B lies in panels (ops/gemm_panels.comp)
+// in which what the eight of them need next to each other is what they need at once. So a product takes a multiplication
+// by a number in memory and an addition, and nothing else. This is the body for drivers with Target::uniform_loads.
+//
+// Such loads are done whether or not an invocation is active, so that every address must be good: loops are
+// do-while, which lavapipe does not run once too often, and rows without a pixel read some other and are set back.
+#ifndef HALFSTEP_GEMM_UNIFORM
+#define HALFSTEP_GEMM_UNIFORM
+
+#include "common/gemm_a.glsl"
+#include "common/gemm_store.glsl"
+
+layout(constant_id = 5) const int STEP = 1;  // quads of k done at a time; a divisor of a segment's
+
+const int ROWS = 8;
+const int LANES = 8;
+const int PANEL_QUADS = 8;  // of a k in a panel
+const int MOST_STEP = 8;
+
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer RowStep { vec4 v[MOST_STEP]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer PanelStep {
+  vec4 v[MOST_STEP * 4 * PANEL_QUADS];
+};
+
+ACursor a_at[ROWS];
+vec4 sums[ROWS];
+
+int lane() { return int(gl_SubgroupInvocationID); }
+
+// This invocation's of eight numbers that lie next to each other: becomes one load of a vector.
+float of_lane(vec4 low, vec4 high) {
+  float v = 0.0;
+  [[unroll]] for (int e = 0; e < 4; e++) v = lane() == e ? low[e] : v;
+  [[unroll]] for (int e = 0; e < 4; e++) v = lane() == 4 + e ? high[e] : v;
+  return v;
+}
+
+void add_products(PanelStep panel, int k_quad) {
+  [[unroll]] for (int q = 0; q < STEP; q++) {
+    [[unroll]] for (int kk = 0; kk < 4; kk++) {
+      int first = (q * 4 + kk) * PANEL_QUADS;
+      vec4 columns_of_b;
+      [[unroll]] for (int j = 0; j < 4; j++) {
+        columns_of_b[j] = of_lane(panel.v[first + 2 * j], panel.v[first + 2 * j + 1]);
+      }
+      [[unroll]] for (int i = 0; i < ROWS; i++) {
+        float row = RowStep(a + a_at[i].base + k_quad).v[q][kk];
+        sums[i] = fma(vec4(row), columns_of_b, sums[i]);
+      }
+    }
+  }
+}
+
+// Adds the products of quads of k from `done` on, at most to the end of their segment; returns how many.
+int add_segment(Tile tile, int panel, int done) {
+  int segment = done / quads(k);
+  int k_quad = done - segment * quads(k);
+  int count = min(quads(k) - k_quad, tile.k_end - done);
+  vec4 before[ROWS];
+  [[unroll]] for (int i = 0; i < ROWS; i++) {
+    a_seek(a_at[i], segment);
+    before[i] = sums[i];
+  }
+  panel += done * 4 * PANEL_QUADS;
+  int k_stop = k_quad + count;
+  do {
+    add_products(PanelStep(b + panel), k_quad);
+    panel += STEP * 4 * PANEL_QUADS;
+    k_quad += STEP;
+  } while (k_quad < k_stop);
+#ifdef OPERANDS_patches_row
+  [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = a_at[i].inside ? sums[i] : before[i];
+#endif
+  return count;
+}
+
+void main() {
+  Tile tile = workgroup_tile(ROWS, LANES);
+  int column_quad = tile.column_quad + lane();
+  int panel = tile.b_base + tile.column_quad / LANES * segments * quads(k) * 4 * PANEL_QUADS;
+  vec4 start = column_bias(tile, column_quad);
+  [[unroll]] for (int i = 0; i < ROWS; i++) {
+    a_at[i] = a_cursor(tile, tile.row + i);
+    sums[i] = start;
+  }
+  int done = tile.k_begin;
+  do {
+    done += add_segment(tile, panel, done);
+  } while (done < tile.k_end);
+  [[unroll]] for (int i = 0; i < ROWS; i++) store_quad(tile, tile.row + i, column_quad, sums[i]);
+}
+
+#endif

@@ -1,0 +1,139 @@
+#version 450
+//! PART = forward data_gradient weight_gradient
+//! STORAGE = f32 packed
+// Convolution of each channel by itself, and its gradients, a quad of channels at a time. Forward and data gradient: each
+// invocation computes POSITIONS neighbours of a line, which share the weight that it loads. Weight gradient: each sums
+// one tap over a part of the lines; ops/gemm_reduce.comp adds the parts.
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "common/indexing.glsl"
+#include "common/precision.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const bool ADD_BIAS = false;
+layout(constant_id = 2) const bool PARTIALS_IN_F16 = false;  // rounded after each tap, or line of positions
+layout(constant_id = 3) const bool STRIDED = false;          // stride is not 1
+
+layout(push_constant) uniform Push {
+  int count;         // of invocations
+  int columns;       // channels
+  int pitch;         // quads of a pixel, and of a row of the weight
+  int lines;         // of the output, in all images
+  int part_lines;    // of them in a part; weight gradient only
+  int blocks;        // of POSITIONS in a line of what is computed; not the weight gradient
+  ivec2 image;       // this and all below {height, width}
+  ivec2 positions;   // of the output
+  ivec2 kernel;
+  ivec2 stride;
+  ivec2 padding;
+  ivec2 dilation;
+};
+
+// a and b are what the sum runs over: images and weight, cotangent and weight, images and cotangent.
+layout(std430, binding = 0) readonly buffer A { QUAD a[]; };
+layout(std430, binding = 1) readonly buffer B { QUAD b[]; };
+#ifdef PART_weight_gradient
+layout(std430, binding = 2) writeonly buffer Parts { vec4 parts[]; };
+#else
+layout(std430, binding = 2) writeonly buffer C { QUAD c[]; };
+#endif
+#ifdef PART_forward
+layout(std430, binding = 3) readonly buffer Bias { QUAD bias[]; };
+#endif
+
+vec4 partial(vec4 v) { return PARTIALS_IN_F16 ? from_half_bits(half_bits_nearest(v)) : v; }
+
+#ifndef PART_weight_gradient
+const int POSITIONS = 4;
+
+#ifdef PART_forward
+#define TO positions
+#define FROM image
+#else
+#define TO image
+#define FROM positions
+#endif
+
+// Which of FROM's rows or columns `at` of TO reads under a tap; -1 for none.
+int source(int at, int tap, int axis) {
+#ifdef PART_forward
+  int place = at * stride[axis] + tap * dilation[axis] - padding[axis];
+#else
+  int scaled = at + padding[axis] - tap * dilation[axis];
+  int place = scaled;
+  if (STRIDED) {
+    place = scaled / stride[axis];
+    if (place * stride[axis] != scaled) return -1;
+  }
+#endif
+  return place < FROM[axis] ? max(place, -1) : -1;
+}
+
+void main() {
+  int at = int(linear_invocation());
+  if (at >= count) return;
+  int quad = at % pitch;
+  int block = at / pitch;
+  int line = block / blocks;
+  int first = (block - line * blocks) * POSITIONS;
+  int n = line / TO.x;
+  vec4 sums[POSITIONS];
+  vec4 start = vec4(0.0);
+#ifdef PART_forward
+  if (ADD_BIAS) start = from_quad(bias[quad]);
+#endif
+  [[unroll]] for (int i = 0; i < POSITIONS; i++) sums[i] = start;
+  for (int row = 0; row < kernel.x; row++) {
+    int from_row = source(line - n * TO.x, row, 0);
+    int from_line = (n * FROM.x + max(from_row, 0)) * FROM.y;
+    for (int column = 0; column < kernel.y; column++) {
+      vec4 weight = from_quad(b[(row * kernel.y + column) * pitch + quad]);
+      [[unroll]] for (int i = 0; i < POSITIONS; i++) {
+        int from = source(first + i, column, 1);
+        vec4 v = from_quad(a[(from_line + max(from, 0)) * pitch + quad]);
+        v = fma(v, weight, sums[i]);
+        sums[i] = from_row >= 0 && from >= 0 ? partial(v) : sums[i];
+      }
+    }
+  }
+  [[unroll]] for (int i = 0; i < POSITIONS; i++) {
+    if (first + i < TO.y) {
+      c[(line * TO.y + first + i) * pitch + quad] = to_quad(keep_columns(sums[i], uint(quad) * 4u, uint(columns)));
+    }
+  }
+}
+
+#else
+
+// The columns of positions whose pixel under a tap lies in the image: from x to before y.
+ivec2 columns_inside(int shift) {
+  int first = shift < 0 ? (stride.y - 1 - shift) / stride.y : 0;
+  int end = shift < image.y ? (image.y - 1 - shift) / stride.y + 1 : 0;
+  return ivec2(first, min(end, positions.y));
+}
+
+void main() {
+  int at = int(linear_invocation());
+  if (at >= count) return;
+  int quad = at % pitch;
+  int tap = at / pitch % (kernel.x * kernel.y);
+  int part = at / (pitch * kernel.x * kernel.y);
+  ivec2 shift = ivec2(tap / kernel.y, tap % kernel.y) * dilation - padding;
+  ivec2 inside = columns_inside(shift.y);
+  int end = min((part + 1) * part_lines, lines);
+  vec4 sum = vec4(0.0);
+  for (int line = part * part_lines; line < end; line++) {
+    int n = line / positions.x;
+    int row = (line - n * positions.x) * stride.x + shift.x;
+    if (row >= 0 && row < image.x) {
+      int pixel = (n * image.x + row) * image.y + shift.y;
+      for (int column = inside.x; column < inside.y; column++) {
+        sum = fma(from_quad(a[(pixel + column * stride.y) * pitch + quad]),
+                  from_quad(b[(line * positions.y + column) * pitch + quad]), sum);
+      }
+      sum = partial(sum);
+    }
+  }
+  parts[at] = sum;
+}
+#endif
