@@ -35,7 +35,7 @@ Body plain(const Problem& problem, std::string name_of_body, std::uint32_t local
 std::vector<Body> lanes(const plan::Target& target, const Problem& problem) {
   std::vector<Body> found;
   if (target.subgroup_shuffle && target.subgroup_size == 8) {
-    if (problem.operand_quads <= target.max_texels) {
+    if (target.max_texels > 0 && problem.operand_quads <= target.max_texels) {
       found.push_back(plain(problem, "lanes8_texels", 8, 32, 32));
       found.back().texels = true;
     }
