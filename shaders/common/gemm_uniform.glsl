@@ -75,8 +75,17 @@ int add_segment(Tile tile, int panel, int done) {
   return count;
 }
 
-void main() {
+// Tiles below each other follow each other: a panel stays in the cache while all of A, of which a tile has less, passes.
+Tile panel_tile() {
   Tile tile = workgroup_tile(ROWS, LANES);
+  int at = tile.row / ROWS * column_tiles + tile.column_quad / LANES;
+  tile.row = at % row_tiles * ROWS;
+  tile.column_quad = at / row_tiles * LANES;
+  return tile;
+}
+
+void main() {
+  Tile tile = panel_tile();
   int column_quad = tile.column_quad + lane();
   int panel = tile.b_base + tile.column_quad / LANES * segments * quads(k) * 4 * PANEL_QUADS;
   vec4 start = column_bias(tile, column_quad);
