@@ -8,7 +8,8 @@ Tensor conv(const Scope& scope, Tensor images, std::int64_t channels, std::int64
             Bias bias) {
   // conv2d refuses fewer groups than one, with its own words.
   const std::int64_t in = images.dim(-1) / std::max<std::int64_t>(options.groups, 1);
-  const Tensor weight = scope.parameter("weight", {kernel, kernel, in, channels}, he(kernel * kernel * in));
+  const Tensor weight =
+      scope.parameter("weight", {kernel, kernel, in, channels}, he(kernel * kernel * in), {3, 2, 0, 1});
   if (bias == Bias::none) return conv2d(images, weight, options);
   return conv2d(images, weight, options, scope.parameter("bias", {channels}, constant(0)));
 }
@@ -21,7 +22,7 @@ Tensor same_conv(const Scope& scope, Tensor images, std::int64_t channels, std::
 Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Before before) {
   const std::int64_t in = x.dim(-1);
   const Initializer initializer = before == Before::relu ? he(in) : glorot(in, units);
-  const Tensor weight = scope.parameter("weight", {in, units}, initializer);
+  const Tensor weight = scope.parameter("weight", {in, units}, initializer, {1, 0});
   const Tensor offset = scope.parameter("bias", {units}, constant(0));
   return linear(x, weight, offset);
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "graph/ir.h"
 
@@ -22,6 +23,16 @@ void check_new(const graph::Ir& ir, std::string_view name, const Shape& shape) {
   if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent < 1; })) {
     fail("graph", fmt::format("expected positive extents for '{}', got {}", name, to_string(shape)));
   }
+}
+
+/// Throws Error unless `stored` is empty or has every axis of `shape` once.
+void check_order(std::string_view name, const Shape& shape, const Axes& stored) {
+  if (stored.empty()) return;
+  Axes axes(shape.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (std::ranges::is_permutation(axes, stored)) return;
+  fail("graph", fmt::format("expected every axis of {} once in the stored order of '{}', got {}", to_string(shape),
+                            name, to_string(stored)));
 }
 
 }  // namespace
@@ -47,22 +58,25 @@ Scope Scope::operator/(std::string_view name) const {
   return {ir_, path_.empty() ? std::string(name) : fmt::format("{}/{}", path_, name)};
 }
 
-Tensor Scope::parameter(std::string_view name, Shape shape, Initializer initializer) const {
-  return add(name, std::move(shape), initializer, graph::Origin::parameter);
+Tensor Scope::parameter(std::string_view name, Shape shape, Initializer initializer, Axes stored) const {
+  return add(name, std::move(shape), initializer, graph::Origin::parameter, std::move(stored));
 }
 
 Tensor Scope::state(std::string_view name, Shape shape, Initializer initializer) const {
-  return add(name, std::move(shape), initializer, graph::Origin::state);
+  return add(name, std::move(shape), initializer, graph::Origin::state, {});
 }
 
-Tensor Scope::add(std::string_view name, Shape shape, Initializer initializer, graph::Origin origin) const {
+Tensor Scope::add(std::string_view name, Shape shape, Initializer initializer, graph::Origin origin,
+                  Axes stored) const {
   const Scope place = *this / name;
   check_new(*ir_, place.path(), shape);
+  check_order(place.path(), shape, stored);
   graph::Value value;
   value.type = TensorType{DType::f32, std::move(shape)};
   value.name = place.path();
   value.origin = origin;
   value.initializer = initializer;
+  value.stored = std::move(stored);
   return ir_->tensor(ir_->add_value(std::move(value)));
 }
 

@@ -29,6 +29,7 @@ struct Value {
   Origin origin = Origin::node;
   NodeId producer = 0;      ///< where origin is node
   Initializer initializer;  ///< where origin is parameter or state
+  Axes stored{};            ///< likewise: see Scope::parameter
 };
 
 /// One application of an operator.

@@ -49,7 +49,7 @@ std::array<float, 4> draw(const Initializer& initializer, std::array<std::uint32
 ParameterLayout::ParameterLayout(const graph::Ir& ir, std::span<const graph::ValueId> parameters) {
   for (const graph::ValueId id : parameters) {
     const graph::Value& value = ir.values[id];
-    slots_.push_back({value.name, value.type, value.initializer, padded_elements_});
+    slots_.push_back({value.name, value.type, value.initializer, padded_elements_, value.stored});
     const auto padded = static_cast<std::uint64_t>(plan::layout(value.type.shape).padded_elements());
     padded_elements_ += (padded + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
     count_ += elements(value.type.shape);

@@ -18,6 +18,7 @@ struct ParameterSlot {
   TensorType type;  ///< as operators read it
   Initializer initializer;
   std::uint64_t first_element = 0;  ///< counted over all parameters, padding included
+  Axes stored{};                    ///< the order of its axes in files; empty: as they are
 };
 
 /// How all parameters lie: one after the other, at the same elements in the weights, the f32 masters, the gradients and

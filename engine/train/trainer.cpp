@@ -29,6 +29,7 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
       precision_(options.precision),
       optimizer_(options.optimizer),
       seed_(options.seed),
+      model_(options.model),
       pipelines_(context_),
       timeline_(context_) {
   train::check_options(options);
@@ -193,6 +194,12 @@ Evaluation Trainer::evaluate(const Dataset& set) {
 }
 void Trainer::save(const std::filesystem::path& path) {
   impl_->save(path);
+}
+void Trainer::save_weights(const std::filesystem::path& path) {
+  impl_->save_weights(path);
+}
+LoadReport Trainer::load_weights(const std::filesystem::path& path, const LoadOptions& options) {
+  return impl_->load_weights(path, options);
 }
 void Trainer::load(const std::filesystem::path& path) {
   impl_->load(path);

@@ -42,9 +42,13 @@ class Trainer::Impl {
   std::vector<DispatchCost> profile(std::int64_t steps);
   std::vector<DispatchCost> profile(std::int64_t steps, const std::map<std::string, Values>& inputs);
 
-  // trainer_store.cpp
+  // trainer_checkpoint.cpp
   void save(const std::filesystem::path& path);
+  void save_weights(const std::filesystem::path& path);
   void load(const std::filesystem::path& path);
+  LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options);
+
+  // trainer_store.cpp
   std::vector<float> parameter(std::string_view name);
 
   const PlanSummary& summary() const { return summary_; }
@@ -94,8 +98,12 @@ class Trainer::Impl {
   std::vector<float> download_weights(const step::ParameterSlot& slot);
   std::vector<float> download_state(const step::ParameterSlot& slot);
   std::vector<std::vector<float>> download_moments(const step::ParameterSlot& slot);
+  void upload_moments(const std::vector<std::vector<std::vector<float>>>& values);
+  float rate_after(std::uint32_t applied) const;
+
+  // trainer_checkpoint.cpp
+  train::Metadata metadata(const step::StepState& state) const;
   step::StepState state_from(const train::SafetensorsFile& file, const std::string& path) const;
-  void check_kind(const train::SafetensorsFile& file, const std::string& path) const;
 
   Device device_;
   vk::Context& context_;
@@ -103,6 +111,7 @@ class Trainer::Impl {
   Precision precision_;
   Optimizer optimizer_;
   std::uint64_t seed_;
+  std::string model_;
   std::vector<std::string> metric_names_;
   std::vector<InputInfo> inputs_;  ///< fed with values
   Shape batch_shape_;              ///< of the samples, where a Feed gives them

@@ -2,13 +2,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 
+#include "graph/ir.h"
 #include "models/fashion_cnn.h"
 #include "models/fashion_conv.h"
 #include "models/layers.h"
 #include "models/lenet5.h"
 #include "models/mlp.h"
+#include "models/resnet.h"
 #include "models/resnet_cifar.h"
 
 using namespace halfstep;
@@ -77,4 +80,28 @@ TEST_CASE("resnet_cifar has the parameters that its paper gives it") {
   for (const std::int64_t depth : {2, 7, 9, 18, -4}) {
     CHECK_THROWS_WITH_AS(models::resnet_cifar(graph.root() / "x", images, depth), doctest::Contains("6N + 2"), Error);
   }
+}
+
+TEST_CASE("resnet has torchvision's numbers of parameters and names") {
+  struct Case {
+    std::int64_t depth;
+    std::int64_t parameters;
+  };
+  for (const Case& c : {Case{18, 11689512}, Case{34, 21797672}, Case{50, 25557032}}) {
+    Graph graph;
+    const Tensor images = graph.input("images", {2, 224, 224, 3});
+    CHECK(models::resnet(graph.root(), images, c.depth, 1000).shape() == Shape{2, 1000});
+    CHECK(graph.parameter_count() == c.parameters);
+    const auto has = [&](std::string_view name) {
+      return std::ranges::any_of(graph.ir().values, [&](const graph::Value& value) { return value.name == name; });
+    };
+    for (const char* name : {"conv1/weight", "bn1/running_var", "layer1/0/conv1/weight", "layer2/0/downsample/0/weight",
+                             "layer4/1/bn2/bias", "fc/bias"}) {
+      CHECK_MESSAGE(has(name), name);
+    }
+    CHECK(has("layer1/0/conv3/weight") == (c.depth == 50));
+  }
+  Graph graph;
+  const Tensor images = graph.input("images", {2, 64, 64, 3});
+  CHECK_THROWS_WITH_AS(models::resnet(graph.root(), images, 20), doctest::Contains("18, 34 or 50"), Error);
 }

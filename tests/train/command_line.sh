@@ -153,7 +153,7 @@ noise 100 >"$place/noise"
 refused "$place/noise" "${small[@]}" --resume "$place/noise"
 head -c 3000 "$model" >"$place/cut"
 refused "$place/cut" "${small[@]}" --resume "$place/cut"
-refused "dense/weight" mixed --data "$data" --classes 12 --resume "$model"
+refused "dense.weight" mixed --data "$data" --classes 12 --resume "$model"
 
 # Two epochs at once and with a stop between them end in the same bits.
 trains mixed --data "$data" --epochs 2 --save "$place/whole"
@@ -191,6 +191,23 @@ epochs=$((steps / 3 + 1))
 trains mixed --data "$data" --epochs "$epochs" --resume "$place/stopped" --save "$place/continued" --quiet
 trains mixed --data "$data" --epochs "$epochs" --save "$place/straight" --quiet
 check "Ctrl-C: the run goes on as if it had not been stopped" cmp "$place/continued" "$place/straight"
+
+# The residual network with stochastic rounding, on images of a CIFAR-10 of our own.
+program=$1/stochastic_rounding
+mkdir "$place/cifar"
+for file in data_batch_1 test_batch; do
+  for i in $(seq 16); do
+    bytes $((i % 10))
+    noise 3072
+  done >"$place/cifar/$file.bin"
+done
+for depth in 9 7 2 0 -8 many ""; do refused "depth" float16 "$depth" --data "$place/cifar"; done
+refused "depth is required" float16
+refused "half" half 8
+refused "expected float16 with --use-float16-partials" float32 8 --data "$place/cifar" --use-float16-partials
+refused "bin" float16 8 --data "$place"
+trains float16 8 --data "$place/cifar" --batch-size 8 --epochs 1
+check "it says what the epoch came to" grep -qE "^epoch 1/1: loss .* images/s, test accuracy" "$place/output"
 
 echo "$passed checks passed, $failed failed"
 test "$failed" = 0

@@ -32,6 +32,9 @@ Initializer he(std::int64_t fan_in);
 /// Uniform on +-sqrt(6 / (fan_in + fan_out)): Glorot and Bengio 2010.
 Initializer glorot(std::int64_t fan_in, std::int64_t fan_out);
 
+/// Axes of a tensor, in some order.
+using Axes = std::vector<std::int64_t>;
+
 class Graph;
 
 /// A place in a model's tree of names: parameters made in it are called "outer/inner/name".
@@ -39,8 +42,10 @@ class Scope {
  public:
   /// The scope `name` inside this one.
   Scope operator/(std::string_view name) const;
-  /// A trainable tensor named "path/name". Throws Error if that name is taken or the shape is not positive.
-  Tensor parameter(std::string_view name, Shape shape, Initializer initializer) const;
+  /// A trainable tensor named "path/name". In files it is called "path.name", and its axes have the order `stored`:
+  /// {3, 2, 0, 1} for a convolution's weight as PyTorch has it; empty where they stay as they are. Throws Error if that
+  /// name is taken or the shape is not positive.
+  Tensor parameter(std::string_view name, Shape shape, Initializer initializer, Axes stored = {}) const;
   /// An f32 tensor named "path/name" that is kept from step to step and saved, but not trained: update() says what it
   /// becomes. Throws as parameter() does.
   Tensor state(std::string_view name, Shape shape, Initializer initializer) const;
@@ -48,7 +53,7 @@ class Scope {
 
  private:
   friend class Graph;
-  Tensor add(std::string_view name, Shape shape, Initializer initializer, graph::Origin origin) const;
+  Tensor add(std::string_view name, Shape shape, Initializer initializer, graph::Origin origin, Axes stored) const;
   Scope(graph::Ir* ir, std::string path) : ir_(ir), path_(std::move(path)) {}
   graph::Ir* ir_;
   std::string path_;

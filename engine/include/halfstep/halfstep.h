@@ -1,12 +1,14 @@
 #pragma once
 
 /// Halfstep: trains neural networks in half and mixed precision on any Vulkan device.
+#include <halfstep/checkpoint.h>
 #include <halfstep/data.h>
 #include <halfstep/device.h>
 #include <halfstep/error.h>
 #include <halfstep/graph.h>
 #include <halfstep/ops.h>
 #include <halfstep/optimizer.h>
+#include <halfstep/pattern.h>
 #include <halfstep/precision.h>
 #include <halfstep/process.h>
 #include <halfstep/schedule.h>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <halfstep/checkpoint.h>
 #include <halfstep/data.h>
 #include <halfstep/device.h>
 #include <halfstep/graph.h>
@@ -36,6 +37,7 @@ struct TrainerOptions {
   Optimizer optimizer = Sgd{};
   Precision precision = Precision::mixed();
   std::uint64_t seed = 42;
+  std::string model{};                    ///< its name, for checkpoints
   std::optional<Feed> feed{};             ///< where the inputs come from Datasets
   const Dataset* training_set = nullptr;  ///< with `feed`: what train steps draw from; must outlive the trainer
   std::uint64_t resident_limit = 0;       ///< bytes of the training set kept on the device; 0: what the device allows
@@ -135,6 +137,11 @@ class Trainer {
 
   /// Writes weights, optimizer moments, loss scale, counters and seed as a safetensors file, whole or not at all.
   void save(const std::filesystem::path& path);
+  /// Writes weights and states alone, for others to use: names and axes are PyTorch's where the layers' are.
+  void save_weights(const std::filesystem::path& path);
+  /// Takes weights and states from a safetensors file of F32, F16 or BF16; moments and counters stay as they are. Throws
+  /// Error, and changes nothing, where the file's tensors are not the model's, unless `options` allow it.
+  LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
   /// Continues from a file that save() wrote. Throws Error, and changes nothing, where it is another model's.
   void load(const std::filesystem::path& path);
   /// A parameter's or state's present values, in the order of its shape.

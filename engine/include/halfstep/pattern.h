@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string_view>
+
+namespace halfstep {
+
+/// Whether `name` is what `pattern` describes: `*` stands for any characters (none too), `?` for one.
+bool matches(std::string_view pattern, std::string_view name);
+
+}  // namespace halfstep

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <halfstep/graph.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "train/safetensors.h"
+
+/// Tensors as files have them: under the names and in the order of axes that other tools expect.
+namespace halfstep::train {
+
+/// "layer1.0.conv1.weight" for "layer1/0/conv1/weight".
+std::string stored_name(std::string_view name);
+
+/// The shape of a tensor of `shape` whose axes are stored in the order `stored`.
+Shape stored_shape(const Shape& shape, const Axes& stored);
+
+/// Values in the order of `shape`, as the bytes of a stored tensor of F32 or F16.
+std::vector<std::byte> encode(DType dtype, const Shape& shape, const Axes& stored, std::span<const float> values);
+
+/// Why a stored tensor is not what encode() could have made of a tensor of `shape`, or BF16 of that shape: "expected
+/// ..., got ..."; nothing if it is.
+std::optional<std::string> mismatch(const StoredTensor& tensor, const Shape& shape, const Axes& stored);
+
+/// The values of a stored tensor that matches, in the order of `shape`.
+std::vector<float> decode(const StoredTensor& tensor, const Shape& shape, const Axes& stored);
+
+}  // namespace halfstep::train

@@ -1,0 +1,95 @@
+// Trains a residual network on CIFAR-10 with its weights in f16 alone: every update is rounded up or down at random, so
+// that small ones are not lost.
+//
+//   $ bin/stochastic_rounding float16 20 --data ~/data/cifar10
+#include <halfstep/halfstep.h>
+
+#include "models/resnet_cifar.h"
+#include "samples/common/command_line.h"
+#include "samples/common/training.h"
+
+using namespace halfstep;
+
+namespace {
+
+struct Options {
+  std::string precision;
+  std::int64_t depth = 0;
+  samples::Plan plan{.batch_size = 32, .epochs = 5};
+  float loss_scale = 256;
+  bool loss_scale_given = false;
+  float learning_rate = 0.01F;
+  bool float16_partials = false;
+  samples::CommonOptions common;
+};
+
+void add_options(CLI::App& app, Options& options) {
+  app.add_option("precision", options.precision, "Weights and arithmetic in f16 or in f32")
+      ->required()
+      ->check(CLI::IsMember({"float16", "float32"}));
+  app.add_option("depth", options.depth, "Layers of the network: 6N + 2, as 8, 14, 20 or 26")->required();
+  app.add_option("--batch-size", options.plan.batch_size, "Images in a step")
+      ->check(samples::whole_number(1, 65536))
+      ->capture_default_str();
+  app.add_option("--epochs", options.plan.epochs, "Epochs from the start of training")
+      ->check(samples::whole_number(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--loss-scaling-factor", options.loss_scale, "What the loss is multiplied by (float32: not at all)")
+      ->check(samples::number_above(0, 16777216))
+      ->capture_default_str();
+  app.add_option("--learning-rate", options.learning_rate, "The learning rate; the loss scale is divided out of it")
+      ->check(samples::number_above(0, 1000))
+      ->capture_default_str();
+  app.add_flag("--use-float16-partials", options.float16_partials, "Accumulate in f16 as well");
+  samples::add_common_options(app, options.common, samples::cifar10);
+}
+
+Precision precision_of(const Options& options) {
+  const bool narrow = options.precision == "float16";
+  if (!narrow && options.float16_partials) {
+    fail("precision", "expected float16 with --use-float16-partials, got float32");
+  }
+  Precision precision = narrow ? Precision::float16() : Precision::float32();
+  if (narrow || options.loss_scale_given) precision.loss_scale = LossScale::fixed(options.loss_scale);
+  precision.float16_partials = options.float16_partials;
+  return precision;
+}
+
+int run(const Options& options) {
+  const Precision precision = precision_of(options);
+  Graph graph;
+  const std::int64_t batch = options.plan.batch_size;
+  const Tensor images = graph.input("images", {batch, 32, 32, 3});
+  const Tensor labels = graph.input("labels", {batch}, DType::u32);
+  const Tensor logits = models::resnet_cifar(graph.root(), images, options.depth);
+
+  samples::check_outputs(options.common);
+  const samples::Data data = samples::read_data(options.common, 10);
+  const Device device = Device::open(options.common.device);
+  // The means and deviations of the training set's three colours.
+  const Feed feed{.samples = images,
+                  .labels = labels,
+                  .mean = {0.4914F, 0.4822F, 0.4465F},
+                  .deviation = {0.2470F, 0.2435F, 0.2616F}};
+  Trainer trainer = Trainer::compile(device, graph,
+                                     {.loss = cross_entropy(logits, labels),
+                                      .metrics = {{"accuracy", accuracy(logits, labels)}},
+                                      .optimizer = Sgd{.rate = options.learning_rate, .momentum = 0.9F},
+                                      .precision = precision,
+                                      .seed = options.common.seed,
+                                      .feed = feed,
+                                      .training_set = &data.train});
+  return samples::train(trainer, device, precision, data, options.plan, options.common);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains a residual network on CIFAR-10 in f16, with stochastic rounding and no f32 copy of the weights.");
+  Options options;
+  add_options(app, options);
+  return samples::run_program(app, argc, argv, [&] {
+    options.loss_scale_given = app.count("--loss-scaling-factor") > 0;
+    return run(options);
+  });
+}

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Makes the files parity_*.json that tests/train/test_parity.cpp holds Halfstep's networks against.
+
+    /usr/bin/python3 tests/reference/make_parity.py     (Debian: python3-torch)
+
+PyTorch runs each network in double: one step's logits, loss and gradients, then ten steps of SGD. Weights and images
+are not stored: both sides draw them from a hash of their names. Of every gradient and of every weight after ten steps
+only the norm and a few projections on vectors of +-1 are kept: the mean square of two tensors' differences along such vectors
+estimates the square of the norm of their difference.
+"""
+import json
+import os
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+PROJECTIONS = 8
+
+
+def words(name, count):
+    """64 random bits for each element of a tensor: SplitMix64 of the element's index, from FNV-1a of the name."""
+    seed = 0xCBF29CE484222325
+    for byte in name.encode():
+        seed = (seed ^ byte) * 0x100000001B3 % 2**64
+    with np.errstate(over="ignore"):
+        z = np.uint64(seed) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def uniform(name, shape, low, high):
+    unit = (words(name, int(np.prod(shape))) >> np.uint64(40)).astype(np.float64) / 2**24
+    # In f32, as Halfstep reads them.
+    return torch.tensor((low + (high - low) * unit).astype(np.float32).astype(np.float64)).reshape(shape)
+
+
+def first_values(name, shape):
+    if len(shape) == 4:
+        bound = (6 / (shape[1] * shape[2] * shape[3])) ** 0.5
+        return uniform(name, shape, -bound, bound)
+    if len(shape) == 2:
+        return uniform(name, shape, -(shape[1] ** -0.5), shape[1] ** -0.5)
+    if name.endswith("bn2.weight"):  # residual branches begin small, as they do in practice: f16 then tells the signs
+        return uniform(name, shape, 0.02, 0.1)
+    if name.endswith("weight") or name.endswith("running_var"):
+        return uniform(name, shape, 0.5, 1.5)
+    return uniform(name, shape, -0.25, 0.25)
+
+
+def digest(name, tensor):
+    values = tensor.detach().reshape(-1).numpy()
+    signs = words(name + " signs", values.size)
+    projections = []
+    for k in range(PROJECTIONS):
+        plus = (signs >> np.uint64(k)) & np.uint64(1)
+        projections.append(float(np.where(plus == 1, values, -values).sum()))
+    return {"norm": float(np.linalg.norm(values)), "projections": projections}
+
+
+class Block(nn.Module):
+    def __init__(self, before, channels, stride, identity):
+        super().__init__()
+        self.conv1 = nn.Conv2d(before, channels, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.pad = 0
+        self.downsample = None
+        if stride != 1 or before != channels:
+            if identity:
+                self.pad = (channels - before) // 2
+            else:
+                self.downsample = nn.Sequential(nn.Conv2d(before, channels, 1, stride, bias=False),
+                                                nn.BatchNorm2d(channels))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        if self.downsample is not None:
+            x = self.downsample(x)
+        elif self.pad:
+            x = F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.pad, self.pad))
+        return F.relu(x + y)
+
+
+class ResNet(nn.Module):
+    def __init__(self, stem, blocks, widths, identity):
+        super().__init__()
+        self.conv1, self.pool = stem
+        self.bn1 = nn.BatchNorm2d(widths[0])
+        before = widths[0]
+        for stage, channels in enumerate(widths):
+            layer = []
+            for i in range(blocks):
+                layer.append(Block(before, channels, 2 if stage > 0 and i == 0 else 1, identity))
+                before = channels
+            setattr(self, f"layer{stage + 1}", nn.Sequential(*layer))
+        self.stages = len(widths)
+        self.fc = nn.Linear(before, 10)
+
+    def forward(self, x):
+        x = self.pool(F.relu(self.bn1(self.conv1(x))))
+        for stage in range(self.stages):
+            x = getattr(self, f"layer{stage + 1}")(x)
+        return self.fc(x.mean((2, 3)))
+
+
+def resnet8():
+    return ResNet((nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.Identity()), 1, (16, 32, 64), True)
+
+
+def resnet18():
+    return ResNet((nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.MaxPool2d(3, 2, 1)), 2, (64, 128, 256, 512), False)
+
+
+def parity(model, set_of_images, batch, extent, rate):
+    model.double().train()
+    with torch.no_grad():
+        for name, tensor in model.state_dict().items():
+            if "num_batches" not in name:
+                tensor.copy_(first_values(name, tuple(tensor.shape)))
+    images = uniform(f"images {set_of_images}", (batch, 3, extent, extent), -1, 1)
+    labels = torch.tensor((words("labels", batch) % np.uint64(10)).astype(np.int64))
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=5e-4)
+    result = {"images": set_of_images, "batch": batch, "extent": extent, "rate": rate, "losses": []}
+    for step in range(10):
+        optimizer.zero_grad()
+        logits = model(images)
+        loss = F.cross_entropy(logits, labels)
+        loss.backward()
+        if step == 0:
+            result["logits"] = logits.detach().reshape(-1).tolist()
+            result["gradients"] = {name: digest(name, p.grad) for name, p in model.named_parameters()}
+            result["first_statistics"] = {name: digest(name, tensor) for name, tensor in model.state_dict().items()
+                                          if "running" in name}
+        result["losses"].append(loss.item())
+        optimizer.step()
+    result["last"] = {name: digest(name, tensor) for name, tensor in model.state_dict().items()
+                      if "num_batches" not in name}
+    return result
+
+
+def shortened(value):
+    """Numbers to eight digits: the tests ask for four."""
+    if isinstance(value, float):
+        return float(f"{value:.8g}")
+    if isinstance(value, dict):
+        return {key: shortened(item) for key, item in value.items()}
+    return [shortened(item) for item in value] if isinstance(value, list) else value
+
+
+def main():
+    folder = os.path.dirname(os.path.abspath(__file__))
+    # Of 24 sets of images, those for which no ReLU's input is so near to zero that f32 may see the other side of it.
+    for name, model, images, batch, extent, rate in (("resnet8", resnet8(), 11, 8, 32, 0.02),
+                                                     ("resnet18", resnet18(), 6, 4, 64, 0.01)):
+        with open(os.path.join(folder, f"parity_{name}.json"), "w") as file:
+            json.dump(shortened(parity(model, images, batch, extent, rate)), file, indent=0)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()

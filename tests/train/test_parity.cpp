@@ -1,0 +1,253 @@
+// Networks against PyTorch's: tests/reference/make_parity.py made the numbers, and says how.
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "graph/backward.h"
+#include "graph/precision_pass.h"
+#include "harness/device.h"
+#include "host/temporary_folder.h"
+#include "models/resnet.h"
+#include "models/resnet_cifar.h"
+#include "step/execution.h"
+#include "train/safetensors.h"
+#include "train/stored_values.h"
+
+namespace halfstep {
+namespace {
+
+using Json = nlohmann::json;
+
+/// 64 random bits for element `i` of the tensor `name`.
+std::uint64_t word(std::string_view name, std::uint64_t i) {
+  std::uint64_t seed = 0xCBF29CE484222325;
+  for (const char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  std::uint64_t z = seed + (i + 1) * 0x9E3779B97F4A7C15;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
+std::vector<float> uniform(std::string_view name, const Shape& shape, double low, double high) {
+  std::vector<float> values(static_cast<std::size_t>(elements(shape)));
+  std::uint64_t i = 0;
+  for (float& value : values) {
+    value = static_cast<float>(low + (high - low) * static_cast<double>(word(name, i++) >> 40) * 0x1p-24);
+  }
+  return values;
+}
+
+/// Of a tensor in PyTorch's order.
+std::vector<float> first_values(const std::string& name, const Shape& shape) {
+  if (shape.size() == 4) {
+    const double bound = std::sqrt(6.0 / static_cast<double>(shape[1] * shape[2] * shape[3]));
+    return uniform(name, shape, -bound, bound);
+  }
+  if (shape.size() == 2) {
+    const double bound = 1 / std::sqrt(static_cast<double>(shape[1]));
+    return uniform(name, shape, -bound, bound);
+  }
+  if (name.ends_with("bn2.weight")) return uniform(name, shape, 0.02, 0.1);
+  if (name.ends_with("weight") || name.ends_with("running_var")) return uniform(name, shape, 0.5, 1.5);
+  return uniform(name, shape, -0.25, 0.25);
+}
+
+/// How far `values`, in PyTorch's order, are from the tensor of which `digest` is kept, as a share of its norm.
+double distance(const std::string& name, std::span<const float> values, const Json& digest) {
+  const std::vector<double> wanted = digest.at("projections");
+  std::vector<double> found(wanted.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint64_t signs = word(name + " signs", i);
+    for (std::size_t k = 0; k < found.size(); ++k) {
+      found[k] += (signs >> k & 1) == 1 ? static_cast<double>(values[i]) : -static_cast<double>(values[i]);
+    }
+  }
+  double square = 0;
+  for (std::size_t k = 0; k < found.size(); ++k) square += (found[k] - wanted[k]) * (found[k] - wanted[k]);
+  return std::sqrt(square / static_cast<double>(found.size())) / digest.at("norm").get<double>();
+}
+
+using Model = std::function<Tensor(const Scope&, Tensor)>;
+
+/// A network with its inputs, fed as PyTorch's was.
+struct Network {
+  Json wanted;
+  Graph graph;
+  std::int64_t batch;
+  Tensor images;
+  Tensor labels;
+  Tensor logits;
+  Tensor loss;
+
+  Network(const std::string& file, const Model& model)
+      : wanted(Json::parse(std::ifstream(HALFSTEP_SOURCE "/tests/reference/" + file))),
+        batch(wanted.at("batch")),
+        images(graph.input("images", {batch, wanted.at("extent"), wanted.at("extent"), 3})),
+        labels(graph.input("labels", {batch}, DType::u32)),
+        logits(model(graph.root(), images)),
+        loss(cross_entropy(logits, labels)) {}
+
+  std::string images_name() const { return "images " + std::to_string(wanted.at("images").get<int>()); }
+
+  /// {n, h, w, c} from {n, c, h, w}.
+  std::vector<float> image_values() const { return in_our_order(images_name(), images.shape(), {0, 3, 1, 2}); }
+  std::vector<std::uint32_t> label_values() const {
+    std::vector<std::uint32_t> values;
+    for (std::int64_t i = 0; i < batch; ++i)
+      values.push_back(static_cast<std::uint32_t>(word("labels", static_cast<std::uint64_t>(i)) % 10));
+    return values;
+  }
+
+  static std::vector<float> in_our_order(const std::string& name, const Shape& shape, const Axes& stored) {
+    const Shape theirs = train::stored_shape(shape, stored);
+    const std::vector<float> values =
+        name.starts_with("images") ? uniform(name, theirs, -1, 1) : first_values(name, theirs);
+    return train::decode({name, "F32", theirs, std::as_bytes(std::span(values))}, shape, stored);
+  }
+
+  static std::vector<float> in_their_order(std::span<const float> values, const Shape& shape, const Axes& stored) {
+    const std::vector<std::byte> bytes = train::encode(DType::f32, shape, stored, values);
+    std::vector<float> result(values.size());
+    std::memcpy(result.data(), bytes.data(), bytes.size());
+    return result;
+  }
+
+  /// Parameters and states, as the graph was written.
+  std::vector<graph::Value> kept() const {
+    std::vector<graph::Value> values;
+    for (const graph::Value& value : graph.ir().values) {
+      if (value.origin == graph::Origin::parameter || value.origin == graph::Origin::state) values.push_back(value);
+    }
+    return values;
+  }
+};
+
+/// One step's logits, loss and gradients: each parameter's gradient within `each_allowed` of its norm, and all of them
+/// together within `allowed`.
+void check_step(const Network& network, const Precision& precision, double allowed, double each_allowed) {
+  graph::LoweredPrecision lowered = graph::apply_precision(network.graph.ir(), precision);
+  graph::Ir& ir = lowered.ir;
+  const std::vector<graph::ValueId> parameters = ir.of(graph::Origin::parameter);
+  const std::vector<graph::ValueId> states = ir.of(graph::Origin::state);
+  const graph::ValueId seed = ir.add_value({{DType::f32, {}}, "loss_scale", graph::Origin::state, 0, {}});
+  const graph::ValueId loss = lowered.value[network.loss.id()];
+  const graph::ValueId logits = lowered.value[network.logits.id()];
+  const std::vector<graph::ValueId> gradients = graph::add_backward(ir, loss, seed, parameters);
+  std::vector<graph::ValueId> outputs{loss, logits};
+  outputs.insert(outputs.end(), gradients.begin(), gradients.end());
+  step::ExecutionOptions options;
+  options.pipelines = testing::pipelines();
+  step::Execution execution(testing::context(), ir, outputs, options);
+  const float scale = precision.loss_scale.kind == LossScale::Kind::none ? 1 : 1024;
+  execution.set(lowered.value[network.images.id()], network.image_values());
+  execution.set(lowered.value[network.labels.id()], network.label_values());
+  execution.set(seed, std::vector<float>{scale});
+  for (const auto& kept : {parameters, states}) {
+    for (const graph::ValueId id : kept) {
+      const graph::Value& value = ir.values[id];
+      execution.set(id, Network::in_our_order(train::stored_name(value.name), value.type.shape, value.stored));
+    }
+  }
+  execution.run();
+  const double wanted_loss = network.wanted.at("losses")[0];
+  CHECK(execution.floats(loss)[0] == doctest::Approx(wanted_loss).epsilon(allowed));
+  const std::vector<double> wanted_logits = network.wanted.at("logits");
+  const std::vector<float> got = execution.floats(logits);
+  double difference = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    difference += std::pow(static_cast<double>(got[i]) - wanted_logits[i], 2);
+    norm += std::pow(wanted_logits[i], 2);
+  }
+  CHECK(std::sqrt(difference / norm) <= allowed);
+  difference = 0;
+  norm = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const graph::Value& value = ir.values[parameters[i]];
+    const std::string name = train::stored_name(value.name);
+    CAPTURE(name);
+    std::vector<float> gradient = execution.floats(gradients[i]);
+    for (float& element : gradient) element /= scale;
+    gradient = Network::in_their_order(gradient, value.type.shape, value.stored);
+    const Json& digest = network.wanted.at("gradients").at(name);
+    const double error = distance(name, gradient, digest);
+    CHECK(error <= each_allowed);
+    difference += std::pow(error * digest.at("norm").get<double>(), 2);
+    norm += std::pow(digest.at("norm").get<double>(), 2);
+  }
+  CHECK(std::sqrt(difference / norm) <= allowed);
+}
+
+/// Ten steps of a trainer whose first weights were read from a file under PyTorch's names.
+void check_training(const Network& network) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "first.safetensors";
+  std::vector<std::vector<float>> data;
+  std::vector<train::StoredTensor> tensors;
+  for (const graph::Value& value : network.kept()) {
+    const std::string name = train::stored_name(value.name);
+    const Shape shape = train::stored_shape(value.type.shape, value.stored);
+    data.push_back(first_values(name, shape));
+    tensors.push_back({name, "F32", shape, std::as_bytes(std::span(data.back()))});
+  }
+  train::write_safetensors(path, tensors, {});
+  Trainer trainer = Trainer::compile(
+      testing::device(), network.graph,
+      {.loss = network.loss,
+       .optimizer = Sgd{.rate = network.wanted.at("rate").get<float>(), .momentum = 0.9F, .weight_decay = 5e-4F},
+       .precision = Precision::float32()});
+  CHECK(trainer.load_weights(path).loaded.size() == tensors.size());
+  const std::vector<float> images = network.image_values();
+  const std::vector<std::uint32_t> labels = network.label_values();
+  for (std::size_t step = 0; step < 10; ++step) {
+    trainer.step({{"images", std::span<const float>(images)}, {"labels", std::span<const std::uint32_t>(labels)}});
+    trainer.finish();
+    CAPTURE(step);
+    CHECK(trainer.report().loss == doctest::Approx(network.wanted.at("losses")[step].get<double>()).epsilon(1e-3));
+    if (step > 0) continue;
+    for (const auto& [name, digest] : network.wanted.at("first_statistics").items()) {
+      CAPTURE(name);
+      std::string ours = name;
+      std::ranges::replace(ours, '.', '/');
+      CHECK(distance(name, trainer.parameter(ours), digest) <= 1e-4);
+    }
+  }
+  for (const graph::Value& value : network.kept()) {
+    const std::string name = train::stored_name(value.name);
+    CAPTURE(name);
+    const std::vector<float> last =
+        Network::in_their_order(trainer.parameter(value.name), value.type.shape, value.stored);
+    CHECK(distance(name, last, network.wanted.at("last").at(name)) <= 1e-3);
+  }
+}
+
+Tensor resnet8(const Scope& scope, Tensor images) {
+  return models::resnet_cifar(scope, images, 8);
+}
+Tensor resnet18(const Scope& scope, Tensor images) {
+  return models::resnet(scope, images, 18, 10);
+}
+
+}  // namespace
+
+TEST_CASE("ResNet-8 is PyTorch's, in one step and in ten") {
+  const Network network("parity_resnet8.json", resnet8);
+  check_step(network, Precision::float32(), 1e-4, 1e-4);
+  check_step(network, Precision::mixed(), 2e-2, 1);
+  check_training(network);
+}
+
+TEST_CASE("ResNet-18 is PyTorch's, in one step and in ten") {
+  const Network network("parity_resnet18.json", resnet18);
+  check_step(network, Precision::float32(), 1e-4, 1e-4);
+  check_step(network, Precision::mixed(), 2e-2, 1);
+  check_training(network);
+}
+
+}  // namespace halfstep
