@@ -1,10 +1,13 @@
 #pragma once
 
+#include <functional>
+
 #include "graph/precision_pass.h"
 
 namespace halfstep::graph {
 
-/// A graph for evaluation: what operators do in training only is left out, and batch norm is folded.
-LoweredPrecision for_inference(const LoweredPrecision& training);
+/// A graph in which the nodes that `chosen` picks are as in evaluation: what operators do in training only is left out,
+/// and batch norm is folded. States that only those would update stay as they are.
+LoweredPrecision for_inference(const LoweredPrecision& training, const std::function<bool(const Node&)>& chosen);
 
 }  // namespace halfstep::graph

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "step/stages.h"
 
@@ -10,6 +11,7 @@ namespace {
 struct SgdPush {
   std::uint32_t first_quad;
   std::uint32_t quads;
+  float rate;
   float momentum;
   float weight_decay;
 };
@@ -17,6 +19,7 @@ struct SgdPush {
 struct AdamPush {
   std::uint32_t first_quad;
   std::uint32_t quads;
+  float rate;
   float beta1;
   float beta2;
   float epsilon;
@@ -30,24 +33,19 @@ struct Kernel {
   std::vector<std::byte> push;
 };
 
-Kernel kernel(const Sgd& sgd, std::uint32_t first, std::uint32_t quads) {
+Kernel kernel(const Sgd& sgd, std::uint32_t first, std::uint32_t quads, const Training& training) {
   return {"sgd",
           {sgd.momentum != 0, sgd.nesterov},
-          plan::push_bytes(SgdPush{first, quads, sgd.momentum, sgd.weight_decay})};
+          plan::push_bytes(SgdPush{first, quads, training.rate, sgd.momentum, training.weight_decay})};
 }
 
 template <typename AdamKind>
-Kernel adam_kernel(const AdamKind& adam, bool decoupled, std::uint32_t first, std::uint32_t quads) {
+Kernel kernel(const AdamKind& adam, std::uint32_t first, std::uint32_t quads, const Training& training) {
+  constexpr bool decoupled = std::is_same_v<AdamKind, AdamW>;
   return {"adam",
           {decoupled},
-          plan::push_bytes(AdamPush{first, quads, adam.beta1, adam.beta2, adam.epsilon, adam.weight_decay})};
-}
-
-Kernel kernel(const Adam& adam, std::uint32_t first, std::uint32_t quads) {
-  return adam_kernel(adam, false, first, quads);
-}
-Kernel kernel(const AdamW& adam, std::uint32_t first, std::uint32_t quads) {
-  return adam_kernel(adam, true, first, quads);
+          plan::push_bytes(
+              AdamPush{first, quads, training.rate, adam.beta1, adam.beta2, adam.epsilon, training.weight_decay})};
 }
 
 class Update {
@@ -100,10 +98,15 @@ void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const P
                     const WeightForm& form, const ParameterBuffers& buffers, const Optimizer& optimizer) {
   const std::uint64_t widest = 16 * std::max<std::uint32_t>(1, form.moments_per_element);
   Update update(builder, state, form, buffers);
-  for (const Stretch& stretch : cut(builder.target(), layout.padded_elements() / 4, widest)) {
-    const auto first = static_cast<std::uint32_t>(stretch.first);
-    const auto quads = static_cast<std::uint32_t>(stretch.count);
-    update.dispatch(stretch, std::visit([&](const auto& kind) { return kernel(kind, first, quads); }, optimizer));
+  for (const ParameterRun& run : layout.runs()) {
+    if (run.training.frozen) continue;
+    for (Stretch stretch : cut(builder.target(), run.padded_elements / 4, widest)) {
+      stretch.first += run.first_element / 4;
+      const auto first = static_cast<std::uint32_t>(stretch.first);
+      const auto quads = static_cast<std::uint32_t>(stretch.count);
+      update.dispatch(
+          stretch, std::visit([&](const auto& kind) { return kernel(kind, first, quads, run.training); }, optimizer));
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 #include "step/parameters.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
@@ -46,12 +47,22 @@ std::array<float, 4> draw(const Initializer& initializer, std::array<std::uint32
 
 }  // namespace
 
-ParameterLayout::ParameterLayout(const graph::Ir& ir, std::span<const graph::ValueId> parameters) {
-  for (const graph::ValueId id : parameters) {
-    const graph::Value& value = ir.values[id];
-    slots_.push_back({value.name, value.type, value.initializer, padded_elements_, value.stored});
+ParameterLayout::ParameterLayout(const graph::Ir& ir, std::span<const graph::ValueId> parameters,
+                                 std::span<const Training> training) {
+  std::vector<graph::ValueId> written(parameters.begin(), parameters.end());
+  std::ranges::sort(written);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const graph::Value& value = ir.values[parameters[i]];
+    const auto index = std::ranges::lower_bound(written, parameters[i]) - written.begin();
+    const std::uint64_t first = padded_elements_;
+    slots_.push_back({value.name, value.type, value.initializer, first, value.stored, static_cast<std::uint32_t>(index),
+                      training[i]});
     const auto padded = static_cast<std::uint64_t>(plan::layout(value.type.shape).padded_elements());
     padded_elements_ += (padded + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
+    if (runs_.empty() || runs_.back().training != training[i]) runs_.push_back({first, 0, training[i]});
+    runs_.back().padded_elements = padded_elements_ - runs_.back().first_element;
+    if (training[i].frozen) continue;
+    trained_elements_ = padded_elements_;
     count_ += elements(value.type.shape);
   }
 }
@@ -66,13 +77,14 @@ WeightForm weight_form(const Precision& precision, const Optimizer& optimizer) {
   return form;
 }
 
-std::vector<float> initial_values(const ParameterSlot& slot, std::uint32_t index, std::uint64_t seed) {
+std::vector<float> initial_values(const ParameterSlot& slot, std::uint64_t seed) {
   std::vector<float> values(static_cast<std::size_t>(elements(slot.type.shape)));
   const auto key = process::philox_key(seed);
   for (std::size_t i = 0; i < values.size(); i += 4) {
     const auto quad = static_cast<std::uint64_t>(i / 4);
     const auto words = process::philox4x32(
-        {static_cast<std::uint32_t>(quad), initializer_stream, index, static_cast<std::uint32_t>(quad >> 32)}, key);
+        {static_cast<std::uint32_t>(quad), initializer_stream, slot.index, static_cast<std::uint32_t>(quad >> 32)},
+        key);
     const std::array<float, 4> drawn = draw(slot.initializer, words);
     for (std::size_t j = 0; j < 4 && i + j < values.size(); ++j) values[i + j] = drawn[j];
   }

@@ -12,6 +12,15 @@
 
 namespace halfstep::step {
 
+/// How a parameter is trained, apart from what holds for all.
+struct Training {
+  float rate = 1;  ///< what the optimizer's rate is multiplied by
+  float weight_decay = 0;
+  bool frozen = false;
+
+  friend bool operator==(const Training&, const Training&) = default;
+};
+
 /// One parameter's place in the stores that hold them all.
 struct ParameterSlot {
   std::string name;
@@ -19,17 +28,30 @@ struct ParameterSlot {
   Initializer initializer;
   std::uint64_t first_element = 0;  ///< counted over all parameters, padding included
   Axes stored{};                    ///< the order of its axes in files; empty: as they are
+  std::uint32_t index = 0;          ///< among the graph's parameters, as it was written
+  Training training{};
 };
 
-/// How all parameters lie: one after the other, at the same elements in the weights, the f32 masters, the gradients and
-/// the moments, so that one dispatch checks or updates them all. The places do not depend on the device, so neither
-/// does the noise that is keyed on them.
+/// Neighbours in the stores that are trained alike.
+struct ParameterRun {
+  std::uint64_t first_element = 0;
+  std::uint64_t padded_elements = 0;
+  Training training{};
+};
+
+/// How all parameters lie: one after the other, those that are trained alike together and the frozen ones last, at the
+/// same elements in the weights, the f32 masters, the gradients and the moments, so that one dispatch checks or updates
+/// them all. The places do not depend on the device, so neither does the noise that is keyed on them.
 class ParameterLayout {
  public:
   ParameterLayout() = default;
-  ParameterLayout(const graph::Ir& ir, std::span<const graph::ValueId> parameters);
+  /// `training` holds an entry for each of `parameters`, which are in the order that they shall lie in.
+  ParameterLayout(const graph::Ir& ir, std::span<const graph::ValueId> parameters, std::span<const Training> training);
 
   const std::vector<ParameterSlot>& slots() const { return slots_; }
+  const std::vector<ParameterRun>& runs() const { return runs_; }
+  /// Elements of those that are not frozen, which come first.
+  std::uint64_t trained_elements() const { return trained_elements_; }
   /// Elements of all parameters, with the padding of their rows and between them (which stays zero).
   std::uint64_t padded_elements() const { return padded_elements_; }
   /// Trainable scalars.
@@ -37,7 +59,9 @@ class ParameterLayout {
 
  private:
   std::vector<ParameterSlot> slots_;
+  std::vector<ParameterRun> runs_;
   std::uint64_t padded_elements_ = 0;
+  std::uint64_t trained_elements_ = 0;
   std::int64_t count_ = 0;
 };
 
@@ -51,8 +75,7 @@ struct WeightForm {
 
 WeightForm weight_form(const Precision& precision, const Optimizer& optimizer);
 
-/// The first values of a parameter, in the order of its shape: keyed on (seed, its place among the parameters,
-/// element).
-std::vector<float> initial_values(const ParameterSlot& slot, std::uint32_t index, std::uint64_t seed);
+/// The first values of a parameter, in the order of its shape: keyed on (seed, its index, element).
+std::vector<float> initial_values(const ParameterSlot& slot, std::uint64_t seed);
 
 }  // namespace halfstep::step

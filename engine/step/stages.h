@@ -54,6 +54,10 @@ struct ParameterBuffers {
 void check_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
                      const WeightForm& form, const ParameterBuffers& buffers);
 
+/// 3. Sets StepState::clip so that all gradients together have a norm of at most `limit`.
+void clip_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
+                    const WeightForm& form, const ParameterBuffers& buffers, float limit);
+
 /// 4. Updates all weights, unless the step overflowed.
 void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
                     const WeightForm& form, const ParameterBuffers& buffers, const Optimizer& optimizer);

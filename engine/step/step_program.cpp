@@ -68,16 +68,17 @@ class Builder {
 
   void backward() {
     builder_.bind(graph_.loss_scale, builder_.place("loss_scale", {DType::f32, {}}, {state, 0}));
-    for (std::size_t i = 0; i < graph_.parameters.size(); ++i) {
+    for (std::size_t i = 0; i < graph_.parameter_gradients.size(); ++i) {
       bind(graph_.parameter_gradients[i], layout_.parameters.slots()[i], gradients, ".gradient");
     }
     run_graph(builder_, graph_.ir, graph_.parameter_gradients, lowered_);
   }
 
-  void update(const Optimizer& optimizer) {
+  void update(const Optimizer& optimizer, float clip_norm) {
     const WeightForm form = weight_form(precision_, optimizer);
     const ParameterBuffers buffers{weights, form.copy ? masters : weights, gradients, moments};
     check_gradients(builder_, state_, layout_.parameters, form, buffers);
+    if (clip_norm > 0) clip_gradients(builder_, state_, layout_.parameters, form, buffers, clip_norm);
     update_weights(builder_, state_, layout_.parameters, form, buffers, optimizer);
     update_states(builder_, state_, layout_.states, states, next);
     const std::uint64_t count = rates(optimizer).rates.size();
@@ -162,12 +163,12 @@ std::uint64_t label_offset(std::uint64_t sample_bytes, std::uint64_t samples) {
 }
 
 StepProgram training_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
-                             const Precision& precision, const Optimizer& optimizer) {
-  Builder builder(target, graph, layout, precision);
+                             const StepOptions& options) {
+  Builder builder(target, graph, layout, options.precision);
   builder.feed(graph.samples ? graph.samples->augmentation : Augmentation{});
   builder.forward();
   builder.backward();
-  builder.update(optimizer);
+  builder.update(options.optimizer, options.clip_norm);
   return builder.finish();
 }
 

@@ -54,11 +54,12 @@ struct SampleInputs {
 /// A graph in the types it is computed in, with its gradients, and what to do with it.
 struct StepGraph {
   graph::Ir ir;
-  graph::ValueId loss = 0;              ///< f32 scalar
-  std::vector<graph::ValueId> metrics;  ///< f32 scalars, all different
-  graph::ValueId loss_scale = 0;        ///< the loss's gradient
-  std::vector<graph::ValueId> parameters;
-  std::vector<graph::ValueId> parameter_gradients;  ///< none in evaluation
+  graph::ValueId loss = 0;                          ///< f32 scalar
+  std::vector<graph::ValueId> metrics;              ///< f32 scalars, all different
+  graph::ValueId loss_scale = 0;                    ///< the loss's gradient
+  std::vector<graph::ValueId> parameters;           ///< in the order of their stores
+  std::vector<Training> training;                   ///< of each
+  std::vector<graph::ValueId> parameter_gradients;  ///< of those that are not frozen; none in evaluation
   std::vector<graph::ValueId> states;               ///< f32
   std::vector<graph::ValueId> inputs;               ///< fed with values, where there are no SampleInputs
   std::vector<TensorType> input_types;              ///< as the host gives them
@@ -90,12 +91,20 @@ struct StepLayout {
 
   StepLayout() = default;
   explicit StepLayout(const StepGraph& graph)
-      : parameters(graph.ir, graph.parameters), states(graph.ir, graph.states) {}
+      : parameters(graph.ir, graph.parameters, graph.training),
+        states(graph.ir, graph.states, std::vector<Training>(graph.states.size())) {}
+};
+
+/// What a training step is beside its graph.
+struct StepOptions {
+  Precision precision{};
+  Optimizer optimizer = Sgd{};
+  float clip_norm = 0;  ///< 0: gradients are not clipped
 };
 
 /// The whole training step: feed, forward, backward, check, update, rescale.
 StepProgram training_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
-                             const Precision& precision, const Optimizer& optimizer);
+                             const StepOptions& options);
 
 /// Feed and forward only, for loss and metrics.
 StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,

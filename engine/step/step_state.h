@@ -18,7 +18,7 @@ struct StepState {
   float beta1_power = 1;            ///< beta1^(applied + 1): for Adam's bias correction
   float beta2_power = 1;
   std::uint32_t seed[2] = {};  ///< low word first
-  std::uint32_t reserved = 0;
+  float clip = 1;  ///< what this step's gradients are multiplied by so that their norm stays within the limit
 };
 static_assert(sizeof(StepState) == 64);
 
@@ -30,7 +30,7 @@ struct ReportHeader {
   std::uint32_t overflow;
   float loss_scale;
   float rate;
-  std::uint32_t reserved;
+  float clip;
 };
 static_assert(sizeof(ReportHeader) == 32);
 

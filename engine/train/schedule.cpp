@@ -1,9 +1,12 @@
 #include <halfstep/error.h>
 #include <halfstep/schedule.h>
+#include <halfstep/tensor.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 namespace halfstep {
@@ -27,6 +30,18 @@ Schedule Schedule::step(float rate, std::int64_t every, float factor, std::int64
   return table(steps, [=](double i) { return rate * std::pow(factor, std::floor(i / static_cast<double>(every))); });
 }
 
+Schedule Schedule::multi_step(float rate, const std::vector<std::int64_t>& milestones, float factor,
+                              std::int64_t steps) {
+  const bool rising = std::ranges::adjacent_find(milestones, std::greater_equal<>()) == milestones.end();
+  if (!rising || (!milestones.empty() && milestones.front() < 0)) {
+    fail("schedule", fmt::format("expected milestones that rise from 0 on, got {}", to_string(milestones)));
+  }
+  return table(steps, [&](double i) {
+    const auto passed = std::ranges::upper_bound(milestones, static_cast<std::int64_t>(i)) - milestones.begin();
+    return rate * std::pow(static_cast<double>(factor), static_cast<double>(passed));
+  });
+}
+
 Schedule Schedule::linear(float from, float to, std::int64_t steps) {
   const double last = std::max(1.0, static_cast<double>(steps - 1));
   return table(steps, [=](double i) { return from + (to - from) * (i / last); });
@@ -41,6 +56,41 @@ Schedule Schedule::cosine(float peak, std::int64_t warmup, std::int64_t steps, f
     if (i < rise) return static_cast<double>(peak) * (i + 1) / rise;
     return floor + 0.5 * (peak - floor) * (1 + std::cos(std::numbers::pi * (i - rise) / fall));
   });
+}
+
+Schedule Schedule::polynomial(float rate, std::int64_t steps, float power, float floor) {
+  if (!(power > 0)) fail("schedule", fmt::format("expected a positive power, got {}", power));
+  return table(steps, [=](double i) {
+    const double left = 1 - i / static_cast<double>(steps);
+    return std::max<double>(floor, rate * std::pow(left, static_cast<double>(power)));
+  });
+}
+
+Schedule Schedule::one_cycle(float peak, std::int64_t steps, float rise) {
+  if (!(rise > 0 && rise < 1)) fail("schedule", fmt::format("expected a rise between 0 and 1, got {}", rise));
+  const double first = static_cast<double>(peak) / 25;
+  const double last = first * 1e-4;
+  const double top = std::max(1.0, std::floor(rise * static_cast<double>(steps)) - 1);
+  const double fall = std::max(1.0, static_cast<double>(steps) - 1 - top);
+  const auto between = [](double from, double to, double share) {
+    return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * share));
+  };
+  return table(steps, [=](double i) {
+    return i <= top ? between(first, static_cast<double>(peak), i / top)
+                    : between(static_cast<double>(peak), last, (i - top) / fall);
+  });
+}
+
+Schedule Schedule::with_warmup(std::int64_t steps) const {
+  constexpr std::int64_t most = 10'000'000;
+  if (steps < 0 || steps > most)
+    fail("schedule", fmt::format("expected a warmup of 0 to {} steps, got {}", most, steps));
+  Schedule result = *this;
+  result.rates.resize(std::max(rates.size(), static_cast<std::size_t>(steps) + 1), rates.back());
+  for (std::int64_t i = 0; i < steps; ++i) {
+    result.rates[static_cast<std::size_t>(i)] *= static_cast<float>(i + 1) / static_cast<float>(steps);
+  }
+  return result;
 }
 
 }  // namespace halfstep

@@ -13,6 +13,7 @@
 #include "graph/inference.h"
 #include "graph/precision_pass.h"
 #include "train/feed.h"
+#include "train/parameter_groups.h"
 
 namespace halfstep::train {
 namespace {
@@ -126,12 +127,16 @@ void add_forward(step::StepGraph& result, Placeable& placeable, const graph::Low
   for (graph::Update& update : result.ir.updates) update.next = placeable(update.next);
   add_inputs(result, graph.ir(), lowered, options);
   result.parameters = result.ir.of(graph::Origin::parameter);
+  if (result.parameters.empty()) fail("trainer", "expected a model with parameters, got none");
+  group_parameters(result, options);
   result.states = result.ir.of(graph::Origin::state);
 }
 
 }  // namespace
 
 void check_options(const TrainerOptions& options) {
+  check_groups(options);
+  require(options.clip_norm >= 0 && std::isfinite(options.clip_norm), "clip_norm", "0 or more", options.clip_norm);
   std::visit(
       [](const auto& kind) {
         check_kind(kind);
@@ -155,22 +160,26 @@ void check_options(const TrainerOptions& options) {
 }
 
 step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options) {
-  graph::LoweredPrecision lowered = graph::apply_precision(graph.ir(), options.precision);
+  const graph::LoweredPrecision whole = graph::apply_precision(graph.ir(), options.precision);
+  graph::LoweredPrecision lowered =
+      graph::for_inference(whole, [&](const graph::Node& node) { return is_frozen(whole.ir, node, options); });
   step::StepGraph result;
   result.ir = std::move(lowered.ir);
   Placeable placeable(result.ir);
   add_forward(result, placeable, lowered, graph, options);
-  if (result.parameters.empty()) fail("trainer", "expected a model with parameters, got none");
+  const auto trained = std::ranges::count(result.training, false, &step::Training::frozen);
+  const std::span parameters = std::span(result.parameters).first(static_cast<std::size_t>(trained));
   result.loss_scale = result.ir.add_value({{DType::f32, {}}, "loss_scale", graph::Origin::state, 0, {}});
-  for (const graph::ValueId gradient :
-       graph::add_backward(result.ir, result.loss, result.loss_scale, result.parameters)) {
+  for (const graph::ValueId gradient : graph::add_backward(result.ir, result.loss, result.loss_scale, parameters)) {
     result.parameter_gradients.push_back(placeable(gradient));
   }
   return result;
 }
 
 step::StepGraph evaluation_graph(const Graph& graph, const TrainerOptions& options) {
-  graph::LoweredPrecision lowered = graph::for_inference(graph::apply_precision(graph.ir(), options.precision));
+  graph::LoweredPrecision lowered = graph::for_inference(graph::apply_precision(graph.ir(), options.precision),
+                                                         [](const graph::Node&) { return true; });
+  lowered.ir.updates.clear();
   step::StepGraph result;
   result.ir = std::move(lowered.ir);
   Placeable placeable(result.ir);

@@ -50,7 +50,8 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
   }
   place_data(options);
   training_ = lower(tuner, [&](const plan::Target& target) {
-    return step::training_program(target, graph_, layout_, precision_, optimizer_);
+    return step::training_program(target, graph_, layout_,
+                                  {.precision = precision_, .optimizer = optimizer_, .clip_norm = options.clip_norm});
   });
   make_buffers(options);
   make_slots();
@@ -102,14 +103,14 @@ void Trainer::Impl::make_buffers(const TrainerOptions& options) {
   make(step::schedule, schedule.rates.size() * sizeof(float), "schedule");
   make(step::weights, elements * compute, "weights");
   make(step::masters, form_.copy ? elements * 4 : 0, "master weights");
-  make(step::gradients, elements * compute, "gradients");
-  make(step::moments, elements * 4 * form_.moments_per_element, "optimizer moments");
+  make(step::gradients, layout_.parameters.trained_elements() * compute, "gradients");
+  make(step::moments, layout_.parameters.trained_elements() * 4 * form_.moments_per_element, "optimizer moments");
   make(step::states, layout_.states.padded_elements() * 4, "states");
   make(step::next, layout_.states.padded_elements() * 4, "next states");
   make(step::data, summary_.data_bytes, "training set");
   vk::upload(context_, buffers_[step::schedule], 0, as_bytes_of(schedule.rates));
   // The padding between parameters is never written again, and must not count as an overflow.
-  vk::fill(context_, buffers_[step::gradients], 0, elements * compute, 0);
+  vk::fill(context_, buffers_[step::gradients], 0, buffers_[step::gradients].bytes(), 0);
   if (summary_.data_bytes > 0) {
     vk::upload(context_, buffers_[step::data], 0, as_bytes_of(options.training_set->samples));
     vk::upload(
@@ -155,9 +156,10 @@ void Trainer::Impl::summarize() {
   summary_.barriers = training_.plan.barriers();
   summary_.arena_bytes = training_.plan.arena.bytes;
   summary_.arena_bytes_unshared = training_.plan.arena.bytes_unshared;
-  summary_.gradient_bytes = elements * static_cast<std::uint64_t>(bytes(form_.compute));
-  summary_.weight_bytes = summary_.gradient_bytes + (form_.copy ? elements * 4 : 0);
-  summary_.optimizer_bytes = elements * 4 * form_.moments_per_element;
+  const auto compute = static_cast<std::uint64_t>(bytes(form_.compute));
+  summary_.gradient_bytes = layout_.parameters.trained_elements() * compute;
+  summary_.weight_bytes = elements * (compute + (form_.copy ? 4 : 0));
+  summary_.optimizer_bytes = layout_.parameters.trained_elements() * 4 * form_.moments_per_element;
   summary_.peak_bytes = summary_.data_bytes + 2 * (training_.slot.size + training_.report_bytes);
   for (const step::StepBuffer buffer : {step::arena, step::state, step::schedule, step::weights, step::masters,
                                         step::gradients, step::moments, step::states, step::next}) {

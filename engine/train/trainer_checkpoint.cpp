@@ -26,9 +26,9 @@ std::string_view optimizer_name(const Optimizer& optimizer) {
 }
 
 /// What a checkpoint calls the moments of a parameter, as many as the optimizer keeps.
-std::vector<std::string> moment_names(const std::string& parameter, std::uint32_t moments) {
-  const std::string stored = train::stored_name(parameter);
-  if (moments == 0) return {};
+std::vector<std::string> moment_names(const step::ParameterSlot& slot, std::uint32_t moments) {
+  const std::string stored = train::stored_name(slot.name);
+  if (moments == 0 || slot.training.frozen) return {};
   if (moments == 1) return {stored + ".momentum"};
   return {stored + ".first_moment", stored + ".second_moment"};
 }
@@ -137,7 +137,8 @@ void Trainer::Impl::save(const std::filesystem::path& path) {
   TensorList tensors;
   for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
     tensors.add(train::stored_name(slot.name), master_type(slot).dtype, slot, download_weights(slot));
-    const std::vector<std::string> names = moment_names(slot.name, form_.moments_per_element);
+    const std::vector<std::string> names = moment_names(slot, form_.moments_per_element);
+    if (names.empty()) continue;
     const std::vector<std::vector<float>> moments = download_moments(slot);
     for (std::size_t i = 0; i < names.size(); ++i) tensors.add(names[i], DType::f32, slot, moments[i]);
   }
@@ -175,6 +176,7 @@ step::StepState Trainer::Impl::state_from(const train::SafetensorsFile& file, co
   std::ranges::fill(state.padding, 0.0F);
   state.rate = rate_after(state.applied);
   state.overflow = 0;
+  state.clip = 1;
   return state;
 }
 
@@ -193,7 +195,7 @@ void Trainer::Impl::load(const std::filesystem::path& path) {
   for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
     weights.push_back(reader.take(train::stored_name(slot.name), slot));
     moments.emplace_back();
-    for (const std::string& moment : moment_names(slot.name, form_.moments_per_element)) {
+    for (const std::string& moment : moment_names(slot, form_.moments_per_element)) {
       moments.back().push_back(reader.take(moment, slot));
     }
   }

@@ -127,6 +127,7 @@ void Trainer::Impl::read_report(const step::Slot& slot) {
   latest_.overflowed = header.overflow != 0;
   latest_.loss_scale = header.loss_scale;
   latest_.rate = header.rate;
+  latest_.clip = header.clip;
   latest_.loss = scalar_at(slot.place(1));
   ++totals_.steps;
   if (std::isfinite(latest_.loss)) {

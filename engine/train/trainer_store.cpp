@@ -60,8 +60,8 @@ void Trainer::Impl::upload_states(const std::vector<std::vector<float>>& values)
 void Trainer::Impl::initialize(std::uint64_t seed) {
   const auto first_values = [&](const step::ParameterLayout& layout) {
     std::vector<std::vector<float>> values;
-    for (std::size_t i = 0; i < layout.slots().size(); ++i) {
-      values.push_back(step::initial_values(layout.slots()[i], static_cast<std::uint32_t>(i), seed));
+    for (const step::ParameterSlot& slot : layout.slots()) {
+      values.push_back(step::initial_values(slot, seed));
     }
     return values;
   };
@@ -118,10 +118,10 @@ std::vector<std::vector<float>> Trainer::Impl::download_moments(const step::Para
 /// Takes, for each parameter, the values of each moment.
 void Trainer::Impl::upload_moments(const std::vector<std::vector<std::vector<float>>>& values) {
   const std::size_t moments = form_.moments_per_element;
-  std::vector<float> store(layout_.parameters.padded_elements() * moments);
+  std::vector<float> store(layout_.parameters.trained_elements() * moments);
   for (std::size_t parameter = 0; parameter < values.size(); ++parameter) {
     const step::ParameterSlot& slot = layout_.parameters.slots()[parameter];
-    for (std::size_t moment = 0; moment < moments; ++moment) {
+    for (std::size_t moment = 0; moment < values[parameter].size(); ++moment) {
       const std::vector<std::byte> packed = plan::to_memory({DType::f32, slot.type.shape}, values[parameter][moment]);
       for (std::size_t i = 0; i < packed.size() / 4; ++i) {
         const std::size_t to = slot.first_element * moments + (i / 4 * moments + moment) * 4 + i % 4;

@@ -8,11 +8,14 @@ layout(constant_id = 3) const bool DECOUPLED = false;
 layout(push_constant) uniform Push {
   uint first_quad;
   uint quads;
+  float rate;  // what the step's is multiplied by
   float beta1;
   float beta2;
   float epsilon;
   float weight_decay;
 };
+
+float step_rate() { return rate * state.rate; }
 
 void main() {
   uint i = linear_invocation();
@@ -20,7 +23,7 @@ void main() {
   vec4 w = load_weight(i);
   vec4 g = unscaled_gradient(i);
   if (DECOUPLED) {
-    w -= state.rate * weight_decay * w;
+    w -= step_rate() * weight_decay * w;
   } else {
     g += weight_decay * w;
   }
@@ -30,5 +33,5 @@ void main() {
   moments[2u * i + 1u] = v;
   vec4 m_hat = m / (1.0 - state.beta1_power);
   vec4 v_hat = v / (1.0 - state.beta2_power);
-  store_weight(i, first_quad + i, w - state.rate * m_hat / (sqrt(v_hat) + epsilon));
+  store_weight(i, first_quad + i, w - step_rate() * m_hat / (sqrt(v_hat) + epsilon));
 }

@@ -22,7 +22,7 @@ struct Report {
   uint overflow;
   float loss_scale;
   float rate;
-  uint reserved;
+  float clip;
 };
 layout(std430, binding = 0) buffer State { StepState state; };
 layout(std430, binding = 1) readonly buffer Schedule { float schedule[]; };
@@ -56,5 +56,5 @@ void main() {
   }
   next.rate = schedule[min(next.applied, rates - 1u)];
   state = next;
-  report = Report(next.attempted, next.applied, next.skipped, now.overflow, now.loss_scale.x, now.rate, 0u);
+  report = Report(next.attempted, next.applied, next.skipped, now.overflow, now.loss_scale.x, now.rate, now.clip);
 }

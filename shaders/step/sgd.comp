@@ -9,9 +9,12 @@ layout(constant_id = 4) const bool NESTEROV = false;
 layout(push_constant) uniform Push {
   uint first_quad;
   uint quads;
+  float rate;  // what the step's is multiplied by
   float momentum;
   float weight_decay;
 };
+
+float step_rate() { return rate * state.rate; }
 
 void main() {
   uint i = linear_invocation();
@@ -24,5 +27,5 @@ void main() {
     moments[i] = v;
     direction = NESTEROV ? g + momentum * v : v;
   }
-  store_weight(i, first_quad + i, w - state.rate * direction);
+  store_weight(i, first_quad + i, w - step_rate() * direction);
 }

@@ -14,7 +14,7 @@ struct StepState {
   float beta2_power;
   uint seed_low;
   uint seed_high;
-  uint reserved;
+  float clip;
 };
 
 #endif

@@ -20,7 +20,7 @@ layout(std430, binding = 2) buffer Masters { vec4 masters[]; };
 layout(std430, binding = 3) buffer Weights { QUAD weights[]; };
 layout(std430, binding = 4) buffer Moments { vec4 moments[]; };
 
-vec4 unscaled_gradient(uint i) { return from_quad(gradients[i]) / state.loss_scale.x; }
+vec4 unscaled_gradient(uint i) { return from_quad(gradients[i]) * (state.clip / state.loss_scale.x); }
 
 vec4 load_weight(uint i) { return MASTER ? masters[i] : from_quad(weights[i]); }
 

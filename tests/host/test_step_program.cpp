@@ -35,7 +35,7 @@ step::StepProgram program(const Model& model, std::int64_t batch, const Precisio
                                .feed = Feed{.samples = images, .labels = labels}};
   const step::StepGraph step_graph = train::training_graph(graph, options);
   const step::StepLayout layout(step_graph);
-  return step::training_program(gpu(), step_graph, layout, precision, options.optimizer);
+  return step::training_program(gpu(), step_graph, layout, {.precision = precision, .optimizer = options.optimizer});
 }
 
 Tensor fashion_cnn(const Scope& scope, Tensor images) {
@@ -81,7 +81,7 @@ TEST_CASE("parameters start on 256 bytes in every type, in the order of the mode
   const Tensor images = graph.input("images", {2, 28, 28, 1});
   models::lenet5(graph.root(), images);
   const std::vector<graph::ValueId> parameters = graph.ir().of(graph::Origin::parameter);
-  const step::ParameterLayout layout(graph.ir(), parameters);
+  const step::ParameterLayout layout(graph.ir(), parameters, std::vector<step::Training>(parameters.size()));
   CHECK(layout.count() == graph.parameter_count());
   std::uint64_t end = 0;
   for (const step::ParameterSlot& slot : layout.slots()) {

@@ -2,6 +2,8 @@
 
 #include <halfstep/schedule.h>
 
+#include <optional>
+#include <string>
 #include <variant>
 
 namespace halfstep {
@@ -31,6 +33,16 @@ struct AdamW {
   float beta2 = 0.999F;
   float epsilon = 1e-8F;
   float weight_decay = 0.01F;
+};
+
+/// Parameters that are trained otherwise than the rest.
+struct ParameterGroup {
+  std::string pattern;                  ///< of their names, as matches() has it: "layer1/*", "*/bias"
+  float rate = 1;                       ///< what the optimizer's rate is multiplied by
+  std::optional<float> weight_decay{};  ///< in place of the optimizer's
+  /// Not trained at all: no gradient, no moments, and nothing kept for either. Batch norm takes its running statistics
+  /// then, which stay as they are, and is folded.
+  bool frozen = false;
 };
 
 /// Hyperparameters are kept and used in f32, whatever the model's precision.

@@ -35,6 +35,10 @@ struct TrainerOptions {
   Tensor loss;                              ///< a scalar
   std::map<std::string, Tensor> metrics{};  ///< scalars reported beside it
   Optimizer optimizer = Sgd{};
+  std::vector<ParameterGroup> groups{};  ///< for each parameter the first whose pattern matches its name
+  float clip_norm = 0;                   ///< gradients are scaled down to this norm over all of them; 0: they are not
+  bool decay_vectors = true;             ///< whether the optimizer's weight decay is for parameters of one axis too:
+                                         ///< norms and biases
   Precision precision = Precision::mixed();
   std::uint64_t seed = 42;
   std::string model{};                    ///< its name, for checkpoints
@@ -54,6 +58,7 @@ struct StepReport {
   float loss = 0;             ///< unscaled
   float loss_scale = 1;       ///< in this step
   float rate = 0;             ///< in this step
+  float clip = 1;             ///< what this step's gradients were multiplied by to keep to clip_norm
   bool overflowed = false;    ///< whether this step was skipped
   std::map<std::string, float> metrics{};
 };
@@ -139,8 +144,8 @@ class Trainer {
   void save(const std::filesystem::path& path);
   /// Writes weights and states alone, for others to use: names and axes are PyTorch's where the layers' are.
   void save_weights(const std::filesystem::path& path);
-  /// Takes weights and states from a safetensors file of F32, F16 or BF16; moments and counters stay as they are. Throws
-  /// Error, and changes nothing, where the file's tensors are not the model's, unless `options` allow it.
+  /// Takes weights and states from a safetensors file of F32, F16 or BF16; moments and counters stay as they are.
+  /// Throws Error, and changes nothing, where the file's tensors are not the model's, unless `options` allow it.
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
   /// Continues from a file that save() wrote. Throws Error, and changes nothing, where it is another model's.
   void load(const std::filesystem::path& path);

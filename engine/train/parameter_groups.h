@@ -1,0 +1,19 @@
+#pragma once
+
+#include <halfstep/trainer.h>
+
+#include "step/step_program.h"
+
+namespace halfstep::train {
+
+/// Says how each of the graph's parameters is trained, and puts those that are trained alike together, the frozen ones
+/// last. Throws Error where a group is for no parameter, or all are frozen.
+void group_parameters(step::StepGraph& graph, const TrainerOptions& options);
+
+/// Whether the parameters that a node reads are all frozen, of which it has at least one.
+bool is_frozen(const graph::Ir& ir, const graph::Node& node, const TrainerOptions& options);
+
+/// Throws Error where a group's numbers are out of their range.
+void check_groups(const TrainerOptions& options);
+
+}  // namespace halfstep::train

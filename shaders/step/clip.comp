@@ -1,0 +1,21 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// By one workgroup: the norm of all gradients, unscaled, and what brings it down to the limit.
+#include "common/row_mean.glsl"
+#include "step/step_state.glsl"
+
+layout(push_constant) uniform Push {
+  uint sums;
+  float limit;
+};
+layout(std430, binding = 0) buffer State { StepState state; };
+layout(std430, binding = 1) readonly buffer Sums { vec4 squares[]; };
+
+void main() {
+  vec4 total = vec4(0.0);
+  for (uint i = gl_LocalInvocationID.x; i < sums; i += gl_WorkGroupSize.x) total += squares[i];
+  float square = sum_over(gl_WorkGroupSize.x, vec2(dot(total, vec4(1.0)), 0.0)).x;
+  if (gl_LocalInvocationID.x != 0u) return;
+  float norm = sqrt(square) / state.loss_scale.x;
+  state.clip = norm > limit ? limit / norm : 1.0;
+}

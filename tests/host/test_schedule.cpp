@@ -1,0 +1,49 @@
+#include <halfstep/error.h>
+#include <halfstep/schedule.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace halfstep;
+
+namespace {
+
+float at(const Schedule& schedule, std::size_t step) {
+  return schedule.rates.at(std::min(step, schedule.rates.size() - 1));
+}
+
+}  // namespace
+
+TEST_CASE("a multi-step schedule drops at its milestones") {
+  const Schedule schedule = Schedule::multi_step(1, {3, 5}, 0.5F, 8);
+  CHECK(schedule.rates == std::vector<float>{1, 1, 1, 0.5F, 0.5F, 0.25F, 0.25F, 0.25F});
+  CHECK(Schedule::multi_step(2, {}, 0.5F, 2).rates == std::vector<float>{2, 2});
+  CHECK_THROWS_WITH_AS(Schedule::multi_step(1, {5, 5}, 0.5F, 8), doctest::Contains("milestones"), Error);
+  CHECK_THROWS_AS(Schedule::multi_step(1, {-1, 5}, 0.5F, 8), Error);
+}
+
+TEST_CASE("a polynomial schedule ends at its floor") {
+  const Schedule schedule = Schedule::polynomial(4, 4, 2, 0.5F);
+  CHECK(schedule.rates == std::vector<float>{4, 2.25F, 1, 0.5F});
+  CHECK(Schedule::polynomial(1, 4).rates == std::vector<float>{1, 0.75F, 0.5F, 0.25F});
+  CHECK_THROWS_AS(Schedule::polynomial(1, 4, 0), Error);
+}
+
+TEST_CASE("one cycle rises, peaks and falls to almost nothing, as PyTorch's does") {
+  // torch.optim.lr_scheduler.OneCycleLR(max_lr=1, total_steps=10) with its defaults.
+  const Schedule schedule = Schedule::one_cycle(1, 10);
+  const float wanted[] = {0.04F,     0.52F,     1,           0.95048446F, 0.8117457F,
+                          0.611262F, 0.388742F, 0.18825835F, 0.04951937F, 4e-6F};
+  for (std::size_t i = 0; i < 10; ++i) CHECK(at(schedule, i) == doctest::Approx(wanted[i]).epsilon(1e-4));
+  CHECK_THROWS_AS(Schedule::one_cycle(1, 10, 1), Error);
+  CHECK_THROWS_AS(Schedule::one_cycle(1, 0), Error);
+}
+
+TEST_CASE("warmup scales the first rates of any schedule") {
+  CHECK(Schedule(2).with_warmup(4).rates == std::vector<float>{0.5F, 1, 1.5F, 2, 2});
+  const Schedule schedule = Schedule::step(1, 2, 0.5F, 4).with_warmup(2);
+  CHECK(schedule.rates == std::vector<float>{0.5F, 1, 0.5F, 0.5F});
+  CHECK(Schedule(3).with_warmup(0).rates.front() == 3);
+  CHECK_THROWS_AS(Schedule(1).with_warmup(-1), Error);
+}

@@ -1,0 +1,155 @@
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "harness/device.h"
+#include "host/temporary_folder.h"
+#include "models/layers.h"
+#include "train/small_training.h"
+
+namespace halfstep {
+namespace {
+
+/// A matrix "m/weight", a vector "m/bias" and a vector "head/bias", all of ones, with a gradient of `pull` each.
+Trainer pulled(TrainerOptions options) {
+  Graph graph;
+  const Tensor pull = graph.input("pull", {1});
+  const Scope m = graph.root() / "m";
+  const Tensor weight = m.parameter("weight", {2, 3}, constant(1));
+  const Tensor bias = m.parameter("bias", {5}, constant(1));
+  const Tensor head = (graph.root() / "head").parameter("bias", {7}, constant(1));
+  options.loss = add(add(sum(mul(weight, pull)), sum(mul(bias, pull))), sum(mul(head, pull)));
+  return Trainer::compile(testing::device(), graph, options);
+}
+
+TrainerOptions plain(Precision precision = Precision::float32()) {
+  Graph nowhere;
+  TrainerOptions options{.loss = nowhere.input("none", {1})};
+  options.precision = precision;
+  options.optimizer = Sgd{.rate = 0.25F};
+  return options;
+}
+
+void step(Trainer& trainer, float pull) {
+  trainer.step({{"pull", std::span<const float>(&pull, 1)}});
+  trainer.finish();
+}
+
+}  // namespace
+
+TEST_CASE("groups have rates and decays of their own, and the first that matches counts") {
+  TrainerOptions options = plain();
+  options.optimizer = Sgd{.rate = 0.25F, .weight_decay = 0.5F};
+  options.groups = {{.pattern = "head/*", .rate = 2}, {.pattern = "*bias", .weight_decay = 0.0F}};
+  Trainer trainer = pulled(options);
+  step(trainer, 1);
+  CHECK(trainer.parameter("m/weight")[5] == 1 - 0.25F * 1.5F);
+  CHECK(trainer.parameter("m/bias")[4] == 1 - 0.25F);
+  CHECK(trainer.parameter("head/bias")[6] == 1 - 0.5F * 1.5F);
+}
+
+TEST_CASE("weight decay leaves norms and biases alone where it is told to") {
+  for (const Optimizer& optimizer :
+       {Optimizer{Sgd{.rate = 0.25F, .weight_decay = 0.5F}}, Optimizer{AdamW{.rate = 0.25F, .weight_decay = 0.5F}}}) {
+    TrainerOptions options = plain();
+    options.optimizer = optimizer;
+    options.decay_vectors = false;
+    Trainer trainer = pulled(options);
+    step(trainer, 0);
+    CHECK(trainer.parameter("m/weight")[0] == 1 - 0.125F);
+    CHECK(trainer.parameter("m/bias")[0] == 1);
+  }
+}
+
+TEST_CASE("frozen parameters stay, and take neither gradients nor moments") {
+  for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
+    CAPTURE(precision.name);
+    TrainerOptions options = plain(precision);
+    options.optimizer = Adam{.rate = 0.25F};
+    Trainer whole = pulled(options);
+    options.groups = {{.pattern = "m/*", .frozen = true}};
+    Trainer trainer = pulled(options);
+    CHECK(trainer.summary().parameters == 7);
+    CHECK(trainer.summary().gradient_bytes * 3 == whole.summary().gradient_bytes);
+    CHECK(trainer.summary().optimizer_bytes * 3 == whole.summary().optimizer_bytes);
+    CHECK(trainer.summary().weight_bytes == whole.summary().weight_bytes);
+    step(trainer, 1);
+    CHECK(trainer.parameter("m/weight") == std::vector<float>(6, 1));
+    CHECK(trainer.parameter("head/bias")[0] != 1);
+    const TemporaryFolder folder;
+    trainer.save(folder.path() / "checkpoint");
+    step(trainer, 1);
+    const std::vector<float> wanted = trainer.parameter("head/bias");
+    Trainer resumed = pulled(options);
+    resumed.load(folder.path() / "checkpoint");
+    step(resumed, 1);
+    CHECK(resumed.parameter("head/bias") == wanted);
+  }
+}
+
+TEST_CASE("a frozen batch norm takes its running statistics, and keeps them") {
+  Graph graph;
+  const Tensor x = graph.input("x", {4, 3});
+  const Tensor y = models::batch_norm(graph.root() / "bn", x, {.epsilon = 1e-12F});
+  const Tensor head = graph.root().parameter("head", {3}, constant(1));
+  Trainer trainer = Trainer::compile(
+      testing::device(), graph,
+      {.loss = sum(mul(y, head)), .groups = {{.pattern = "bn/*", .frozen = true}}, .precision = Precision::float32()});
+  std::vector<float> values(12);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  trainer.step({{"x", std::span<const float>(values)}});
+  trainer.finish();
+  CHECK(trainer.report().loss == doctest::Approx(66));  // mean 0 and variance 1: x itself
+  CHECK(trainer.parameter("bn/running_mean") == std::vector<float>(3, 0));
+}
+
+TEST_CASE("first values do not depend on groups") {
+  const auto weights = [](std::vector<ParameterGroup> groups) {
+    Graph graph;
+    const Tensor x = graph.input("x", {4, 3});
+    const Tensor y = models::dense(graph.root() / "b", models::dense(graph.root() / "a", x, 5), 2);
+    Trainer trainer = Trainer::compile(testing::device(), graph, {.loss = sum(y), .groups = std::move(groups)});
+    const std::string names[] = {"a/weight", "b/weight"};
+    return testing::all_weights(trainer, names);
+  };
+  CHECK(weights({}) == weights({{.pattern = "a/*", .frozen = true}}));
+}
+
+TEST_CASE("gradients are clipped to a norm over all of them, on the device") {
+  for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
+    CAPTURE(precision.name);
+    TrainerOptions options = plain(precision);
+    if (precision.loss_scale.kind != LossScale::Kind::none) options.precision.loss_scale = LossScale::fixed(64);
+    options.clip_norm = 3;
+    options.optimizer = Sgd{.rate = 1};
+    Trainer trainer = pulled(options);
+    step(trainer, 0.5F);  // 18 gradients: a norm of 2.12
+    CHECK(trainer.report().clip == 1);
+    CHECK(trainer.parameter("m/bias")[0] == 0.5F);
+    step(trainer, 2);  // 8.49: brought down to 3
+    CHECK(trainer.report().clip == doctest::Approx(3 / (2 * std::sqrt(18.0))));
+    CHECK(trainer.parameter("m/bias")[0] == doctest::Approx(0.5 - 3 / std::sqrt(18.0)).epsilon(2e-3));
+    step(trainer, std::numeric_limits<float>::infinity());
+    CHECK(trainer.report().overflowed);
+  }
+}
+
+TEST_CASE("groups that cannot be are refused") {
+  const auto refused = [](std::vector<ParameterGroup> groups, const char* text) {
+    TrainerOptions options = plain();
+    options.groups = std::move(groups);
+    CHECK_THROWS_WITH_AS(pulled(options), doctest::Contains(text), Error);
+  };
+  refused({{.pattern = "tail/*"}}, "a parameter for the group 'tail/*'");
+  refused({{.pattern = "*", .frozen = true}}, "frozen ones only");
+  refused({{.pattern = "*", .rate = -1}}, "rate and weight_decay");
+  refused({{.pattern = "*", .weight_decay = std::numeric_limits<float>::infinity()}}, "rate and weight_decay");
+  TrainerOptions options = plain();
+  options.clip_norm = -1;
+  CHECK_THROWS_WITH_AS(pulled(options), doctest::Contains("clip_norm"), Error);
+}
+
+}  // namespace halfstep
