@@ -3,8 +3,8 @@
 #include <halfstep/graph.h>
 #include <halfstep/ops.h>
 
-/// What the models are put together from: an operator with its parameters, named "weight" and "bias" in `scope`. In files
-/// their axes have PyTorch's order.
+/// What the models are put together from: an operator with its parameters, named "weight" and "bias" in `scope`. In
+/// files their axes have PyTorch's order.
 namespace halfstep::models {
 
 enum class Bias : bool { none, zero };

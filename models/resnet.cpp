@@ -58,10 +58,11 @@ Tensor block(const Scope& scope, Tensor x, std::int64_t channels, std::int64_t s
 
 }  // namespace
 
-Tensor resnet(const Scope& scope, Tensor images, std::int64_t depth, std::int64_t classes) {
+Tensor resnet(const Scope& scope, Tensor images, std::int64_t depth, std::int64_t classes, Stem stem) {
   const Stages shape = stages(depth);
-  Tensor x = relu(conv_norm(scope / "conv1", scope / "bn1", images, 64, 7, 2));
-  x = max_pool2d(x, {.kernel = {3, 3}, .stride = Pair{2, 2}, .padding = {1, 1}});
+  const bool large = stem == Stem::large;
+  Tensor x = relu(conv_norm(scope / "conv1", scope / "bn1", images, 64, large ? 7 : 3, large ? 2 : 1));
+  if (large) x = max_pool2d(x, {.kernel = {3, 3}, .stride = Pair{2, 2}, .padding = {1, 1}});
   for (std::size_t stage = 0; stage < shape.blocks.size(); ++stage) {
     const Scope layer = scope / ("layer" + std::to_string(stage + 1));
     for (int i = 0; i < shape.blocks[stage]; ++i) {

@@ -85,7 +85,8 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Trains a residual network on CIFAR-10 in f16, with stochastic rounding and no f32 copy of the weights.");
+  CLI::App app(
+      "Trains a residual network on CIFAR-10 in f16, with stochastic rounding and no f32 copy of the weights.");
   Options options;
   add_options(app, options);
   return samples::run_program(app, argc, argv, [&] {

@@ -59,6 +59,10 @@ Tensor average_pool2d(Tensor images, Pool2dOptions options) {
   return ops::apply<AveragePool2d>({images}, ops::checked_pool("average_pool2d", options));
 }
 
+Tensor adaptive_average_pool2d(Tensor images, Pair size) {
+  return ops::apply<AveragePool2d>({images}, ops::adaptive_pool("adaptive_average_pool2d", images, size));
+}
+
 Tensor global_average_pool(Tensor images) {
   ops::expect_rank("global_average_pool", "images", images.type(), 4, "{n, h, w, c}");
   return mean(images, {1, 2});

@@ -1,4 +1,9 @@
+#include <halfstep/error.h>
 #include <halfstep/ops.h>
+
+#include <fmt/format.h>
+
+#include <bit>
 
 #include "ops/apply.h"
 #include "ops/expect.h"
@@ -11,6 +16,8 @@ namespace {
 /// From logits {n, classes}, the statistics of the forward pass and the gradient of the loss {}: that of the logits.
 class CrossEntropyGradient final : public graph::Operator {
  public:
+  explicit CrossEntropyGradient(float smoothing) : smoothing_(smoothing) {}
+
   std::string name() const override { return "cross_entropy_gradient"; }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
 
@@ -33,13 +40,19 @@ class CrossEntropyGradient final : public graph::Operator {
                        {{out.input(0), plan::Access::read},
                         {out.input(1), plan::Access::read},
                         {out.input(2), plan::Access::read},
-                        {out.output(0), plan::Access::write}});
+                        {out.output(0), plan::Access::write}},
+                       {std::bit_cast<std::uint32_t>(smoothing_)});
   }
+
+ private:
+  float smoothing_;
 };
 
 /// The loss {}, and statistics of the rows from which the gradient is made.
 class CrossEntropy final : public graph::Operator {
  public:
+  explicit CrossEntropy(float smoothing) : smoothing_(smoothing) {}
+
   std::string name() const override { return "cross_entropy"; }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
 
@@ -48,20 +61,28 @@ class CrossEntropy final : public graph::Operator {
     return {{DType::f32, {}}, {DType::f32, ops::statistics_shape(inputs[0].shape[0])}};
   }
 
-  // dlogits = (softmax(logits) - one-hot label) dloss / rows that count
+  // dlogits = (softmax(logits) - target) dloss / rows that count
   graph::Gradients vjp(const graph::Vjp& call) const override {
     graph::Gradients gradients(2);
-    gradients[0] = ops::apply<CrossEntropyGradient>({call.inputs[0], call.outputs[1], *call.cotangents[0]});
+    gradients[0] = ops::apply<CrossEntropyGradient>({call.inputs[0], call.outputs[1], *call.cotangents[0]}, smoothing_);
     return gradients;
   }
 
-  void lower(plan::Lowering& out) const override { ops::lower_rows(out, name(), out.output(1)); }
+  void lower(plan::Lowering& out) const override {
+    ops::lower_rows(out, name(), out.output(1), {std::bit_cast<std::uint32_t>(smoothing_)});
+  }
+
+ private:
+  float smoothing_;
 };
 
 }  // namespace
 
-Tensor cross_entropy(Tensor logits, Tensor labels) {
-  return ops::apply<CrossEntropy>({logits, labels});
+Tensor cross_entropy(Tensor logits, Tensor labels, float label_smoothing) {
+  if (!(label_smoothing >= 0 && label_smoothing < 1)) {
+    fail("cross_entropy", fmt::format("expected a label smoothing from 0 up to 1, got {}", label_smoothing));
+  }
+  return ops::apply<CrossEntropy>({logits, labels}, label_smoothing);
 }
 
 }  // namespace halfstep

@@ -22,7 +22,7 @@ class MaxPool2dGradient final : public graph::Operator {
   void lower(plan::Lowering& out) const override {
     const Shape& images = out.input_type(0).shape;
     const Shape& pooled = out.input_type(1).shape;
-    const bool apart = pool_.stride[0] >= pool_.kernel[0] && pool_.stride[1] >= pool_.kernel[1];
+    const bool apart = !pool_.adaptive && pool_.stride[0] >= pool_.kernel[0] && pool_.stride[1] >= pool_.kernel[1];
     const std::string shader = apart ? "max_pool2d_gradient_apart" : "max_pool2d_gradient";
     ops::dispatch_pool(out, shader, pool_, images, pooled, apart ? cells(images) : images);
   }
@@ -68,6 +68,10 @@ class MaxPool2d final : public graph::Operator {
 
 Tensor max_pool2d(Tensor images, Pool2dOptions options) {
   return ops::apply<MaxPool2d>({images}, ops::checked_pool("max_pool2d", options));
+}
+
+Tensor adaptive_max_pool2d(Tensor images, Pair size) {
+  return ops::apply<MaxPool2d>({images}, ops::adaptive_pool("adaptive_max_pool2d", images, size));
 }
 
 }  // namespace halfstep

@@ -18,7 +18,8 @@ std::string to_string(const Pair& pair) {
 
 Pool2d checked_pool(std::string_view op, const Pool2dOptions& options) {
   constexpr std::int64_t most = 1 << 15;
-  const Pool2d pool{options.kernel, options.stride.value_or(options.kernel), options.padding, options.count_padding};
+  const Pool2d pool{
+      options.kernel, options.stride.value_or(options.kernel), options.padding, options.count_padding, {}};
   for (std::size_t i = 0; i < 2; ++i) {
     if (pool.kernel[i] < 1 || pool.kernel[i] > most) {
       fail(op, fmt::format("expected a kernel of 1 to {}, got {}", most, to_string(pool.kernel)));
@@ -34,10 +35,22 @@ Pool2d checked_pool(std::string_view op, const Pool2dOptions& options) {
   return pool;
 }
 
+Pool2d adaptive_pool(std::string_view op, Tensor images, const Pair& size) {
+  expect_rank(op, "images", images.type(), 4, "{n, h, w, c}");
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (size[i] < 1 || size[i] > images.shape()[i + 1]) {
+      fail(op, fmt::format("expected a size from 1 to the images' of {}, got {}", to_string(images.type()),
+                           to_string(size)));
+    }
+  }
+  return {.kernel = {1, 1}, .stride = {1, 1}, .padding = {0, 0}, .count_padding = false, .adaptive = size};
+}
+
 Shape pooled_shape(std::string_view op, const Pool2d& pool, const TensorType& images) {
   expect_float(op, "images", images);
   expect_rank(op, "images", images, 4, "{n, h, w, c}");
   Shape result = images.shape;
+  if (pool.adaptive) return {images.shape[0], (*pool.adaptive)[0], (*pool.adaptive)[1], images.shape[3]};
   for (std::size_t i = 0; i < 2; ++i) {
     const std::int64_t room = images.shape[i + 1] + 2 * pool.padding[i] - pool.kernel[i];
     if (room < 0) {
@@ -58,6 +71,7 @@ void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d&
     for (const std::int64_t value : pair) constants.push_back(index32(out, value));
   }
   constants.push_back(pool.count_padding);
+  constants.push_back(pool.adaptive.has_value());
   std::vector<plan::Operand> operands;
   for (std::size_t i = 0; i < out.input_count(); ++i) operands.push_back({out.input(i), plan::Access::read});
   operands.push_back({out.output(0), plan::Access::write});

@@ -15,7 +15,11 @@ struct Pool2d {
   Pair stride;
   Pair padding;
   bool count_padding;
+  std::optional<Pair> adaptive{};  ///< the extents of the result, where windows are made to fit them
 };
+
+/// Windows that make images {n, h, w, c} into `size`.
+Pool2d adaptive_pool(std::string_view op, Tensor images, const Pair& size);
 
 /// Throws Error where `options` are not positive, or the padding is more than half the kernel.
 Pool2d checked_pool(std::string_view op, const Pool2dOptions& options);

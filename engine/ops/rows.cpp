@@ -28,7 +28,8 @@ Shape statistics_shape(std::int64_t rows) {
   return {rows + 1, 3};
 }
 
-void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId statistics) {
+void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId statistics,
+                const std::vector<std::uint32_t>& constants) {
   struct Push {
     std::uint32_t rows;
     std::uint32_t classes;
@@ -41,9 +42,11 @@ void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId s
   const std::uint32_t local_size = std::bit_floor(flat_local_size(out.target()));
   const std::uint32_t lanes = lanes_for(out.target(), lay.quads_per_row());
   const std::uint32_t groups = groups_for_rows(out.target(), lay, local_size / lanes);
+  std::vector<std::uint32_t> all{local_size, lanes};
+  all.insert(all.end(), constants.begin(), constants.end());
   out.dispatch({.label = {},
                 .shader = shader + "." + out.storage(logits.dtype),
-                .constants = {local_size, lanes},
+                .constants = std::move(all),
                 .push = plan::push_bytes(push),
                 .operands = {{out.input(0), plan::Access::read},
                              {out.input(1), plan::Access::read},

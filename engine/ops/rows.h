@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "plan/lowering.h"
 
@@ -12,6 +14,8 @@ Shape statistics_shape(std::int64_t rows);
 
 /// Appends a kernel of shaders/common/rows.glsl: a number for each row of logits {n, classes} with labels {n}, their
 /// mean {} over the rows that count, and the statistics.
-void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId statistics);
+/// `constants` are specialization constants 2, 3, ...
+void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId statistics,
+                const std::vector<std::uint32_t>& constants = {});
 
 }  // namespace halfstep::ops

@@ -52,6 +52,7 @@ class Run {
       result.test_accuracy = trainer_.evaluate(data_.test).metrics.at("accuracy");
       results.push_back(result);
       print_epoch(epoch, plan_.epochs, result);
+      keep_best(result);
       save();
       if (halfstep::interrupted()) return false;
     }
@@ -63,6 +64,12 @@ class Run {
   }
 
  private:
+  void keep_best(const EpochResult& result) {
+    if (plan_.best.empty() || result.test_accuracy <= best_accuracy_) return;
+    best_accuracy_ = result.test_accuracy;
+    trainer_.save_weights(plan_.best);
+  }
+
   // The rest of the epoch that step_ lies in; false if interrupted on the way.
   bool train_epoch(std::int64_t epoch, EpochResult& result) {
     const auto start = std::chrono::steady_clock::now();
@@ -89,7 +96,8 @@ class Run {
   const Plan& plan_;
   const CommonOptions& options_;
   std::int64_t epoch_steps_;  ///< at least 1: a batch larger than the set is refused when the step is compiled
-  std::int64_t step_;         ///< steps submitted since the start of training
+  double best_accuracy_ = -1;
+  std::int64_t step_;  ///< steps submitted since the start of training
 };
 
 }  // namespace

@@ -14,6 +14,8 @@ void check_outputs(const CommonOptions& options);
 struct Plan {
   std::int64_t batch_size = 32;
   std::int64_t epochs = 1;  ///< from the start of training, epochs before a resume counted
+  /// Written with the weights and running statistics of every epoch of this run that tests better than those before.
+  std::filesystem::path best{};
 };
 
 /// Trains, tests after every epoch, reports and saves as the flags ask. Returns the program's exit code.

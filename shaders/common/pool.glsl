@@ -19,6 +19,8 @@ layout(constant_id = 12) const int GRID_HEIGHT = 1;
 layout(constant_id = 13) const int GRID_WIDTH = 1;
 // Average pooling: whether the border counts in the divisor.
 layout(constant_id = 14) const bool COUNT_PADDING = true;
+// Whether windows are made to divide the input into the output; kernel, stride and padding then mean nothing.
+layout(constant_id = 15) const bool ADAPTIVE = false;
 
 layout(push_constant) uniform Push {
   uint invocations;
@@ -49,9 +51,19 @@ uint quad_at(Place at, ivec2 pixel, ivec2 size) {
 }
 
 // The part of a window inside the image: from its first pixel, up to but not including its last.
-ivec2 window_begin(ivec2 window) { return max(window * stride - padding, ivec2(0)); }
-ivec2 window_end(ivec2 window) { return min(window * stride - padding + kernel, input_size); }
+ivec2 window_begin(ivec2 window) {
+  return ADAPTIVE ? window * input_size / output_size : max(window * stride - padding, ivec2(0));
+}
+ivec2 window_end(ivec2 window) {
+  return ADAPTIVE ? ((window + 1) * input_size + output_size - 1) / output_size
+                  : min(window * stride - padding + kernel, input_size);
+}
 
 // The windows that cover a pixel: from the first, up to but not including the last.
-ivec2 windows_begin(ivec2 pixel) { return max((pixel + padding - kernel + stride) / stride, ivec2(0)); }
-ivec2 windows_end(ivec2 pixel) { return min((pixel + padding) / stride + 1, output_size); }
+ivec2 windows_begin(ivec2 pixel) {
+  return ADAPTIVE ? pixel * output_size / input_size : max((pixel + padding - kernel + stride) / stride, ivec2(0));
+}
+ivec2 windows_end(ivec2 pixel) {
+  return ADAPTIVE ? ((pixel + 1) * output_size + input_size - 1) / input_size
+                  : min((pixel + padding) / stride + 1, output_size);
+}

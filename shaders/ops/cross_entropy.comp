@@ -4,6 +4,9 @@
 #include "common/math.glsl"
 #include "common/rows.glsl"
 
+// The share of a row's weight that is spread over all classes.
+layout(constant_id = 2) const float SMOOTHING = 0.0;
+
 float max_over_lanes(float v) {
   uint i = gl_LocalInvocationID.x;
   if (LANES > 1u) exchanged[i].x = v;
@@ -16,14 +19,25 @@ float max_over_lanes(float v) {
   return v;
 }
 
-// -log softmax(logits)[label], and the logarithm of the sum of the exponentials. A label that is no class gives NaN.
+// The deviation of four logits from the largest; 0 past the last class.
+vec4 below(float top, uint row, uint quad) {
+  return keep_columns(logits_of(row, quad) - top, quad * 4u, classes);
+}
+
+// -log softmax(logits)[label], or with smoothing its mean with that of all classes, and the logarithm of the sum of the exponentials. A label that is no class gives NaN.
 vec2 row_value(uint row, uint label) {
   vec4 largest = vec4(LOWEST);
   for (uint quad = lane(); quad < quads_per_row; quad += LANES) largest = max(largest, logits_of(row, quad));
   float top = max_over_lanes(max(max(largest.x, largest.y), max(largest.z, largest.w)));
   vec4 sums = vec4(0.0);
-  for (uint quad = lane(); quad < quads_per_row; quad += LANES) sums += exp_or_nan(logits_of(row, quad) - top);
-  float log_sum = log_or_nan(sum_over(LANES, vec2(dot(sums, vec4(1.0)), 0.0)).x);
+  vec4 deviations = vec4(0.0);
+  for (uint quad = lane(); quad < quads_per_row; quad += LANES) {
+    sums += exp_or_nan(logits_of(row, quad) - top);
+    if (SMOOTHING > 0.0) deviations += below(top, row, quad);
+  }
+  vec2 total = sum_over(LANES, vec2(dot(sums, vec4(1.0)), dot(deviations, vec4(1.0))));
+  float log_sum = log_or_nan(total.x);
   if (label >= classes) return vec2(uintBitsToFloat(0x7fc00000u));
-  return vec2(log_sum + (top - logits_of(row, label >> 2)[label & 3u]), log_sum + top);
+  float apart = (1.0 - SMOOTHING) * (top - logits_of(row, label >> 2)[label & 3u]);
+  return vec2(log_sum + apart - SMOOTHING * (total.y / float(classes)), log_sum + top);
 }

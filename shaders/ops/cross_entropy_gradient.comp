@@ -5,7 +5,9 @@
 #include "common/math.glsl"
 #include "common/precision.glsl"
 
-// (softmax(logits) - one-hot label) * cotangent / rows that count; `statistics` are those of cross_entropy.comp.
+// (softmax(logits) - target) * cotangent / rows that count; `statistics` are those of cross_entropy.comp.
+// The target is 1 - SMOOTHING for the label, and SMOOTHING is spread over all classes.
+layout(constant_id = 1) const float SMOOTHING = 0.0;
 layout(push_constant) uniform Push {
   uint rows;
   uint classes;
@@ -24,7 +26,8 @@ void main() {
   float label = statistics[row].y;
   float log_sum = statistics[row].z;
   bvec4 is_label = equal(vec4(column) + vec4(0.0, 1.0, 2.0, 3.0), vec4(label));
-  vec4 v = exp_or_nan(from_quad(logits[i]) - log_sum) - mix(vec4(0.0), vec4(1.0), is_label);
+  vec4 v = exp_or_nan(from_quad(logits[i]) - log_sum) - mix(vec4(0.0), vec4(1.0 - SMOOTHING), is_label) -
+           SMOOTHING / float(classes);
   v *= cotangent[0].x * statistics[rows].x;
   gradient[i] = to_quad(label < 0.0 ? vec4(0.0) : keep_columns(v, column, classes));
 }

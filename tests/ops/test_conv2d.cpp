@@ -166,3 +166,24 @@ TEST_CASE("conv2d says what does not fit") {
   CHECK_THROWS_AS(conv2d(images, graph.input("half", {3, 3, 6, 8}, DType::f16)), Error);
   CHECK_THROWS_AS(conv2d(images, weight, {.groups = 2}, graph.input("bias", {7})), Error);
 }
+
+TEST_CASE("conv2d_transpose undoes the shapes of conv2d, and is its transpose") {
+  for (const Case& c : cases) {
+    // What the forward convolution drops on the right and below comes back as output padding.
+    const Shape small = output(c);
+    Pair padding{};
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::int64_t reach = c.options.dilation[i] * (c.weight[i] - 1) + 1;
+      padding[i] = (c.images[i + 1] + 2 * c.options.padding[i] - reach) % c.options.stride[i];
+    }
+    Check check = data_gradient_check(c);
+    check.build = [=](std::span<const Tensor> x) { return conv2d_transpose(x[0], x[1], c.options, padding); };
+    testing::check_operator(check);
+  }
+  Graph graph;
+  const Tensor x = graph.input("x", {1, 4, 4, 6});
+  const Tensor w = graph.input("w", {3, 3, 5, 6});
+  CHECK(conv2d_transpose(x, w, {.stride = {2, 2}, .padding = {1, 1}}, {1, 0}).shape() == Shape{1, 8, 7, 5});
+  CHECK_THROWS_WITH_AS(conv2d_transpose(x, w, {}, {1, 0}), doctest::Contains("output padding"), Error);
+  CHECK_THROWS_WITH_AS(conv2d_transpose(x, w, {.padding = {4, 4}}), doctest::Contains("within the padding"), Error);
+}

@@ -1,3 +1,4 @@
+#include <halfstep/error.h>
 #include <halfstep/graph.h>
 #include <halfstep/ops.h>
 
@@ -65,6 +66,25 @@ TEST_CASE("gradient of cross-entropy") {
     check.magnitude = 2.0 / static_cast<double>(shape[0]);
     testing::check_gradient(check);
   }
+}
+
+TEST_CASE("cross-entropy with smoothed labels, and its gradient") {
+  constexpr float smoothing = 0.1F;
+  for (const Shape& shape : {Shape{1, 2}, Shape{7, 3}, Shape{64, 10}, Shape{5, 101}, Shape{3, 1500}}) {
+    CAPTURE(to_string(shape));
+    Check check = cross_entropy_check(uniform(shape, 16, -4, 4), with_ignored(labels_for(shape)));
+    check.build = [](std::span<const Tensor> x) { return cross_entropy(x[0], x[1], smoothing); };
+    check.reference = [](std::span<const Array> x) {
+      return reference::cross_entropy(x[0], x[1], static_cast<double>(smoothing));
+    };
+    testing::check_operator(check);
+    check.magnitude = 2.0 / static_cast<double>(shape[0]);
+    if (elements(shape) < 1000) testing::check_gradient(check);
+  }
+  Graph graph;
+  const Tensor logits = graph.input("logits", {2, 3});
+  CHECK_THROWS_WITH_AS(cross_entropy(logits, graph.input("labels", {2}, DType::u32), 1), doctest::Contains("smoothing"),
+                       Error);
 }
 
 TEST_CASE("cross-entropy of large logits does not overflow") {

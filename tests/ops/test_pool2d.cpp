@@ -100,3 +100,31 @@ TEST_CASE("average pooling") {
     }
   }
 }
+
+TEST_CASE("adaptive pooling divides images evenly or not") {
+  struct Fit {
+    Shape images;
+    Pair size;
+  };
+  for (const Fit& fit :
+       {Fit{{2, 6, 4, 5}, {3, 2}}, Fit{{1, 7, 5, 3}, {3, 4}}, Fit{{1, 5, 9, 4}, {5, 2}}, Fit{{2, 3, 3, 6}, {1, 1}}}) {
+    CAPTURE(to_string(fit.images));
+    Check average{
+        .name = "adaptive_average_pool2d",
+        .build = [=](std::span<const Tensor> x) { return adaptive_average_pool2d(x[0], fit.size); },
+        .inputs = {{testing::uniform(fit.images, 11)}},
+        .reference =
+            [=](std::span<const reference::Array> x) { return reference::adaptive_average_pool2d(x[0], fit.size); },
+        .magnitude = 1};
+    testing::check_operator(average);
+    testing::check_gradient(average);
+    Check largest{
+        .name = "adaptive_max_pool2d",
+        .build = [=](std::span<const Tensor> x) { return adaptive_max_pool2d(x[0], fit.size); },
+        .inputs = {{testing::distinct(fit.images, 10)}},
+        .reference =
+            [=](std::span<const reference::Array> x) { return reference::adaptive_max_pool2d(x[0], fit.size); }};
+    testing::check_operator(largest);
+    testing::check_gradient(largest);
+  }
+}

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace halfstep::reference {
 namespace {
@@ -25,13 +26,14 @@ Array mean_of_rows(const Array& logits, const Array& labels, const F& f) {
 
 }  // namespace
 
-Array cross_entropy(const Array& logits, const Array& labels) {
-  return mean_of_rows(logits, labels, [](std::span<const double> row, std::size_t label) {
+Array cross_entropy(const Array& logits, const Array& labels, double smoothing) {
+  return mean_of_rows(logits, labels, [=](std::span<const double> row, std::size_t label) {
     if (label >= row.size()) return std::numeric_limits<double>::quiet_NaN();
     const double top = *std::ranges::max_element(row);
     double total = 0;
     for (const double logit : row) total += std::exp(logit - top);
-    return std::log(total) + top - row[label];
+    const double mean = std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(row.size());
+    return std::log(total) + top - (1 - smoothing) * row[label] - smoothing * mean;
   });
 }
 

@@ -19,4 +19,7 @@ Array normalise(const Array& x, const ChannelStatistics& statistics, const Array
 /// With the statistics of x itself.
 Array batch_norm(const Array& x, const Array& weight, const Array& bias, double epsilon);
 
+/// Each image of x {n, ..., c} by the mean and variance of each group of channels.
+Array group_norm(const Array& x, std::int64_t groups, const Array& weight, const Array& bias, double epsilon);
+
 }  // namespace halfstep::reference

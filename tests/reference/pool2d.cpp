@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace halfstep::reference {
 namespace {
@@ -49,6 +50,41 @@ Array average_pool2d(const Array& images, const Pool2dOptions& options) {
     result.values[i] /= options.count_padding ? window : inside[i];
   }
   return result;
+}
+
+namespace {
+
+/// f(elements of a window) for each window that adaptive pooling makes.
+template <typename F>
+Array adaptive(const Array& images, const Pair& size, const F& f) {
+  Array result({images.shape[0], size[0], size[1], images.shape[3]});
+  for (std::size_t i = 0; i < result.values.size(); ++i) {
+    const std::vector<std::int64_t> at = position(result.shape, i);
+    const auto begin = [&](std::size_t axis) { return at[axis] * images.shape[axis] / size[axis - 1]; };
+    const auto end = [&](std::size_t axis) {
+      return ((at[axis] + 1) * images.shape[axis] + size[axis - 1] - 1) / size[axis - 1];
+    };
+    std::vector<double> window;
+    for (std::int64_t y = begin(1); y < end(1); ++y) {
+      for (std::int64_t x = begin(2); x < end(2); ++x) {
+        window.push_back(images.values[index_of(images.shape, std::vector{at[0], y, x, at[3]})]);
+      }
+    }
+    result.values[i] = f(window);
+  }
+  return result;
+}
+
+}  // namespace
+
+Array adaptive_average_pool2d(const Array& images, const Pair& size) {
+  return adaptive(images, size, [](const std::vector<double>& window) {
+    return std::accumulate(window.begin(), window.end(), 0.0) / static_cast<double>(window.size());
+  });
+}
+
+Array adaptive_max_pool2d(const Array& images, const Pair& size) {
+  return adaptive(images, size, [](const std::vector<double>& window) { return *std::ranges::max_element(window); });
 }
 
 }  // namespace halfstep::reference

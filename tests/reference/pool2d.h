@@ -7,6 +7,8 @@
 namespace halfstep::reference {
 
 Array max_pool2d(const Array& images, const Pool2dOptions& options);
+Array adaptive_average_pool2d(const Array& images, const Pair& size);
+Array adaptive_max_pool2d(const Array& images, const Pair& size);
 Array average_pool2d(const Array& images, const Pool2dOptions& options);
 
 }  // namespace halfstep::reference

@@ -209,5 +209,18 @@ refused "bin" float16 8 --data "$place"
 trains float16 8 --data "$place/cifar" --batch-size 8 --epochs 1
 check "it says what the epoch came to" grep -qE "^epoch 1/1: loss .* images/s, test accuracy" "$place/output"
 
+# Training with augmentation, the best weights kept; and fitting the last layer of a larger network.
+program=$1/train_cifar10
+refused "expected resnet8" --model vgg --data "$place/cifar"
+refused "6N + 2" --model resnet9 --data "$place/cifar"
+refused "expected --fp16 with --loss_scaling" --loss_scaling --data "$place/cifar"
+for flag in --lr --steps --batch-size; do refused "$flag" "$flag" 0 --data "$place/cifar"; done
+trains --fp16 -s -m resnet8 -n 2 --batch-size 8 --data "$place/cifar" --best "$place/best"
+check "the best weights are kept under PyTorch's names" grep -q '"layer3.0.bn2.running_var"' "$place/best"
+program=$1/finetune_resnet18
+refused "save_file(resnet18" --data "$data"
+refused "excludes" --weights a --random-weights
+refused "missing (conv1.weight" --weights "$place/whole" --data "$data" --limit 4 --batch-size 2
+
 echo "$passed checks passed, $failed failed"
 test "$failed" = 0

@@ -32,6 +32,10 @@ struct Conv2dOptions {
 /// one: {n, oh, ow, out} with oh = (h + 2 padding - dilation (kh - 1) - 1) / stride + 1.
 Tensor conv2d(Tensor images, Tensor weight, Conv2dOptions options = {}, std::optional<Tensor> bias = {});
 
+/// The transpose of conv2d with these options: images {n, h, w, in} and weight {kh, kw, out / groups, in} give
+/// {n, oh, ow, out} with oh = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
+Tensor conv2d_transpose(Tensor images, Tensor weight, Conv2dOptions options = {}, Pair output_padding = {0, 0});
+
 /// x {..., c} plus b {c}.
 Tensor bias(Tensor x, Tensor b);
 
@@ -56,6 +60,12 @@ struct BatchNormOptions {
 /// convolution that x comes from.
 Tensor batch_norm(Tensor x, Tensor weight, Tensor bias, RunningStatistics running, BatchNormOptions options = {});
 
+/// Normalises each image of x {n, ..., c} in `groups` groups of neighbouring channels, with the mean and variance of
+/// all of a group's elements; then times weight {c} plus bias {c}: Wu and He 2018.
+Tensor group_norm(Tensor x, std::int64_t groups, Tensor weight, Tensor bias, float epsilon = 1e-5F);
+/// The same with every channel a group of its own: Ulyanov et al. 2016.
+Tensor instance_norm(Tensor x, Tensor weight, Tensor bias, float epsilon = 1e-5F);
+
 struct Pool2dOptions {
   Pair kernel{2, 2};
   std::optional<Pair> stride{};  ///< the kernel's extents where not given
@@ -67,6 +77,10 @@ Tensor max_pool2d(Tensor images, Pool2dOptions options = {});
 /// The mean of each window of {n, h, w, c}.
 Tensor average_pool2d(Tensor images, Pool2dOptions options = {});
 
+/// The mean, or the largest element, of windows that divide images {n, h, w, c} into `size`: window i of an extent h
+/// begins at floor(i h / size) and ends before ceil((i + 1) h / size).
+Tensor adaptive_average_pool2d(Tensor images, Pair size);
+Tensor adaptive_max_pool2d(Tensor images, Pair size);
 /// The mean of each channel of each image {n, h, w, c}: {n, c}.
 Tensor global_average_pool(Tensor images);
 
@@ -103,8 +117,9 @@ Tensor cast(Tensor x, DType dtype);
 inline constexpr std::uint32_t ignored_label = 0xFFFFFFFF;
 
 /// Mean over the batch of -log softmax(logits)[label]; logits {n, classes}, labels u32 {n}: f32 scalar. Rows with
-/// ignored_label do not count. Computed in f32, the largest logit subtracted first.
-Tensor cross_entropy(Tensor logits, Tensor labels);
+/// ignored_label do not count. Computed in f32, the largest logit subtracted first. With smoothing, that share of each
+/// row's weight is spread over all classes: Szegedy et al. 2016.
+Tensor cross_entropy(Tensor logits, Tensor labels, float label_smoothing = 0);
 /// Mean of (prediction - target)^2 over all elements: f32 scalar.
 Tensor mse_loss(Tensor prediction, Tensor target);
 /// The share of rows whose largest logit is the label's: f32 scalar. Rows with ignored_label do not count.

@@ -1,0 +1,107 @@
+// Fits the last layer of a pretrained ResNet-18 to Fashion-MNIST, in f16: grey images of 28 by 28 become images of 224
+// by 224 with three equal channels on the device. All other layers are frozen: they cost no gradients, no moments and
+// no activations kept for either.
+//
+//   $ bin/finetune_resnet18 --weights resnet18.safetensors
+#include <halfstep/halfstep.h>
+
+#include <fmt/format.h>
+
+#include "models/layers.h"
+#include "models/resnet.h"
+#include "samples/common/command_line.h"
+#include "samples/common/training.h"
+
+using namespace halfstep;
+
+namespace {
+
+struct Options {
+  std::filesystem::path weights;
+  bool random_weights = false;
+  bool stochastic_rounding = false;
+  samples::Plan plan{.batch_size = 12, .epochs = 5};
+  float learning_rate = 0.001F;
+  float loss_scale = 100;
+  samples::CommonOptions common;
+};
+
+void add_options(CLI::App& app, Options& options) {
+  auto* weights = app.add_option("--weights", options.weights, "Weights of torchvision's ResNet-18, as safetensors");
+  app.add_flag("--random-weights", options.random_weights, "Do without: fits the last layer to random features")
+      ->excludes(weights);
+  app.add_flag("--stochastic-rounding", options.stochastic_rounding,
+               "Keep the weights in f16 alone, rounded at random, instead of in f32 with an f16 copy");
+  app.add_option("--batch-size", options.plan.batch_size, "Images in a step")
+      ->check(samples::whole_number(1, 4096))
+      ->capture_default_str();
+  app.add_option("--epochs", options.plan.epochs, "Epochs from the start of training")
+      ->check(samples::whole_number(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--learning-rate", options.learning_rate, "AdamW's learning rate")
+      ->check(samples::number_above(0, 1000))
+      ->capture_default_str();
+  app.add_option("--loss-scaling-factor", options.loss_scale, "What the loss is multiplied by")
+      ->check(samples::number_above(0, 16777216))
+      ->capture_default_str();
+  samples::add_common_options(app, options.common);
+}
+
+void check_weights(const Options& options) {
+  if (!options.weights.empty() || options.random_weights || !options.common.resume.empty()) return;
+  fail("weights", "expected --weights FILE, --random-weights or --resume FILE, got none of them",
+       "three lines of Python make the file: from torchvision.models import resnet18; "
+       "from safetensors.torch import save_file; "
+       "save_file(resnet18(weights=\"DEFAULT\").state_dict(), \"resnet18.safetensors\")");
+}
+
+Precision precision_of(const Options& options) {
+  Precision precision = options.stochastic_rounding ? Precision::float16() : Precision::mixed();
+  precision.loss_scale = LossScale::fixed(options.loss_scale);
+  return precision;
+}
+
+/// The last layer is new: the file's is for the 1,000 classes of ImageNet.
+void load_weights(Trainer& trainer, const Options& options) {
+  if (options.weights.empty()) return;
+  LoadOptions load;
+  load.ignored.emplace_back("fc.*");
+  const LoadReport report = trainer.load_weights(options.weights, load);
+  for (const std::string& name : report.not_finite) fmt::print(stderr, "warning: {} holds NaN or infinity\n", name);
+}
+
+int run(const Options& options) {
+  constexpr std::uint32_t classes = 10;
+  check_weights(options);
+  const Precision precision = precision_of(options);
+  samples::check_outputs(options.common);
+  const samples::Data data = samples::read_data(options.common, classes);
+  const Device device = Device::open(options.common.device);
+
+  Graph graph;
+  const Tensor images = graph.input("images", {options.plan.batch_size, 224, 224, 3});
+  const Tensor labels = graph.input("labels", {options.plan.batch_size}, DType::u32);
+  const Tensor logits = models::resnet(graph.root(), images, 18, classes);
+  Trainer trainer =
+      Trainer::compile(device, graph,
+                       {.loss = cross_entropy(logits, labels),
+                        .metrics = {{"accuracy", accuracy(logits, labels)}},
+                        .optimizer = AdamW{.rate = options.learning_rate},
+                        .groups = {{.pattern = "fc/*"}, {.pattern = "*", .frozen = true}},
+                        .precision = precision,
+                        .seed = options.common.seed,
+                        .model = "resnet18",
+                        .feed = Feed{.samples = images, .labels = labels, .mean = {0.5F}, .deviation = {0.5F}},
+                        .training_set = &data.train});
+  load_weights(trainer, options);
+  return samples::train(trainer, device, precision, data, options.plan, options.common);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Fits the last layer of a pretrained ResNet-18 to Fashion-MNIST; all other layers are frozen.");
+  Options options;
+  add_options(app, options);
+  return samples::run_program(app, argc, argv, [&] { return run(options); });
+}

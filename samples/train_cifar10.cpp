@@ -1,0 +1,127 @@
+// Trains residual networks on CIFAR-10 as they are usually trained: random crops and flips, momentum, weight decay,
+// five epochs of warmup, and a rate that drops to a tenth after half and after three quarters of the epochs.
+//
+//   $ bin/train_cifar10 --fp16 --model resnet20 --steps 60 --best resnet20.safetensors
+#include <halfstep/halfstep.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/resnet.h"
+#include "models/resnet_cifar.h"
+#include "samples/common/command_line.h"
+#include "samples/common/training.h"
+
+using namespace halfstep;
+
+namespace {
+
+struct Options {
+  std::string model = "resnet50";
+  samples::Plan plan{.batch_size = 128, .epochs = 200};
+  float learning_rate = 0.1F;
+  bool gpu = false;
+  bool fp16 = false;
+  bool loss_scaling = false;
+  samples::CommonOptions common;
+};
+
+void add_options(CLI::App& app, Options& options) {
+  app.add_option("-m,--model", options.model, "resnet8, resnet14, ... resnet56; resnet18, resnet34 or resnet50")
+      ->capture_default_str();
+  app.add_option("-n,--steps", options.plan.epochs, "Epochs from the start of training")
+      ->check(samples::whole_number(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--lr", options.learning_rate, "The learning rate after the warmup")
+      ->check(samples::number_above(0, 1000))
+      ->capture_default_str();
+  app.add_option("--batch-size", options.plan.batch_size, "Images in a step")
+      ->check(samples::whole_number(1, 65536))
+      ->capture_default_str();
+  app.add_flag("-p,--gpu", options.gpu, "Refuse to train on a CPU");
+  app.add_flag("--fp16", options.fp16, "Compute in f16, with f32 master weights and a loss scale of 128");
+  app.add_flag("-s,--loss_scaling", options.loss_scaling, "With --fp16, a loss scale that adapts");
+  app.add_option("--best", options.plan.best, "File for the weights of the epoch that tests best");
+  samples::add_common_options(app, options.common, samples::cifar10);
+}
+
+Precision precision_of(const Options& options) {
+  if (!options.fp16) {
+    if (options.loss_scaling) fail("precision", "expected --fp16 with --loss_scaling, got f32");
+    return Precision::float32();
+  }
+  Precision precision = Precision::mixed();
+  if (!options.loss_scaling) precision.loss_scale = LossScale::fixed(128);
+  return precision;
+}
+
+/// The depth in "resnet20".
+std::int64_t depth_of(const std::string& model) {
+  std::int64_t depth = 0;
+  if (model.starts_with("resnet") && CLI::detail::lexical_cast(model.substr(6), depth)) return depth;
+  fail("model", fmt::format("expected resnet8 to resnet56, resnet18, resnet34 or resnet50, got {}", model));
+}
+
+Tensor logits_of(const Scope& scope, Tensor images, const std::string& model) {
+  const std::int64_t depth = depth_of(model);
+  if (depth == 18 || depth == 34 || depth == 50) return models::resnet(scope, images, depth, 10, models::Stem::small);
+  return models::resnet_cifar(scope, images, depth);
+}
+
+Schedule schedule(const Options& options, std::int64_t epoch_steps) {
+  const std::int64_t epochs = options.plan.epochs;
+  const std::int64_t steps = epochs * epoch_steps;
+  std::vector<std::int64_t> milestones{epochs / 2 * epoch_steps, epochs * 3 / 4 * epoch_steps};
+  if (epochs < 4) milestones.clear();
+  return Schedule::multi_step(options.learning_rate, milestones, 0.1F, steps)
+      .with_warmup(std::min<std::int64_t>(5, epochs / 2) * epoch_steps);
+}
+
+Device open_device(const Options& options) {
+  Device device = Device::open(options.common.device);
+  if (options.gpu && device.info().type == "cpu") {
+    fail("device", fmt::format("expected a GPU with --gpu, got {}", device.info().name), "bin/devices lists them");
+  }
+  return device;
+}
+
+int run(const Options& options) {
+  const Precision precision = precision_of(options);
+  Graph graph;
+  const std::int64_t batch = options.plan.batch_size;
+  const Tensor images = graph.input("images", {batch, 32, 32, 3});
+  const Tensor labels = graph.input("labels", {batch}, DType::u32);
+  const Tensor logits = logits_of(graph.root(), images, options.model);
+
+  samples::check_outputs(options.common);
+  if (!options.plan.best.empty()) check_writable(options.plan.best);
+  const samples::Data data = samples::read_data(options.common, 10);
+  const Device device = open_device(options);
+  const Feed feed{.samples = images,
+                  .labels = labels,
+                  .mean = {0.4914F, 0.4822F, 0.4465F},
+                  .deviation = {0.2470F, 0.2435F, 0.2616F},
+                  .augmentation = {.crop_padding = 4, .flip = 0.5F}};
+  const std::int64_t epoch_steps = std::max<std::int64_t>(1, data.train.count / batch);
+  Trainer trainer = Trainer::compile(
+      device, graph,
+      {.loss = cross_entropy(logits, labels),
+       .metrics = {{"accuracy", accuracy(logits, labels)}},
+       .optimizer = Sgd{.rate = schedule(options, epoch_steps), .momentum = 0.9F, .weight_decay = 5e-4F},
+       .precision = precision,
+       .seed = options.common.seed,
+       .model = options.model,
+       .feed = feed,
+       .training_set = &data.train});
+  return samples::train(trainer, device, precision, data, options.plan, options.common);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains a residual network on CIFAR-10 in f32 or in mixed precision.");
+  Options options;
+  add_options(app, options);
+  return samples::run_program(app, argc, argv, [&] { return run(options); });
+}

@@ -1,0 +1,64 @@
+#include <halfstep/error.h>
+#include <halfstep/graph.h>
+#include <halfstep/ops.h>
+
+#include <doctest/doctest.h>
+
+#include "harness/check.h"
+#include "harness/values.h"
+#include "reference/norm.h"
+
+using namespace halfstep;
+using reference::Array;
+using testing::Check;
+using testing::uniform;
+
+namespace {
+
+constexpr float epsilon = 1e-3F;
+
+Check check_of(const Shape& shape, std::int64_t groups) {
+  const Shape channels{shape.back()};
+  return {.name = "group_norm " + to_string(shape),
+          .build =
+              [=](std::span<const Tensor> x) {
+                return groups == shape.back() ? instance_norm(x[0], x[1], x[2], epsilon)
+                                              : group_norm(x[0], groups, x[1], x[2], epsilon);
+              },
+          .inputs = {{uniform(shape, 1, -2, 2)}, {uniform(channels, 2, 0.5, 2)}, {uniform(channels, 3)}},
+          .reference =
+              [=](std::span<const Array> x) {
+                return reference::group_norm(x[0], groups, x[1], x[2], static_cast<double>(epsilon));
+              },
+          .arithmetic = 5e-6};
+}
+
+}  // namespace
+
+TEST_CASE("group and instance norm") {
+  testing::check_operator(check_of({3, 5, 4, 8}, 2));
+  testing::check_operator(check_of({2, 7, 6}, 3));
+  testing::check_operator(check_of({2, 3, 3, 7}, 1));
+  testing::check_operator(check_of({2, 5, 3, 7}, 7));
+  testing::check_operator(check_of({1, 67, 61, 12}, 4));
+}
+
+TEST_CASE("gradient of group and instance norm") {
+  for (Check check :
+       {check_of({3, 3, 2, 8}, 2), check_of({2, 4, 6}, 3), check_of({2, 3, 2, 7}, 1), check_of({2, 3, 3, 5}, 5)}) {
+    check.magnitude = 4;
+    testing::check_gradient(check);
+  }
+}
+
+TEST_CASE("group norm says what it cannot take") {
+  Graph graph;
+  const Tensor x = graph.input("x", {2, 3, 3, 6});
+  const Tensor six = graph.input("six", {6});
+  const Tensor five = graph.input("five", {5});
+  CHECK_THROWS_WITH_AS(group_norm(x, 4, six, six), doctest::Contains("divide 6 channels"), Error);
+  CHECK_THROWS_WITH_AS(group_norm(x, 0, six, six), doctest::Contains("divide 6 channels"), Error);
+  CHECK_THROWS_WITH_AS(group_norm(x, 2, five, six), doctest::Contains("weight and bias f32 {6}"), Error);
+  CHECK_THROWS_WITH_AS(group_norm(x, 2, six, six, 0), doctest::Contains("epsilon"), Error);
+  CHECK_THROWS_WITH_AS(group_norm(six, 2, six, six), doctest::Contains("{n, ..., c}"), Error);
+}
