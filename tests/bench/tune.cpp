@@ -36,7 +36,8 @@ std::vector<plan::Choice> choices_of(const Options& options, const plan::Target&
   const Tensor logits = model_of(options, graph.root(), images);
   const TrainerOptions training{.loss = cross_entropy(logits, labels), .precision = precision_of(options.precision)};
   const step::StepGraph steps = train::training_graph(graph, training);
-  return step::training_program(target, steps, step::StepLayout(steps), training.precision, training.optimizer)
+  return step::training_program(target, steps, step::StepLayout(steps),
+                                {.precision = training.precision, .optimizer = training.optimizer})
       .plan.program.choices;
 }
 
