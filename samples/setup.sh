@@ -4,7 +4,7 @@
 set -eu
 
 packages="cmake ninja-build g++ pkg-config libvulkan-dev libvulkan-volk-dev glslang-tools spirv-tools doctest-dev
-zlib1g-dev nlohmann-json3-dev libcli11-dev libfmt-dev dataset-fashion-mnist"
+zlib1g-dev libpng-dev libjpeg-dev nlohmann-json3-dev libcli11-dev libfmt-dev dataset-fashion-mnist"
 if [ "${1:-}" = --tests ]; then
   packages="$packages mesa-vulkan-drivers vulkan-validationlayers chromium-common"
 elif ! ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json >/dev/null 2>&1; then
@@ -17,7 +17,7 @@ if ! command -v apt-get >/dev/null; then
 This is not Debian or Ubuntu, so nothing is installed. Halfstep needs, from this system's packages:
   CMake 3.22 or later, Ninja, a C++20 compiler, pkg-config
   the Vulkan headers and loader, volk (with its source file), glslangValidator, spirv-opt
-  doctest, zlib, nlohmann-json, CLI11, fmt
+  doctest, zlib, libpng, libjpeg-turbo, nlohmann-json, CLI11, fmt
   a Vulkan driver: the GPU's, or Mesa's lavapipe
   Fashion-MNIST as IDX files, for instance in a folder named with --data
 LIST

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "samples/common/checkpoint.h"
 #include "samples/common/progress.h"
 #include "samples/common/report.h"
 
@@ -110,7 +111,10 @@ void check_outputs(const CommonOptions& options) {
 
 int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Precision& precision, const Data& data,
           const Plan& plan, const CommonOptions& options) {
-  if (!options.resume.empty()) trainer.load(options.resume);
+  if (!options.resume.empty()) {
+    trainer.load(options.resume);
+    warn_of_values_not_finite(options.resume, halfstep::summarize_checkpoint(options.resume));
+  }
   Report report{device.info().name, precision.name, {}, {}, trainer.summary(), {}};
   if (!options.quiet) print_start(report);
   Run run(trainer, data, plan, options);

@@ -40,18 +40,29 @@ Taps taps(uint place, uint places, uint pixels) {
 
 float weight(Taps taps, int i) { return max(0.0, 1.0 - abs(float(i) + 0.5 - taps.centre) / taps.reach); }
 
-// The same for pixel {y, x} of the image made {height, width} large.
+// The mean of a row's pixels about `columns`.
+vec4 row_pixel(Image image, uint row, Taps columns, uvec4 channel) {
+  vec4 sum = vec4(0.0);
+  float total = 0.0;
+  for (int column = columns.first; column <= columns.last; column++) {
+    float w = weight(columns, column);
+    sum += w * pixel(image, row, uint(column), channel);
+    total += w;
+  }
+  return sum / total;
+}
+
+// The same for pixel {y, x} of the image made {height, width} large. Row by row: one long sum would lose the last bits
+// where a large image becomes a small one.
 vec4 resized_pixel(Image image, uint y, uint x, uint height, uint width, uvec4 channel) {
   Taps rows = taps(y, height, image.height);
   Taps columns = taps(x, width, image.width);
   vec4 sum = vec4(0.0);
   float total = 0.0;
   for (int row = rows.first; row <= rows.last; row++) {
-    for (int column = columns.first; column <= columns.last; column++) {
-      float w = weight(rows, row) * weight(columns, column);
-      sum += w * pixel(image, uint(row), uint(column), channel);
-      total += w;
-    }
+    float w = weight(rows, row);
+    sum += w * row_pixel(image, uint(row), columns, channel);
+    total += w;
   }
   return sum / total;
 }

@@ -41,6 +41,7 @@ TEST_CASE("A feed takes samples of the input's shape, or images that can be resi
   CHECK(refusal(nothing).empty());
   CHECK(refusal(nothing, {100, 3, 3}).empty());
   CHECK(refusal(nothing, {100, 3, 1}).empty());
+  refuses("at most 60 times", nothing, {361, 8, 3});
   refuses("expected samples of {6, 8, 3} for 'images', got {6, 8, 2}", nothing, {6, 8, 2});
   refuses("got {48, 3}", nothing, {48, 3});
   refuses("got {6, 8, 1, 3}", nothing, {6, 8, 1, 3});

@@ -1,9 +1,13 @@
+#include <halfstep/checkpoint.h>
 #include <halfstep/error.h>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <random>
 #include <sstream>
 
@@ -166,6 +170,48 @@ TEST_CASE_FIXTURE(Fixture, "Bytes that belong to two tensors, or to none, are re
   refuses_header("{}", {"expected 0 bytes of tensors, got 8"});
   put(file_of("{\"b\":" + tensor(4, 8) + ",\"a\":" + tensor(0, 4) + "}", "12345678"));
   CHECK(SafetensorsFile(path).tensors().front().name == "a");
+}
+
+TEST_CASE_FIXTURE(Fixture, "A summary has the range of every type, and counts what is not finite") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float floats[] = {1.5F, -infinity, -2.25F, std::nanf(""), 0};
+  const std::uint64_t longs[] = {3, std::uint64_t{1} << 40};
+  const std::int8_t bytes[] = {-128, 127};
+  const std::uint16_t halves[] = {0x3C00, 0xFBFF, 0x0001, 0x7C00, 0x7E00};  // 1, -65504, 2^-24, infinity, NaN
+  const std::uint16_t brains[] = {0x3F80, 0xC000, 0xFF80, 0x7FC0};          // 1, -2, -infinity, NaN
+  const std::uint8_t e4m3[] = {0x7E, 0xFE, 0x7F, 0x01};                     // 448, -448, NaN, 2^-9
+  const std::uint8_t e5m2[] = {0x7B, 0xFB, 0x7C, 0x7F};                     // 57344, -57344, infinity, NaN
+  const auto as = [](const auto& values) { return std::as_bytes(std::span(values)); };
+  write_safetensors(path,
+                    {{"floats", "F32", {5}, as(floats)},
+                     {"longs", "U64", {2}, as(longs)},
+                     {"bytes", "I8", {2}, as(bytes)},
+                     {"halves", "F16", {5}, as(halves)},
+                     {"brains", "BF16", {4}, as(brains)},
+                     {"e4m3", "F8_E4M3", {4}, as(e4m3)},
+                     {"e5m2", "F8_E5M2", {4}, as(e5m2)},
+                     {"none", "F64", {0}, {}}},
+                    {{"seed", "42"}});
+  const CheckpointSummary summary = summarize_checkpoint(path);
+  CHECK(summary.metadata.at("seed") == "42");
+  const auto check = [&](std::string_view name, double minimum, double maximum, std::int64_t not_finite) {
+    CAPTURE(name);
+    const auto found = std::ranges::find(summary.tensors, name, &TensorSummary::name);
+    REQUIRE(found != summary.tensors.end());
+    CHECK(found->minimum == minimum);
+    CHECK(found->maximum == maximum);
+    CHECK(found->not_finite == not_finite);
+  };
+  check("floats", -2.25, 1.5, 2);
+  check("longs", 3, 0x1p40, 0);
+  check("bytes", -128, 127, 0);
+  check("halves", -65504, 1, 2);
+  check("brains", -2, 1, 2);
+  check("e4m3", -448, 448, 1);
+  check("e5m2", -57344, 57344, 2);
+  const auto none = std::ranges::find(summary.tensors, "none", &TensorSummary::name);
+  CHECK(std::isnan(none->minimum));
+  CHECK_THROWS_AS(summarize_checkpoint(folder.path() / "missing"), Error);
 }
 
 // Whatever the bytes, the outcome is a sound file or an Error.

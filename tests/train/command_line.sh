@@ -155,6 +155,19 @@ head -c 3000 "$model" >"$place/cut"
 refused "$place/cut" "${small[@]}" --resume "$place/cut"
 refused "dense.weight" mixed --data "$data" --classes 12 --resume "$model"
 
+# The list of a checkpoint's tensors.
+"$1/inspect" "$model" >"$place/output" 2>"$place/error"
+check "inspect: exit code 0, got $?" test $? = 0
+check "inspect lists the weights" grep -qE '^conv1\.weight +F32 +\{32, 1, 3, 3\} +-[0-9]' "$place/output"
+check "inspect warns of nothing" test ! -s "$place/error"
+"$1/inspect" "$place/noise" >"$place/output" 2>"$place/error"
+check "inspect, no checkpoint: exit code 2, got $?" test $? = 2
+check "inspect, no checkpoint: one line" test "$(wc -l <"$place/error")" = 1
+nan='{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+{ bytes ${#nan} 0 0 0 0 0 0 0; printf %s "$nan"; bytes 0 0 192 127 0 0 128 63; } >"$place/nan"
+"$1/inspect" "$place/nan" >"$place/output" 2>"$place/error"
+check "inspect, NaN: a warning" grep -qF "warning: $place/nan: 'w' has 1 values that are not finite" "$place/error"
+
 # Two epochs at once and with a stop between them end in the same bits.
 trains mixed --data "$data" --epochs 2 --save "$place/whole"
 trains mixed --data "$data" --epochs 2 --resume "$model" --save "$place/resumed"

@@ -1,5 +1,11 @@
 #pragma once
 
+#include <halfstep/tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,5 +28,25 @@ struct LoadReport {
   std::vector<std::string> mismatched;  ///< "NAME: expected ..., got ..."
   std::vector<std::string> not_finite;  ///< loaded, with numbers that are NaN or infinite
 };
+
+/// One tensor of a safetensors file, and what its values are like.
+struct TensorSummary {
+  std::string name{};
+  std::string dtype{};  ///< as in the file: "F32", "BF16", "I64"
+  Shape shape{};
+  double minimum = std::numeric_limits<double>::quiet_NaN();  ///< of the finite values; NaN where there are none
+  double maximum = std::numeric_limits<double>::quiet_NaN();  ///< likewise
+  std::int64_t not_finite = 0;                                ///< values that are infinite or NaN
+};
+
+/// What a safetensors file holds.
+struct CheckpointSummary {
+  std::map<std::string, std::string> metadata{};
+  std::vector<TensorSummary> tensors{};  ///< in the order of their bytes in the file
+};
+
+/// Reads a whole safetensors file, of any element type. Throws Error that names the file, and the tensor where there is
+/// one, for anything that the format does not allow.
+CheckpointSummary summarize_checkpoint(const std::filesystem::path& path);
 
 }  // namespace halfstep

@@ -6,6 +6,7 @@
 #include <halfstep/device.h>
 #include <halfstep/error.h>
 #include <halfstep/graph.h>
+#include <halfstep/image_folder.h>
 #include <halfstep/ops.h>
 #include <halfstep/optimizer.h>
 #include <halfstep/pattern.h>

@@ -1,0 +1,131 @@
+#include <halfstep/error.h>
+#include <halfstep/image_folder.h>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <random>
+
+#include "harness/device.h"
+#include "host/image_files.h"
+#include "host/temporary_folder.h"
+#include "reference/feed.h"
+
+namespace halfstep {
+namespace {
+
+using image_files::FileBytes;
+namespace fs = std::filesystem;
+
+FileBytes noise(std::size_t count) {
+  static std::mt19937 random(8);
+  FileBytes bytes(count);
+  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+  return bytes;
+}
+
+/// Two classes: a cat in two sizes and a dog.
+struct Pets {
+  TemporaryFolder folder;
+  FileBytes cat = noise(11 * 7 * 3);
+  FileBytes kitten = noise(3 * 5 * 3);
+  FileBytes dog = noise(8 * 8 * 3);
+
+  Pets() {
+    fs::create_directory(folder.path() / "cat");
+    fs::create_directory(folder.path() / "dog");
+    image_files::write(folder.path() / "cat" / "a.png", image_files::png(11, 7, 3, cat));
+    image_files::write(folder.path() / "cat" / "b.PNG", image_files::png(3, 5, 3, kitten));
+    image_files::write(folder.path() / "dog" / "rex.jpeg", image_files::jpeg(8, 8, 3, dog));
+    image_files::write(folder.path() / "cat" / "notes.txt", noise(10));
+    image_files::write(folder.path() / "notes.txt", noise(10));
+  }
+
+  ImageFolder read(const ImageFolderOptions& options) const {
+    return read_image_folder(testing::device(), folder.path(), options);
+  }
+  std::string refusal(const ImageFolderOptions& options) const {
+    try {
+      read(options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+/// Whether sample `index` is `pixels` {height, width, 3} resized, to the rounding of a byte.
+bool is_resized(const Dataset& data, std::size_t index, const FileBytes& pixels, std::int64_t height,
+                std::int64_t width) {
+  const reference::Array image({height, width, 3}, std::vector<double>(pixels.begin(), pixels.end()));
+  const reference::Array want = reference::resized(image, data.sample_shape[0], data.sample_shape[1]);
+  bool same = true;
+  for (std::size_t i = 0; i < want.values.size(); ++i) {
+    same = same && std::abs(data.samples[index * want.values.size() + i] - want.values[i]) < 0.501;
+  }
+  return same;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Pets, "a folder of images is read by class and name, every image resized to the same extents") {
+  for (const unsigned threads : {1U, 5U}) {
+    const ImageFolder pets = read({.height = 5, .width = 9, .threads = threads});
+    const Dataset& data = pets.data;
+    CHECK(pets.classes == std::vector<std::string>{"cat", "dog"});
+    CHECK(pets.skipped.empty());
+    CHECK(data.count == 3);
+    CHECK(data.classes == 2);
+    CHECK(data.sample_shape == Shape{5, 9, 3});
+    CHECK(data.labels == std::vector<std::uint32_t>{0, 0, 1});
+    REQUIRE(data.samples.size() == std::size_t{3 * 5 * 9 * 3});
+    CHECK(is_resized(data, 0, cat, 11, 7));
+    CHECK(is_resized(data, 1, kitten, 3, 5));
+  }
+  CHECK(read({.height = 2, .width = 3, .channels = 1}).data.samples.size() == 18);
+  const ImageFolder same = read({.height = 11, .width = 7});
+  CHECK(std::equal(cat.begin(), cat.end(), same.data.samples.begin()));
+}
+
+TEST_CASE_FIXTURE(Pets, "more images than are decoded together, and one larger than usual, keep their order") {
+  for (int i = 0; i < 70; ++i) {
+    const FileBytes pixel(3, static_cast<std::uint8_t>(i));
+    image_files::write(folder.path() / "dog" / (std::to_string(1000 + i) + ".png"), image_files::png(1, 1, 3, pixel));
+  }
+  const FileBytes large(std::size_t{2700} * 2100 * 3, 77);
+  image_files::write(folder.path() / "cat" / "c.png", image_files::png(2700, 2100, 3, large));
+  const Dataset data = read({.height = 45, .width = 35}).data;
+  REQUIRE(data.count == 74);
+  constexpr std::size_t size = 45 * 35 * 3;
+  for (std::size_t i = 0; i < size; ++i) CHECK(data.samples[2 * size + i] == 77);
+  for (std::size_t i = 0; i < 70; ++i) CHECK(data.samples[(3 + i) * size] == i);
+  CHECK(refusal({.height = 44, .width = 35}).find("at most 60 times") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Pets, "corrupt files are named and counted, and skipped or refused by choice") {
+  image_files::write(folder.path() / "cat" / "c.jpg", noise(100));
+  FileBytes cut = image_files::png(8, 8, 3, dog);
+  cut.resize(cut.size() / 2);
+  image_files::write(folder.path() / "dog" / "cut.png", cut);
+  const std::string text = refusal({});
+  CHECK(text.find("got 2 that cannot be decoded") != std::string::npos);
+  CHECK(text.find((folder.path() / "cat" / "c.jpg").string()) != std::string::npos);
+  CHECK(text.find('\n') == std::string::npos);
+  const ImageFolder pets = read({.height = 4, .width = 4, .corrupt = CorruptFiles::skip});
+  CHECK(pets.data.labels == std::vector<std::uint32_t>{0, 0, 1});
+  REQUIRE(pets.skipped.size() == 2);
+  CHECK(pets.skipped[1].find("cut.png: [png]") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Pets, "folders without images, and sizes that cannot be, are refused") {
+  CHECK(refusal({.height = 0}).find("height and width of 1 to") != std::string::npos);
+  CHECK(refusal({.channels = 2}).find("1 or 3 channels") != std::string::npos);
+  fs::create_directory(folder.path() / "fish");
+  CHECK(refusal({}).find((folder.path() / "fish").string()) != std::string::npos);
+  CHECK_THROWS_WITH_AS(read_image_folder(testing::device(), folder.path() / "cat"), doctest::Contains("for each class"),
+                       Error);
+  CHECK_THROWS_WITH_AS(read_image_folder(testing::device(), folder.path() / "none"), doctest::Contains("cannot read"),
+                       Error);
+}
+
+}  // namespace halfstep
