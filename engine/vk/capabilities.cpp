@@ -161,7 +161,7 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
   c.float16_arithmetic = arithmetic.shaderFloat16 == VK_TRUE;
   c.subgroup_size_control =
       c.subgroup_size_control && sizes.subgroupSizeControl == VK_TRUE && sizes.computeFullSubgroups == VK_TRUE;
-  c.buffer_address = address.bufferDeviceAddress == VK_TRUE;
+  c.buffer_address = address.bufferDeviceAddress == VK_TRUE && features.features.shaderInt64 == VK_TRUE;
   c.timeline_semaphore = timeline.timelineSemaphore == VK_TRUE;
   c.cooperative_matrix = matrices.cooperativeMatrix == VK_TRUE && memory_model.vulkanMemoryModel == VK_TRUE &&
                          c.float16_arithmetic && cooperative_shaders_built();

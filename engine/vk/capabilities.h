@@ -57,7 +57,7 @@ struct Capabilities {
   std::uint32_t max_subgroup_size = 0;
   std::uint32_t max_subgroups_per_group = 0;
 
-  bool buffer_address = false;      ///< shaders can read buffers by their address
+  bool buffer_address = false;      ///< shaders can read buffers by their address, which is counted in 64 bits
   bool timeline_semaphore = false;  ///< the extension is there; it is not needed
   bool cooperative_matrix = false;  ///< VK_KHR_cooperative_matrix, and the memory model and f16 that it takes
   std::vector<plan::MatrixShape> matrix_shapes;  ///< that may be used of it

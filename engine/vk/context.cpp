@@ -99,7 +99,9 @@ class DeviceFeatures {
     if (c.buffer_address) {
       extensions_.push_back(VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME);
       address_.bufferDeviceAddress = VK_TRUE;
+      core_.features.shaderInt64 = VK_TRUE;  // addresses are counted in 64 bits
       append(address_);
+      append(core_);
     }
     if (c.float_controls) extensions_.push_back(VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME);
     if (c.portability_subset) extensions_.push_back("VK_KHR_portability_subset");
@@ -125,6 +127,7 @@ class DeviceFeatures {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT);
   VkPhysicalDeviceVulkanMemoryModelFeaturesKHR memory_model_ = structure<VkPhysicalDeviceVulkanMemoryModelFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_KHR);
+  VkPhysicalDeviceFeatures2 core_ = structure<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
   CooperativeMatrixFeatures matrices_;
   VkPhysicalDeviceBufferDeviceAddressFeaturesKHR address_ = structure<VkPhysicalDeviceBufferDeviceAddressFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_KHR);

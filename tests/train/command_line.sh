@@ -233,7 +233,7 @@ check "the best weights are kept under PyTorch's names" grep -q '"layer3.0.bn2.r
 program=$1/finetune_resnet18
 refused "save_file(resnet18" --data "$data"
 refused "excludes" --weights a --random-weights
-refused "missing (conv1.weight" --weights "$place/whole" --data "$data" --limit 4 --batch-size 2
+refused "mismatched (conv1.weight" --weights "$place/whole" --data "$data" --limit 4 --batch-size 2
 
 echo "$passed checks passed, $failed failed"
 test "$failed" = 0

@@ -43,7 +43,7 @@ struct AdoptedDevice {
   bool shader_float16 = false;               ///< VkPhysicalDeviceShaderFloat16Int8Features::shaderFloat16
   bool shader_float_controls = false;        ///< VK_KHR_shader_float_controls
   bool subgroup_size_control = false;        ///< VK_EXT_subgroup_size_control with both of its features
-  bool buffer_device_address = false;        ///< VK_KHR_buffer_device_address and its feature
+  bool buffer_device_address = false;        ///< VK_KHR_buffer_device_address, its feature and shaderInt64
 
   /// Called around every submit to the queue, for an application that submits to it from other threads.
   std::function<void()> lock_queue;
