@@ -21,8 +21,11 @@ Tensor same_conv(const Scope& scope, Tensor images, std::int64_t channels, std::
 
 Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Before before) {
   const std::int64_t in = x.dim(-1);
-  const Initializer initializer = before == Before::relu ? he(in) : glorot(in, units);
-  const Tensor weight = scope.parameter("weight", {in, units}, initializer, {1, 0});
+  return dense(scope, x, units, before == Before::relu ? he(in) : glorot(in, units));
+}
+
+Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Initializer weights) {
+  const Tensor weight = scope.parameter("weight", {x.dim(-1), units}, weights, {1, 0});
   const Tensor offset = scope.parameter("bias", {units}, constant(0));
   return linear(x, weight, offset);
 }

@@ -22,6 +22,8 @@ enum class Before : bool { relu, anything };
 
 /// x {..., in} times weights {in, units}, plus a bias {units} that starts as zeros: {..., units}.
 Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Before before = Before::anything);
+/// The same with weights that start otherwise.
+Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Initializer weights);
 
 /// Batch norm of x {n, ..., c}, with "weight" (of ones), "bias" (of zeros), "running_mean" and "running_var".
 Tensor batch_norm(const Scope& scope, Tensor x, BatchNormOptions options = {});

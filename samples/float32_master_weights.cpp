@@ -62,8 +62,11 @@ Precision precision_of(const Options& options) {
   } else if (scaled) {
     precision.loss_scale = LossScale::fixed(options.loss_scale);
   }
-  precision.float16_partials = options.float16_partials;
-  if (options.weights == "stochastic") precision.weights = Weights::stochastic;
+  if (options.float16_partials) precision.partials = {DType::f16, DType::f16};
+  if (options.weights == "stochastic") {
+    precision.weights = DType::f16;
+    precision.rounding.weights = Rounding::stochastic;
+  }
   return precision;
 }
 

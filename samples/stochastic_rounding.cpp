@@ -51,7 +51,7 @@ Precision precision_of(const Options& options) {
   }
   Precision precision = narrow ? Precision::float16() : Precision::float32();
   if (narrow || options.loss_scale_given) precision.loss_scale = LossScale::fixed(options.loss_scale);
-  precision.float16_partials = options.float16_partials;
+  if (options.float16_partials) precision.partials = {DType::f16, DType::f16};
   return precision;
 }
 

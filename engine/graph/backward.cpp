@@ -31,6 +31,7 @@ class Backward {
     std::vector<NodeId> order = needed_nodes(ir_, wanted);
     cotangents_[loss] = ir_.tensor(seed);
     for (auto node = order.rbegin(); node != order.rend(); ++node) step_back(*node);
+    ir_.setting = {};
   }
 
   const std::optional<Tensor>& cotangent(ValueId id) const { return cotangents_[id]; }
@@ -39,6 +40,7 @@ class Backward {
   void step_back(NodeId id) {
     const Node node = ir_.nodes[id];  // a copy: the backward pass appends nodes
     const bool reached = std::ranges::any_of(node.outputs, [&](ValueId v) { return cotangents_[v].has_value(); });
+    ir_.setting = {node.scope, node.why};
     std::vector<bool> needed;
     for (const ValueId input : node.inputs) needed.push_back(trained_[input]);
     if (!reached || std::ranges::none_of(needed, std::identity{})) return;

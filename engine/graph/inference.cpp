@@ -5,12 +5,14 @@ namespace halfstep::graph {
 LoweredPrecision for_inference(const LoweredPrecision& training, const std::function<bool(const Node&)>& chosen) {
   const Ir& from = training.ir;
   LoweredPrecision result;
+  result.ir.settled = true;
   constexpr ValueId none = 0xFFFFFFFF;
   std::vector<ValueId> now(from.values.size(), none);
   for (ValueId id = 0; id < from.values.size(); ++id) {
     if (from.values[id].origin != Origin::node) now[id] = result.ir.add_value(from.values[id]);
   }
   for (const Node& node : from.nodes) {
+    result.ir.setting = {node.scope, node.why};
     std::vector<Tensor> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(result.ir.tensor(now[input]));
     const std::optional<Tensor> instead = chosen(node) ? node.op->inference(inputs) : std::nullopt;

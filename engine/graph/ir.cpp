@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace halfstep::graph {
 
 ValueId Ir::add_value(Value value) {
@@ -45,19 +47,50 @@ std::string scope_of(const Ir& ir, std::span<const Tensor> inputs) {
   return "";
 }
 
+/// The floating types among `types` made one: f32 where any is, but for states, which are f32 always.
+void widen(const Ir& ir, std::span<const Tensor> inputs, std::vector<TensorType>& types) {
+  const bool wide = std::ranges::any_of(inputs, [&](const Tensor& input) {
+    return input.dtype() == DType::f32 && ir.values[input.id()].origin != Origin::state;
+  });
+  if (!wide) return;
+  for (TensorType& type : types) {
+    if (type.dtype == DType::f16) type.dtype = DType::f32;
+  }
+}
+
 }  // namespace
+
+std::string_view name(Numerics numerics) {
+  switch (numerics) {
+    case Numerics::product:
+      return "products";
+    case Numerics::pair:
+      return "pairs";
+    case Numerics::reduction:
+      return "reductions";
+    case Numerics::norm:
+      return "norms";
+    case Numerics::other:
+      return "others";
+    case Numerics::as_is:
+      return "as is";
+  }
+  return "?";
+}
 
 std::vector<Tensor> apply(std::shared_ptr<const Operator> op, std::span<const Tensor> inputs) {
   if (inputs.empty()) fail(op->name(), "expected at least one tensor, got none");
   Ir& ir = inputs.front().ir();
   std::vector<TensorType> types;
-  Node node{op, {}, {}, scope_of(ir, inputs)};
+  Node node{op, {}, {}, scope_of(ir, inputs), ir.setting.why};
+  if (node.scope.empty()) node.scope = ir.setting.scope;
   for (const Tensor& input : inputs) {
     if (&input.ir() != &ir)
       fail(op->name(), fmt::format("expected tensors of one graph, got '{}' of another", input.name()));
     types.push_back(input.type());
     node.inputs.push_back(input.id());
   }
+  if (!ir.settled && op->numerics() != Numerics::as_is) widen(ir, inputs, types);
   const std::vector<TensorType> results = op->infer(types);
   const auto id = static_cast<NodeId>(ir.nodes.size());
   std::vector<Tensor> outputs;

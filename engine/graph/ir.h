@@ -38,6 +38,13 @@ struct Node {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::string scope;  ///< path of the scope whose parameter it uses; empty where it uses none
+  std::string why;    ///< what decided on the type it works in, for people
+};
+
+/// What the operators applied from here on have in common.
+struct Setting {
+  std::string scope;  ///< of those that use no parameter
+  std::string why;
 };
 
 /// What a state becomes with every update of the weights.
@@ -51,6 +58,10 @@ struct Ir {
   std::vector<Value> values;
   std::vector<Node> nodes;
   std::vector<Update> updates;  ///< at most one for each state
+  Setting setting;
+  /// Whether types are final, as the precision pass leaves them. Until then operators may be given two floating types,
+  /// and count as working in the wider; the policy has the last word.
+  bool settled = false;
   ValueId add_value(Value value);
   Tensor tensor(ValueId id) { return {this, id}; }
   /// Values of one origin, in the order they were made.

@@ -2,10 +2,12 @@
 
 #include <halfstep/tensor.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace halfstep::plan {
@@ -16,11 +18,18 @@ namespace halfstep::graph {
 
 class Operator;
 
-/// How the precision pass treats an operator's floating-point inputs.
+/// Which of a policy's lists (halfstep::Lists) an operator is on: how the precision pass treats its floating inputs.
 enum class Numerics : std::uint8_t {
-  compute,  ///< inputs are cast to the type the policy computes in
-  as_is,    ///< takes each input in whatever floating type it has (casts, losses and metrics, which work in f32 inside)
+  product,    ///< matrix products and convolutions: most of the work, and safe in f16 with sums in f32
+  pair,       ///< elementwise, of two tensors
+  reduction,  ///< sums, means, softmax: many numbers become few
+  norm,       ///< normalisations
+  other,      ///< activations, pooling, changes of shape
+  as_is,      ///< takes each input in whatever type it has (casts, losses and metrics, which work in f32 inside)
 };
+
+/// "products", "pairs", ...: the list's name.
+std::string_view name(Numerics numerics);
 
 /// What an operator's gradient is made from.
 struct Vjp {
@@ -48,7 +57,7 @@ class Operator {
   virtual Gradients vjp(const Vjp& call) const;
   /// Appends the dispatches that compute the outputs.
   virtual void lower(plan::Lowering& out) const = 0;
-  virtual Numerics numerics() const { return Numerics::compute; }
+  virtual Numerics numerics() const { return Numerics::other; }
   /// What takes the place of the first output where nothing is trained; empty where that is the operator itself.
   virtual std::optional<Tensor> inference(std::span<const Tensor> inputs) const;
   /// The first output times `factor` plus `offset`, both {c} along its last axis, by the same operator with other

@@ -69,6 +69,9 @@ class Bias final : public ops::PointwisePair {
  public:
   Bias() : PointwisePair("bias", "add") {}
 
+  // What follows a product belongs to it.
+  graph::Numerics numerics() const override { return graph::Numerics::product; }
+
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 2);
     const Shape& x = inputs[0].shape;

@@ -59,6 +59,7 @@ class BatchNorm final : public graph::Operator {
   explicit BatchNorm(BatchNormOptions options) : options_(options) {}
 
   std::string name() const override { return "batch_norm"; }
+  graph::Numerics numerics() const override { return graph::Numerics::norm; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 5);
@@ -119,6 +120,7 @@ class BatchNormAffine final : public graph::Operator {
   explicit BatchNormAffine(float epsilon) : epsilon_(epsilon) {}
 
   std::string name() const override { return "batch_norm_affine"; }
+  graph::Numerics numerics() const override { return graph::Numerics::norm; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 4);

@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include "graph/ir.h"
 #include "ops/apply.h"
 #include "ops/expect.h"
 #include "ops/kernel.h"
@@ -14,32 +15,12 @@
 namespace halfstep {
 namespace {
 
-void lower_conversion(plan::Lowering& out, plan::TensorId from, plan::TensorId to,
-                      const std::optional<ops::NoiseKey>& noise) {
-  struct Push {
-    std::uint32_t quads;
-    std::uint32_t stream;
-    std::uint32_t seed[2];
-    std::uint32_t step[2];
-  };
-  const std::int64_t quads = plan::layout(out.type(from).shape).quads();
-  const ops::NoiseKey key = noise.value_or(ops::NoiseKey{});
-  const Push push{ops::index32(out, quads),
-                  key.stream,
-                  {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)},
-                  {static_cast<std::uint32_t>(key.step), static_cast<std::uint32_t>(key.step >> 32)}};
-  const std::string shader =
-      fmt::format("cast.{}_{}", out.storage(out.type(from).dtype), out.storage(out.type(to).dtype));
-  ops::dispatch_flat(out, shader, quads, push, {{from, plan::Access::read}, {to, plan::Access::write}},
-                     {noise.has_value()});
-}
-
 /// The same values in another floating type.
 class Cast final : public graph::Operator {
  public:
-  explicit Cast(DType dtype, std::optional<ops::NoiseKey> noise = {}) : dtype_(dtype), noise_(noise) {}
+  explicit Cast(DType dtype) : dtype_(dtype) {}
 
-  std::string name() const override { return noise_ ? "stochastic_cast" : "cast"; }
+  std::string name() const override { return "cast"; }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -55,14 +36,27 @@ class Cast final : public graph::Operator {
     return {dy.dtype() == call.inputs[0].dtype() ? dy : cast(dy, call.inputs[0].dtype())};
   }
 
+  // By what it is a cast of, in that one's type.
+  std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const override {
+    graph::Ir& ir = inputs[0].ir();
+    const graph::Value& value = ir.values[inputs[0].id()];
+    if (value.origin != graph::Origin::node) return {};
+    const DType dtype = value.type.dtype;
+    const graph::Node producer = ir.nodes[value.producer];  // a copy: this appends nodes
+    std::vector<Tensor> operands;
+    for (const graph::ValueId input : producer.inputs) operands.push_back(ir.tensor(input));
+    const auto folded = producer.op->with_affine(operands, cast(factor, dtype), cast(offset, dtype));
+    if (!folded) return {};
+    return cast(*folded, dtype_);
+  }
+
   void lower(plan::Lowering& out) const override {
     if (out.input_type(0).dtype == dtype_) return out.alias(0, 0);
-    lower_conversion(out, out.input(0), out.output(0), noise_);
+    ops::lower_cast(out, out.input(0), out.output(0));
   }
 
  private:
   DType dtype_;
-  std::optional<ops::NoiseKey> noise_;
 };
 
 }  // namespace
@@ -72,12 +66,11 @@ Tensor cast(Tensor x, DType dtype) {
   return ops::apply<Cast>({x}, dtype);
 }
 
-Tensor ops::stochastic_cast(Tensor x, NoiseKey key) {
-  return ops::apply<Cast>({x}, DType::f16, key);
-}
-
 void ops::lower_cast(plan::Lowering& out, plan::TensorId from, plan::TensorId to) {
-  lower_conversion(out, from, to, {});
+  const std::uint32_t quads = index32(out, plan::layout(out.type(from).shape).quads());
+  const std::string shader =
+      fmt::format("cast.{}_{}", out.storage(out.type(from).dtype), out.storage(out.type(to).dtype));
+  dispatch_flat(out, shader, quads, quads, {{from, plan::Access::read}, {to, plan::Access::write}});
 }
 
 plan::TensorId ops::in_f32(plan::Lowering& out, plan::TensorId tensor) {

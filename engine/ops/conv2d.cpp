@@ -32,6 +32,7 @@ class DataGradient final : public graph::Operator {
   DataGradient(Shape images, Conv2dOptions options) : images_(std::move(images)), options_(options) {}
 
   std::string name() const override { return "conv2d_data_gradient"; }
+  graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 2);
@@ -69,6 +70,7 @@ class WeightGradient final : public graph::Operator {
   WeightGradient(Shape weight, Conv2dOptions options) : weight_(std::move(weight)), options_(options) {}
 
   std::string name() const override { return "conv2d_weight_gradient"; }
+  graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 2);
@@ -106,6 +108,7 @@ class Conv2d final : public graph::Operator {
   explicit Conv2d(Conv2dOptions options) : options_(options) {}
 
   std::string name() const override { return "conv2d"; }
+  graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     if (inputs.size() != 3) ops::expect_count(name(), inputs, 2);

@@ -50,7 +50,8 @@ void dispatch(plan::Lowering& out, const Convolution& convolution, std::string_v
               std::vector<plan::Operand> operands) {
   const double terms = static_cast<double>(elements(convolution.output("conv2d")) * convolution.taps());
   dispatch_flat(out, shader(out, part), push.count, push, std::move(operands),
-                {out.input_count() == 3, out.float16_partials(), convolution.options.stride != Pair{1, 1}}, 2 * terms);
+                {out.input_count() == 3, out.partials().conv2d == DType::f16, convolution.options.stride != Pair{1, 1}},
+                2 * terms);
 }
 
 /// The lines are cut into parts where there are too few taps and channels to occupy the device.
@@ -68,7 +69,7 @@ void lower_weight_gradient(plan::Lowering& out, const Convolution& convolution) 
   const plan::TensorId to = out.workspace("parts", {DType::f32, shape});
   dispatch(out, convolution, "weight_gradient", push,
            {{out.input(0), plan::Access::read}, {out.input(1), plan::Access::read}, {to, plan::Access::write}});
-  lower_sum_of_parts(out, to, out.output(0));
+  lower_sum_of_parts(out, to, out.output(0), out.partials().conv2d);
 }
 
 }  // namespace

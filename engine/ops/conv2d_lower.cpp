@@ -74,6 +74,7 @@ void lower_conv2d(plan::Lowering& out, const Convolution& convolution) {
             .a_batch = group_stride(convolution, convolution.in_channels()),
             .b_batch = group_stride(convolution, convolution.out_channels()),
             .c_batch = group_stride(convolution, convolution.out_channels()),
+            .partials = out.partials().conv2d,
             .patches = forward_patches(convolution)};
   if (out.input_count() == 3) gemm.bias = out.input(2);
   lower_gemm(out, gemm);
@@ -95,6 +96,7 @@ void lower_conv2d_data_gradient(plan::Lowering& out, const Convolution& convolut
                    .a_batch = group_stride(convolution, convolution.out_channels()),
                    .b_batch = group_stride(convolution, convolution.out_channels()),
                    .c_batch = group_stride(convolution, convolution.in_channels()),
+                   .partials = out.partials().conv2d,
                    .patches = backward_patches(convolution)});
 }
 
@@ -114,6 +116,7 @@ void lower_conv2d_weight_gradient(plan::Lowering& out, const Convolution& convol
             .a_batch = group_stride(convolution, convolution.in_channels()),
             .b_batch = group_stride(convolution, convolution.out_channels()),
             .c_batch = group_stride(convolution, convolution.out_channels()),
+            .partials = out.partials().conv2d,
             .patches = forward_patches(convolution)};
   gemm.patches.channels = convolution.in_channels();
   if (convolution.pointwise()) {

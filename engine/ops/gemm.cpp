@@ -126,7 +126,7 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Body& body, c
   const GemmPush push = push_constants(out, gemm, cut);
   const bool divided = gemm.patches.divided();
   const std::int64_t results = elements(out.type(gemm.c).shape) / cut.splits;
-  std::vector<std::uint32_t> constants{body.local_size, gemm.bias.has_value(), f32_result, out.float16_partials(),
+  std::vector<std::uint32_t> constants{body.local_size, gemm.bias.has_value(), f32_result, gemm.partials == DType::f16,
                                        divided};
   constants.insert(constants.end(), body.constants.begin(), body.constants.end());
   // Without a bias B takes its binding, and is not read there.
@@ -145,7 +145,7 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Body& body, c
 
 }  // namespace
 
-void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to,
+void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, DType partials,
                         std::optional<plan::TensorId> bias) {
   struct Push {
     std::int32_t quads, splits, pitch;
@@ -157,7 +157,7 @@ void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorI
   const Push push{size(layout.quads()), size(out.type(parts).shape.front()), size(layout.quads_per_row())};
   dispatch_flat(out, fmt::format("gemm_reduce.{}", storage), layout.quads(), push,
                 {{parts, plan::Access::read}, {to, plan::Access::write}, {bias.value_or(parts), plan::Access::read}},
-                {bias.has_value(), f32_result, out.float16_partials()});
+                {bias.has_value(), f32_result, partials == DType::f16});
 }
 
 void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
@@ -167,14 +167,18 @@ void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
   const Cut cuts = cut(out, gemm, body);
   expect_indexable(out, gemm, body, cuts);
   const Gemm product = body.uniform ? lower_panels(out, gemm) : gemm;
-  if (cuts.splits == 1) return dispatch_product(out, product, body, cuts, out.type(gemm.c).dtype == DType::f32);
+  // Noise is drawn by gemm_reduce, so that the products' code stays small.
+  const bool rounds_at_random = out.storing().stochastic && out.type(gemm.c).dtype == DType::f16;
+  if (cuts.splits == 1 && !rounds_at_random) {
+    return dispatch_product(out, product, body, cuts, out.type(gemm.c).dtype == DType::f32);
+  }
   Shape shape = out.type(gemm.c).shape;
   shape.insert(shape.begin(), cuts.splits);
   Gemm parts = product;
   parts.bias.reset();
   parts.c = out.workspace("parts", {DType::f32, shape});
   dispatch_product(out, parts, body, cuts, true);
-  lower_sum_of_parts(out, parts.c, gemm.c, gemm.bias);
+  lower_sum_of_parts(out, parts.c, gemm.c, gemm.partials, gemm.bias);
 }
 
 }  // namespace halfstep::ops

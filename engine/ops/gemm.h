@@ -51,11 +51,12 @@ struct Gemm {
   std::int64_t a_batch = 0;
   std::int64_t b_batch = 0;
   std::int64_t c_batch = 0;
+  DType partials = DType::f32;  ///< of the sums: with f16 they are rounded as they are made
   Patches patches{};
 };
 
-/// Appends the dispatch that adds up parts {n, ...to} of `to`, in order, and a bias in every row.
-void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to,
+/// Appends the dispatch that adds up parts {n, ...to} of `to`, in order, and a bias in every row; `partials` as Gemm's.
+void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, DType partials,
                         std::optional<plan::TensorId> bias = {});
 
 /// Appends the dispatches of a product: one, or two where k is cut into parts to occupy the device.

@@ -200,7 +200,7 @@ Problem problem(const plan::Lowering& out, const Gemm& gemm) {
   const auto quads = [&](plan::TensorId tensor) { return plan::layout(out.type(tensor).shape).quads(); };
   return {.operands = gemm.operands,
           .dtype = out.type(gemm.a).dtype,
-          .float16_partials = out.float16_partials(),
+          .float16_partials = gemm.partials == DType::f16,
           .rows = gemm.rows,
           .columns = gemm.columns,
           .k = gemm.k,

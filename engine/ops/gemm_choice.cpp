@@ -84,6 +84,7 @@ Definition matrices(Operands operands) {
     gemm.rows = m;
     gemm.columns = n;
     gemm.k = k;
+    gemm.partials = out.partials().matmul;
     lower_gemm(out, gemm);
   };
   return made;

@@ -69,6 +69,7 @@ class GroupNorm final : public graph::Operator {
   GroupNorm(std::int64_t groups, float epsilon) : groups_(groups), epsilon_(epsilon) {}
 
   std::string name() const override { return "group_norm"; }
+  graph::Numerics numerics() const override { return graph::Numerics::norm; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 3);

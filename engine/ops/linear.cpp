@@ -19,6 +19,7 @@ Tensor rows_of(Tensor x) {
 class Linear final : public graph::Operator {
  public:
   std::string name() const override { return "linear"; }
+  graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     if (inputs.size() != 3) ops::expect_count(name(), inputs, 2);
@@ -61,7 +62,8 @@ class Linear final : public graph::Operator {
                    .c = out.output(0),
                    .rows = x.rows,
                    .columns = out.output_type(0).shape.back(),
-                   .k = x.columns};
+                   .k = x.columns,
+                   .partials = out.partials().matmul};
     if (out.input_count() == 3) gemm.bias = out.input(2);
     ops::lower_gemm(out, gemm);
   }

@@ -55,6 +55,7 @@ class Matmul final : public graph::Operator {
   explicit Matmul(MatmulOptions options) : options_(options) {}
 
   std::string name() const override { return "matmul"; }
+  graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 2);
@@ -118,7 +119,8 @@ class Matmul final : public graph::Operator {
                    .batches = elements(batch_axes(c)),
                    .a_batch = batch_stride(a),
                    .b_batch = batch_stride(b),
-                   .c_batch = batch_stride(c)};
+                   .c_batch = batch_stride(c),
+                   .partials = out.partials().matmul};
     if (b.size() == 2 && !options_.transpose_a) {  // one product of all the rows
       gemm.rows *= gemm.batches;
       gemm.batches = 1;

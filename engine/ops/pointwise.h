@@ -41,6 +41,7 @@ class PointwisePair : public graph::Operator {
   PointwisePair(std::string name, std::string shader) : name_(std::move(name)), shader_(std::move(shader)) {}
 
   std::string name() const override { return name_; }
+  graph::Numerics numerics() const override { return graph::Numerics::pair; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   void lower(plan::Lowering& out) const override;
 

@@ -20,6 +20,7 @@ class Sum final : public graph::Operator {
       : name_(std::move(name)), summed_(std::move(summed)), keep_(keep), mean_(mean) {}
 
   std::string name() const override { return name_; }
+  graph::Numerics numerics() const override { return graph::Numerics::reduction; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name_, inputs, 1);

@@ -23,6 +23,15 @@ struct Operand {
   bool address = false;  ///< its address is pushed as well, ahead of the push constants
 };
 
+/// How a kernel stores f16: constants of shaders/common/noise.glsl. Kernels that store none take no notice.
+struct Storing {
+  bool stochastic = false;   ///< rounded up or down at random, without bias; otherwise to nearest
+  bool saturate = false;     ///< too large a result becomes 65504; otherwise infinity
+  std::uint32_t stream = 0;  ///< what the noise is keyed on beside seed, step and quad: which tensor it is for
+
+  friend bool operator==(const Storing&, const Storing&) = default;
+};
+
 /// One compute dispatch as a plain value: nothing here knows Vulkan.
 struct Dispatch {
   std::string label;                     ///< what it does, for people: "conv1/conv2d"
@@ -31,6 +40,7 @@ struct Dispatch {
   std::vector<std::byte> push;           ///< push constants
   std::vector<Operand> operands;         ///< operand i is bound at binding i
   std::array<std::uint32_t, 3> groups{1, 1, 1};
+  Storing storing{};
   double flops = 0;  ///< multiply-adds counted as two; 0 where it moves data only
 };
 

@@ -30,6 +30,9 @@ std::vector<bool> plan_barriers(const Program& program) {
   for (std::size_t i = 0; i < program.dispatches.size(); ++i) {
     std::vector<Touched> mine;
     for (const Operand& operand : program.dispatches[i].operands) mine.push_back(touched(program, operand));
+    if (program.dispatches[i].storing.stochastic && program.noise_key) {
+      mine.push_back(touched(program, {*program.noise_key, Access::read}));
+    }
     before[i] = std::ranges::any_of(mine, [&](const Touched& m) {
       return std::ranges::any_of(since_barrier, [&](const Touched& other) { return conflict(m, other); });
     });

@@ -12,8 +12,12 @@ const Target& Lowering::target() const {
   return builder_->target();
 }
 
-bool Lowering::float16_partials() const {
-  return builder_->options().float16_partials;
+const Partials& Lowering::partials() const {
+  return builder_->options().partials;
+}
+
+const Storing& Lowering::storing() const {
+  return builder_->storing();
 }
 
 const TensorType& Lowering::type(TensorId tensor) const {

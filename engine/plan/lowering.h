@@ -1,5 +1,6 @@
 #pragma once
 
+#include <halfstep/precision.h>
 #include <halfstep/tensor.h>
 
 #include <cstddef>
@@ -40,8 +41,10 @@ class Lowering {
   std::size_t choose(Choice choice);
   /// plan::storage on this device.
   std::string storage(DType dtype) const;
-  /// Whether matmul and convolution are to accumulate in f16.
-  bool float16_partials() const;
+  /// The types that products keep their sums in.
+  const Partials& partials() const;
+  /// How tensors of f16 are stored.
+  const Storing& storing() const;
   /// "scope/operator".
   const std::string& label() const { return label_; }
 

@@ -20,6 +20,17 @@ std::uint64_t bytes_touched(const Program& program, const Dispatch& dispatch) {
   return total;
 }
 
+std::string label_of(const graph::Node& node) {
+  return node.scope.empty() ? node.op->name() : fmt::format("{}/{}", node.scope, node.op->name());
+}
+
+std::uint32_t noise_stream(std::string_view tensor) {
+  // The hash of Fowler, Noll and Vo (FNV-1a). The highest bit keeps clear of the streams that common/rng.glsl names.
+  std::uint32_t hash = 2166136261U;
+  for (const char c : tensor) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return hash | 0x80000000U;
+}
+
 BufferId ProgramBuilder::buffer(std::string name) {
   program_.buffers.push_back(std::move(name));
   return static_cast<BufferId>(program_.buffers.size() - 1);
@@ -51,20 +62,38 @@ TensorId ProgramBuilder::tensor_of(const graph::Ir& ir, graph::ValueId value) co
 void ProgramBuilder::lower(const graph::Ir& ir, const graph::Node& node) {
   std::vector<TensorId> inputs;
   std::vector<TensorId> outputs;
-  for (const graph::ValueId value : node.inputs) inputs.push_back(tensor_of(ir, value));
+  std::vector<TensorType> types;
+  for (const graph::ValueId value : node.inputs) {
+    inputs.push_back(tensor_of(ir, value));
+    types.push_back(info(inputs.back()).type);
+  }
+  node.op->infer(types);  // types given by hand are only settled by now
   for (const graph::ValueId value : node.outputs) {
     if (!is_bound(value)) bind(value, tensor(ir.values[value].name, ir.values[value].type));
     outputs.push_back(bound_.at(value));
   }
-  const std::string label = node.scope.empty() ? node.op->name() : fmt::format("{}/{}", node.scope, node.op->name());
-  Lowering lowering(*this, label, std::move(inputs), std::move(outputs));
+  Lowering lowering(*this, label_of(node), std::move(inputs), std::move(outputs));
   node.op->lower(lowering);
 }
 
 void ProgramBuilder::dispatch(Dispatch dispatch) {
   for (Operand& operand : dispatch.operands) operand.tensor = resolve(operand.tensor);
   check_limits(dispatch);
+  set_storing(dispatch);
   program_.dispatches.push_back(std::move(dispatch));
+}
+
+void ProgramBuilder::store_f16(Rounding rounding, Overflow overflow) {
+  storing_ = {.stochastic = rounding == Rounding::stochastic, .saturate = overflow == Overflow::saturate};
+}
+
+void ProgramBuilder::set_storing(Dispatch& dispatch) const {
+  const auto written = std::ranges::find_if(dispatch.operands, [&](const Operand& operand) {
+    return operand.access != Access::read && program_.tensors[operand.tensor].type.dtype == DType::f16;
+  });
+  if (written == dispatch.operands.end()) return;
+  dispatch.storing = storing_;
+  if (storing_.stochastic) dispatch.storing.stream = noise_stream(program_.tensors[written->tensor].name);
 }
 
 void ProgramBuilder::check_limits(const Dispatch& dispatch) const {

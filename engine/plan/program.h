@@ -1,9 +1,11 @@
 #pragma once
 
+#include <halfstep/precision.h>
 #include <halfstep/tensor.h>
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,16 +42,25 @@ struct Program {
   std::vector<Dispatch> dispatches;
   std::vector<std::string> buffers{"arena"};
   std::vector<Choice> choices;  ///< that operators left open
+  /// The StepState whose seed and step the noise of stochastic rounding is keyed on.
+  std::optional<TensorId> noise_key;
 };
 
 /// Bytes of the tensors that a dispatch reads and writes; of one that it does both to, twice.
 std::uint64_t bytes_touched(const Program& program, const Dispatch& dispatch);
 
+/// "scope/operator", or "operator".
+std::string label_of(const graph::Node& node);
+
+/// What the noise for a tensor is keyed on: a number made of its name, so that it does not depend on the other tensors
+/// of the program.
+std::uint32_t noise_stream(std::string_view tensor);
+
 /// Turns the nodes of a graph, and dispatches of the engine's own, into a program.
 class ProgramBuilder {
  public:
   struct Options {
-    bool float16_partials = false;  ///< matmul and convolution accumulate in f16
+    Partials partials{};
   };
 
   ProgramBuilder(const Target& target, Options options) : target_(target), options_(options) {}
@@ -69,6 +80,12 @@ class ProgramBuilder {
   bool is_bound(graph::ValueId value) const { return bound_.contains(value); }
   /// The tensor of a value that was bound or lowered.
   TensorId tensor_of(const graph::Ir& ir, graph::ValueId value) const;
+
+  /// How the dispatches from here on store tensors of f16.
+  void store_f16(Rounding rounding, Overflow overflow);
+  const Storing& storing() const { return storing_; }
+  /// Where seed and step are kept: needed where anything is rounded stochastically.
+  void key_noise(TensorId state) { program_.noise_key = state; }
 
   /// Appends a node's dispatches. Its inputs must be bound or lowered.
   void lower(const graph::Ir& ir, const graph::Node& node);
@@ -90,10 +107,12 @@ class ProgramBuilder {
  private:
   TensorId resolve(TensorId tensor) const;
   void check_limits(const Dispatch& dispatch) const;
+  void set_storing(Dispatch& dispatch) const;
 
   Target target_;
   Options options_;
   Program program_;
+  Storing storing_;
   std::map<graph::ValueId, TensorId> bound_;
   std::map<TensorId, TensorId> aliases_;
 };

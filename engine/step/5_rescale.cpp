@@ -21,7 +21,7 @@ Betas betas(const AdamW& adam) {
 }  // namespace
 
 void rescale(plan::ProgramBuilder& builder, plan::TensorId state, plan::TensorId schedule, std::uint32_t rates,
-             plan::TensorId report, const LossScale& scale, const Optimizer& optimizer) {
+             plan::TensorId report, const Precision& precision, const Optimizer& optimizer) {
   struct Push {
     float growth;
     float backoff;
@@ -33,11 +33,12 @@ void rescale(plan::ProgramBuilder& builder, plan::TensorId state, plan::TensorId
     float beta2;
   };
   const Betas beta = std::visit([](const auto& kind) { return betas(kind); }, optimizer);
+  const LossScale& scale = precision.loss_scale;
   const bool dynamic = scale.kind == LossScale::Kind::dynamic;
   builder.dispatch(
       {.label = "rescale",
        .shader = "rescale",
-       .constants = {1, dynamic},
+       .constants = {1, dynamic, precision.stop_on.any()},
        .push = plan::push_bytes(Push{scale.growth, scale.backoff, scale.interval, scale.floor, scale.ceiling, rates,
                                      beta.first, beta.second}),
        .operands = {{state, plan::Access::read_write}, {schedule, plan::Access::read}, {report, plan::Access::write}}});

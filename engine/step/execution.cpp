@@ -4,6 +4,7 @@
 
 #include "graph/backward.h"
 #include "plan/host_tensor.h"
+#include "step/step_state.h"
 #include "vk/transfer.h"
 
 namespace halfstep::step {
@@ -28,7 +29,14 @@ Execution::Execution(vk::Context& context, const graph::Ir& ir, std::vector<grap
   inputs_ = vk::Buffer(context, input_bytes_, vk::Memory::device, "inputs");
   vk::fill(context, arena_, 0, arena_.bytes() / 4 * 4, poison);
   vk::fill(context, inputs_, 0, inputs_.bytes() / 4 * 4, poison);
-  const vk::Buffer* buffers[] = {&arena_, &inputs_};
+  state_ = vk::Buffer(context, sizeof(StepState), vk::Memory::device, "state");
+  StepState state;
+  state.seed[0] = static_cast<std::uint32_t>(options_.seed);
+  state.seed[1] = static_cast<std::uint32_t>(options_.seed >> 32);
+  state.attempted[0] = static_cast<std::uint32_t>(options_.step);
+  state.attempted[1] = static_cast<std::uint32_t>(options_.step >> 32);
+  vk::upload(context, state_, 0, std::as_bytes(std::span(&state, 1)));
+  const vk::Buffer* buffers[] = {&arena_, &inputs_, &state_};
   recording_ = std::make_unique<Recording>(context, *pipelines_, plan_, buffers,
                                            Recording::Options{.timestamps = options.timestamps});
 }
@@ -38,6 +46,8 @@ Execution::~Execution() = default;
 void Execution::lower(const graph::Ir& ir, const std::vector<graph::ValueId>& outputs) {
   plan::ProgramBuilder builder(options_.target.value_or(context_.target()), options_.lowering);
   const plan::BufferId inputs = builder.buffer("inputs");
+  builder.key_noise(builder.place_bytes("state", sizeof(StepState), {builder.buffer("state"), 0}));
+  builder.store_f16(options_.rounding, options_.overflow);
   const std::uint64_t alignment = context_.target().offset_alignment;
   const std::uint64_t guard = round_up(options_.guard_bytes, alignment);
   for (graph::ValueId id = 0; id < ir.values.size(); ++id) {
@@ -101,6 +111,7 @@ bool Execution::guards_intact() {
     for (plan::TensorId id = 0; id < lifetimes.size(); ++id) {
       const plan::ProgramTensor& tensor = plan_.program.tensors[id];
       const bool placed = lifetimes[id].used || tensor.region.buffer != plan::arena_buffer;
+      if (id == plan_.program.noise_key) continue;
       const bool here = placed && &buffer_of(tensor) == buffer;
       const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(tensor.region.offset);
       if (here) std::fill_n(begin, tensor.bytes, std::byte{0xFF});

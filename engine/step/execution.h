@@ -20,6 +20,10 @@ struct ExecutionOptions {
   std::uint64_t guard_bytes = 0;  ///< round every tensor, filled with a pattern that guards_intact() looks for
   bool reuse = true;              ///< whether tensors share memory over time
   bool timestamps = false;
+  Rounding rounding = Rounding::nearest;  ///< of f16 results
+  Overflow overflow = Overflow::infinity;
+  std::uint64_t seed = 0;  ///< what noise is keyed on
+  std::uint64_t step = 0;
   std::optional<plan::Target> target;        ///< lower for this instead of what the device says of itself
   std::shared_ptr<vk::Pipelines> pipelines;  ///< to share with other executions; its own where empty
 };
@@ -65,6 +69,7 @@ class Execution {
   plan::Plan plan_;
   vk::Buffer arena_;
   vk::Buffer inputs_;
+  vk::Buffer state_;  ///< a StepState
   std::shared_ptr<vk::Pipelines> pipelines_;
   std::unique_ptr<Recording> recording_;
   vk::Timeline timeline_;

@@ -68,10 +68,11 @@ ParameterLayout::ParameterLayout(const graph::Ir& ir, std::span<const graph::Val
 }
 
 WeightForm weight_form(const Precision& precision, const Optimizer& optimizer) {
-  WeightForm form{.compute = precision.compute};
-  const bool narrow = precision.compute == DType::f16;
-  form.master = !narrow || precision.weights == Weights::master;
-  form.copy = narrow && form.master;
+  WeightForm form;
+  form.compute = precision.parameters;
+  form.master = precision.weights == DType::f32;
+  form.copy = form.master && precision.parameters == DType::f16;
+  form.moments = precision.moments;
   const Sgd* sgd = std::get_if<Sgd>(&optimizer);
   form.moments_per_element = sgd == nullptr ? 2 : sgd->momentum != 0 ? 1 : 0;
   return form;

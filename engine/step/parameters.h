@@ -67,11 +67,15 @@ class ParameterLayout {
 
 /// How weights and moments are kept, from precision and optimizer.
 struct WeightForm {
-  DType compute = DType::f32;
+  DType compute = DType::f32;             ///< of the weights that operators read, and of gradients
   bool master = true;                     ///< f32 weights are kept
   bool copy = false;                      ///< and a copy in `compute` beside them, which operators read
-  std::uint32_t moments_per_element = 0;  ///< f32 numbers of optimizer state for each weight
+  DType moments = DType::f32;             ///< of the optimizer's state
+  std::uint32_t moments_per_element = 0;  ///< numbers of it for each weight
 };
+
+/// The stream of the noise that weights are rounded with.
+inline constexpr std::uint32_t weight_rounding_stream = 1;
 
 WeightForm weight_form(const Precision& precision, const Optimizer& optimizer);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 
 #include "plan/plan.h"
@@ -30,10 +31,16 @@ class Recording {
   const vk::Recorder& commands() const { return recorder_; }
 
  private:
+  void make_streams(vk::Context& context, const plan::Program& program);
+  VkDescriptorSet noise_set(const vk::Pipeline& pipeline, const plan::Plan& plan, const plan::Dispatch& dispatch,
+                            std::span<const vk::Buffer* const> buffers);
   void record(vk::Pipelines& pipelines, const plan::Plan& plan, const plan::Dispatch& dispatch,
               std::span<const vk::Buffer* const> buffers);
 
   vk::DescriptorSets sets_;
+  std::map<std::uint32_t, std::uint64_t> stream_places_;  ///< for each stream of noise, where its number lies
+  vk::Buffer streams_;
+  std::map<std::uint32_t, VkDescriptorSet> noise_sets_;  ///< for each stream
   vk::Recorder recorder_;
 };
 

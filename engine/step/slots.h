@@ -47,6 +47,8 @@ class Slots {
   /// How often acquire() had to wait, and for how long in all.
   std::uint64_t waits() const { return waits_; }
   std::chrono::nanoseconds waited() const { return waited_; }
+  /// The slot that was submitted last.
+  const Slot& last() const { return slots_[(next_ + 1) % slots_.size()]; }
   /// The two slots, to put in what stays the same from step to step.
   std::span<Slot> all() { return slots_; }
 

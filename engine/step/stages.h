@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -38,9 +39,9 @@ void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed);
 void feed_values(plan::ProgramBuilder& builder, plan::TensorId values, plan::TensorId input);
 
 /// 2. The operators, forward or backward, that `wanted` values depend on. `lowered` says which were lowered before, and
-/// is brought up to date.
+/// is brought up to date. `done` is called after each.
 void run_graph(plan::ProgramBuilder& builder, const graph::Ir& ir, std::span<const graph::ValueId> wanted,
-               std::vector<bool>& lowered);
+               std::vector<bool>& lowered, const std::function<void(const graph::Node&)>& done);
 
 /// The stores that hold all parameters, as buffers of a program.
 struct ParameterBuffers {
@@ -60,7 +61,7 @@ void clip_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const P
 
 /// 4. Updates all weights, unless the step overflowed.
 void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
-                    const WeightForm& form, const ParameterBuffers& buffers, const Optimizer& optimizer);
+                    const Precision& precision, const ParameterBuffers& buffers, const Optimizer& optimizer);
 
 /// 4. Gives all states their next values, unless the step overflowed.
 void update_states(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
@@ -68,7 +69,7 @@ void update_states(plan::ProgramBuilder& builder, plan::TensorId state, const Pa
 
 /// 5. Writes the report, counts the step and sets the next one's loss scale and rate.
 void rescale(plan::ProgramBuilder& builder, plan::TensorId state, plan::TensorId schedule, std::uint32_t rates,
-             plan::TensorId report, const LossScale& scale, const Optimizer& optimizer);
+             plan::TensorId report, const Precision& precision, const Optimizer& optimizer);
 
 /// Invocations of a workgroup for flat kernels on this device.
 std::uint32_t flat_local_size(const plan::Target& target);

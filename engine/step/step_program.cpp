@@ -1,12 +1,14 @@
 #include "step/step_program.h"
 
 #include <halfstep/error.h>
+#include <halfstep/pattern.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "step/stages.h"
+#include "step/statistics.h"
 #include "step/step_state.h"
 
 namespace halfstep::step {
@@ -25,21 +27,26 @@ const Schedule& rates(const Optimizer& optimizer) {
 
 class Builder {
  public:
-  Builder(const plan::Target& target, const StepGraph& graph, const StepLayout& layout, const Precision& precision)
+  Builder(const plan::Target& target, const StepGraph& graph, const StepLayout& layout, const Precision& precision,
+          const Watch& watch = {})
       : graph_(graph),
         layout_(layout),
         precision_(precision),
         target_(target),
-        builder_(target, {.float16_partials = precision.float16_partials}) {
+        watch_(watch),
+        builder_(target, {.partials = precision.partials}) {
     for (const char* name : {"state", "schedule", "weights", "masters", "gradients", "moments", "states", "next states",
                              "data", "slot", "report"}) {
       builder_.buffer(name);
     }
     state_ = builder_.place_bytes("state", sizeof(StepState), {state, 0});
-    for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
-      bind(graph.parameters[i], layout.parameters.slots()[i], weights);
+    builder_.key_noise(state_);
+    builder_.store_f16(precision.rounding.activations, precision.overflow);
+    for (std::size_t i = 0; i < graph.parameters.size(); ++i) bind_weights(i);
+    for (std::size_t i = 0; i < graph.states.size(); ++i) {
+      const ParameterSlot& place = layout.states.slots()[i];
+      bind(graph.states[i], place, place.name, DType::f32, states);
     }
-    for (std::size_t i = 0; i < graph.states.size(); ++i) bind(graph.states[i], layout.states.slots()[i], states);
   }
 
   void feed(const Augmentation& augmentation) {
@@ -60,18 +67,19 @@ class Builder {
     report_bytes_ = (wanted.size() + 1) * report_place_bytes;
     for (const graph::Update& update : graph_.ir.updates) {
       const auto place = std::ranges::find(graph_.states, update.state) - graph_.states.begin();
-      bind(update.next, layout_.states.slots()[static_cast<std::size_t>(place)], next, ".next");
+      const ParameterSlot& slot = layout_.states.slots()[static_cast<std::size_t>(place)];
+      bind(update.next, slot, slot.name + ".next", DType::f32, next);
       wanted.push_back(update.next);
     }
-    run_graph(builder_, graph_.ir, wanted, lowered_);
+    for (const graph::ValueId input : graph_.ir.of(graph::Origin::input)) watch_value(input, "feed", {});
+    run(wanted);
   }
 
   void backward() {
+    builder_.store_f16(precision_.rounding.gradients, precision_.overflow);
     builder_.bind(graph_.loss_scale, builder_.place("loss_scale", {DType::f32, {}}, {state, 0}));
-    for (std::size_t i = 0; i < graph_.parameter_gradients.size(); ++i) {
-      bind(graph_.parameter_gradients[i], layout_.parameters.slots()[i], gradients, ".gradient");
-    }
-    run_graph(builder_, graph_.ir, graph_.parameter_gradients, lowered_);
+    for (std::size_t i = 0; i < graph_.parameter_gradients.size(); ++i) bind_gradient(i);
+    run(graph_.parameter_gradients);
   }
 
   void update(const Optimizer& optimizer, float clip_norm) {
@@ -79,24 +87,70 @@ class Builder {
     const ParameterBuffers buffers{weights, form.copy ? masters : weights, gradients, moments};
     check_gradients(builder_, state_, layout_.parameters, form, buffers);
     if (clip_norm > 0) clip_gradients(builder_, state_, layout_.parameters, form, buffers, clip_norm);
-    update_weights(builder_, state_, layout_.parameters, form, buffers, optimizer);
+    update_weights(builder_, state_, layout_.parameters, precision_, buffers, optimizer);
     update_states(builder_, state_, layout_.states, states, next);
     const std::uint64_t count = rates(optimizer).rates.size();
     const plan::TensorId table = builder_.place_bytes("schedule", count * 4, {schedule, 0});
     const plan::TensorId header = builder_.place_bytes("report", sizeof(ReportHeader), {report, 0});
-    rescale(builder_, state_, table, static_cast<std::uint32_t>(count), header, precision_.loss_scale, optimizer);
+    rescale(builder_, state_, table, static_cast<std::uint32_t>(count), header, precision_, optimizer);
   }
 
   StepProgram finish() {
     return {plan::make_plan(builder_.finish(), {.alignment = std::max<std::uint64_t>(target_.offset_alignment, 64)}),
-            slot_, report_bytes_};
+            slot_, report_bytes_, std::move(watched_)};
   }
 
  private:
+  void run(std::span<const graph::ValueId> wanted) {
+    run_graph(builder_, graph_.ir, wanted, lowered_, [this](const graph::Node& node) {
+      for (const graph::ValueId output : node.outputs) watch_value(output, plan::label_of(node), node.inputs);
+    });
+  }
+
+  /// Puts a value that has just been made under the recorder's eye, where it is wanted.
+  void watch_value(graph::ValueId value, std::string op, std::span<const graph::ValueId> inputs) {
+    if (!builder_.is_bound(value) || graph_.ir.values[value].type.dtype == DType::u32) return;
+    const plan::TensorId tensor = builder_.tensor_of(graph_.ir, value);
+    const std::string name = builder_.info(tensor).name;
+    const bool keep = matches(watch_.keep, name);
+    const bool look = matches(watch_.statistics, name);
+    if (!keep && !look) return;
+    Watched& watched = watched_.emplace_back();
+    watched.op = std::move(op);
+    watched.tensor = {name, builder_.info(tensor).type, tensor};
+    if (keep) {
+      watched.tensor = kept(value);
+      for (const graph::ValueId input : inputs) watched.inputs.push_back(kept(input));
+    }
+    if (!look) return;
+    watched.row = report_bytes_;
+    const plan::TensorId row =
+        builder_.place_bytes(name + " (statistics)", 4 * statistics_words, {report, report_bytes_});
+    look_at(builder_, tensor, row, state_, watch_.stop);
+    report_bytes_ += align(4 * statistics_words);
+  }
+
+  Recorded kept(graph::ValueId value) {
+    const plan::TensorId tensor = builder_.tensor_of(graph_.ir, value);
+    return {builder_.info(tensor).name, builder_.info(tensor).type, builder_.keep(tensor)};
+  }
+
   /// A value in the store `buffer`, at the place of a parameter or state.
-  void bind(graph::ValueId value, const ParameterSlot& place, plan::BufferId buffer, const char* suffix = "") {
-    const std::uint64_t offset = place.first_element * static_cast<std::uint64_t>(bytes(place.type.dtype));
-    builder_.bind(value, builder_.place(place.name + suffix, place.type, {buffer, offset}));
+  void bind(graph::ValueId value, const ParameterSlot& place, std::string name, DType dtype, plan::BufferId buffer) {
+    const std::uint64_t offset = place.first_element * static_cast<std::uint64_t>(bytes(dtype));
+    builder_.bind(value, builder_.place(std::move(name), {dtype, place.type.shape}, {buffer, offset}));
+  }
+
+  /// An f32 parameter of a policy whose others are f16 is read from the masters.
+  void bind_weights(std::size_t i) {
+    const ParameterSlot& place = layout_.parameters.slots()[i];
+    const bool from_master = place.type.dtype != precision_.parameters;
+    bind(graph_.parameters[i], place, place.name, place.type.dtype, from_master ? masters : weights);
+  }
+
+  void bind_gradient(std::size_t i) {
+    const ParameterSlot& place = layout_.parameters.slots()[i];
+    bind(graph_.parameter_gradients[i], place, place.name + ".gradient", precision_.parameters, gradients);
   }
 
   std::uint64_t take_slot(std::uint64_t bytes) {
@@ -149,11 +203,13 @@ class Builder {
   const StepLayout& layout_;
   const Precision& precision_;
   const plan::Target& target_;
+  Watch watch_;
   plan::ProgramBuilder builder_;
   plan::TensorId state_ = 0;
   std::vector<bool> lowered_;
   SlotLayout slot_;
   std::uint64_t report_bytes_ = 0;
+  std::vector<Watched> watched_;
 };
 
 }  // namespace
@@ -163,8 +219,8 @@ std::uint64_t label_offset(std::uint64_t sample_bytes, std::uint64_t samples) {
 }
 
 StepProgram training_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
-                             const StepOptions& options) {
-  Builder builder(target, graph, layout, options.precision);
+                             const StepOptions& options, const Watch& watch) {
+  Builder builder(target, graph, layout, options.precision, watch);
   builder.feed(graph.samples ? graph.samples->augmentation : Augmentation{});
   builder.forward();
   builder.backward();

@@ -54,6 +54,7 @@ struct SampleInputs {
 /// A graph in the types it is computed in, with its gradients, and what to do with it.
 struct StepGraph {
   graph::Ir ir;
+  std::size_t forward_nodes = 0;                    ///< nodes of the forward pass; those of the backward pass follow
   graph::ValueId loss = 0;                          ///< f32 scalar
   std::vector<graph::ValueId> metrics;              ///< f32 scalars, all different
   graph::ValueId loss_scale = 0;                    ///< the loss's gradient
@@ -75,10 +76,33 @@ struct SlotLayout {
   std::uint64_t size = 0;
 };
 
+/// What the flight recorder wants of a step. Patterns are matched with tensors' names; empty ones match none.
+struct Watch {
+  std::string statistics;  ///< of these
+  std::string keep;        ///< these keep their memory to the end of the step, with their operators' inputs
+  StopOn stop{};           ///< what raises the overflow flag, in tensors with statistics
+};
+
+/// A value of the step as the recorder finds it.
+struct Recorded {
+  std::string name;
+  TensorType type;
+  plan::TensorId memory = 0;  ///< the tensor in whose memory it is
+};
+
+/// A tensor that is watched, in the order they are made in.
+struct Watched {
+  Recorded tensor;
+  std::string op;                    ///< the label of the operator that made it
+  std::vector<Recorded> inputs;      ///< the operator's, where the tensor is kept
+  std::optional<std::uint64_t> row;  ///< where its statistics lie in the report
+};
+
 struct StepProgram {
   plan::Plan plan;
   SlotLayout slot;
   std::uint64_t report_bytes = 0;
+  std::vector<Watched> watched;
 };
 
 /// Bytes from the start of a data buffer to its labels.
@@ -104,7 +128,7 @@ struct StepOptions {
 
 /// The whole training step: feed, forward, backward, check, update, rescale.
 StepProgram training_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
-                             const StepOptions& options);
+                             const StepOptions& options, const Watch& watch = {});
 
 /// Feed and forward only, for loss and metrics.
 StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,

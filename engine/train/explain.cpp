@@ -1,50 +1,74 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <iterator>
 
+#include "train/step_graph.h"
 #include "train/trainer_impl.h"
 
 namespace halfstep {
 namespace {
 
-struct Row {
-  std::string name;
-  std::string stored;
-  std::string accumulated;
-  std::string reason;
-};
+using Row = std::array<std::string, 6>;
 
-Row row_of(const graph::Ir& ir, const graph::Node& node, const Precision& precision) {
-  const TensorType& type = ir.values[node.outputs.front()].type;
+std::string_view name_of(Rounding rounding) {
+  return rounding == Rounding::stochastic ? "stochastic" : "nearest";
+}
+
+/// How results of f16 are stored; f32 ones are stored as they are.
+std::string rounding_of(const Precision& precision, Rounding rounding, DType stored) {
+  if (stored != DType::f16) return "-";
+  return fmt::format("{}{}", name_of(rounding), precision.overflow == Overflow::saturate ? ", saturates" : "");
+}
+
+/// The type that sums are kept in, where an operator makes any.
+std::string accumulated_in(const Precision& precision, const graph::Node& node) {
+  if (node.op->numerics() != graph::Numerics::product || node.op->name() == "bias") return "f32";
+  const bool conv = node.op->name().starts_with("conv2d");
+  const DType partials = conv ? precision.partials.conv2d : precision.partials.matmul;
+  return partials == DType::f16 ? "f16, by 16 of k" : "f32";
+}
+
+Row row_of(const graph::Ir& ir, std::size_t index, bool forward, const Precision& precision) {
+  const graph::Node& node = ir.nodes[index];
+  const DType stored = ir.values[node.outputs.front()].type.dtype;
+  const Rounding rounding = forward ? precision.rounding.activations : precision.rounding.gradients;
   const std::string op = node.op->name();
-  const bool product = op.starts_with("matmul") || op.starts_with("linear") || op.starts_with("conv2d");
-  Row row{node.scope.empty() ? op : fmt::format("{}/{}", node.scope, op), std::string(name(type.dtype)),
-          product && precision.float16_partials ? "f16" : "f32", ""};
-  if (node.op->numerics() == graph::Numerics::as_is) {
-    row.reason = "takes and gives what it is given, in f32 inside";
-  } else {
-    row.reason = fmt::format("{} computes in {}", precision.name, name(precision.compute));
-  }
-  if (row.accumulated == "f16") row.reason += ", f16 partials asked for";
-  return row;
+  return {node.scope.empty() ? op : fmt::format("{}/{}", node.scope, op),
+          std::string(name(stored)),
+          "f32",
+          accumulated_in(precision, node),
+          rounding_of(precision, rounding, stored),
+          forward ? node.why : "gradient; " + node.why};
+}
+
+void print(std::string& text, const Row& row) {
+  fmt::format_to(std::back_inserter(text), "{:<40} {:<7} {:<9} {:<16} {:<20} {}\n", row[0], row[1], row[2], row[3],
+                 row[4], row[5]);
 }
 
 }  // namespace
 
 std::string Trainer::Impl::explain() const {
-  std::string text =
-      fmt::format("{:<40} {:<7} {:<9} {:<12} {}\n", "operator", "stored", "computed", "accumulated", "why");
-  for (const graph::Node& node : graph_.ir.nodes) {
-    const Row row = row_of(graph_.ir, node, precision_);
-    fmt::format_to(std::back_inserter(text), "{:<40} {:<7} {:<9} {:<12} {}\n", row.name, row.stored, "f32",
-                   row.accumulated, row.reason);
+  std::string text;
+  print(text, {"operator", "stored", "computed", "accumulated", "rounding", "why"});
+  for (std::size_t i = 0; i < graph_.ir.nodes.size(); ++i) {
+    print(text, row_of(graph_.ir, i, i < graph_.forward_nodes, precision_));
   }
-  const bool narrow = form_.compute == DType::f16;
-  fmt::format_to(std::back_inserter(text), "weights: {}; gradients: {}; moments: f32\n",
-                 !narrow        ? "f32"
-                 : form_.master ? "f32 masters with an f16 copy, rounded to nearest"
-                                : "f16 alone, rounded stochastically",
-                 name(form_.compute));
+  const DType read = form_.compute;
+  print(text, {"weights", std::string(name(precision_.weights)), "f32", "-",
+               rounding_of(precision_, precision_.rounding.weights, precision_.weights), precision_.name});
+  if (form_.copy) {
+    print(text, {"weights, as operators read them", std::string(name(read)), "f32", "-",
+                 rounding_of(precision_, precision_.rounding.weights, read), precision_.name});
+  }
+  print(text, {"gradients of weights", std::string(name(read)), "f32", "-",
+               rounding_of(precision_, precision_.rounding.gradients, read), precision_.name});
+  if (form_.moments_per_element > 0) {
+    print(text, {"moments", std::string(name(form_.moments)), "f32", "-",
+                 rounding_of(precision_, precision_.rounding.optimizer, form_.moments), precision_.name});
+  }
+  for (const std::string& note : train::hyperparameter_notes(precision_, optimizer_)) text += note + "\n";
   return text;
 }
 

@@ -95,28 +95,6 @@ void check_kind(const AdamW& adam) {
   check_moments(adam.beta1, adam.beta2, adam.epsilon);
 }
 
-void check_scale(const Precision& precision) {
-  const LossScale& scale = precision.loss_scale;
-  if (scale.kind == LossScale::Kind::none) {
-    if (scale.initial != 1)
-      fail("precision", fmt::format("expected a loss scale of 1 with none, got {}", scale.initial));
-    return;
-  }
-  if (!(scale.initial > 0) || !std::isfinite(scale.initial)) {
-    fail("precision", fmt::format("expected a positive, finite loss scale, got {}", scale.initial));
-  }
-  if (scale.kind == LossScale::Kind::fixed) return;
-  const bool ordered = scale.floor > 0 && scale.floor <= scale.initial && scale.initial <= scale.ceiling;
-  if (!ordered || !std::isfinite(scale.ceiling)) {
-    fail("precision", fmt::format("expected 0 < floor <= initial <= ceiling, got {}, {}, {}", scale.floor,
-                                  scale.initial, scale.ceiling));
-  }
-  if (!(scale.growth >= 1) || !(scale.backoff > 0 && scale.backoff < 1) || scale.interval < 1) {
-    fail("precision", fmt::format("expected growth >= 1, 0 < backoff < 1 and interval >= 1, got {}, {}, {}",
-                                  scale.growth, scale.backoff, scale.interval));
-  }
-}
-
 /// Loss, metrics and updates of a graph that precision was applied to, with what feeds them.
 void add_forward(step::StepGraph& result, Placeable& placeable, const graph::LoweredPrecision& lowered,
                  const Graph& graph, const TrainerOptions& options) {
@@ -148,19 +126,14 @@ void check_options(const TrainerOptions& options) {
         }
       },
       options.optimizer);
-  const Precision& precision = options.precision;
-  if (precision.compute == DType::u32) fail("precision", "expected f32 or f16 to compute in, got u32");
-  if (precision.weights == Weights::stochastic && precision.compute != DType::f16) {
-    fail("precision", "expected f16 with stochastic weights, got f32", "f32 weights are updated without rounding");
-  }
-  if (precision.float16_partials && precision.compute != DType::f16) {
-    fail("precision", "expected f16 with f16 partials, got f32", "choose mixed or float16");
-  }
-  check_scale(precision);
+  check_precision(options.precision, options.optimizer);
 }
 
 step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options) {
   const graph::LoweredPrecision whole = graph::apply_precision(graph.ir(), options.precision);
+  if (options.log) {
+    for (const std::string& line : whole.reduced) options.log("reduced precision: " + line);
+  }
   graph::LoweredPrecision lowered =
       graph::for_inference(whole, [&](const graph::Node& node) { return is_frozen(whole.ir, node, options); });
   step::StepGraph result;
@@ -169,9 +142,12 @@ step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options
   add_forward(result, placeable, lowered, graph, options);
   const auto trained = std::ranges::count(result.training, false, &step::Training::frozen);
   const std::span parameters = std::span(result.parameters).first(static_cast<std::size_t>(trained));
+  result.forward_nodes = result.ir.nodes.size();
   result.loss_scale = result.ir.add_value({{DType::f32, {}}, "loss_scale", graph::Origin::state, 0, {}});
   for (const graph::ValueId gradient : graph::add_backward(result.ir, result.loss, result.loss_scale, parameters)) {
-    result.parameter_gradients.push_back(placeable(gradient));
+    const Tensor tensor = result.ir.tensor(gradient);
+    const DType stored = options.precision.parameters;
+    result.parameter_gradients.push_back(placeable(tensor.dtype() == stored ? gradient : cast(tensor, stored).id()));
   }
   return result;
 }

@@ -13,6 +13,13 @@ step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options
 /// The same graph as it is evaluated: with running statistics, and without gradients.
 step::StepGraph evaluation_graph(const Graph& graph, const TrainerOptions& options);
 
+/// Throws Error where the policy asks for what cannot be, or would change nothing.
+void check_precision(const Precision& precision, const Optimizer& optimizer);
+
+/// A line for each hyperparameter that f16 would lose, or change by more than a tenth, where the policy keeps
+/// parameters in f16: with what it would be, and what is really used.
+std::vector<std::string> hyperparameter_notes(const Precision& precision, const Optimizer& optimizer);
+
 /// Throws Error where a hyperparameter is out of its range, naming it.
 void check_options(const TrainerOptions& options);
 

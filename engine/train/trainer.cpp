@@ -28,11 +28,15 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
       target_(context_.target()),
       precision_(options.precision),
       optimizer_(options.optimizer),
+      clip_norm_(options.clip_norm),
       seed_(options.seed),
       model_(options.model),
       pipelines_(context_),
       timeline_(context_) {
   train::check_options(options);
+  if (options.log) {
+    for (const std::string& line : train::hyperparameter_notes(precision_, optimizer_)) options.log(line);
+  }
   for (const auto& [name, metric] : options.metrics) metric_names_.push_back(name);
   graph_ = train::training_graph(graph, options);
   for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
@@ -50,11 +54,15 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
   }
   place_data(options);
   training_ = lower(tuner, [&](const plan::Target& target) {
-    return step::training_program(target, graph_, layout_,
-                                  {.precision = precision_, .optimizer = optimizer_, .clip_norm = options.clip_norm});
+    return step::training_program(target, graph_, layout_, step_options());
   });
   make_buffers(options);
   make_slots();
+  const std::string all(1, '*');
+  watch_.stop = precision_.stop_on;
+  watch_.keep = precision_.stop_on.any() ? all : options.trace;
+  if (precision_.stop_on.any()) watch_.statistics = all;
+  if (!watch_.keep.empty()) make_recorded();
   summarize();
   initialize(seed_);
 }
@@ -104,7 +112,7 @@ void Trainer::Impl::make_buffers(const TrainerOptions& options) {
   make(step::weights, elements * compute, "weights");
   make(step::masters, form_.copy ? elements * 4 : 0, "master weights");
   make(step::gradients, layout_.parameters.trained_elements() * compute, "gradients");
-  make(step::moments, layout_.parameters.trained_elements() * 4 * form_.moments_per_element, "optimizer moments");
+  make(step::moments, moment_bytes(), "optimizer moments");
   make(step::states, layout_.states.padded_elements() * 4, "states");
   make(step::next, layout_.states.padded_elements() * 4, "next states");
   make(step::data, summary_.data_bytes, "training set");
@@ -118,6 +126,11 @@ void Trainer::Impl::make_buffers(const TrainerOptions& options) {
         step::label_offset(static_cast<std::uint64_t>(set_->sample_bytes()), static_cast<std::uint64_t>(set_->count)),
         as_bytes_of(set_->labels));
   }
+}
+
+std::uint64_t Trainer::Impl::moment_bytes() const {
+  return layout_.parameters.trained_elements() * static_cast<std::uint64_t>(bytes(form_.moments)) *
+         form_.moments_per_element;
 }
 
 /// As a recording takes them, in the order of StepBuffer.
@@ -159,7 +172,7 @@ void Trainer::Impl::summarize() {
   const auto compute = static_cast<std::uint64_t>(bytes(form_.compute));
   summary_.gradient_bytes = layout_.parameters.trained_elements() * compute;
   summary_.weight_bytes = elements * (compute + (form_.copy ? 4 : 0));
-  summary_.optimizer_bytes = layout_.parameters.trained_elements() * 4 * form_.moments_per_element;
+  summary_.optimizer_bytes = moment_bytes();
   summary_.peak_bytes = summary_.data_bytes + 2 * (training_.slot.size + training_.report_bytes);
   for (const step::StepBuffer buffer : {step::arena, step::state, step::schedule, step::weights, step::masters,
                                         step::gradients, step::moments, step::states, step::next}) {
@@ -208,6 +221,15 @@ void Trainer::load(const std::filesystem::path& path) {
 }
 std::vector<float> Trainer::parameter(std::string_view name) {
   return impl_->parameter(name);
+}
+void Trainer::watch(std::string_view pattern, std::uint64_t every) {
+  impl_->watch(pattern, every);
+}
+std::vector<TensorStatistics> Trainer::take_records() {
+  return impl_->take_records();
+}
+std::vector<float> Trainer::trace(std::string_view name) {
+  return impl_->trace(name);
 }
 const PlanSummary& Trainer::summary() const {
   return impl_->summary();

@@ -140,7 +140,7 @@ void Trainer::Impl::save(const std::filesystem::path& path) {
     const std::vector<std::string> names = moment_names(slot, form_.moments_per_element);
     if (names.empty()) continue;
     const std::vector<std::vector<float>> moments = download_moments(slot);
-    for (std::size_t i = 0; i < names.size(); ++i) tensors.add(names[i], DType::f32, slot, moments[i]);
+    for (std::size_t i = 0; i < names.size(); ++i) tensors.add(names[i], form_.moments, slot, moments[i]);
   }
   for (const step::ParameterSlot& slot : layout_.states.slots()) {
     tensors.add(train::stored_name(slot.name), DType::f32, slot, download_state(slot));

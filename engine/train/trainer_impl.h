@@ -33,7 +33,7 @@ class Trainer::Impl {
   void step();
   void step(const std::map<std::string, Values>& inputs);
   StepReport report();
-  void finish() { training_slots_->drain(); }
+  void finish();
   StepTotals take_totals();
   Evaluation evaluate(const Dataset& set);
   HostCosts host_costs() const;
@@ -41,6 +41,11 @@ class Trainer::Impl {
   // trainer_profile.cpp
   std::vector<DispatchCost> profile(std::int64_t steps);
   std::vector<DispatchCost> profile(std::int64_t steps, const std::map<std::string, Values>& inputs);
+
+  // trainer_record.cpp
+  void watch(std::string_view pattern, std::uint64_t every);
+  std::vector<TensorStatistics> take_records();
+  std::vector<float> trace(std::string_view name);
 
   // trainer_checkpoint.cpp
   void save(const std::filesystem::path& path);
@@ -67,12 +72,23 @@ class Trainer::Impl {
   void make_buffers(const TrainerOptions& options);
   void place_data(const TrainerOptions& options);
   void make_slots();
+  step::StepOptions step_options() const { return {precision_, optimizer_, clip_norm_}; }
+  std::uint64_t moment_bytes() const;
   void summarize();
   void start_sampling(std::uint64_t first_step);
   std::array<const vk::Buffer*, step::buffer_count> buffers() const;
 
+  // trainer_record.cpp
+  void make_recorded();
+  step::Slots& slots_of_next_step();
+  void read_records(const step::Slot& slot);
+  void stop_where_broken(const step::Slot& slot);
+  void stop_at_floor();
+  std::string describe(const step::Watched& broken, std::uint64_t element, const step::Slot& slot);
+  std::vector<float> values_of(const step::Recorded& tensor, const step::Slot& slot);
+
   // trainer_step.cpp
-  void submit(std::chrono::steady_clock::time_point start);
+  void submit(step::Slots& slots, std::chrono::steady_clock::time_point start);
   void check_set() const;
   void check_inputs(const std::map<std::string, Values>& inputs) const;
   void fill_from_set(step::Slot& slot);
@@ -110,6 +126,7 @@ class Trainer::Impl {
   plan::Target target_;  ///< the device's, with the choices that were made
   Precision precision_;
   Optimizer optimizer_;
+  float clip_norm_;
   std::uint64_t seed_;
   std::string model_;
   std::vector<std::string> metric_names_;
@@ -124,6 +141,13 @@ class Trainer::Impl {
   std::array<vk::Buffer, step::buffer_count> buffers_;
   std::unique_ptr<step::Slots> training_slots_;
   std::unique_ptr<step::Slots> evaluation_slots_;  ///< where there is a Feed
+  /// The step with the recorder's dispatches in it, where it is wanted: for one step out of watch_every_.
+  step::Watch watch_;
+  std::uint64_t watch_every_ = 1;
+  step::StepProgram recorded_;
+  vk::Buffer recorded_arena_;
+  std::unique_ptr<step::Slots> recorded_slots_;
+  std::vector<TensorStatistics> records_;
   const Dataset* set_ = nullptr;
   std::optional<BatchSampler> sampler_;
   std::unique_ptr<train::UploadRing> ring_;  ///< where the set is not resident
@@ -131,6 +155,7 @@ class Trainer::Impl {
   PlanSummary summary_;
 
   StepReport latest_;
+  std::uint64_t overflowed_at_floor_ = 0;  ///< the step whose gradients overflowed with the loss scale at its floor
   StepTotals totals_;
   std::uint64_t finite_losses_ = 0;
   Evaluation evaluation_sums_;

@@ -47,18 +47,20 @@ void fill_gathered(step::Slot& slot, const step::SlotLayout& layout, const train
 
 void Trainer::Impl::step() {
   check_set();
-  const auto start = Clock::now() - training_slots_->waited();
-  step::Slot& slot = training_slots_->acquire();
-  fill_from_set(slot);
-  submit(start + training_slots_->waited());
+  stop_at_floor();
+  step::Slots& slots = slots_of_next_step();
+  const auto start = Clock::now() - slots.waited();
+  fill_from_set(slots.acquire());
+  submit(slots, start + slots.waited());
 }
 
 void Trainer::Impl::step(const std::map<std::string, Values>& inputs) {
   check_inputs(inputs);
-  const auto start = Clock::now() - training_slots_->waited();
-  step::Slot& slot = training_slots_->acquire();
-  fill_from_values(slot, inputs);
-  submit(start + training_slots_->waited());
+  stop_at_floor();
+  step::Slots& slots = slots_of_next_step();
+  const auto start = Clock::now() - slots.waited();
+  fill_from_values(slots.acquire(), inputs);
+  submit(slots, start + slots.waited());
 }
 
 void Trainer::Impl::check_set() const {
@@ -84,9 +86,9 @@ void Trainer::Impl::fill_from_values(step::Slot& slot, const std::map<std::strin
 }
 
 /// `start` is when the host's work began, its wait for the slot left out.
-void Trainer::Impl::submit(Clock::time_point start) {
+void Trainer::Impl::submit(step::Slots& slots, Clock::time_point start) {
   const std::uint64_t waits = timeline_.waits();
-  training_slots_->submit();
+  slots.submit();
   ++submitted_;
   waits_elsewhere_ += timeline_.waits() - waits;
   const double microseconds = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
@@ -95,6 +97,7 @@ void Trainer::Impl::submit(Clock::time_point start) {
   } else {
     host_microseconds_[submitted_ % host_times_kept] = microseconds;
   }
+  if (precision_.stop_on.any()) slots.drain();  // a broken step must be known before the next one begins
 }
 
 void Trainer::Impl::fill_from_set(step::Slot& slot) {
@@ -121,28 +124,40 @@ void Trainer::Impl::put(step::Slot& slot, const InputInfo& input, std::uint64_t 
 void Trainer::Impl::read_report(const step::Slot& slot) {
   step::ReportHeader header;
   std::memcpy(&header, slot.place(0), sizeof header);
-  latest_.step = header.attempted[0] | static_cast<std::uint64_t>(header.attempted[1]) << 32;
-  latest_.applied = header.applied;
-  latest_.skipped = header.skipped;
-  latest_.overflowed = header.overflow != 0;
-  latest_.loss_scale = header.loss_scale;
-  latest_.rate = header.rate;
-  latest_.clip = header.clip;
-  latest_.loss = scalar_at(slot.place(1));
+  StepReport report;
+  report.step = header.attempted[0] | static_cast<std::uint64_t>(header.attempted[1]) << 32;
+  report.applied = header.applied;
+  report.skipped = header.skipped;
+  report.overflowed = header.overflow != 0;
+  report.loss_scale = header.loss_scale;
+  report.rate = header.rate;
+  report.clip = header.clip;
+  report.loss = scalar_at(slot.place(1));
   ++totals_.steps;
-  if (std::isfinite(latest_.loss)) {
+  if (std::isfinite(report.loss)) {
     ++finite_losses_;
-    totals_.mean_loss += static_cast<double>(latest_.loss);
+    totals_.mean_loss += static_cast<double>(report.loss);
   }
   for (std::size_t i = 0; i < metric_names_.size(); ++i) {
     const float value = scalar_at(slot.place(2 + i));
-    latest_.metrics[metric_names_[i]] = value;
+    report.metrics[metric_names_[i]] = value;
     totals_.mean_metrics[metric_names_[i]] += static_cast<double>(value);
   }
+  const LossScale& scale = precision_.loss_scale;
+  const bool at_floor = scale.kind == LossScale::Kind::dynamic && report.loss_scale <= scale.floor;
+  if (at_floor && report.overflowed && overflowed_at_floor_ == 0) overflowed_at_floor_ = report.step;
+  // Reports of recorded steps may be read after those of later ones.
+  if (report.step >= latest_.step) latest_ = std::move(report);
+}
+
+void Trainer::Impl::finish() {
+  training_slots_->drain();
+  if (recorded_slots_) recorded_slots_->drain();
 }
 
 StepReport Trainer::Impl::report() {
   training_slots_->poll();
+  if (recorded_slots_) recorded_slots_->poll();
   return latest_;
 }
 

@@ -102,10 +102,13 @@ std::vector<float> Trainer::Impl::download_state(const step::ParameterSlot& slot
 /// One value for each moment, for each element: first all of the first moment, then all of the second.
 std::vector<std::vector<float>> Trainer::Impl::download_moments(const step::ParameterSlot& slot) {
   const std::size_t moments = form_.moments_per_element;
+  if (moments == 0) return {};
   const auto padded = static_cast<std::size_t>(plan::layout(slot.type.shape).padded_elements());
-  std::vector<float> store(padded * moments);
-  vk::download(context_, buffers_[step::moments], slot.first_element * moments * 4,
-               std::as_writable_bytes(std::span(store)));
+  const TensorType type{form_.moments, {static_cast<std::int64_t>(padded * moments)}};
+  std::vector<std::byte> memory(plan::byte_size(type));
+  vk::download(context_, buffers_[step::moments],
+               slot.first_element * moments * static_cast<std::uint64_t>(bytes(form_.moments)), memory);
+  const std::vector<float> store = plan::floats_from_memory(type, memory);
   std::vector<std::vector<float>> result;
   for (std::size_t moment = 0; moment < moments; ++moment) {
     std::vector<float> values(padded);
@@ -129,7 +132,8 @@ void Trainer::Impl::upload_moments(const std::vector<std::vector<std::vector<flo
       }
     }
   }
-  vk::upload(context_, buffers_[step::moments], 0, std::as_bytes(std::span(store)));
+  const TensorType type{form_.moments, {static_cast<std::int64_t>(store.size())}};
+  vk::upload(context_, buffers_[step::moments], 0, plan::to_memory(type, store));
 }
 
 std::vector<float> Trainer::Impl::parameter(std::string_view name) {

@@ -30,7 +30,8 @@ TrialRun::TrialRun(vk::Context& context, vk::Pipelines& pipelines, const plan::T
 }
 
 void TrialRun::lower(const plan::Target& target) {
-  plan::ProgramBuilder builder(target, {.float16_partials = trial_.float16_partials});
+  const DType partials = trial_.float16_partials ? DType::f16 : DType::f32;
+  plan::ProgramBuilder builder(target, {.partials = {partials, partials}});
   const plan::BufferId buffer = builder.buffer("operands");
   const auto place = [&](const TensorType& type) {
     const plan::Region region{buffer, operand_bytes_};

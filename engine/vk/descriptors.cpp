@@ -31,16 +31,6 @@ void check_range(const Context& context, const BufferRange& range) {
   }
 }
 
-/// What a set is to hold at one binding.
-VkWriteDescriptorSet write_to(VkDescriptorSet set, std::uint32_t binding, VkDescriptorType type) {
-  auto write = structure<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
-  write.dstSet = set;
-  write.dstBinding = binding;
-  write.descriptorCount = 1;
-  write.descriptorType = type;
-  return write;
-}
-
 }  // namespace
 
 VkFormat quad_format(DType dtype) {
@@ -62,16 +52,32 @@ VkDescriptorSet DescriptorSets::make(const Pipeline& pipeline, std::span<const B
   for (const BufferRange& range : ranges) check_range(*context_, range);
   VkDescriptorSet set = allocate(pipeline.set_layout, pipeline.bindings);
   for (std::uint32_t i = 0; i < pipeline.bindings; ++i) {
-    const BufferRange& range = ranges[i];
-    const bool texels = range.texels != VK_FORMAT_UNDEFINED;
-    auto write = write_to(set, i, texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER);
-    const VkDescriptorBufferInfo buffer{range.buffer, range.offset, range.size};
-    const VkBufferView texel_view = texels ? view(range) : VK_NULL_HANDLE;
-    write.pBufferInfo = &buffer;
-    write.pTexelBufferView = &texel_view;
-    context_->table().vkUpdateDescriptorSets(context_->device(), 1, &write, 0, nullptr);
+    const bool texels = ranges[i].texels != VK_FORMAT_UNDEFINED;
+    write(set, i, texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, ranges[i]);
   }
   return set;
+}
+
+VkDescriptorSet DescriptorSets::make_noise(const Pipeline& pipeline, const BufferRange& state,
+                                           const BufferRange& stream) {
+  VkDescriptorSet set = allocate(pipeline.noise_layout, 2);
+  write(set, 0, VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, state);
+  write(set, 1, VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, stream);
+  return set;
+}
+
+void DescriptorSets::write(VkDescriptorSet set, std::uint32_t binding, VkDescriptorType type,
+                           const BufferRange& range) {
+  auto write = structure<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
+  write.dstSet = set;
+  write.dstBinding = binding;
+  write.descriptorCount = 1;
+  write.descriptorType = type;
+  const VkDescriptorBufferInfo buffer{range.buffer, range.offset, range.size};
+  const VkBufferView texel_view = range.texels != VK_FORMAT_UNDEFINED ? view(range) : VK_NULL_HANDLE;
+  write.pBufferInfo = &buffer;
+  write.pTexelBufferView = &texel_view;
+  context_->table().vkUpdateDescriptorSets(context_->device(), 1, &write, 0, nullptr);
 }
 
 VkBufferView DescriptorSets::view(const BufferRange& range) {
@@ -103,11 +109,12 @@ VkDescriptorSet DescriptorSets::allocate(VkDescriptorSetLayout layout, std::uint
 void DescriptorSets::add_pool(std::uint32_t bindings) {
   bindings_left_ = std::max(bindings, bindings_in_pool);
   sets_left_ = sets_in_pool;
-  const std::array<VkDescriptorPoolSize, 2> sizes{
-      {{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, bindings_left_}, {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, bindings_left_}}};
+  const std::array<VkDescriptorPoolSize, 3> sizes{{{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, bindings_left_},
+                                                   {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, bindings_left_},
+                                                   {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, bindings_left_}}};
   auto info = structure<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
   info.maxSets = sets_left_;
-  info.poolSizeCount = context_->target().max_texels > 0 ? 2 : 1;
+  info.poolSizeCount = context_->target().max_texels > 0 ? 3 : 2;
   info.pPoolSizes = sizes.data();
   VkDescriptorPool pool = VK_NULL_HANDLE;
   check(context_->table().vkCreateDescriptorPool(context_->device(), &info, nullptr, &pool), "vkCreateDescriptorPool");

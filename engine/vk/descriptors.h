@@ -38,8 +38,11 @@ class DescriptorSets {
   /// A set with range i at binding i. Throws Error naming the range where it is larger than the device can bind or not
   /// aligned as it must be, or where their number is not the pipeline's.
   VkDescriptorSet make(const Pipeline& pipeline, std::span<const BufferRange> ranges);
+  /// Set 1 of a pipeline that stores f16: the StepState and the stream's number, as uniform buffers.
+  VkDescriptorSet make_noise(const Pipeline& pipeline, const BufferRange& state, const BufferRange& stream);
 
  private:
+  void write(VkDescriptorSet set, std::uint32_t binding, VkDescriptorType type, const BufferRange& range);
   VkBufferView view(const BufferRange& range);
   VkDescriptorSet allocate(VkDescriptorSetLayout layout, std::uint32_t bindings);
   void add_pool(std::uint32_t bindings);

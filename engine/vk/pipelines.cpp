@@ -90,13 +90,40 @@ Slots slots_of(const plan::Dispatch& dispatch) {
   return slots;
 }
 
-/// Constant i of the dispatch is specialization constant i.
-std::vector<VkSpecializationMapEntry> specialization_entries(const plan::Dispatch& dispatch) {
-  std::vector<VkSpecializationMapEntry> entries;
-  for (std::uint32_t i = 0; i < dispatch.constants.size(); ++i) {
-    entries.push_back({i, static_cast<std::uint32_t>(i * sizeof(std::uint32_t)), sizeof(std::uint32_t)});
+/// What set 1 binds.
+constexpr Slots noise_slots{.bindings = 2, .uniforms = true};
+
+/// Constant i of the dispatch is specialization constant i; how f16 is stored are those of common/noise.glsl.
+class Specialization {
+ public:
+  explicit Specialization(const plan::Dispatch& dispatch) {
+    for (std::uint32_t i = 0; i < dispatch.constants.size(); ++i) add(i, dispatch.constants[i]);
+    add(stochastic_id, dispatch.storing.stochastic);
+    add(saturate_id, dispatch.storing.saturate);
   }
-  return entries;
+
+  VkSpecializationInfo info() const {
+    return {static_cast<std::uint32_t>(entries_.size()), entries_.data(), values_.size() * sizeof(values_[0]),
+            values_.data()};
+  }
+
+ private:
+  static constexpr std::uint32_t stochastic_id = 100;
+  static constexpr std::uint32_t saturate_id = 101;
+
+  void add(std::uint32_t id, std::uint32_t value) {
+    entries_.push_back({id, static_cast<std::uint32_t>(values_.size() * sizeof value), sizeof value});
+    values_.push_back(value);
+  }
+
+  std::vector<VkSpecializationMapEntry> entries_;
+  std::vector<std::uint32_t> values_;
+};
+
+VkDescriptorType type_of(Slots slots, std::uint32_t binding) {
+  if (slots.uniforms) return VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+  const bool texels = (slots.texels >> binding & 1) != 0;
+  return texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
 
 }  // namespace
@@ -117,13 +144,15 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
   const EmbeddedShader& shader = find_shader(dispatch.shader);
   const ShaderFacts facts = shader_facts(shader.words, dispatch.constants);
   check_limits(dispatch, facts, *context_);
-  const Key key{dispatch.shader, dispatch.constants, push_bytes, slots.bindings};
+  const std::array storing{dispatch.storing.stochastic, dispatch.storing.saturate};
+  const Key key{dispatch.shader, dispatch.constants, storing, push_bytes, slots.bindings};
   const auto found = pipelines_.find(key);
   if (found != pipelines_.end()) return found->second;
 
   Pipeline made;
   made.set_layout = set_layout(slots);
-  made.layout = layout(slots, push_bytes);
+  if (facts.draws_noise) made.noise_layout = set_layout(noise_slots);
+  made.layout = layout(slots, push_bytes, facts.draws_noise);
   made.bindings = slots.bindings;
   made.push_bytes = push_bytes;
   made.shader = shader.name;
@@ -136,9 +165,7 @@ VkDescriptorSetLayout Pipelines::set_layout(Slots slots) {
   if (found != set_layouts_.end()) return found->second;
   std::vector<VkDescriptorSetLayoutBinding> bindings;
   for (std::uint32_t i = 0; i < slots.bindings; ++i) {
-    const bool texels = (slots.texels >> i & 1) != 0;
-    bindings.push_back({i, texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1,
-                        VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+    bindings.push_back({i, type_of(slots, i), 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
   }
   auto info = structure<VkDescriptorSetLayoutCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
   info.bindingCount = slots.bindings;
@@ -149,15 +176,16 @@ VkDescriptorSetLayout Pipelines::set_layout(Slots slots) {
   return set_layouts_.emplace(slots, layout).first->second;
 }
 
-VkPipelineLayout Pipelines::layout(Slots slots, std::uint32_t push_bytes) {
-  const LayoutKey key{slots, push_bytes};
+VkPipelineLayout Pipelines::layout(Slots slots, std::uint32_t push_bytes, bool noise) {
+  const LayoutKey key{slots, push_bytes, noise};
   const auto found = layouts_.find(key);
   if (found != layouts_.end()) return found->second;
-  const VkDescriptorSetLayout set = set_layout(slots);
+  std::vector<VkDescriptorSetLayout> sets{set_layout(slots)};
+  if (noise) sets.push_back(set_layout(noise_slots));
   const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes};
   auto info = structure<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
-  info.setLayoutCount = 1;
-  info.pSetLayouts = &set;
+  info.setLayoutCount = static_cast<std::uint32_t>(sets.size());
+  info.pSetLayouts = sets.data();
   info.pushConstantRangeCount = push_bytes != 0 ? 1 : 0;
   info.pPushConstantRanges = &push;
   VkPipelineLayout layout = VK_NULL_HANDLE;
@@ -169,9 +197,8 @@ VkPipelineLayout Pipelines::layout(Slots slots, std::uint32_t push_bytes) {
 VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
                               const ShaderFacts& facts, VkPipelineLayout layout) {
   const ShaderModule module(*context_, code_for(dispatch, words, facts, context_->capabilities()));
-  const std::vector<VkSpecializationMapEntry> entries = specialization_entries(dispatch);
-  const VkSpecializationInfo constants{static_cast<std::uint32_t>(entries.size()), entries.data(),
-                                       dispatch.constants.size() * sizeof(std::uint32_t), dispatch.constants.data()};
+  const Specialization specialization(dispatch);
+  const VkSpecializationInfo constants = specialization.info();
   auto size = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
   size.requiredSubgroupSize = context_->target().subgroup_size;
@@ -181,7 +208,7 @@ VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const st
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module.handle();
   info.stage.pName = "main";
-  info.stage.pSpecializationInfo = entries.empty() ? nullptr : &constants;
+  info.stage.pSpecializationInfo = constants.mapEntryCount == 0 ? nullptr : &constants;
   if (asks_for_subgroups(dispatch, facts, *context_)) {
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
     info.stage.pNext = &size;

@@ -2,6 +2,7 @@
 
 #include <volk.h>
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -23,15 +24,18 @@ namespace halfstep::vk {
 struct Slots {
   std::uint32_t bindings = 0;
   std::uint32_t texels = 0;  ///< bit i: binding i is a texel buffer; else a storage buffer
+  bool uniforms = false;     ///< all are uniform buffers
 
   auto operator<=>(const Slots&) const = default;
 };
 
-/// A compute pipeline with `bindings` buffers in set 0 and `push_bytes` of push constants.
+/// A compute pipeline with `bindings` buffers in set 0 and `push_bytes` of push constants. One that stores f16 has set
+/// 1 too: what noise is keyed on, a StepState and the number of the tensor's stream.
 struct Pipeline {
   VkPipeline handle = VK_NULL_HANDLE;
   VkPipelineLayout layout = VK_NULL_HANDLE;
   VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
+  VkDescriptorSetLayout noise_layout = VK_NULL_HANDLE;  ///< null where there is no set 1
   std::uint32_t bindings = 0;
   std::uint32_t push_bytes = 0;
   std::string_view shader;  ///< the variant's name
@@ -53,11 +57,12 @@ class Pipelines {
   void save() noexcept { cache_.save(); }
 
  private:
-  using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::uint32_t, std::uint32_t>;
-  using LayoutKey = std::pair<Slots, std::uint32_t>;  ///< and push bytes
+  /// The variant, its constants, how it stores f16, push bytes and bindings.
+  using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::array<bool, 2>, std::uint32_t, std::uint32_t>;
+  using LayoutKey = std::tuple<Slots, std::uint32_t, bool>;  ///< push bytes, and whether there is set 1
 
   VkDescriptorSetLayout set_layout(Slots slots);
-  VkPipelineLayout layout(Slots slots, std::uint32_t push_bytes);
+  VkPipelineLayout layout(Slots slots, std::uint32_t push_bytes, bool noise);
   VkPipeline compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words, const ShaderFacts& facts,
                      VkPipelineLayout layout);
 

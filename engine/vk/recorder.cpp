@@ -12,7 +12,8 @@ namespace {
 
 constexpr VkPipelineStageFlags work_stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
 constexpr VkAccessFlags work_writes = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-constexpr VkAccessFlags work_reads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
+constexpr VkAccessFlags work_reads =
+    VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_UNIFORM_READ_BIT;
 
 void check_groups(const Context& context, const Pipeline& pipeline, const std::array<std::uint32_t, 3>& groups) {
   for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -89,8 +90,8 @@ void Recorder::host_barrier() {
                                          0, nullptr);
 }
 
-void Recorder::dispatch(const Pipeline& pipeline, VkDescriptorSet set, std::span<const std::byte> push,
-                        const std::array<std::uint32_t, 3>& groups) {
+void Recorder::dispatch(const Pipeline& pipeline, std::span<const VkDescriptorSet> sets,
+                        std::span<const std::byte> push, const std::array<std::uint32_t, 3>& groups) {
   if (push.size() != pipeline.push_bytes) {
     fail("dispatch", fmt::format("expected {} bytes of push constants for {}, got {}", pipeline.push_bytes,
                                  pipeline.shader, push.size()));
@@ -101,7 +102,8 @@ void Recorder::dispatch(const Pipeline& pipeline, VkDescriptorSet set, std::span
     table.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
     bound_ = pipeline.handle;
   }
-  table.vkCmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, 1, &set, 0, nullptr);
+  table.vkCmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0,
+                                static_cast<std::uint32_t>(sets.size()), sets.data(), 0, nullptr);
   if (!push.empty()) {
     table.vkCmdPushConstants(commands_, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, pipeline.push_bytes,
                              push.data());

@@ -34,8 +34,9 @@ class Recorder {
   /// All writes before it are seen by the host once the submit has finished.
   void host_barrier();
 
-  /// Throws Error where `groups` passes the device's limit, or `push` is not the size the pipeline takes.
-  void dispatch(const Pipeline& pipeline, VkDescriptorSet set, std::span<const std::byte> push,
+  /// `sets` are sets 0, 1, ... Throws Error where `groups` passes the device's limit, or `push` is not the size the
+  /// pipeline takes.
+  void dispatch(const Pipeline& pipeline, std::span<const VkDescriptorSet> sets, std::span<const std::byte> push,
                 const std::array<std::uint32_t, 3>& groups);
   void copy(VkBuffer source, std::uint64_t source_offset, VkBuffer target, std::uint64_t target_offset,
             std::uint64_t bytes);

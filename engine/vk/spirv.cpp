@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace halfstep::vk {
 namespace {
@@ -16,6 +17,8 @@ constexpr std::uint32_t mode_local_size = 17;
 constexpr std::uint32_t decoration_spec_id = 1;
 constexpr std::uint32_t decoration_built_in = 11;
 constexpr std::uint32_t decoration_binding = 33;
+constexpr std::uint32_t decoration_descriptor_set = 34;
+constexpr std::uint32_t noise_set = 1;
 constexpr std::uint32_t built_in_workgroup_size = 25;
 
 /// Constants and decorations, from which the size of a workgroup is put together.
@@ -56,6 +59,8 @@ void for_each_instruction(std::span<const std::uint32_t> words, const std::funct
 ShaderFacts shader_facts(std::span<const std::uint32_t> words, std::span<const std::uint32_t> constants) {
   ShaderFacts facts;
   Constants known;
+  std::map<std::uint32_t, std::uint32_t> bindings;  // variable: one more than its binding
+  std::set<std::uint32_t> in_noise_set;
   for_each_instruction(words, [&](const Instruction& i) {
     switch (i.opcode) {
       case op_capability:
@@ -68,7 +73,8 @@ ShaderFacts shader_facts(std::span<const std::uint32_t> words, std::span<const s
         return;
       case op_decorate:
         known.decorate(i);
-        if (i.operand(2) == decoration_binding) facts.bindings = std::max(facts.bindings, i.operand(3) + 1);
+        if (i.operand(2) == decoration_binding) bindings[i.operand(1)] = i.operand(3) + 1;
+        if (i.operand(2) == decoration_descriptor_set && i.operand(3) == noise_set) in_noise_set.insert(i.operand(1));
         return;
       case op_type_float:
         facts.has_float16 |= i.operand(2) == 16;
@@ -88,6 +94,10 @@ ShaderFacts shader_facts(std::span<const std::uint32_t> words, std::span<const s
         return;
     }
   });
+  facts.draws_noise = !in_noise_set.empty();
+  for (const auto& [variable, end] : bindings) {
+    if (!in_noise_set.contains(variable)) facts.bindings = std::max(facts.bindings, end);
+  }
   return facts;
 }
 

@@ -8,6 +8,8 @@
 #ifndef HALFSTEP_GEMM
 #define HALFSTEP_GEMM
 
+// Noise for every row would be most of the code: where it is asked for, ops/gemm.cpp has gemm_reduce.comp round.
+#define NEAREST_ONLY
 #include "common/indexing.glsl"
 #include "common/precision.glsl"
 

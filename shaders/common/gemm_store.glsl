@@ -33,7 +33,7 @@ void store_quad(Tile tile, int row, int column_quad, vec4 v) {
     if (RESULT_IN_F32) {
       c_f32[at] = v;
     } else {
-      c[at] = to_quad(v);
+      c[at] = to_quad(v, at);
     }
   }
 }

@@ -21,5 +21,5 @@ void main() {
   if (i >= quads) return;
   vec4 result = apply(from_quad(x[i]));
   if (CLEAR_PAD) result = keep_columns(result, i % quads_per_row * 4u, columns);
-  y[i] = to_quad(result);
+  y[i] = to_quad(result, i);
 }

@@ -17,5 +17,5 @@ void main() {
   vec4 right = from_quad(b[at.y]);
   if (SPREAD_A) left = left.xxxx;
   if (SPREAD_B) right = right.xxxx;
-  y[i] = to_quad(clear_pad(apply(left, right), i));
+  y[i] = to_quad(clear_pad(apply(left, right), i), i);
 }

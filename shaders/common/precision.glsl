@@ -1,10 +1,14 @@
 // What a number is. A shader with the axis `//! STORAGE = f32 f16 packed` declares its tensors as arrays of QUAD, four
-// elements each, reads them with from_quad() and writes them with to_quad(); arithmetic is f32 in between.
+// elements each, reads them with from_quad(q) and writes them with to_quad(v, place); arithmetic is f32 in between.
 //   f32     vec4
 //   f16     f16vec4, on devices with 16-bit storage
 //   packed  uvec2, the same bytes on devices without
 // A shader that stores another type than it reads has the axis CONVERSION of common/conversion.glsl, or defines
-// RESULT_f32, RESULT_f16 or RESULT_packed; it declares what it writes as RESULT_QUAD and writes it with to_result().
+// RESULT_f32, RESULT_f16 or RESULT_packed; it declares what it writes as RESULT_QUAD and writes it with
+// to_result(v, place).
+//
+// `place` is the number of the quad in its tensor. Where f16 is rounded stochastically the noise is keyed on it, and on
+// what set 1 holds: seed, step, and a number for the tensor.
 //
 // The 16-bit quads are converted where they are loaded or stored, in macros: a function that takes one would need the
 // capability for f16 arithmetic, which devices with 16-bit storage may lack.
@@ -15,6 +19,10 @@
 
 #if defined(STORAGE_f16) || defined(RESULT_f16)
 #extension GL_EXT_shader_16bit_storage : require
+#endif
+
+#if defined(STORAGE_f16) || defined(STORAGE_packed) || defined(RESULT_f16) || defined(RESULT_packed)
+#include "common/noise.glsl"
 #endif
 
 vec4 unpack_quad(uvec2 q) { return vec4(unpackHalf2x16(q.x), unpackHalf2x16(q.y)); }
@@ -36,31 +44,23 @@ vec4 from_half_bits(uvec4 bits) { return unpack_quad(pack_half_bits(bits)); }
 #endif
 
 #if defined(STORAGE_f16) || defined(STORAGE_packed)
-#define to_quad(v) quad_of_half_bits(half_bits_nearest(v))
-#define to_quad_stochastic(v, random) quad_of_half_bits(half_bits_stochastic(v, random))
+#define to_quad(v, place) quad_of_half_bits(stored_half_bits(v, uint(place)))
 #else
-#define to_quad(v) (v)
-#define to_quad_stochastic(v, random) (v)
+#define to_quad(v, place) (v)
 #endif
 
 #if defined(RESULT_f16)
 #define RESULT_QUAD f16vec4
-#define result_of_half_bits(bits) f16vec4(from_half_bits(bits))
-#define to_result(v) result_of_half_bits(half_bits_nearest(v))
+#define to_result(v, place) f16vec4(from_half_bits(stored_half_bits(v, uint(place))))
 #elif defined(RESULT_packed)
 #define RESULT_QUAD uvec2
-#define result_of_half_bits(bits) pack_half_bits(bits)
-#define to_result(v) result_of_half_bits(half_bits_nearest(v))
+#define to_result(v, place) pack_half_bits(stored_half_bits(v, uint(place)))
 #elif defined(RESULT_f32)
 #define RESULT_QUAD vec4
-#define to_result(v) (v)
+#define to_result(v, place) (v)
 #else
 #define RESULT_QUAD QUAD
-#define to_result(v) to_quad(v)
-#endif
-
-#if defined(RESULT_f16) || defined(RESULT_packed)
-#define to_result_stochastic(v, random) result_of_half_bits(half_bits_stochastic(v, random))
+#define to_result(v, place) to_quad(v, place)
 #endif
 
 #endif

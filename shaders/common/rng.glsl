@@ -14,9 +14,10 @@ uvec4 philox4x32(uvec4 counter, uvec2 key) {
   return counter;
 }
 
-// Which stream of noise a draw belongs to, so that two uses never share numbers.
-const uint STREAM_WEIGHT_ROUNDING = 1u;
+// Which stream of noise a draw belongs to, so that two uses never share numbers. The weights' is 1 (step/parameters.h),
+// and those from 2^31 on are made of tensors' names.
 const uint STREAM_AUGMENTATION = 2u;
+const uint STREAM_MOMENT_ROUNDING = 3u;
 
 // Noise for the four elements of a quad, in attempted step `step`.
 uvec4 quad_noise(uvec2 seed, uvec2 step, uint stream, uint quad) {

@@ -50,6 +50,11 @@ uvec4 half_bits_stochastic(vec4 v, uvec4 random) {
   return with_specials(bits, magnitude) | ((u >> 16) & 0x8000u);
 }
 
+// Infinities as the largest number of their sign.
+uvec4 saturated(uvec4 bits) {
+  return mix(bits, (bits & 0x8000u) | HALF_LARGEST, equal(bits & 0x7fffu, uvec4(HALF_INFINITY)));
+}
+
 // Four 16-bit patterns as the two words they fill in memory.
 uvec2 pack_half_bits(uvec4 bits) { return uvec2(bits.x | (bits.y << 16), bits.z | (bits.w << 16)); }
 

@@ -18,5 +18,5 @@ void main() {
       total += from_quad(x[quad_at(at, ivec2(row, column), input_size)]);
     }
   }
-  y[i] = to_quad(total * weight_in(at.pixel));
+  y[i] = to_quad(total * weight_in(at.pixel), i);
 }

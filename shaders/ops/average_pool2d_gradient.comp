@@ -20,5 +20,5 @@ void main() {
       total += from_quad(dy[quad_at(at, window, output_size)]) * weight_in(window);
     }
   }
-  dx[i] = to_quad(total);
+  dx[i] = to_quad(total, i);
 }

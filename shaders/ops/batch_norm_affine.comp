@@ -20,6 +20,6 @@ void main() {
   uint i = linear_invocation();
   if (i >= quads) return;
   vec4 scale = from_quad(weight[i]) / sqrt(running_variance[i] + epsilon);
-  factor[i] = to_quad(scale);
-  offset[i] = to_quad(from_quad(bias[i]) - running_mean[i] * scale);
+  factor[i] = to_quad(scale, i);
+  offset[i] = to_quad(from_quad(bias[i]) - running_mean[i] * scale, i);
 }

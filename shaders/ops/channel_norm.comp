@@ -20,5 +20,5 @@ void main() {
   vec4 mean = statistics[plane];
   vec4 factor = statistics[plane + QUADS] * from_quad(weight[s.channel]);
   vec4 offset = from_quad(bias[s.channel]);
-  for (uint i = slice_begin(s); i < end; i += QUADS) y[i] = to_quad((from_quad(x[i]) - mean) * factor + offset);
+  for (uint i = slice_begin(s); i < end; i += QUADS) y[i] = to_quad((from_quad(x[i]) - mean) * factor + offset, i);
 }

@@ -27,6 +27,6 @@ void main() {
   vec4 offset = share * means[plane];
   vec4 along = share * inverse * means[plane + QUADS];
   for (uint i = slice_begin(s); i < end; i += QUADS) {
-    dx[i] = to_quad(factor * from_quad(dy[i]) - offset - along * (from_quad(x[i]) - mean));
+    dx[i] = to_quad(factor * from_quad(dy[i]) - offset - along * (from_quad(x[i]) - mean), i);
   }
 }

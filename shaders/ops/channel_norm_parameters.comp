@@ -23,6 +23,6 @@ void main() {
     total += sums[plane];
     along += sums[plane + quads];
   }
-  weight_gradient[channel] = to_quad(along);
-  bias_gradient[channel] = to_quad(total);
+  weight_gradient[channel] = to_quad(along, channel);
+  bias_gradient[channel] = to_quad(total, channel);
 }

@@ -40,5 +40,5 @@ vec4 among_rows(uint i) {
 void main() {
   uint i = linear_invocation();
   if (i >= quads) return;
-  y[i] = to_quad(LAST ? in_row(i) : among_rows(i));
+  y[i] = to_quad(LAST ? in_row(i) : among_rows(i), i);
 }

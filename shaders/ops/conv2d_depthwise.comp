@@ -98,7 +98,8 @@ void main() {
   }
   [[unroll]] for (int i = 0; i < POSITIONS; i++) {
     if (first + i < TO.y) {
-      c[(line * TO.y + first + i) * pitch + quad] = to_quad(keep_columns(sums[i], uint(quad) * 4u, uint(columns)));
+      int place = (line * TO.y + first + i) * pitch + quad;
+      c[place] = to_quad(keep_columns(sums[i], uint(quad) * 4u, uint(columns)), place);
     }
   }
 }

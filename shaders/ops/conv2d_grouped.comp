@@ -130,6 +130,6 @@ void main() {
     for (int i = 0; i < 4; i++) {
       if (column + i < columns) v[i] = element(row, column + i);
     }
-    OUT[at] = to_quad(v);
+    OUT[at] = to_quad(v, at);
   }
 }

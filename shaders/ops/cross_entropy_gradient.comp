@@ -29,5 +29,5 @@ void main() {
   vec4 v = exp_or_nan(from_quad(logits[i]) - log_sum) - mix(vec4(0.0), vec4(1.0 - SMOOTHING), is_label) -
            SMOOTHING / float(classes);
   v *= cotangent[0].x * statistics[rows].x;
-  gradient[i] = to_quad(label < 0.0 ? vec4(0.0) : keep_columns(v, column, classes));
+  gradient[i] = to_quad(label < 0.0 ? vec4(0.0) : keep_columns(v, column, classes), i);
 }

@@ -14,5 +14,5 @@ void main() {
   if (i >= quads) return;
   vec4 v = from_quad(a[operands_of(i).x]);
   if (SPREAD_A) v = v.xxxx;
-  y[i] = to_quad(clear_pad(v * factor, i));
+  y[i] = to_quad(clear_pad(v * factor, i), i);
 }

@@ -34,7 +34,7 @@ void main() {
     if (RESULT_IN_F32) {
       c_f32[at] = sum;
     } else {
-      c[at] = to_quad(sum);
+      c[at] = to_quad(sum, at);
     }
   }
 }

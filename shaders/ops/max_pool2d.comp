@@ -19,5 +19,5 @@ void main() {
       largest = max(largest, order_of(from_quad(x[quad_at(at, ivec2(row, column), input_size)])));
     }
   }
-  y[i] = to_quad(number_at(largest));
+  y[i] = to_quad(number_at(largest), i);
 }

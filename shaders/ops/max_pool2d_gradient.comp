@@ -43,5 +43,5 @@ void main() {
       total += mix(vec4(0.0), from_quad(dy[window]), is_first);
     }
   }
-  dx[i] = to_quad(total);
+  dx[i] = to_quad(total, i);
 }

@@ -27,7 +27,7 @@ void main() {
       uint pixel = quad_at(at, ivec2(row, column), input_size);
       bvec4 inside = bvec4(row < end.x && column < end.y);
       bvec4 chosen = mix(bvec4(false), same_bits(from_quad(x[pixel]), largest), inside);
-      dx[pixel] = to_quad(mix(vec4(0.0), gradient, chosen));
+      dx[pixel] = to_quad(mix(vec4(0.0), gradient, chosen), pixel);
       gradient = mix(gradient, vec4(0.0), chosen);
     }
   }

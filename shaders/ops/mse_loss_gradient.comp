@@ -17,5 +17,5 @@ layout(std430, binding = 3) writeonly buffer Gradient { QUAD gradient[]; };
 void main() {
   uint i = linear_invocation();
   if (i >= quads) return;
-  gradient[i] = to_quad((from_quad(a[i]) - from_quad(b[i])) * (factor * cotangent[0].x));
+  gradient[i] = to_quad((from_quad(a[i]) - from_quad(b[i])) * (factor * cotangent[0].x), i);
 }

@@ -67,5 +67,5 @@ void main() {
   uint quad = LAST_SUMMED ? i / slices : i % quads;
   uint slice = LAST_SUMMED ? i % slices : i / quads;
   vec4 total = LAST_SUMMED ? sum_rows(quad, slice) : sum_from(kept_offset(quad), slice);
-  y[slice * quads + quad] = to_result(total * factor);
+  y[slice * quads + quad] = to_result(total * factor, slice * quads + quad);
 }

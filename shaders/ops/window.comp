@@ -61,5 +61,5 @@ void main() {
   uint quads_per_row = (columns + 3u) / 4u;
   uint column = i % quads_per_row * 4u;
   int row = row_of(i / quads_per_row);
-  y[i] = to_quad(row < 0 ? vec4(0.0) : keep_columns(elements_from(row, int(column)), column, columns));
+  y[i] = to_quad(row < 0 ? vec4(0.0) : keep_columns(elements_from(row, int(column)), column, columns), i);
 }

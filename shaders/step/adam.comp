@@ -4,7 +4,7 @@
 // Adam, and AdamW where the decay is DECOUPLED. A quad's first and second moments lie side by side.
 #include "step/update.glsl"
 
-layout(constant_id = 3) const bool DECOUPLED = false;
+layout(constant_id = 5) const bool DECOUPLED = false;
 layout(push_constant) uniform Push {
   uint first_quad;
   uint quads;
@@ -27,10 +27,10 @@ void main() {
   } else {
     g += weight_decay * w;
   }
-  vec4 m = mix(g, moments[2u * i], beta1);
-  vec4 v = mix(g * g, moments[2u * i + 1u], beta2);
-  moments[2u * i] = m;
-  moments[2u * i + 1u] = v;
+  vec4 m = mix(g, load_moment(2u * i), beta1);
+  vec4 v = mix(g * g, load_moment(2u * i + 1u), beta2);
+  store_moment(2u * i, 2u * (first_quad + i), m);
+  store_moment(2u * i + 1u, 2u * (first_quad + i) + 1u, v);
   vec4 m_hat = m / (1.0 - state.beta1_power);
   vec4 v_hat = v / (1.0 - state.beta2_power);
   store_weight(i, first_quad + i, w - step_rate() * m_hat / (sqrt(v_hat) + epsilon));

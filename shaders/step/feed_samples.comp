@@ -82,7 +82,7 @@ void main() {
     uint column = (i % quads_per_pixel) * 4u;
     vec4 v = vec4(0.0);
     if (index < samples) v = sample_quad(b, index, row % height, place % width, uvec4(column) + uvec4(0u, 1u, 2u, 3u));
-    result[i] = to_quad(keep_columns(v, column, channels));
+    result[i] = to_quad(keep_columns(v, column, channels), i);
   } else if (i - sample_quads < (batch + 3u) / 4u) {
     uint q = i - sample_quads;
     result_labels[q] = uvec4(label_of(4u * q), label_of(4u * q + 1u), label_of(4u * q + 2u), label_of(4u * q + 3u));

@@ -12,5 +12,5 @@ layout(std430, binding = 1) writeonly buffer Input { QUAD result[]; };
 
 void main() {
   uint i = linear_invocation();
-  if (i < quads) result[i] = to_quad(values[i]);
+  if (i < quads) result[i] = to_quad(values[i], i);
 }

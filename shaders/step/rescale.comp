@@ -5,6 +5,8 @@
 
 layout(local_size_x = 1) in;
 layout(constant_id = 1) const bool DYNAMIC = false;
+// A step that was stopped leaves everything as it was before it.
+layout(constant_id = 2) const bool STOP = false;
 layout(push_constant) uniform Push {
   float growth;
   float backoff;
@@ -55,6 +57,10 @@ void main() {
     next.skipped++;
   }
   next.rate = schedule[min(next.applied, rates - 1u)];
+  if (STOP && !applied) {
+    next = now;
+    next.overflow = 0u;
+  }
   state = next;
   report = Report(next.attempted, next.applied, next.skipped, now.overflow, now.loss_scale.x, now.rate, now.clip);
 }

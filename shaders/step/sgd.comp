@@ -1,11 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
-// v = momentum v + g; w -= rate v, or rate (g + momentum v) with Nesterov's look-ahead. g holds the weight decay.
+// v = momentum v + g; w -= rate v, or rate (g + momentum v) with Nesterov's look-ahead. g holds the weight decay. With the
+// SCALE_IN_RATE, g and v keep the loss scale, and the rate is divided by it instead.
 #include "step/update.glsl"
 
-layout(constant_id = 3) const bool MOMENTUM = false;
-layout(constant_id = 4) const bool NESTEROV = false;
+layout(constant_id = 5) const bool MOMENTUM = false;
+layout(constant_id = 6) const bool NESTEROV = false;
+layout(constant_id = 7) const bool SCALE_IN_RATE = false;
 layout(push_constant) uniform Push {
   uint first_quad;
   uint quads;
@@ -19,13 +21,14 @@ float step_rate() { return rate * state.rate; }
 void main() {
   uint i = linear_invocation();
   if (i >= quads || state.overflow != 0u) return;
+  float scale = SCALE_IN_RATE ? state.loss_scale.x : 1.0;
   vec4 w = load_weight(i);
-  vec4 g = unscaled_gradient(i) + weight_decay * w;
+  vec4 g = (SCALE_IN_RATE ? scaled_gradient(i) : unscaled_gradient(i)) + scale * weight_decay * w;
   vec4 direction = g;
   if (MOMENTUM) {
-    vec4 v = momentum * moments[i] + g;
-    moments[i] = v;
+    vec4 v = momentum * load_moment(i) + g;
+    store_moment(i, first_quad + i, v);
     direction = NESTEROV ? g + momentum * v : v;
   }
-  store_weight(i, first_quad + i, w - step_rate() * direction);
+  store_weight(i, first_quad + i, w - step_rate() / scale * direction);
 }

@@ -7,32 +7,56 @@
 #include "common/precision.glsl"
 #include "common/indexing.glsl"
 #include "common/rng.glsl"
+#include "common/rounding.glsl"
 #include "step/step_state.glsl"
 
 layout(local_size_x_id = 0) in;
-// Weights are kept in f32 (with a copy in STORAGE, unless that is f32 too), or in STORAGE alone, rounded stochastically.
+// Weights are kept in f32 (with a copy in STORAGE, unless that is f32 too), or in STORAGE alone.
 layout(constant_id = 1) const bool MASTER = true;
 layout(constant_id = 2) const bool COPY = false;
+// Moments are kept in f32, or in STORAGE, rounded as they are to be.
+layout(constant_id = 3) const bool NARROW_MOMENTS = false;
+layout(constant_id = 4) const bool STOCHASTIC_MOMENTS = false;
 
 layout(std430, binding = 0) readonly buffer State { StepState state; };
 layout(std430, binding = 1) readonly buffer Gradients { QUAD gradients[]; };
 layout(std430, binding = 2) buffer Masters { vec4 masters[]; };
 layout(std430, binding = 3) buffer Weights { QUAD weights[]; };
 layout(std430, binding = 4) buffer Moments { vec4 moments[]; };
+layout(std430, binding = 4) buffer NarrowMoments { QUAD narrow_moments[]; };
 
+// Brought down to the limit on the gradients' norm; still times the loss scale.
+vec4 scaled_gradient(uint i) { return from_quad(gradients[i]) * state.clip; }
 vec4 unscaled_gradient(uint i) { return from_quad(gradients[i]) * (state.clip / state.loss_scale.x); }
 
 vec4 load_weight(uint i) { return MASTER ? masters[i] : from_quad(weights[i]); }
 
 // `quad` is i counted over all parameters, which the noise is keyed on.
 void store_weight(uint i, uint quad, vec4 w) {
-  if (MASTER) {
-    masters[i] = w;
-    if (COPY) weights[i] = to_quad(w);
+  if (MASTER) masters[i] = w;
+  if (COPY || !MASTER) weights[i] = to_quad(w, quad);
+}
+
+vec4 load_moment(uint i) { return NARROW_MOMENTS ? from_quad(narrow_moments[i]) : moments[i]; }
+
+#if defined(STORAGE_f32)
+void store_moment(uint i, uint quad, vec4 v) { moments[i] = v; }
+#else
+uvec4 moment_bits(vec4 v, uint quad) {
+  uvec2 seed = uvec2(state.seed_low, state.seed_high);
+  uvec4 bits = STOCHASTIC_MOMENTS
+                   ? half_bits_stochastic(v, quad_noise(seed, state.attempted, STREAM_MOMENT_ROUNDING, quad))
+                   : half_bits_nearest(v);
+  return SATURATE ? saturated(bits) : bits;
+}
+
+void store_moment(uint i, uint quad, vec4 v) {
+  if (NARROW_MOMENTS) {
+    narrow_moments[i] = quad_of_half_bits(moment_bits(v, quad));
   } else {
-    uvec4 noise = quad_noise(uvec2(state.seed_low, state.seed_high), state.attempted, STREAM_WEIGHT_ROUNDING, quad);
-    weights[i] = to_quad_stochastic(w, noise);
+    moments[i] = v;
   }
 }
+#endif
 
 #endif

@@ -38,6 +38,7 @@ struct Built {
       inputs.push_back(graph.input(fmt::format("input{}", inputs.size()), operand.values.shape, type));
       values.push_back(rounded(operand.values, type));
     }
+    ir().settled = true;
   }
 
   graph::Ir& ir() { return inputs.front().ir(); }

@@ -16,7 +16,8 @@ namespace {
 float result(Tensor output, const std::vector<std::pair<Tensor, std::vector<float>>>& inputs, bool float16_partials,
              const plan::Target& target) {
   step::ExecutionOptions options;
-  options.lowering.float16_partials = float16_partials;
+  const DType partials = float16_partials ? DType::f16 : DType::f32;
+  options.lowering.partials = {partials, partials};
   options.target = target;
   options.pipelines = testing::pipelines();
   step::Execution execution(testing::context(), output.ir(), {output.id()}, options);

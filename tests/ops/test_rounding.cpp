@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "harness/device.h"
-#include "ops/cast.h"
+#include "plan/program.h"
 #include "process/philox.h"
 #include "reference/half.h"
 #include "step/execution.h"
@@ -24,12 +24,26 @@ float f32_of(std::uint16_t half) {
   return static_cast<float>(reference::half_value(half));
 }
 
+/// What random numbers are drawn for, beside the tensor.
+struct Noise {
+  std::uint64_t seed;
+  std::uint64_t step;
+};
+
 /// The bits a cast of `values` to f16 gives on the device, rounded to nearest, or at random where there is a key.
-std::vector<std::uint16_t> cast_bits(const std::vector<float>& values, const ops::NoiseKey* key = nullptr) {
+std::vector<std::uint16_t> cast_bits(const std::vector<float>& values, const Noise* noise = nullptr,
+                                     Overflow overflow = Overflow::infinity) {
   Graph graph;
   const Tensor x = graph.input("x", {static_cast<std::int64_t>(values.size())});
-  const Tensor y = key != nullptr ? ops::stochastic_cast(x, *key) : cast(x, DType::f16);
-  step::Execution execution(testing::context(), graph.ir(), {y.id()});
+  const Tensor y = cast(x, DType::f16);
+  step::ExecutionOptions options;
+  options.overflow = overflow;
+  if (noise != nullptr) {
+    options.rounding = Rounding::stochastic;
+    options.seed = noise->seed;
+    options.step = noise->step;
+  }
+  step::Execution execution(testing::context(), graph.ir(), {y.id()}, options);
   execution.set(x.id(), values);
   execution.run();
   const std::vector<std::byte> memory = execution.memory(y.id());
@@ -92,7 +106,7 @@ void check_nearest(const std::vector<float>& values) {
 /// Casts `count` copies of a value with different noise and compares their mean with it.
 void check_unbiased(float value) {
   constexpr std::size_t count = 1 << 16;
-  const ops::NoiseKey key{77, 5, 3};
+  const Noise key{77, 5};
   const std::vector<std::uint16_t> bits = cast_bits(std::vector<float>(count, value), &key);
   double total = 0;
   double low = std::numeric_limits<double>::infinity();
@@ -147,15 +161,16 @@ TEST_CASE("every half widens to the number it stands for") {
 }
 
 TEST_CASE("stochastic rounding draws Philox's numbers for the element, whatever the device") {
-  const ops::NoiseKey key{0x123456789ABCDEF0U, 0x1FFFFFFFFU, 6};
+  const Noise key{0x123456789ABCDEF0U, 0x1FFFFFFFFU};
   std::vector<float> values = any_half_magnitude(100000);
   const std::vector<float> others = any_bits(20001);
   values.insert(values.end(), others.begin(), others.end());
   const std::vector<std::uint16_t> bits = cast_bits(values, &key);
+  const std::uint32_t stream = plan::noise_stream("cast:0");
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto noise =
-        process::philox4x32({static_cast<std::uint32_t>(i / 4), key.stream, static_cast<std::uint32_t>(key.step), 1U},
+        process::philox4x32({static_cast<std::uint32_t>(i / 4), stream, static_cast<std::uint32_t>(key.step), 1U},
                             {0x9ABCDEF0U, 0x12345678U});
     const std::uint16_t want = reference::stochastic_half_bits(values[i], noise[i % 4]);
     const bool right = is_nan(want) ? is_nan(bits[i]) : bits[i] == want;
@@ -172,7 +187,7 @@ TEST_CASE("stochastic rounding is unbiased for normals, subnormals and both sign
 }
 
 TEST_CASE("stochastic rounding keeps what f16 has, and gives no infinity below 65520") {
-  const ops::NoiseKey key{1, 2, 3};
+  const Noise key{1, 2};
   std::vector<float> halves;
   for (std::uint32_t bits = 0; bits < 0x7C00; ++bits) halves.push_back(f32_of(static_cast<std::uint16_t>(bits)));
   const std::vector<std::uint16_t> kept = cast_bits(halves, &key);
@@ -183,4 +198,15 @@ TEST_CASE("stochastic rounding keeps what f16 has, and gives no infinity below 6
     for (const std::uint16_t bits : cast_bits(std::vector<float>(4096, value), &key)) REQUIRE(bits <= 0x7BFF);
   }
   CHECK(cast_bits({65520.0F, -70000.0F}, &key) == std::vector<std::uint16_t>{0x7C00, 0xFC00});
+}
+
+TEST_CASE("saturation stores 65504 for all that is larger, and keeps NaN") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> values{65504.0F, 65519.0F, 65520.0F, -65520.0F, 1e9F, infinity, -infinity, 1.0F};
+  const std::vector<std::uint16_t> want{0x7BFF, 0x7BFF, 0x7BFF, 0xFBFF, 0x7BFF, 0x7BFF, 0xFBFF, 0x3C00};
+  const Noise key{1, 2};
+  CHECK(cast_bits(values, nullptr, Overflow::saturate) == want);
+  CHECK(cast_bits(values, &key, Overflow::saturate) == want);
+  CHECK(cast_bits(values)[2] == 0x7C00);
+  CHECK(is_nan(cast_bits({std::numeric_limits<float>::quiet_NaN()}, nullptr, Overflow::saturate)[0]));
 }

@@ -86,7 +86,7 @@ void check_feed(const Dataset& set, const Shape& image, const FeedSettings& feed
   BatchSampler sampler = BatchSampler::training(set.count, 5, seed);
   const auto size = static_cast<std::size_t>(elements(image));
   // Values are below 8 in size, and so are a few steps' sums of them.
-  const double tolerance = precision.compute == DType::f16 ? 8 * 0x1p-11 : 8e-6;
+  const double tolerance = precision.parameters == DType::f16 ? 8 * 0x1p-11 : 8e-6;
   std::size_t wrong = 0;
   for (std::uint32_t step = 0; step < 3; ++step) {
     const std::vector<float> got = probe.step();

@@ -149,9 +149,10 @@ TEST_CASE("the dynamic loss scale backs off, holds at the floor, grows after the
     pull.trainer().finish();
     return pull.trainer().report().loss_scale;
   };
-  CHECK(scale_after(infinity) == 8);  // 16 -> 8, then 4
-  CHECK(scale_after(infinity) == 4);  // the floor
-  pull.run(1, 4);                     // three good steps: 16; one more
+  CHECK(scale_after(infinity) == 8);  // 16 -> 8, then 4: the floor
+  CHECK_THROWS_WITH_AS(pull.run(infinity, 4), doctest::Contains("floor of 4, got an overflow in step 3: in 'w'"),
+                       Error);
+  pull.run(1, 4);  // three good steps: 16; one more
   CHECK(pull.trainer().report().loss_scale == 16);
   pull.run(1, 3);  // two complete the next three: 32, the ceiling
   CHECK(pull.trainer().report().loss_scale == 32);

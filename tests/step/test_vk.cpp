@@ -79,7 +79,8 @@ struct CopyTwice {
     recorder.begin(2);
     recorder.barrier();
     recorder.timestamp();
-    recorder.dispatch(pipeline, sets.make(pipeline, ranges), dispatch.push, dispatch.groups);
+    const VkDescriptorSet set[] = {sets.make(pipeline, ranges)};
+    recorder.dispatch(pipeline, set, dispatch.push, dispatch.groups);
     recorder.timestamp();
     recorder.barrier();
     recorder.copy(second.handle(), 0, third.handle(), 0, bytes);
@@ -353,7 +354,7 @@ TEST_CASE("vk: what passes a limit is an error that names it") {
   }
   vk::Recorder recorder(context);
   recorder.begin();
-  CHECK_THROWS_WITH_AS(recorder.dispatch(pipeline, VK_NULL_HANDLE, {}, {1, 1, 1}),
+  CHECK_THROWS_WITH_AS(recorder.dispatch(pipeline, {}, {}, {1, 1, 1}),
                        "[dispatch] expected 4 bytes of push constants for copy, got 0", Error);
   recorder.end();
 }

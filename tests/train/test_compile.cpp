@@ -40,10 +40,10 @@ TEST_CASE("hyperparameters out of range are refused by name, at compile") {
 
 TEST_CASE("a precision that cannot be is refused with a reason") {
   Precision wide = Precision::float32();
-  wide.weights = Weights::stochastic;
+  wide.rounding.weights = Rounding::stochastic;
   CHECK(refusal(Sgd{}, wide).find("stochastic") != std::string::npos);
   wide = Precision::float32();
-  wide.float16_partials = true;
+  wide.partials.matmul = DType::f16;
   CHECK(refusal(Sgd{}, wide).find("partials") != std::string::npos);
   CHECK(refusal(Sgd{}, with(LossScale::fixed(0))).find("loss scale") != std::string::npos);
   CHECK(refusal(Sgd{}, with(LossScale{.kind = LossScale::Kind::dynamic, .initial = 1, .floor = 2})).find("floor") !=
@@ -101,7 +101,7 @@ TEST_CASE("plan() and explain() tell every dispatch and operator") {
   }
   const std::string explained = trainer.explain();
   CHECK(explained.find("conv/conv2d") != std::string::npos);
-  CHECK(explained.find("f32 masters") != std::string::npos);
+  CHECK(explained.find("weights, as operators read them") != std::string::npos);
 }
 
 }  // namespace halfstep

@@ -12,6 +12,7 @@
 #include <halfstep/pattern.h>
 #include <halfstep/precision.h>
 #include <halfstep/process.h>
+#include <halfstep/recorder.h>
 #include <halfstep/schedule.h>
 #include <halfstep/tensor.h>
 #include <halfstep/trainer.h>

@@ -3,7 +3,11 @@
 #include <halfstep/tensor.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace halfstep {
 
@@ -18,38 +22,96 @@ struct LossScale {
   std::uint32_t interval = 2000;
   float floor = 1;           ///< dynamic: never below
   float ceiling = 16777216;  ///< dynamic: never above (2^24)
+  /// fixed, with Sgd: gradients and momentum keep the scale, and the rate is divided by it instead.
+  bool in_rate = false;
 
   static LossScale none() { return {}; }
   static LossScale fixed(float scale) { return {.kind = Kind::fixed, .initial = scale}; }
-  /// PyTorch's GradScaler by default: 65536, doubled after 2000 good steps, halved on overflow.
+  /// Doubled after 2000 good steps, halved on overflow.
   static LossScale dynamic(float initial = 65536) { return {.kind = Kind::dynamic, .initial = initial}; }
+  /// The defaults of PyTorch's GradScaler: from 65536, interval 2000.
+  static LossScale pytorch() { return dynamic(65536); }
+  /// The defaults of MindSpore's DynamicLossScaleManager: from 2^24, interval 2000.
+  static LossScale mindspore() { return dynamic(16777216); }
 };
 
-/// How weights are kept between steps, where the model computes in f16.
-enum class Weights : std::uint8_t {
-  master,      ///< in f32, with an f16 copy for computing: 6 bytes a parameter
-  stochastic,  ///< in f16 alone, each update rounded up or down at random without bias: 2 bytes a parameter
+/// How a result that f16 does not have is stored: as the nearest that it has (ties to even), or as one of the two
+/// around it, drawn so that its expectation is the result.
+enum class Rounding : std::uint8_t { nearest, stochastic };
+
+/// How each kind of f16 number is rounded when it is stored.
+struct Roundings {
+  Rounding weights = Rounding::nearest;
+  Rounding optimizer = Rounding::nearest;    ///< the optimizer's moments, where they are kept in f16
+  Rounding activations = Rounding::nearest;  ///< what the forward pass stores
+  Rounding gradients = Rounding::nearest;    ///< what the backward pass stores
 };
 
-/// What is stored and computed in which type. Separate from the model: the same model trains in any of them.
+/// What is stored in f16 for a result from 65520 on: infinity, or 65504 with its sign. NaN stays NaN.
+enum class Overflow : std::uint8_t { infinity, saturate };
+
+/// The type an operator works in: a fixed one, or the widest among its inputs' types.
+enum class Compute : std::uint8_t { f32, f16, widest };
+
+/// In which type each list of operators works. An operator says itself which list it is on.
+struct Lists {
+  Compute products = Compute::f32;    ///< matmul, linear, conv2d, bias
+  Compute pairs = Compute::f32;       ///< of two tensors: add, sub, mul
+  Compute reductions = Compute::f32;  ///< sum, mean, softmax
+  Compute norms = Compute::f32;       ///< batch and layer norm
+  Compute others = Compute::f32;      ///< activations, pooling, changes of shape
+};
+
+/// The type that the sums inside products are kept in: with f16, a sum is rounded after every block of k.
+struct Partials {
+  DType matmul = DType::f32;  ///< matmul, linear
+  DType conv2d = DType::f32;
+};
+
+/// What training stops at, in any tensor of a step: the trainer then says which operator made the first such number.
+/// The step's update is left out, so that all is as it was before it. Every step is waited for and every tensor looked
+/// at.
+struct StopOn {
+  bool overflow = false;        ///< an infinity made of finite numbers
+  bool invalid = false;         ///< a NaN
+  bool divide_by_zero = false;  ///< an infinity made by dividing by 0
+
+  bool any() const { return overflow || invalid || divide_by_zero; }
+};
+
+/// What is stored and computed in which type. Separate from the model: the same model trains in any of them. Losses and
+/// metrics, statistics of norms and hyperparameters are f32 in all of them.
 struct Precision {
   std::string name = "float32";
-  DType compute = DType::f32;  ///< of activations, their gradients and the weights that operators read
-  Weights weights = Weights::master;
+  DType weights = DType::f32;     ///< as they are kept from step to step
+  DType parameters = DType::f32;  ///< as operators read them, and as their gradients are stored
+  DType moments = DType::f32;     ///< the optimizer's; f16 only where parameters are f16
+  Lists lists{};
+  std::map<std::string, Compute> operators{};           ///< by an operator's name, ahead of its list
+  std::vector<std::pair<std::string, DType>> layers{};  ///< by scope, ahead of both; see layer()
+  bool promote = false;  ///< whether operators may be given two types by hand: they then work in the wider
+  Partials partials{};
+  Roundings rounding{};
+  Overflow overflow = Overflow::infinity;
+  StopOn stop_on{};
   LossScale loss_scale{};
-  bool float16_partials = false;  ///< matmul and convolution accumulate in f16 instead of f32
 
-  /// Everything in f32; no loss scale.
+  /// O0: everything in f32; no loss scale.
   static Precision float32() { return {}; }
-  /// f16 activations and gradients, f32 master weights, f32 losses, dynamic loss scale.
-  static Precision mixed() { return {.name = "mixed", .compute = DType::f16, .loss_scale = LossScale::dynamic()}; }
-  /// f16 throughout, weights too, with stochastic rounding and no master copy; f32 losses, fixed loss scale.
-  static Precision float16(float loss_scale = 256) {
-    return {.name = "float16",
-            .compute = DType::f16,
-            .weights = Weights::stochastic,
-            .loss_scale = LossScale::fixed(loss_scale)};
-  }
+  /// O1: f32 weights; products in f16, reductions and norms in f32, all else in the type it is given; dynamic loss
+  /// scale.
+  static Precision autocast();
+  /// O2: f16 activations and gradients, f32 master weights with an f16 copy, f32 norms and losses, dynamic loss scale.
+  static Precision mixed();
+  /// O3: f16 throughout, norms and weights too, the latter rounded stochastically with no master copy; fixed loss
+  /// scale.
+  static Precision float16(float loss_scale = 256);
+  /// "O0" to "O3", or a preset's name. Throws Error for any other.
+  static Precision level(std::string_view name);
+
+  /// Lets the operators of the layers whose scope matches `pattern` work in `dtype`; an operator's scope is that of its
+  /// parameters. The first that matches counts. `*` stands for any characters, `?` for one.
+  Precision& layer(std::string pattern, DType dtype);
 };
 
 }  // namespace halfstep

@@ -6,9 +6,11 @@
 #include <halfstep/graph.h>
 #include <halfstep/optimizer.h>
 #include <halfstep/precision.h>
+#include <halfstep/recorder.h>
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -44,7 +46,12 @@ struct TrainerOptions {
   std::string model{};                    ///< its name, for checkpoints
   std::optional<Feed> feed{};             ///< where the inputs come from Datasets
   const Dataset* training_set = nullptr;  ///< with `feed`: what train steps draw from; must outlive the trainer
-  std::uint64_t resident_limit = 0;       ///< bytes of the training set kept on the device; 0: what the device allows
+  /// Told what compile() decides, a line each: operators that work in f16 instead of f32, hyperparameters that f16
+  /// would not hold.
+  std::function<void(const std::string&)> log{};
+  /// Tensors of each step, by a pattern of their names, that trace() can read after it. They take memory of their own.
+  std::string trace{};
+  std::uint64_t resident_limit = 0;  ///< bytes of the training set kept on the device; 0: what the device allows
 };
 
 /// Values for one input of a step, in the order of its shape, without padding.
@@ -124,7 +131,8 @@ class Trainer {
   Trainer& operator=(Trainer&&) noexcept;
 
   /// Submits one step on the next batch of the training set, in the order that BatchSampler::training draws from the
-  /// seed. Does not wait for it.
+  /// seed. Does not wait for it. Throws Error where a step before it overflowed with a dynamic loss scale at its floor,
+  /// saying which gradients did; and, with Precision::stop_on, where this step is stopped.
   void step();
   /// Submits one step on values for every input. Does not wait for it.
   void step(const std::map<std::string, Values>& inputs);
@@ -151,6 +159,16 @@ class Trainer {
   void load(const std::filesystem::path& path);
   /// A parameter's or state's present values, in the order of its shape.
   std::vector<float> parameter(std::string_view name);
+
+  /// Has the flight recorder look at every tensor whose name matches `pattern`, in one step out of `every`: on the
+  /// device, and read when the step's report is, so that no step waits. "*gradient" are the gradients of parameters. An
+  /// empty pattern ends it. Throws Error where no tensor matches, or `every` is 0.
+  void watch(std::string_view pattern, std::uint64_t every = 1);
+  /// What the recorder has seen in steps that have finished, oldest first, since the last call.
+  std::vector<TensorStatistics> take_records();
+  /// A tensor of the last step, in the order of its shape: one that TrainerOptions::trace names. Throws Error for
+  /// others.
+  std::vector<float> trace(std::string_view name);
 
   const PlanSummary& summary() const;
   HostCosts host_costs() const;

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace halfstep {
+
+/// What a tensor's numbers were in one step: as the flight recorder sees them (Trainer::watch).
+struct TensorStatistics {
+  /// Bin i counts numbers of exponent first_exponent + i; those beyond are in the bins at the ends.
+  static constexpr int first_exponent = -40;
+  static constexpr std::size_t bins = 64;
+
+  std::string name;            ///< of the tensor: "conv1/weight.gradient", "conv1/conv2d:3"
+  std::string op;              ///< the operator that made it
+  std::uint64_t step = 0;      ///< steps attempted before it, this one included
+  float loss_scale = 1;        ///< in the step: gradients are stored times this
+  std::uint64_t elements = 0;  ///< of the tensor; the padding of its rows does not count
+  float min = 0;               ///< this and all up to rms: of the finite ones
+  float max = 0;
+  double mean_magnitude = 0;
+  double rms = 0;
+  std::uint64_t zeros = 0;
+  std::uint64_t subnormals = 0;  ///< those that f16 has only as subnormals, or not at all
+  std::uint64_t large = 0;       ///< 65504 and above in magnitude, and finite
+  std::uint64_t infinities = 0;
+  std::uint64_t nans = 0;
+  std::array<std::uint64_t, bins> exponents{};
+};
+
+/// As the flags of a floating-point status register.
+struct NumericsFlags {
+  bool overflow = false;        ///< OFLO: an infinity from finite inputs
+  bool divide_by_zero = false;  ///< DIV0: an infinity from a division by 0
+  bool invalid = false;         ///< INV: a NaN
+};
+
+}  // namespace halfstep

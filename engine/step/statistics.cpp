@@ -1,0 +1,102 @@
+#include "step/statistics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "step/stages.h"
+
+namespace halfstep::step {
+namespace {
+
+enum Word : std::size_t {
+  smallest,
+  largest,
+  sum,
+  sum_of_squares,
+  zeros,
+  subnormals,
+  large,
+  infinities,
+  nans,
+  first_bad_element,
+  bin_0
+};
+
+std::int32_t word(std::span<const std::byte> row, std::size_t index) {
+  std::int32_t value;
+  std::memcpy(&value, row.data() + 4 * index, sizeof value);
+  return value;
+}
+
+float number(std::span<const std::byte> row, std::size_t index) {
+  return std::bit_cast<float>(word(row, index));
+}
+
+std::uint64_t count(std::span<const std::byte> row, std::size_t index) {
+  return static_cast<std::uint64_t>(word(row, index));
+}
+
+}  // namespace
+
+void look_at(plan::ProgramBuilder& builder, plan::TensorId tensor, plan::TensorId row, plan::TensorId state,
+             const StopOn& stop) {
+  struct Push {
+    std::uint32_t quads;
+    std::uint32_t quads_per_row;
+    std::uint32_t columns;
+  };
+  const TensorType type = builder.info(tensor).type;
+  const std::string label = fmt::format("watch {}", builder.info(tensor).name);
+  const plan::Layout layout = plan::layout(type.shape);
+  const std::uint32_t local_size = flat_local_size(builder.target());
+  const std::int64_t share = 8 * std::int64_t{local_size};  // quads that are worth a workgroup
+  const std::int64_t most = 4 * std::int64_t{builder.target().wanted_groups};
+  const auto groups = static_cast<std::uint32_t>(std::clamp<std::int64_t>(layout.quads() / share, 1, most));
+  const plan::TensorId rows =
+      builder.tensor(label, {DType::u32, {static_cast<std::int64_t>(groups * statistics_words)}});
+  builder.dispatch({.label = label,
+                    .shader = fmt::format("statistics.{}", plan::storage(builder.target(), type.dtype)),
+                    .constants = {local_size},
+                    .push = plan::push_bytes(Push{static_cast<std::uint32_t>(layout.quads()),
+                                                  static_cast<std::uint32_t>(layout.quads_per_row()),
+                                                  static_cast<std::uint32_t>(layout.columns)}),
+                    .operands = {{tensor, plan::Access::read}, {rows, plan::Access::write}},
+                    .groups = {groups, 1, 1}});
+  builder.dispatch({.label = label,
+                    .shader = "statistics_merge",
+                    .constants = {local_size, stop.overflow || stop.divide_by_zero, stop.invalid},
+                    .push = plan::push_bytes(groups),
+                    .operands = {{rows, plan::Access::read},
+                                 {row, plan::Access::write},
+                                 {state, stop.any() ? plan::Access::read_write : plan::Access::read}}});
+}
+
+TensorStatistics read_statistics(std::span<const std::byte> row, std::uint64_t elements) {
+  TensorStatistics result;
+  result.elements = elements;
+  result.infinities = count(row, infinities);
+  result.nans = count(row, nans);
+  const std::uint64_t finite = elements - result.infinities - result.nans;
+  if (finite > 0) {
+    result.min = number(row, smallest);
+    result.max = number(row, largest);
+    result.mean_magnitude = static_cast<double>(number(row, sum)) / static_cast<double>(finite);
+    result.rms = std::sqrt(static_cast<double>(number(row, sum_of_squares)) / static_cast<double>(finite));
+  }
+  result.zeros = count(row, zeros);
+  result.subnormals = count(row, subnormals);
+  result.large = count(row, large);
+  for (std::size_t i = 0; i < TensorStatistics::bins; ++i) result.exponents[i] = count(row, bin_0 + i);
+  return result;
+}
+
+std::optional<std::uint64_t> first_bad(std::span<const std::byte> row) {
+  if (count(row, infinities) + count(row, nans) == 0) return {};
+  return count(row, first_bad_element);
+}
+
+}  // namespace halfstep::step

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <halfstep/precision.h>
+#include <halfstep/recorder.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "plan/program.h"
+
+namespace halfstep::step {
+
+/// Words of a tensor's row of statistics; shaders/step/statistics.glsl has the same.
+inline constexpr std::size_t statistics_words = 10 + TensorStatistics::bins;
+
+/// Appends the dispatches that look at a floating tensor's numbers and write its row; with `stop`, they also raise the
+/// overflow flag of `state` for what it names.
+void look_at(plan::ProgramBuilder& builder, plan::TensorId tensor, plan::TensorId row, plan::TensorId state,
+             const StopOn& stop);
+
+/// A row as the device wrote it, of a tensor of `elements`; names and step are the caller's.
+TensorStatistics read_statistics(std::span<const std::byte> row, std::uint64_t elements);
+
+/// The element that the first infinity or NaN of a row is at; empty where there is none.
+std::optional<std::uint64_t> first_bad(std::span<const std::byte> row);
+
+}  // namespace halfstep::step

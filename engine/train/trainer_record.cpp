@@ -1,0 +1,178 @@
+// The flight recorder: a second recording of the step, with dispatches in it that look at tensors.
+#include <halfstep/error.h>
+#include <halfstep/pattern.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "plan/host_tensor.h"
+#include "step/statistics.h"
+#include "train/trainer_impl.h"
+#include "vk/transfer.h"
+
+namespace halfstep {
+namespace {
+
+/// Places along each axis of the `element`-th element.
+Shape place_of(std::uint64_t element, const Shape& shape) {
+  Shape place(shape.size());
+  auto rest = static_cast<std::int64_t>(element);
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    place[axis] = rest % shape[axis];
+    rest /= shape[axis];
+  }
+  return place;
+}
+
+/// What a tensor's values are at an element of one of the same shape, or altogether.
+std::string describe_values(const std::vector<float>& values, const Shape& shape, std::uint64_t element,
+                            const Shape& other) {
+  if (shape == other) return fmt::format("{}", values[element]);
+  const auto [low, high] = std::ranges::minmax_element(values);
+  return fmt::format("from {} to {}", *low, *high);
+}
+
+std::string flags(bool is_nan) {
+  NumericsFlags raised;
+  raised.overflow = !is_nan;
+  raised.invalid = is_nan;
+  return fmt::format("OFLO {:d}, DIV0 {:d}, INV {:d}", raised.overflow, raised.divide_by_zero, raised.invalid);
+}
+
+std::span<const std::byte> row_of(const step::Slot& slot, const step::Watched& watched) {
+  return {slot.report.mapped() + watched.row.value_or(0), 4 * step::statistics_words};
+}
+
+}  // namespace
+
+void Trainer::Impl::make_recorded() {
+  recorded_slots_.reset();
+  recorded_ = step::training_program(target_, graph_, layout_, step_options(), watch_);
+  recorded_arena_ = vk::Buffer(context_, recorded_.plan.arena.bytes, vk::Memory::device, "arena of recorded steps");
+  auto bound = buffers();
+  bound[step::arena] = &recorded_arena_;
+  recorded_slots_ = std::make_unique<step::Slots>(context_, pipelines_, timeline_, recorded_, bound,
+                                                  [this](const step::Slot& slot) { read_records(slot); });
+}
+
+void Trainer::Impl::watch(std::string_view pattern, std::uint64_t every) {
+  if (every == 0) fail("watch", "expected one step out of 1 or more, got 0");
+  if (precision_.stop_on.any() || !watch_.keep.empty()) {
+    fail("watch", "expected a trainer that looks at no tensors yet, got one with stop_on or trace",
+         "stop_on looks at every tensor of every step already");
+  }
+  finish();
+  watch_.statistics = pattern;
+  watch_every_ = every;
+  recorded_slots_.reset();
+  if (pattern.empty()) return;
+  make_recorded();
+  if (!recorded_.watched.empty()) return;
+  recorded_slots_.reset();
+  fail("watch", fmt::format("expected a pattern of tensors' names, got '{}', which none has", pattern),
+       "Trainer::plan() lists them; \"*gradient\" are the gradients of parameters");
+}
+
+step::Slots& Trainer::Impl::slots_of_next_step() {
+  return recorded_slots_ && submitted_ % watch_every_ == 0 ? *recorded_slots_ : *training_slots_;
+}
+
+void Trainer::Impl::read_records(const step::Slot& slot) {
+  read_report(slot);
+  step::ReportHeader header;
+  std::memcpy(&header, slot.place(0), sizeof header);
+  if (precision_.stop_on.any()) {
+    if (header.overflow != 0) stop_where_broken(slot);
+    return;
+  }
+  for (const step::Watched& watched : recorded_.watched) {
+    if (!watched.row) continue;
+    TensorStatistics& record = records_.emplace_back(
+        step::read_statistics(row_of(slot, watched), static_cast<std::uint64_t>(elements(watched.tensor.type.shape))));
+    record.name = watched.tensor.name;
+    record.op = watched.op;
+    record.step = header.attempted[0] | static_cast<std::uint64_t>(header.attempted[1]) << 32;
+    record.loss_scale = header.loss_scale;
+  }
+}
+
+std::vector<TensorStatistics> Trainer::Impl::take_records() {
+  training_slots_->poll();
+  if (recorded_slots_) recorded_slots_->poll();
+  return std::exchange(records_, {});
+}
+
+/// The values of a recorded step that has finished, in `slot`.
+std::vector<float> Trainer::Impl::values_of(const step::Recorded& tensor, const step::Slot& slot) {
+  const plan::ProgramTensor& memory = recorded_.plan.program.tensors[tensor.memory];
+  const auto [buffer, offset] = memory.region;
+  if (buffer == step::slot || buffer == step::report) {
+    const vk::Buffer& own = buffer == step::slot ? slot.input : slot.report;
+    return plan::floats_from_memory(tensor.type, {own.mapped() + offset, memory.bytes});
+  }
+  std::vector<std::byte> bytes(memory.bytes);
+  vk::download(context_, buffer == step::arena ? recorded_arena_ : buffers_[buffer], offset, bytes);
+  return plan::floats_from_memory(tensor.type, bytes);
+}
+
+std::vector<float> Trainer::Impl::trace(std::string_view name) {
+  finish();
+  for (const step::Watched& watched : recorded_.watched) {
+    const bool kept = matches(watch_.keep, name) && submitted_ > 0;
+    if (kept && watched.tensor.name == name) return values_of(watched.tensor, recorded_slots_->last());
+  }
+  fail("trace", fmt::format("expected a tensor that TrainerOptions::trace keeps, got '{}'", name),
+       recorded_.watched.empty() ? "set it to \"*\"" : "Trainer::plan() lists them all");
+}
+
+/// There is no lower scale to try: says which gradients overflow, and throws.
+void Trainer::Impl::stop_at_floor() {
+  if (overflowed_at_floor_ == 0) return;
+  finish();
+  std::vector<std::string> names;
+  for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
+    if (slot.training.frozen) continue;
+    const std::vector<float> gradient = download(buffers_[step::gradients], slot, {form_.compute, slot.type.shape});
+    const bool finite = std::ranges::all_of(gradient, [](float v) { return std::isfinite(v); });
+    if (!finite) names.push_back(fmt::format("'{}'", slot.name));
+  }
+  fail("trainer",
+       fmt::format("expected finite gradients at the loss scale's floor of {}, got an overflow in step {}: in {}",
+                   precision_.loss_scale.floor, std::exchange(overflowed_at_floor_, 0),
+                   names.empty() ? "none of the step after it" : fmt::format("{}", fmt::join(names, ", "))),
+       "a lower floor or rate, or these layers in f32");
+}
+
+/// Says which operator made the first number that training is to stop at, and throws.
+void Trainer::Impl::stop_where_broken(const step::Slot& slot) {
+  --submitted_;  // the step has left nothing behind: the next one takes its place, and its batch
+  for (const step::Watched& watched : recorded_.watched) {
+    const auto element = step::first_bad(row_of(slot, watched));
+    if (!element) continue;
+    fail("trainer",
+         fmt::format("expected finite numbers in step {}, got {}", latest_.step + 1, describe(watched, *element, slot)),
+         "the weights are as they were before the step, and can be saved");
+  }
+}
+
+std::string Trainer::Impl::describe(const step::Watched& broken, std::uint64_t element, const step::Slot& slot) {
+  const TensorType& type = broken.tensor.type;
+  const bool is_nan = std::isnan(values_of(broken.tensor, slot)[element]);
+  std::vector<std::string> inputs;
+  for (const step::Recorded& input : broken.inputs) {
+    if (input.type.dtype == DType::u32) continue;
+    const std::vector<float> values = values_of(input, slot);
+    inputs.push_back(
+        fmt::format("'{}' {}", input.name, describe_values(values, input.type.shape, element, type.shape)));
+  }
+  return fmt::format("{} from {} in '{}' {} at {}, of inputs {} ({})", is_nan ? "NaN" : "infinity", broken.op,
+                     broken.tensor.name, to_string(type), to_string(place_of(element, type.shape)),
+                     inputs.empty() ? "that were fed" : fmt::format("{}", fmt::join(inputs, ", ")), flags(is_nan));
+}
+
+}  // namespace halfstep

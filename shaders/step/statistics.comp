@@ -1,0 +1,77 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+//! STORAGE = f32 f16 packed
+// What is known of a tensor's numbers, each workgroup's share of them: a row of step/statistics.glsl.
+#include "common/indexing.glsl"
+#include "common/math.glsl"
+#include "common/precision.glsl"
+#include "step/statistics.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(push_constant) uniform Push {
+  uint quads;
+  uint quads_per_row;
+  uint columns;
+};
+layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
+layout(std430, binding = 1) writeonly buffer Rows { int rows[]; };
+
+shared int row[ROW_WORDS];
+shared vec2 sums[256];
+
+// What one invocation has found so far; words 0 to BIN_0 of a row but for the sums.
+int found[BIN_0];
+vec2 sum;
+
+void look_at(float v, ivec2 element) {
+  uint magnitude = floatBitsToUint(v) & 0x7fffffffu;
+  if (magnitude >= 0x7f800000u) {
+    found[magnitude == 0x7f800000u ? INFINITIES : NANS]++;
+    found[FIRST_BAD] = min(found[FIRST_BAD], element.x * int(columns) + element.y);
+    return;
+  }
+  int order = order_of(vec4(v)).x;
+  found[SMALLEST] = min(found[SMALLEST], order);
+  found[LARGEST] = max(found[LARGEST], order);
+  sum += vec2(abs(v), v * v);
+  if (magnitude == 0u) {
+    found[ZEROS]++;
+    return;
+  }
+  if (magnitude < 0x38800000u) found[SUBNORMALS]++;
+  if (magnitude >= 0x477fe000u) found[LARGE]++;
+  int exponent = int(magnitude >> 23) - 127;
+  atomicAdd(row[BIN_0 + clamp(exponent - FIRST_EXPONENT, 0, BINS - 1)], 1);
+}
+
+void main() {
+  uint me = gl_LocalInvocationID.x;
+  for (uint i = me; i < uint(ROW_WORDS); i += gl_WorkGroupSize.x) row[i] = empty_word(int(i));
+  for (int i = 0; i < BIN_0; i++) found[i] = empty_word(i);
+  sum = vec2(0.0);
+  barrier();
+  uint stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
+  for (uint i = gl_WorkGroupID.x * gl_WorkGroupSize.x + me; i < quads; i += stride) {
+    vec4 v = from_quad(x[i]);
+    uint column = i % quads_per_row * 4u;
+    for (uint j = 0u; j < 4u; j++) {
+      if (column + j < columns) look_at(v[j], ivec2(i / quads_per_row, column + j));
+    }
+  }
+  atomicMin(row[SMALLEST], found[SMALLEST]);
+  atomicMax(row[LARGEST], found[LARGEST]);
+  atomicMin(row[FIRST_BAD], found[FIRST_BAD]);
+  for (int i = ZEROS; i <= NANS; i++) atomicAdd(row[i], found[i]);
+  sums[me] = sum;
+  barrier();
+  if (me == 0u) {
+    // In order, so that the same numbers give the same bits.
+    vec2 total = vec2(0.0);
+    for (uint i = 0u; i < gl_WorkGroupSize.x; i++) total += sums[i];
+    row[SUM] = floatBitsToInt(total.x);
+    row[SUM_OF_SQUARES] = floatBitsToInt(total.y);
+  }
+  barrier();
+  uint begin = gl_WorkGroupID.x * uint(ROW_WORDS);
+  for (uint i = me; i < uint(ROW_WORDS); i += gl_WorkGroupSize.x) rows[begin + i] = row[i];
+}

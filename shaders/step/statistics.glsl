@@ -1,0 +1,29 @@
+// A row of statistics, in words; step/statistics.h has the same. Numbers to be compared are kept as integers in the same
+// order (common/math.glsl) until the rows are merged.
+#ifndef HALFSTEP_STATISTICS
+#define HALFSTEP_STATISTICS
+
+const int SMALLEST = 0;
+const int LARGEST = 1;
+const int SUM = 2;  // of magnitudes, of finite numbers only
+const int SUM_OF_SQUARES = 3;
+const int ZEROS = 4;
+const int SUBNORMALS = 5;  // of f16
+const int LARGE = 6;       // 65504 or above, and finite
+const int INFINITIES = 7;
+const int NANS = 8;
+const int FIRST_BAD = 9;  // element of the first infinity or NaN; LAST_INT where there is none
+const int BIN_0 = 10;     // numbers of each exponent from FIRST_EXPONENT on, those beyond in the bins at the ends
+const int BINS = 64;
+const int FIRST_EXPONENT = -40;
+const int ROW_WORDS = BIN_0 + BINS;
+
+const int LAST_INT = 0x7fffffff;
+
+// What a row of no numbers has.
+int empty_word(int word) {
+  if (word == SMALLEST || word == FIRST_BAD) return LAST_INT;
+  return word == LARGEST ? -LAST_INT : 0;
+}
+
+#endif

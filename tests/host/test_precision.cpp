@@ -1,0 +1,185 @@
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "graph/precision_pass.h"
+#include "models/layers.h"
+#include "train/step_graph.h"
+
+namespace halfstep {
+namespace {
+
+/// A convolution with its bias, a rectifier, a pooled sum and a dense layer.
+struct Model {
+  Graph graph;
+  Tensor images = graph.input("images", {2, 8, 8, 4});
+  Tensor labels = graph.input("labels", {2}, DType::u32);
+  Tensor conv = models::same_conv(graph.root() / "conv1", images, 4, 3);
+  Tensor active = relu(conv);
+  Tensor pooled = sum(active, {1, 2});
+  Tensor shifted = add(pooled, pooled);
+  Tensor logits = models::dense(graph.root() / "fc", shifted, 3);
+  Tensor loss = cross_entropy(logits, labels);
+
+  /// The types of all of them under a policy, in that order.
+  std::vector<DType> types(const Precision& precision) const {
+    const graph::LoweredPrecision lowered = graph::apply_precision(graph.ir(), precision);
+    std::vector<DType> found;
+    for (const Tensor& tensor : {conv, active, pooled, shifted, logits, loss}) {
+      found.push_back(lowered.ir.values[lowered.value[tensor.id()]].type.dtype);
+    }
+    return found;
+  }
+};
+
+constexpr DType f32 = DType::f32;
+constexpr DType f16 = DType::f16;
+
+std::string refusal(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("each level stores each list of operators as its table says") {
+  const Model model;
+  using Types = std::vector<DType>;
+  // convolution, rectifier, sum, add, dense layer, loss
+  CHECK(model.types(Precision::level("O0")) == Types{f32, f32, f32, f32, f32, f32});
+  CHECK(model.types(Precision::level("O1")) == Types{f16, f16, f32, f32, f16, f32});
+  CHECK(model.types(Precision::level("O2")) == Types{f16, f16, f16, f16, f16, f32});
+  CHECK(model.types(Precision::level("O3")) == Types{f16, f16, f16, f16, f16, f32});
+  CHECK(Precision::level("O0").name == "float32");
+  CHECK(Precision::level("autocast").parameters == f32);
+  CHECK(Precision::level("mixed").weights == f32);
+  CHECK(Precision::level("mixed").parameters == f16);
+  CHECK(Precision::level("float16").weights == f16);
+  CHECK(refusal([] { Precision::level("O4"); }).find("'O4'") != std::string::npos);
+}
+
+TEST_CASE("norms work in f32 but for the level that is f16 throughout") {
+  CHECK(Precision::autocast().lists.norms == Compute::f32);
+  CHECK(Precision::mixed().lists.norms == Compute::f32);
+  CHECK(Precision::float16().lists.norms == Compute::f16);
+}
+
+TEST_CASE("a layer is given another type by its scope, and an operator by its name") {
+  const Model model;
+  Precision precision = Precision::float32();
+  precision.layer("conv*", f16);
+  CHECK(model.types(precision)[0] == f16);
+  CHECK(model.types(precision)[4] == f32);
+  precision = Precision::mixed();
+  precision.layer("fc", f32);
+  CHECK(model.types(precision)[4] == f32);
+  CHECK(model.types(precision)[3] == f16);
+  precision = Precision::mixed();
+  precision.operators["sum"] = Compute::f32;
+  CHECK(model.types(precision)[2] == f32);
+  CHECK(model.types(precision)[3] == f16);
+}
+
+TEST_CASE("a layer in f32 reads its f32 master where there is one") {
+  const Model model;
+  const auto weight = [&](Precision precision) {
+    precision.layer("fc", f32);
+    const graph::LoweredPrecision lowered = graph::apply_precision(model.graph.ir(), precision);
+    for (const graph::Value& value : lowered.ir.values) {
+      if (value.name == "fc/weight") return value.type.dtype;
+    }
+    return DType::u32;
+  };
+  CHECK(weight(Precision::mixed()) == f32);
+  CHECK(weight(Precision::float16()) == f16);
+}
+
+TEST_CASE("a name that no layer and no operator has is refused") {
+  const Model model;
+  Precision precision = Precision::float32();
+  precision.layer("conv7", f16);
+  CHECK(refusal([&] { model.types(precision); }).find("'conv7'") != std::string::npos);
+  precision = Precision::float32();
+  precision.operators["convolve"] = Compute::f16;
+  CHECK(refusal([&] { model.types(precision); }).find("'convolve'") != std::string::npos);
+}
+
+TEST_CASE("two types by hand are an error that names operator, argument and types, unless the policy promotes") {
+  Graph graph;
+  const Tensor a = graph.input("a", {4, 5});
+  const Tensor b = graph.input("b", {4, 5}, f16);
+  const Tensor y = mul(a, b);
+  for (const char* level : {"O0", "O2", "O3"}) {
+    const std::string text = refusal([&] { graph::apply_precision(graph.ir(), Precision::level(level)); });
+    CHECK(text ==
+          "[mul] expected argument 2, 'b', in f32 as 'a' is, got f16. Hint: cast one of them, or let the policy "
+          "promote");
+  }
+  const graph::LoweredPrecision lowered = graph::apply_precision(graph.ir(), Precision::autocast());
+  CHECK(lowered.ir.values[lowered.value[y.id()]].type.dtype == f32);
+}
+
+TEST_CASE("operators that lose precision are named once each") {
+  const Model model;
+  Precision precision = Precision::float32();
+  precision.layer("conv1", f16);
+  const graph::LoweredPrecision lowered = graph::apply_precision(model.graph.ir(), precision);
+  REQUIRE(lowered.reduced.size() == 1);
+  CHECK(lowered.reduced[0] == "conv1 conv2d forward f32 -> f16");
+  CHECK(graph::apply_precision(model.graph.ir(), Precision::float32()).reduced.empty());
+}
+
+TEST_CASE("hyperparameters that f16 would lose are named with what they would be") {
+  const std::vector<std::string> notes = train::hyperparameter_notes(Precision::mixed(), Adam{.rate = 0.01F});
+  const auto says = [&](std::string_view text) {
+    return std::ranges::any_of(notes, [&](const std::string& note) { return note.find(text) != std::string::npos; });
+  };
+  CHECK(says("epsilon 1e-08 would be 0 in f16: used in f32, as 1e-08"));
+  CHECK(says("rate / loss scale 65536"));
+  CHECK_FALSE(says("rate 0.01"));
+  CHECK(train::hyperparameter_notes(Precision::float32(), Adam{}).empty());
+}
+
+TEST_CASE("choices that would change nothing are refused with a reason") {
+  const auto refused = [](auto&& change, Precision precision, const Optimizer& optimizer = Sgd{}) {
+    change(precision);
+    return refusal([&] { train::check_precision(precision, optimizer); });
+  };
+  const Precision wide = Precision::float32();
+  CHECK(refused([](Precision& p) { p.rounding.weights = Rounding::stochastic; }, wide).find("stochastic") !=
+        std::string::npos);
+  CHECK(refused([](Precision& p) { p.rounding.gradients = Rounding::stochastic; }, wide).find("stochastic") !=
+        std::string::npos);
+  CHECK(
+      refused([](Precision& p) { p.rounding.optimizer = Rounding::stochastic; }, Precision::mixed()).find("moments") !=
+      std::string::npos);
+  CHECK(refused([](Precision& p) { p.overflow = Overflow::saturate; }, wide).find("saturation") != std::string::npos);
+  CHECK(refused([](Precision& p) { p.partials.conv2d = f16; }, wide).find("partials") != std::string::npos);
+  CHECK(refused([](Precision& p) { p.moments = f16; }, wide).find("moments") != std::string::npos);
+  CHECK(refused([](Precision& p) { p.weights = f16; }, wide).find("parameters") != std::string::npos);
+  CHECK(refused([](Precision& p) { p.loss_scale.in_rate = true; }, Precision::mixed()).find("rate") !=
+        std::string::npos);
+  const auto in_rate = [](Precision& p) {
+    p.loss_scale = {.kind = LossScale::Kind::fixed, .initial = 8, .in_rate = true};
+  };
+  CHECK(refused(in_rate, Precision::mixed()).empty());
+  CHECK(refused(in_rate, Precision::mixed(), Adam{}).find("Adam") != std::string::npos);
+}
+
+TEST_CASE("patterns: a star is any characters, a question mark one") {
+  CHECK(matches("conv*", "conv1"));
+  CHECK(matches("*grad*", "fc/weight.gradient"));
+  CHECK(matches("*", ""));
+  CHECK(matches("conv?", "conv2"));
+  CHECK_FALSE(matches("conv?", "conv"));
+  CHECK_FALSE(matches("conv", "conv1"));
+}
+
+}  // namespace halfstep

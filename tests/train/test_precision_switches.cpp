@@ -1,0 +1,203 @@
+// Every switch of a precision policy has an effect, in the direction it promises: one that changed nothing would fail.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "harness/device.h"
+#include "harness/values.h"
+#include "plan/host_tensor.h"
+#include "process/philox.h"
+#include "reference/half.h"
+#include "step/execution.h"
+#include "train/small_training.h"
+
+namespace halfstep {
+namespace {
+
+using testing::Pull;
+
+Precision plain(Precision precision) {
+  precision.loss_scale = LossScale::none();
+  precision.rounding.weights = Rounding::nearest;
+  return precision;
+}
+
+/// The weights of a small network after a few steps.
+std::vector<float> toy(const Precision& precision) {
+  const Dataset set = testing::toy_dataset(64, {6, 5, 1}, 4, 5);
+  Trainer trainer = testing::toy_trainer(set, {.precision = precision});
+  for (int i = 0; i < 4; ++i) trainer.step();
+  return testing::toy_weights(trainer);
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double total = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) total += std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+  return total;
+}
+
+/// How far rounding what a pass stores stochastically takes a sum of many equal numbers from its exact value.
+double error_of_mean(Rounding rounding) {
+  constexpr std::int64_t count = 4096;
+  Graph graph;
+  const Tensor x = graph.input("x", {count}, DType::f16);
+  const Tensor y = scale(x, 1.0001F);
+  step::ExecutionOptions options;
+  options.rounding = rounding;
+  options.seed = 3;
+  step::Execution execution(testing::context(), graph.ir(), {y.id()}, options);
+  execution.set(x.id(), std::vector<float>(count, 1.0F));
+  execution.run();
+  double total = 0;
+  for (const float v : execution.floats(y.id())) total += static_cast<double>(v);
+  return std::abs(total / count - 1.0001);
+}
+
+double relative(double got, double want) {
+  return std::abs(got - want) / std::abs(want);
+}
+
+}  // namespace
+
+// O1 and O2 part where there are sums, norms or parameters read in f32: tests/host/test_precision.cpp has those.
+TEST_CASE("levels train to weights of their own, all near those of f32") {
+  const std::vector<float> wide = toy(Precision::level("O0"));
+  double size = 0;
+  for (const float w : wide) size += std::abs(static_cast<double>(w));
+  std::vector<float> before = wide;
+  for (const char* level : {"O1", "O3"}) {
+    CAPTURE(level);
+    Precision precision = Precision::level(level);
+    if (precision.loss_scale.kind == LossScale::Kind::dynamic) precision.loss_scale.initial = 1024;
+    const std::vector<float> weights = toy(precision);
+    CHECK(weights != wide);
+    CHECK(weights != before);
+    CHECK(distance(weights, wide) < 0.02 * size);
+    before = weights;
+  }
+}
+
+TEST_CASE("a layer, an operator and the partials of each kind of product change what is trained") {
+  const Precision base = plain(Precision::mixed());
+  const std::vector<float> before = toy(base);
+  const auto changed = [&](auto&& change) {
+    Precision precision = base;
+    change(precision);
+    return toy(precision) != before;
+  };
+  CHECK(changed([](Precision& p) { p.layer("conv", DType::f32); }));
+  CHECK(changed([](Precision& p) { p.layer("dense", DType::f32); }));
+  CHECK(changed([](Precision& p) { p.operators["linear"] = Compute::f32; }));
+  CHECK(changed([](Precision& p) { p.partials.matmul = DType::f16; }));
+  CHECK(changed([](Precision& p) { p.partials.conv2d = DType::f16; }));
+  CHECK(changed([](Precision& p) { p.rounding.activations = Rounding::stochastic; }));
+  CHECK(changed([](Precision& p) { p.rounding.gradients = Rounding::stochastic; }));
+  CHECK(changed([](Precision& p) { p.rounding.weights = Rounding::stochastic; }));
+  CHECK(changed([](Precision& p) { p.moments = DType::f16; }));
+  CHECK_FALSE(changed([](Precision&) {}));
+}
+
+TEST_CASE("activations rounded stochastically keep their mean, where nearest loses it") {
+  CHECK(error_of_mean(Rounding::nearest) > 0.9e-4);
+  CHECK(error_of_mean(Rounding::stochastic) < 0.3e-4);
+}
+
+TEST_CASE("weights rounded stochastically have the bits that seed, step and place call for, on every tier") {
+  constexpr std::int64_t count = 37;
+  constexpr float start = 1.5F;
+  constexpr float rate = 0x1p-12F;
+  Pull pull(count, start, Sgd{.rate = rate}, Precision::float16(1), 42);
+  pull.run(1, 2);
+  const std::vector<float> got = pull.weights();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    float w = start;
+    for (std::uint32_t step = 0; step < 2; ++step) {
+      const auto noise = process::philox4x32({i / 4, 1, step, 0}, process::philox_key(42));
+      w = static_cast<float>(reference::half_value(reference::stochastic_half_bits(w - rate, noise[i % 4])));
+    }
+    CHECK(got[i] == w);
+  }
+}
+
+TEST_CASE("moments kept in f16 are rounded as they are asked to be") {
+  const auto moved = [](DType moments, Rounding rounding) {
+    Precision precision = plain(Precision::mixed());
+    precision.moments = moments;
+    precision.rounding.optimizer = rounding;
+    // The momentum's limit is 1 / (1 - 0.99) = 100; in f16 the last steps towards it are too small to be kept.
+    Pull pull(512, 0, Sgd{.rate = 0x1p-10F, .momentum = 0.99609375F}, precision);
+    pull.run(1, 200);
+    double total = 0;
+    for (const float w : pull.weights()) total += static_cast<double>(w);
+    return -total / 512;
+  };
+  const double exact = moved(DType::f32, Rounding::nearest);
+  const double nearest = std::abs(moved(DType::f16, Rounding::nearest) - exact);
+  const double stochastic = std::abs(moved(DType::f16, Rounding::stochastic) - exact);
+  CHECK(nearest > 0);
+  CHECK(stochastic < nearest / 2);
+}
+
+TEST_CASE("saturating gradients train on where infinities skip the step") {
+  const auto applied = [](Overflow overflow) {
+    Precision precision = plain(Precision::mixed());
+    precision.loss_scale = LossScale::fixed(32768);
+    precision.overflow = overflow;
+    Pull pull(5, 0.001F, Sgd{.rate = 1e-4F}, precision);
+    pull.run(4, 1);  // the gradient is 131,072 times the scale's share: beyond f16
+    return pull.trainer().report().applied;
+  };
+  CHECK(applied(Overflow::infinity) == 0);
+  CHECK(applied(Overflow::saturate) == 1);
+}
+
+TEST_CASE("with the scale in the rate, momentum keeps the scale, and the weights move as far") {
+  const auto moved = [](bool in_rate, const Sgd& sgd, float start, float pull_by) {
+    Precision precision = plain(Precision::mixed());
+    precision.loss_scale = LossScale{.kind = LossScale::Kind::fixed, .initial = 64, .in_rate = in_rate};
+    precision.moments = DType::f16;
+    Pull pull(4, start, sgd, precision);
+    pull.run(pull_by, 3);
+    return static_cast<double>(pull.weights()[0]);
+  };
+  // Momenta of 1, 1.75 and 2.3125 times 2^-23, which is two of f16's smallest numbers; and 64 times as many.
+  const Sgd momentum{.rate = 0.5F, .momentum = 0.75F};
+  const double exact = -0.5 * (1 + 1.75 + 2.3125) * 0x1p-23;
+  CHECK(relative(moved(true, momentum, 0, 0x1p-23F), exact) < 1e-6);
+  CHECK(relative(moved(false, momentum, 0, 0x1p-23F), exact) > 0.01);
+  const Sgd decay{.rate = 0.5F, .weight_decay = 0.5F};
+  CHECK(moved(true, decay, 1, 0.25F) == moved(false, decay, 1, 0.25F));
+}
+
+TEST_CASE("f16 partials cost a long dot product its digits, f32 partials do not") {
+  constexpr std::int64_t length = 25088;
+  const reference::Array a = testing::rounded(testing::uniform({1, length}, 1, 0, 1), DType::f16);
+  const reference::Array b = testing::rounded(testing::uniform({length, 1}, 2, 0, 1), DType::f16);
+  double exact = 0;
+  for (std::size_t i = 0; i < a.values.size(); ++i) exact += a.values[i] * b.values[i];
+  for (const plan::Target& target : testing::targets()) {
+    const auto error = [&](DType partials) {
+      Graph graph;
+      const Tensor x = graph.input("x", {1, length}, DType::f16);
+      const Tensor y = graph.input("y", {length, 1}, DType::f16);
+      const Tensor product = matmul(x, y);
+      step::ExecutionOptions options;
+      options.lowering.partials.matmul = partials;
+      options.target = target;
+      options.pipelines = testing::pipelines();
+      step::Execution execution(testing::context(), graph.ir(), {product.id()}, options);
+      execution.set(x.id(), std::vector<float>(a.values.begin(), a.values.end()));
+      execution.set(y.id(), std::vector<float>(b.values.begin(), b.values.end()));
+      execution.run();
+      return std::abs(static_cast<double>(execution.floats(product.id())[0]) - exact) / exact;
+    };
+    const double narrow = error(DType::f16);
+    const double wide = error(DType::f32);
+    MESSAGE("relative error with f32 partials " << wide << ", with f16 partials " << narrow);
+    CHECK(wide < 0x1p-11);  // the result's own rounding to f16
+    CHECK(narrow > 2 * wide);
+  }
+}
+
+}  // namespace halfstep

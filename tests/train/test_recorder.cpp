@@ -1,0 +1,177 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "harness/device.h"
+#include "train/small_training.h"
+
+namespace halfstep {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+/// One weight tensor w {3, 5} and an input x of its shape: y = w x, loss = sum(y). The gradient of w is x.
+struct Product {
+  std::vector<float> x = std::vector<float>(15, 1.0F);
+  Trainer trainer;
+
+  explicit Product(Precision precision, std::string trace = {}, float start = 1)
+      : trainer(make(std::move(precision), std::move(trace), start)) {}
+
+  static Trainer make(Precision precision, std::string trace, float start) {
+    Graph graph;
+    const Tensor x = graph.input("x", {3, 5});
+    const Tensor w = graph.root().parameter("w", {3, 5}, constant(start));
+    TrainerOptions options{.loss = sum(relu(mul(w, x)))};
+    options.optimizer = Sgd{.rate = 0.5F};
+    options.precision = std::move(precision);
+    options.trace = std::move(trace);
+    return Trainer::compile(testing::device(), graph, options);
+  }
+
+  void step() { trainer.step({{"x", std::span<const float>(x)}}); }
+};
+
+Precision unscaled(Precision precision) {
+  precision.loss_scale = LossScale::none();
+  precision.rounding.weights = Rounding::nearest;
+  return precision;
+}
+
+TensorStatistics gradient_of(const std::vector<float>& x, const Precision& precision) {
+  Product product(unscaled(precision));
+  product.x = x;
+  product.trainer.watch("w.gradient");
+  product.step();
+  product.trainer.finish();
+  const std::vector<TensorStatistics> records = product.trainer.take_records();
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].name == "w.gradient");
+  CHECK(records[0].step == 1);
+  return records[0];
+}
+
+std::string stopped_with(Product& product) {
+  try {
+    product.step();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("the recorder counts, sums and sorts by exponent what a tensor holds, and no padding") {
+  std::vector<float> x(15, 0.25F);
+  x[0] = -3;
+  x[7] = 0;
+  x[9] = 65504;
+  x[14] = 0x1p-20F;
+  for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
+    CAPTURE(precision.name);
+    // A negative x gives no gradient, by the rectifier.
+    const TensorStatistics seen = gradient_of(x, precision);
+    CHECK(seen.elements == 15);
+    CHECK(seen.zeros == 2);
+    CHECK(seen.large == 1);
+    CHECK(seen.subnormals == 1);
+    CHECK(seen.min == 0);
+    CHECK(seen.max == 65504);
+    CHECK(seen.infinities + seen.nans == 0);
+    CHECK(seen.mean_magnitude == doctest::Approx((65504 + 11 * 0.25 + 0x1p-20) / 15).epsilon(1e-6));
+    CHECK(seen.rms == doctest::Approx(std::sqrt((65504.0 * 65504.0 + 11 * 0.0625) / 15)).epsilon(1e-6));
+    const auto bin = [&](int exponent) {
+      return seen.exponents[static_cast<std::size_t>(exponent - TensorStatistics::first_exponent)];
+    };
+    CHECK(bin(-2) == 11);
+    CHECK(bin(15) == 1);
+    CHECK(bin(-20) == 1);
+    CHECK(std::accumulate(seen.exponents.begin(), seen.exponents.end(), std::uint64_t{0}) == 13);
+  }
+}
+
+TEST_CASE("the recorder counts infinities and NaNs apart, and looks at one step out of as many as asked") {
+  std::vector<float> x(15, 1.0F);
+  x[3] = infinity;
+  x[5] = std::nanf("");
+  const TensorStatistics seen = gradient_of(x, Precision::mixed());
+  CHECK(seen.infinities == 1);
+  CHECK(seen.nans >= 1);
+  CHECK(seen.max == 1);
+  Product product(unscaled(Precision::mixed()));
+  product.trainer.watch("*gradient", 3);
+  for (int i = 0; i < 7; ++i) product.step();
+  product.trainer.finish();
+  std::vector<std::uint64_t> steps;
+  for (const TensorStatistics& record : product.trainer.take_records()) steps.push_back(record.step);
+  CHECK(steps == std::vector<std::uint64_t>{1, 4, 7});
+  CHECK(product.trainer.report().step == 7);
+  CHECK_THROWS_WITH_AS(product.trainer.watch("no such*"), doctest::Contains("'no such*'"), Error);
+}
+
+TEST_CASE("watching changes no bit of what is trained") {
+  const auto weights = [](bool watched) {
+    Product product(Precision::float16());
+    if (watched) product.trainer.watch("*", 2);
+    for (int i = 0; i < 5; ++i) product.step();
+    return product.trainer.parameter("w");
+  };
+  CHECK(weights(false) == weights(true));
+}
+
+TEST_CASE("any tensor of the last step that is kept can be read, and no other") {
+  Product product(unscaled(Precision::mixed()), "*");
+  product.x[4] = 3;
+  product.step();
+  CHECK(product.trainer.trace("mul:0") == product.x);
+  CHECK(product.trainer.trace("w.gradient") == product.x);
+  CHECK_THROWS_WITH_AS(product.trainer.trace("mul:9"), doctest::Contains("'mul:9'"), Error);
+  Product other(unscaled(Precision::mixed()));
+  other.step();
+  CHECK_THROWS_WITH_AS(other.trainer.trace("mul:0"), doctest::Contains("trace"), Error);
+}
+
+TEST_CASE("an infinity stops training at the operator that made it first, with what it was made of") {
+  Precision precision = unscaled(Precision::mixed());
+  precision.stop_on.overflow = true;
+  Product product(precision, {}, 1000);
+  product.step();
+  const std::vector<float> before = product.trainer.parameter("w");
+  product.x[7] = 100;  // 100,000: too large for f16
+  const std::string text = stopped_with(product);
+  CAPTURE(text);
+  CHECK(text.find("step 2, got infinity from mul in 'mul:0' f16 {3, 5} at {1, 2}") != std::string::npos);
+  CHECK(text.find("'w' 999.5") != std::string::npos);
+  CHECK(text.find("'x' 100") != std::string::npos);
+  CHECK(text.find("OFLO 1, DIV0 0, INV 0") != std::string::npos);
+  CHECK(product.trainer.parameter("w") == before);
+  product.x[7] = 1;
+  product.step();
+  CHECK(product.trainer.report().applied == 2);
+  CHECK(product.trainer.report().skipped == 0);
+}
+
+TEST_CASE("a NaN stops training where that is asked for, and goes on to skip steps where it is not") {
+  Precision precision = unscaled(Precision::mixed());
+  precision.stop_on.invalid = true;
+  Product product(precision);
+  product.x[2] = std::nanf("");
+  const std::string text = stopped_with(product);
+  CHECK(text.find("NaN from feed in 'x'") != std::string::npos);
+  CHECK(text.find("OFLO 0, DIV0 0, INV 1") != std::string::npos);
+  Product lenient(unscaled(Precision::mixed()));
+  lenient.x[2] = std::nanf("");
+  CHECK(stopped_with(lenient).empty());
+}
+
+TEST_CASE("stopping and a dynamic loss scale exclude each other") {
+  Precision precision = Precision::mixed();
+  precision.stop_on.overflow = true;
+  CHECK_THROWS_WITH_AS(Product{precision}, doctest::Contains("dynamic"), Error);
+}
+
+}  // namespace halfstep
