@@ -88,11 +88,12 @@ class Pass {
       fail("precision", fmt::format("expected a {} '{}' in the graph, got none", what, name));
     };
     for (const auto& [pattern, dtype] : precision_.layers) {
-      expect_any("layer", pattern,
-                 [&](const Node& node) { return !node.scope.empty() && matches(pattern, node.scope); });
+      expect_any("layer", pattern, [&, &pattern = pattern](const Node& node) {
+        return !node.scope.empty() && matches(pattern, node.scope);
+      });
     }
     for (const auto& [name, compute] : precision_.operators) {
-      expect_any("operator", name, [&](const Node& node) { return node.op->name() == name; });
+      expect_any("operator", name, [&name = name](const Node& node) { return node.op->name() == name; });
     }
   }
 
