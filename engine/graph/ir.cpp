@@ -82,20 +82,20 @@ std::vector<Tensor> apply(std::shared_ptr<const Operator> op, std::span<const Te
   if (inputs.empty()) fail(op->name(), "expected at least one tensor, got none");
   Ir& ir = inputs.front().ir();
   std::vector<TensorType> types;
-  Node node{op, {}, {}, scope_of(ir, inputs), ir.setting.why};
+  Node node{std::move(op), {}, {}, scope_of(ir, inputs), ir.setting.why};
   if (node.scope.empty()) node.scope = ir.setting.scope;
   for (const Tensor& input : inputs) {
     if (&input.ir() != &ir)
-      fail(op->name(), fmt::format("expected tensors of one graph, got '{}' of another", input.name()));
+      fail(node.op->name(), fmt::format("expected tensors of one graph, got '{}' of another", input.name()));
     types.push_back(input.type());
     node.inputs.push_back(input.id());
   }
-  if (!ir.settled && op->numerics() != Numerics::as_is) widen(ir, inputs, types);
-  const std::vector<TensorType> results = op->infer(types);
+  if (!ir.settled && node.op->numerics() != Numerics::as_is) widen(ir, inputs, types);
+  const std::vector<TensorType> results = node.op->infer(types);
   const auto id = static_cast<NodeId>(ir.nodes.size());
   std::vector<Tensor> outputs;
   for (const TensorType& type : results) {
-    const std::string name = fmt::format("{}{}{}:{}", node.scope, node.scope.empty() ? "" : "/", op->name(), id);
+    const std::string name = fmt::format("{}{}{}:{}", node.scope, node.scope.empty() ? "" : "/", node.op->name(), id);
     node.outputs.push_back(ir.add_value({type, name, Origin::node, id, {}}));
     outputs.push_back(ir.tensor(node.outputs.back()));
   }

@@ -37,7 +37,7 @@ class Pointwise : public graph::Operator {
 /// f(0, 0) = 0.
 class PointwisePair : public graph::Operator {
  public:
-  explicit PointwisePair(std::string name) : PointwisePair(name, name) {}
+  explicit PointwisePair(const std::string& name) : PointwisePair(name, name) {}
   PointwisePair(std::string name, std::string shader) : name_(std::move(name)), shader_(std::move(shader)) {}
 
   std::string name() const override { return name_; }
