@@ -35,7 +35,7 @@ std::vector<TensorType> PointwisePair::infer(std::span<const TensorType> inputs)
 
 void PointwisePair::lower(plan::Lowering& out) const {
   const TensorType& type = out.output_type(0);
-  const Broadcast plan = plan_broadcast(out, type.shape, out.input_type(0).shape, out.input_type(1).shape, 1);
+  const Broadcast plan = plan_broadcast(out, type.shape, out.input_type(0).shape, out.input_type(1).shape, factor_);
   dispatch_flat(
       out, shader_ + "." + out.storage(type.dtype), plan::layout(type.shape).quads(), plan.push,
       {{out.input(0), plan::Access::read}, {out.input(1), plan::Access::read}, {out.output(0), plan::Access::write}},

@@ -33,12 +33,13 @@ class Pointwise : public graph::Operator {
   float parameter_;
 };
 
-/// y = f(a, b) with the shapes broadcast, where f is the shader of the operator's name or the one given, and
-/// f(0, 0) = 0.
+/// y = f(a, b) with the shapes broadcast, where f is the shader of the operator's name or the one given, with a factor
+/// where it has one, and f(0, 0) = 0.
 class PointwisePair : public graph::Operator {
  public:
   explicit PointwisePair(const std::string& name) : PointwisePair(name, name) {}
-  PointwisePair(std::string name, std::string shader) : name_(std::move(name)), shader_(std::move(shader)) {}
+  PointwisePair(std::string name, std::string shader, float factor = 1)
+      : name_(std::move(name)), shader_(std::move(shader)), factor_(factor) {}
 
   std::string name() const override { return name_; }
   graph::Numerics numerics() const override { return graph::Numerics::pair; }
@@ -48,6 +49,7 @@ class PointwisePair : public graph::Operator {
  private:
   std::string name_;
   std::string shader_;
+  float factor_;
 };
 
 }  // namespace halfstep::ops

@@ -39,6 +39,10 @@ void check(const std::vector<Mistake>& mistakes) {
 TEST_CASE("elementwise operators name what they cannot take") {
   check({{[](Tensors& t) { relu(t.labels); }, "[relu] expected a tensor of f32 or f16, got u32 {4}"},
          {[](Tensors& t) { sigmoid(t.labels); }, "[sigmoid] expected a tensor of f32 or f16, got u32 {4}"},
+         {[](Tensors& t) { leaky_relu(t.vector, -0.5F); }, "[leaky_relu] expected a slope of 0 or more, got -0.5"},
+         {[](Tensors& t) { leaky_relu(t.vector, std::numeric_limits<float>::quiet_NaN()); },
+          "[leaky_relu] expected a slope of 0 or more, got nan"},
+         {[](Tensors& t) { silu(t.labels); }, "[silu] expected a tensor of f32 or f16, got u32 {4}"},
          {[](Tensors& t) { scale(t.vector, std::numeric_limits<float>::infinity()); },
           "[scale] expected a finite factor, got inf"},
          {[](Tensors& t) { add(t.matrix, t.images); },

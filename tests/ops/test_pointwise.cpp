@@ -2,9 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "graph/backward.h"
+#include "graph/ir.h"
 #include "harness/check.h"
 #include "harness/values.h"
 #include "reference/elementwise.h"
@@ -37,9 +40,33 @@ Check tanh_check(const Shape& shape, double range = 3) {
   return unary(
       "tanh", tanh, [](double v) { return std::tanh(v); }, shape, range);
 }
+Check relu6_check(const Shape& shape) {
+  return unary(
+      "relu6", relu6, [](double v) { return std::clamp(v, 0.0, 6.0); }, shape, 9);
+}
+constexpr float slope = 0.3F;
+Check leaky_relu_check(const Shape& shape) {
+  return unary(
+      "leaky_relu", [](Tensor x) { return leaky_relu(x, slope); },
+      [](double v) { return v > 0 ? v : static_cast<double>(slope) * v; }, shape, 3);
+}
+Check silu_check(const Shape& shape, double range = 6) {
+  return unary(
+      "silu", silu, [](double v) { return v / (1 + std::exp(-v)); }, shape, range);
+}
+Check hardswish_check(const Shape& shape, double range = 5) {
+  return unary(
+      "hardswish", hardswish, [](double v) { return v * std::clamp(v + 3, 0.0, 6.0) / 6; }, shape, range);
+}
 Check scale_check(const Shape& shape) {
   return unary(
       "scale", [](Tensor x) { return scale(x, -2.75F); }, [](double v) { return -2.75 * v; }, shape, 3);
+}
+
+/// Every elementwise operator of one tensor.
+std::vector<Check> unaries(const Shape& shape) {
+  return {relu_check(shape), relu6_check(shape), leaky_relu_check(shape), sigmoid_check(shape),
+          tanh_check(shape), silu_check(shape),  hardswish_check(shape),  scale_check(shape)};
 }
 
 Check pair(const char* name, Tensor (*build)(Tensor, Tensor), double (*f)(double, double), Shape a, Shape b) {
@@ -79,9 +106,7 @@ const std::vector<std::pair<Shape, Shape>> broadcasts{{{3, 5}, {5}},
 
 TEST_CASE("activations and scale") {
   for (const Shape& shape : shapes) {
-    for (const Check& check : {relu_check(shape), sigmoid_check(shape), tanh_check(shape), scale_check(shape)}) {
-      testing::check_operator(check);
-    }
+    for (const Check& check : unaries(shape)) testing::check_operator(check);
   }
 }
 
@@ -89,6 +114,11 @@ TEST_CASE("activations of large numbers do not overflow") {
   testing::check_operator(sigmoid_check({97}, 60000));
   testing::check_operator(tanh_check({97}, 60000));
   testing::check_operator(tanh_check({97}, 0.3));
+  for (Check check : {silu_check({97}, 60000), hardswish_check({97}, 60000)}) {
+    testing::check_operator(check);
+    check.arithmetic = 1e-5;  // differences of large numbers, in the reference
+    testing::check_gradient(check);
+  }
 }
 
 TEST_CASE("activations keep what is not a number") {
@@ -101,17 +131,45 @@ TEST_CASE("activations keep what is not a number") {
   };
   special_check(unary(
       "relu", relu, [](double v) { return v <= 0 ? 0.0 : v; }, {5}, 1));
+  special_check(unary(
+      "relu6", relu6, [](double v) { return v < 0 ? 0.0 : std::min(v, 6.0); }, {5}, 1));
+  special_check(leaky_relu_check({5}));
+  special_check(silu_check({5}));
+  special_check(hardswish_check({5}));
   special_check(sigmoid_check({5}));
   special_check(tanh_check({5}));
 }
 
 TEST_CASE("gradients of activations and scale") {
   for (const Shape& shape : {Shape{7}, Shape{3, 5}, Shape{2, 3, 4}}) {
-    for (Check check : {relu_check(shape), sigmoid_check(shape), tanh_check(shape), scale_check(shape)}) {
+    for (Check check : unaries(shape)) {
       check.roundings = 3;  // the result that the gradient is made from, and the gradient
       testing::check_gradient(check);
     }
   }
+}
+
+TEST_CASE("gradients of activations at their kinks are those of the side that is documented") {
+  const reference::Array kinks({5}, {-3, -0.0, 0, 3, 6});
+  const auto kink_check = [&](const char* name, Tensor (*build)(Tensor), double (*gradient)(double)) {
+    testing::check_operator(
+        {.name = name,
+         .build =
+             [=](std::span<const Tensor> x) {
+               const Tensor y = build(x[0]);
+               const graph::ValueId wanted[] = {x[0].id()};
+               graph::Ir& ir = y.ir();
+               return ir.tensor(graph::add_backward(ir, sum(y).id(), x[1].id(), wanted)[0]);
+             },
+         .inputs = {{kinks}, {reference::Array({}, 1.0)}},
+         .reference = [=](std::span<const reference::Array> x) { return reference::map(x[0], gradient); }});
+  };
+  kink_check("relu", relu, [](double v) { return v > 0 ? 1.0 : 0.0; });
+  kink_check("relu6", relu6, [](double v) { return v > 0 && v < 6 ? 1.0 : 0.0; });
+  kink_check(
+      "leaky_relu", [](Tensor x) { return leaky_relu(x, slope); },
+      [](double v) { return v > 0 ? 1.0 : static_cast<double>(slope); });
+  kink_check("hardswish", hardswish, [](double v) { return v < -3 ? 0 : v > 3 ? 1 : v / 3 + 0.5; });
 }
 
 TEST_CASE("arithmetic on one shape") {

@@ -41,9 +41,17 @@ Tensor bias(Tensor x, Tensor b);
 
 /// max(x, 0); the gradient at 0 is 0.
 Tensor relu(Tensor x);
+/// min(max(x, 0), 6); the gradient at 0 and 6 is 0.
+Tensor relu6(Tensor x);
+/// x where x > 0, else slope x; `slope` is 0 or more and the gradient at 0.
+Tensor leaky_relu(Tensor x, float slope = 0.01F);
 /// 1 / (1 + exp(-x)).
 Tensor sigmoid(Tensor x);
 Tensor tanh(Tensor x);
+/// x sigmoid(x), also called swish: Elfwing et al. 2018.
+Tensor silu(Tensor x);
+/// x relu6(x + 3) / 6: Howard et al. 2019.
+Tensor hardswish(Tensor x);
 
 /// The mean and variance that batch norm keeps for inference: f32 {c} each, made by Scope::state.
 struct RunningStatistics {
