@@ -21,6 +21,7 @@ struct Options {
   std::string model = "resnet50";
   samples::Plan plan{.batch_size = 128, .epochs = 200};
   float learning_rate = 0.1F;
+  std::int64_t accumulate = 1;
   bool gpu = false;
   bool fp16 = false;
   bool loss_scaling = false;
@@ -38,6 +39,10 @@ void add_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--batch-size", options.plan.batch_size, "Images in a step")
       ->check(samples::whole_number(1, 65536))
+      ->capture_default_str();
+  app.add_option("--accumulate", options.accumulate,
+                 "Take each step's images in this many parts, with the memory of one; divides --batch-size")
+      ->check(samples::whole_number(1, 1024))
       ->capture_default_str();
   app.add_flag("-p,--gpu", options.gpu, "Refuse to train on a CPU");
   app.add_flag("--fp16", options.fp16, "Compute in f16, with f32 master weights and a loss scale of 128");
@@ -78,6 +83,13 @@ Schedule schedule(const Options& options, std::int64_t epoch_steps) {
       .with_warmup(std::min<std::int64_t>(5, epochs / 2) * epoch_steps);
 }
 
+/// Images that are in memory at a time.
+std::int64_t part_of_batch(const Options& options) {
+  if (options.plan.batch_size % options.accumulate == 0) return options.plan.batch_size / options.accumulate;
+  fail("accumulate",
+       fmt::format("expected a divisor of the batch size, {}, got {}", options.plan.batch_size, options.accumulate));
+}
+
 Device open_device(const Options& options) {
   Device device = Device::open(options.common.device);
   if (options.gpu && device.info().type == "cpu") {
@@ -89,7 +101,7 @@ Device open_device(const Options& options) {
 int run(const Options& options) {
   const Precision precision = precision_of(options);
   Graph graph;
-  const std::int64_t batch = options.plan.batch_size;
+  const std::int64_t batch = part_of_batch(options);
   const Tensor images = graph.input("images", {batch, 32, 32, 3});
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
   const Tensor logits = logits_of(graph.root(), images, options.model);
@@ -103,12 +115,13 @@ int run(const Options& options) {
                   .mean = {0.4914F, 0.4822F, 0.4465F},
                   .deviation = {0.2470F, 0.2435F, 0.2616F},
                   .augmentation = {.crop_padding = 4, .flip = 0.5F}};
-  const std::int64_t epoch_steps = std::max<std::int64_t>(1, data.train.count / batch);
+  const std::int64_t epoch_steps = std::max<std::int64_t>(1, data.train.count / options.plan.batch_size);
   Trainer trainer = Trainer::compile(
       device, graph,
       {.loss = cross_entropy(logits, labels),
        .metrics = {{"accuracy", accuracy(logits, labels)}},
        .optimizer = Sgd{.rate = schedule(options, epoch_steps), .momentum = 0.9F, .weight_decay = 5e-4F},
+       .accumulate = options.accumulate,
        .precision = precision,
        .seed = options.common.seed,
        .model = options.model,

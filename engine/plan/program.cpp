@@ -24,10 +24,12 @@ std::string label_of(const graph::Node& node) {
   return node.scope.empty() ? node.op->name() : fmt::format("{}/{}", node.scope, node.op->name());
 }
 
-std::uint32_t noise_stream(std::string_view tensor) {
+std::uint32_t noise_stream(std::string_view tensor, std::uint32_t run) {
   // The hash of Fowler, Noll and Vo (FNV-1a). The highest bit keeps clear of the streams that common/rng.glsl names.
   std::uint32_t hash = 2166136261U;
-  for (const char c : tensor) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  const auto add = [&](std::uint32_t byte) { hash = (hash ^ byte) * 16777619U; };
+  for (const char c : tensor) add(static_cast<unsigned char>(c));
+  for (std::uint32_t rest = run; rest != 0; rest >>= 8) add(rest & 0xFF);
   return hash | 0x80000000U;
 }
 
@@ -57,6 +59,11 @@ TensorId ProgramBuilder::tensor_of(const graph::Ir& ir, graph::ValueId value) co
   if (found == bound_.end())
     fail("plan", fmt::format("expected '{}' to have been computed or fed", ir.values.at(value).name));
   return found->second;
+}
+
+void ProgramBuilder::repeat(const graph::Ir& ir) {
+  ++run_;
+  std::erase_if(bound_, [&](const auto& entry) { return ir.values[entry.first].origin == graph::Origin::node; });
 }
 
 void ProgramBuilder::lower(const graph::Ir& ir, const graph::Node& node) {
@@ -93,7 +100,7 @@ void ProgramBuilder::set_storing(Dispatch& dispatch) const {
   });
   if (written == dispatch.operands.end()) return;
   dispatch.storing = storing_;
-  if (storing_.stochastic) dispatch.storing.stream = noise_stream(program_.tensors[written->tensor].name);
+  if (storing_.stochastic) dispatch.storing.stream = noise_stream(program_.tensors[written->tensor].name, run_);
 }
 
 void ProgramBuilder::check_limits(const Dispatch& dispatch) const {

@@ -53,8 +53,8 @@ std::uint64_t bytes_touched(const Program& program, const Dispatch& dispatch);
 std::string label_of(const graph::Node& node);
 
 /// What the noise for a tensor is keyed on: a number made of its name, so that it does not depend on the other tensors
-/// of the program.
-std::uint32_t noise_stream(std::string_view tensor);
+/// of the program, and of the run that computes it (ProgramBuilder::repeat).
+std::uint32_t noise_stream(std::string_view tensor, std::uint32_t run = 0);
 
 /// Turns the nodes of a graph, and dispatches of the engine's own, into a program.
 class ProgramBuilder {
@@ -80,6 +80,8 @@ class ProgramBuilder {
   bool is_bound(graph::ValueId value) const { return bound_.contains(value); }
   /// The tensor of a value that was bound or lowered.
   TensorId tensor_of(const graph::Ir& ir, graph::ValueId value) const;
+  /// Begins a further run of the same graph: its nodes are lowered again, to tensors and with noise of their own.
+  void repeat(const graph::Ir& ir);
 
   /// How the dispatches from here on store tensors of f16.
   void store_f16(Rounding rounding, Overflow overflow);
@@ -113,6 +115,7 @@ class ProgramBuilder {
   Options options_;
   Program program_;
   Storing storing_;
+  std::uint32_t run_ = 0;  ///< counts repeat()
   std::map<graph::ValueId, TensorId> bound_;
   std::map<TensorId, TensorId> aliases_;
 };

@@ -38,6 +38,7 @@ struct SamplesPush {
   std::uint32_t flip;
   std::uint32_t crop_padding;
   std::uint32_t cutout;
+  std::uint32_t first;
 };
 static_assert(sizeof(SamplesPush) <= 128);
 
@@ -57,7 +58,8 @@ void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed) {
                          {augmentation.brightness, augmentation.contrast, augmentation.saturation},
                          static_cast<std::uint32_t>(augmentation.flip * 0x1p24F),
                          static_cast<std::uint32_t>(augmentation.crop_padding),
-                         static_cast<std::uint32_t>(augmentation.cutout)};
+                         static_cast<std::uint32_t>(augmentation.cutout),
+                         feed.first};
   std::vector<plan::Operand> operands{{feed.indices, plan::Access::read},
                                       {feed.bytes, plan::Access::read},
                                       {feed.label_words, plan::Access::read},

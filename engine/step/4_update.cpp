@@ -127,12 +127,13 @@ void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const P
 }
 
 void update_states(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
-                   plan::BufferId states, plan::BufferId next) {
+                   plan::BufferId states, plan::Region next) {
   constexpr std::uint64_t quad_bytes = 16;
   const std::uint32_t local_size = flat_local_size(builder.target());
   for (const Stretch& stretch : cut(builder.target(), layout.padded_elements() / 4, quad_bytes)) {
-    const auto place = [&](const char* name, plan::BufferId buffer) {
-      return builder.place_bytes(name, stretch.count * quad_bytes, {buffer, stretch.first * quad_bytes});
+    const auto place = [&](const char* name, plan::Region store) {
+      store.offset += stretch.first * quad_bytes;
+      return builder.place_bytes(name, stretch.count * quad_bytes, store);
     };
     builder.dispatch({.label = "update states",
                       .shader = "update_states",
@@ -140,7 +141,7 @@ void update_states(plan::ProgramBuilder& builder, plan::TensorId state, const Pa
                       .push = plan::push_bytes(static_cast<std::uint32_t>(stretch.count)),
                       .operands = {{state, plan::Access::read},
                                    {place("next states", next), plan::Access::read},
-                                   {place("states", states), plan::Access::write}},
+                                   {place("states", {states, 0}), plan::Access::write}},
                       .groups = plan::groups_for(static_cast<std::int64_t>(stretch.count), local_size)});
   }
 }

@@ -21,11 +21,12 @@ namespace halfstep::step {
 /// How a batch of bytes becomes inputs: value = byte * factor + offset, by channel (all four alike for more than four).
 struct SampleFeed {
   plan::TensorId state;    ///< for the noise of the augmentation
-  plan::TensorId indices;  ///< u32 {batch}
+  plan::TensorId indices;  ///< u32: of the whole step's batch
   plan::TensorId bytes;
   plan::TensorId label_words;
-  plan::TensorId samples;  ///< the input
-  plan::TensorId labels;   ///< the input
+  plan::TensorId samples;   ///< the input
+  plan::TensorId labels;    ///< the input
+  std::uint32_t first = 0;  ///< place in the step's batch, and in `indices`, of the first sample
   std::uint32_t samples_in_set = 0;
   Shape stored{};  ///< of a sample in the set
   std::array<float, 4> factor{};
@@ -33,7 +34,7 @@ struct SampleFeed {
   Augmentation augmentation{};
 };
 
-/// 1. Gathers, normalises and casts a batch.
+/// 1. Gathers, normalises and casts a batch, or a micro-batch of the step's.
 void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed);
 /// 1. Casts an input's values, given as f32 or u32.
 void feed_values(plan::ProgramBuilder& builder, plan::TensorId values, plan::TensorId input);
@@ -49,7 +50,19 @@ struct ParameterBuffers {
   plan::BufferId masters;  ///< f32; the same as `weights` where there is no separate copy
   plan::BufferId gradients;
   plan::BufferId moments;
+  plan::BufferId gradient_sums;  ///< f32: over the micro-batches of a step, where there are several
 };
+
+/// A micro-batch of a step.
+struct MicroBatch {
+  std::uint32_t index = 0;
+  std::uint32_t count = 1;  ///< in the step
+};
+
+/// 2. Adds the gradients of a micro-batch to the sums of those before it, in f32; after the last one, puts the means
+/// over all in the place of the gradients, rounded as these are. A number that is not finite stays so.
+void accumulate_gradients(plan::ProgramBuilder& builder, const ParameterLayout& layout, const WeightForm& form,
+                          const ParameterBuffers& buffers, MicroBatch micro_batch);
 
 /// 3. Raises StepState::overflow where a gradient is not finite.
 void check_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
@@ -65,7 +78,7 @@ void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const P
 
 /// 4. Gives all states their next values, unless the step overflowed.
 void update_states(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
-                   plan::BufferId states, plan::BufferId next);
+                   plan::BufferId states, plan::Region next);
 
 /// 5. Writes the report, counts the step and sets the next one's loss scale and rate.
 void rescale(plan::ProgramBuilder& builder, plan::TensorId state, plan::TensorId schedule, std::uint32_t rates,

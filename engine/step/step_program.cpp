@@ -28,30 +28,42 @@ const Schedule& rates(const Optimizer& optimizer) {
 class Builder {
  public:
   Builder(const plan::Target& target, const StepGraph& graph, const StepLayout& layout, const Precision& precision,
-          const Watch& watch = {})
+          std::uint32_t micro_batches = 1, const Watch& watch = {})
       : graph_(graph),
         layout_(layout),
         precision_(precision),
         target_(target),
         watch_(watch),
+        micro_batch_{.index = 0, .count = micro_batches},
         builder_(target, {.partials = precision.partials}) {
-    for (const char* name : {"state", "schedule", "weights", "masters", "gradients", "moments", "states", "next states",
-                             "data", "slot", "report"}) {
+    for (const char* name : {"state", "schedule", "weights", "masters", "gradients", "gradient sums", "moments",
+                             "states", "next states", "data", "slot", "report"}) {
       builder_.buffer(name);
     }
     state_ = builder_.place_bytes("state", sizeof(StepState), {state, 0});
     builder_.key_noise(state_);
-    builder_.store_f16(precision.rounding.activations, precision.overflow);
     for (std::size_t i = 0; i < graph.parameters.size(); ++i) bind_weights(i);
-    for (std::size_t i = 0; i < graph.states.size(); ++i) {
-      const ParameterSlot& place = layout.states.slots()[i];
-      bind(graph.states[i], place, place.name, DType::f32, states);
-    }
+    if (graph.samples) place_samples(*graph.samples);
+    report_bytes_ = (1 + micro_batches * report_values()) * report_place_bytes;
+    begin_micro_batch();
+  }
+
+  /// Goes on to the step's next micro-batch.
+  void next_micro_batch() {
+    ++micro_batch_.index;
+    builder_.repeat(graph_.ir);
+    lowered_.clear();
+    begin_micro_batch();
   }
 
   void feed(const Augmentation& augmentation) {
     if (graph_.samples) {
-      feed_from_set(*graph_.samples, augmentation);
+      const auto batch = static_cast<std::uint32_t>(graph_.ir.values[graph_.samples->samples].type.shape.front());
+      samples_.first = micro_batch_.index * batch;
+      samples_.samples = input(graph_.samples->samples);
+      samples_.labels = input(graph_.samples->labels);
+      samples_.augmentation = augmentation;
+      feed_samples(builder_, samples_);
     } else {
       for (std::size_t i = 0; i < graph_.inputs.size(); ++i) feed_with_values(graph_.inputs[i], graph_.input_types[i]);
     }
@@ -60,15 +72,16 @@ class Builder {
   void forward() {
     std::vector<graph::ValueId> wanted{graph_.loss};
     wanted.insert(wanted.end(), graph_.metrics.begin(), graph_.metrics.end());
+    const std::size_t first_place = 1 + micro_batch_.index * report_values();
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const graph::Value& value = graph_.ir.values[wanted[i]];
-      builder_.bind(wanted[i], builder_.place(value.name, value.type, {report, (i + 1) * report_place_bytes}));
+      builder_.bind(wanted[i],
+                    builder_.place(value.name, value.type, {report, (first_place + i) * report_place_bytes}));
     }
-    report_bytes_ = (wanted.size() + 1) * report_place_bytes;
     for (const graph::Update& update : graph_.ir.updates) {
       const auto place = std::ranges::find(graph_.states, update.state) - graph_.states.begin();
       const ParameterSlot& slot = layout_.states.slots()[static_cast<std::size_t>(place)];
-      bind(update.next, slot, slot.name + ".next", DType::f32, next);
+      bind(update.next, slot, slot.name + ".next", DType::f32, next_states(micro_batch_.index));
       wanted.push_back(update.next);
     }
     for (const graph::ValueId input : graph_.ir.of(graph::Origin::input)) watch_value(input, "feed", {});
@@ -82,13 +95,19 @@ class Builder {
     run(graph_.parameter_gradients);
   }
 
+  void accumulate(const Optimizer& optimizer) {
+    if (micro_batch_.count == 1) return;
+    const WeightForm form = weight_form(precision_, optimizer);
+    accumulate_gradients(builder_, layout_.parameters, form, buffers_of(form), micro_batch_);
+  }
+
   void update(const Optimizer& optimizer, float clip_norm) {
     const WeightForm form = weight_form(precision_, optimizer);
-    const ParameterBuffers buffers{weights, form.copy ? masters : weights, gradients, moments};
+    const ParameterBuffers buffers = buffers_of(form);
     check_gradients(builder_, state_, layout_.parameters, form, buffers);
     if (clip_norm > 0) clip_gradients(builder_, state_, layout_.parameters, form, buffers, clip_norm);
     update_weights(builder_, state_, layout_.parameters, precision_, buffers, optimizer);
-    update_states(builder_, state_, layout_.states, states, next);
+    update_states(builder_, state_, layout_.states, states, next_states(micro_batch_.index));
     const std::uint64_t count = rates(optimizer).rates.size();
     const plan::TensorId table = builder_.place_bytes("schedule", count * 4, {schedule, 0});
     const plan::TensorId header = builder_.place_bytes("report", sizeof(ReportHeader), {report, 0});
@@ -101,6 +120,31 @@ class Builder {
   }
 
  private:
+  static ParameterBuffers buffers_of(const WeightForm& form) {
+    return {weights, form.copy ? masters : weights, gradients, moments, sums};
+  }
+
+  /// The loss and the metrics, which each micro-batch reports.
+  std::size_t report_values() const { return 1 + graph_.metrics.size(); }
+
+  void begin_micro_batch() {
+    builder_.store_f16(precision_.rounding.activations, precision_.overflow);
+    for (std::size_t i = 0; i < graph_.states.size(); ++i) bind_state(i);
+  }
+
+  /// A micro-batch finds the states as the one before it made them, the first one as the last update left them.
+  void bind_state(std::size_t i) {
+    const ParameterSlot& place = layout_.states.slots()[i];
+    const std::uint32_t index = micro_batch_.index;
+    bind(graph_.states[i], place, place.name, DType::f32,
+         index == 0 ? plan::Region{states, 0} : next_states(index - 1));
+  }
+
+  /// Where a micro-batch puts the next values of states: not where it reads those of the micro-batch before it.
+  plan::Region next_states(std::uint32_t micro_batch) const {
+    return {next, micro_batch % 2 * layout_.states.padded_elements() * 4};
+  }
+
   void run(std::span<const graph::ValueId> wanted) {
     run_graph(builder_, graph_.ir, wanted, lowered_, [this](const graph::Node& node) {
       for (const graph::ValueId output : node.outputs) watch_value(output, plan::label_of(node), node.inputs);
@@ -116,6 +160,7 @@ class Builder {
     const bool look = matches(watch_.statistics, name);
     if (!keep && !look) return;
     Watched& watched = watched_.emplace_back();
+    watched.micro_batch = micro_batch_.index;
     watched.op = std::move(op);
     watched.tensor = {name, builder_.info(tensor).type, tensor};
     if (keep) {
@@ -135,22 +180,22 @@ class Builder {
     return {builder_.info(tensor).name, builder_.info(tensor).type, builder_.keep(tensor)};
   }
 
-  /// A value in the store `buffer`, at the place of a parameter or state.
-  void bind(graph::ValueId value, const ParameterSlot& place, std::string name, DType dtype, plan::BufferId buffer) {
-    const std::uint64_t offset = place.first_element * static_cast<std::uint64_t>(bytes(dtype));
-    builder_.bind(value, builder_.place(std::move(name), {dtype, place.type.shape}, {buffer, offset}));
+  /// A value in `store`, at the place of a parameter or state.
+  void bind(graph::ValueId value, const ParameterSlot& place, std::string name, DType dtype, plan::Region store) {
+    store.offset += place.first_element * static_cast<std::uint64_t>(bytes(dtype));
+    builder_.bind(value, builder_.place(std::move(name), {dtype, place.type.shape}, store));
   }
 
   /// An f32 parameter of a policy whose others are f16 is read from the masters.
   void bind_weights(std::size_t i) {
     const ParameterSlot& place = layout_.parameters.slots()[i];
     const bool from_master = place.type.dtype != precision_.parameters;
-    bind(graph_.parameters[i], place, place.name, place.type.dtype, from_master ? masters : weights);
+    bind(graph_.parameters[i], place, place.name, place.type.dtype, {from_master ? masters : weights, 0});
   }
 
   void bind_gradient(std::size_t i) {
     const ParameterSlot& place = layout_.parameters.slots()[i];
-    bind(graph_.parameter_gradients[i], place, place.name + ".gradient", precision_.parameters, gradients);
+    bind(graph_.parameter_gradients[i], place, place.name + ".gradient", precision_.parameters, {gradients, 0});
   }
 
   std::uint64_t take_slot(std::uint64_t bytes) {
@@ -173,30 +218,29 @@ class Builder {
     feed_values(builder_, builder_.place(name, given, {slot, offset}), input(value));
   }
 
-  void feed_from_set(const SampleInputs& samples, const Augmentation& augmentation) {
+  /// The samples of the whole step, and where they come from.
+  void place_samples(const SampleInputs& samples) {
     const auto batch = static_cast<std::uint64_t>(graph_.ir.values[samples.samples].type.shape.front());
+    const std::uint64_t step_batch = batch * micro_batch_.count;
     const auto sample_bytes = static_cast<std::uint64_t>(elements(samples.stored));
-    const std::uint64_t count = samples.resident.value_or(static_cast<std::uint32_t>(batch));
-    slot_.indices = take_slot(batch * 4);
+    const std::uint64_t count = samples.resident.value_or(static_cast<std::uint32_t>(step_batch));
+    slot_.indices = take_slot(step_batch * 4);
     plan::Region bytes{data, 0};
     plan::Region labels{data, label_offset(sample_bytes, count)};
     if (!samples.resident) {
-      slot_.bytes = take_slot(batch * sample_bytes);
-      slot_.labels = take_slot(batch * 4);
+      slot_.bytes = take_slot(step_batch * sample_bytes);
+      slot_.labels = take_slot(step_batch * 4);
       bytes = {slot, slot_.bytes};
       labels = {slot, slot_.labels};
     }
-    feed_samples(builder_, {.state = state_,
-                            .indices = builder_.place_bytes("indices", batch * 4, {slot, slot_.indices}),
-                            .bytes = builder_.place_bytes("samples", (count * sample_bytes + 3) / 4 * 4, bytes),
-                            .label_words = builder_.place_bytes("labels", count * 4, labels),
-                            .samples = input(samples.samples),
-                            .labels = input(samples.labels),
-                            .samples_in_set = static_cast<std::uint32_t>(count),
-                            .stored = samples.stored,
-                            .factor = samples.normalization.factor,
-                            .offset = samples.normalization.offset,
-                            .augmentation = augmentation});
+    samples_.state = state_;
+    samples_.indices = builder_.place_bytes("indices", step_batch * 4, {slot, slot_.indices});
+    samples_.bytes = builder_.place_bytes("samples", (count * sample_bytes + 3) / 4 * 4, bytes);
+    samples_.label_words = builder_.place_bytes("labels", count * 4, labels);
+    samples_.samples_in_set = static_cast<std::uint32_t>(count);
+    samples_.stored = samples.stored;
+    samples_.factor = samples.normalization.factor;
+    samples_.offset = samples.normalization.offset;
   }
 
   const StepGraph& graph_;
@@ -204,9 +248,11 @@ class Builder {
   const Precision& precision_;
   const plan::Target& target_;
   Watch watch_;
+  MicroBatch micro_batch_;
   plan::ProgramBuilder builder_;
   plan::TensorId state_ = 0;
   std::vector<bool> lowered_;
+  SampleFeed samples_{};
   SlotLayout slot_;
   std::uint64_t report_bytes_ = 0;
   std::vector<Watched> watched_;
@@ -220,10 +266,14 @@ std::uint64_t label_offset(std::uint64_t sample_bytes, std::uint64_t samples) {
 
 StepProgram training_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
                              const StepOptions& options, const Watch& watch) {
-  Builder builder(target, graph, layout, options.precision, watch);
-  builder.feed(graph.samples ? graph.samples->augmentation : Augmentation{});
-  builder.forward();
-  builder.backward();
+  Builder builder(target, graph, layout, options.precision, options.accumulate, watch);
+  for (std::uint32_t i = 0; i < options.accumulate; ++i) {
+    if (i > 0) builder.next_micro_batch();
+    builder.feed(graph.samples ? graph.samples->augmentation : Augmentation{});
+    builder.forward();
+    builder.backward();
+    builder.accumulate(options.optimizer);
+  }
   builder.update(options.optimizer, options.clip_norm);
   return builder.finish();
 }

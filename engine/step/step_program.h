@@ -24,10 +24,11 @@ enum StepBuffer : plan::BufferId {
   schedule,   ///< the rate of each applied step
   weights,    ///< what operators read
   masters,    ///< f32 weights, where operators read a copy of them
-  gradients,  ///< of all parameters
+  gradients,  ///< of all parameters; of one micro-batch, until the step's last
+  sums,       ///< f32 sums of gradients over micro-batches, where a step has several
   moments,    ///< of the optimizer
   states,     ///< what the graph keeps from step to step, such as running statistics
-  next,       ///< what they become if the step is applied
+  next,       ///< what they become if the step is applied; two of them, by turns, where there are micro-batches
   data,       ///< a data set that is kept on the device
   slot,       ///< what the host gives one step
   report,     ///< what one step gives the host
@@ -67,12 +68,12 @@ struct StepGraph {
   std::optional<SampleInputs> samples;
 };
 
-/// Where a slot buffer holds what.
+/// Where a slot buffer holds what: the batch is that of the whole step, with one micro-batch after the other.
 struct SlotLayout {
   std::uint64_t indices = 0;          ///< u32 {batch}, for samples
   std::uint64_t bytes = 0;            ///< a batch's samples, where they are not resident
   std::uint64_t labels = 0;           ///< a batch's labels, likewise
-  std::vector<std::uint64_t> values;  ///< for each of StepGraph::inputs
+  std::vector<std::uint64_t> values;  ///< for each micro-batch, for each of StepGraph::inputs
   std::uint64_t size = 0;
 };
 
@@ -93,6 +94,7 @@ struct Recorded {
 /// A tensor that is watched, in the order they are made in.
 struct Watched {
   Recorded tensor;
+  std::uint32_t micro_batch = 0;     ///< of the step
   std::string op;                    ///< the label of the operator that made it
   std::vector<Recorded> inputs;      ///< the operator's, where the tensor is kept
   std::optional<std::uint64_t> row;  ///< where its statistics lie in the report
@@ -123,10 +125,11 @@ struct StepLayout {
 struct StepOptions {
   Precision precision{};
   Optimizer optimizer = Sgd{};
-  float clip_norm = 0;  ///< 0: gradients are not clipped
+  float clip_norm = 0;           ///< 0: gradients are not clipped
+  std::uint32_t accumulate = 1;  ///< micro-batches in a step, each as large as the graph's batch
 };
 
-/// The whole training step: feed, forward, backward, check, update, rescale.
+/// The whole training step: feed, forward and backward for each micro-batch, then check, update, rescale.
 StepProgram training_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
                              const StepOptions& options, const Watch& watch = {});
 

@@ -64,6 +64,7 @@ std::string Trainer::Impl::explain() const {
   }
   print(text, {"gradients of weights", std::string(name(read)), "f32", "-",
                rounding_of(precision_, precision_.rounding.gradients, read), precision_.name});
+  if (accumulate_ > 1) print(text, {"gradients, summed over micro-batches", "f32", "f32", "f32", "-", precision_.name});
   if (form_.moments_per_element > 0) {
     print(text, {"moments", std::string(name(form_.moments)), "f32", "-",
                  rounding_of(precision_, precision_.rounding.optimizer, form_.moments), precision_.name});

@@ -18,6 +18,9 @@
 namespace halfstep::train {
 namespace {
 
+/// More than anyone can want recorded into one step.
+constexpr std::int64_t most_micro_batches = 1024;
+
 /// Values that the step puts in a place of their own: each must be computed by an operator, and be one value only.
 class Placeable {
  public:
@@ -115,6 +118,10 @@ void add_forward(step::StepGraph& result, Placeable& placeable, const graph::Low
 void check_options(const TrainerOptions& options) {
   check_groups(options);
   require(options.clip_norm >= 0 && std::isfinite(options.clip_norm), "clip_norm", "0 or more", options.clip_norm);
+  if (options.accumulate < 1 || options.accumulate > most_micro_batches) {
+    fail("trainer",
+         fmt::format("expected 1 to {} micro-batches to accumulate, got {}", most_micro_batches, options.accumulate));
+  }
   std::visit(
       [](const auto& kind) {
         check_kind(kind);

@@ -29,6 +29,7 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
       precision_(options.precision),
       optimizer_(options.optimizer),
       clip_norm_(options.clip_norm),
+      accumulate_(static_cast<std::uint32_t>(options.accumulate)),
       seed_(options.seed),
       model_(options.model),
       pipelines_(context_),
@@ -81,10 +82,10 @@ void Trainer::Impl::place_data(const TrainerOptions& options) {
   if (options.training_set == nullptr) return;
   if (!options.feed) fail("trainer", "expected a feed with a training set, got none", "it says which inputs to fill");
   set_ = options.training_set;
-  if (set_->count < batch_shape_.front()) {
+  if (set_->count < step_batch()) {
     fail("trainer",
-         fmt::format("expected a training set of at least one batch of {}, got {} samples in '{}'",
-                     batch_shape_.front(), set_->count, set_->name),
+         fmt::format("expected a training set of at least one batch of {}, got {} samples in '{}'", step_batch(),
+                     set_->count, set_->name),
          "make the batch smaller");
   }
   const vk::Capabilities& capabilities = context_.capabilities();
@@ -112,9 +113,10 @@ void Trainer::Impl::make_buffers(const TrainerOptions& options) {
   make(step::weights, elements * compute, "weights");
   make(step::masters, form_.copy ? elements * 4 : 0, "master weights");
   make(step::gradients, layout_.parameters.trained_elements() * compute, "gradients");
+  make(step::sums, sum_bytes(), "gradient sums");
   make(step::moments, moment_bytes(), "optimizer moments");
   make(step::states, layout_.states.padded_elements() * 4, "states");
-  make(step::next, layout_.states.padded_elements() * 4, "next states");
+  make(step::next, layout_.states.padded_elements() * 4 * (accumulate_ > 1 ? 2 : 1), "next states");
   make(step::data, summary_.data_bytes, "training set");
   vk::upload(context_, buffers_[step::schedule], 0, as_bytes_of(schedule.rates));
   // The padding between parameters is never written again, and must not count as an overflow.
@@ -126,6 +128,11 @@ void Trainer::Impl::make_buffers(const TrainerOptions& options) {
         step::label_offset(static_cast<std::uint64_t>(set_->sample_bytes()), static_cast<std::uint64_t>(set_->count)),
         as_bytes_of(set_->labels));
   }
+}
+
+/// Of the sums of gradients over micro-batches.
+std::uint64_t Trainer::Impl::sum_bytes() const {
+  return accumulate_ > 1 ? layout_.parameters.trained_elements() * 4 : 0;
 }
 
 std::uint64_t Trainer::Impl::moment_bytes() const {
@@ -153,7 +160,7 @@ void Trainer::Impl::make_slots() {
 void Trainer::Impl::start_sampling(std::uint64_t first_step) {
   submitted_ = first_step;
   if (set_ == nullptr) return;
-  sampler_ = BatchSampler::training(set_->count, batch_shape_.front(), seed_);
+  sampler_ = BatchSampler::training(set_->count, step_batch(), seed_);
   if (graph_.samples->resident) return;
   ring_ = std::make_unique<train::UploadRing>(
       [set = set_, sampler = *sampler_](std::int64_t step, train::HostBatch& batch) mutable {
@@ -170,12 +177,12 @@ void Trainer::Impl::summarize() {
   summary_.arena_bytes = training_.plan.arena.bytes;
   summary_.arena_bytes_unshared = training_.plan.arena.bytes_unshared;
   const auto compute = static_cast<std::uint64_t>(bytes(form_.compute));
-  summary_.gradient_bytes = layout_.parameters.trained_elements() * compute;
+  summary_.gradient_bytes = layout_.parameters.trained_elements() * compute + sum_bytes();
   summary_.weight_bytes = elements * (compute + (form_.copy ? 4 : 0));
   summary_.optimizer_bytes = moment_bytes();
   summary_.peak_bytes = summary_.data_bytes + 2 * (training_.slot.size + training_.report_bytes);
   for (const step::StepBuffer buffer : {step::arena, step::state, step::schedule, step::weights, step::masters,
-                                        step::gradients, step::moments, step::states, step::next}) {
+                                        step::gradients, step::sums, step::moments, step::states, step::next}) {
     summary_.peak_bytes += buffers_[buffer].bytes();
   }
 }

@@ -72,7 +72,10 @@ class Trainer::Impl {
   void make_buffers(const TrainerOptions& options);
   void place_data(const TrainerOptions& options);
   void make_slots();
-  step::StepOptions step_options() const { return {precision_, optimizer_, clip_norm_}; }
+  /// Samples in a step.
+  std::int64_t step_batch() const { return accumulate_ * batch_shape_.front(); }
+  step::StepOptions step_options() const { return {precision_, optimizer_, clip_norm_, accumulate_}; }
+  std::uint64_t sum_bytes() const;
   std::uint64_t moment_bytes() const;
   void summarize();
   void start_sampling(std::uint64_t first_step);
@@ -93,7 +96,8 @@ class Trainer::Impl {
   void check_inputs(const std::map<std::string, Values>& inputs) const;
   void fill_from_set(step::Slot& slot);
   void fill_from_values(step::Slot& slot, const std::map<std::string, Values>& inputs);
-  void put(step::Slot& slot, const InputInfo& input, std::uint64_t offset, const Values& values);
+  void put(step::Slot& slot, std::size_t index, const Values& values);
+  float reported(const step::Slot& slot, std::size_t value) const;
   void read_report(const step::Slot& slot);
   void read_evaluation(const step::Slot& slot);
 
@@ -127,6 +131,7 @@ class Trainer::Impl {
   Precision precision_;
   Optimizer optimizer_;
   float clip_norm_;
+  std::uint32_t accumulate_;
   std::uint64_t seed_;
   std::string model_;
   std::vector<std::string> metric_names_;

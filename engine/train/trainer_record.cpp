@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <ranges>
 #include <utility>
 
 #include "plan/host_tensor.h"
@@ -96,6 +97,7 @@ void Trainer::Impl::read_records(const step::Slot& slot) {
         step::read_statistics(row_of(slot, watched), static_cast<std::uint64_t>(elements(watched.tensor.type.shape))));
     record.name = watched.tensor.name;
     record.op = watched.op;
+    record.micro_batch = watched.micro_batch;
     record.step = header.attempted[0] | static_cast<std::uint64_t>(header.attempted[1]) << 32;
     record.loss_scale = header.loss_scale;
   }
@@ -122,7 +124,7 @@ std::vector<float> Trainer::Impl::values_of(const step::Recorded& tensor, const 
 
 std::vector<float> Trainer::Impl::trace(std::string_view name) {
   finish();
-  for (const step::Watched& watched : recorded_.watched) {
+  for (const step::Watched& watched : recorded_.watched | std::views::reverse) {
     const bool kept = matches(watch_.keep, name) && submitted_ > 0;
     if (kept && watched.tensor.name == name) return values_of(watched.tensor, recorded_slots_->last());
   }
@@ -154,9 +156,11 @@ void Trainer::Impl::stop_where_broken(const step::Slot& slot) {
   for (const step::Watched& watched : recorded_.watched) {
     const auto element = step::first_bad(row_of(slot, watched));
     if (!element) continue;
-    fail("trainer",
-         fmt::format("expected finite numbers in step {}, got {}", latest_.step + 1, describe(watched, *element, slot)),
-         "the weights are as they were before the step, and can be saved");
+    fail(
+        "trainer",
+        fmt::format("expected finite numbers in step {}, got {}{}", latest_.step + 1, describe(watched, *element, slot),
+                    accumulate_ > 1 ? fmt::format(" in micro-batch {}", watched.micro_batch) : ""),
+        "the weights are as they were before the step, and can be saved");
   }
 }
 

@@ -81,7 +81,7 @@ void Trainer::Impl::fill_from_values(step::Slot& slot, const std::map<std::strin
     const auto found = inputs.find(inputs_[i].name);
     if (found == inputs.end())
       fail("trainer", fmt::format("expected values for input '{}', got none", inputs_[i].name));
-    put(slot, inputs_[i], training_.slot.values[i], found->second);
+    put(slot, i, found->second);
   }
 }
 
@@ -108,17 +108,31 @@ void Trainer::Impl::fill_from_set(step::Slot& slot) {
   }
 }
 
-void Trainer::Impl::put(step::Slot& slot, const InputInfo& input, std::uint64_t offset, const Values& values) {
+/// Puts the values of input `index` into a slot, those of each micro-batch in its place.
+void Trainer::Impl::put(step::Slot& slot, std::size_t index, const Values& values) {
+  const InputInfo& input = inputs_[index];
   const auto wanted = static_cast<std::size_t>(elements(input.type.shape));
   const std::size_t given = std::visit([](const auto& span) { return span.size(); }, values);
   const bool words = std::holds_alternative<std::span<const std::uint32_t>>(values);
-  if (given != wanted || words != (input.type.dtype == DType::u32)) {
-    fail("trainer", fmt::format("expected {} values of {} for input '{}', got {} of {}", wanted, to_string(input.type),
-                                input.name, given, words ? "u32" : "f32"));
+  if (given != wanted * accumulate_ || words != (input.type.dtype == DType::u32)) {
+    const std::string times = accumulate_ > 1 ? fmt::format("{} times ", accumulate_) : "";
+    fail("trainer", fmt::format("expected {}{} values of {} for input '{}', got {} of {}", times, wanted,
+                                to_string(input.type), input.name, given, words ? "u32" : "f32"));
   }
-  const std::vector<std::byte> memory =
-      std::visit([&](const auto& span) { return plan::to_memory(input.type, span); }, values);
-  copy_into<std::byte>(slot.input, offset, memory);
+  for (std::size_t i = 0; i < accumulate_; ++i) {
+    const std::vector<std::byte> memory = std::visit(
+        [&](const auto& span) { return plan::to_memory(input.type, span.subspan(i * wanted, wanted)); }, values);
+    copy_into<std::byte>(slot.input, training_.slot.values[i * inputs_.size() + index], memory);
+  }
+}
+
+/// The loss (value 0) or a metric of a training step: the mean over its micro-batches.
+float Trainer::Impl::reported(const step::Slot& slot, std::size_t value) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < accumulate_; ++i) {
+    sum += static_cast<double>(scalar_at(slot.place(1 + i * (1 + metric_names_.size()) + value)));
+  }
+  return static_cast<float>(sum / accumulate_);
 }
 
 void Trainer::Impl::read_report(const step::Slot& slot) {
@@ -132,14 +146,14 @@ void Trainer::Impl::read_report(const step::Slot& slot) {
   report.loss_scale = header.loss_scale;
   report.rate = header.rate;
   report.clip = header.clip;
-  report.loss = scalar_at(slot.place(1));
+  report.loss = reported(slot, 0);
   ++totals_.steps;
   if (std::isfinite(report.loss)) {
     ++finite_losses_;
     totals_.mean_loss += static_cast<double>(report.loss);
   }
   for (std::size_t i = 0; i < metric_names_.size(); ++i) {
-    const float value = scalar_at(slot.place(2 + i));
+    const float value = reported(slot, 1 + i);
     report.metrics[metric_names_[i]] = value;
     totals_.mean_metrics[metric_names_[i]] += static_cast<double>(value);
   }

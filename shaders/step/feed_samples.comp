@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
 //! FEED = plain augmented
-// Gathers a batch from bytes: sample[indices[b]] becomes row b of the input, resized, augmented, normalised and cast,
+// Gathers a batch from bytes: sample[indices[first + b]] becomes row b of the input, resized, augmented, normalised and cast,
 // and its label row b of the labels. An index without a sample gives zeros and the label that losses and metrics leave
 // out.
 #include "common/precision.glsl"
@@ -25,6 +25,7 @@ layout(push_constant) uniform Push {
   uint flip;          // probability, in 2^-24
   uint crop_padding;  // pixels
   uint cutout;        // side of the square
+  uint first;         // place of this batch in the step's, whose indices are bound
 };
 layout(std430, binding = 0) readonly buffer Indices { uint indices[]; };
 layout(std430, binding = 1) readonly buffer Bytes { uint words[]; };
@@ -53,7 +54,7 @@ vec4 normalised(vec4 bytes) { return fma(bytes, factor, offset); }
 
 vec4 sample_quad(uint b, uint sample_index, uint y, uint x, uvec4 channel) {
 #if defined(FEED_augmented)
-  Draws draws = draws_of(b);
+  Draws draws = draws_of(first + b);
   if (is_cut_out(draws, y, x)) return vec4(0.0);
   ivec2 source = cropped_and_flipped(draws, y, x);
   bool inside = source.x >= 0 && source.x < int(width) && source.y >= 0 && source.y < int(height);
@@ -66,7 +67,7 @@ vec4 sample_quad(uint b, uint sample_index, uint y, uint x, uvec4 channel) {
 
 uint label_of(uint b) {
   if (b >= batch) return 0u;
-  uint index = indices[b];
+  uint index = indices[first + b];
   return index < samples ? labels[index] : IGNORED_LABEL;
 }
 
@@ -78,7 +79,7 @@ void main() {
     uint place = i / quads_per_pixel;
     uint row = place / width;
     uint b = row / height;
-    uint index = indices[b];
+    uint index = indices[first + b];
     uint column = (i % quads_per_pixel) * 4u;
     vec4 v = vec4(0.0);
     if (index < samples) v = sample_quad(b, index, row % height, place % width, uvec4(column) + uvec4(0u, 1u, 2u, 3u));

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "models/fashion_cnn.h"
 #include "models/lenet5.h"
 #include "models/mlp.h"
@@ -25,7 +27,8 @@ plan::Target gpu() {
 
 using Model = std::function<Tensor(const Scope&, Tensor)>;
 
-step::StepProgram program(const Model& model, std::int64_t batch, const Precision& precision) {
+step::StepProgram program(const Model& model, std::int64_t batch, const Precision& precision,
+                          std::uint32_t accumulate = 1) {
   Graph graph;
   const Tensor images = graph.input("images", {batch, 28, 28, 1});
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
@@ -35,7 +38,8 @@ step::StepProgram program(const Model& model, std::int64_t batch, const Precisio
                                .feed = Feed{.samples = images, .labels = labels}};
   const step::StepGraph step_graph = train::training_graph(graph, options);
   const step::StepLayout layout(step_graph);
-  return step::training_program(gpu(), step_graph, layout, {.precision = precision, .optimizer = options.optimizer});
+  return step::training_program(gpu(), step_graph, layout,
+                                {.precision = precision, .optimizer = options.optimizer, .accumulate = accumulate});
 }
 
 Tensor fashion_cnn(const Scope& scope, Tensor images) {
@@ -74,6 +78,24 @@ TEST_CASE("the number of check, update and rescale dispatches does not grow with
   };
   CHECK(stages(1) == 3);
   CHECK(stages(30) == 3);
+}
+
+TEST_CASE("micro-batches take the memory of one, and nothing but their own dispatches") {
+  for (const Precision& precision : {Precision::float32(), Precision::mixed()}) {
+    const step::StepProgram one = program(lenet5, 64, precision);
+    const step::StepProgram two = program(lenet5, 64, precision, 2);
+    const step::StepProgram five = program(lenet5, 64, precision, 5);
+    CHECK(two.plan.arena.bytes == one.plan.arena.bytes);
+    CHECK(five.plan.arena.bytes == one.plan.arena.bytes);
+    const auto dispatches = [](const step::StepProgram& step) { return step.plan.program.dispatches.size(); };
+    const auto tail =
+        static_cast<std::size_t>(std::ranges::count_if(one.plan.program.dispatches, [](const plan::Dispatch& dispatch) {
+          return dispatch.label == "check" || dispatch.label == "update" || dispatch.label == "rescale";
+        }));
+    const std::size_t each = dispatches(one) - tail + 1;  // and one that adds the gradients up
+    CHECK(dispatches(two) == 2 * each + tail);
+    CHECK(dispatches(five) == 5 * each + tail);
+  }
 }
 
 TEST_CASE("parameters start on 256 bytes in every type, in the order of the model, and nowhere twice") {

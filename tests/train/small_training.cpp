@@ -32,15 +32,16 @@ Trainer toy_trainer(const Dataset& set, const ToyOptions& options) {
   const Tensor labels = graph.input("labels", {options.batch}, DType::u32);
   const Tensor hidden = relu(models::same_conv(graph.root() / "conv", images, 6, 3));
   const Tensor logits = models::dense(graph.root() / "dense", flatten(max_pool2d(hidden)), set.classes);
-  return Trainer::compile(device(), graph,
-                          {.loss = cross_entropy(logits, labels),
-                           .metrics = {{"accuracy", accuracy(logits, labels)}},
-                           .optimizer = options.optimizer,
-                           .precision = options.precision,
-                           .seed = options.seed,
-                           .feed = Feed{.samples = images, .labels = labels, .augmentation = options.augmentation},
-                           .training_set = &set,
-                           .resident_limit = options.resident_limit});
+  TrainerOptions made{.loss = cross_entropy(logits, labels),
+                      .metrics = {{"accuracy", accuracy(logits, labels)}},
+                      .optimizer = options.optimizer,
+                      .precision = options.precision,
+                      .seed = options.seed,
+                      .feed = Feed{.samples = images, .labels = labels, .augmentation = options.augmentation},
+                      .training_set = &set,
+                      .resident_limit = options.resident_limit};
+  if (options.change) options.change(made);
+  return Trainer::compile(device(), graph, std::move(made));
 }
 
 Trainer Pull::make(std::int64_t count, float start, Optimizer optimizer, Precision precision, std::uint64_t seed) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -23,6 +24,7 @@ struct ToyOptions {
   std::uint64_t seed = 3;
   std::uint64_t resident_limit = 0;
   Augmentation augmentation{};
+  std::function<void(TrainerOptions&)> change{};  ///< made to the options at last
 };
 Trainer toy_trainer(const Dataset& set, const ToyOptions& options);
 

@@ -13,12 +13,13 @@ struct TensorStatistics {
   static constexpr int first_exponent = -40;
   static constexpr std::size_t bins = 64;
 
-  std::string name;            ///< of the tensor: "conv1/weight.gradient", "conv1/conv2d:3"
-  std::string op;              ///< the operator that made it
-  std::uint64_t step = 0;      ///< steps attempted before it, this one included
-  float loss_scale = 1;        ///< in the step: gradients are stored times this
-  std::uint64_t elements = 0;  ///< of the tensor; the padding of its rows does not count
-  float min = 0;               ///< this and all up to rms: of the finite ones
+  std::string name;               ///< of the tensor: "conv1/weight.gradient", "conv1/conv2d:3"
+  std::string op;                 ///< the operator that made it
+  std::uint64_t step = 0;         ///< steps attempted before it, this one included
+  std::uint32_t micro_batch = 0;  ///< of the step, from 0 (TrainerOptions::accumulate)
+  float loss_scale = 1;           ///< in the step: gradients are stored times this
+  std::uint64_t elements = 0;     ///< of the tensor; the padding of its rows does not count
+  float min = 0;                  ///< this and all up to rms: of the finite ones
   float max = 0;
   double mean_magnitude = 0;
   double rms = 0;

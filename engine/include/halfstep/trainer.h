@@ -39,8 +39,13 @@ struct TrainerOptions {
   Optimizer optimizer = Sgd{};
   std::vector<ParameterGroup> groups{};  ///< for each parameter the first whose pattern matches its name
   float clip_norm = 0;                   ///< gradients are scaled down to this norm over all of them; 0: they are not
-  bool decay_vectors = true;             ///< whether the optimizer's weight decay is for parameters of one axis too:
-                                         ///< norms and biases
+  /// Micro-batches in a step, each as large as the graph's batch: their gradients' mean, summed up in f32 and then
+  /// rounded as gradients are, makes one update, in the memory of one micro-batch and another store of gradients. Loss
+  /// and metrics are means over all. A gradient that overflows in any of them skips the update. Noise is another in
+  /// each; batch norm takes each one's statistics by itself, and moves its running ones once for each.
+  std::int64_t accumulate = 1;
+  bool decay_vectors = true;  ///< whether the optimizer's weight decay is for parameters of one axis too:
+                              ///< norms and biases
   Precision precision = Precision::mixed();
   std::uint64_t seed = 42;
   std::string model{};                    ///< its name, for checkpoints
@@ -91,7 +96,7 @@ struct PlanSummary {
   std::uint64_t arena_bytes = 0;           ///< activations, gradients on the way, workspaces: the peak
   std::uint64_t arena_bytes_unshared = 0;  ///< the same if no memory were used twice
   std::uint64_t weight_bytes = 0;          ///< weights, with masters and f16 copies
-  std::uint64_t gradient_bytes = 0;
+  std::uint64_t gradient_bytes = 0;        ///< with their sums over micro-batches
   std::uint64_t optimizer_bytes = 0;
   std::uint64_t data_bytes = 0;  ///< of the training set, where it is kept on the device
   std::uint64_t peak_bytes = 0;  ///< all of it
@@ -134,7 +139,7 @@ class Trainer {
   /// seed. Does not wait for it. Throws Error where a step before it overflowed with a dynamic loss scale at its floor,
   /// saying which gradients did; and, with Precision::stop_on, where this step is stopped.
   void step();
-  /// Submits one step on values for every input. Does not wait for it.
+  /// Submits one step on values for every input: for all micro-batches, one after the other. Does not wait for it.
   void step(const std::map<std::string, Values>& inputs);
 
   /// The newest finished step; does not wait.
@@ -166,8 +171,8 @@ class Trainer {
   void watch(std::string_view pattern, std::uint64_t every = 1);
   /// What the recorder has seen in steps that have finished, oldest first, since the last call.
   std::vector<TensorStatistics> take_records();
-  /// A tensor of the last step, in the order of its shape: one that TrainerOptions::trace names. Throws Error for
-  /// others.
+  /// A tensor of the last step (of its last micro-batch), in the order of its shape: one that TrainerOptions::trace
+  /// names. Throws Error for others.
   std::vector<float> trace(std::string_view name);
 
   const PlanSummary& summary() const;
