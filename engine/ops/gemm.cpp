@@ -122,12 +122,19 @@ void expect_indexable(const plan::Lowering& out, const Gemm& gemm, const Body& b
   size(k_quads(gemm) * 4);
 }
 
+/// Elements of a quad of A that are not padding.
+std::uint32_t quad_elements(const Gemm& gemm) {
+  const bool of_rows = gemm.operands == Operands::col_row || gemm.operands == Operands::col_col;
+  const std::int64_t elements = gemm.operands == Operands::pixels_row ? gemm.patches.channels : gemm.k;
+  return of_rows ? 4 : static_cast<std::uint32_t>(std::min<std::int64_t>(elements, 4));
+}
+
 void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Body& body, const Cut& cut, bool f32_result) {
   const GemmPush push = push_constants(out, gemm, cut);
   const bool divided = gemm.patches.divided();
   const std::int64_t results = elements(out.type(gemm.c).shape) / cut.splits;
   std::vector<std::uint32_t> constants{body.local_size, gemm.bias.has_value(), f32_result, gemm.partials == DType::f16,
-                                       divided};
+                                       divided,         quad_elements(gemm)};
   constants.insert(constants.end(), body.constants.begin(), body.constants.end());
   // Without a bias B takes its binding, and is not read there.
   const plan::TensorId bias = gemm.bias.value_or(gemm.b);

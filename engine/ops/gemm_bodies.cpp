@@ -31,13 +31,17 @@ Body plain(const Problem& problem, std::string name_of_body, std::uint32_t local
   return body;
 }
 
-/// Register tiles shared by a subgroup, where a software driver's subgroups have a size there is a kernel for.
+/// Register tiles shared by a subgroup, where a software driver's subgroups have a size there is a kernel for. The thin
+/// one loads A more often and is worth it where half of the wide one's columns would be padding, by measurement.
 std::vector<Body> lanes(const plan::Target& target, const Problem& problem) {
   std::vector<Body> found;
   if (target.subgroup_shuffle && target.subgroup_size == 8) {
     if (target.max_texels > 0 && problem.operand_quads <= target.max_texels) {
-      found.push_back(plain(problem, "lanes8_texels", 8, 32, 32));
-      found.back().texels = true;
+      Body wide = plain(problem, "lanes8_texels", 8, 32, 32);
+      Body thin = plain(problem, "thin8_texels", 8, 128, 8);
+      wide.texels = thin.texels = true;
+      found = {wide, thin};
+      if (problem.columns <= 16 && problem.rows >= 128) std::swap(found[0], found[1]);
     }
     found.push_back(plain(problem, "lanes8", 8, 32, 32));
   }

@@ -1,6 +1,6 @@
 // The matrix product C(m, n) = sum over k of A(m, k) B(k, n), for matrices and for convolutions alike: they differ only
-// in where A and B lie (gemm_a.glsl, gemm_b.glsl). One body or another (gemm_subgroup.glsl, gemm_tile.glsl,
-// gemm_cooperative.glsl) computes tiles of C, and gemm_store.glsl writes them.
+// in where A and B lie (gemm_a.glsl, gemm_b.glsl). One body or another (gemm_subgroup.glsl, gemm_thin.glsl,
+// gemm_tile.glsl, gemm_cooperative.glsl) computes tiles of C, and gemm_store.glsl writes them.
 //
 // All operands are arrays of quads, four elements along the last axis. k runs over `segments` segments of `k` elements
 // each, four at a time: matrices have one segment, a convolution one for each tap of its kernel, a convolution's weight
@@ -18,6 +18,8 @@ layout(constant_id = 1) const bool ADD_BIAS = false;
 layout(constant_id = 2) const bool RESULT_IN_F32 = false;  // whatever the operands are stored in
 layout(constant_id = 3) const bool PARTIALS_IN_F16 = false;
 layout(constant_id = 4) const bool DIVIDED = false;  // see stride
+// Elements of a quad of A that are not padding: fewer than four where images have fewer channels.
+layout(constant_id = 5) const int QUAD_ELEMENTS = 4;
 
 #ifdef ADDRESSED
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer QuadAt { vec4 v; };

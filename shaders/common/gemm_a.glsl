@@ -101,4 +101,12 @@ OPERAND a_load(ACursor cursor, int k_place) {
 }
 
 #endif
+
+// Which element of its quad the kk-th of four k of a row is; those from QUAD_ELEMENTS on are zero.
+#ifdef A_ALONG_K
+#define A_ELEMENT(kk, row) (kk)
+#else
+#define A_ELEMENT(kk, row) ((row) % 4)
+#endif
+
 #endif

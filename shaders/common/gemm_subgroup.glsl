@@ -20,11 +20,13 @@ float from_lane(float v, int lane) {
 #define ROWS 8
 // It does not round sums to f16: a branch, though never taken, makes every segment cost SwiftShader as much as 37 k.
 const bool ROUNDS = false;
+const int ELEMENTS = 4;  // for the same reason
 #else
 // lavapipe, where a shuffle from a constant lane takes half the time of a broadcast
 float from_lane(float v, int lane) { return subgroupShuffle(v, lane); }
 #define ROWS 32
 const bool ROUNDS = PARTIALS_IN_F16;
+const int ELEMENTS = QUAD_ELEMENTS;
 #endif
 
 const int A_LOADS = ROWS / LANES;  // quads of A that each lane loads for four k
@@ -90,24 +92,19 @@ void add_products(int k_quad) {
   load_a(k_quad);
   load_b(k_quad);
   [[unroll]] for (int kk = 0; kk < 4; kk++) {
-    [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = fma(vec4(a_of(i, kk)), b_quads[kk], sums[i]);
+    [[unroll]] for (int i = 0; i < ROWS; i++) {
+      if (A_ELEMENT(kk, i) < ELEMENTS) sums[i] = fma(vec4(a_of(i, kk)), b_quads[kk], sums[i]);
+    }
   }
 }
 
-// Adds the products of quads of k from `done` on, at most to the end of their segment; returns how many.
-int add_segment(Tile tile, int done) {
-  int segment = done / quads(k);
-  int k_quad = done - segment * quads(k);
-  int count = min(quads(k) - k_quad, min(tile.k_end - done, MOST_QUADS));
+void seek(int segment) {
   seek_a(segment);
   seek_b(segment);
-  int k_stop = k_quad + count;
-  do {
-    add_products(k_quad);
-    k_quad++;
-  } while (k_quad < k_stop);
-  return count;
 }
+
+
+#include "common/gemm_segments.glsl"
 
 void main() {
   Tile tile = workgroup_tile(ROWS, LANES);

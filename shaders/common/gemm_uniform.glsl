@@ -11,7 +11,7 @@
 #include "common/gemm_a.glsl"
 #include "common/gemm_store.glsl"
 
-layout(constant_id = 5) const int STEP = 1;  // quads of k done at a time; a divisor of a segment's
+layout(constant_id = 6) const int STEP = 1;  // quads of k done at a time; a divisor of a segment's
 
 const int ROWS = 8;
 const int LANES = 8;
