@@ -20,6 +20,14 @@ const Storing& Lowering::storing() const {
   return builder_->storing();
 }
 
+TensorId Lowering::noise_key() const {
+  return builder_->noise_key();
+}
+
+std::uint32_t Lowering::noise_stream(std::string_view what) const {
+  return builder_->stream_of(what);
+}
+
 const TensorType& Lowering::type(TensorId tensor) const {
   return builder_->info(tensor).type;
 }

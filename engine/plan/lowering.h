@@ -45,6 +45,10 @@ class Lowering {
   const Partials& partials() const;
   /// How tensors of f16 are stored.
   const Storing& storing() const;
+  /// The StepState that noise is keyed on.
+  TensorId noise_key() const;
+  /// The stream of the noise for `what` in this run of the graph; see plan::noise_stream.
+  std::uint32_t noise_stream(std::string_view what) const;
   /// "scope/operator".
   const std::string& label() const { return label_; }
 

@@ -100,7 +100,7 @@ void ProgramBuilder::set_storing(Dispatch& dispatch) const {
   });
   if (written == dispatch.operands.end()) return;
   dispatch.storing = storing_;
-  if (storing_.stochastic) dispatch.storing.stream = noise_stream(program_.tensors[written->tensor].name, run_);
+  if (storing_.stochastic) dispatch.storing.stream = stream_of(program_.tensors[written->tensor].name);
 }
 
 void ProgramBuilder::check_limits(const Dispatch& dispatch) const {

@@ -42,7 +42,7 @@ struct Program {
   std::vector<Dispatch> dispatches;
   std::vector<std::string> buffers{"arena"};
   std::vector<Choice> choices;  ///< that operators left open
-  /// The StepState whose seed and step the noise of stochastic rounding is keyed on.
+  /// The StepState whose seed and step noise is keyed on.
   std::optional<TensorId> noise_key;
 };
 
@@ -86,8 +86,11 @@ class ProgramBuilder {
   /// How the dispatches from here on store tensors of f16.
   void store_f16(Rounding rounding, Overflow overflow);
   const Storing& storing() const { return storing_; }
-  /// Where seed and step are kept: needed where anything is rounded stochastically.
+  /// Where seed and step are kept: needed where anything is drawn at random.
   void key_noise(TensorId state) { program_.noise_key = state; }
+  TensorId noise_key() const { return program_.noise_key.value(); }
+  /// The stream of the noise for `what` in this run.
+  std::uint32_t stream_of(std::string_view what) const { return noise_stream(what, run_); }
 
   /// Appends a node's dispatches. Its inputs must be bound or lowered.
   void lower(const graph::Ir& ir, const graph::Node& node);

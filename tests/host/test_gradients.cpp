@@ -51,6 +51,7 @@ std::vector<Example> examples() {
       {"leaky_relu", {{7, 3}}, [](Inputs x, Tensor) { return leaky_relu(x[0]); }},
       {"silu", {{7, 3}}, [](Inputs x, Tensor) { return silu(x[0]); }},
       {"hardswish", {{7, 3}}, [](Inputs x, Tensor) { return hardswish(x[0]); }},
+      {"dropout", {{7, 3}}, [](Inputs x, Tensor) { return dropout(x[0], 0.5F); }},
       {"max_pool2d", {{2, 5, 6, 3}}, [](Inputs x, Tensor) { return max_pool2d(x[0]); }},
       {"average_pool2d", {{2, 5, 6, 3}}, [](Inputs x, Tensor) { return average_pool2d(x[0]); }},
       {"reshape",
@@ -69,6 +70,9 @@ std::vector<Example> examples() {
        }},
       {"mean", {{4, 500, 3}}, [](Inputs x, Tensor) { return mean(x[0], {1}, true); }},
       {"mse_loss", {{4, 3}, {4, 3}}, [](Inputs x, Tensor) { return mse_loss(x[0], x[1]); }},
+      {"l1_loss", {{4, 3}, {4, 3}}, [](Inputs x, Tensor) { return l1_loss(x[0], x[1]); }},
+      {"huber_loss", {{4, 3}, {4, 3}}, [](Inputs x, Tensor) { return huber_loss(x[0], x[1]); }},
+      {"binary_cross_entropy", {{4, 3}, {4, 3}}, [](Inputs x, Tensor) { return binary_cross_entropy(x[0], x[1]); }},
       {"cross_entropy", {{4, 3}}, [](Inputs x, Tensor labels) { return cross_entropy(x[0], labels); }},
       {"cross_entropy, many rows", {{2000, 30}}, [](Inputs x, Tensor labels) { return cross_entropy(x[0], labels); }}};
 }
@@ -117,6 +121,7 @@ std::vector<plan::Target> targets() {
 
 plan::Program lower(const Differentiated& example, const plan::Target& target) {
   plan::ProgramBuilder builder(target);
+  builder.key_noise(builder.place_bytes("state", 64, {builder.buffer("state"), 0}));
   for (graph::ValueId id = 0; id < example.ir->values.size(); ++id) {
     const graph::Value& value = example.ir->values[id];
     if (value.origin != graph::Origin::node) builder.bind(id, builder.tensor(value.name, value.type));
@@ -181,7 +186,7 @@ TEST_CASE("no dispatch reads what was not written before") {
       std::set<plan::TensorId> known;
       for (plan::TensorId id = 0; id < program.tensors.size(); ++id) {
         const std::string& name = program.tensors[id].name;
-        if (name.starts_with("input") || name == "labels" || name == "seed") known.insert(id);
+        if (name.starts_with("input") || name == "labels" || name == "seed" || name == "state") known.insert(id);
       }
       for (const plan::Dispatch& dispatch : program.dispatches) {
         CAPTURE(dispatch.shader);
@@ -199,6 +204,7 @@ TEST_CASE("gradients take no more operators than they need") {
   CHECK(nodes_added([](Tensor x) { return scale(x, 2); }) == 2);
   CHECK(nodes_added([](Tensor x) { return add(x, x); }) == 2);  // the sum, and that of its two gradients
   CHECK(nodes_added([](Tensor x) { return reshape(x, x.shape()); }) == 0);
+  CHECK(nodes_added([](Tensor x) { return dropout(x, 0); }) == 0);
 }
 
 TEST_CASE("a metric cannot be trained on") {

@@ -43,6 +43,10 @@ TEST_CASE("elementwise operators name what they cannot take") {
          {[](Tensors& t) { leaky_relu(t.vector, std::numeric_limits<float>::quiet_NaN()); },
           "[leaky_relu] expected a slope of 0 or more, got nan"},
          {[](Tensors& t) { silu(t.labels); }, "[silu] expected a tensor of f32 or f16, got u32 {4}"},
+         {[](Tensors& t) { dropout(t.vector, 1); }, "[dropout] expected a share from 0 to below 1, got 1"},
+         {[](Tensors& t) { dropout(t.vector, std::numeric_limits<float>::quiet_NaN()); },
+          "[dropout] expected a share from 0 to below 1, got nan"},
+         {[](Tensors& t) { dropout(t.labels, 0.5F); }, "[dropout] expected a tensor of f32 or f16, got u32 {4}"},
          {[](Tensors& t) { scale(t.vector, std::numeric_limits<float>::infinity()); },
           "[scale] expected a finite factor, got inf"},
          {[](Tensors& t) { add(t.matrix, t.images); },
@@ -128,6 +132,10 @@ TEST_CASE("losses and metrics name logits, labels and targets that do not belong
           "[accuracy] expected labels u32 {4} for logits f32 {4, 5}, got f32 {5}"},
          {[](Tensors& t) { mse_loss(t.matrix, t.vector); },
           "[mse_loss] expected tensors of one shape, got f32 {4, 5} and f32 {5}"},
+         {[](Tensors& t) { binary_cross_entropy(t.matrix, t.vector); },
+          "[binary_cross_entropy] expected tensors of one shape, got f32 {4, 5} and f32 {5}"},
+         {[](Tensors& t) { huber_loss(t.matrix, t.matrix, 0); }, "[huber_loss] expected a delta above 0, got 0"},
+         {[](Tensors& t) { l1_loss(t.matrix, t.labels); }, "[l1_loss] expected a target of f32 or f16, got u32 {4}"},
          {[](Tensors& t) { mse_loss(t.labels, t.labels); },
           "[mse_loss] expected a prediction of f32 or f16, got u32 {4}"}});
 }

@@ -4,9 +4,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
+#include "graph/backward.h"
+#include "graph/ir.h"
 #include "harness/check.h"
 #include "harness/device.h"
 #include "harness/values.h"
@@ -16,6 +21,7 @@
 using namespace halfstep;
 using reference::Array;
 using testing::Check;
+using testing::Operand;
 using testing::uniform;
 using testing::whole;
 
@@ -130,29 +136,112 @@ TEST_CASE("the first of equal logits is the prediction") {
   testing::check_operator(accuracy_check(whole({37, 301}, 22, 3), labels_for({37, 301})));
 }
 
-TEST_CASE("mean squared error") {
+namespace {
+
+using Loss = Tensor (*)(Tensor, Tensor);
+using Function = double (*)(double, double);
+
+Check pair_check(const char* name, Loss loss, Function f, Array a, Array b) {
+  return {.name = name,
+          .build = [=](std::span<const Tensor> x) { return loss(x[0], x[1]); },
+          .inputs = {{std::move(a)}, {std::move(b)}},
+          .reference = [=](std::span<const Array> x) { return reference::mean_of(x[0], x[1], f); },
+          .arithmetic = 4e-6};
+}
+
+double squared(double a, double b) {
+  return (a - b) * (a - b);
+}
+double huber(double a, double b) {
+  const double d = std::abs(a - b);
+  return d < 0.75 ? d * d / 2 : 0.75 * (d - 0.375);
+}
+Tensor huber_of(Tensor a, Tensor b) {
+  return huber_loss(a, b, 0.75F);
+}
+double bernoulli(double a, double b) {
+  return std::max(a, 0.0) - a * b + std::log1p(std::exp(-std::abs(a)));
+}
+
+/// Every loss of two tensors, on numbers that reach all of its parts.
+std::vector<Check> pair_checks(const Shape& shape) {
+  const Array a = uniform(shape, 23, -2, 2);
+  const Array b = uniform(shape, 24, -2, 2);
+  return {pair_check("mse_loss", mse_loss, squared, a, b),
+          pair_check(
+              "l1_loss", l1_loss, [](double x, double y) { return std::abs(x - y); }, a, b),
+          pair_check("huber_loss", huber_of, huber, a, b),
+          pair_check("binary_cross_entropy", binary_cross_entropy, bernoulli, uniform(shape, 25, -6, 6),
+                     uniform(shape, 26, 0, 1))};
+}
+
+}  // namespace
+
+TEST_CASE("losses of two tensors, and their gradients for both") {
   for (const Shape& shape : {Shape{}, Shape{3}, Shape{5, 7}, Shape{2, 3, 4}, Shape{9001, 3}}) {
     CAPTURE(to_string(shape));
-    Check check{.name = "mse_loss",
-                .build = [](std::span<const Tensor> x) { return mse_loss(x[0], x[1]); },
-                .inputs = {{uniform(shape, 23)}, {uniform(shape, 24)}},
-                .reference = [](std::span<const Array> x) { return reference::mse_loss(x[0], x[1]); },
-                .arithmetic = 4e-6};
-    testing::check_operator(check);
-    if (elements(shape) < 100) testing::check_gradient(check);
+    for (const Check& check : pair_checks(shape)) {
+      testing::check_operator(check);
+      if (elements(shape) < 100) testing::check_gradient(check);
+    }
   }
 }
 
-TEST_CASE("mean squared error of an f16 prediction and an f32 target") {
-  Graph graph;
-  const Tensor prediction = graph.input("prediction", {3, 5}, DType::f16);
-  const Tensor target = graph.input("target", {3, 5}, DType::f32);
-  const Tensor loss = mse_loss(prediction, target);
-  const Array a = testing::rounded(uniform({3, 5}, 25), DType::f16);
-  const Array b = testing::rounded(uniform({3, 5}, 26), DType::f32);
-  step::Execution execution(testing::context(), graph.ir(), {loss.id()});
-  execution.set(prediction.id(), std::vector<float>(a.values.begin(), a.values.end()));
-  execution.set(target.id(), std::vector<float>(b.values.begin(), b.values.end()));
-  execution.run();
-  CHECK(execution.floats(loss.id()).front() == doctest::Approx(reference::mse_loss(a, b).values.front()).epsilon(1e-6));
+TEST_CASE("binary cross-entropy neither overflows nor loses what is small") {
+  const Array logits({6}, {60000, 60000, -60000, -60000, 0, 0});
+  const Array targets({6}, {1, 0, 1, 0, 1, 0.5});
+  testing::check_operator(pair_check("binary_cross_entropy", binary_cross_entropy, bernoulli, logits, targets));
+  testing::check_gradient(pair_check("binary_cross_entropy", binary_cross_entropy, bernoulli, logits, targets));
+  for (const double certain : {5, 8, 12, 15}) {
+    Check check = pair_check("binary_cross_entropy", binary_cross_entropy, bernoulli,
+                             Array({3}, {certain, -certain, certain}), Array({3}, {1, 0, 1}));
+    testing::check_operator(check);
+  }
+}
+
+TEST_CASE("a number that is none makes a loss of two tensors NaN") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (Check check : pair_checks({6})) {
+    for (Operand& operand : check.inputs) {
+      const double kept = std::exchange(operand.values.values[4], nan);
+      check.reference = [=](std::span<const Array>) { return Array({}, {nan}); };
+      testing::check_operator(check);
+      operand.values.values[4] = kept;
+    }
+  }
+}
+
+TEST_CASE("the slope of the absolute error at 0 is 0") {
+  Check check = pair_check(
+      "l1_loss", l1_loss, [](double, double) { return 0.0; }, Array({5}, 0.25), Array({5}, 0.25));
+  testing::check_gradient(check);
+}
+
+TEST_CASE("losses of an f16 prediction and an f32 target, and the prediction's gradient in f16") {
+  for (const Check& check : pair_checks({3, 5})) {
+    CAPTURE(check.name);
+    Graph graph;
+    const std::array<Tensor, 2> inputs{graph.input("a", {3, 5}, DType::f16), graph.input("b", {3, 5}, DType::f32)};
+    const Tensor seed = graph.input("seed", {});
+    std::array<Array, 2> values{testing::rounded(check.inputs[0].values, DType::f16),
+                                testing::rounded(check.inputs[1].values, DType::f32)};
+    const Tensor loss = check.build(inputs);
+    const graph::ValueId wanted[] = {inputs[0].id()};
+    const graph::ValueId gradient = graph::add_backward(loss.ir(), loss.id(), seed.id(), wanted).front();
+    step::Execution execution(testing::context(), graph.ir(), {loss.id(), gradient});
+    for (std::size_t i = 0; i < 2; ++i) {
+      execution.set(inputs[i].id(), std::vector<float>(values[i].values.begin(), values[i].values.end()));
+    }
+    execution.set(seed.id(), std::vector<float>{1});
+    execution.run();
+    CHECK(execution.floats(loss.id()).front() == doctest::Approx(check.reference(values).values.front()).epsilon(4e-6));
+    REQUIRE(graph.ir().values[gradient].type == TensorType{DType::f16, {3, 5}});
+    constexpr double h = 1e-5;
+    double& x = values[0].values[7];
+    x += h;
+    const double above = check.reference(values).values.front();
+    x -= 2 * h;
+    const double below = check.reference(values).values.front();
+    CHECK(execution.floats(gradient)[7] == doctest::Approx((above - below) / (2 * h)).epsilon(0x1p-10));
+  }
 }

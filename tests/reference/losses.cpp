@@ -44,9 +44,9 @@ Array accuracy(const Array& logits, const Array& labels) {
   });
 }
 
-Array mse_loss(const Array& a, const Array& b) {
+Array mean_of(const Array& a, const Array& b, const std::function<double(double, double)>& f) {
   double total = 0;
-  for (std::size_t i = 0; i < a.values.size(); ++i) total += std::pow(a.values[i] - b.values[i], 2);
+  for (std::size_t i = 0; i < a.values.size(); ++i) total += f(a.values[i], b.values[i]);
   return Array({}, {total / static_cast<double>(a.values.size())});
 }
 

@@ -9,7 +9,7 @@ namespace halfstep::reference {
 Array cross_entropy(const Array& logits, const Array& labels, double smoothing = 0);
 /// The share of those rows whose first largest logit is the label's: {}.
 Array accuracy(const Array& logits, const Array& labels);
-/// Mean of (a - b)^2: {}.
-Array mse_loss(const Array& a, const Array& b);
+/// Mean of f of the elements of a and b, which have one shape: {}.
+Array mean_of(const Array& a, const Array& b, const std::function<double(double, double)>& f);
 
 }  // namespace halfstep::reference

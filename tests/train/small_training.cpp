@@ -31,7 +31,8 @@ Trainer toy_trainer(const Dataset& set, const ToyOptions& options) {
   const Tensor images = graph.input("images", shape);
   const Tensor labels = graph.input("labels", {options.batch}, DType::u32);
   const Tensor hidden = relu(models::same_conv(graph.root() / "conv", images, 6, 3));
-  const Tensor logits = models::dense(graph.root() / "dense", flatten(max_pool2d(hidden)), set.classes);
+  const Tensor features = dropout(flatten(max_pool2d(hidden)), options.dropout);
+  const Tensor logits = models::dense(graph.root() / "dense", features, set.classes);
   TrainerOptions made{.loss = cross_entropy(logits, labels),
                       .metrics = {{"accuracy", accuracy(logits, labels)}},
                       .optimizer = options.optimizer,

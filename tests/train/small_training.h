@@ -24,6 +24,7 @@ struct ToyOptions {
   std::uint64_t seed = 3;
   std::uint64_t resident_limit = 0;
   Augmentation augmentation{};
+  float dropout = 0;                              ///< ahead of the dense layer
   std::function<void(TrainerOptions&)> change{};  ///< made to the options at last
 };
 Trainer toy_trainer(const Dataset& set, const ToyOptions& options);

@@ -37,7 +37,8 @@ TEST_CASE("a run that was stopped and resumed ends on the same bits") {
             .optimizer = optimizer,
             .precision = precision,
             .resident_limit = resident_limit,
-            .augmentation = {.crop_padding = 1, .flip = 0.5F, .brightness = 0.3F, .cutout = 2}};
+            .augmentation = {.crop_padding = 1, .flip = 0.5F, .brightness = 0.3F, .cutout = 2},
+            .dropout = 0.3F};
         Trainer whole = testing::toy_trainer(training_set(), options);
         run(whole, 70);
         Trainer first = testing::toy_trainer(training_set(), options);

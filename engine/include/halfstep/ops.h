@@ -118,6 +118,10 @@ Tensor sum(Tensor x, std::vector<std::int64_t> axes = {}, bool keep = false);
 /// The same, divided by the number of elements summed.
 Tensor mean(Tensor x, std::vector<std::int64_t> axes = {}, bool keep = false);
 
+/// In training each element with probability `share`, from 0 to below 1, as 0, and the others divided by 1 - share:
+/// Srivastava et al. 2014. What is drawn depends on the seed, the step and the place in x alone. In evaluation x itself.
+Tensor dropout(Tensor x, float share);
+
 /// The same values in another floating type, rounded to nearest.
 Tensor cast(Tensor x, DType dtype);
 
@@ -128,8 +132,15 @@ inline constexpr std::uint32_t ignored_label = 0xFFFFFFFF;
 /// ignored_label do not count. Computed in f32, the largest logit subtracted first. With smoothing, that share of each
 /// row's weight is spread over all classes: Szegedy et al. 2016.
 Tensor cross_entropy(Tensor logits, Tensor labels, float label_smoothing = 0);
-/// Mean of (prediction - target)^2 over all elements: f32 scalar.
+/// Mean of (prediction - target)^2 over all elements: f32 scalar. This and those below are computed in f32.
 Tensor mse_loss(Tensor prediction, Tensor target);
+/// Mean of |prediction - target|, whose slope at 0 is 0.
+Tensor l1_loss(Tensor prediction, Tensor target);
+/// Mean of half the square of prediction - target, which from `delta` on goes on as a straight line: Huber 1964.
+Tensor huber_loss(Tensor prediction, Tensor target, float delta = 1);
+/// Mean over all elements of -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)); targets are
+/// probabilities of the logits' shape.
+Tensor binary_cross_entropy(Tensor logits, Tensor targets);
 /// The share of rows whose largest logit is the label's: f32 scalar. Rows with ignored_label do not count.
 Tensor accuracy(Tensor logits, Tensor labels);
 

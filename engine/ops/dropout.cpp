@@ -1,0 +1,75 @@
+#include <halfstep/error.h>
+#include <halfstep/ops.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "graph/ir.h"
+#include "ops/apply.h"
+#include "ops/expect.h"
+#include "ops/kernel.h"
+
+namespace halfstep {
+namespace {
+
+/// Which elements are dropped follows from the step and the name of the noise: the gradient draws them again.
+class Dropout final : public graph::Operator {
+ public:
+  Dropout(float share, std::string noise) : share_(share), noise_(std::move(noise)) {}
+
+  std::string name() const override { return "dropout"; }
+
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    ops::expect_count(name(), inputs, 1);
+    ops::expect_float(name(), "a tensor", inputs[0]);
+    return {inputs[0]};
+  }
+
+  // dx = dy with the same elements dropped, and the others scaled alike
+  graph::Gradients vjp(const graph::Vjp& call) const override {
+    return {ops::apply<Dropout>({*call.cotangents[0]}, share_, noise_)};
+  }
+
+  std::optional<Tensor> inference(std::span<const Tensor> inputs) const override { return inputs[0]; }
+
+  void lower(plan::Lowering& out) const override {
+    struct Push {
+      std::uint32_t quads;
+      std::uint32_t stream;
+      std::uint32_t dropped;  ///< random words below this drop their element
+      float factor;
+    };
+    const TensorType& type = out.output_type(0);
+    const std::int64_t quads = plan::layout(type.shape).quads();
+    const auto dropped = static_cast<std::uint32_t>(static_cast<double>(share_) * 0x1p32);
+    const Push push{ops::index32(out, quads), out.noise_stream(noise_), dropped, 1 / (1 - share_)};
+    ops::dispatch_flat(out, "dropout." + out.storage(type.dtype), quads, push,
+                       {{out.input(0), plan::Access::read},
+                        {out.noise_key(), plan::Access::read},
+                        {out.output(0), plan::Access::write}});
+  }
+
+ private:
+  float share_;
+  std::string noise_;
+};
+
+/// A name for noise that no other dropout of the graph has.
+std::string fresh_noise(const graph::Ir& ir) {
+  const auto before =
+      std::ranges::count_if(ir.nodes, [](const graph::Node& node) { return node.op->name() == "dropout"; });
+  return fmt::format("dropout {}", before);
+}
+
+}  // namespace
+
+Tensor dropout(Tensor x, float share) {
+  if (!(share >= 0 && share < 1)) fail("dropout", fmt::format("expected a share from 0 to below 1, got {}", share));
+  if (share == 0) return x;
+  return ops::apply<Dropout>({x}, share, fresh_noise(x.ir()));
+}
+
+}  // namespace halfstep

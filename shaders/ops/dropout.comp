@@ -1,0 +1,26 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+//! STORAGE = f32 f16 packed
+#include "common/indexing.glsl"
+#include "common/precision.glsl"
+#include "common/rng.glsl"
+#include "step/step_state.glsl"
+
+// Elements are dropped where their word of noise is below `dropped`, and multiplied by `factor` otherwise.
+layout(push_constant) uniform Push {
+  uint quads;
+  uint stream;
+  uint dropped;
+  float factor;
+};
+layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
+layout(std430, binding = 1) readonly buffer State { StepState state; };
+layout(std430, binding = 2) writeonly buffer Y { QUAD y[]; };
+
+void main() {
+  uint i = linear_invocation();
+  if (i >= quads) return;
+  uvec4 noise = quad_noise(uvec2(state.seed_low, state.seed_high), state.attempted, stream, i);
+  bvec4 kept = greaterThanEqual(noise, uvec4(dropped));
+  y[i] = to_quad(mix(vec4(0.0), from_quad(x[i]) * factor, kept), i);
+}
