@@ -56,6 +56,22 @@ class Mul final : public ops::PointwisePair {
   }
 };
 
+class Div final : public ops::PointwisePair {
+ public:
+  Div() : PointwisePair("div") {}
+
+  // da = dy / b, db = -dy y / b, each summed to its operand's shape
+  graph::Gradients vjp(const graph::Vjp& call) const override {
+    graph::Gradients gradients(2);
+    const Tensor quotient = div(*call.cotangents[0], call.inputs[1]);
+    if (call.needed[0]) gradients[0] = ops::sum_to_shape(quotient, call.inputs[0].shape());
+    if (call.needed[1]) {
+      gradients[1] = scale(ops::sum_to_shape(mul(quotient, call.outputs[0]), call.inputs[1].shape()), -1);
+    }
+    return gradients;
+  }
+};
+
 class Scale final : public ops::Pointwise {
  public:
   explicit Scale(float factor) : Pointwise("scale", ops::AtZero::zero, factor) {}
@@ -104,6 +120,10 @@ Tensor sub(Tensor a, Tensor b) {
 
 Tensor mul(Tensor a, Tensor b) {
   return ops::apply<Mul>({a, b});
+}
+
+Tensor div(Tensor a, Tensor b) {
+  return ops::apply<Div>({a, b});
 }
 
 Tensor scale(Tensor x, float factor) {

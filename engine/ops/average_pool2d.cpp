@@ -45,7 +45,7 @@ class AveragePool2d final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    const Shape& pooled = out.output_type(0).shape;
+    const Shape pooled = out.output_type(0).shape;
     ops::dispatch_pool(out, name(), pool_, out.input_type(0).shape, pooled, pooled);
   }
 

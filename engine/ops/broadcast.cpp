@@ -93,7 +93,7 @@ class Expand final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    const Shape& from = out.input_type(0).shape;
+    const Shape from = out.input_type(0).shape;
     const Broadcast plan = plan_broadcast(out, shape_, from, from, factor_);
     dispatch_flat(out, "expand." + out.storage(out.output_type(0).dtype), plan::layout(shape_).quads(), plan.push,
                   {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}}, plan.constants);
@@ -129,9 +129,9 @@ Broadcast plan_broadcast(const plan::Lowering& out, const Shape& result, const S
   plan.push.factor = factor;
   const bool spread_a = plan::layout(a).columns != lay.columns;
   const bool spread_b = plan::layout(b).columns != lay.columns;
-  const bool clear_pad = (spread_a || spread_b) && lay.columns != lay.pitch;
+  const bool clear_pad = lay.columns != lay.pitch;
   if (a == result && b == result) {
-    plan.constants = {0, 0, 0, 0};
+    plan.constants = {0, 0, 0, clear_pad};
     return plan;
   }
   std::vector<Axis> axes = merged_axes(result, a, b);

@@ -54,7 +54,7 @@ class Concat final : public graph::Operator {
       std::uint32_t b;
       std::uint32_t inner;  // quads from one position on the axis to the next, where it is not the last
     };
-    const Shape& shape = out.output_type(0).shape;
+    const Shape shape = out.output_type(0).shape;
     const bool last = axis_ + 1 == shape.size();
     std::int64_t inner = plan::layout(shape).quads();
     for (std::size_t i = 0; !last && i <= axis_; ++i) inner /= shape[i];

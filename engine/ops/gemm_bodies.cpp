@@ -41,7 +41,7 @@ std::vector<Body> lanes(const plan::Target& target, const Problem& problem) {
       Body thin = plain(problem, "thin8_texels", 8, 128, 8);
       wide.texels = thin.texels = true;
       found = {wide, thin};
-      if (problem.columns <= 16 && problem.rows >= 128) std::swap(found[0], found[1]);
+      if (problem.columns <= 16 && problem.rows > 64) std::swap(found[0], found[1]);
     }
     found.push_back(plain(problem, "lanes8", 8, 32, 32));
   }

@@ -20,8 +20,8 @@ class MaxPool2dGradient final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    const Shape& images = out.input_type(0).shape;
-    const Shape& pooled = out.input_type(1).shape;
+    const Shape images = out.input_type(0).shape;
+    const Shape pooled = out.input_type(1).shape;
     const bool apart = !pool_.adaptive && pool_.stride[0] >= pool_.kernel[0] && pool_.stride[1] >= pool_.kernel[1];
     const std::string shader = apart ? "max_pool2d_gradient_apart" : "max_pool2d_gradient";
     ops::dispatch_pool(out, shader, pool_, images, pooled, apart ? cells(images) : images);
@@ -56,7 +56,7 @@ class MaxPool2d final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    const Shape& pooled = out.output_type(0).shape;
+    const Shape pooled = out.output_type(0).shape;
     ops::dispatch_pool(out, name(), pool_, out.input_type(0).shape, pooled, pooled);
   }
 

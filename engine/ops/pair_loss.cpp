@@ -45,7 +45,7 @@ struct Push {
 };
 
 Push push_for(const plan::Lowering& out, const Kind& kind) {
-  const Shape& shape = out.input_type(0).shape;
+  const Shape shape = out.input_type(0).shape;
   const plan::Layout lay = plan::layout(shape);
   Push push{};
   push.quads = ops::index32(out, lay.quads());

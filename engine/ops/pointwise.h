@@ -34,7 +34,7 @@ class Pointwise : public graph::Operator {
 };
 
 /// y = f(a, b) with the shapes broadcast, where f is the shader of the operator's name or the one given, with a factor
-/// where it has one, and f(0, 0) = 0.
+/// where it has one.
 class PointwisePair : public graph::Operator {
  public:
   explicit PointwisePair(const std::string& name) : PointwisePair(name, name) {}

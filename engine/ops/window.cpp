@@ -44,7 +44,7 @@ class Window final : public graph::Operator {
       std::array<std::int32_t, most_axes> offsets;
       std::array<std::int32_t, most_axes> divisors;
     };
-    const Shape& x = out.input_type(0).shape;
+    const Shape x = out.input_type(0).shape;
     const std::int64_t quads = plan::layout(shape_).quads();
     Push push{};
     push.quads = ops::index32(out, quads);

@@ -28,7 +28,7 @@ std::uint32_t Lowering::noise_stream(std::string_view what) const {
   return builder_->stream_of(what);
 }
 
-const TensorType& Lowering::type(TensorId tensor) const {
+TensorType Lowering::type(TensorId tensor) const {
   return builder_->info(tensor).type;
 }
 

@@ -26,9 +26,9 @@ class Lowering {
   TensorId input(std::size_t i) const { return inputs_.at(i); }
   TensorId output(std::size_t i) const { return outputs_.at(i); }
   std::size_t input_count() const { return inputs_.size(); }
-  const TensorType& type(TensorId tensor) const;
-  const TensorType& input_type(std::size_t i) const { return type(input(i)); }
-  const TensorType& output_type(std::size_t i) const { return type(output(i)); }
+  TensorType type(TensorId tensor) const;
+  TensorType input_type(std::size_t i) const { return type(input(i)); }
+  TensorType output_type(std::size_t i) const { return type(output(i)); }
 
   /// A tensor that lives only within this operator.
   TensorId workspace(std::string_view name, TensorType type);

@@ -45,7 +45,7 @@ static_assert(sizeof(SamplesPush) <= 128);
 }  // namespace
 
 void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed) {
-  const TensorType& input = builder.info(feed.samples).type;
+  const TensorType input = builder.info(feed.samples).type;
   const std::int64_t batch = input.shape.front();
   const Augmentation& augmentation = feed.augmentation;
   const bool augmented = augmentation != Augmentation{};
@@ -78,7 +78,7 @@ void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed) {
 }
 
 void feed_values(plan::ProgramBuilder& builder, plan::TensorId values, plan::TensorId input) {
-  const TensorType& type = builder.info(input).type;
+  const TensorType type = builder.info(input).type;
   if (type.dtype != DType::f16) {
     builder.alias(input, values, "feed");
     return;

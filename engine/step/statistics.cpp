@@ -68,7 +68,7 @@ void look_at(plan::ProgramBuilder& builder, plan::TensorId tensor, plan::TensorI
                     .groups = {groups, 1, 1}});
   builder.dispatch({.label = label,
                     .shader = "statistics_merge",
-                    .constants = {local_size, stop.overflow || stop.divide_by_zero, stop.invalid},
+                    .constants = {local_size, stop.overflow, stop.invalid},
                     .push = plan::push_bytes(groups),
                     .operands = {{rows, plan::Access::read},
                                  {row, plan::Access::write},
@@ -94,8 +94,9 @@ TensorStatistics read_statistics(std::span<const std::byte> row, std::uint64_t e
   return result;
 }
 
-std::optional<std::uint64_t> first_bad(std::span<const std::byte> row) {
-  if (count(row, infinities) + count(row, nans) == 0) return {};
+std::optional<std::uint64_t> first_bad(std::span<const std::byte> row, const StopOn& stop) {
+  const bool bad = (stop.overflow && count(row, infinities) > 0) || (stop.invalid && count(row, nans) > 0);
+  if (!bad) return {};
   return count(row, first_bad_element);
 }
 

@@ -24,6 +24,6 @@ void look_at(plan::ProgramBuilder& builder, plan::TensorId tensor, plan::TensorI
 TensorStatistics read_statistics(std::span<const std::byte> row, std::uint64_t elements);
 
 /// The element that the first infinity or NaN of a row is at; empty where there is none.
-std::optional<std::uint64_t> first_bad(std::span<const std::byte> row);
+std::optional<std::uint64_t> first_bad(std::span<const std::byte> row, const StopOn& stop);
 
 }  // namespace halfstep::step

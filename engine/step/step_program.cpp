@@ -84,7 +84,7 @@ class Builder {
       bind(update.next, slot, slot.name + ".next", DType::f32, next_states(micro_batch_.index));
       wanted.push_back(update.next);
     }
-    for (const graph::ValueId input : graph_.ir.of(graph::Origin::input)) watch_value(input, "feed", {});
+    for (const graph::ValueId input : graph_.ir.of(graph::Origin::input)) watch_value(input, {"feed"});
     run(wanted);
   }
 
@@ -147,12 +147,20 @@ class Builder {
 
   void run(std::span<const graph::ValueId> wanted) {
     run_graph(builder_, graph_.ir, wanted, lowered_, [this](const graph::Node& node) {
-      for (const graph::ValueId output : node.outputs) watch_value(output, plan::label_of(node), node.inputs);
+      const Maker maker{plan::label_of(node), node.op->name() == "div", node.inputs};
+      for (const graph::ValueId output : node.outputs) watch_value(output, maker);
     });
   }
 
+  /// What has made a value.
+  struct Maker {
+    std::string label;
+    bool divides = false;
+    std::span<const graph::ValueId> inputs{};
+  };
+
   /// Puts a value that has just been made under the recorder's eye, where it is wanted.
-  void watch_value(graph::ValueId value, std::string op, std::span<const graph::ValueId> inputs) {
+  void watch_value(graph::ValueId value, const Maker& maker) {
     if (!builder_.is_bound(value) || graph_.ir.values[value].type.dtype == DType::u32) return;
     const plan::TensorId tensor = builder_.tensor_of(graph_.ir, value);
     const std::string name = builder_.info(tensor).name;
@@ -161,17 +169,20 @@ class Builder {
     if (!keep && !look) return;
     Watched& watched = watched_.emplace_back();
     watched.micro_batch = micro_batch_.index;
-    watched.op = std::move(op);
+    watched.op = maker.label;
+    watched.divides = maker.divides;
+    watched.stop = watch_.stop;
+    watched.stop.overflow = watch_.stop.overflow || (watch_.stop.divide_by_zero && maker.divides);
     watched.tensor = {name, builder_.info(tensor).type, tensor};
     if (keep) {
       watched.tensor = kept(value);
-      for (const graph::ValueId input : inputs) watched.inputs.push_back(kept(input));
+      for (const graph::ValueId input : maker.inputs) watched.inputs.push_back(kept(input));
     }
     if (!look) return;
     watched.row = report_bytes_;
     const plan::TensorId row =
         builder_.place_bytes(name + " (statistics)", 4 * statistics_words, {report, report_bytes_});
-    look_at(builder_, tensor, row, state_, watch_.stop);
+    look_at(builder_, tensor, row, state_, watched.stop);
     report_bytes_ += align(4 * statistics_words);
   }
 

@@ -96,6 +96,8 @@ struct Watched {
   Recorded tensor;
   std::uint32_t micro_batch = 0;     ///< of the step
   std::string op;                    ///< the label of the operator that made it
+  bool divides = false;              ///< whether that divides
+  StopOn stop{};                     ///< what in this tensor training stops at
   std::vector<Recorded> inputs;      ///< the operator's, where the tensor is kept
   std::optional<std::uint64_t> row;  ///< where its statistics lie in the report
 };

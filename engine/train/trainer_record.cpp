@@ -38,9 +38,20 @@ std::string describe_values(const std::vector<float>& values, const Shape& shape
   return fmt::format("from {} to {}", *low, *high);
 }
 
-std::string flags(bool is_nan) {
+/// The element of a tensor of shape `from` that goes with a place in a result that it broadcasts to.
+std::size_t broadcast_element(const Shape& place, const Shape& from) {
+  const std::size_t outer = place.size() - from.size();
+  std::int64_t element = 0;
+  for (std::size_t axis = 0; axis < from.size(); ++axis) {
+    element = element * from[axis] + (from[axis] == 1 ? 0 : place[outer + axis]);
+  }
+  return static_cast<std::size_t>(element);
+}
+
+std::string flags(bool is_nan, bool by_zero) {
   NumericsFlags raised;
-  raised.overflow = !is_nan;
+  raised.overflow = !is_nan && !by_zero;
+  raised.divide_by_zero = !is_nan && by_zero;
   raised.invalid = is_nan;
   return fmt::format("OFLO {:d}, DIV0 {:d}, INV {:d}", raised.overflow, raised.divide_by_zero, raised.invalid);
 }
@@ -154,7 +165,7 @@ void Trainer::Impl::stop_at_floor() {
 void Trainer::Impl::stop_where_broken(const step::Slot& slot) {
   --submitted_;  // the step has left nothing behind: the next one takes its place, and its batch
   for (const step::Watched& watched : recorded_.watched) {
-    const auto element = step::first_bad(row_of(slot, watched));
+    const auto element = step::first_bad(row_of(slot, watched), watched.stop);
     if (!element) continue;
     fail(
         "trainer",
@@ -167,16 +178,21 @@ void Trainer::Impl::stop_where_broken(const step::Slot& slot) {
 std::string Trainer::Impl::describe(const step::Watched& broken, std::uint64_t element, const step::Slot& slot) {
   const TensorType& type = broken.tensor.type;
   const bool is_nan = std::isnan(values_of(broken.tensor, slot)[element]);
+  const Shape place = place_of(element, type.shape);
+  bool by_zero = false;
   std::vector<std::string> inputs;
   for (const step::Recorded& input : broken.inputs) {
     if (input.type.dtype == DType::u32) continue;
     const std::vector<float> values = values_of(input, slot);
+    // The divisor is the last input.
+    by_zero = broken.divides && values[broadcast_element(place, input.type.shape)] == 0;
     inputs.push_back(
         fmt::format("'{}' {}", input.name, describe_values(values, input.type.shape, element, type.shape)));
   }
   return fmt::format("{} from {} in '{}' {} at {}, of inputs {} ({})", is_nan ? "NaN" : "infinity", broken.op,
-                     broken.tensor.name, to_string(type), to_string(place_of(element, type.shape)),
-                     inputs.empty() ? "that were fed" : fmt::format("{}", fmt::join(inputs, ", ")), flags(is_nan));
+                     broken.tensor.name, to_string(type), to_string(place),
+                     inputs.empty() ? "that were fed" : fmt::format("{}", fmt::join(inputs, ", ")),
+                     flags(is_nan, by_zero));
 }
 
 }  // namespace halfstep

@@ -62,6 +62,7 @@ std::vector<Example> examples() {
       {"add", {{2, 5, 6}, {5, 1}}, [](Inputs x, Tensor) { return add(x[0], x[1]); }},
       {"sub", {{1, 5}, {3, 1}}, [](Inputs x, Tensor) { return sub(x[0], x[1]); }},
       {"mul", {{4, 5}, {}}, [](Inputs x, Tensor) { return mul(x[0], x[1]); }},
+      {"div", {{4, 5}, {5}}, [](Inputs x, Tensor) { return div(x[0], add(mul(x[1], x[1]), x[1])); }},
       {"scale", {{4, 5}}, [](Inputs x, Tensor) { return scale(x[0], 3); }},
       {"sum",
        {{4, 5, 3}},

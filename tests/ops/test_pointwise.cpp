@@ -76,13 +76,22 @@ Check pair(const char* name, Tensor (*build)(Tensor, Tensor), double (*f)(double
           .reference = [=](std::span<const reference::Array> x) { return reference::zip(x[0], x[1], f); }};
 }
 
+/// Divisors are away from 0, where a quotient's error has no bound.
+Check quotient(Shape a, const Shape& b) {
+  Check check = pair(
+      "div", div, [](double x, double y) { return x / y; }, std::move(a), b);
+  check.inputs[1] = {uniform(b, 3, 0.5, 2)};
+  return check;
+}
+
 std::vector<Check> pairs(const Shape& a, const Shape& b) {
   return {pair(
               "add", add, [](double x, double y) { return x + y; }, a, b),
           pair(
               "sub", sub, [](double x, double y) { return x - y; }, a, b),
           pair(
-              "mul", mul, [](double x, double y) { return x * y; }, a, b)};
+              "mul", mul, [](double x, double y) { return x * y; }, a, b),
+          quotient(a, b)};
 }
 
 /// Every way of broadcasting: rows, columns, outer and inner axes, scalars, both sides at once.

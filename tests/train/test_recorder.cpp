@@ -168,6 +168,36 @@ TEST_CASE("a NaN stops training where that is asked for, and goes on to skip ste
   CHECK(stopped_with(lenient).empty());
 }
 
+/// Rows of ones divided by {2, 1, d}, after a product that overflows.
+Trainer division(StopOn stop_on) {
+  Graph graph;
+  const Tensor d = graph.input("d", {3});
+  const Tensor w = graph.root().parameter("w", {5, 3}, constant(1));
+  const Tensor overflowing = sum(mul(scale(w, 60000), scale(w, 60000)));
+  TrainerOptions options{.loss = add(sum(div(w, d)), scale(overflowing, 0x1p-30F))};
+  options.optimizer = Sgd{.rate = 0};
+  options.precision = unscaled(Precision::mixed());
+  options.precision.stop_on = stop_on;
+  return Trainer::compile(testing::device(), graph, options);
+}
+
+TEST_CASE("a division by zero stops training where that is asked for, and other infinities then do not") {
+  Trainer trainer = division({.divide_by_zero = true});
+  std::vector<float> d{2, 1, 4};
+  trainer.step({{"d", std::span<const float>(d)}});
+  d[1] = 0;
+  CHECK_THROWS_WITH_AS(trainer.step({{"d", std::span<const float>(d)}}),
+                       doctest::Contains("f16 {5, 3} at {0, 1}, of inputs 'w' 1"), Error);
+  CHECK_THROWS_WITH_AS(trainer.step({{"d", std::span<const float>(d)}}), doctest::Contains("OFLO 0, DIV0 1, INV 0"),
+                       Error);
+  d[1] = 1e-6F;
+  CHECK_THROWS_WITH_AS(trainer.step({{"d", std::span<const float>(d)}}), doctest::Contains("OFLO 1, DIV0 0, INV 0"),
+                       Error);
+  Trainer stopped = division({.overflow = true});
+  d[1] = 1;
+  CHECK_THROWS_WITH_AS(stopped.step({{"d", std::span<const float>(d)}}), doctest::Contains("infinity from mul"), Error);
+}
+
 TEST_CASE("stopping and a dynamic loss scale exclude each other") {
   Precision precision = Precision::mixed();
   precision.stop_on.overflow = true;

@@ -109,6 +109,7 @@ Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis);
 Tensor add(Tensor a, Tensor b);
 Tensor sub(Tensor a, Tensor b);
 Tensor mul(Tensor a, Tensor b);
+Tensor div(Tensor a, Tensor b);
 /// x times a constant.
 Tensor scale(Tensor x, float factor);
 

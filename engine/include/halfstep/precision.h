@@ -56,7 +56,7 @@ enum class Compute : std::uint8_t { f32, f16, widest };
 /// In which type each list of operators works. An operator says itself which list it is on.
 struct Lists {
   Compute products = Compute::f32;    ///< matmul, linear, conv2d, bias
-  Compute pairs = Compute::f32;       ///< of two tensors: add, sub, mul
+  Compute pairs = Compute::f32;       ///< of two tensors: add, sub, mul, div
   Compute reductions = Compute::f32;  ///< sum, mean, softmax
   Compute norms = Compute::f32;       ///< batch and layer norm
   Compute others = Compute::f32;      ///< activations, pooling, changes of shape
@@ -74,7 +74,7 @@ struct Partials {
 struct StopOn {
   bool overflow = false;        ///< an infinity made of finite numbers
   bool invalid = false;         ///< a NaN
-  bool divide_by_zero = false;  ///< an infinity made by dividing by 0
+  bool divide_by_zero = false;  ///< an infinity that a division makes, by 0 or by too little
 
   bool any() const { return overflow || invalid || divide_by_zero; }
 };
