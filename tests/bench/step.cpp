@@ -20,6 +20,13 @@ using namespace halfstep;
 struct Options {
   std::string model = "fashion_cnn";
   std::string precision = "mixed";
+  bool stochastic = false;
+  bool saturate = false;
+  bool float16_partials = false;
+  bool float16_moments = false;
+  bool stop = false;
+  std::string watch;
+  std::uint64_t every = 10;
   std::int64_t batch = 64;
   std::int64_t layers = 3;
   std::int64_t steps = 10;
@@ -48,6 +55,21 @@ Tensor model_of(const Options& options, const Scope& scope, Tensor images) {
   return models::mlp(scope, images, hidden);
 }
 
+Precision policy_of(const Options& options) {
+  Precision precision = precision_of(options.precision);
+  if (options.stochastic) {
+    precision.rounding.activations = precision.rounding.gradients = Rounding::stochastic;
+  }
+  if (options.saturate) precision.overflow = Overflow::saturate;
+  if (options.float16_partials) precision.partials = {DType::f16, DType::f16};
+  if (options.float16_moments) precision.moments = DType::f16;
+  if (options.stop) {
+    precision.stop_on = {.overflow = true, .invalid = true, .divide_by_zero = true};
+    precision.loss_scale = LossScale::none();
+  }
+  return precision;
+}
+
 Trainer trainer_of(const Options& options, const Device& device, const Dataset& set) {
   Graph graph;
   const Tensor images = graph.input("images", {options.batch, 28, 28, 1});
@@ -57,7 +79,7 @@ Trainer trainer_of(const Options& options, const Device& device, const Dataset& 
                           {.loss = cross_entropy(logits, labels),
                            .metrics = {{"accuracy", accuracy(logits, labels)}},
                            .optimizer = Adam{.rate = 1e-4F},
-                           .precision = precision_of(options.precision),
+                           .precision = policy_of(options),
                            .feed = Feed{.samples = images, .labels = labels},
                            .training_set = &set});
 }
@@ -91,6 +113,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
   }
   const Dataset set = random_set(4 * options.batch);
   Trainer trainer = trainer_of(options, bench.device(), set);
+  if (!options.watch.empty()) trainer.watch(options.watch, options.every);
   Times times = bench.time([&] {
     for (std::int64_t i = 0; i < options.steps; ++i) trainer.step();
     trainer.finish();
@@ -118,6 +141,15 @@ Command add_step(CLI::App& app) {
       ->check(CLI::IsMember({"fashion_conv", "fashion_cnn", "lenet5", "mlp"}))
       ->capture_default_str();
   add_precision(*command, options->precision);
+  command->add_flag("--stochastic", options->stochastic, "Round activations and gradients in f16 stochastically");
+  command->add_flag("--saturate", options->saturate, "Store 65504 for what is too large for f16");
+  command->add_flag("--use-float16-partials", options->float16_partials, "Keep the sums of products in f16");
+  command->add_flag("--float16-moments", options->float16_moments, "Keep the optimizer's moments in f16");
+  command->add_flag("--stop", options->stop, "Stop at infinities and NaNs; without a loss scale");
+  command->add_option("--watch", options->watch, "Tensors whose statistics are taken, by pattern: \"*gradient\"");
+  command->add_option("--every", options->every, "One step out of how many they are taken in")
+      ->check(count_up_to(1000000))
+      ->capture_default_str();
   command->add_option("--batch", options->batch, "Samples in a step")->check(count_up_to(65536))->capture_default_str();
   command->add_option("--layers", options->layers, "Dense layers of the mlp")
       ->check(count_up_to(1000))

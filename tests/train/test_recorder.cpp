@@ -168,6 +168,68 @@ TEST_CASE("a NaN stops training where that is asked for, and goes on to skip ste
   CHECK(stopped_with(lenient).empty());
 }
 
+/// y = x w with x = 1e-4 in one place of each row, fitted to targets of 1 or -1: a gradient of w is 1e-4 times one of
+/// y, which the mean over all of y has made small. What it has learned, and what its gradients look like.
+struct Underflow {
+  static constexpr std::int64_t rows = 64;
+  static constexpr std::int64_t columns = 256;
+
+  explicit Underflow(const Precision& precision) : trainer(make(precision)) {
+    for (std::int64_t i = 0; i < rows; ++i) x[static_cast<std::size_t>(i * (rows + 1))] = 1e-4F;
+    for (std::size_t i = 0; i < targets.size(); ++i) targets[i] = i * 7 % 3 == 0 ? 1.0F : -1.0F;
+    trainer.watch("w.gradient", 10);
+    step();
+    first = loss();
+    for (int i = 0; i < 59; ++i) step();
+    last = loss();
+    gradients = trainer.take_records();
+  }
+
+  static Trainer make(const Precision& precision) {
+    Graph graph;
+    const Tensor x = graph.input("x", {rows, rows});
+    const Tensor targets = graph.input("targets", {rows, columns});
+    const Tensor w = graph.root().parameter("w", {rows, columns}, constant(0));
+    TrainerOptions options{.loss = mse_loss(matmul(x, w), targets)};
+    options.optimizer = Adam{.rate = 200, .epsilon = 1e-12F};  // w is to reach 1e4
+    options.precision = precision;
+    return Trainer::compile(testing::device(), graph, options);
+  }
+
+  void step() { trainer.step({{"x", std::span<const float>(x)}, {"targets", std::span<const float>(targets)}}); }
+
+  float loss() {
+    trainer.finish();
+    return trainer.report().loss;
+  }
+
+  double share_of_zeros() const {
+    return static_cast<double>(gradients.back().zeros) / static_cast<double>(gradients.back().elements);
+  }
+
+  std::vector<float> x = std::vector<float>(rows * rows, 0.0F);
+  std::vector<float> targets = std::vector<float>(rows * columns, 0.0F);
+  Trainer trainer;
+  float first = 0;
+  float last = 0;
+  std::vector<TensorStatistics> gradients{};
+};
+
+TEST_CASE("gradients that underflow are seen as zeros and train nothing; a loss scale brings them back") {
+  for (const Precision& policy : {Precision::mixed(), Precision::float16()}) {
+    CAPTURE(policy.name);
+    Precision precision = policy;
+    precision.loss_scale = LossScale::none();
+    const Underflow lost(precision);
+    CHECK(lost.share_of_zeros() == 1);
+    CHECK(lost.last == lost.first);
+    precision.loss_scale = LossScale::dynamic();
+    const Underflow kept(precision);
+    CHECK(kept.share_of_zeros() < 0.01);
+    CHECK(kept.last < 0.1F * kept.first);
+  }
+}
+
 /// Rows of ones divided by {2, 1, d}, after a product that overflows.
 Trainer division(StopOn stop_on) {
   Graph graph;
