@@ -41,6 +41,12 @@ void lower_conv2d_data_gradient(plan::Lowering& out, const Convolution& convolut
 /// Inputs: images, cotangent.
 void lower_conv2d_weight_gradient(plan::Lowering& out, const Convolution& convolution);
 
+/// Sizes that kernels which are no matrix product are given, {height, width} each, at the end of their push constants.
+struct WindowPush {
+  std::uint32_t image[2], positions[2], kernel[2], stride[2], padding[2], dilation[2];
+};
+WindowPush window_push(const plan::Lowering& out, const Convolution& convolution);
+
 /// The same where channels are convolved by themselves. `part` is "forward", "data_gradient" or "weight_gradient".
 void lower_conv2d_depthwise(plan::Lowering& out, const Convolution& convolution, std::string_view part);
 /// The same for groups that do not start on quads: one invocation for each quad of the result. `part` is the PART axis

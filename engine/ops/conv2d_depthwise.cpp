@@ -14,7 +14,7 @@ constexpr std::int64_t block_positions = 4;  ///< POSITIONS of conv2d_depthwise.
 /// Its push constants.
 struct Push {
   std::uint32_t count, columns, pitch, lines, part_lines, blocks;
-  std::uint32_t image[2], positions[2], kernel[2], stride[2], padding[2], dilation[2];
+  WindowPush window;
 };
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) {
@@ -23,22 +23,12 @@ std::int64_t divided_up(std::int64_t a, std::int64_t b) {
 
 Push push_constants(const plan::Lowering& out, const Convolution& convolution) {
   const auto size = [&](std::int64_t value) { return index32(out, value); };
-  const auto pair = [&](std::uint32_t(&to)[2], std::int64_t height, std::int64_t width) {
-    to[0] = size(height);
-    to[1] = size(width);
-  };
-  const Conv2dOptions& options = convolution.options;
   const Shape output = convolution.output("conv2d");
   Push push{};
-  push.columns = size(options.groups);
+  push.columns = size(convolution.options.groups);
   push.pitch = size(plan::layout(convolution.images).quads_per_row());
   push.lines = size(output[0] * output[1]);
-  pair(push.image, convolution.images[1], convolution.images[2]);
-  pair(push.positions, output[1], output[2]);
-  pair(push.kernel, convolution.weight[0], convolution.weight[1]);
-  pair(push.stride, options.stride[0], options.stride[1]);
-  pair(push.padding, options.padding[0], options.padding[1]);
-  pair(push.dilation, options.dilation[0], options.dilation[1]);
+  push.window = window_push(out, convolution);
   return push;
 }
 
@@ -59,7 +49,7 @@ void lower_weight_gradient(plan::Lowering& out, const Convolution& convolution) 
   Push push = push_constants(out, convolution);
   const std::int64_t sums = plan::layout(convolution.weight).quads();
   const std::int64_t wanted = std::int64_t{out.target().wanted_groups} * flat_local_size(out.target());
-  const std::int64_t most = divided_up(push.lines, std::max<std::int64_t>(1, 64 / push.positions[1]));
+  const std::int64_t most = divided_up(push.lines, std::max<std::int64_t>(1, 64 / push.window.positions[1]));
   const std::int64_t part_lines = divided_up(push.lines, std::min(divided_up(wanted, sums), most));
   const std::int64_t parts = divided_up(push.lines, part_lines);
   push.part_lines = index32(out, part_lines);

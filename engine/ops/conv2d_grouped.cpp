@@ -12,16 +12,11 @@ namespace {
 struct Push {
   std::uint32_t quads, columns, images, in_channels, out_channels;
   std::uint32_t x_pitch, y_pitch, result_pitch;
-  std::uint32_t image[2], positions[2], kernel[2], stride[2], padding[2], dilation[2];
+  WindowPush window;
 };
 
 Push push_constants(const plan::Lowering& out, const Convolution& convolution, const plan::Layout& result) {
   const auto size = [&](std::int64_t value) { return index32(out, value); };
-  const auto pair = [&](std::uint32_t(&to)[2], std::int64_t height, std::int64_t width) {
-    to[0] = size(height);
-    to[1] = size(width);
-  };
-  const Conv2dOptions& options = convolution.options;
   const Shape output = convolution.output("conv2d");
   Push push{};
   push.quads = size(result.quads());
@@ -32,12 +27,7 @@ Push push_constants(const plan::Lowering& out, const Convolution& convolution, c
   push.x_pitch = size(plan::layout(convolution.images).quads_per_row());
   push.y_pitch = size(plan::layout(output).quads_per_row());
   push.result_pitch = size(result.quads_per_row());
-  pair(push.image, convolution.images[1], convolution.images[2]);
-  pair(push.positions, output[1], output[2]);
-  pair(push.kernel, convolution.weight[0], convolution.weight[1]);
-  pair(push.stride, options.stride[0], options.stride[1]);
-  pair(push.padding, options.padding[0], options.padding[1]);
-  pair(push.dilation, options.dilation[0], options.dilation[1]);
+  push.window = window_push(out, convolution);
   return push;
 }
 

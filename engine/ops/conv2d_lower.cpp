@@ -1,4 +1,5 @@
 #include "ops/conv2d.h"
+#include "ops/kernel.h"
 
 namespace halfstep::ops {
 namespace {
@@ -49,6 +50,23 @@ std::int64_t group_stride(const Convolution& convolution, std::int64_t channels)
 }
 
 }  // namespace
+
+WindowPush window_push(const plan::Lowering& out, const Convolution& convolution) {
+  const auto pair = [&](std::uint32_t(&to)[2], std::int64_t height, std::int64_t width) {
+    to[0] = index32(out, height);
+    to[1] = index32(out, width);
+  };
+  const Conv2dOptions& options = convolution.options;
+  const Shape output = convolution.output(op);
+  WindowPush push{};
+  pair(push.image, convolution.images[1], convolution.images[2]);
+  pair(push.positions, output[1], output[2]);
+  pair(push.kernel, convolution.weight[0], convolution.weight[1]);
+  pair(push.stride, options.stride[0], options.stride[1]);
+  pair(push.padding, options.padding[0], options.padding[1]);
+  pair(push.dilation, options.dilation[0], options.dilation[1]);
+  return push;
+}
 
 bool Convolution::groups_aligned() const {
   return options.groups == 1 || (in_channels() % 4 == 0 && out_channels() % 4 == 0);

@@ -2,22 +2,7 @@
 # samples/fetch_data.sh against a folder that stands in for the network. Usage: fetch_data.sh SOURCE_FOLDER
 set -u
 program=$1/samples/fetch_data.sh
-place=$(mktemp -d)
-trap 'rm -rf "$place"' EXIT
-passed=0
-failed=0
-
-check() { # check WHAT COMMAND...: the command succeeds
-  local what=$1
-  shift
-  if "$@"; then
-    passed=$((passed + 1))
-  else
-    failed=$((failed + 1))
-    echo "FAILED: $what"
-    sed 's/^/    /' "$place/error" | head -5
-  fi
-}
+. "$(dirname "$0")/../harness/checks.sh"
 
 refused() { # refused CODE TEXT ARGUMENTS...: that exit code, and one line with TEXT on standard error
   local code=$1 text=$2
@@ -64,5 +49,4 @@ for attempt in first second; do
 done
 check "the second time nothing is downloaded" test "$(wc -l <"$place/output")" = 1
 
-echo "$passed checks passed, $failed failed"
-test "$failed" = 0
+finish

@@ -3,22 +3,7 @@
 # a run that was stopped goes on as if it had not been. Usage: command_line.sh FOLDER_OF_PROGRAMS
 set -u
 program=$1/float32_master_weights
-place=$(mktemp -d)
-trap 'rm -rf "$place"' EXIT
-passed=0
-failed=0
-
-check() { # check WHAT COMMAND...: the command succeeds
-  local what=$1
-  shift
-  if "$@"; then
-    passed=$((passed + 1))
-  else
-    failed=$((failed + 1))
-    echo "FAILED: $what"
-    sed 's/^/    /' "$place/error" | head -5
-  fi
-}
+. "$(dirname "$0")/../harness/checks.sh"
 
 run() { # run ARGUMENTS...: leaves code, $place/output and $place/error
   "$program" "$@" >"$place/output" 2>"$place/error"
@@ -237,5 +222,4 @@ refused "save_file(resnet18" --data "$data"
 refused "excludes" --weights a --random-weights
 refused "mismatched (conv1.weight" --weights "$place/whole" --data "$data" --limit 4 --batch-size 2
 
-echo "$passed checks passed, $failed failed"
-test "$failed" = 0
+finish
