@@ -22,6 +22,8 @@ struct Options {
   samples::Plan plan{.batch_size = 128, .epochs = 200};
   float learning_rate = 0.1F;
   std::int64_t accumulate = 1;
+  float average_decay = 0;
+  std::string recompute;
   bool gpu = false;
   bool fp16 = false;
   bool loss_scaling = false;
@@ -44,6 +46,11 @@ void add_options(CLI::App& app, Options& options) {
                  "Take each step's images in this many parts, with the memory of one; divides --batch-size")
       ->check(samples::whole_number(1, 1024))
       ->capture_default_str();
+  app.add_option("--average", options.average_decay,
+                 "Test and keep averages of the weights, which each update moves towards them by 1 minus this")
+      ->check(CLI::Range(0.0, 0.999999));
+  app.add_option("--recompute", options.recompute,
+                 "Compute activations again instead of keeping them, in scopes of this pattern: \"layer?/?\"");
   app.add_flag("-p,--gpu", options.gpu, "Refuse to train on a CPU");
   app.add_flag("--fp16", options.fp16, "Compute in f16, with f32 master weights and a loss scale of 128");
   app.add_flag("-s,--loss_scaling", options.loss_scaling, "With --fp16, a loss scale that adapts");
@@ -100,6 +107,8 @@ Device open_device(const Options& options) {
 
 int run(const Options& options) {
   const Precision precision = precision_of(options);
+  samples::Plan plan = options.plan;
+  if (options.average_decay > 0) plan.weights = Weights::averaged;
   Graph graph;
   const std::int64_t batch = part_of_batch(options);
   const Tensor images = graph.input("images", {batch, 32, 32, 3});
@@ -122,12 +131,14 @@ int run(const Options& options) {
        .metrics = {{"accuracy", accuracy(logits, labels)}},
        .optimizer = Sgd{.rate = schedule(options, epoch_steps), .momentum = 0.9F, .weight_decay = 5e-4F},
        .accumulate = options.accumulate,
+       .average_decay = options.average_decay,
+       .recompute = options.recompute,
        .precision = precision,
        .seed = options.common.seed,
        .model = options.model,
        .feed = feed,
        .training_set = &data.train});
-  return samples::train(trainer, device, precision, data, options.plan, options.common);
+  return samples::train(trainer, device, precision, data, plan, options.common);
 }
 
 }  // namespace

@@ -37,8 +37,9 @@ struct Node {
   std::shared_ptr<const Operator> op;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  std::string scope;  ///< path of the scope whose parameter it uses; empty where it uses none
-  std::string why;    ///< what decided on the type it works in, for people
+  std::string scope;   ///< path of the scope whose parameter it uses; empty where it uses none
+  std::string why;     ///< what decided on the type it works in, for people
+  bool again = false;  ///< computes for the backward pass what the forward pass did not keep
 };
 
 /// What the operators applied from here on have in common.

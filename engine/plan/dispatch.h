@@ -41,7 +41,8 @@ struct Dispatch {
   std::vector<Operand> operands;         ///< operand i is bound at binding i
   std::array<std::uint32_t, 3> groups{1, 1, 1};
   Storing storing{};
-  double flops = 0;  ///< multiply-adds counted as two; 0 where it moves data only
+  bool again = false;  ///< computes what was computed before and not kept
+  double flops = 0;    ///< multiply-adds counted as two; 0 where it moves data only
 };
 
 /// Bytes of push constants: the addresses of operands that ask for it, then Dispatch::push.

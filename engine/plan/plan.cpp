@@ -26,8 +26,9 @@ std::string Plan::text() const {
                                  program.dispatches.size(), barriers(), arena.bytes, arena.bytes_unshared);
   for (std::size_t i = 0; i < program.dispatches.size(); ++i) {
     const Dispatch& dispatch = program.dispatches[i];
-    fmt::format_to(std::back_inserter(text), "{}{:4} {} [{}] {}x{}x{}\n", barrier_before[i] ? "---- barrier\n" : "", i,
-                   dispatch.label, dispatch.shader, dispatch.groups[0], dispatch.groups[1], dispatch.groups[2]);
+    fmt::format_to(std::back_inserter(text), "{}{:4} {}{} [{}] {}x{}x{}\n", barrier_before[i] ? "---- barrier\n" : "",
+                   i, dispatch.label, dispatch.again ? " (again)" : "", dispatch.shader, dispatch.groups[0],
+                   dispatch.groups[1], dispatch.groups[2]);
     for (const Operand& operand : dispatch.operands) {
       fmt::format_to(std::back_inserter(text), "         {}\n", describe(program, operand));
     }

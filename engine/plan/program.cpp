@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 namespace halfstep::plan {
 
@@ -80,7 +81,9 @@ void ProgramBuilder::lower(const graph::Ir& ir, const graph::Node& node) {
     outputs.push_back(bound_.at(value));
   }
   Lowering lowering(*this, label_of(node), std::move(inputs), std::move(outputs));
+  const std::size_t first = program_.dispatches.size();
   node.op->lower(lowering);
+  for (Dispatch& dispatch : std::span(program_.dispatches).subspan(first)) dispatch.again = node.again;
 }
 
 void ProgramBuilder::dispatch(Dispatch dispatch) {

@@ -3,14 +3,13 @@
 
 namespace halfstep::step {
 
-void run_graph(plan::ProgramBuilder& builder, const graph::Ir& ir, std::span<const graph::ValueId> wanted,
-               std::vector<bool>& lowered, const std::function<void(const graph::Node&)>& done) {
+void run_graph(const graph::Ir& ir, std::span<const graph::ValueId> wanted, std::vector<bool>& lowered,
+               const std::function<void(const graph::Node&)>& lower) {
   lowered.resize(ir.nodes.size(), false);
   for (const graph::NodeId node : graph::needed_nodes(ir, wanted)) {
     if (lowered[node]) continue;
-    builder.lower(ir, ir.nodes[node]);
+    lower(ir.nodes[node]);
     lowered[node] = true;
-    done(ir.nodes[node]);
   }
 }
 

@@ -40,9 +40,9 @@ void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed);
 void feed_values(plan::ProgramBuilder& builder, plan::TensorId values, plan::TensorId input);
 
 /// 2. The operators, forward or backward, that `wanted` values depend on. `lowered` says which were lowered before, and
-/// is brought up to date. `done` is called after each.
-void run_graph(plan::ProgramBuilder& builder, const graph::Ir& ir, std::span<const graph::ValueId> wanted,
-               std::vector<bool>& lowered, const std::function<void(const graph::Node&)>& done);
+/// is brought up to date. `lower` is called for each.
+void run_graph(const graph::Ir& ir, std::span<const graph::ValueId> wanted, std::vector<bool>& lowered,
+               const std::function<void(const graph::Node&)>& lower);
 
 /// The stores that hold all parameters, as buffers of a program.
 struct ParameterBuffers {
@@ -51,6 +51,7 @@ struct ParameterBuffers {
   plan::BufferId gradients;
   plan::BufferId moments;
   plan::BufferId gradient_sums;  ///< f32: over the micro-batches of a step, where there are several
+  plan::BufferId averages;       ///< f32: of the weights over steps, where they are kept
 };
 
 /// A micro-batch of a step.
@@ -75,6 +76,10 @@ void clip_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const P
 /// 4. Updates all weights, unless the step overflowed.
 void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
                     const Precision& precision, const ParameterBuffers& buffers, const Optimizer& optimizer);
+
+/// 4. Moves the averages of all trained weights towards these, unless the step overflowed: after update_weights.
+void average_weights(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
+                     const WeightForm& form, const ParameterBuffers& buffers, float decay);
 
 /// 4. Gives all states their next values, unless the step overflowed.
 void update_states(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,

@@ -37,7 +37,7 @@ class Builder {
         micro_batch_{.index = 0, .count = micro_batches},
         builder_(target, {.partials = precision.partials}) {
     for (const char* name : {"state", "schedule", "weights", "masters", "gradients", "gradient sums", "moments",
-                             "states", "next states", "data", "slot", "report"}) {
+                             "averages", "averaged weights", "states", "next states", "data", "slot", "report"}) {
       builder_.buffer(name);
     }
     state_ = builder_.place_bytes("state", sizeof(StepState), {state, 0});
@@ -46,6 +46,24 @@ class Builder {
     if (graph.samples) place_samples(*graph.samples);
     report_bytes_ = (1 + micro_batches * report_values()) * report_place_bytes;
     begin_micro_batch();
+  }
+
+  /// Has operators read the averages of the trained weights.
+  void read_averages() {
+    for (std::size_t i = 0; i < graph_.parameters.size(); ++i) {
+      const ParameterSlot& place = layout_.parameters.slots()[i];
+      if (place.training.frozen) continue;
+      const bool rounded = place.type.dtype == DType::f16;
+      bind(graph_.parameters[i], place, place.name, place.type.dtype, {rounded ? averaged : averages, 0});
+    }
+    if (precision_.parameters == DType::f32) return;
+    builder_.store_f16(Rounding::nearest, precision_.overflow);
+    for (const Stretch& stretch : cut(target_, layout_.parameters.trained_elements() / 4, 16)) {
+      const Shape shape{static_cast<std::int64_t>(4 * stretch.count)};
+      feed_values(builder_, builder_.place("averages", {DType::f32, shape}, {averages, 16 * stretch.first}),
+                  builder_.place("averaged weights", {DType::f16, shape}, {averaged, 8 * stretch.first}));
+    }
+    builder_.store_f16(precision_.rounding.activations, precision_.overflow);
   }
 
   /// Goes on to the step's next micro-batch.
@@ -85,28 +103,33 @@ class Builder {
       wanted.push_back(update.next);
     }
     for (const graph::ValueId input : graph_.ir.of(graph::Origin::input)) watch_value(input, {"feed"});
-    run(wanted);
+    run(wanted, precision_.rounding.activations);
   }
 
   void backward() {
-    builder_.store_f16(precision_.rounding.gradients, precision_.overflow);
     builder_.bind(graph_.loss_scale, builder_.place("loss_scale", {DType::f32, {}}, {state, 0}));
     for (std::size_t i = 0; i < graph_.parameter_gradients.size(); ++i) bind_gradient(i);
-    run(graph_.parameter_gradients);
+    run(graph_.parameter_gradients, precision_.rounding.gradients);
   }
 
   void accumulate(const Optimizer& optimizer) {
     if (micro_batch_.count == 1) return;
     const WeightForm form = weight_form(precision_, optimizer);
+    builder_.store_f16(precision_.rounding.gradients, precision_.overflow);
     accumulate_gradients(builder_, layout_.parameters, form, buffers_of(form), micro_batch_);
   }
 
-  void update(const Optimizer& optimizer, float clip_norm) {
+  void update(const StepOptions& options) {
+    const Optimizer& optimizer = options.optimizer;
     const WeightForm form = weight_form(precision_, optimizer);
     const ParameterBuffers buffers = buffers_of(form);
-    check_gradients(builder_, state_, layout_.parameters, form, buffers);
-    if (clip_norm > 0) clip_gradients(builder_, state_, layout_.parameters, form, buffers, clip_norm);
-    update_weights(builder_, state_, layout_.parameters, precision_, buffers, optimizer);
+    const ParameterLayout& parameters = layout_.parameters;
+    check_gradients(builder_, state_, parameters, form, buffers);
+    if (options.clip_norm > 0) clip_gradients(builder_, state_, parameters, form, buffers, options.clip_norm);
+    update_weights(builder_, state_, parameters, precision_, buffers, optimizer);
+    if (options.average_decay > 0) {
+      average_weights(builder_, state_, parameters, form, buffers, options.average_decay);
+    }
     update_states(builder_, state_, layout_.states, states, next_states(micro_batch_.index));
     const std::uint64_t count = rates(optimizer).rates.size();
     const plan::TensorId table = builder_.place_bytes("schedule", count * 4, {schedule, 0});
@@ -121,7 +144,7 @@ class Builder {
 
  private:
   static ParameterBuffers buffers_of(const WeightForm& form) {
-    return {weights, form.copy ? masters : weights, gradients, moments, sums};
+    return {weights, form.copy ? masters : weights, gradients, moments, sums, averages};
   }
 
   /// The loss and the metrics, which each micro-batch reports.
@@ -145,8 +168,12 @@ class Builder {
     return {next, micro_batch % 2 * layout_.states.padded_elements() * 4};
   }
 
-  void run(std::span<const graph::ValueId> wanted) {
-    run_graph(builder_, graph_.ir, wanted, lowered_, [this](const graph::Node& node) {
+  void run(std::span<const graph::ValueId> wanted, Rounding rounding) {
+    run_graph(graph_.ir, wanted, lowered_, [&](const graph::Node& node) {
+      // What is computed again is rounded as it was, and has been seen by the recorder.
+      builder_.store_f16(node.again ? precision_.rounding.activations : rounding, precision_.overflow);
+      builder_.lower(graph_.ir, node);
+      if (node.again) return;
       const Maker maker{plan::label_of(node), node.op->name() == "div", node.inputs};
       for (const graph::ValueId output : node.outputs) watch_value(output, maker);
     });
@@ -285,13 +312,14 @@ StepProgram training_program(const plan::Target& target, const StepGraph& graph,
     builder.backward();
     builder.accumulate(options.optimizer);
   }
-  builder.update(options.optimizer, options.clip_norm);
+  builder.update(options);
   return builder.finish();
 }
 
 StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
-                               const Precision& precision) {
+                               const Precision& precision, Weights read) {
   Builder builder(target, graph, layout, precision);
+  if (read == Weights::averaged) builder.read_averages();
   builder.feed({});
   builder.forward();
   return builder.finish();

@@ -27,6 +27,8 @@ enum StepBuffer : plan::BufferId {
   gradients,  ///< of all parameters; of one micro-batch, until the step's last
   sums,       ///< f32 sums of gradients over micro-batches, where a step has several
   moments,    ///< of the optimizer
+  averages,   ///< f32: of the weights over steps, where they are wanted
+  averaged,   ///< the same as operators read it, where that is in f16
   states,     ///< what the graph keeps from step to step, such as running statistics
   next,       ///< what they become if the step is applied; two of them, by turns, where there are micro-batches
   data,       ///< a data set that is kept on the device
@@ -129,6 +131,7 @@ struct StepOptions {
   Optimizer optimizer = Sgd{};
   float clip_norm = 0;           ///< 0: gradients are not clipped
   std::uint32_t accumulate = 1;  ///< micro-batches in a step, each as large as the graph's batch
+  float average_decay = 0;       ///< 0: no averages of weights are kept
 };
 
 /// The whole training step: feed, forward and backward for each micro-batch, then check, update, rescale.
@@ -137,6 +140,6 @@ StepProgram training_program(const plan::Target& target, const StepGraph& graph,
 
 /// Feed and forward only, for loss and metrics.
 StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
-                               const Precision& precision);
+                               const Precision& precision, Weights read = Weights::current);
 
 }  // namespace halfstep::step

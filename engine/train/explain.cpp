@@ -32,14 +32,14 @@ std::string accumulated_in(const Precision& precision, const graph::Node& node) 
 Row row_of(const graph::Ir& ir, std::size_t index, bool forward, const Precision& precision) {
   const graph::Node& node = ir.nodes[index];
   const DType stored = ir.values[node.outputs.front()].type.dtype;
-  const Rounding rounding = forward ? precision.rounding.activations : precision.rounding.gradients;
+  const Rounding rounding = forward || node.again ? precision.rounding.activations : precision.rounding.gradients;
   const std::string op = node.op->name();
   return {node.scope.empty() ? op : fmt::format("{}/{}", node.scope, op),
           std::string(name(stored)),
           "f32",
           accumulated_in(precision, node),
           rounding_of(precision, rounding, stored),
-          forward ? node.why : "gradient; " + node.why};
+          forward ? node.why : (node.again ? "again, for gradients; " : "gradient; ") + node.why};
 }
 
 void print(std::string& text, const Row& row) {
@@ -69,6 +69,7 @@ std::string Trainer::Impl::explain() const {
     print(text, {"moments", std::string(name(form_.moments)), "f32", "-",
                  rounding_of(precision_, precision_.rounding.optimizer, form_.moments), precision_.name});
   }
+  if (average_decay_ > 0) print(text, {"averages of weights", "f32", "f32", "f32", "-", "average_decay"});
   for (const std::string& note : train::hyperparameter_notes(precision_, optimizer_)) text += note + "\n";
   return text;
 }

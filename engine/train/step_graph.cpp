@@ -12,6 +12,7 @@
 #include "graph/backward.h"
 #include "graph/inference.h"
 #include "graph/precision_pass.h"
+#include "graph/recompute.h"
 #include "train/feed.h"
 #include "train/parameter_groups.h"
 
@@ -118,6 +119,7 @@ void add_forward(step::StepGraph& result, Placeable& placeable, const graph::Low
 void check_options(const TrainerOptions& options) {
   check_groups(options);
   require(options.clip_norm >= 0 && std::isfinite(options.clip_norm), "clip_norm", "0 or more", options.clip_norm);
+  require(options.average_decay >= 0 && options.average_decay < 1, "average_decay", "in [0, 1)", options.average_decay);
   if (options.accumulate < 1 || options.accumulate > most_micro_batches) {
     fail("trainer",
          fmt::format("expected 1 to {} micro-batches to accumulate, got {}", most_micro_batches, options.accumulate));
@@ -155,6 +157,12 @@ step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options
     const Tensor tensor = result.ir.tensor(gradient);
     const DType stored = options.precision.parameters;
     result.parameter_gradients.push_back(placeable(tensor.dtype() == stored ? gradient : cast(tensor, stored).id()));
+  }
+  if (!options.recompute.empty()) {
+    std::vector<graph::ValueId> wanted = result.metrics;
+    wanted.push_back(result.loss);
+    for (const graph::Update& update : result.ir.updates) wanted.push_back(update.next);
+    graph::recompute(result.ir, result.forward_nodes, options.recompute, wanted);
   }
   return result;
 }

@@ -29,6 +29,7 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
       precision_(options.precision),
       optimizer_(options.optimizer),
       clip_norm_(options.clip_norm),
+      average_decay_(options.average_decay),
       accumulate_(static_cast<std::uint32_t>(options.accumulate)),
       seed_(options.seed),
       model_(options.model),
@@ -49,9 +50,13 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
   if (options.feed) {
     batch_shape_ = options.feed->samples.shape();
     const step::StepGraph evaluated = train::evaluation_graph(graph, options);
-    evaluation_ = lower(tuner, [&](const plan::Target& target) {
-      return step::evaluation_program(target, evaluated, layout_, precision_);
-    });
+    const auto evaluation = [&](Weights weights) {
+      return lower(tuner, [&, weights](const plan::Target& target) {
+        return step::evaluation_program(target, evaluated, layout_, precision_, weights);
+      });
+    };
+    evaluation_ = evaluation(Weights::current);
+    if (average_decay_ > 0) averaged_evaluation_ = evaluation(Weights::averaged);
   }
   place_data(options);
   training_ = lower(tuner, [&](const plan::Target& target) {
@@ -65,6 +70,7 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
   if (precision_.stop_on.any()) watch_.statistics = all;
   if (!watch_.keep.empty()) make_recorded();
   summarize();
+  summary_.arena_bytes_kept = options.recompute.empty() ? summary_.arena_bytes : arena_bytes_kept(graph, options);
   initialize(seed_);
 }
 
@@ -107,7 +113,9 @@ void Trainer::Impl::make_buffers(const TrainerOptions& options) {
   const auto make = [&](step::StepBuffer buffer, std::uint64_t size, const char* name) {
     buffers_[buffer] = vk::Buffer(context_, size, vk::Memory::device, name);
   };
-  make(step::arena, std::max(training_.plan.arena.bytes, evaluation_.plan.arena.bytes), "arena");
+  make(step::arena,
+       std::max({training_.plan.arena.bytes, evaluation_.plan.arena.bytes, averaged_evaluation_.plan.arena.bytes}),
+       "arena");
   make(step::state, sizeof(step::StepState), "step state");
   make(step::schedule, schedule.rates.size() * sizeof(float), "schedule");
   make(step::weights, elements * compute, "weights");
@@ -115,8 +123,10 @@ void Trainer::Impl::make_buffers(const TrainerOptions& options) {
   make(step::gradients, layout_.parameters.trained_elements() * compute, "gradients");
   make(step::sums, sum_bytes(), "gradient sums");
   make(step::moments, moment_bytes(), "optimizer moments");
+  make(step::averages, average_bytes(), "averages of weights");
+  make(step::averaged, averaged_bytes(), "averaged weights");
   make(step::states, layout_.states.padded_elements() * 4, "states");
-  make(step::next, layout_.states.padded_elements() * 4 * (accumulate_ > 1 ? 2 : 1), "next states");
+  make(step::next, layout_.states.padded_elements() * 4 * next_state_stores(), "next states");
   make(step::data, summary_.data_bytes, "training set");
   vk::upload(context_, buffers_[step::schedule], 0, as_bytes_of(schedule.rates));
   // The padding between parameters is never written again, and must not count as an overflow.
@@ -135,6 +145,16 @@ std::uint64_t Trainer::Impl::sum_bytes() const {
   return accumulate_ > 1 ? layout_.parameters.trained_elements() * 4 : 0;
 }
 
+std::uint64_t Trainer::Impl::average_bytes() const {
+  return average_decay_ > 0 ? layout_.parameters.trained_elements() * 4 : 0;
+}
+
+/// Of the averages as evaluation reads them, where it does not read the averages themselves.
+std::uint64_t Trainer::Impl::averaged_bytes() const {
+  const bool apart = average_decay_ > 0 && !batch_shape_.empty() && form_.compute == DType::f16;
+  return apart ? layout_.parameters.trained_elements() * 2 : 0;
+}
+
 std::uint64_t Trainer::Impl::moment_bytes() const {
   return layout_.parameters.trained_elements() * static_cast<std::uint64_t>(bytes(form_.moments)) *
          form_.moments_per_element;
@@ -150,10 +170,13 @@ std::array<const vk::Buffer*, step::buffer_count> Trainer::Impl::buffers() const
 void Trainer::Impl::make_slots() {
   training_slots_ = std::make_unique<step::Slots>(context_, pipelines_, timeline_, training_, buffers(),
                                                   [this](const step::Slot& slot) { read_report(slot); });
-  if (!batch_shape_.empty()) {
-    evaluation_slots_ = std::make_unique<step::Slots>(context_, pipelines_, timeline_, evaluation_, buffers(),
-                                                      [this](const step::Slot& slot) { read_evaluation(slot); });
-  }
+  const auto evaluation_slots = [&](const step::StepProgram& program) {
+    return std::make_unique<step::Slots>(context_, pipelines_, timeline_, program, buffers(),
+                                         [this](const step::Slot& slot) { read_evaluation(slot); });
+  };
+  if (batch_shape_.empty()) return;
+  evaluation_slots_ = evaluation_slots(evaluation_);
+  if (average_decay_ > 0) averaged_slots_ = evaluation_slots(averaged_evaluation_);
 }
 
 /// Makes the order of samples from the seed, taken up at `first_step`.
@@ -176,15 +199,29 @@ void Trainer::Impl::summarize() {
   summary_.barriers = training_.plan.barriers();
   summary_.arena_bytes = training_.plan.arena.bytes;
   summary_.arena_bytes_unshared = training_.plan.arena.bytes_unshared;
+  for (const plan::Dispatch& dispatch : training_.plan.program.dispatches) {
+    const std::uint64_t moved = plan::bytes_touched(training_.plan.program, dispatch);
+    summary_.flops += dispatch.flops;
+    summary_.bytes_moved += moved;
+    if (!dispatch.again) continue;
+    summary_.flops_again += dispatch.flops;
+    summary_.bytes_moved_again += moved;
+  }
   const auto compute = static_cast<std::uint64_t>(bytes(form_.compute));
   summary_.gradient_bytes = layout_.parameters.trained_elements() * compute + sum_bytes();
   summary_.weight_bytes = elements * (compute + (form_.copy ? 4 : 0));
   summary_.optimizer_bytes = moment_bytes();
-  summary_.peak_bytes = summary_.data_bytes + 2 * (training_.slot.size + training_.report_bytes);
-  for (const step::StepBuffer buffer : {step::arena, step::state, step::schedule, step::weights, step::masters,
-                                        step::gradients, step::sums, step::moments, step::states, step::next}) {
-    summary_.peak_bytes += buffers_[buffer].bytes();
-  }
+  summary_.average_bytes = average_bytes() + averaged_bytes();
+  summary_.peak_bytes = 2 * (training_.slot.size + training_.report_bytes);
+  for (const vk::Buffer& buffer : buffers_) summary_.peak_bytes += buffer.bytes();
+}
+
+/// What the arena would take if nothing were computed again.
+std::uint64_t Trainer::Impl::arena_bytes_kept(const Graph& graph, TrainerOptions options) const {
+  options.recompute.clear();
+  options.log = {};
+  const step::StepGraph kept = train::training_graph(graph, options);
+  return step::training_program(target_, kept, layout_, step_options()).plan.arena.bytes;
 }
 
 Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -211,14 +248,14 @@ void Trainer::finish() {
 StepTotals Trainer::take_totals() {
   return impl_->take_totals();
 }
-Evaluation Trainer::evaluate(const Dataset& set) {
-  return impl_->evaluate(set);
+Evaluation Trainer::evaluate(const Dataset& set, Weights weights) {
+  return impl_->evaluate(set, weights);
 }
 void Trainer::save(const std::filesystem::path& path) {
   impl_->save(path);
 }
-void Trainer::save_weights(const std::filesystem::path& path) {
-  impl_->save_weights(path);
+void Trainer::save_weights(const std::filesystem::path& path, Weights weights) {
+  impl_->save_weights(path, weights);
 }
 LoadReport Trainer::load_weights(const std::filesystem::path& path, const LoadOptions& options) {
   return impl_->load_weights(path, options);
@@ -226,8 +263,8 @@ LoadReport Trainer::load_weights(const std::filesystem::path& path, const LoadOp
 void Trainer::load(const std::filesystem::path& path) {
   impl_->load(path);
 }
-std::vector<float> Trainer::parameter(std::string_view name) {
-  return impl_->parameter(name);
+std::vector<float> Trainer::parameter(std::string_view name, Weights weights) {
+  return impl_->parameter(name, weights);
 }
 void Trainer::watch(std::string_view pattern, std::uint64_t every) {
   impl_->watch(pattern, every);

@@ -33,6 +33,11 @@ std::vector<std::string> moment_names(const step::ParameterSlot& slot, std::uint
   return {stored + ".first_moment", stored + ".second_moment"};
 }
 
+/// What a checkpoint calls the averages of a parameter; empty where there are none.
+std::string average_name(const step::ParameterSlot& slot, float decay) {
+  return decay == 0 || slot.training.frozen ? "" : train::stored_name(slot.name) + ".average";
+}
+
 /// The tensors of a file to be, with their bytes.
 class TensorList {
  public:
@@ -129,6 +134,7 @@ train::Metadata Trainer::Impl::metadata(const step::StepState& state) const {
           {"seed", std::to_string(seed_)},
           {"step", std::to_string(submitted_)},
           {"applied", std::to_string(state.applied)},
+          {"average_decay", fmt::format("{}", average_decay_)},
           {"loss_scale", fmt::format("{}", state.loss_scale)}};
 }
 
@@ -137,6 +143,8 @@ void Trainer::Impl::save(const std::filesystem::path& path) {
   TensorList tensors;
   for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
     tensors.add(train::stored_name(slot.name), master_type(slot).dtype, slot, download_weights(slot));
+    const std::string average = average_name(slot, average_decay_);
+    if (!average.empty()) tensors.add(average, DType::f32, slot, download_averages(slot));
     const std::vector<std::string> names = moment_names(slot, form_.moments_per_element);
     if (names.empty()) continue;
     const std::vector<std::vector<float>> moments = download_moments(slot);
@@ -150,11 +158,13 @@ void Trainer::Impl::save(const std::filesystem::path& path) {
   train::write_safetensors(path, tensors.take(), metadata(state));
 }
 
-void Trainer::Impl::save_weights(const std::filesystem::path& path) {
+void Trainer::Impl::save_weights(const std::filesystem::path& path, Weights weights) {
+  check_averages(weights);
   finish();
   TensorList tensors;
   for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
-    tensors.add(train::stored_name(slot.name), master_type(slot).dtype, slot, download_weights(slot));
+    const DType dtype = weights == Weights::averaged ? DType::f32 : master_type(slot).dtype;
+    tensors.add(train::stored_name(slot.name), dtype, slot, download_weights(slot, weights));
   }
   for (const step::ParameterSlot& slot : layout_.states.slots()) {
     tensors.add(train::stored_name(slot.name), DType::f32, slot, download_state(slot));
@@ -192,8 +202,11 @@ void Trainer::Impl::load(const std::filesystem::path& path) {
   Reader reader(file, options);
   std::vector<std::vector<float>> weights;
   std::vector<std::vector<std::vector<float>>> moments;
+  std::vector<std::vector<float>> averages;
   for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
     weights.push_back(reader.take(train::stored_name(slot.name), slot));
+    const std::string average = average_name(slot, average_decay_);
+    if (!average.empty()) averages.push_back(reader.take(average, slot));
     moments.emplace_back();
     for (const std::string& moment : moment_names(slot, form_.moments_per_element)) {
       moments.back().push_back(reader.take(moment, slot));
@@ -206,6 +219,7 @@ void Trainer::Impl::load(const std::filesystem::path& path) {
   reader.report(name);
   finish();
   upload_weights(weights);
+  upload_averages(averages);
   upload_states(states);
   upload_moments(moments);
   write_state(state);
@@ -236,6 +250,7 @@ LoadReport Trainer::Impl::load_weights(const std::filesystem::path& path, const 
   }
   const LoadReport report = reader.report(path.string());
   upload_weights(weights);
+  average_weights();
   upload_states(states);
   return report;
 }

@@ -35,7 +35,7 @@ class Trainer::Impl {
   StepReport report();
   void finish();
   StepTotals take_totals();
-  Evaluation evaluate(const Dataset& set);
+  Evaluation evaluate(const Dataset& set, Weights weights);
   HostCosts host_costs() const;
 
   // trainer_profile.cpp
@@ -49,15 +49,15 @@ class Trainer::Impl {
 
   // trainer_checkpoint.cpp
   void save(const std::filesystem::path& path);
-  void save_weights(const std::filesystem::path& path);
+  void save_weights(const std::filesystem::path& path, Weights weights);
   void load(const std::filesystem::path& path);
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options);
 
   // trainer_store.cpp
-  std::vector<float> parameter(std::string_view name);
+  std::vector<float> parameter(std::string_view name, Weights weights);
 
   const PlanSummary& summary() const { return summary_; }
-  std::string plan() const { return training_.plan.text(); }
+  std::string plan() const;  // plan_text.cpp
   std::string explain() const;
 
  private:
@@ -67,6 +67,8 @@ class Trainer::Impl {
     TensorType type;
   };
 
+  std::string recomputation() const;  // plan_text.cpp
+
   // trainer.cpp
   step::StepProgram lower(tune::Tuner& tuner, const std::function<step::StepProgram(const plan::Target&)>& program);
   void make_buffers(const TrainerOptions& options);
@@ -74,10 +76,15 @@ class Trainer::Impl {
   void make_slots();
   /// Samples in a step.
   std::int64_t step_batch() const { return accumulate_ * batch_shape_.front(); }
-  step::StepOptions step_options() const { return {precision_, optimizer_, clip_norm_, accumulate_}; }
+  /// Stores that states' next values take turns in.
+  std::uint64_t next_state_stores() const { return accumulate_ > 1 ? 2 : 1; }
+  step::StepOptions step_options() const { return {precision_, optimizer_, clip_norm_, accumulate_, average_decay_}; }
   std::uint64_t sum_bytes() const;
   std::uint64_t moment_bytes() const;
+  std::uint64_t average_bytes() const;
+  std::uint64_t averaged_bytes() const;
   void summarize();
+  std::uint64_t arena_bytes_kept(const Graph& graph, TrainerOptions options) const;
   void start_sampling(std::uint64_t first_step);
   std::array<const vk::Buffer*, step::buffer_count> buffers() const;
 
@@ -111,11 +118,16 @@ class Trainer::Impl {
   const vk::Buffer& master_buffer() const { return buffers_[form_.copy ? step::masters : step::weights]; }
   TensorType master_type(const step::ParameterSlot& slot) const;
   void upload(const vk::Buffer& buffer, const step::ParameterLayout& layout, DType dtype,
-              const std::vector<std::vector<float>>& values);
+              const std::vector<std::vector<float>>& values, std::uint64_t offset = 0);
   void upload_weights(const std::vector<std::vector<float>>& values);
+  void upload_averages(const std::vector<std::vector<float>>& values);
   void upload_states(const std::vector<std::vector<float>>& values);
   std::vector<float> download(const vk::Buffer& buffer, const step::ParameterSlot& slot, const TensorType& type);
   std::vector<float> download_weights(const step::ParameterSlot& slot);
+  std::vector<float> download_averages(const step::ParameterSlot& slot);
+  std::vector<float> download_weights(const step::ParameterSlot& slot, Weights weights);
+  void check_averages(Weights weights) const;
+  void average_weights();
   std::vector<float> download_state(const step::ParameterSlot& slot);
   std::vector<std::vector<float>> download_moments(const step::ParameterSlot& slot);
   void upload_moments(const std::vector<std::vector<std::vector<float>>>& values);
@@ -131,6 +143,7 @@ class Trainer::Impl {
   Precision precision_;
   Optimizer optimizer_;
   float clip_norm_;
+  float average_decay_;
   std::uint32_t accumulate_;
   std::uint64_t seed_;
   std::string model_;
@@ -142,10 +155,12 @@ class Trainer::Impl {
   step::WeightForm form_;
   step::StepProgram training_;
   step::StepProgram evaluation_;
+  step::StepProgram averaged_evaluation_;
   vk::Pipelines pipelines_;
   std::array<vk::Buffer, step::buffer_count> buffers_;
   std::unique_ptr<step::Slots> training_slots_;
   std::unique_ptr<step::Slots> evaluation_slots_;  ///< where there is a Feed
+  std::unique_ptr<step::Slots> averaged_slots_;    ///< and averages
   /// The step with the recorder's dispatches in it, where it is wanted: for one step out of watch_every_.
   step::Watch watch_;
   std::uint64_t watch_every_ = 1;

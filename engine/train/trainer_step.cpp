@@ -184,7 +184,8 @@ StepTotals Trainer::Impl::take_totals() {
   return totals;
 }
 
-Evaluation Trainer::Impl::evaluate(const Dataset& set) {
+Evaluation Trainer::Impl::evaluate(const Dataset& set, Weights weights) {
+  check_averages(weights);
   if (!evaluation_slots_) fail("evaluate", "expected a trainer with a feed, got one without");
   const Shape& stored = graph_.samples->stored;
   if (set.sample_shape != stored || set.count < 1) {
@@ -192,16 +193,17 @@ Evaluation Trainer::Impl::evaluate(const Dataset& set) {
                                  to_string(set.sample_shape), set.name));
   }
   finish();
+  step::Slots& slots = weights == Weights::averaged ? *averaged_slots_ : *evaluation_slots_;
   evaluation_sums_ = {};
   evaluation_left_ = set.count;
   BatchSampler sampler = BatchSampler::evaluation(set.count, batch_shape_.front());
   train::HostBatch batch;
   for (std::int64_t i = 0; i < sampler.batches_per_epoch(); ++i) {
     train::gather(set, sampler.batch(i), batch);
-    fill_gathered(evaluation_slots_->acquire(), evaluation_.slot, batch);
-    evaluation_slots_->submit();
+    fill_gathered(slots.acquire(), evaluation_.slot, batch);
+    slots.submit();
   }
-  evaluation_slots_->drain();
+  slots.drain();
   Evaluation result = std::exchange(evaluation_sums_, {});
   result.loss /= static_cast<double>(result.samples);
   for (auto& [name, value] : result.metrics) value /= static_cast<double>(result.samples);

@@ -33,9 +33,10 @@ step::StepState Trainer::Impl::read_state() {
   return state;
 }
 
-/// Gives `buffer` a vector of values for each slot of `layout`, and zeros between them.
+/// Gives `buffer`, from `offset` on, a vector of values for each slot of `layout`, and zeros between them. The slots at
+/// the end that it has no room for are left out.
 void Trainer::Impl::upload(const vk::Buffer& buffer, const step::ParameterLayout& layout, DType dtype,
-                           const std::vector<std::vector<float>>& values) {
+                           const std::vector<std::vector<float>>& values, std::uint64_t offset) {
   const auto element = static_cast<std::uint64_t>(bytes(dtype));
   std::vector<std::byte> memory(layout.padded_elements() * element);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -43,7 +44,8 @@ void Trainer::Impl::upload(const vk::Buffer& buffer, const step::ParameterLayout
     const std::vector<std::byte> packed = plan::to_memory({dtype, slot.type.shape}, values[i]);
     std::ranges::copy(packed, memory.begin() + static_cast<std::ptrdiff_t>(slot.first_element * element));
   }
-  vk::upload(context_, buffer, 0, memory);
+  const std::uint64_t room = std::min<std::uint64_t>(memory.size(), buffer.bytes() - offset);
+  vk::upload(context_, buffer, offset, std::span(memory).first(room));
 }
 
 void Trainer::Impl::upload_weights(const std::vector<std::vector<float>>& values) {
@@ -51,10 +53,18 @@ void Trainer::Impl::upload_weights(const std::vector<std::vector<float>>& values
   if (form_.copy) upload(buffers_[step::masters], layout_.parameters, DType::f32, values);
 }
 
+/// Those of frozen parameters, which have none, come last.
+void Trainer::Impl::upload_averages(const std::vector<std::vector<float>>& values) {
+  if (average_decay_ > 0) upload(buffers_[step::averages], layout_.parameters, DType::f32, values);
+}
+
 /// A state that is never updated has itself for its next value.
 void Trainer::Impl::upload_states(const std::vector<std::vector<float>>& values) {
   upload(buffers_[step::states], layout_.states, DType::f32, values);
-  upload(buffers_[step::next], layout_.states, DType::f32, values);
+  const std::uint64_t each = layout_.states.padded_elements() * 4;
+  for (std::uint64_t i = 0; i < next_state_stores(); ++i) {
+    upload(buffers_[step::next], layout_.states, DType::f32, values, i * each);
+  }
 }
 
 void Trainer::Impl::initialize(std::uint64_t seed) {
@@ -66,6 +76,7 @@ void Trainer::Impl::initialize(std::uint64_t seed) {
     return values;
   };
   upload_weights(first_values(layout_.parameters));
+  average_weights();
   upload_states(first_values(layout_.states));
   vk::fill(context_, buffers_[step::moments], 0, buffers_[step::moments].bytes(), 0);
   step::StepState state;
@@ -93,6 +104,31 @@ std::vector<float> Trainer::Impl::download(const vk::Buffer& buffer, const step:
 
 std::vector<float> Trainer::Impl::download_weights(const step::ParameterSlot& slot) {
   return download(master_buffer(), slot, master_type(slot));
+}
+
+/// A weight that has no average is its own.
+std::vector<float> Trainer::Impl::download_averages(const step::ParameterSlot& slot) {
+  if (slot.training.frozen) return download_weights(slot);
+  return download(buffers_[step::averages], slot, {DType::f32, slot.type.shape});
+}
+
+/// Has the averages begin anew, as the weights are.
+void Trainer::Impl::average_weights() {
+  if (average_decay_ == 0) return;
+  std::vector<std::vector<float>> values;
+  for (const step::ParameterSlot& slot : layout_.parameters.slots()) values.push_back(download_weights(slot));
+  upload_averages(values);
+}
+
+/// What a parameter is, now or on average.
+std::vector<float> Trainer::Impl::download_weights(const step::ParameterSlot& slot, Weights weights) {
+  return weights == Weights::averaged ? download_averages(slot) : download_weights(slot);
+}
+
+void Trainer::Impl::check_averages(Weights weights) const {
+  if (weights == Weights::current || average_decay_ > 0) return;
+  fail("trainer", "expected a trainer that averages weights, got one that does not",
+       "set TrainerOptions::average_decay, to 0.999 for instance");
 }
 
 std::vector<float> Trainer::Impl::download_state(const step::ParameterSlot& slot) {
@@ -136,10 +172,11 @@ void Trainer::Impl::upload_moments(const std::vector<std::vector<std::vector<flo
   vk::upload(context_, buffers_[step::moments], 0, plan::to_memory(type, store));
 }
 
-std::vector<float> Trainer::Impl::parameter(std::string_view name) {
+std::vector<float> Trainer::Impl::parameter(std::string_view name, Weights weights) {
+  check_averages(weights);
   finish();
   const auto slot = std::ranges::find(layout_.parameters.slots(), name, &step::ParameterSlot::name);
-  if (slot != layout_.parameters.slots().end()) return download_weights(*slot);
+  if (slot != layout_.parameters.slots().end()) return download_weights(*slot, weights);
   const auto state = std::ranges::find(layout_.states.slots(), name, &step::ParameterSlot::name);
   if (state != layout_.states.slots().end()) return download_state(*state);
   fail("trainer", fmt::format("expected the name of a parameter or state, got '{}'", name),

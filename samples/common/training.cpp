@@ -22,6 +22,14 @@ void print_start(const Report& report) {
   fmt::print("  {} barriers a step\n", report.plan.barriers);
   fmt::print("  {:.1f} MiB at the peak, {:.1f} of it activations and gradients in one arena ({:.1f} without reuse)\n",
              mib(report.plan.peak_bytes), mib(report.plan.arena_bytes), mib(report.plan.arena_bytes_unshared));
+  fmt::print("  {:.2f} MiB of weights, {:.2f} of their gradients, {:.2f} of optimizer state{}\n",
+             mib(report.plan.weight_bytes), mib(report.plan.gradient_bytes), mib(report.plan.optimizer_bytes),
+             report.plan.average_bytes > 0 ? fmt::format(", {:.2f} of averages", mib(report.plan.average_bytes)) : "");
+  if (report.plan.arena_bytes_kept > report.plan.arena_bytes) {
+    fmt::print("  {:.1f} MiB less than if activations were not computed again, for {:.1f}% more operations\n",
+               mib(report.plan.arena_bytes_kept - report.plan.arena_bytes),
+               100 * report.plan.flops_again / (report.plan.flops - report.plan.flops_again));
+  }
   std::fflush(stdout);
 }
 
@@ -50,7 +58,7 @@ class Run {
       const std::int64_t epoch = step_ / epoch_steps_ + 1;
       EpochResult result;
       if (!train_epoch(epoch, result)) return false;
-      result.test_accuracy = trainer_.evaluate(data_.test).metrics.at("accuracy");
+      result.test_accuracy = trainer_.evaluate(data_.test, plan_.weights).metrics.at("accuracy");
       results.push_back(result);
       print_epoch(epoch, plan_.epochs, result);
       keep_best(result);
@@ -68,7 +76,7 @@ class Run {
   void keep_best(const EpochResult& result) {
     if (plan_.best.empty() || result.test_accuracy <= best_accuracy_) return;
     best_accuracy_ = result.test_accuracy;
-    trainer_.save_weights(plan_.best);
+    trainer_.save_weights(plan_.best, plan_.weights);
   }
 
   // The rest of the epoch that step_ lies in; false if interrupted on the way.

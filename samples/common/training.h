@@ -16,6 +16,7 @@ struct Plan {
   std::int64_t epochs = 1;  ///< from the start of training, epochs before a resume counted
   /// Written with the weights and running statistics of every epoch of this run that tests better than those before.
   std::filesystem::path best{};
+  halfstep::Weights weights = halfstep::Weights::current;  ///< that are tested, and kept where they are best
 };
 
 /// Trains, tests after every epoch, reports and saves as the flags ask. Returns the program's exit code.

@@ -215,7 +215,9 @@ refused "expected --fp16 with --loss_scaling" --loss_scaling --data "$place/cifa
 for flag in --lr --steps --batch-size; do refused "$flag" "$flag" 0 --data "$place/cifar"; done
 trains --fp16 -s -m resnet8 -n 2 --batch-size 8 --data "$place/cifar" --best "$place/best"
 refused "divisor of the batch size, 8, got 3" --batch-size 8 --accumulate 3 --data "$place/cifar"
-trains -m resnet8 -n 1 --batch-size 8 --accumulate 2 --data "$place/cifar"
+refused "a scope that matches" --recompute "block*" --data "$place/cifar"
+refused "average" --average 1 --data "$place/cifar"
+trains -m resnet8 -n 1 --batch-size 8 --accumulate 2 --average 0.9 --recompute "layer?/?" --data "$place/cifar"
 check "the best weights are kept under PyTorch's names" grep -q '"layer3.0.bn2.running_var"' "$place/best"
 program=$1/finetune_resnet18
 refused "save_file(resnet18" --data "$data"

@@ -180,8 +180,8 @@ TEST_CASE("a run in micro-batches that was stopped and resumed ends on the same 
       precision.rounding.activations = Rounding::stochastic;
       precision.rounding.gradients = Rounding::stochastic;
     }
-    const testing::ToyOptions options{.precision = precision,
-                                      .augmentation = {.crop_padding = 1, .flip = 0.5F, .cutout = 2}};
+    const testing::ToyOptions options{
+        .precision = precision, .augmentation = {.crop_padding = 1, .flip = 0.5F, .cutout = 2}, .dropout = 0.3F};
     Trainer whole = accumulating(3, 8, options);
     Trainer again = accumulating(3, 8, options);
     run(whole, 30);

@@ -115,11 +115,15 @@ TEST_CASE("any state may be updated, once, by a tensor of its type") {
   CHECK_THROWS_WITH_AS(update(sum_of_w, sum_of_w), doctest::Contains("a second"), Error);
   CHECK_THROWS_WITH_AS(update(w, w), doctest::Contains("expected a state"), Error);
   CHECK_THROWS_WITH_AS(update(still, w), doctest::Contains("f32 {3}"), Error);
-  Trainer trainer = Trainer::compile(testing::device(), graph,
-                                     {.loss = sum(w), .optimizer = Sgd{.rate = 1}, .precision = Precision::float32()});
-  for (int i = 0; i < 3; ++i) trainer.step(std::map<std::string, Values>{});
-  CHECK(trainer.parameter("sum") == std::vector<float>(5, 10 + 1 + 0 - 1));
-  CHECK(trainer.parameter("still") == std::vector<float>(3, 7));
+  for (const std::int64_t micro_batches : {1, 2, 3}) {
+    Trainer trainer = Trainer::compile(
+        testing::device(), graph,
+        {.loss = sum(w), .optimizer = Sgd{.rate = 1}, .accumulate = micro_batches, .precision = Precision::float32()});
+    for (int i = 0; i < 2; ++i) trainer.step(std::map<std::string, Values>{});
+    // Every micro-batch adds the weight of its step, 1 and then 0.
+    CHECK(trainer.parameter("sum") == std::vector<float>(5, 10 + static_cast<float>(micro_batches)));
+    CHECK(trainer.parameter("still") == std::vector<float>(3, 7));
+  }
 }
 
 }  // namespace halfstep

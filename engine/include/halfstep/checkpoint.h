@@ -16,8 +16,8 @@ struct LoadOptions {
   /// Whether a name that is missing, unexpected or of another shape is an error. Otherwise what fits is loaded.
   bool strict = true;
   /// Patterns (see matches()) of names that are neither loaded nor missed.
-  std::vector<std::string> ignored{"*.num_batches_tracked", "halfstep.state", "*.momentum", "*.first_moment",
-                                   "*.second_moment"};
+  std::vector<std::string> ignored{"*.num_batches_tracked", "halfstep.state",  "*.momentum",
+                                   "*.first_moment",        "*.second_moment", "*.average"};
 };
 
 /// What a file had and a model wanted.

@@ -2,6 +2,7 @@
 
 #include <halfstep/schedule.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -44,6 +45,9 @@ struct ParameterGroup {
   /// then, which stay as they are, and is folded.
   bool frozen = false;
 };
+
+/// Weights as the last update left them, or their averages over all updates (TrainerOptions::average_decay).
+enum class Weights : std::uint8_t { current, averaged };
 
 /// Hyperparameters are kept and used in f32, whatever the model's precision.
 using Optimizer = std::variant<Sgd, Adam, AdamW>;

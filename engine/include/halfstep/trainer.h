@@ -44,6 +44,14 @@ struct TrainerOptions {
   /// and metrics are means over all. A gradient that overflows in any of them skips the update. Noise is another in
   /// each; batch norm takes each one's statistics by itself, and moves its running ones once for each.
   std::int64_t accumulate = 1;
+  /// With every update the averages of the trained weights, kept in f32, move towards these: average = average_decay
+  /// average + (1 - average_decay) weight, from the first weights on. 0: there are none. What is loaded by
+  /// load_weights() is its own average. Running statistics are averages of their own.
+  float average_decay = 0;
+  /// Scopes, by a pattern of their paths ("layer?/?" for the blocks of a ResNet), whose operators' results are not kept
+  /// for the backward pass, but computed again there, from what enters the scope: to the same bits, in less memory and
+  /// more time. Trainer::plan() has both.
+  std::string recompute{};
   bool decay_vectors = true;  ///< whether the optimizer's weight decay is for parameters of one axis too:
                               ///< norms and biases
   Precision precision = Precision::mixed();
@@ -95,11 +103,17 @@ struct PlanSummary {
   std::uint64_t barriers = 0;
   std::uint64_t arena_bytes = 0;           ///< activations, gradients on the way, workspaces: the peak
   std::uint64_t arena_bytes_unshared = 0;  ///< the same if no memory were used twice
+  std::uint64_t arena_bytes_kept = 0;      ///< the same if nothing were computed again (TrainerOptions::recompute)
+  double flops = 0;                        ///< of products; multiply-adds counted as two
+  double flops_again = 0;                  ///< those among them that compute again what was not kept
+  std::uint64_t bytes_moved = 0;           ///< of tensors that dispatches read and write
+  std::uint64_t bytes_moved_again = 0;     ///< likewise
   std::uint64_t weight_bytes = 0;          ///< weights, with masters and f16 copies
   std::uint64_t gradient_bytes = 0;        ///< with their sums over micro-batches
   std::uint64_t optimizer_bytes = 0;
-  std::uint64_t data_bytes = 0;  ///< of the training set, where it is kept on the device
-  std::uint64_t peak_bytes = 0;  ///< all of it
+  std::uint64_t average_bytes = 0;  ///< of weights, with what evaluation reads of them
+  std::uint64_t data_bytes = 0;     ///< of the training set, where it is kept on the device
+  std::uint64_t peak_bytes = 0;     ///< all of it
 };
 
 /// Host work of the steps so far, and what it waited for.
@@ -149,21 +163,23 @@ class Trainer {
   /// finish(), then the totals since the last call.
   StepTotals take_totals();
 
-  /// Loss and metrics over a whole set with the present weights; every sample counts once. Needs a Feed. The samples
-  /// are as large as the training set's, or as the input where there is none.
-  Evaluation evaluate(const Dataset& set);
+  /// Loss and metrics over a whole set with the present weights, or their averages; every sample counts once. Needs a
+  /// Feed. The samples are as large as the training set's, or as the input where there is none. Throws Error, as do the
+  /// others that take Weights, where averages are asked for and there are none.
+  Evaluation evaluate(const Dataset& set, Weights weights = Weights::current);
 
-  /// Writes weights, optimizer moments, loss scale, counters and seed as a safetensors file, whole or not at all.
+  /// Writes weights, their averages, optimizer moments, loss scale, counters and seed as a safetensors file, whole or
+  /// not at all.
   void save(const std::filesystem::path& path);
   /// Writes weights and states alone, for others to use: names and axes are PyTorch's where the layers' are.
-  void save_weights(const std::filesystem::path& path);
+  void save_weights(const std::filesystem::path& path, Weights weights = Weights::current);
   /// Takes weights and states from a safetensors file of F32, F16 or BF16; moments and counters stay as they are.
   /// Throws Error, and changes nothing, where the file's tensors are not the model's, unless `options` allow it.
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
   /// Continues from a file that save() wrote. Throws Error, and changes nothing, where it is another model's.
   void load(const std::filesystem::path& path);
   /// A parameter's or state's present values, in the order of its shape.
-  std::vector<float> parameter(std::string_view name);
+  std::vector<float> parameter(std::string_view name, Weights weights = Weights::current);
 
   /// Has the flight recorder look at every tensor whose name matches `pattern`, in one step out of `every`: on the
   /// device, and read when the step's report is, so that no step waits. "*gradient" are the gradients of parameters. An

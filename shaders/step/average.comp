@@ -1,0 +1,23 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+//! STORAGE = f32 f16 packed
+// Moves the averages of the weights, which are f32, towards the weights by a share of the way, unless the step
+// overflowed. A weight that stands still is its own average, to the bit.
+#define NEAREST_ONLY
+#include "common/precision.glsl"
+#include "common/indexing.glsl"
+#include "step/step_state.glsl"
+
+layout(push_constant) uniform Push {
+  uint quads;
+  float share;
+};
+layout(std430, binding = 0) readonly buffer State { StepState state; };
+layout(std430, binding = 1) readonly buffer Weights { QUAD weights[]; };
+layout(std430, binding = 2) buffer Averages { vec4 averages[]; };
+
+void main() {
+  uint i = linear_invocation();
+  if (i >= quads || state.overflow != 0u) return;
+  averages[i] += share * (from_quad(weights[i]) - averages[i]);
+}

@@ -1,0 +1,162 @@
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "harness/device.h"
+#include "host/temporary_folder.h"
+#include "train/safetensors.h"
+#include "train/small_training.h"
+
+namespace halfstep {
+namespace {
+
+const Dataset& training_set() {
+  static const Dataset set = testing::toy_dataset(203, {6, 5, 1}, 3);
+  return set;
+}
+
+Trainer averaging(float decay, testing::ToyOptions options = {}, std::vector<ParameterGroup> groups = {}) {
+  options.change = [=](TrainerOptions& made) {
+    made.average_decay = decay;
+    made.groups = groups;
+  };
+  return testing::toy_trainer(training_set(), options);
+}
+
+/// A weight {7} of ones with the gradient it is given.
+Trainer pulled(const Precision& precision, float decay) {
+  Graph graph;
+  const Tensor pull = graph.input("pull", {7});
+  const Tensor w = graph.root().parameter("w", {7}, constant(1));
+  return Trainer::compile(testing::device(), graph,
+                          {.loss = sum(mul(w, pull)),
+                           .optimizer = Sgd{.rate = 0.01F, .momentum = 0.9F},
+                           .average_decay = decay,
+                           .precision = precision});
+}
+
+void pull(Trainer& trainer, float pull) {
+  const std::vector<float> values(7, pull);
+  trainer.step({{"pull", std::span<const float>(values)}});
+  trainer.finish();
+}
+
+std::vector<float> averages(Trainer& trainer) {
+  std::vector<float> all;
+  for (const char* name : {"conv/weight", "conv/bias", "dense/weight", "dense/bias"}) {
+    const std::vector<float> values = trainer.parameter(name, Weights::averaged);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+void run(Trainer& trainer, int steps) {
+  for (int i = 0; i < steps; ++i) trainer.step();
+  trainer.finish();
+}
+
+}  // namespace
+
+TEST_CASE("averages follow the weights as they do in double, and stay where a step is skipped") {
+  for (Precision precision : {Precision::float32(), Precision::mixed(), Precision::float16(1)}) {
+    for (const float decay : {0.5F, 0.99F}) {
+      CAPTURE(precision.name);
+      if (precision.name == "mixed") precision.loss_scale = LossScale::fixed(64);
+      Trainer trainer = pulled(precision, decay);
+      CHECK(trainer.parameter("w", Weights::averaged) == std::vector<float>(7, 1));
+      double expected = 1;
+      for (int i = 0; i < 20; ++i) {
+        pull(trainer, i % 3 == 0 ? -0.5F : 1.25F);
+        const auto weight = static_cast<double>(trainer.parameter("w")[6]);
+        expected = static_cast<double>(decay) * expected + (1 - static_cast<double>(decay)) * weight;
+        CHECK(trainer.parameter("w", Weights::averaged)[6] == doctest::Approx(expected).epsilon(2e-6));
+      }
+      const std::vector<float> before = trainer.parameter("w", Weights::averaged);
+      CHECK(before != trainer.parameter("w"));
+      pull(trainer, std::numeric_limits<float>::infinity());
+      CHECK(trainer.parameter("w", Weights::averaged) == before);
+    }
+  }
+}
+
+TEST_CASE("evaluation takes the averages by choice, as a model that was loaded with them") {
+  const TemporaryFolder folder;
+  const Dataset test = testing::toy_dataset(37, {6, 5, 1}, 3, 2);
+  for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
+    CAPTURE(precision.name);
+    Trainer trainer = averaging(0.9F, {.precision = precision});
+    CHECK(trainer.evaluate(test, Weights::averaged).loss == trainer.evaluate(test).loss);
+    run(trainer, 20);
+    const double loss = trainer.evaluate(test, Weights::averaged).loss;
+    CHECK(loss != trainer.evaluate(test).loss);
+    trainer.save_weights(folder.path() / "averages", Weights::averaged);
+    CHECK(train::SafetensorsFile(folder.path() / "averages").find("dense.weight")->dtype == "F32");
+    Trainer other = averaging(0.9F, {.precision = precision});
+    run(other, 3);
+    other.load_weights(folder.path() / "averages");
+    CHECK(other.evaluate(test).loss == loss);
+    CHECK(other.evaluate(test, Weights::averaged).loss == loss);
+  }
+}
+
+TEST_CASE("averages do not change the training, are saved under their own names, and resume to the same bits") {
+  const TemporaryFolder folder;
+  for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
+    CAPTURE(precision.name);
+    Trainer plain = testing::toy_trainer(training_set(), {.precision = precision});
+    Trainer whole = averaging(0.95F, {.precision = precision});
+    run(plain, 30);
+    run(whole, 30);
+    CHECK(testing::toy_weights(whole) == testing::toy_weights(plain));
+    Trainer first = averaging(0.95F, {.precision = precision});
+    run(first, 13);
+    first.save(folder.path() / "checkpoint");
+    const train::SafetensorsFile file(folder.path() / "checkpoint");
+    REQUIRE(file.find("conv.weight.average") != nullptr);
+    CHECK(file.find("conv.weight.average")->dtype == "F32");
+    CHECK(file.find("conv.weight.average")->shape == Shape{6, 1, 3, 3});
+    Trainer second = averaging(0.95F, {.precision = precision});
+    second.load(folder.path() / "checkpoint");
+    run(second, 17);
+    CHECK(averages(second) == averages(whole));
+    CHECK(testing::toy_weights(second) == testing::toy_weights(whole));
+    CHECK_THROWS_WITH_AS(plain.load(folder.path() / "checkpoint"), doctest::Contains("conv.weight.average"), Error);
+    plain.load_weights(folder.path() / "checkpoint");
+    CHECK(testing::toy_weights(plain) == testing::toy_weights(first));
+  }
+}
+
+TEST_CASE("the plan has the averages' bytes, and frozen parameters have none") {
+  const std::vector<ParameterGroup> frozen{{.pattern = "conv/*", .frozen = true}};
+  for (const Precision& precision : {Precision::float32(), Precision::mixed()}) {
+    Trainer trainer = averaging(0.9F, {.precision = precision});
+    Trainer part = averaging(0.9F, {.precision = precision}, frozen);
+    const std::uint64_t elements = trainer.summary().gradient_bytes / (precision.name == "mixed" ? 2 : 4);
+    const std::uint64_t bytes = trainer.summary().average_bytes;
+    CHECK(bytes == elements * (precision.name == "mixed" ? 6 : 4));
+    CHECK(trainer.plan().find(std::to_string(bytes) + " bytes of averages of weights") != std::string::npos);
+    CHECK(part.summary().average_bytes < bytes);
+    run(part, 2);
+    CHECK(part.parameter("conv/weight", Weights::averaged) == part.parameter("conv/weight"));
+    CHECK(part.parameter("dense/weight", Weights::averaged) != part.parameter("dense/weight"));
+    CHECK(std::isfinite(part.evaluate(training_set(), Weights::averaged).loss));
+    Trainer without = averaging(0, {.precision = precision});
+    CHECK(without.summary().average_bytes == 0);
+    CHECK(without.plan().find("averages") == std::string::npos);
+  }
+}
+
+TEST_CASE("averages that cannot be are refused") {
+  for (const float decay : {-0.5F, 1.0F, std::nanf("")}) {
+    CHECK_THROWS_WITH_AS(averaging(decay), doctest::Contains("average_decay to be in [0, 1)"), Error);
+  }
+  Trainer trainer = averaging(0);
+  CHECK_THROWS_WITH_AS(trainer.evaluate(training_set(), Weights::averaged), doctest::Contains("average_decay"), Error);
+  CHECK_THROWS_WITH_AS(trainer.parameter("conv/bias", Weights::averaged), doctest::Contains("average_decay"), Error);
+  CHECK_THROWS_WITH_AS(trainer.save_weights("/nowhere", Weights::averaged), doctest::Contains("average_decay"), Error);
+}
+
+}  // namespace halfstep

@@ -1,0 +1,99 @@
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+
+#include "harness/device.h"
+#include "models/layers.h"
+#include "train/small_training.h"
+
+namespace halfstep {
+namespace {
+
+const Dataset& training_set() {
+  static const Dataset set = testing::toy_dataset(203, {6, 5, 1}, 3);
+  return set;
+}
+
+Tensor block(const Scope& scope, Tensor x) {
+  Tensor y = relu(models::batch_norm(scope / "bn1", models::same_conv(scope / "conv1", x, 7, 3, models::Bias::none)));
+  y = dropout(y, 0.25F);
+  y = models::batch_norm(scope / "bn2", models::same_conv(scope / "conv2", y, 7, 3));
+  return relu(add(y, x));
+}
+
+Trainer trainer(const Precision& precision, const std::string& recompute, std::int64_t micro_batches) {
+  Graph graph;
+  const Tensor images = graph.input("images", {8, 6, 5, 1});
+  const Tensor labels = graph.input("labels", {8}, DType::u32);
+  Tensor x = relu(models::same_conv(graph.root() / "stem", images, 7, 3));
+  for (int i = 0; i < 3; ++i) x = block(graph.root() / "blocks" / std::to_string(i), x);
+  const Tensor logits = models::dense(graph.root() / "head", global_average_pool(x), 3);
+  return Trainer::compile(testing::device(), graph,
+                          {.loss = cross_entropy(logits, labels),
+                           .optimizer = Adam{.rate = 0.01F},
+                           .accumulate = micro_batches,
+                           .recompute = recompute,
+                           .precision = precision,
+                           .feed = Feed{.samples = images, .labels = labels},
+                           .training_set = &training_set()});
+}
+
+std::vector<float> everything(Trainer& trainer) {
+  std::vector<std::string> names{"stem/weight", "stem/bias", "head/weight", "head/bias"};
+  for (const char* name : {"conv1/weight", "bn1/weight", "bn1/bias", "bn1/running_mean", "bn1/running_var",
+                           "conv2/weight", "conv2/bias", "bn2/running_mean"}) {
+    for (int i = 0; i < 3; ++i) names.push_back("blocks/" + std::to_string(i) + "/" + name);
+  }
+  return testing::all_weights(trainer, names);
+}
+
+}  // namespace
+
+TEST_CASE("a step that computes activations again ends on the same bits") {
+  for (Precision precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
+    if (precision.parameters == DType::f16) {
+      precision.rounding.activations = Rounding::stochastic;
+      precision.rounding.gradients = Rounding::stochastic;
+    }
+    for (const std::int64_t micro_batches : {1, 2}) {
+      CAPTURE(precision.name);
+      Trainer kept = trainer(precision, "", micro_batches);
+      Trainer lean = trainer(precision, "blocks/?", micro_batches);
+      for (int i = 0; i < 12; ++i) {
+        kept.step();
+        lean.step();
+      }
+      CHECK(everything(lean) == everything(kept));
+      CHECK(lean.report().loss == kept.report().loss);
+      CHECK(lean.report().applied == kept.report().applied);
+    }
+  }
+}
+
+TEST_CASE("the plan has the memory with and without, and the price") {
+  Trainer kept = trainer(Precision::mixed(), "", 1);
+  Trainer lean = trainer(Precision::mixed(), "blocks/?", 1);
+  const PlanSummary& summary = lean.summary();
+  CHECK(summary.arena_bytes_kept == kept.summary().arena_bytes);
+  CHECK(kept.summary().arena_bytes_kept == kept.summary().arena_bytes);
+  CHECK(summary.arena_bytes < summary.arena_bytes_kept);
+  CHECK(summary.flops - summary.flops_again == doctest::Approx(kept.summary().flops));
+  CHECK(summary.bytes_moved - summary.bytes_moved_again == kept.summary().bytes_moved);
+  CHECK(summary.flops_again > 0);
+  CHECK(kept.summary().flops_again == 0);
+  CHECK(lean.plan().find("would take " + std::to_string(summary.arena_bytes_kept)) != std::string::npos);
+  CHECK(kept.plan().find("recomputed") == std::string::npos);
+}
+
+TEST_CASE("the recorder sees what is computed again once") {
+  Trainer lean = trainer(Precision::mixed(), "blocks/?", 1);
+  Trainer kept = trainer(Precision::mixed(), "", 1);
+  for (Trainer* trainer : {&lean, &kept}) trainer->watch("blocks/1/conv1/*");
+  lean.step();
+  kept.step();
+  lean.finish();
+  kept.finish();
+  CHECK(lean.take_records().size() == kept.take_records().size());
+}
+
+}  // namespace halfstep
