@@ -22,6 +22,17 @@ std::string kind_of(const Problem& problem) {
                      problem.float16_partials ? "f16" : "f32");
 }
 
+/// How a convolution walks, which its speed depends on too: nothing for matrices, or where it takes every pixel.
+std::string walk_of(const Gemm& gemm) {
+  if (gemm.operands < Operands::patches_row) return "";
+  const Patches& patches = gemm.patches;
+  std::string walk;
+  if (patches.step != Pair{1, 1}) walk += fmt::format(" step {}x{}", patches.step[0], patches.step[1]);
+  if (patches.divided()) walk += fmt::format(" over {}x{}", patches.divisor[0], patches.divisor[1]);
+  if (patches.tap_step != Pair{1, 1}) walk += fmt::format(" taps {}x{}", patches.tap_step[0], patches.tap_step[1]);
+  return walk;
+}
+
 /// The problem of that kind; of no size.
 Problem problem_of(std::string_view kind) {
   Problem problem;
@@ -186,8 +197,8 @@ plan::Choice gemm_choice(const plan::Lowering& out, const Gemm& gemm, const Prob
                          const std::vector<Body>& bodies) {
   plan::Choice choice;
   choice.kind = kind_of(problem);
-  choice.key = fmt::format("{} {}x{}x{}x{}", choice.kind, problem.batches, problem.rows, problem.columns,
-                           problem.k * problem.segments);
+  choice.key = fmt::format("{} {}x{}x{}x{}{}", choice.kind, problem.batches, problem.rows, problem.columns,
+                           problem.k * problem.segments, walk_of(gemm));
   for (const Body& body : bodies) choice.candidates.push_back({body.name, body.risky});
   choice.rule_is_known = out.target().cpu;
   choice.flops = 2 * static_cast<double>(problem.batches * problem.rows) * static_cast<double>(problem.columns) *
