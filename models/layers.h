@@ -25,6 +25,12 @@ Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Before before = B
 /// The same with weights that start otherwise.
 Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Initializer weights);
 
+/// How a network begins.
+enum class Stem : std::uint8_t {
+  large,  ///< makes images of 64 and more small
+  small,  ///< keeps images of 32 as they are
+};
+
 /// Batch norm of x {n, ..., c}, with "weight" (of ones), "bias" (of zeros), "running_mean" and "running_var".
 Tensor batch_norm(const Scope& scope, Tensor x, BatchNormOptions options = {});
 

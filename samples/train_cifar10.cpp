@@ -1,5 +1,6 @@
-// Trains residual networks on CIFAR-10 as they are usually trained: random crops and flips, momentum, weight decay,
-// five epochs of warmup, and a rate that drops to a tenth after half and after three quarters of the epochs.
+// Trains residual networks, or MobileNetV2, on CIFAR-10 as they are usually trained: random crops and flips, momentum,
+// weight decay, five epochs of warmup, and a rate that drops to a tenth after half and after three quarters of the
+// epochs.
 //
 //   $ bin/train_cifar10 --fp16 --model resnet20 --steps 60 --best resnet20.safetensors
 #include <halfstep/halfstep.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 
+#include "models/mobilenet_v2.h"
 #include "models/resnet.h"
 #include "models/resnet_cifar.h"
 #include "samples/common/command_line.h"
@@ -31,7 +33,8 @@ struct Options {
 };
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("-m,--model", options.model, "resnet8, resnet14, ... resnet56; resnet18, resnet34 or resnet50")
+  app.add_option("-m,--model", options.model,
+                 "resnet8, resnet14, ... resnet56; resnet18, resnet34, resnet50 or mobilenet_v2")
       ->capture_default_str();
   app.add_option("-n,--steps", options.plan.epochs, "Epochs from the start of training")
       ->check(samples::whole_number(1, 1000000))
@@ -72,10 +75,12 @@ Precision precision_of(const Options& options) {
 std::int64_t depth_of(const std::string& model) {
   std::int64_t depth = 0;
   if (model.starts_with("resnet") && CLI::detail::lexical_cast(model.substr(6), depth)) return depth;
-  fail("model", fmt::format("expected resnet8 to resnet56, resnet18, resnet34 or resnet50, got {}", model));
+  fail("model",
+       fmt::format("expected resnet8 to resnet56, resnet18, resnet34, resnet50 or mobilenet_v2, got {}", model));
 }
 
 Tensor logits_of(const Scope& scope, Tensor images, const std::string& model) {
+  if (model == "mobilenet_v2") return models::mobilenet_v2(scope, images, 10, {.stem = models::Stem::small});
   const std::int64_t depth = depth_of(model);
   if (depth == 18 || depth == 34 || depth == 50) return models::resnet(scope, images, depth, 10, models::Stem::small);
   return models::resnet_cifar(scope, images, depth);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "graph/ir.h"
 #include "models/fashion_cnn.h"
@@ -11,6 +12,7 @@
 #include "models/layers.h"
 #include "models/lenet5.h"
 #include "models/mlp.h"
+#include "models/mobilenet_v2.h"
 #include "models/resnet.h"
 #include "models/resnet_cifar.h"
 
@@ -104,4 +106,29 @@ TEST_CASE("resnet has torchvision's numbers of parameters and names") {
   Graph graph;
   const Tensor images = graph.input("images", {2, 64, 64, 3});
   CHECK_THROWS_WITH_AS(models::resnet(graph.root(), images, 20), doctest::Contains("18, 34 or 50"), Error);
+}
+
+TEST_CASE("mobilenet_v2 has torchvision's numbers of parameters, and keeps small images large enough") {
+  struct Case {
+    float width;
+    std::int64_t parameters;
+  };
+  // torchvision's, and what its rounding of channels comes to for two other widths.
+  for (const Case& c : {Case{1, 3504872}, Case{0.5F, 1968680}, Case{1.4F, 6108776}}) {
+    Graph graph;
+    const Tensor images = graph.input("images", {2, 224, 224, 3});
+    CHECK(models::mobilenet_v2(graph.root(), images, 1000, {.width = c.width}).shape() == Shape{2, 1000});
+    CHECK(graph.parameter_count() == c.parameters);
+  }
+  Graph graph;
+  const Tensor images = graph.input("images", {2, 32, 32, 3});
+  CHECK(models::mobilenet_v2(graph.root(), images, 10, {.stem = models::Stem::small}).shape() == Shape{2, 10});
+  const auto pooled =
+      std::ranges::find_if(graph.ir().nodes, [](const graph::Node& node) { return node.op->name() == "mean"; });
+  REQUIRE(pooled != graph.ir().nodes.end());
+  CHECK(graph.ir().values[pooled->inputs[0]].type.shape == Shape{2, 4, 4, 1280});
+  for (const float width : {0.0F, -1.0F, 11.0F, std::nanf("")}) {
+    CHECK_THROWS_WITH_AS(models::mobilenet_v2(graph.root() / "x", images, 10, {.width = width}),
+                         doctest::Contains("width"), Error);
+  }
 }

@@ -3,10 +3,10 @@
 
     /usr/bin/python3 tests/reference/make_parity.py     (Debian: python3-torch)
 
-PyTorch runs each network in double: one step's logits, loss and gradients, then ten steps of SGD. Weights and images
-are not stored: both sides draw them from a hash of their names. Of every gradient and of every weight after ten steps
-only the norm and a few projections on vectors of +-1 are kept: the mean square of two tensors' differences along such vectors
-estimates the square of the norm of their difference.
+PyTorch runs each network in double: one step's logits, loss and gradients, and for the residual networks ten steps of
+SGD. Weights and images are not stored: both sides draw them from a hash of their names. Of every gradient and of every
+weight after ten steps only the norm and a few projections on vectors of +-1 are kept: the mean square of two tensors'
+differences along such vectors estimates the square of the norm of their difference.
 """
 import json
 import os
@@ -45,6 +45,8 @@ def first_values(name, shape):
         return uniform(name, shape, -(shape[1] ** -0.5), shape[1] ** -0.5)
     if name.endswith("bn2.weight"):  # residual branches begin small, as they do in practice: f16 then tells the signs
         return uniform(name, shape, 0.02, 0.1)
+    if name.startswith("features") and "running" not in name:  # seldom where ReLU6 bends, which f32 may see elsewhere
+        return uniform(name, shape, 0.3, 0.7) if name.endswith("weight") else uniform(name, shape, 1, 5)
     if name.endswith("weight") or name.endswith("running_var"):
         return uniform(name, shape, 0.5, 1.5)
     return uniform(name, shape, -0.25, 0.25)
@@ -115,7 +117,58 @@ def resnet18():
     return ResNet((nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.MaxPool2d(3, 2, 1)), 2, (64, 128, 256, 512), False)
 
 
-def parity(model, set_of_images, batch, extent, rate):
+def channels_of(channels, width):
+    """torchvision's rounding: the nearest multiple of 8, unless that takes away more than a tenth."""
+    nearest = max(8, int(channels * width + 4) // 8 * 8)
+    return nearest + 8 if nearest < 0.9 * channels * width else nearest
+
+
+def conv_norm(before, channels, kernel, stride=1, groups=1):
+    return [nn.Conv2d(before, channels, kernel, stride, kernel // 2, groups=groups, bias=False),
+            nn.BatchNorm2d(channels)]
+
+
+class InvertedResidual(nn.Module):
+    def __init__(self, before, channels, stride, expansion):
+        super().__init__()
+        hidden = before * expansion
+        layers = [] if expansion == 1 else [nn.Sequential(*conv_norm(before, hidden, 1), nn.ReLU6())]
+        layers.append(nn.Sequential(*conv_norm(hidden, hidden, 3, stride, hidden), nn.ReLU6()))
+        self.conv = nn.Sequential(*layers, *conv_norm(hidden, channels, 1))
+        self.adds = stride == 1 and before == channels
+
+    def forward(self, x):
+        return x + self.conv(x) if self.adds else self.conv(x)
+
+
+class MobileNetV2(nn.Module):
+    """Sandler et al. 2018, table 2, put together as torchvision does, so that the names are its own."""
+
+    def __init__(self, width, classes):
+        super().__init__()
+        before = channels_of(32, width)
+        features = [nn.Sequential(*conv_norm(3, before, 3, 2), nn.ReLU6())]
+        for expansion, channels, blocks, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2),
+                                                    (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)):
+            for i in range(blocks):
+                after = channels_of(channels, width)
+                features.append(InvertedResidual(before, after, stride if i == 0 else 1, expansion))
+                before = after
+        last = channels_of(1280, max(1.0, width))
+        features.append(nn.Sequential(*conv_norm(before, last, 1), nn.ReLU6()))
+        self.features = nn.Sequential(*features)
+        self.classifier = nn.Sequential(nn.Dropout(0.0), nn.Linear(last, classes))
+
+    def forward(self, x):
+        return self.classifier(self.features(x).mean((2, 3)))
+
+
+def names_and_shapes(model):
+    return [f"{name} {'x'.join(map(str, tensor.shape))}" for name, tensor in model.state_dict().items()
+            if "num_batches" not in name]
+
+
+def parity(model, set_of_images, batch, extent, rate, steps):
     model.double().train()
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
@@ -125,7 +178,7 @@ def parity(model, set_of_images, batch, extent, rate):
     labels = torch.tensor((words("labels", batch) % np.uint64(10)).astype(np.int64))
     optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=5e-4)
     result = {"images": set_of_images, "batch": batch, "extent": extent, "rate": rate, "losses": []}
-    for step in range(10):
+    for step in range(steps):
         optimizer.zero_grad()
         logits = model(images)
         loss = F.cross_entropy(logits, labels)
@@ -133,10 +186,13 @@ def parity(model, set_of_images, batch, extent, rate):
         if step == 0:
             result["logits"] = logits.detach().reshape(-1).tolist()
             result["gradients"] = {name: digest(name, p.grad) for name, p in model.named_parameters()}
+        if step == 0 and steps > 1:
             result["first_statistics"] = {name: digest(name, tensor) for name, tensor in model.state_dict().items()
                                           if "running" in name}
         result["losses"].append(loss.item())
         optimizer.step()
+    if steps == 1:
+        return result
     result["last"] = {name: digest(name, tensor) for name, tensor in model.state_dict().items()
                       if "num_batches" not in name}
     return result
@@ -154,10 +210,13 @@ def shortened(value):
 def main():
     folder = os.path.dirname(os.path.abspath(__file__))
     # Of 24 sets of images, those for which no ReLU's input is so near to zero that f32 may see the other side of it.
-    for name, model, images, batch, extent, rate in (("resnet8", resnet8(), 11, 8, 32, 0.02),
-                                                     ("resnet18", resnet18(), 6, 4, 64, 0.01)):
+    made = {"resnet8": parity(resnet8(), 11, 8, 32, 0.02, 10),
+            "resnet18": parity(resnet18(), 6, 4, 64, 0.01, 10),
+            "mobilenet_v2": parity(MobileNetV2(0.25, 10), 13, 4, 64, 0.01, 1)}
+    made["mobilenet_v2"]["tensors"] = names_and_shapes(MobileNetV2(1.0, 1000))
+    for name, numbers in made.items():
         with open(os.path.join(folder, f"parity_{name}.json"), "w") as file:
-            json.dump(shortened(parity(model, images, batch, extent, rate)), file, indent=0)
+            json.dump(shortened(numbers), file, indent=0)
             file.write("\n")
 
 
