@@ -33,15 +33,15 @@ Push push_constants(const plan::Lowering& out, const Convolution& convolution) {
 }
 
 std::string shader(const plan::Lowering& out, std::string_view part) {
-  return fmt::format("conv2d_depthwise.{}.{}", part, out.input_type(0).dtype == DType::f16 ? "packed" : "f32");
+  return fmt::format("conv2d_depthwise.{}.{}.{}", part, out.input_type(0).dtype == DType::f16 ? "packed" : "f32",
+                     out.partials().conv2d == DType::f16 ? "sums_f16" : "sums_f32");
 }
 
 void dispatch(plan::Lowering& out, const Convolution& convolution, std::string_view part, const Push& push,
               std::vector<plan::Operand> operands) {
   const double terms = static_cast<double>(elements(convolution.output("conv2d")) * convolution.taps());
   dispatch_flat(out, shader(out, part), push.count, push, std::move(operands),
-                {out.input_count() == 3, out.partials().conv2d == DType::f16, convolution.options.stride != Pair{1, 1}},
-                2 * terms);
+                {out.input_count() == 3, convolution.options.stride != Pair{1, 1}}, 2 * terms);
 }
 
 /// The lines are cut into parts where there are too few taps and channels to occupy the device.

@@ -1,6 +1,7 @@
 #version 450
 //! PART = forward data_gradient weight_gradient
 //! STORAGE = f32 packed
+//! PARTIALS = sums_f32 sums_f16
 // Convolution of each channel by itself, and its gradients, a quad of channels at a time. Forward and data gradient: each
 // invocation computes POSITIONS neighbours of a line, which share the weight that it loads. Weight gradient: each sums
 // one tap over a part of the lines; ops/gemm_reduce.comp adds the parts.
@@ -11,8 +12,7 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool ADD_BIAS = false;
-layout(constant_id = 2) const bool PARTIALS_IN_F16 = false;  // rounded after each tap, or line of positions
-layout(constant_id = 3) const bool STRIDED = false;          // stride is not 1
+layout(constant_id = 2) const bool STRIDED = false;  // stride is not 1
 
 layout(push_constant) uniform Push {
   int count;         // of invocations
@@ -41,7 +41,13 @@ layout(std430, binding = 2) writeonly buffer C { QUAD c[]; };
 layout(std430, binding = 3) readonly buffer Bias { QUAD bias[]; };
 #endif
 
-vec4 partial(vec4 v) { return PARTIALS_IN_F16 ? from_half_bits(half_bits_nearest(v)) : v; }
+// Sums in f16 are rounded after each tap, or line of positions. SwiftShader would execute a branch on a specialization
+// constant both ways, for four times the time in all.
+#if defined(PARTIALS_sums_f16)
+vec4 partial(vec4 v) { return from_half_bits(half_bits_nearest(v)); }
+#else
+vec4 partial(vec4 v) { return v; }
+#endif
 
 #ifndef PART_weight_gradient
 const int POSITIONS = 4;
@@ -54,20 +60,21 @@ const int POSITIONS = 4;
 #define FROM positions
 #endif
 
-// Which of FROM's rows or columns `at` of TO reads under a tap; -1 for none.
+// Which of FROM's rows or columns `at` of TO reads under a tap; outside FROM for none. No branches here and below:
+// software drivers execute both sides, and move everything that changes in them through memory.
 int source(int at, int tap, int axis) {
 #ifdef PART_forward
-  int place = at * stride[axis] + tap * dilation[axis] - padding[axis];
+  return at * stride[axis] + tap * dilation[axis] - padding[axis];
 #else
-  int scaled = at + padding[axis] - tap * dilation[axis];
-  int place = scaled;
-  if (STRIDED) {
-    place = scaled / stride[axis];
-    if (place * stride[axis] != scaled) return -1;
-  }
+  int place = at + padding[axis] - tap * dilation[axis];
+  if (!STRIDED) return place;
+  int quotient = place / stride[axis];
+  return quotient * stride[axis] == place ? quotient : -1;
 #endif
-  return place < FROM[axis] ? max(place, -1) : -1;
 }
+
+bool is_inside(int place, int axis) { return uint(place) < uint(FROM[axis]); }
+int inside(int place, int axis) { return clamp(place, 0, FROM[axis] - 1); }
 
 void main() {
   int at = int(linear_invocation());
@@ -85,14 +92,17 @@ void main() {
   [[unroll]] for (int i = 0; i < POSITIONS; i++) sums[i] = start;
   for (int row = 0; row < kernel.x; row++) {
     int from_row = source(line - n * TO.x, row, 0);
-    int from_line = (n * FROM.x + max(from_row, 0)) * FROM.y;
+    bool row_counts = is_inside(from_row, 0);
+    int from_line = (n * FROM.x + inside(from_row, 0)) * FROM.y;
     for (int column = 0; column < kernel.y; column++) {
       vec4 weight = from_quad(b[(row * kernel.y + column) * pitch + quad]);
       [[unroll]] for (int i = 0; i < POSITIONS; i++) {
         int from = source(first + i, column, 1);
-        vec4 v = from_quad(a[(from_line + max(from, 0)) * pitch + quad]);
-        v = fma(v, weight, sums[i]);
-        sums[i] = from_row >= 0 && from >= 0 ? partial(v) : sums[i];
+        bvec4 counts = bvec4(row_counts && is_inside(from, 1));
+        vec4 v = from_quad(a[(from_line + inside(from, 1)) * pitch + quad]);
+        // A border's zero times a weight that is not finite is left out, as it is everywhere else.
+        vec4 sum = fma(v, weight, sums[i]);
+        sums[i] = mix(sums[i], partial(sum), counts);
       }
     }
   }

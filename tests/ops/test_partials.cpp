@@ -108,3 +108,20 @@ TEST_CASE("convolutions in odd groups can accumulate in f16, a tap at a time") {
   for (int i = 0; i < 4 * 16 * 2; ++i) values.push_back(i < 32 ? 128.0F : 0.0625F);
   check_partials(conv2d(images, weight, {.groups = 2}), {{images, ones(4 * 32)}, {weight, values}});
 }
+
+TEST_CASE("depthwise convolutions can accumulate in f16, a tap or a line at a time") {
+  const std::vector<float> four_terms{2048, 2048, 1, 1, 1, 1, 1, 1};
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    Graph graph;
+    const Tensor images = graph.input("images", {1, 1, 4, 2}, dtype);
+    const Tensor weight = graph.input("weight", {1, 4, 1, 2}, dtype);
+    check_partials(conv2d(images, weight, {.groups = 2}), {{images, ones(8)}, {weight, four_terms}});
+    const Tensor cotangent = graph.input("cotangent", {1, 1, 7, 2}, dtype);
+    check_partials(ops::conv2d_data_gradient(cotangent, weight, {1, 1, 4, 2}, {.padding = {0, 3}, .groups = 2}),
+                   {{cotangent, ones(14)}, {weight, four_terms}});
+    const Tensor lines = graph.input("lines", {4, 1, 1, 2}, dtype);
+    const Tensor of_lines = graph.input("of_lines", {4, 1, 1, 2}, dtype);
+    check_partials(ops::conv2d_weight_gradient(lines, of_lines, {1, 1, 1, 2}, {.groups = 2}),
+                   {{lines, ones(8)}, {of_lines, four_terms}});
+  }
+}
