@@ -32,18 +32,9 @@ void add_options(CLI::App& app, Options& options) {
       ->excludes(weights);
   app.add_flag("--stochastic-rounding", options.stochastic_rounding,
                "Keep the weights in f16 alone, rounded at random, instead of in f32 with an f16 copy");
-  app.add_option("--batch-size", options.plan.batch_size, "Images in a step")
-      ->check(samples::whole_number(1, 4096))
-      ->capture_default_str();
-  app.add_option("--epochs", options.plan.epochs, "Epochs from the start of training")
-      ->check(samples::whole_number(1, 1000000))
-      ->capture_default_str();
-  app.add_option("--learning-rate", options.learning_rate, "AdamW's learning rate")
-      ->check(samples::number_above(0, 1000))
-      ->capture_default_str();
-  app.add_option("--loss-scaling-factor", options.loss_scale, "What the loss is multiplied by")
-      ->check(samples::number_above(0, 16777216))
-      ->capture_default_str();
+  samples::add_plan_options(app, options.plan);
+  samples::add_learning_rate(app, options.learning_rate, "AdamW's learning rate");
+  samples::add_loss_scale(app, options.loss_scale, "What the loss is multiplied by");
   samples::add_common_options(app, options.common);
 }
 
@@ -91,6 +82,7 @@ int run(const Options& options) {
                         .precision = precision,
                         .seed = options.common.seed,
                         .model = "resnet18",
+                        .classes = samples::class_names(options.common, classes),
                         .feed = Feed{.samples = images, .labels = labels, .mean = {0.5F}, .deviation = {0.5F}},
                         .training_set = &data.train});
   load_weights(trainer, options);

@@ -26,18 +26,9 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("precision", options.precision, "Compute in f16 (mixed) or in f32 (float32)")
       ->required()
       ->check(CLI::IsMember({"mixed", "float32"}));
-  app.add_option("--batch-size", options.plan.batch_size, "Images in a step")
-      ->check(samples::whole_number(1, 65536))
-      ->capture_default_str();
-  app.add_option("--epochs", options.plan.epochs, "Epochs from the start of training")
-      ->check(samples::whole_number(1, 1000000))
-      ->capture_default_str();
-  app.add_option("--loss-scaling-factor", options.loss_scale, "What the loss is multiplied by (float32: not at all)")
-      ->check(samples::number_above(0, 16777216))
-      ->capture_default_str();
-  app.add_option("--learning-rate", options.learning_rate, "Adam's learning rate")
-      ->check(samples::number_above(0, 1000))
-      ->capture_default_str();
+  samples::add_plan_options(app, options.plan);
+  samples::add_loss_scale(app, options.loss_scale, "What the loss is multiplied by (float32: not at all)");
+  samples::add_learning_rate(app, options.learning_rate, "Adam's learning rate");
   app.add_flag("--use-float16-partials", options.float16_partials, "Accumulate in f16 as well");
   app.add_flag("--dynamic-loss-scaling", options.dynamic_loss_scaling,
                "Start at the loss scaling factor, and let overflows lower it and good steps raise it");
@@ -88,6 +79,8 @@ int run(const Options& options) {
                                       .optimizer = Adam{.rate = options.learning_rate, .epsilon = 1e-4F},
                                       .precision = precision,
                                       .seed = options.common.seed,
+                                      .model = "fashion_conv",
+                                      .classes = samples::class_names(options.common, options.classes),
                                       .feed = Feed{.samples = images, .labels = labels},
                                       .training_set = &data.train});
   return samples::train(trainer, device, precision, data, options.plan, options.common);

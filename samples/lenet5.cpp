@@ -48,15 +48,8 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--saturate", options.saturate, "Store 65504 for what is too large for f16, not infinity");
   app.add_flag("--use-float16-partials", options.float16_partials, "Keep the sums of products in f16");
   app.add_flag("--explain", options.explain, "Print what every operator stores, computes and sums in, and stop");
-  app.add_option("--batch-size", options.plan.batch_size, "Images in a step")
-      ->check(samples::whole_number(1, 65536))
-      ->capture_default_str();
-  app.add_option("--epochs", options.plan.epochs, "Epochs from the start of training")
-      ->check(samples::whole_number(1, 1000000))
-      ->capture_default_str();
-  app.add_option("--learning-rate", options.learning_rate, "Rate of gradient descent")
-      ->check(samples::number_above(0, 1000))
-      ->capture_default_str();
+  samples::add_plan_options(app, options.plan);
+  samples::add_learning_rate(app, options.learning_rate, "Rate of gradient descent");
   app.add_option("--momentum", options.momentum, "Its momentum")->capture_default_str();
   samples::add_common_options(app, options.common);
   app.get_option("--data")->description("Folder with a data set in IDX files, or random for 1,024 random samples");
@@ -109,30 +102,9 @@ Dataset random_set(std::int64_t count, std::uint64_t seed) {
   return set;
 }
 
-/// The images of a set with a border of zeros, as LeNet-5 wants them.
-Dataset padded(Dataset set, std::int64_t extent) {
-  const std::int64_t height = set.sample_shape[0];
-  const std::int64_t width = set.sample_shape[1];
-  const std::int64_t channels = set.sample_shape[2];
-  if (height > extent || width > extent) {
-    fail("data", fmt::format("expected images of at most {0} x {0}, got {1}", extent, to_string(set.sample_shape)));
-  }
-  std::vector<std::uint8_t> samples(static_cast<std::size_t>(set.count * extent * extent * channels));
-  for (std::int64_t line = 0; line < set.count * height; ++line) {
-    const std::int64_t image = line / height;
-    const std::int64_t row = line % height + (extent - height) / 2;
-    const std::int64_t to = ((image * extent + row) * extent + (extent - width) / 2) * channels;
-    std::copy_n(set.samples.begin() + line * width * channels, width * channels, samples.begin() + to);
-  }
-  set.samples = std::move(samples);
-  set.sample_shape = {extent, extent, channels};
-  return set;
-}
-
 samples::Data read_data(const samples::CommonOptions& common) {
   if (common.data == "random") return {random_set(1024, common.seed), random_set(1024, common.seed + 1)};
-  samples::Data data = samples::read_data(common, 10);
-  return {padded(std::move(data.train), 32), padded(std::move(data.test), 32)};
+  return samples::read_data(common, 10);
 }
 
 int run(const Options& options) {
@@ -152,6 +124,8 @@ int run(const Options& options) {
   training.optimizer = Sgd{.rate = options.learning_rate, .momentum = options.momentum};
   training.precision = precision;
   training.seed = options.common.seed;
+  training.model = "lenet5";
+  training.classes = samples::class_names(options.common, data.train.classes);
   training.feed = Feed{.samples = images, .labels = labels};
   training.training_set = &data.train;
   if (!options.common.quiet) training.log = [](const std::string& line) { fmt::print("{}\n", line); };

@@ -4,6 +4,8 @@
 //   $ bin/stochastic_rounding float16 20 --data ~/data/cifar10
 #include <halfstep/halfstep.h>
 
+#include <fmt/format.h>
+
 #include "models/resnet_cifar.h"
 #include "samples/common/command_line.h"
 #include "samples/common/training.h"
@@ -28,18 +30,9 @@ void add_options(CLI::App& app, Options& options) {
       ->required()
       ->check(CLI::IsMember({"float16", "float32"}));
   app.add_option("depth", options.depth, "Layers of the network: 6N + 2, as 8, 14, 20 or 26")->required();
-  app.add_option("--batch-size", options.plan.batch_size, "Images in a step")
-      ->check(samples::whole_number(1, 65536))
-      ->capture_default_str();
-  app.add_option("--epochs", options.plan.epochs, "Epochs from the start of training")
-      ->check(samples::whole_number(1, 1000000))
-      ->capture_default_str();
-  app.add_option("--loss-scaling-factor", options.loss_scale, "What the loss is multiplied by (float32: not at all)")
-      ->check(samples::number_above(0, 16777216))
-      ->capture_default_str();
-  app.add_option("--learning-rate", options.learning_rate, "The learning rate; the loss scale is divided out of it")
-      ->check(samples::number_above(0, 1000))
-      ->capture_default_str();
+  samples::add_plan_options(app, options.plan);
+  samples::add_loss_scale(app, options.loss_scale, "What the loss is multiplied by (float32: not at all)");
+  samples::add_learning_rate(app, options.learning_rate, "The learning rate; the loss scale is divided out of it");
   app.add_flag("--use-float16-partials", options.float16_partials, "Accumulate in f16 as well");
   samples::add_common_options(app, options.common, samples::cifar10);
 }
@@ -77,6 +70,8 @@ int run(const Options& options) {
                                       .optimizer = Sgd{.rate = options.learning_rate, .momentum = 0.9F},
                                       .precision = precision,
                                       .seed = options.common.seed,
+                                      .model = fmt::format("resnet{}", options.depth),
+                                      .classes = samples::class_names(options.common, 10),
                                       .feed = feed,
                                       .training_set = &data.train});
   return samples::train(trainer, device, precision, data, options.plan, options.common);

@@ -9,10 +9,8 @@
 
 #include <algorithm>
 
-#include "models/mobilenet_v2.h"
-#include "models/resnet.h"
-#include "models/resnet_cifar.h"
 #include "samples/common/command_line.h"
+#include "samples/common/models.h"
 #include "samples/common/training.h"
 
 using namespace halfstep;
@@ -71,21 +69,6 @@ Precision precision_of(const Options& options) {
   return precision;
 }
 
-/// The depth in "resnet20".
-std::int64_t depth_of(const std::string& model) {
-  std::int64_t depth = 0;
-  if (model.starts_with("resnet") && CLI::detail::lexical_cast(model.substr(6), depth)) return depth;
-  fail("model",
-       fmt::format("expected resnet8 to resnet56, resnet18, resnet34, resnet50 or mobilenet_v2, got {}", model));
-}
-
-Tensor logits_of(const Scope& scope, Tensor images, const std::string& model) {
-  if (model == "mobilenet_v2") return models::mobilenet_v2(scope, images, 10, {.stem = models::Stem::small});
-  const std::int64_t depth = depth_of(model);
-  if (depth == 18 || depth == 34 || depth == 50) return models::resnet(scope, images, depth, 10, models::Stem::small);
-  return models::resnet_cifar(scope, images, depth);
-}
-
 Schedule schedule(const Options& options, std::int64_t epoch_steps) {
   const std::int64_t epochs = options.plan.epochs;
   const std::int64_t steps = epochs * epoch_steps;
@@ -118,7 +101,7 @@ int run(const Options& options) {
   const std::int64_t batch = part_of_batch(options);
   const Tensor images = graph.input("images", {batch, 32, 32, 3});
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
-  const Tensor logits = logits_of(graph.root(), images, options.model);
+  const Tensor logits = samples::build_model(graph.root(), images, options.model, 10);
 
   samples::check_outputs(options.common);
   if (!options.plan.best.empty()) check_writable(options.plan.best);
@@ -141,6 +124,7 @@ int run(const Options& options) {
        .precision = precision,
        .seed = options.common.seed,
        .model = options.model,
+       .classes = samples::class_names(options.common, 10),
        .feed = feed,
        .training_set = &data.train});
   return samples::train(trainer, device, precision, data, plan, options.common);

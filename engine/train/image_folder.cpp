@@ -124,19 +124,14 @@ void check_options(const ImageFolderOptions& options) {
        "CorruptFiles::skip leaves them out");
 }
 
-}  // namespace
-
-ImageFolder read_image_folder(const Device& device, const fs::path& folder, const ImageFolderOptions& options) {
-  check_options(options);
-  ImageFolder result;
-  const std::vector<ImageFile> files = find_images(folder, result.classes);
+/// Appends the images of `files` to `result`, and a line for each that cannot be decoded.
+void read_into(ImageFolder& result, const Device& device, std::span<const ImageFile> files,
+               const ImageFolderOptions& options) {
   const auto extent = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
   train::ImageResizer resizer(device.context(), extent(options.height), extent(options.width),
                               extent(options.channels));
   Dataset& data = result.data;
-  data.name = folder.string();
   data.sample_shape = {options.height, options.width, options.channels};
-  data.classes = extent(static_cast<std::int64_t>(result.classes.size()));
   for (std::span<const ImageFile> left = files; !left.empty();) {
     const auto chunk = left.first(std::min(left.size(), files_at_once));
     left = left.subspan(chunk.size());
@@ -148,14 +143,36 @@ ImageFolder read_image_folder(const Device& device, const fs::path& folder, cons
         continue;
       }
       images.push_back(std::move(outcomes[i].image));
+      result.files.push_back(chunk[i].path);
       data.labels.push_back(chunk[i].label);
     }
     resizer.resize(images, data.samples);
   }
-  if (!result.skipped.empty() && (options.corrupt == CorruptFiles::refuse || data.labels.empty())) {
-    refuse(result, files.size());
-  }
   data.count = static_cast<std::int64_t>(data.labels.size());
+  if (!result.skipped.empty() && options.corrupt == CorruptFiles::refuse) refuse(result, files.size());
+}
+
+}  // namespace
+
+ImageFolder read_image_folder(const Device& device, const fs::path& folder, const ImageFolderOptions& options) {
+  check_options(options);
+  ImageFolder result;
+  const std::vector<ImageFile> files = find_images(folder, result.classes);
+  result.data.name = folder.string();
+  result.data.classes = static_cast<std::uint32_t>(result.classes.size());
+  read_into(result, device, files, options);
+  if (result.data.count == 0) refuse(result, files.size());
+  return result;
+}
+
+ImageFolder read_images(const Device& device, std::span<const fs::path> files, const ImageFolderOptions& options) {
+  check_options(options);
+  ImageFolder result;
+  result.data.name = "images";
+  result.data.classes = 1;
+  std::vector<ImageFile> listed;
+  for (const fs::path& path : files) listed.push_back({path, 0});
+  read_into(result, device, listed, options);
   return result;
 }
 

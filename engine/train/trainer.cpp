@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "train/about_model.h"
 #include "train/step_graph.h"
 #include "train/trainer_impl.h"
 #include "vk/transfer.h"
@@ -32,7 +33,7 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
       average_decay_(options.average_decay),
       accumulate_(static_cast<std::uint32_t>(options.accumulate)),
       seed_(options.seed),
-      model_(options.model),
+      about_(train::about_model(options)),
       pipelines_(context_),
       timeline_(context_) {
   train::check_options(options);

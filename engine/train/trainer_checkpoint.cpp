@@ -1,6 +1,5 @@
 #include <halfstep/checkpoint.h>
 #include <halfstep/error.h>
-#include <halfstep/pattern.h>
 
 #include <fmt/format.h>
 
@@ -8,8 +7,8 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <set>
 
+#include "train/checkpoint_reader.h"
 #include "train/stored_values.h"
 #include "train/trainer_impl.h"
 
@@ -54,68 +53,6 @@ class TensorList {
   std::vector<StoredTensor> tensors_;
 };
 
-/// Takes a model's tensors out of a file, and keeps account of what is there and what is not.
-class Reader {
- public:
-  Reader(const train::SafetensorsFile& file, const LoadOptions& options) : file_(file), options_(options) {}
-
-  /// Whether `name` is to be left alone.
-  bool ignored(std::string_view name) const {
-    return std::ranges::any_of(options_.ignored, [&](const std::string& pattern) { return matches(pattern, name); });
-  }
-
-  /// The values of a tensor; empty where the file has none that fits.
-  std::vector<float> take(const std::string& name, const step::ParameterSlot& slot) {
-    asked_.insert(name);
-    if (ignored(name)) return {};
-    const StoredTensor* tensor = file_.find(name);
-    if (tensor == nullptr) {
-      report_.missing.push_back(name);
-      return {};
-    }
-    if (const auto wrong = train::mismatch(*tensor, slot.type.shape, slot.stored)) {
-      report_.mismatched.push_back(fmt::format("{}: {}", name, *wrong));
-      return {};
-    }
-    std::vector<float> values = train::decode(*tensor, slot.type.shape, slot.stored);
-    report_.loaded.push_back(name);
-    const auto finite = [](float value) { return std::isfinite(value); };
-    if (!std::ranges::all_of(values, finite)) report_.not_finite.push_back(name);
-    return values;
-  }
-
-  /// After everything was taken.
-  LoadReport report(std::string_view path) {
-    for (const StoredTensor& tensor : file_.tensors()) {
-      if (!asked_.contains(tensor.name) && !ignored(tensor.name)) report_.unexpected.push_back(tensor.name);
-    }
-    if (options_.strict) refuse_differences(path);
-    return report_;
-  }
-
- private:
-  void refuse_differences(std::string_view path) const {
-    std::string text;
-    const auto list = [&](std::string_view what, const std::vector<std::string>& names) {
-      constexpr std::size_t most = 8;
-      if (names.empty()) return;
-      text += fmt::format("{}{} {} (", text.empty() ? "" : ", ", names.size(), what);
-      for (std::size_t i = 0; i < std::min(most, names.size()); ++i) text += (i > 0 ? ", " : "") + names[i];
-      text += names.size() > most ? ", ...)" : ")";
-    };
-    list("missing", report_.missing);
-    list("unexpected", report_.unexpected);
-    list("mismatched", report_.mismatched);
-    if (text.empty()) return;
-    fail(path, "expected the tensors of this model, got " + text, "it is another model's");
-  }
-
-  const train::SafetensorsFile& file_;
-  const LoadOptions& options_;
-  std::set<std::string> asked_;
-  LoadReport report_;
-};
-
 /// The loss scale to go on with: a dynamic one where it was, any other as it is asked for now.
 float resumed_scale(const LossScale& scale, float stored) {
   const bool usable = std::isfinite(stored) && stored > 0;
@@ -126,16 +63,17 @@ float resumed_scale(const LossScale& scale, float stored) {
 }  // namespace
 
 train::Metadata Trainer::Impl::metadata(const step::StepState& state) const {
-  return {{"format", "halfstep 1"},
-          {"version", HALFSTEP_VERSION},
-          {"model", model_},
-          {"precision", precision_.name},
-          {"optimizer", std::string(optimizer_name(optimizer_))},
-          {"seed", std::to_string(seed_)},
-          {"step", std::to_string(submitted_)},
-          {"applied", std::to_string(state.applied)},
-          {"average_decay", fmt::format("{}", average_decay_)},
-          {"loss_scale", fmt::format("{}", state.loss_scale)}};
+  train::Metadata result{{"format", "halfstep 1"},
+                         {"version", HALFSTEP_VERSION},
+                         {"precision", precision_.name},
+                         {"optimizer", std::string(optimizer_name(optimizer_))},
+                         {"seed", std::to_string(seed_)},
+                         {"step", std::to_string(submitted_)},
+                         {"applied", std::to_string(state.applied)},
+                         {"average_decay", fmt::format("{}", average_decay_)},
+                         {"loss_scale", fmt::format("{}", state.loss_scale)}};
+  result.insert(about_.begin(), about_.end());
+  return result;
 }
 
 void Trainer::Impl::save(const std::filesystem::path& path) {
@@ -199,7 +137,7 @@ void Trainer::Impl::load(const std::filesystem::path& path) {
   }
   const step::StepState state = state_from(file, name);
   const LoadOptions options{.ignored = {std::string(state_name)}};
-  Reader reader(file, options);
+  train::CheckpointReader reader(file, options);
   std::vector<std::vector<float>> weights;
   std::vector<std::vector<std::vector<float>>> moments;
   std::vector<std::vector<float>> averages;
@@ -234,7 +172,7 @@ void Trainer::Impl::load(const std::filesystem::path& path) {
 
 LoadReport Trainer::Impl::load_weights(const std::filesystem::path& path, const LoadOptions& options) {
   const train::SafetensorsFile file(path);
-  Reader reader(file, options);
+  train::CheckpointReader reader(file, options);
   finish();
   const auto take = [&](const step::ParameterSlot& slot, const auto& present) {
     std::vector<float> values = reader.take(train::stored_name(slot.name), slot);

@@ -146,7 +146,7 @@ class Trainer::Impl {
   float average_decay_;
   std::uint32_t accumulate_;
   std::uint64_t seed_;
-  std::string model_;
+  train::Metadata about_;  ///< what checkpoints say of the model and what it is fed
   std::vector<std::string> metric_names_;
   std::vector<InputInfo> inputs_;  ///< fed with values
   Shape batch_shape_;              ///< of the samples, where a Feed gives them

@@ -18,6 +18,18 @@ const DataSource cifar10{
     "Folder with CIFAR-10 in its binary layout; ./samples/fetch_data.sh cifar10 downloads it", HALFSTEP_CIFAR10,
     [](const std::filesystem::path& folder, Split split, std::uint32_t) { return read_cifar10(folder, split); }};
 
+std::vector<std::string> class_names(const CommonOptions& options, std::uint32_t classes) {
+  if (options.source == &cifar10) {
+    return {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+  }
+  if (options.data.lexically_normal().string().find("fashion") != std::string::npos && classes == 10) {
+    return {"T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"};
+  }
+  std::vector<std::string> names;
+  for (std::uint32_t label = 0; label < classes; ++label) names.push_back(fmt::format("class {}", label));
+  return names;
+}
+
 Data read_data(const CommonOptions& options, std::uint32_t classes) {
   const auto read = [&](Split split) { return options.source->read(options.data, split, classes); };
   // Unpacking is most of what a program does before its first step.

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace samples {
 
@@ -18,6 +20,9 @@ struct DataSource {
 
 extern const DataSource fashion_mnist;  ///< or any other set of IDX files
 extern const DataSource cifar10;
+
+/// The names of the classes of the set that the flags ask for; where they are not known, numbers.
+std::vector<std::string> class_names(const CommonOptions& options, std::uint32_t classes);
 
 /// Both halves of a data set.
 struct Data {

@@ -111,6 +111,23 @@ class Run {
 
 }  // namespace
 
+void add_plan_options(CLI::App& app, Plan& plan) {
+  app.add_option("--batch-size", plan.batch_size, "Images in a step")
+      ->check(whole_number(1, 65536))
+      ->capture_default_str();
+  app.add_option("--epochs", plan.epochs, "Epochs from the start of training")
+      ->check(whole_number(1, 1000000))
+      ->capture_default_str();
+}
+
+void add_learning_rate(CLI::App& app, float& rate, const std::string& help) {
+  app.add_option("--learning-rate", rate, help)->check(number_above(0, 1000))->capture_default_str();
+}
+
+void add_loss_scale(CLI::App& app, float& scale, const std::string& help) {
+  app.add_option("--loss-scaling-factor", scale, help)->check(number_above(0, 16777216))->capture_default_str();
+}
+
 void check_outputs(const CommonOptions& options) {
   for (const auto& file : {options.save, options.json}) {
     if (!file.empty()) halfstep::check_writable(file);

@@ -19,6 +19,12 @@ struct Plan {
   halfstep::Weights weights = halfstep::Weights::current;  ///< that are tested, and kept where they are best
 };
 
+/// Adds --batch-size and --epochs.
+void add_plan_options(CLI::App& app, Plan& plan);
+/// Adds --learning-rate, and --loss-scaling-factor.
+void add_learning_rate(CLI::App& app, float& rate, const std::string& help);
+void add_loss_scale(CLI::App& app, float& scale, const std::string& help);
+
 /// Trains, tests after every epoch, reports and saves as the flags ask. Returns the program's exit code.
 int train(halfstep::Trainer& trainer, const halfstep::Device& device, const halfstep::Precision& precision,
           const Data& data, const Plan& plan, const CommonOptions& options);

@@ -209,8 +209,8 @@ check "it says what the epoch came to" grep -qE "^epoch 1/1: loss .* images/s, t
 
 # Training with augmentation, the best weights kept; and fitting the last layer of a larger network.
 program=$1/train_cifar10
-refused "expected resnet8" --model vgg --data "$place/cifar"
-refused "6N + 2" --model resnet9 --data "$place/cifar"
+refused "resnet8, resnet14" --model vgg --data "$place/cifar"
+refused "resnet8, resnet14" --model resnet9 --data "$place/cifar"
 refused "expected --fp16 with --loss_scaling" --loss_scaling --data "$place/cifar"
 for flag in --lr --steps --batch-size; do refused "$flag" "$flag" 0 --data "$place/cifar"; done
 trains --fp16 -s -m resnet8 -n 2 --batch-size 8 --data "$place/cifar" --best "$place/best"
@@ -219,6 +219,20 @@ refused "a scope that matches" --recompute "block*" --data "$place/cifar"
 refused "average" --average 1 --data "$place/cifar"
 trains -m resnet8 -n 1 --batch-size 8 --accumulate 2 --average 0.9 --recompute "layer?/?" --data "$place/cifar"
 check "the best weights are kept under PyTorch's names" grep -q '"layer3.0.bn2.running_var"' "$place/best"
+
+# Saying what images show, by the best weights.
+program=$1/classify
+image=$(dirname "$0")/../fuzz/seeds/colours.png
+trains "$place/best" "$image" "$image" --sheet "$place/sheet.png"
+check "five classes an image, by their names" test "$(grep -cE '^ +[0-9.]+%  (airplane|automobile|bird|cat|deer|dog|frog|horse|ship|truck)$' "$place/output")" = 10
+trains "$place/best" "$place/sheet.png"
+refused "$place/noise" "$place/best" "$image" "$place/noise"
+check "the other image is classified all the same" test "$(grep -c % "$place/output")" = 5
+refused "no.png" "$place/best" no.png
+refused "images is required" "$place/best"
+refused "nowhere" "$place/best" "$image" --sheet "$place/nowhere/sheet.png"
+refused "expected a checkpoint whose metadata says the model" "$place/nan" "$image"
+refused "$place/noise" "$place/noise" "$image"
 program=$1/finetune_resnet18
 refused "save_file(resnet18" --data "$data"
 refused "excludes" --weights a --random-weights

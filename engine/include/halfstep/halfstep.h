@@ -11,6 +11,7 @@
 #include <halfstep/optimizer.h>
 #include <halfstep/pattern.h>
 #include <halfstep/precision.h>
+#include <halfstep/predictor.h>
 #include <halfstep/process.h>
 #include <halfstep/recorder.h>
 #include <halfstep/schedule.h>

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace halfstep {
 /// What becomes of image files that cannot be decoded.
 enum class CorruptFiles : std::uint8_t { refuse, skip };
 
-/// How a folder of images becomes a Dataset.
+/// How image files become a Dataset.
 struct ImageFolderOptions {
   std::int64_t height = 224;  ///< of every sample, in pixels
   std::int64_t width = 224;
@@ -22,11 +23,12 @@ struct ImageFolderOptions {
   unsigned threads = 0;  ///< that decode files; 0: as many as the machine has
 };
 
-/// A folder of images, read.
+/// Image files, read.
 struct ImageFolder {
   Dataset data{};
-  std::vector<std::string> classes{};  ///< names of the subfolders; a label is a place in this list
-  std::vector<std::string> skipped{};  ///< a line for each file left out: its path, and what is wrong with it
+  std::vector<std::filesystem::path> files{};  ///< of each sample
+  std::vector<std::string> classes{};          ///< names of the subfolders; a label is a place in this list
+  std::vector<std::string> skipped{};          ///< a line for each file left out: its path, and what is wrong with it
 };
 
 /// Reads the PNG and JPEG files (.png, .jpg, .jpeg) of `folder`, which has a subfolder for each class: classes and
@@ -36,5 +38,15 @@ struct ImageFolder {
 /// some are corrupt and are not to be skipped.
 ImageFolder read_image_folder(const Device& device, const std::filesystem::path& folder,
                               const ImageFolderOptions& options = {});
+
+/// Reads these files alike, whatever they are called; all labels are 0. Throws Error as read_image_folder does, but
+/// gives an empty set where all are skipped.
+ImageFolder read_images(const Device& device, std::span<const std::filesystem::path> files,
+                        const ImageFolderOptions& options = {});
+
+/// Writes rows of red, green and blue bytes, {height, width, 3}, as a PNG file, whole or not at all. Throws Error where
+/// it cannot be written, or there are not as many bytes as pixels ask for.
+void write_png(const std::filesystem::path& path, std::span<const std::uint8_t> pixels, std::int64_t height,
+               std::int64_t width);
 
 }  // namespace halfstep

@@ -57,6 +57,7 @@ struct TrainerOptions {
   Precision precision = Precision::mixed();
   std::uint64_t seed = 42;
   std::string model{};                    ///< its name, for checkpoints
+  std::vector<std::string> classes{};     ///< their names, likewise
   std::optional<Feed> feed{};             ///< where the inputs come from Datasets
   const Dataset* training_set = nullptr;  ///< with `feed`: what train steps draw from; must outlive the trainer
   /// Told what compile() decides, a line each: operators that work in f16 instead of f32, hyperparameters that f16

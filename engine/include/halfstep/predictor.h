@@ -1,0 +1,41 @@
+#pragma once
+
+#include <halfstep/checkpoint.h>
+#include <halfstep/device.h>
+#include <halfstep/graph.h>
+#include <halfstep/precision.h>
+#include <halfstep/trainer.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace halfstep {
+
+/// Runs a graph forwards with weights from a file, and trains nothing. Batch norms are folded into the weights of the
+/// convolutions before them when those are loaded; nothing is dropped at random.
+class Predictor {
+ public:
+  /// `output` is what run() computes. Throws Error for a precision that the graph cannot have.
+  static Predictor compile(const Device& device, const Graph& graph, Tensor output,
+                           const Precision& precision = Precision::float32());
+  ~Predictor();
+  Predictor(Predictor&&) noexcept;
+  Predictor& operator=(Predictor&&) noexcept;
+
+  /// Takes weights and states from a safetensors file; see Trainer::load_weights. A tensor that a file may lack has the
+  /// value that training starts with, from seed 0.
+  LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
+  /// The output, in the order of its shape, for values of every input that it depends on. Waits for it. Throws Error
+  /// where an input is missing, unknown or of another size, and before weights were loaded.
+  std::vector<float> run(const std::map<std::string, Values>& inputs);
+
+ private:
+  class Impl;
+  explicit Predictor(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace halfstep

@@ -1,0 +1,21 @@
+#include "train/about_model.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+namespace halfstep::train {
+
+Metadata about_model(const TrainerOptions& options) {
+  Metadata about;
+  if (!options.model.empty()) about["model"] = options.model;
+  if (!options.classes.empty()) about["classes"] = nlohmann::json(options.classes).dump();
+  if (!options.feed) return about;
+  const Shape shape = options.feed->samples.shape();
+  about["input"] = fmt::format("{}", fmt::join(shape.begin() + 1, shape.end(), "x"));
+  about["mean"] = fmt::format("{}", fmt::join(options.feed->mean, ","));
+  about["deviation"] = fmt::format("{}", fmt::join(options.feed->deviation, ","));
+  return about;
+}
+
+}  // namespace halfstep::train

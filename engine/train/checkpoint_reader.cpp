@@ -1,0 +1,62 @@
+#include "train/checkpoint_reader.h"
+
+#include <halfstep/error.h>
+#include <halfstep/pattern.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "train/stored_values.h"
+
+namespace halfstep::train {
+
+bool CheckpointReader::ignored(std::string_view name) const {
+  return std::ranges::any_of(options_.ignored, [&](const std::string& pattern) { return matches(pattern, name); });
+}
+
+std::vector<float> CheckpointReader::take(const std::string& name, const step::ParameterSlot& slot) {
+  asked_.insert(name);
+  if (ignored(name)) return {};
+  const StoredTensor* tensor = file_.find(name);
+  if (tensor == nullptr) {
+    report_.missing.push_back(name);
+    return {};
+  }
+  if (const auto wrong = mismatch(*tensor, slot.type.shape, slot.stored)) {
+    report_.mismatched.push_back(fmt::format("{}: {}", name, *wrong));
+    return {};
+  }
+  std::vector<float> values = decode(*tensor, slot.type.shape, slot.stored);
+  report_.loaded.push_back(name);
+  const auto finite = [](float value) { return std::isfinite(value); };
+  if (!std::ranges::all_of(values, finite)) report_.not_finite.push_back(name);
+  return values;
+}
+
+LoadReport CheckpointReader::report(std::string_view path) {
+  for (const StoredTensor& tensor : file_.tensors()) {
+    if (!asked_.contains(tensor.name) && !ignored(tensor.name)) report_.unexpected.push_back(tensor.name);
+  }
+  if (options_.strict) refuse_differences(path);
+  return report_;
+}
+
+void CheckpointReader::refuse_differences(std::string_view path) const {
+  std::string text;
+  const auto list = [&](std::string_view what, const std::vector<std::string>& names) {
+    constexpr std::size_t most = 8;
+    if (names.empty()) return;
+    text += fmt::format("{}{} {} (", text.empty() ? "" : ", ", names.size(), what);
+    for (std::size_t i = 0; i < std::min(most, names.size()); ++i) text += (i > 0 ? ", " : "") + names[i];
+    text += names.size() > most ? ", ...)" : ")";
+  };
+  list("missing", report_.missing);
+  list("unexpected", report_.unexpected);
+  list("mismatched", report_.mismatched);
+  if (text.empty()) return;
+  fail(path, "expected the tensors of this model, got " + text, "it is another model's");
+}
+
+}  // namespace halfstep::train

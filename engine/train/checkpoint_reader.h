@@ -1,0 +1,36 @@
+#pragma once
+
+#include <halfstep/checkpoint.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "step/parameters.h"
+#include "train/safetensors.h"
+
+namespace halfstep::train {
+
+/// Takes a model's tensors out of a file, and keeps account of what is there and what is not.
+class CheckpointReader {
+ public:
+  CheckpointReader(const SafetensorsFile& file, const LoadOptions& options) : file_(file), options_(options) {}
+
+  /// The values of a tensor; empty where the file has none that fits.
+  std::vector<float> take(const std::string& name, const step::ParameterSlot& slot);
+
+  /// What was found, after everything was taken. Throws Error where the options are strict and anything differs.
+  LoadReport report(std::string_view path);
+
+ private:
+  bool ignored(std::string_view name) const;
+  void refuse_differences(std::string_view path) const;
+
+  const SafetensorsFile& file_;
+  const LoadOptions& options_;
+  std::set<std::string> asked_;
+  LoadReport report_;
+};
+
+}  // namespace halfstep::train

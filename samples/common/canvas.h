@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace samples {
+
+struct Colour {
+  std::uint8_t red = 0;
+  std::uint8_t green = 0;
+  std::uint8_t blue = 0;
+};
+
+/// A picture to draw on: pixels {height, width, 3}. What lies outside it is left out.
+class Canvas {
+ public:
+  /// Height of a line of text and width of a letter, with the space between, in pixels.
+  static constexpr int line = 18;
+  static constexpr int letter = 12;
+
+  Canvas(int width, int height, Colour background);
+
+  void rectangle(int x, int y, int width, int height, Colour colour);
+  /// Text with its upper left corner at {x, y}; what is no printable ASCII becomes a box.
+  void text(int x, int y, std::string_view text, Colour colour);
+  /// An image {height, width, channels} of bytes, grey or red, green and blue, each pixel `scale` wide and high.
+  void image(int x, int y, const std::uint8_t* bytes, int height, int width, int channels, int scale);
+
+  int width() const { return width_; }
+  int height() const { return height_; }
+  const std::vector<std::uint8_t>& pixels() const { return pixels_; }
+
+ private:
+  int width_;
+  int height_;
+  std::vector<std::uint8_t> pixels_;
+};
+
+}  // namespace samples

@@ -1,0 +1,107 @@
+#include "samples/common/models.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/fashion_cnn.h"
+#include "models/fashion_conv.h"
+#include "models/lenet5.h"
+#include "models/mobilenet_v2.h"
+#include "models/resnet.h"
+#include "models/resnet_cifar.h"
+
+namespace samples {
+namespace {
+
+using halfstep::Scope;
+using halfstep::Tensor;
+
+/// The depth in "resnet20"; 0 where there is none.
+std::int64_t depth_in(std::string_view name) {
+  std::int64_t depth = 0;
+  const bool read = name.starts_with("resnet") && CLI::detail::lexical_cast(std::string(name.substr(6)), depth);
+  return read ? depth : 0;
+}
+
+/// A line of the metadata, or Error.
+const std::string& entry(const halfstep::CheckpointSummary& summary, const std::string& file, const char* key) {
+  const auto found = summary.metadata.find(key);
+  if (found == summary.metadata.end()) {
+    halfstep::fail(file,
+                   fmt::format("expected a checkpoint whose metadata says the {} of what it holds, got none", key),
+                   "samples of this version write it; bin/inspect shows what a file has");
+  }
+  return found->second;
+}
+
+/// The numbers of "32x32x3" or "0.5,0.25".
+template <typename Number>
+std::vector<Number> numbers(const std::string& file, const std::string& text, char separator) {
+  std::vector<Number> result;
+  for (const std::string& part : CLI::detail::split(text, separator)) {
+    Number value{};
+    if (!CLI::detail::lexical_cast(part, value)) {
+      halfstep::fail(file,
+                     fmt::format("expected numbers with {} between them in its metadata, got '{}'", separator, text));
+    }
+    result.push_back(value);
+  }
+  return result;
+}
+
+std::vector<std::string> names(const std::string& file, const std::string& text) {
+  const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
+  const auto is_text = [](const nlohmann::json& item) { return item.is_string(); };
+  if (!list.is_array() || list.empty() || !std::ranges::all_of(list, is_text)) {
+    halfstep::fail(file, "expected a list of names for the classes in its metadata, got something else");
+  }
+  return list.get<std::vector<std::string>>();
+}
+
+void check(const ModelDescription& model, const std::string& file) {
+  constexpr std::int64_t largest = 4096;
+  const auto fits = [](std::int64_t extent) { return extent >= 1 && extent <= largest; };
+  const bool image =
+      model.input.size() == 3 && std::ranges::all_of(model.input, fits) && (model.input[2] == 1 || model.input[2] == 3);
+  const auto one_each = [&](const std::vector<float>& values) {
+    return values.size() == 1 || std::ssize(values) == model.input[2];
+  };
+  const auto usable = [](float value) { return std::isfinite(value) && value > 0; };
+  if (!image || !one_each(model.mean) || !one_each(model.deviation) || !std::ranges::all_of(model.deviation, usable)) {
+    halfstep::fail(file, "expected images of one or three channels, with a mean and deviation, in its metadata");
+  }
+}
+
+}  // namespace
+
+Tensor build_model(const Scope& scope, Tensor images, const std::string& name, std::int64_t classes) {
+  using namespace halfstep::models;
+  const Stem stem = images.dim(1) <= 32 ? Stem::small : Stem::large;
+  const std::int64_t depth = depth_in(name);
+  if (name == "lenet5") return lenet5(scope, images, classes);
+  if (name == "fashion_conv") return fashion_conv(scope, images, classes);
+  if (name == "fashion_cnn") return fashion_cnn(scope, images, classes);
+  if (name == "mobilenet_v2") return mobilenet_v2(scope, images, classes, {.stem = stem});
+  if (depth == 18 || depth == 34 || depth == 50) return resnet(scope, images, depth, classes, stem);
+  if (depth >= 8 && depth % 6 == 2) return resnet_cifar(scope, images, depth, classes);
+  halfstep::fail("model", fmt::format("expected lenet5, fashion_conv, fashion_cnn, resnet8, resnet14, ... resnet56, "
+                                      "resnet18, resnet34, resnet50 or mobilenet_v2, got '{}'",
+                                      name));
+}
+
+ModelDescription describe_model(const halfstep::CheckpointSummary& summary, const std::string& file) {
+  ModelDescription model;
+  model.name = entry(summary, file, "model");
+  model.input = numbers<std::int64_t>(file, entry(summary, file, "input"), 'x');
+  model.mean = numbers<float>(file, entry(summary, file, "mean"), ',');
+  model.deviation = numbers<float>(file, entry(summary, file, "deviation"), ',');
+  model.classes = names(file, entry(summary, file, "classes"));
+  check(model, file);
+  return model;
+}
+
+}  // namespace samples

@@ -1,0 +1,173 @@
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph/inference.h"
+#include "graph/precision_pass.h"
+#include "graph/weight_nodes.h"
+#include "harness/device.h"
+#include "harness/values.h"
+#include "host/temporary_folder.h"
+#include "models/layers.h"
+#include "reference/conv2d.h"
+#include "train/safetensors.h"
+#include "train/stored_values.h"
+
+namespace halfstep {
+namespace {
+
+using reference::Array;
+
+/// A convolution with batch norm and a ReLU, as models have them.
+struct Layer {
+  Graph graph;
+  Tensor images = graph.input("images", {2, 5, 7, 3});
+  Tensor result = relu(models::batch_norm(
+      graph.root() / "bn", models::conv(graph.root() / "conv", images, 6, 3, {.padding = {1, 1}}, models::Bias::none)));
+};
+
+/// LayerWeights of a Layer that are far from those that training starts with.
+struct LayerWeights {
+  Array kernel = testing::rounded(testing::uniform({3, 3, 3, 6}, 1), DType::f32);
+  Array weight = testing::rounded(testing::uniform({6}, 2, 0.5, 2), DType::f32);
+  Array bias = testing::rounded(testing::uniform({6}, 3), DType::f32);
+  Array mean = testing::rounded(testing::uniform({6}, 4), DType::f32);
+  Array variance = testing::rounded(testing::uniform({6}, 5, 0.1, 3), DType::f32);
+
+  void write(const std::filesystem::path& path) const {
+    std::vector<std::vector<std::byte>> data;
+    std::vector<train::StoredTensor> tensors;
+    const auto add = [&](const char* name, const Array& array, const Axes& stored) {
+      const std::vector<float> values(array.values.begin(), array.values.end());
+      data.push_back(train::encode(DType::f32, array.shape, stored, values));
+      tensors.push_back({name, "F32", train::stored_shape(array.shape, stored), data.back()});
+    };
+    data.reserve(5);
+    add("conv.weight", kernel, {3, 2, 0, 1});
+    add("bn.weight", weight, {});
+    add("bn.bias", bias, {});
+    add("bn.running_mean", mean, {});
+    add("bn.running_var", variance, {});
+    train::write_safetensors(path, tensors, {});
+  }
+
+  /// What a Layer makes of images, with the norm apart from the convolution.
+  Array unfused(const Array& images) const {
+    Array result = reference::conv2d(images, kernel, {.padding = {1, 1}});
+    for (std::size_t i = 0; i < result.values.size(); ++i) {
+      const std::size_t c = i % 6;
+      const double normal = (result.values[i] - mean.values[c]) / std::sqrt(variance.values[c] + 1e-5);
+      result.values[i] = std::max(0.0, normal * weight.values[c] + bias.values[c]);
+    }
+    return result;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a predictor's folded convolutions give what convolution and norm give apart") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "layer.safetensors";
+  const LayerWeights weights;
+  weights.write(path);
+  for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
+    CAPTURE(precision.name);
+    Layer layer;
+    Predictor predictor = Predictor::compile(testing::device(), layer.graph, layer.result, precision);
+    CHECK(predictor.load_weights(path).loaded.size() == 5);
+    for (const std::uint64_t seed : {6U, 7U}) {
+      const Array images = testing::rounded(testing::uniform(layer.images.shape(), seed), DType::f16);
+      const std::vector<float> values(images.values.begin(), images.values.end());
+      const std::vector<float> got = predictor.run({{"images", std::span<const float>(values)}});
+      const Array want = weights.unfused(images);
+      const double largest = *std::ranges::max_element(want.values);
+      const double allowed = precision.parameters == DType::f16 ? 4 * 0x1p-11 * largest : 2e-6 * largest;
+      REQUIRE(got.size() == want.values.size());
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        CHECK(std::abs(static_cast<double>(got[i]) - want.values[i]) <= allowed);
+      }
+    }
+  }
+}
+
+TEST_CASE("what follows from weights alone is computed when they are loaded, and the norm is gone from the rest") {
+  const Layer layer;
+  const graph::LoweredPrecision lowered = graph::for_inference(
+      graph::apply_precision(layer.graph.ir(), Precision::float32()), [](const graph::Node&) { return true; });
+  const graph::WeightSplit split = graph::split_at_weights(lowered.ir);
+  const auto has = [](const graph::Ir& ir, std::string_view op) {
+    return std::ranges::any_of(ir.nodes, [&](const graph::Node& node) { return node.op->name() == op; });
+  };
+  CHECK(has(split.weights, "batch_norm_affine"));
+  CHECK(has(split.weights, "mul"));
+  CHECK(!has(split.weights, "conv2d"));
+  CHECK(has(split.rest, "conv2d"));
+  for (const char* op : {"batch_norm", "batch_norm_affine", "mul"}) CHECK(!has(split.rest, op));
+  for (const graph::Ir* ir : {&split.weights, &split.rest}) {
+    for (std::size_t i = 0; i < ir->nodes.size(); ++i) {
+      for (const graph::ValueId output : ir->nodes[i].outputs) CHECK(ir->values[output].producer == i);
+    }
+  }
+}
+
+TEST_CASE("a predictor says what it is not given") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "layer.safetensors";
+  LayerWeights().write(path);
+  Layer layer;
+  Predictor predictor = Predictor::compile(testing::device(), layer.graph, layer.result);
+  const std::vector<float> values(2 * 5 * 7 * 3);
+  const std::span<const float> images(values);
+  CHECK_THROWS_WITH_AS(predictor.run({{"images", images}}), doctest::Contains("expected weights"), Error);
+  predictor.load_weights(path);
+  CHECK_THROWS_WITH_AS(predictor.run({}), doctest::Contains("expected values for 1 inputs, got 0"), Error);
+  CHECK_THROWS_WITH_AS(predictor.run({{"other", images}}), doctest::Contains("'images'"), Error);
+  CHECK_THROWS_WITH_AS(predictor.run({{"images", images.first(9)}}), doctest::Contains("210 values"), Error);
+  const std::vector<std::uint32_t> words(values.size());
+  CHECK_THROWS_AS(predictor.run({{"images", std::span<const std::uint32_t>(words)}}), Error);
+  Graph other;
+  const Tensor x = other.input("x", {2, 3});
+  Predictor dense = Predictor::compile(testing::device(), other, models::dense(other.root() / "dense", x, 4));
+  CHECK_THROWS_WITH_AS(dense.load_weights(path), doctest::Contains("dense.weight"), Error);
+}
+
+TEST_CASE("a checkpoint says which model wrote it and what that is fed, and a predictor computes what it learned") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "dense.safetensors";
+  Dataset set{.name = "bytes", .sample_shape = {2, 3, 1}, .count = 4, .classes = 2};
+  for (int i = 0; i < 24; ++i) set.samples.push_back(static_cast<std::uint8_t>(37 * i % 256));
+  set.labels = {0, 1, 1, 0};
+  Graph graph;
+  const Tensor images = graph.input("images", {4, 2, 3, 1});
+  const Tensor labels = graph.input("labels", {4}, DType::u32);
+  const Tensor logits = models::dense(graph.root() / "dense", flatten(images), 2);
+  Trainer trainer =
+      Trainer::compile(testing::device(), graph,
+                       {.loss = cross_entropy(logits, labels),
+                        .precision = Precision::float32(),
+                        .model = "dense",
+                        .classes = {"\"odd\", even", "prime"},
+                        .feed = Feed{.samples = images, .labels = labels, .mean = {0.25F}, .deviation = {0.5F}},
+                        .training_set = &set});
+  for (int i = 0; i < 5; ++i) trainer.step();
+  trainer.save(path);
+  const auto metadata = summarize_checkpoint(path).metadata;
+  CHECK(metadata.at("model") == "dense");
+  CHECK(metadata.at("classes") == R"(["\"odd\", even","prime"])");
+  CHECK(metadata.at("input") == "2x3x1");
+  CHECK(metadata.at("mean") == "0.25");
+  CHECK(metadata.at("deviation") == "0.5");
+  CHECK(metadata.at("step") == "5");
+  Predictor predictor = Predictor::compile(testing::device(), graph, cross_entropy(logits, labels));
+  predictor.load_weights(path);
+  std::vector<float> values;
+  for (const std::uint8_t byte : set.samples) values.push_back((static_cast<float>(byte) / 255 - 0.25F) / 0.5F);
+  const std::vector<float> loss = predictor.run(
+      {{"images", std::span<const float>(values)}, {"labels", std::span<const std::uint32_t>(set.labels)}});
+  CHECK(static_cast<double>(loss.front()) == doctest::Approx(trainer.evaluate(set).loss).epsilon(1e-6));
+}
+
+}  // namespace halfstep
