@@ -6,11 +6,8 @@
 #include <random>
 
 #include "bench/commands.h"
+#include "bench/models.h"
 #include "bench/trace.h"
-#include "models/fashion_cnn.h"
-#include "models/fashion_conv.h"
-#include "models/lenet5.h"
-#include "models/mlp.h"
 
 namespace bench {
 namespace {
@@ -35,24 +32,15 @@ struct Options {
 };
 
 constexpr std::uint32_t classes = 10;
-constexpr std::int64_t hidden_units = 128;
 
-/// Random pictures and labels of the form of Fashion-MNIST.
-Dataset random_set(std::int64_t count) {
-  Dataset set{.name = "random", .sample_shape = {28, 28, 1}, .count = count, .classes = classes};
+/// Random pictures and labels.
+Dataset random_set(const Shape& image, std::int64_t count) {
+  Dataset set{.name = "random", .sample_shape = image, .count = count, .classes = classes};
   std::mt19937 generator(1);
   set.samples.resize(static_cast<std::size_t>(count * set.sample_bytes()));
   for (std::uint8_t& byte : set.samples) byte = static_cast<std::uint8_t>(generator());
   for (std::int64_t i = 0; i < count; ++i) set.labels.push_back(static_cast<std::uint32_t>(generator() % classes));
   return set;
-}
-
-Tensor model_of(const Options& options, const Scope& scope, Tensor images) {
-  if (options.model == "fashion_conv") return models::fashion_conv(scope, images);
-  if (options.model == "lenet5") return models::lenet5(scope, images);
-  if (options.model == "fashion_cnn") return models::fashion_cnn(scope, images);
-  const std::vector<std::int64_t> hidden(static_cast<std::size_t>(options.layers - 1), hidden_units);
-  return models::mlp(scope, images, hidden);
 }
 
 Precision policy_of(const Options& options) {
@@ -72,9 +60,12 @@ Precision policy_of(const Options& options) {
 
 Trainer trainer_of(const Options& options, const Device& device, const Dataset& set) {
   Graph graph;
-  const Tensor images = graph.input("images", {options.batch, 28, 28, 1});
+  const Model& model = models().at(options.model);
+  Shape shape = model.image;
+  shape.insert(shape.begin(), options.batch);
+  const Tensor images = graph.input("images", shape);
   const Tensor labels = graph.input("labels", {options.batch}, DType::u32);
-  const Tensor logits = model_of(options, graph.root(), images);
+  const Tensor logits = model.logits(graph.root(), images, options.layers);
   return Trainer::compile(device, graph,
                           {.loss = cross_entropy(logits, labels),
                            .metrics = {{"accuracy", accuracy(logits, labels)}},
@@ -111,7 +102,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
     if (!bench.has_timestamps()) fail("bench", "expected a queue with timestamps for --trace, got one without");
     check_writable(options.trace);
   }
-  const Dataset set = random_set(4 * options.batch);
+  const Dataset set = random_set(models().at(options.model).image, 4 * options.batch);
   Trainer trainer = trainer_of(options, bench.device(), set);
   if (!options.watch.empty()) trainer.watch(options.watch, options.every);
   Times times = bench.time([&] {
@@ -138,7 +129,7 @@ Command add_step(CLI::App& app) {
   CLI::App* command = app.add_subcommand("step", "A whole training step of a model, with its most costly operators");
   const auto options = std::make_shared<Options>();
   command->add_option("--model", options->model, "What is trained")
-      ->check(CLI::IsMember({"fashion_conv", "fashion_cnn", "lenet5", "mlp"}))
+      ->check(CLI::IsMember(models()))
       ->capture_default_str();
   add_precision(*command, options->precision);
   command->add_flag("--stochastic", options->stochastic, "Round activations and gradients in f16 stochastically");

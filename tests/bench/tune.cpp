@@ -5,9 +5,7 @@
 #include <memory>
 
 #include "bench/commands.h"
-#include "models/fashion_cnn.h"
-#include "models/fashion_conv.h"
-#include "models/lenet5.h"
+#include "bench/models.h"
 #include "step/step_program.h"
 #include "train/step_graph.h"
 #include "tune/tuner.h"
@@ -21,19 +19,18 @@ struct Options {
   std::string model = "fashion_cnn";
   std::string precision = "mixed";
   std::int64_t batch = 64;
+  std::int64_t layers = 3;  ///< of the mlp
 };
-
-Tensor model_of(const Options& options, const Scope& scope, Tensor images) {
-  if (options.model == "fashion_conv") return models::fashion_conv(scope, images);
-  return options.model == "lenet5" ? models::lenet5(scope, images) : models::fashion_cnn(scope, images);
-}
 
 /// What a model's training step leaves open.
 std::vector<plan::Choice> choices_of(const Options& options, const plan::Target& target) {
   Graph graph;
-  const Tensor images = graph.input("images", {options.batch, 28, 28, 1});
+  const Model& model = models().at(options.model);
+  Shape shape = model.image;
+  shape.insert(shape.begin(), options.batch);
+  const Tensor images = graph.input("images", shape);
   const Tensor labels = graph.input("labels", {options.batch}, DType::u32);
-  const Tensor logits = model_of(options, graph.root(), images);
+  const Tensor logits = model.logits(graph.root(), images, options.layers);
   const TrainerOptions training{.loss = cross_entropy(logits, labels), .precision = precision_of(options.precision)};
   const step::StepGraph steps = train::training_graph(graph, training);
   return step::training_program(target, steps, step::StepLayout(steps),
@@ -74,7 +71,7 @@ Command add_tune(CLI::App& app) {
       "tune", "What a model's step leaves open, what is chosen and why; HALFSTEP_TUNE=force if unset");
   const auto options = std::make_shared<Options>();
   command->add_option("--model", options->model, "What is trained")
-      ->check(CLI::IsMember({"fashion_conv", "fashion_cnn", "lenet5"}))
+      ->check(CLI::IsMember(models()))
       ->capture_default_str();
   add_precision(*command, options->precision);
   command->add_option("--batch", options->batch, "Samples in a step")->check(count_up_to(65536))->capture_default_str();
