@@ -34,7 +34,7 @@ struct SamplesPush {
   std::uint32_t samples;
   std::array<float, 4> factor;
   std::array<float, 4> offset;
-  std::array<float, 3> colour;
+  std::array<float, 4> colour;
   std::uint32_t flip;
   std::uint32_t crop_padding;
   std::uint32_t cutout;
@@ -55,7 +55,7 @@ void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed) {
                          feed.samples_in_set,
                          feed.factor,
                          feed.offset,
-                         {augmentation.brightness, augmentation.contrast, augmentation.saturation},
+                         {augmentation.brightness, augmentation.contrast, augmentation.saturation, augmentation.hue},
                          static_cast<std::uint32_t>(augmentation.flip * 0x1p24F),
                          static_cast<std::uint32_t>(augmentation.crop_padding),
                          static_cast<std::uint32_t>(augmentation.cutout),

@@ -57,14 +57,15 @@ void check_augmentation(const Augmentation& augmentation, const Shape& input) {
   check_share("brightness", augmentation.brightness);
   check_share("saturation", augmentation.saturation);
   check_share("contrast", augmentation.contrast);
+  require(augmentation.hue >= 0 && augmentation.hue <= 0.5F, "hue", "0 to 0.5", double{augmentation.hue});
   const auto check_pixels = [&](const char* name, std::int64_t value) {
     const std::int64_t most = std::max(input[0], input[1]);
     require(value >= 0 && value <= most, name, fmt::format("0 to {}", most), static_cast<double>(value));
   };
   check_pixels("crop_padding", augmentation.crop_padding);
   check_pixels("cutout", augmentation.cutout);
-  if (augmentation.saturation > 0 && input[2] != 3) {
-    fail("feed", fmt::format("expected three channels to change the saturation of, got {}", input[2]));
+  if ((augmentation.saturation > 0 || augmentation.hue > 0) && input[2] != 3) {
+    fail("feed", fmt::format("expected three channels to change the saturation or hue of, got {}", input[2]));
   }
 }
 

@@ -1,5 +1,5 @@
-// What is done to a training image at random; see halfstep::Augmentation. Eight random words for each place of a batch
-// in each step, whatever is switched on, so that one change's choices do not depend on another's.
+// What is done to a training image at random; see halfstep::Augmentation. Twelve random words for each place of a
+// batch in each step, whatever is switched on, so that one change's choices do not depend on another's.
 #ifndef HALFSTEP_AUGMENT
 #define HALFSTEP_AUGMENT
 
@@ -8,12 +8,14 @@
 struct Draws {
   uvec4 place;   // crop's row and column, flip, cutout's row
   uvec4 colour;  // cutout's column, brightness, contrast, saturation
+  uvec4 more;    // hue
 };
 
 Draws draws_of(uint b) {
   uvec2 seed = uvec2(state.seed_low, state.seed_high);
   return Draws(quad_noise(seed, state.attempted, STREAM_AUGMENTATION, 2u * b),
-               quad_noise(seed, state.attempted, STREAM_AUGMENTATION, 2u * b + 1u));
+               quad_noise(seed, state.attempted, STREAM_AUGMENTATION, 2u * b + 1u),
+               quad_noise(seed, state.attempted, STREAM_AUGMENTATION, 0x80000000u + b));
 }
 
 // A whole number below `count`.
@@ -42,12 +44,25 @@ ivec2 cropped_and_flipped(Draws draws, uint y, uint x) {
   return ivec2(column, y) + corner;
 }
 
-// Brightness, saturation, then contrast, of a pixel as 0 to 255.
+// A pixel whose hue is turned: its largest component and their spread stay.
+vec3 turned(vec3 rgb, float turn) {
+  float largest = max(max(rgb.r, rgb.g), rgb.b);
+  float spread = largest - min(min(rgb.r, rgb.g), rgb.b);
+  if (spread <= 0.0) return rgb;
+  float sextant = (rgb.r - rgb.g) / spread + 4.0;
+  if (largest == rgb.g) sextant = (rgb.b - rgb.r) / spread + 2.0;
+  if (largest == rgb.r) sextant = (rgb.g - rgb.b) / spread;
+  vec3 k = mod(vec3(5.0, 3.0, 1.0) + sextant + 6.0 * turn, 6.0);
+  return largest - spread * clamp(min(k, 4.0 - k), 0.0, 1.0);
+}
+
+// Brightness, saturation, hue, then contrast, of a pixel as 0 to 255.
 vec4 jittered(Draws draws, vec4 bytes) {
-  if (colour == vec3(0.0)) return bytes;
+  if (colour == vec4(0.0)) return bytes;
   vec4 v = bytes * draw_factor(draws.colour.y, colour.x);
   // Luma of ITU-R BT.601.
   if (colour.z > 0.0) v = mix(vec4(dot(v.rgb, vec3(0.299, 0.587, 0.114))), v, draw_factor(draws.colour.w, colour.z));
+  if (colour.w > 0.0) v.rgb = turned(v.rgb, draw_factor(draws.more.x, colour.w) - 1.0);
   vec4 mean = -offset / factor;
   v = mix(mean, v, draw_factor(draws.colour.z, colour.y));
   return clamp(v, 0.0, 255.0);

@@ -21,7 +21,7 @@ layout(push_constant) uniform Push {
   uint samples;  // in the set
   vec4 factor;   // value = byte * factor + offset, by channel
   vec4 offset;
-  vec3 colour;        // how far from 1 brightness, contrast and saturation may go
+  vec4 colour;        // how far from 1 brightness, contrast and saturation may go, and hue in turns from 0
   uint flip;          // probability, in 2^-24
   uint crop_padding;  // pixels
   uint cutout;        // side of the square

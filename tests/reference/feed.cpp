@@ -1,6 +1,7 @@
 #include "reference/feed.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 
@@ -34,15 +35,44 @@ double of_channel(const std::vector<float>& values, std::int64_t channel) {
   return static_cast<double>(values[std::min(static_cast<std::size_t>(channel), values.size() - 1)]);
 }
 
+/// Turns a pixel's hue, by way of hue in degrees, chroma and lightness.
+void turn_hue(std::span<double> pixel, double turns) {
+  const double largest = std::max({pixel[0], pixel[1], pixel[2]});
+  const double chroma = largest - std::min({pixel[0], pixel[1], pixel[2]});
+  if (chroma == 0) return;
+  double degrees = 0;
+  if (largest == pixel[0]) {
+    degrees = 60 * (pixel[1] - pixel[2]) / chroma;
+  } else if (largest == pixel[1]) {
+    degrees = 120 + 60 * (pixel[2] - pixel[0]) / chroma;
+  } else {
+    degrees = 240 + 60 * (pixel[0] - pixel[1]) / chroma;
+  }
+  degrees = std::fmod(degrees + 360 * turns + 720, 360);
+  const double between = chroma * (1 - std::abs(std::fmod(degrees / 60, 2) - 1));
+  const std::array<std::array<double, 3>, 6> sextants{{{chroma, between, 0},
+                                                       {between, chroma, 0},
+                                                       {0, chroma, between},
+                                                       {0, between, chroma},
+                                                       {between, 0, chroma},
+                                                       {chroma, 0, between}}};
+  const auto& colour = sextants[std::min<std::size_t>(static_cast<std::size_t>(degrees / 60), 5)];
+  for (std::size_t c = 0; c < 3; ++c) pixel[c] = largest - chroma + colour[c];
+}
+
 /// A pixel's channels, as 0 to 255, with the colours changed.
 void change_colours(std::span<double> pixel, const FeedSettings& feed, const Draws& draws) {
   const Augmentation& augmentation = feed.augmentation;
-  if (augmentation.brightness == 0 && augmentation.contrast == 0 && augmentation.saturation == 0) return;
+  if (augmentation.brightness == 0 && augmentation.contrast == 0 && augmentation.saturation == 0 &&
+      augmentation.hue == 0) {
+    return;
+  }
   for (double& value : pixel) value *= draws.brightness;
   if (augmentation.saturation > 0) {
     const double grey = 0.299 * pixel[0] + 0.587 * pixel[1] + 0.114 * pixel[2];
     for (double& value : pixel) value = grey + (value - grey) * draws.saturation;
   }
+  if (augmentation.hue > 0) turn_hue(pixel, draws.hue);
   for (std::size_t c = 0; c < pixel.size(); ++c) {
     const double mean = 255 * of_channel(feed.mean, static_cast<std::int64_t>(c));
     pixel[c] = std::clamp(mean + (pixel[c] - mean) * draws.contrast, 0.0, 255.0);
@@ -75,6 +105,10 @@ Draws draws(const Augmentation& augmentation, const Shape& image, std::uint64_t 
   result.brightness = factor(second[1], augmentation.brightness);
   result.contrast = factor(second[2], augmentation.contrast);
   result.saturation = factor(second[3], augmentation.saturation);
+  const auto third = process::philox4x32({0x80000000U + place, augmentation_stream, static_cast<std::uint32_t>(step),
+                                          static_cast<std::uint32_t>(step >> 32)},
+                                         process::philox_key(seed));
+  result.hue = factor(third[0], augmentation.hue) - 1;
   return result;
 }
 

@@ -19,6 +19,7 @@ struct Draws {
   double brightness = 1;
   double contrast = 1;
   double saturation = 1;
+  double hue = 0;  ///< in turns
 };
 
 /// Those of place `place` in a batch of images {height, width, ...} in step `step` from 0.

@@ -104,7 +104,13 @@ void check_feed(const Dataset& set, const Shape& image, const FeedSettings& feed
 }
 
 Augmentation everything() {
-  return {.crop_padding = 2, .flip = 0.5F, .brightness = 0.4F, .saturation = 0.7F, .contrast = 0.3F, .cutout = 3};
+  return {.crop_padding = 2,
+          .flip = 0.5F,
+          .brightness = 0.4F,
+          .saturation = 0.7F,
+          .hue = 0.3F,
+          .contrast = 0.3F,
+          .cutout = 3};
 }
 
 FeedSettings with(const Augmentation& augmentation) {
@@ -139,6 +145,7 @@ TEST_CASE("images are cropped, mirrored, recoloured and cut out as the reference
                                   {.flip = 1},
                                   {.brightness = 1},
                                   {.saturation = 1},
+                                  {.hue = 0.5F},
                                   {.contrast = 1},
                                   {.cutout = 4},
                                   everything()};
@@ -157,6 +164,30 @@ TEST_CASE("images are resized, and one channel goes to all, as the reference has
                with(everything().cutout < input[0] ? everything() : Augmentation{}), Precision::mixed(), 1);
   }
   check_feed(random_images(17, {4, 3, 5}), {3, 8, 5}, {.mean = {0.5F}, .deviation = {0.25F}}, Precision::float32(), 0);
+}
+
+TEST_CASE("turning the hue keeps grey grey, and goes as far as it may but no further") {
+  constexpr std::int64_t batch = 512;
+  Dataset set = random_images(batch, {1, 2, 3});
+  for (std::size_t i = 0; i < set.samples.size(); ++i) set.samples[i] = i % 6 == 0 ? 200 : i % 6 < 3 ? 0 : 77;
+  FeedSettings feed;
+  feed.deviation = {200.0F / 255};
+  feed.augmentation = {.hue = 0.125F};
+  Probe probe(set, {batch, 1, 2, 3}, feed);
+  const std::vector<float> images = probe.step();
+  float furthest = 0;
+  int towards_green = 0;
+  for (std::size_t i = 0; i < images.size(); i += 6) {
+    // Red stays the largest; an eighth of a turn is three quarters of the way to yellow, or to magenta.
+    CHECK(images[i] == doctest::Approx(1).epsilon(1e-5));
+    CHECK(std::min(images[i + 1], images[i + 2]) == doctest::Approx(0).epsilon(1e-5));
+    furthest = std::max({furthest, images[i + 1], images[i + 2]});
+    if (images[i + 1] > images[i + 2]) towards_green++;
+    for (std::size_t c = 3; c < 6; ++c) CHECK(images[i + c] == doctest::Approx(77.0 / 200).epsilon(1e-5));
+  }
+  CHECK(furthest <= 0.75F + 1e-5F);
+  CHECK(furthest > 0.74F);
+  CHECK(std::abs(towards_green - batch / 2.0) < 4 * std::sqrt(batch / 4.0));
 }
 
 TEST_CASE("resizing keeps a flat image flat and leaves one of its own size alone") {

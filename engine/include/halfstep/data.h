@@ -59,7 +59,10 @@ struct Augmentation {
   float brightness = 0;
   /// Likewise its distance from its own grey (images of three channels, red, green and blue).
   float saturation = 0;
-  /// Likewise its distance from the feed's mean. What leaves the range of a byte by these three is clamped.
+  /// Its hue is turned by at most this share of the colour circle either way, from 0 to 0.5, by one angle for the whole
+  /// image (likewise): Smith, "Color gamut transform pairs", 1978.
+  float hue = 0;
+  /// Likewise its distance from the feed's mean. What leaves the range of a byte by these is clamped.
   float contrast = 0;
   /// Side in pixels of a square about a random pixel that takes the feed's mean, which is 0 once normalised (DeVries
   /// and Taylor, "Improved regularization of convolutional neural networks with cutout", 2017).
