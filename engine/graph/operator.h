@@ -58,6 +58,8 @@ class Operator {
   /// Appends the dispatches that compute the outputs.
   virtual void lower(plan::Lowering& out) const = 0;
   virtual Numerics numerics() const { return Numerics::other; }
+  /// Whether an infinite result of finite inputs is a division by zero.
+  virtual bool divides() const { return false; }
   /// What takes the place of the first output where nothing is trained; empty where that is the operator itself.
   virtual std::optional<Tensor> inference(std::span<const Tensor> inputs) const;
   /// The first output times `factor` plus `offset`, both {c} along its last axis, by the same operator with other

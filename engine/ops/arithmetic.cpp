@@ -59,6 +59,7 @@ class Mul final : public ops::PointwisePair {
 class Div final : public ops::PointwisePair {
  public:
   Div() : PointwisePair("div") {}
+  bool divides() const override { return true; }
 
   // da = dy / b, db = -dy y / b, each summed to its operand's shape
   graph::Gradients vjp(const graph::Vjp& call) const override {

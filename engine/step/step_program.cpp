@@ -174,7 +174,7 @@ class Builder {
       builder_.store_f16(node.again ? precision_.rounding.activations : rounding, precision_.overflow);
       builder_.lower(graph_.ir, node);
       if (node.again) return;
-      const Maker maker{plan::label_of(node), node.op->name() == "div", node.inputs};
+      const Maker maker{plan::label_of(node), node.op->divides(), node.inputs};
       for (const graph::ValueId output : node.outputs) watch_value(output, maker);
     });
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/operator.h"
 #include "train/image_resizer.h"
 
 namespace halfstep::train {
@@ -79,6 +80,19 @@ void check_feed(const Feed& feed, const graph::Ir& ir, const Shape& stored) {
 
 Shape stored_shape(const Feed& feed, const Dataset* training_set) {
   return training_set == nullptr ? input_shape(feed) : training_set->sample_shape;
+}
+
+void check_classes(const Dataset& set, const graph::Ir& ir, graph::ValueId labels) {
+  for (const graph::Node& node : ir.nodes) {
+    const bool judges =
+        node.op->numerics() == graph::Numerics::as_is && node.inputs.size() > 1 && node.inputs[1] == labels;
+    if (!judges) continue;
+    const Shape& logits = ir.values[node.inputs[0]].type.shape;
+    if (logits.size() == 2 && logits[1] < std::int64_t{set.classes}) {
+      fail("feed", fmt::format("expected a set of at most {} classes, as many as {} has logits, got {} in '{}'",
+                               logits[1], node.op->name(), set.classes, set.name));
+    }
+  }
 }
 
 step::Normalization normalization(const Feed& feed) {

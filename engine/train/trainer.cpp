@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "train/about_model.h"
+#include "train/feed.h"
 #include "train/step_graph.h"
 #include "train/trainer_impl.h"
 #include "vk/transfer.h"
@@ -95,6 +96,7 @@ void Trainer::Impl::place_data(const TrainerOptions& options) {
                      set_->count, set_->name),
          "make the batch smaller");
   }
+  train::check_classes(*set_, graph_.ir, graph_.samples->labels);
   const vk::Capabilities& capabilities = context_.capabilities();
   std::uint64_t limit = std::min(
       {context_.target().max_storage_range, capabilities.max_buffer_bytes, vk::memory_bytes(capabilities) / 2});

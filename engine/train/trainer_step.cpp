@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "plan/host_tensor.h"
+#include "train/feed.h"
 #include "train/trainer_impl.h"
 
 namespace halfstep {
@@ -192,6 +193,7 @@ Evaluation Trainer::Impl::evaluate(const Dataset& set, Weights weights) {
     fail("evaluate", fmt::format("expected samples of {}, got {} of {} in '{}'", to_string(stored), set.count,
                                  to_string(set.sample_shape), set.name));
   }
+  train::check_classes(set, graph_.ir, graph_.samples->labels);
   finish();
   step::Slots& slots = weights == Weights::averaged ? *averaged_slots_ : *evaluation_slots_;
   evaluation_sums_ = {};

@@ -68,6 +68,19 @@ TEST_CASE("a loss must be a scalar, and inputs must be the ones the graph has") 
   CHECK(trainer.report().step == 1);
 }
 
+TEST_CASE("a set of more classes than the model has is refused, to train with and to evaluate") {
+  const Dataset three = testing::toy_dataset(16, {4, 4, 1}, 3, 5);
+  const Dataset four = testing::toy_dataset(16, {4, 4, 1}, 4, 5);
+  testing::ToyOptions options{.batch = 8};
+  Trainer trainer = testing::toy_trainer(four, options);
+  CHECK(trainer.evaluate(three).samples == 16);
+  options.change = [&](TrainerOptions& made) { made.training_set = &four; };
+  const char* const refusal = "at most 3 classes, as many as cross_entropy has logits, got 4 in 'toy'";
+  CHECK_THROWS_WITH_AS(testing::toy_trainer(three, options), doctest::Contains(refusal), Error);
+  Trainer smaller = testing::toy_trainer(three, {.batch = 8});
+  CHECK_THROWS_WITH_AS(smaller.evaluate(four), doctest::Contains(refusal), Error);
+}
+
 TEST_CASE("a tensor that the device cannot bind is an error that names it and the limit") {
   Graph graph;
   // 16 GiB: more than any device's storage-buffer range.
