@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <random>
 
 #include "samples/common/command_line.h"
@@ -25,7 +26,7 @@ struct Options {
   std::string level = "O2";
   std::vector<std::string> to_float;
   std::string loss_scale;
-  std::string rounding;
+  std::optional<Rounding> rounding;
   bool saturate = false;
   bool float16_partials = false;
   bool explain = false;
@@ -41,10 +42,8 @@ void add_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--to-float", options.to_float, "A layer, or a pattern of them, in another type: conv1=float16");
   app.add_option("--loss-scale", options.loss_scale, "none, fixed:S or dynamic, in place of the level's own");
-  app.add_option("--rounding", options.rounding,
-                 "Of all that is stored in f16: nearest or stochastic (O3: of weights "
-                 "stochastic, of all else nearest)")
-      ->check(CLI::IsMember({"nearest", "stochastic"}));
+  samples::add_rounding(app, options.rounding,
+                        "Of all that is stored in f16 (O3: of weights stochastic, of all else nearest)");
   app.add_flag("--saturate", options.saturate, "Store 65504 for what is too large for f16, not infinity");
   app.add_flag("--use-float16-partials", options.float16_partials, "Keep the sums of products in f16");
   app.add_flag("--explain", options.explain, "Print what every operator stores, computes and sums in, and stop");
@@ -77,11 +76,10 @@ Precision precision_of(const Options& options) {
   Precision precision = Precision::level(options.level);
   for (const std::string& layer : options.to_float) set_layer(precision, layer);
   if (!options.loss_scale.empty()) precision.loss_scale = loss_scale_of(options.loss_scale);
-  if (!options.rounding.empty()) {
-    const Rounding rounding = options.rounding == "nearest" ? Rounding::nearest : Rounding::stochastic;
-    precision.rounding.weights = rounding;
-    precision.rounding.activations = rounding;
-    precision.rounding.gradients = rounding;
+  if (options.rounding) {
+    precision.rounding.weights = *options.rounding;
+    precision.rounding.activations = *options.rounding;
+    precision.rounding.gradients = *options.rounding;
   }
   if (options.saturate) precision.overflow = Overflow::saturate;
   if (options.float16_partials) precision.partials = {DType::f16, DType::f16};

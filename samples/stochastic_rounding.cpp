@@ -2,9 +2,12 @@
 // that small ones are not lost.
 //
 //   $ bin/stochastic_rounding float16 20 --data ~/data/cifar10
+//   $ bin/stochastic_rounding float16 20 --data ~/data/cifar10 --rounding nearest    (to see the difference)
 #include <halfstep/halfstep.h>
 
 #include <fmt/format.h>
+
+#include <optional>
 
 #include "models/resnet_cifar.h"
 #include "samples/common/command_line.h"
@@ -21,6 +24,7 @@ struct Options {
   float loss_scale = 256;
   bool loss_scale_given = false;
   float learning_rate = 0.01F;
+  std::optional<Rounding> rounding;
   bool float16_partials = false;
   samples::CommonOptions common;
 };
@@ -33,17 +37,21 @@ void add_options(CLI::App& app, Options& options) {
   samples::add_plan_options(app, options.plan);
   samples::add_loss_scale(app, options.loss_scale, "What the loss is multiplied by (float32: not at all)");
   samples::add_learning_rate(app, options.learning_rate, "The learning rate; the loss scale is divided out of it");
+  samples::add_rounding(app, options.rounding,
+                        "Of updated weights (float16: stochastic, so that small updates are not lost)");
   app.add_flag("--use-float16-partials", options.float16_partials, "Accumulate in f16 as well");
   samples::add_common_options(app, options.common, samples::cifar10);
 }
 
 Precision precision_of(const Options& options) {
   const bool narrow = options.precision == "float16";
-  if (!narrow && options.float16_partials) {
-    fail("precision", "expected float16 with --use-float16-partials, got float32");
+  const char* const flag = options.float16_partials ? "--use-float16-partials" : "--rounding";
+  if (!narrow && (options.float16_partials || options.rounding)) {
+    fail("precision", fmt::format("expected float16 with {}, got float32", flag));
   }
   Precision precision = narrow ? Precision::float16() : Precision::float32();
   if (narrow || options.loss_scale_given) precision.loss_scale = LossScale::fixed(options.loss_scale);
+  if (options.rounding) precision.rounding.weights = *options.rounding;
   if (options.float16_partials) precision.partials = {DType::f16, DType::f16};
   return precision;
 }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <string>
 
 #include "samples/common/checkpoint.h"
 #include "samples/common/progress.h"
@@ -20,11 +21,12 @@ void print_start(const Report& report) {
   fmt::print("{}, {}, {} parameters\n", report.device, report.precision, report.plan.parameters);
   fmt::print("  {} dispatches a step\n", report.plan.dispatches);
   fmt::print("  {} barriers a step\n", report.plan.barriers);
-  fmt::print("  {:.1f} MiB at the peak, {:.1f} of it activations and gradients in one arena ({:.1f} without reuse)\n",
-             mib(report.plan.peak_bytes), mib(report.plan.arena_bytes), mib(report.plan.arena_bytes_unshared));
-  fmt::print("  {:.2f} MiB of weights, {:.2f} of their gradients, {:.2f} of optimizer state{}\n",
-             mib(report.plan.weight_bytes), mib(report.plan.gradient_bytes), mib(report.plan.optimizer_bytes),
-             report.plan.average_bytes > 0 ? fmt::format(", {:.2f} of averages", mib(report.plan.average_bytes)) : "");
+  fmt::print(
+      "  {:.1f} MiB at the peak: {:.1f} of activations and their gradients in one arena ({:.1f} without reuse), "
+      "{:.2f} of weights, {:.2f} of gradients, {:.2f} of optimizer state{}\n",
+      mib(report.plan.peak_bytes), mib(report.plan.arena_bytes), mib(report.plan.arena_bytes_unshared),
+      mib(report.plan.weight_bytes), mib(report.plan.gradient_bytes), mib(report.plan.optimizer_bytes),
+      report.plan.average_bytes > 0 ? fmt::format(", {:.2f} of averages", mib(report.plan.average_bytes)) : "");
   if (report.plan.arena_bytes_kept > report.plan.arena_bytes) {
     fmt::print("  {:.1f} MiB less than if activations were not computed again, for {:.1f}% more operations\n",
                mib(report.plan.arena_bytes_kept - report.plan.arena_bytes),
@@ -126,6 +128,13 @@ void add_learning_rate(CLI::App& app, float& rate, const std::string& help) {
 
 void add_loss_scale(CLI::App& app, float& scale, const std::string& help) {
   app.add_option("--loss-scaling-factor", scale, help)->check(number_above(0, 16777216))->capture_default_str();
+}
+
+void add_rounding(CLI::App& app, std::optional<halfstep::Rounding>& rounding, const std::string& help) {
+  const auto set = [&rounding](const std::string& name) {
+    rounding = name == "nearest" ? halfstep::Rounding::nearest : halfstep::Rounding::stochastic;
+  };
+  app.add_option_function<std::string>("--rounding", set, help)->check(CLI::IsMember({"nearest", "stochastic"}));
 }
 
 void check_outputs(const CommonOptions& options) {

@@ -2,6 +2,9 @@
 
 #include <halfstep/halfstep.h>
 
+#include <optional>
+#include <string>
+
 #include "samples/common/command_line.h"
 #include "samples/common/data.h"
 
@@ -24,6 +27,8 @@ void add_plan_options(CLI::App& app, Plan& plan);
 /// Adds --learning-rate, and --loss-scaling-factor.
 void add_learning_rate(CLI::App& app, float& rate, const std::string& help);
 void add_loss_scale(CLI::App& app, float& scale, const std::string& help);
+/// Adds --rounding, nearest or stochastic.
+void add_rounding(CLI::App& app, std::optional<halfstep::Rounding>& rounding, const std::string& help);
 
 /// Trains, tests after every epoch, reports and saves as the flags ask. Returns the program's exit code.
 int train(halfstep::Trainer& trainer, const halfstep::Device& device, const halfstep::Precision& precision,

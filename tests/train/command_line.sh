@@ -204,6 +204,9 @@ refused "depth is required" float16
 refused "half" half 8
 refused "expected float16 with --use-float16-partials" float32 8 --data "$place/cifar" --use-float16-partials
 refused "bin" float16 8 --data "$place"
+refused "expected float16 with --rounding" float32 8 --data "$place/cifar" --rounding nearest
+refused "--rounding" float16 8 --data "$place/cifar" --rounding up
+trains float16 8 --data "$place/cifar" --batch-size 8 --epochs 1 --rounding nearest
 trains float16 8 --data "$place/cifar" --batch-size 8 --epochs 1
 check "it says what the epoch came to" grep -qE "^epoch 1/1: loss .* images/s, test accuracy" "$place/output"
 
