@@ -45,26 +45,30 @@ Trainer toy_trainer(const Dataset& set, const ToyOptions& options) {
   return Trainer::compile(device(), graph, std::move(made));
 }
 
-Trainer Pull::make(std::int64_t count, float start, Optimizer optimizer, Precision precision, std::uint64_t seed) {
+Trainer Pull::make(std::int64_t count, float start, Optimizer optimizer, Precision precision, std::uint64_t seed,
+                   const Change& change) {
   Graph graph;
   const Tensor pull = graph.input("pull", {count});
   const Tensor w = graph.root().parameter("w", {count}, constant(start));
-  return Trainer::compile(
-      device(), graph,
-      {.loss = sum(mul(w, pull)), .optimizer = std::move(optimizer), .precision = std::move(precision), .seed = seed});
+  TrainerOptions options{
+      .loss = sum(mul(w, pull)), .optimizer = std::move(optimizer), .precision = std::move(precision), .seed = seed};
+  if (change) change(options);
+  return Trainer::compile(device(), graph, std::move(options));
 }
 
-Pull::Pull(std::int64_t count, float start, Optimizer optimizer, Precision precision, std::uint64_t seed)
-    : count_(count), trainer_(make(count, start, std::move(optimizer), std::move(precision), seed)) {}
+Pull::Pull(std::int64_t count, float start, Optimizer optimizer, Precision precision, std::uint64_t seed,
+           const Change& change)
+    : count_(count), trainer_(make(count, start, std::move(optimizer), std::move(precision), seed, change)) {}
 
-void Pull::step(float pull) {
-  const std::vector<float> values(static_cast<std::size_t>(count_), pull);
+void Pull::step(const std::vector<float>& pulls) {
+  std::vector<float> values;
+  for (const float pull : pulls) values.insert(values.end(), static_cast<std::size_t>(count_), pull);
   trainer_.step({{"pull", std::span<const float>(values)}});
+  trainer_.finish();
 }
 
 void Pull::run(float pull, int steps) {
   for (int i = 0; i < steps; ++i) step(pull);
-  trainer_.finish();
 }
 
 std::vector<float> all_weights(Trainer& trainer, std::span<const std::string> names) {

@@ -32,16 +32,21 @@ Trainer toy_trainer(const Dataset& set, const ToyOptions& options);
 /// y = w with a loss of sum(w * pull): every step's gradient is `pull` itself, whatever the weights.
 class Pull {
  public:
-  Pull(std::int64_t count, float start, Optimizer optimizer, Precision precision, std::uint64_t seed = 5);
-  /// One step with this gradient for every weight.
-  void step(float pull);
+  using Change = std::function<void(TrainerOptions&)>;
+  Pull(std::int64_t count, float start, Optimizer optimizer, Precision precision, std::uint64_t seed = 5,
+       const Change& change = {});
+  /// One step with this gradient for every weight; waits for it.
+  void step(float pull) { step(std::vector{pull}); }
+  /// One step whose micro-batches have these gradients; waits for it.
+  void step(const std::vector<float>& pulls);
   /// `steps` of them.
   void run(float pull, int steps);
   Trainer& trainer() { return trainer_; }
   std::vector<float> weights() { return trainer_.parameter("w"); }
 
  private:
-  static Trainer make(std::int64_t count, float start, Optimizer optimizer, Precision precision, std::uint64_t seed);
+  static Trainer make(std::int64_t count, float start, Optimizer optimizer, Precision precision, std::uint64_t seed,
+                      const Change& change);
   std::int64_t count_;
   Trainer trainer_;
 };

@@ -42,23 +42,10 @@ double apart(const std::vector<float>& a, const std::vector<float>& b, const std
   return std::sqrt(difference / way);
 }
 
-/// A loss of sum(w * pull) with weights of ones: each micro-batch has its own pull for a gradient.
-Trainer pulled(const Precision& precision, std::int64_t micro_batches) {
-  Graph graph;
-  const Tensor pull = graph.input("pull", {5});
-  const Tensor w = graph.root().parameter("w", {5}, constant(1));
-  return Trainer::compile(testing::device(), graph,
-                          {.loss = sum(mul(w, pull)),
-                           .optimizer = Sgd{.rate = 0.25F, .momentum = 0.5F},
-                           .accumulate = micro_batches,
-                           .precision = precision});
-}
-
-void pull(Trainer& trainer, const std::vector<float>& pulls) {
-  std::vector<float> values;
-  for (const float pull : pulls) values.insert(values.end(), 5, pull);
-  trainer.step({{"pull", std::span<const float>(values)}});
-  trainer.finish();
+/// Five weights of 1, pulled on by each micro-batch of a step.
+testing::Pull pulled(const Precision& precision, std::int64_t micro_batches) {
+  const auto change = [=](TrainerOptions& options) { options.accumulate = micro_batches; };
+  return {5, 1, Sgd{.rate = 0.25F, .momentum = 0.5F}, precision, 5, change};
 }
 
 /// Batch norm of x {4, 3}, whose bias is pulled on.
@@ -118,22 +105,23 @@ TEST_CASE("gradients of micro-batches are summed in f32, and one that overflows 
     CAPTURE(precision.name);
     if (precision.name == "mixed") precision.loss_scale = LossScale::fixed(1);
     precision.rounding.weights = Rounding::nearest;
-    Trainer trainer = pulled(precision, 3);
-    pull(trainer, {1, -2, 4});
-    CHECK(trainer.parameter("w") == std::vector<float>(5, 0.75F));
+    testing::Pull pull = pulled(precision, 3);
+    Trainer& trainer = pull.trainer();
+    pull.step(std::vector<float>{1, -2, 4});
+    CHECK(pull.weights() == std::vector<float>(5, 0.75F));
     CHECK(trainer.report().loss == 5);
     const float infinity = std::numeric_limits<float>::infinity();
     for (const std::vector<float>& bad :
          {std::vector<float>{infinity, 1, 1}, {1, infinity, 1}, {1, 1, std::nanf("")}}) {
-      pull(trainer, bad);
+      pull.step(bad);
       CHECK(trainer.report().overflowed);
-      CHECK(trainer.parameter("w") == std::vector<float>(5, 0.75F));
+      CHECK(pull.weights() == std::vector<float>(5, 0.75F));
     }
     CHECK(trainer.report().skipped == 3);
     // The sum is more than f16 has, the mean is not.
-    pull(trainer, {60000, 60000, 60000});
+    pull.step(std::vector<float>{60000, 60000, 60000});
     CHECK_FALSE(trainer.report().overflowed);
-    CHECK(trainer.parameter("w")[4] == doctest::Approx(0.75 - 0.25 * (60000 + 0.5)).epsilon(1e-3));
+    CHECK(pull.weights()[4] == doctest::Approx(0.75 - 0.25 * (60000 + 0.5)).epsilon(1e-3));
   }
 }
 
@@ -198,9 +186,10 @@ TEST_CASE("a run in micro-batches that was stopped and resumed ends on the same 
 }
 
 TEST_CASE("the recorder sees every micro-batch") {
-  Trainer trainer = pulled(Precision::float32(), 2);
+  testing::Pull pull = pulled(Precision::float32(), 2);
+  Trainer& trainer = pull.trainer();
   trainer.watch("w.gradient");
-  pull(trainer, {3, 5});
+  pull.step(std::vector<float>{3, 5});
   const std::vector<TensorStatistics> records = trainer.take_records();
   REQUIRE(records.size() == 2);
   CHECK(records[0].micro_batch == 0);
@@ -213,8 +202,8 @@ TEST_CASE("micro-batches that cannot be are refused") {
   CHECK_THROWS_WITH_AS(accumulating(0, 8, {}), doctest::Contains("micro-batches to accumulate, got 0"), Error);
   CHECK_THROWS_WITH_AS(accumulating(-3, 8, {}), doctest::Contains("got -3"), Error);
   CHECK_THROWS_WITH_AS(accumulating(30, 8, {}), doctest::Contains("at least one batch of 240, got 203"), Error);
-  Trainer trainer = pulled(Precision::float32(), 2);
-  CHECK_THROWS_WITH_AS(pull(trainer, {1}), doctest::Contains("expected 2 times 5 values"), Error);
+  testing::Pull pull = pulled(Precision::float32(), 2);
+  CHECK_THROWS_WITH_AS(pull.step(1), doctest::Contains("expected 2 times 5 values"), Error);
 }
 
 }  // namespace halfstep

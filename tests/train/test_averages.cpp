@@ -26,24 +26,6 @@ Trainer averaging(float decay, testing::ToyOptions options = {}, std::vector<Par
   return testing::toy_trainer(training_set(), options);
 }
 
-/// A weight {7} of ones with the gradient it is given.
-Trainer pulled(const Precision& precision, float decay) {
-  Graph graph;
-  const Tensor pull = graph.input("pull", {7});
-  const Tensor w = graph.root().parameter("w", {7}, constant(1));
-  return Trainer::compile(testing::device(), graph,
-                          {.loss = sum(mul(w, pull)),
-                           .optimizer = Sgd{.rate = 0.01F, .momentum = 0.9F},
-                           .average_decay = decay,
-                           .precision = precision});
-}
-
-void pull(Trainer& trainer, float pull) {
-  const std::vector<float> values(7, pull);
-  trainer.step({{"pull", std::span<const float>(values)}});
-  trainer.finish();
-}
-
 std::vector<float> averages(Trainer& trainer) {
   std::vector<float> all;
   for (const char* name : {"conv/weight", "conv/bias", "dense/weight", "dense/bias"}) {
@@ -65,18 +47,20 @@ TEST_CASE("averages follow the weights as they do in double, and stay where a st
     for (const float decay : {0.5F, 0.99F}) {
       CAPTURE(precision.name);
       if (precision.name == "mixed") precision.loss_scale = LossScale::fixed(64);
-      Trainer trainer = pulled(precision, decay);
+      testing::Pull pull(7, 1, Sgd{.rate = 0.01F, .momentum = 0.9F}, precision, 5,
+                         [=](TrainerOptions& options) { options.average_decay = decay; });
+      Trainer& trainer = pull.trainer();
       CHECK(trainer.parameter("w", Weights::averaged) == std::vector<float>(7, 1));
       double expected = 1;
       for (int i = 0; i < 20; ++i) {
-        pull(trainer, i % 3 == 0 ? -0.5F : 1.25F);
-        const auto weight = static_cast<double>(trainer.parameter("w")[6]);
+        pull.step(i % 3 == 0 ? -0.5F : 1.25F);
+        const auto weight = static_cast<double>(pull.weights()[6]);
         expected = static_cast<double>(decay) * expected + (1 - static_cast<double>(decay)) * weight;
         CHECK(trainer.parameter("w", Weights::averaged)[6] == doctest::Approx(expected).epsilon(2e-6));
       }
       const std::vector<float> before = trainer.parameter("w", Weights::averaged);
-      CHECK(before != trainer.parameter("w"));
-      pull(trainer, std::numeric_limits<float>::infinity());
+      CHECK(before != pull.weights());
+      pull.step(std::numeric_limits<float>::infinity());
       CHECK(trainer.parameter("w", Weights::averaged) == before);
     }
   }
