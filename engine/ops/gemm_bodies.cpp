@@ -31,6 +31,18 @@ Body plain(const Problem& problem, std::string name_of_body, std::uint32_t local
   return body;
 }
 
+/// Register tiles of eight columns, and of at most 128 rows: as many as divide the problem's rows most evenly.
+Body thin(const Problem& problem) {
+  const bool along_k = problem.operands == Operands::row_row || problem.operands == Operands::row_col ||
+                       problem.operands == Operands::patches_row || problem.operands == Operands::patches_col;
+  const std::int64_t least = along_k ? 8 : 32;
+  const std::int64_t tile_rows = divided_up(divided_up(problem.rows, divided_up(problem.rows, 128)), least) * least;
+  Body body = plain(problem, "thin8_texels", 8, tile_rows, 8);
+  body.texels = true;
+  body.constants = {static_cast<std::uint32_t>(tile_rows / 8)};
+  return body;
+}
+
 /// Register tiles shared by a subgroup, where a software driver's subgroups have a size there is a kernel for. The thin
 /// one loads A more often and is worth it where half of the wide one's columns would be padding, by measurement.
 std::vector<Body> lanes(const plan::Target& target, const Problem& problem) {
@@ -38,9 +50,8 @@ std::vector<Body> lanes(const plan::Target& target, const Problem& problem) {
   if (target.subgroup_shuffle && target.subgroup_size == 8) {
     if (target.max_texels > 0 && problem.operand_quads <= target.max_texels) {
       Body wide = plain(problem, "lanes8_texels", 8, 32, 32);
-      Body thin = plain(problem, "thin8_texels", 8, 128, 8);
-      wide.texels = thin.texels = true;
-      found = {wide, thin};
+      wide.texels = true;
+      found = {wide, thin(problem)};
       if (problem.columns <= 16 && problem.rows > 64) std::swap(found[0], found[1]);
     }
     found.push_back(plain(problem, "lanes8", 8, 32, 32));
@@ -125,7 +136,7 @@ std::vector<Body> uniform(const plan::Target& target, const Problem& problem) {
   body.name = "uniform";
   body.shader = fmt::format("gemm_uniform.{}.{}", name(operands), problem.dtype == DType::f16 ? "packed" : "f32");
   body.local_size = 8;
-  body.tile_rows = 8;
+  body.tile_rows = 6;
   body.tile_columns = 32;
   body.uniform = true;
   for (body.k_quads = 8; divided_up(problem.k, 4) % body.k_quads != 0; --body.k_quads) continue;
@@ -136,7 +147,8 @@ std::vector<Body> uniform(const plan::Target& target, const Problem& problem) {
 /// Whether loading the same for all is worth its preparations: laying B out, for rows that use it often enough, and
 /// widening A, for columns that do; and its few quads of k at a time. By measurement on lavapipe of Mesa 26.
 bool uniform_pays(const plan::Target& target, const Problem& problem, const Body& body) {
-  const std::int64_t tiles = problem.batches * divided_up(problem.rows, 8) * divided_up(problem.columns, 32);
+  const std::int64_t tiles =
+      problem.batches * divided_up(problem.rows, body.tile_rows) * divided_up(problem.columns, body.tile_columns);
   const bool widened = problem.dtype == DType::f16;
   return body.k_quads > 2 && problem.rows >= 128 && tiles >= target.wanted_groups &&
          (!widened || problem.columns * problem.segments >= 96);

@@ -215,7 +215,9 @@ void Trainer::Impl::summarize() {
   summary_.weight_bytes = elements * (compute + (form_.copy ? 4 : 0));
   summary_.optimizer_bytes = moment_bytes();
   summary_.average_bytes = average_bytes() + averaged_bytes();
-  summary_.peak_bytes = 2 * (training_.slot.size + training_.report_bytes);
+  for (const step::StepProgram* program : {&training_, &evaluation_, &averaged_evaluation_}) {
+    summary_.peak_bytes += 2 * (program->slot.size + program->report_bytes);
+  }
   for (const vk::Buffer& buffer : buffers_) summary_.peak_bytes += buffer.bytes();
 }
 

@@ -88,11 +88,12 @@ void load_b(int k_quad) {
 }
 #endif
 
+// Row by row: there are more sums than registers, and each is fetched and put back once for the four k.
 void add_products(int k_quad) {
   load_a(k_quad);
   load_b(k_quad);
-  [[unroll]] for (int kk = 0; kk < 4; kk++) {
-    [[unroll]] for (int i = 0; i < ROWS; i++) {
+  [[unroll]] for (int i = 0; i < ROWS; i++) {
+    [[unroll]] for (int kk = 0; kk < 4; kk++) {
       if (A_ELEMENT(kk, i) < ELEMENTS) sums[i] = fma(vec4(a_of(i, kk)), b_quads[kk], sums[i]);
     }
   }

@@ -8,8 +8,9 @@
 #include "common/gemm_b.glsl"
 #include "common/gemm_store.glsl"
 
+layout(constant_id = 6) const int ROWS = 16;  // of an invocation; a multiple of four where A does not lie along k
+
 const int LANES = 8;
-const int ROWS = 16;         // of an invocation
 const int COLUMN_QUADS = 2;  // of the tile
 const int ELEMENTS = QUAD_ELEMENTS;
 // Quads of k that are added up before the sums are rounded, where they are; otherwise all of a segment.
@@ -68,15 +69,17 @@ vec4 b_quad_of(int kk, int quad) {
   return vec4(b_of(kk, quad * 4), b_of(kk, quad * 4 + 1), b_of(kk, quad * 4 + 2), b_of(kk, quad * 4 + 3));
 }
 
+// Row by row, as in gemm_subgroup.glsl.
 void add_products(int k_quad) {
   load_a(k_quad);
   load_b(k_quad);
-  [[unroll]] for (int kk = 0; kk < 4; kk++) {
-    [[unroll]] for (int quad = 0; quad < COLUMN_QUADS; quad++) {
-      vec4 b_values = b_quad_of(kk, quad);
-      [[unroll]] for (int i = 0; i < ROWS; i++) {
-        int at = i * COLUMN_QUADS + quad;
-        if (A_ELEMENT(kk, i) < ELEMENTS) sums[at] = fma(vec4(a_of(i, kk)), b_values, sums[at]);
+  [[unroll]] for (int quad = 0; quad < COLUMN_QUADS; quad++) {
+    vec4 b_values[4];
+    [[unroll]] for (int kk = 0; kk < 4; kk++) b_values[kk] = b_quad_of(kk, quad);
+    [[unroll]] for (int i = 0; i < ROWS; i++) {
+      int at = i * COLUMN_QUADS + quad;
+      [[unroll]] for (int kk = 0; kk < 4; kk++) {
+        if (A_ELEMENT(kk, i) < ELEMENTS) sums[at] = fma(vec4(a_of(i, kk)), b_values[kk], sums[at]);
       }
     }
   }

@@ -13,7 +13,8 @@
 
 layout(constant_id = 6) const int STEP = 1;  // quads of k done at a time; a divisor of a segment's
 
-const int ROWS = 8;
+// Their sums, the columns of B and a number of A are what 32 registers hold; with eight rows, sums go to memory and back.
+const int ROWS = 6;
 const int LANES = 8;
 const int PANEL_QUADS = 8;  // of a k in a panel
 const int MOST_STEP = 8;

@@ -114,7 +114,7 @@ struct PlanSummary {
   std::uint64_t optimizer_bytes = 0;
   std::uint64_t average_bytes = 0;  ///< of weights, with what evaluation reads of them
   std::uint64_t data_bytes = 0;     ///< of the training set, where it is kept on the device
-  std::uint64_t peak_bytes = 0;     ///< all of it
+  std::uint64_t peak_bytes = 0;     ///< all of it, but for what the recorder takes
 };
 
 /// Host work of the steps so far, and what it waited for.
