@@ -32,13 +32,12 @@ Body plain(const Problem& problem, std::string name_of_body, std::uint32_t local
 }
 
 /// Register tiles of eight columns, and of at most 128 rows: as many as divide the problem's rows most evenly.
-Body thin(const Problem& problem) {
+Body thin(const Problem& problem, std::string name_of_body) {
   const bool along_k = problem.operands == Operands::row_row || problem.operands == Operands::row_col ||
                        problem.operands == Operands::patches_row || problem.operands == Operands::patches_col;
   const std::int64_t least = along_k ? 8 : 32;
   const std::int64_t tile_rows = divided_up(divided_up(problem.rows, divided_up(problem.rows, 128)), least) * least;
-  Body body = plain(problem, "thin8_texels", 8, tile_rows, 8);
-  body.texels = true;
+  Body body = plain(problem, std::move(name_of_body), 8, tile_rows, 8);
   body.constants = {static_cast<std::uint32_t>(tile_rows / 8)};
   return body;
 }
@@ -47,14 +46,16 @@ Body thin(const Problem& problem) {
 /// one loads A more often and is worth it where half of the wide one's columns would be padding, by measurement.
 std::vector<Body> lanes(const plan::Target& target, const Problem& problem) {
   std::vector<Body> found;
-  if (target.subgroup_shuffle && target.subgroup_size == 8) {
-    if (target.max_texels > 0 && problem.operand_quads <= target.max_texels) {
-      Body wide = plain(problem, "lanes8_texels", 8, 32, 32);
-      wide.texels = true;
-      found = {wide, thin(problem)};
-      if (problem.columns <= 16 && problem.rows > 64) std::swap(found[0], found[1]);
+  for (const bool texels : {true, false}) {
+    if (!target.subgroup_shuffle || target.subgroup_size != 8) break;
+    if (texels && (target.max_texels == 0 || problem.operand_quads > target.max_texels)) continue;
+    const std::string kind = texels ? "8_texels" : "8";
+    std::array<Body, 2> pair{plain(problem, "lanes" + kind, 8, 32, 32), thin(problem, "thin" + kind)};
+    if (problem.columns <= 16 && problem.rows > 64) std::swap(pair[0], pair[1]);
+    for (Body& body : pair) {
+      body.texels = texels;
+      found.push_back(std::move(body));
     }
-    found.push_back(plain(problem, "lanes8", 8, 32, 32));
   }
   if (target.subgroup_broadcast && target.subgroup_size == 4 && !problem.float16_partials)
     found.push_back(plain(problem, "lanes4", 4, 8, 16));
@@ -150,7 +151,7 @@ bool uniform_pays(const plan::Target& target, const Problem& problem, const Body
   const std::int64_t tiles =
       problem.batches * divided_up(problem.rows, body.tile_rows) * divided_up(problem.columns, body.tile_columns);
   const bool widened = problem.dtype == DType::f16;
-  return body.k_quads > 2 && problem.rows >= 128 && tiles >= target.wanted_groups &&
+  return body.k_quads > 2 && problem.rows >= 128 && problem.columns > 16 && tiles >= target.wanted_groups &&
          (!widened || problem.columns * problem.segments >= 96);
 }
 

@@ -1,7 +1,7 @@
 #version 450
 //! OPERANDS = row_row row_col col_row col_col patches_row patches_col pixels_row
 //! STORAGE = f32 packed
-//! BODY = lanes4 lanes8 lanes8_texels thin8_texels tile32 tile64 tile128
+//! BODY = lanes4 lanes8 lanes8_texels thin8 thin8_texels tile32 tile64 tile128
 // Matrix products: matmul and linear (A and B by row or by column), convolution (patches_row), its data gradient
 // (patches_col) and its weight gradient (pixels_row). f16 is always read as 32-bit words: half as many loads.
 #extension GL_GOOGLE_include_directive : require
@@ -19,8 +19,10 @@
 #define TEXELS
 #endif
 #include "common/gemm_subgroup.glsl"
-#elif defined(BODY_thin8_texels)
+#elif defined(BODY_thin8) || defined(BODY_thin8_texels)
+#ifdef BODY_thin8_texels
 #define TEXELS
+#endif
 #include "common/gemm_thin.glsl"
 #else
 #if defined(BODY_tile32)
