@@ -29,6 +29,7 @@ struct Options {
   std::optional<Rounding> rounding;
   bool saturate = false;
   bool float16_partials = false;
+  bool gradient_scales = false;
   bool explain = false;
   samples::Plan plan{.batch_size = 32, .epochs = 10};
   float learning_rate = 0.01F;
@@ -46,6 +47,7 @@ void add_options(CLI::App& app, Options& options) {
                         "Of all that is stored in f16 (O3: of weights stochastic, of all else nearest)");
   app.add_flag("--saturate", options.saturate, "Store 65504 for what is too large for f16, not infinity");
   app.add_flag("--use-float16-partials", options.float16_partials, "Keep the sums of products in f16");
+  app.add_flag("--gradient-scales", options.gradient_scales, "Store each tensor's gradient times a scale of its own");
   app.add_flag("--explain", options.explain, "Print what every operator stores, computes and sums in, and stop");
   samples::add_plan_options(app, options.plan);
   samples::add_learning_rate(app, options.learning_rate, "Rate of gradient descent");
@@ -83,6 +85,7 @@ Precision precision_of(const Options& options) {
   }
   if (options.saturate) precision.overflow = Overflow::saturate;
   if (options.float16_partials) precision.partials = {DType::f16, DType::f16};
+  if (options.gradient_scales) precision.gradient_scales = GradientScales::per_tensor;
   return precision;
 }
 

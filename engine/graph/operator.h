@@ -60,6 +60,8 @@ class Operator {
   virtual Numerics numerics() const { return Numerics::other; }
   /// Whether an infinite result of finite inputs is a division by zero.
   virtual bool divides() const { return false; }
+  /// Whether the output is its input's bits, moved; otherwise it is computed, and stored as the policy has it.
+  virtual bool moves_bits(std::span<const TensorType> /*inputs*/) const { return false; }
   /// What takes the place of the first output where nothing is trained; empty where that is the operator itself.
   virtual std::optional<Tensor> inference(std::span<const Tensor> inputs) const;
   /// The first output times `factor` plus `offset`, both {c} along its last axis, by the same operator with other

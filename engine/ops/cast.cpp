@@ -22,6 +22,7 @@ class Cast final : public graph::Operator {
 
   std::string name() const override { return "cast"; }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
+  bool moves_bits(std::span<const TensorType> inputs) const override { return inputs[0].dtype == dtype_; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 1);

@@ -27,7 +27,11 @@ struct Operand {
 struct Storing {
   bool stochastic = false;   ///< rounded up or down at random, without bias; otherwise to nearest
   bool saturate = false;     ///< too large a result becomes 65504; otherwise infinity
+  bool scaled = false;       ///< times a scale of the tensor's own; what is finite and too large then becomes 65504
   std::uint32_t stream = 0;  ///< what the noise is keyed on beside seed, step and quad: which tensor it is for
+  /// Where `scaled`: for each tensor of f16 that is written, in the order of operands, its place in the table of
+  /// scales; 0 for one that is stored as it is.
+  std::array<std::uint32_t, 2> scales{};
 
   friend bool operator==(const Storing&, const Storing&) = default;
 };

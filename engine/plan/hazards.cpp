@@ -29,10 +29,12 @@ std::vector<bool> plan_barriers(const Program& program) {
   std::vector<Touched> since_barrier;
   for (std::size_t i = 0; i < program.dispatches.size(); ++i) {
     std::vector<Touched> mine;
-    for (const Operand& operand : program.dispatches[i].operands) mine.push_back(touched(program, operand));
-    if (program.dispatches[i].storing.stochastic && program.noise_key) {
+    const Dispatch& dispatch = program.dispatches[i];
+    for (const Operand& operand : dispatch.operands) mine.push_back(touched(program, operand));
+    if (dispatch.storing.stochastic && program.noise_key) {
       mine.push_back(touched(program, {*program.noise_key, Access::read}));
     }
+    if (dispatch.storing.scaled && program.scales) mine.push_back(touched(program, {*program.scales, Access::read}));
     before[i] = std::ranges::any_of(mine, [&](const Touched& m) {
       return std::ranges::any_of(since_barrier, [&](const Touched& other) { return conflict(m, other); });
     });

@@ -98,12 +98,38 @@ void ProgramBuilder::store_f16(Rounding rounding, Overflow overflow) {
 }
 
 void ProgramBuilder::set_storing(Dispatch& dispatch) const {
-  const auto written = std::ranges::find_if(dispatch.operands, [&](const Operand& operand) {
-    return operand.access != Access::read && program_.tensors[operand.tensor].type.dtype == DType::f16;
-  });
+  const auto written =
+      std::ranges::find_if(dispatch.operands, [&](const Operand& operand) { return writes_f16(operand); });
   if (written == dispatch.operands.end()) return;
   dispatch.storing = storing_;
   if (storing_.stochastic) dispatch.storing.stream = stream_of(program_.tensors[written->tensor].name);
+  set_scales(dispatch);
+}
+
+/// Of what it writes in f16.
+void ProgramBuilder::set_scales(Dispatch& dispatch) const {
+  Storing& storing = dispatch.storing;
+  std::size_t results = 0;
+  for (const Operand& operand : dispatch.operands) {
+    if (!writes_f16(operand)) continue;
+    const std::uint32_t place = scale_of(operand.tensor);
+    if (place != 0 && results >= storing.scales.size()) {
+      fail(dispatch.label,
+           fmt::format("expected at most {} results with scaled ones among them, got more", storing.scales.size()));
+    }
+    if (place != 0) storing.scales[results] = place;
+    storing.scaled |= place != 0;
+    ++results;
+  }
+}
+
+bool ProgramBuilder::writes_f16(const Operand& operand) const {
+  return operand.access != Access::read && program_.tensors[operand.tensor].type.dtype == DType::f16;
+}
+
+std::uint32_t ProgramBuilder::scale_of(TensorId tensor) const {
+  const auto found = scaled_.find(tensor);
+  return found == scaled_.end() ? 0 : found->second;
 }
 
 void ProgramBuilder::check_limits(const Dispatch& dispatch) const {

@@ -44,6 +44,8 @@ struct Program {
   std::vector<Choice> choices;  ///< that operators left open
   /// The StepState whose seed and step noise is keyed on.
   std::optional<TensorId> noise_key;
+  /// The table of scales, f32, that tensors are stored times: Storing::scales are places in it.
+  std::optional<TensorId> scales;
 };
 
 /// Bytes of the tensors that a dispatch reads and writes; of one that it does both to, twice.
@@ -89,6 +91,13 @@ class ProgramBuilder {
   /// Where seed and step are kept: needed where anything is drawn at random.
   void key_noise(TensorId state) { program_.noise_key = state; }
   TensorId noise_key() const { return program_.noise_key.value(); }
+  /// Where the scales are kept that store_scaled() speaks of.
+  void key_scales(TensorId table) { program_.scales = table; }
+  std::optional<TensorId> scales() const { return program_.scales; }
+  /// Has a tensor of f16 stored times a scale: the one at `place` of the table, from 1 on.
+  void store_scaled(TensorId tensor, std::uint32_t place) { scaled_[tensor] = place; }
+  /// The place of a tensor's scale; 0 where it is stored as it is.
+  std::uint32_t scale_of(TensorId tensor) const;
   /// The stream of the noise for `what` in this run.
   std::uint32_t stream_of(std::string_view what) const { return noise_stream(what, run_); }
 
@@ -113,6 +122,8 @@ class ProgramBuilder {
   TensorId resolve(TensorId tensor) const;
   void check_limits(const Dispatch& dispatch) const;
   void set_storing(Dispatch& dispatch) const;
+  void set_scales(Dispatch& dispatch) const;
+  bool writes_f16(const Operand& operand) const;
 
   Target target_;
   Options options_;
@@ -121,6 +132,7 @@ class ProgramBuilder {
   std::uint32_t run_ = 0;  ///< counts repeat()
   std::map<graph::ValueId, TensorId> bound_;
   std::map<TensorId, TensorId> aliases_;
+  std::map<TensorId, std::uint32_t> scaled_;  ///< the places of their scales
 };
 
 }  // namespace halfstep::plan

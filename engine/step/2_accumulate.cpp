@@ -23,7 +23,7 @@ void accumulate_gradients(plan::ProgramBuilder& builder, const ParameterLayout& 
         builder.place("gradient sums", {DType::f32, {elements}}, {buffers.gradient_sums, stretch.first * 16});
     builder.dispatch({.label = "accumulate",
                       .shader = fmt::format("accumulate.{}", storage(builder.target(), form.compute)),
-                      .constants = {local_size, first, last},
+                      .constants = {local_size, first, last, form.scaled},
                       .push = plan::push_bytes(Push{static_cast<std::uint32_t>(stretch.first),
                                                     static_cast<std::uint32_t>(stretch.count),
                                                     static_cast<float>(micro_batch.count)}),

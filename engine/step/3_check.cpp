@@ -28,6 +28,7 @@ void clip_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const P
     std::uint32_t quads;
     std::uint32_t slices;
     std::uint32_t first_sum;
+    std::uint32_t first_quad;
   };
   struct ClipPush {
     std::uint32_t sums;
@@ -43,14 +44,15 @@ void clip_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const P
   for (const Stretch& stretch : stretches) {
     const plan::TensorId gradients =
         builder.place_bytes("gradients", stretch.count * quad_bytes, {buffers.gradients, stretch.first * quad_bytes});
-    builder.dispatch(
-        {.label = "squares",
-         .shader = fmt::format("squares.{}", storage(builder.target(), form.compute)),
-         .constants = {local_size},
-         .push = plan::push_bytes(SquaresPush{static_cast<std::uint32_t>(stretch.count), slices, first_sum}),
-         .operands = {{gradients, plan::Access::read},
-                      {partial, first_sum == 0 ? plan::Access::write : plan::Access::read_write}},
-         .groups = plan::groups_for(slices, local_size)});
+    builder.dispatch({.label = "squares",
+                      .shader = fmt::format("squares.{}", storage(builder.target(), form.compute)),
+                      .constants = {local_size, form.scaled},
+                      .push = plan::push_bytes(SquaresPush{static_cast<std::uint32_t>(stretch.count), slices, first_sum,
+                                                           static_cast<std::uint32_t>(stretch.first)}),
+                      .operands = {{gradients, plan::Access::read},
+                                   {partial, first_sum == 0 ? plan::Access::write : plan::Access::read_write},
+                                   read_blocks(builder, layout, form, buffers, gradients)},
+                      .groups = plan::groups_for(slices, local_size)});
     first_sum += slices;
   }
   builder.dispatch({.label = "clip",

@@ -53,13 +53,17 @@ Kernel kernel(const AdamKind& adam, const LossScale& /*scale*/, std::uint32_t fi
 class Update {
  public:
   Update(plan::ProgramBuilder& builder, plan::TensorId state, const WeightForm& form, const Precision& precision,
-         const ParameterBuffers& buffers)
-      : builder_(builder), state_(state), form_(form), precision_(precision), buffers_(buffers) {}
+         const ParameterLayout& layout, const ParameterBuffers& buffers)
+      : builder_(builder), state_(state), form_(form), precision_(precision), layout_(layout), buffers_(buffers) {}
 
   void dispatch(const Stretch& stretch, Kernel kernel) {
     const std::uint32_t local_size = flat_local_size(builder_.target());
-    std::vector<std::uint32_t> constants{local_size, form_.master, form_.copy, form_.moments == DType::f16,
-                                         precision_.rounding.optimizer == Rounding::stochastic};
+    std::vector<std::uint32_t> constants{local_size,
+                                         form_.master,
+                                         form_.copy,
+                                         form_.moments == DType::f16,
+                                         precision_.rounding.optimizer == Rounding::stochastic,
+                                         form_.scaled};
     constants.insert(constants.end(), kernel.constants.begin(), kernel.constants.end());
     builder_.dispatch({.label = "update",
                        .shader = fmt::format("{}.{}", kernel.shader, storage(builder_.target(), form_.compute)),
@@ -91,6 +95,7 @@ class Update {
       result[4] = {place("moments", buffers_.moments, stretch, moment * form_.moments_per_element),
                    plan::Access::read_write};
     }
+    result.push_back(read_blocks(builder_, layout_, form_, buffers_, gradients.tensor));
     return result;
   }
 
@@ -102,6 +107,7 @@ class Update {
   plan::TensorId state_;
   const WeightForm& form_;
   const Precision& precision_;
+  const ParameterLayout& layout_;
   const ParameterBuffers& buffers_;
 };
 
@@ -111,7 +117,7 @@ void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const P
                     const Precision& precision, const ParameterBuffers& buffers, const Optimizer& optimizer) {
   const WeightForm form = weight_form(precision, optimizer);
   const std::uint64_t widest = 16 * std::max<std::uint32_t>(1, form.moments_per_element);
-  Update update(builder, state, form, precision, buffers);
+  Update update(builder, state, form, precision, layout, buffers);
   for (const ParameterRun& run : layout.runs()) {
     if (run.training.frozen) continue;
     const auto kernel_for = [&](std::uint32_t first, std::uint32_t quads) {

@@ -70,6 +70,7 @@ ParameterLayout::ParameterLayout(const graph::Ir& ir, std::span<const graph::Val
 WeightForm weight_form(const Precision& precision, const Optimizer& optimizer) {
   WeightForm form;
   form.compute = precision.parameters;
+  form.scaled = precision.gradient_scales == GradientScales::per_tensor;
   form.master = precision.weights == DType::f32;
   form.copy = form.master && precision.parameters == DType::f16;
   form.moments = precision.moments;

@@ -68,6 +68,7 @@ class ParameterLayout {
 /// How weights and moments are kept, from precision and optimizer.
 struct WeightForm {
   DType compute = DType::f32;             ///< of the weights that operators read, and of gradients
+  bool scaled = false;                    ///< gradients are stored times scales of their tensors' own
   bool master = true;                     ///< f32 weights are kept
   bool copy = false;                      ///< and a copy in `compute` beside them, which operators read
   DType moments = DType::f32;             ///< of the optimizer's state

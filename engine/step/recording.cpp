@@ -8,14 +8,14 @@ namespace halfstep::step {
 namespace {
 
 /// No device asks for more as the alignment of a uniform buffer.
-constexpr std::uint64_t stream_alignment = 256;
+constexpr std::uint64_t key_alignment = 256;
 
 }  // namespace
 
 Recording::Recording(vk::Context& context, vk::Pipelines& pipelines, const plan::Plan& plan,
                      std::span<const vk::Buffer* const> buffers, Options options)
     : sets_(context), recorder_(context) {
-  make_streams(context, plan.program);
+  make_keys(context, plan.program);
   const auto count = static_cast<std::uint32_t>(plan.program.dispatches.size());
   recorder_.begin(options.timestamps ? count + 1 : 0);
   recorder_.barrier();
@@ -29,30 +29,32 @@ Recording::Recording(vk::Context& context, vk::Pipelines& pipelines, const plan:
   recorder_.end();
 }
 
-/// The numbers of all streams, each at a place that a binding may start at. Stream 0 is that of dispatches which draw
-/// no noise.
-void Recording::make_streams(vk::Context& context, const plan::Program& program) {
-  stream_places_[0] = 0;
+/// The keys of all dispatches, each at a place that a binding may start at, laid out as in common/noise.glsl.
+void Recording::make_keys(vk::Context& context, const plan::Program& program) {
   for (const plan::Dispatch& dispatch : program.dispatches) {
-    stream_places_.try_emplace(dispatch.storing.stream, stream_places_.size() * stream_alignment);
+    key_places_.try_emplace(key_of(dispatch), key_places_.size() * key_alignment);
   }
-  streams_ = vk::Buffer(context, stream_places_.size() * stream_alignment, vk::Memory::upload, "streams of noise");
-  for (const auto& [stream, place] : stream_places_) std::memcpy(streams_.mapped() + place, &stream, sizeof stream);
-  streams_.flush(0, streams_.bytes());
+  keys_ = vk::Buffer(context, key_places_.size() * key_alignment, vk::Memory::upload, "keys of noise and scales");
+  for (const auto& [key, place] : key_places_) {
+    const auto& [stream, scales] = key;
+    const std::array<std::uint32_t, 4> words{stream, 0, scales[0], scales[1]};
+    std::memcpy(keys_.mapped() + place, words.data(), sizeof words);
+  }
+  keys_.flush(0, keys_.bytes());
 }
 
 VkDescriptorSet Recording::noise_set(const vk::Pipeline& pipeline, const plan::Plan& plan,
                                      const plan::Dispatch& dispatch, std::span<const vk::Buffer* const> buffers) {
-  const auto [found, fresh] = noise_sets_.try_emplace(dispatch.storing.stream);
+  const auto [found, fresh] = noise_sets_.try_emplace(key_of(dispatch));
   if (!fresh) return found->second;
-  const std::uint64_t place = stream_places_.at(dispatch.storing.stream);
-  const vk::BufferRange stream{streams_.handle(), place, stream_alignment, streams_.name()};
-  vk::BufferRange state = stream;  // where no noise is drawn it is bound all the same, and not read
-  if (plan.program.noise_key) {
-    const plan::ProgramTensor& key = plan.program.tensors[*plan.program.noise_key];
-    state = {buffers[key.region.buffer]->handle(), key.region.offset, sizeof(StepState), key.name};
-  }
-  found->second = sets_.make_noise(pipeline, state, stream);
+  const vk::BufferRange key{keys_.handle(), key_places_.at(found->first), key_alignment, keys_.name()};
+  // What the program does not have is bound all the same, and not read.
+  const auto range = [&](std::optional<plan::TensorId> tensor) {
+    if (!tensor) return key;
+    const plan::ProgramTensor& info = plan.program.tensors[*tensor];
+    return vk::BufferRange{buffers[info.region.buffer]->handle(), info.region.offset, info.bytes, info.name};
+  };
+  found->second = sets_.make_noise(pipeline, {range(plan.program.noise_key), key, range(plan.program.scales)});
   return found->second;
 }
 

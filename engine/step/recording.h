@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
+#include <utility>
 
 #include "plan/plan.h"
 #include "vk/context.h"
@@ -31,16 +33,22 @@ class Recording {
   const vk::Recorder& commands() const { return recorder_; }
 
  private:
-  void make_streams(vk::Context& context, const plan::Program& program);
+  /// What set 1 holds for a dispatch.
+  using StoringKey = std::pair<std::uint32_t, std::array<std::uint32_t, 2>>;  ///< Storing's stream and scales
+  static StoringKey key_of(const plan::Dispatch& dispatch) {
+    return {dispatch.storing.stream, dispatch.storing.scales};
+  }
+
+  void make_keys(vk::Context& context, const plan::Program& program);
   VkDescriptorSet noise_set(const vk::Pipeline& pipeline, const plan::Plan& plan, const plan::Dispatch& dispatch,
                             std::span<const vk::Buffer* const> buffers);
   void record(vk::Pipelines& pipelines, const plan::Plan& plan, const plan::Dispatch& dispatch,
               std::span<const vk::Buffer* const> buffers);
 
   vk::DescriptorSets sets_;
-  std::map<std::uint32_t, std::uint64_t> stream_places_;  ///< for each stream of noise, where its number lies
-  vk::Buffer streams_;
-  std::map<std::uint32_t, VkDescriptorSet> noise_sets_;  ///< for each stream
+  std::map<StoringKey, std::uint64_t> key_places_;  ///< where each lies in keys_
+  vk::Buffer keys_;
+  std::map<StoringKey, VkDescriptorSet> noise_sets_;
   vk::Recorder recorder_;
 };
 

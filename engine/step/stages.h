@@ -52,6 +52,7 @@ struct ParameterBuffers {
   plan::BufferId moments;
   plan::BufferId gradient_sums;  ///< f32: over the micro-batches of a step, where there are several
   plan::BufferId averages;       ///< f32: of the weights over steps, where they are kept
+  plan::BufferId scales;         ///< of gradients: see gradient_scales.h
 };
 
 /// A micro-batch of a step.
@@ -61,7 +62,8 @@ struct MicroBatch {
 };
 
 /// 2. Adds the gradients of a micro-batch to the sums of those before it, in f32; after the last one, puts the means
-/// over all in the place of the gradients, rounded as these are. A number that is not finite stays so.
+/// over all in the place of the gradients, rounded as these are. A number that is not finite stays so, and one that is
+/// too large for its tensor's scale too.
 void accumulate_gradients(plan::ProgramBuilder& builder, const ParameterLayout& layout, const WeightForm& form,
                           const ParameterBuffers& buffers, MicroBatch micro_batch);
 
@@ -69,15 +71,25 @@ void accumulate_gradients(plan::ProgramBuilder& builder, const ParameterLayout& 
 void check_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
                      const WeightForm& form, const ParameterBuffers& buffers);
 
-/// 3. Sets StepState::clip so that all gradients together have a norm of at most `limit`.
+/// 3. The same where gradients have scales of their own; and says of each tensor whether it is left out, and what its
+/// next scale is.
+void choose_scales(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
+                   const WeightForm& form, const ParameterBuffers& buffers);
+
+/// What kernels with step/block_scales.glsl read from the blocks; where there are none, `other` is bound and not read.
+plan::Operand read_blocks(plan::ProgramBuilder& builder, const ParameterLayout& layout, const WeightForm& form,
+                          const ParameterBuffers& buffers, plan::TensorId other);
+
+/// 3. Sets StepState::clip so that all gradients together, but for those that are left out, have a norm of at most
+/// `limit`.
 void clip_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
                     const WeightForm& form, const ParameterBuffers& buffers, float limit);
 
-/// 4. Updates all weights, unless the step overflowed.
+/// 4. Updates all weights, unless the step overflowed, but for those of tensors that are left out.
 void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
                     const Precision& precision, const ParameterBuffers& buffers, const Optimizer& optimizer);
 
-/// 4. Moves the averages of all trained weights towards these, unless the step overflowed: after update_weights.
+/// 4. Moves the averages of all weights that were updated towards these: after update_weights.
 void average_weights(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
                      const WeightForm& form, const ParameterBuffers& buffers, float decay);
 

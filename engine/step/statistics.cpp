@@ -23,7 +23,8 @@ enum Word : std::size_t {
   infinities,
   nans,
   first_bad_element,
-  bin_0
+  bin_0,
+  scale = statistics_words
 };
 
 std::int32_t word(std::span<const std::byte> row, std::size_t index) {
@@ -49,6 +50,10 @@ void look_at(plan::ProgramBuilder& builder, plan::TensorId tensor, plan::TensorI
     std::uint32_t quads_per_row;
     std::uint32_t columns;
   };
+  struct MergePush {
+    std::uint32_t count;
+    std::uint32_t scale;
+  };
   const TensorType type = builder.info(tensor).type;
   const std::string label = fmt::format("watch {}", builder.info(tensor).name);
   const plan::Layout layout = plan::layout(type.shape);
@@ -69,15 +74,17 @@ void look_at(plan::ProgramBuilder& builder, plan::TensorId tensor, plan::TensorI
   builder.dispatch({.label = label,
                     .shader = "statistics_merge",
                     .constants = {local_size, stop.overflow, stop.invalid},
-                    .push = plan::push_bytes(groups),
+                    .push = plan::push_bytes(MergePush{groups, builder.scale_of(tensor)}),
                     .operands = {{rows, plan::Access::read},
                                  {row, plan::Access::write},
-                                 {state, stop.any() ? plan::Access::read_write : plan::Access::read}}});
+                                 {state, stop.any() ? plan::Access::read_write : plan::Access::read},
+                                 {builder.scales().value_or(rows), plan::Access::read}}});
 }
 
 TensorStatistics read_statistics(std::span<const std::byte> row, std::uint64_t elements) {
   TensorStatistics result;
   result.elements = elements;
+  result.gradient_scale = number(row, scale);
   result.infinities = count(row, infinities);
   result.nans = count(row, nans);
   const std::uint64_t finite = elements - result.infinities - result.nans;

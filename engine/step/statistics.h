@@ -14,6 +14,8 @@ namespace halfstep::step {
 
 /// Words of a tensor's row of statistics; shaders/step/statistics.glsl has the same.
 inline constexpr std::size_t statistics_words = 10 + TensorStatistics::bins;
+/// And of the row as it is reported, which ends with the scale that the tensor is stored times.
+inline constexpr std::size_t reported_words = statistics_words + 1;
 
 /// Appends the dispatches that look at a floating tensor's numbers and write its row; with `stop`, they also raise the
 /// overflow flag of `state` for what it names.

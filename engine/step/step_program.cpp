@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "step/gradient_scales.h"
 #include "step/stages.h"
 #include "step/statistics.h"
 #include "step/step_state.h"
@@ -36,12 +37,14 @@ class Builder {
         watch_(watch),
         micro_batch_{.index = 0, .count = micro_batches},
         builder_(target, {.partials = precision.partials}) {
-    for (const char* name : {"state", "schedule", "weights", "masters", "gradients", "gradient sums", "moments",
-                             "averages", "averaged weights", "states", "next states", "data", "slot", "report"}) {
+    for (const char* name :
+         {"state", "schedule", "weights", "masters", "gradients", "gradient sums", "gradient scales", "moments",
+          "averages", "averaged weights", "states", "next states", "data", "slot", "report"}) {
       builder_.buffer(name);
     }
     state_ = builder_.place_bytes("state", sizeof(StepState), {state, 0});
     builder_.key_noise(state_);
+    if (has_scales()) builder_.key_scales(builder_.place_bytes("scales", gradient_scales::table_bytes, {scales, 0}));
     for (std::size_t i = 0; i < graph.parameters.size(); ++i) bind_weights(i);
     if (graph.samples) place_samples(*graph.samples);
     report_bytes_ = (1 + micro_batches * report_values()) * report_place_bytes;
@@ -124,7 +127,8 @@ class Builder {
     const WeightForm form = weight_form(precision_, optimizer);
     const ParameterBuffers buffers = buffers_of(form);
     const ParameterLayout& parameters = layout_.parameters;
-    check_gradients(builder_, state_, parameters, form, buffers);
+    const auto check = form.scaled ? choose_scales : check_gradients;
+    check(builder_, state_, parameters, form, buffers);
     if (options.clip_norm > 0) clip_gradients(builder_, state_, parameters, form, buffers, options.clip_norm);
     update_weights(builder_, state_, parameters, precision_, buffers, optimizer);
     if (options.average_decay > 0) {
@@ -144,8 +148,10 @@ class Builder {
 
  private:
   static ParameterBuffers buffers_of(const WeightForm& form) {
-    return {weights, form.copy ? masters : weights, gradients, moments, sums, averages};
+    return {weights, form.copy ? masters : weights, gradients, moments, sums, averages, scales};
   }
+
+  bool has_scales() const { return precision_.gradient_scales == GradientScales::per_tensor; }
 
   /// The loss and the metrics, which each micro-batch reports.
   std::size_t report_values() const { return 1 + graph_.metrics.size(); }
@@ -208,9 +214,9 @@ class Builder {
     if (!look) return;
     watched.row = report_bytes_;
     const plan::TensorId row =
-        builder_.place_bytes(name + " (statistics)", 4 * statistics_words, {report, report_bytes_});
+        builder_.place_bytes(name + " (statistics)", 4 * reported_words, {report, report_bytes_});
     look_at(builder_, tensor, row, state_, watched.stop);
-    report_bytes_ += align(4 * statistics_words);
+    report_bytes_ += align(4 * reported_words);
   }
 
   Recorded kept(graph::ValueId value) {
@@ -234,6 +240,9 @@ class Builder {
   void bind_gradient(std::size_t i) {
     const ParameterSlot& place = layout_.parameters.slots()[i];
     bind(graph_.parameter_gradients[i], place, place.name + ".gradient", precision_.parameters, {gradients, 0});
+    if (!has_scales()) return;
+    const plan::TensorId gradient = builder_.tensor_of(graph_.ir, graph_.parameter_gradients[i]);
+    builder_.store_scaled(gradient, static_cast<std::uint32_t>(i + 1));
   }
 
   std::uint64_t take_slot(std::uint64_t bytes) {

@@ -26,6 +26,7 @@ enum StepBuffer : plan::BufferId {
   masters,    ///< f32 weights, where operators read a copy of them
   gradients,  ///< of all parameters; of one micro-batch, until the step's last
   sums,       ///< f32 sums of gradients over micro-batches, where a step has several
+  scales,     ///< of gradients, where they have their own: see gradient_scales.h
   moments,    ///< of the optimizer
   averages,   ///< f32: of the weights over steps, where they are wanted
   averaged,   ///< the same as operators read it, where that is in f16

@@ -19,8 +19,10 @@ struct StepState {
   float beta2_power = 1;
   std::uint32_t seed[2] = {};  ///< low word first
   float clip = 1;  ///< what this step's gradients are multiplied by so that their norm stays within the limit
+  std::uint32_t left_out = 0;  ///< updates of single tensors that were left out of steps that were not skipped
+  std::uint32_t reserved[3] = {};
 };
-static_assert(sizeof(StepState) == 64);
+static_assert(sizeof(StepState) == 80);
 
 /// What a step leaves for the host, in its slot's report buffer; the loss and the metrics follow it, one a place.
 struct ReportHeader {
@@ -31,8 +33,10 @@ struct ReportHeader {
   float loss_scale;
   float rate;
   float clip;
+  std::uint32_t left_out;
+  std::uint32_t reserved;
 };
-static_assert(sizeof(ReportHeader) == 32);
+static_assert(sizeof(ReportHeader) == 40);
 
 /// Bytes from one place of a report to the next: the header, the loss, then each metric. No device asks for more as
 /// the alignment of a binding.

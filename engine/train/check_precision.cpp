@@ -90,6 +90,11 @@ void check_precision(const Precision& precision, const Optimizer& optimizer) {
   require(any || !stochastic, "operators in f16 with stochastic rounding, got none", "choose another preset");
   require(any || precision.overflow == Overflow::infinity, "operators in f16 with saturation at 65504, got none",
           "f32 results go to infinity");
+  const bool scaled = precision.gradient_scales == GradientScales::per_tensor;
+  require(narrow || !scaled, "parameters of f16 with scales of gradients, got f32", "choose mixed or float16");
+  require(precision.overflow == Overflow::infinity || !scaled,
+          "overflow to infinity with scales of gradients, got saturation",
+          "65504 is what says that a tensor's own scale is too high");
   const bool partials = precision.partials.matmul == DType::f16 || precision.partials.conv2d == DType::f16;
   require(any || !partials, "operators in f16 with f16 partials, got none", "f32 products keep their sums in f32");
   const bool searches = precision.loss_scale.kind == LossScale::Kind::dynamic;

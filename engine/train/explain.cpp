@@ -64,6 +64,10 @@ std::string Trainer::Impl::explain() const {
   }
   print(text, {"gradients of weights", std::string(name(read)), "f32", "-",
                rounding_of(precision_, precision_.rounding.gradients, read), precision_.name});
+  if (form_.scaled) {
+    print(text,
+          {"scales of these gradients", "f32", "f32", "-", "-", "gradient_scales: a power of two for each tensor"});
+  }
   if (accumulate_ > 1) print(text, {"gradients, summed over micro-batches", "f32", "f32", "f32", "-", precision_.name});
   if (form_.moments_per_element > 0) {
     print(text, {"moments", std::string(name(form_.moments)), "f32", "-",

@@ -10,6 +10,7 @@ namespace halfstep {
 std::string Trainer::Impl::plan() const {
   const std::string read(name(form_.compute));
   const std::string weights = form_.copy ? read + ", with f32 masters" : read;
+  const std::string scales = form_.scaled ? ", with a scale for each tensor" : "";
   const std::string sums = accumulate_ > 1 ? ", with f32 sums over micro-batches" : "";
   const std::string averages = averaged_bytes() > 0 ? "f32, and in f16 for evaluation" : "f32";
   std::string text = fmt::format("{} parameters to train\n", summary_.parameters);
@@ -17,7 +18,7 @@ std::string Trainer::Impl::plan() const {
     if (bytes > 0) fmt::format_to(std::back_inserter(text), "{:>14} bytes of {} ({})\n", bytes, store, form);
   };
   print(summary_.weight_bytes, "weights", weights);
-  print(summary_.gradient_bytes, "gradients", read + sums);
+  print(summary_.gradient_bytes, "gradients", read + scales + sums);
   print(summary_.optimizer_bytes, "optimizer state", name(form_.moments));
   print(summary_.average_bytes, "averages of weights", averages);
   print(summary_.arena_bytes, "activations", "one arena");

@@ -40,6 +40,31 @@ class Placeable {
   std::set<graph::ValueId> taken_;
 };
 
+/// Whether a value can be stored times a scale: it is computed, and no operator reads it.
+bool is_scalable(const graph::Ir& ir, graph::ValueId value) {
+  const auto reads = [&](const graph::Node& node) {
+    return std::ranges::find(node.inputs, value) != node.inputs.end();
+  };
+  if (std::ranges::any_of(ir.nodes, reads)) return false;
+  const graph::Node& producer = ir.nodes[ir.values[value].producer];
+  std::vector<TensorType> inputs;
+  for (const graph::ValueId input : producer.inputs) inputs.push_back(ir.values[input].type);
+  return !producer.op->moves_bits(inputs);
+}
+
+/// Has every parameter's gradient computed in the type it is stored in, in a place of its own.
+void add_gradients(step::StepGraph& result, Placeable& placeable, std::span<const graph::ValueId> parameters,
+                   const Precision& precision) {
+  const DType stored = precision.parameters;
+  const bool scaled = precision.gradient_scales == GradientScales::per_tensor;
+  for (const graph::ValueId gradient : graph::add_backward(result.ir, result.loss, result.loss_scale, parameters)) {
+    const Tensor tensor = result.ir.tensor(gradient);
+    graph::ValueId placed = placeable(tensor.dtype() == stored ? gradient : cast(tensor, stored).id());
+    if (scaled && !is_scalable(result.ir, placed)) placed = scale(result.ir.tensor(placed), 1.0F).id();
+    result.parameter_gradients.push_back(placed);
+  }
+}
+
 /// A scalar of the graph as written, in f32.
 graph::ValueId scalar(step::StepGraph& result, const graph::LoweredPrecision& lowered, std::string_view what,
                       Tensor written) {
@@ -153,11 +178,7 @@ step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options
   const std::span parameters = std::span(result.parameters).first(static_cast<std::size_t>(trained));
   result.forward_nodes = result.ir.nodes.size();
   result.loss_scale = result.ir.add_value({{DType::f32, {}}, "loss_scale", graph::Origin::state, 0, {}});
-  for (const graph::ValueId gradient : graph::add_backward(result.ir, result.loss, result.loss_scale, parameters)) {
-    const Tensor tensor = result.ir.tensor(gradient);
-    const DType stored = options.precision.parameters;
-    result.parameter_gradients.push_back(placeable(tensor.dtype() == stored ? gradient : cast(tensor, stored).id()));
-  }
+  add_gradients(result, placeable, parameters, options.precision);
   if (!options.recompute.empty()) {
     std::vector<graph::ValueId> wanted = result.metrics;
     wanted.push_back(result.loss);

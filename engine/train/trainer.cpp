@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "step/gradient_scales.h"
 #include "train/about_model.h"
 #include "train/feed.h"
 #include "train/step_graph.h"
@@ -47,6 +48,7 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
     inputs_.push_back({graph_.ir.values[graph_.inputs[i]].name, graph_.input_types[i]});
   }
   layout_ = step::StepLayout(graph_);
+  if (precision_.gradient_scales == GradientScales::per_tensor) step::gradient_scales::check_count(layout_.parameters);
   form_ = step::weight_form(precision_, optimizer_);
   tune::Tuner tuner(context_, pipelines_, tune::mode());
   if (options.feed) {
@@ -125,6 +127,7 @@ void Trainer::Impl::make_buffers(const TrainerOptions& options) {
   make(step::masters, form_.copy ? elements * 4 : 0, "master weights");
   make(step::gradients, layout_.parameters.trained_elements() * compute, "gradients");
   make(step::sums, sum_bytes(), "gradient sums");
+  make(step::scales, scale_bytes(), "gradient scales");
   make(step::moments, moment_bytes(), "optimizer moments");
   make(step::averages, average_bytes(), "averages of weights");
   make(step::averaged, averaged_bytes(), "averaged weights");
@@ -146,6 +149,11 @@ void Trainer::Impl::make_buffers(const TrainerOptions& options) {
 /// Of the sums of gradients over micro-batches.
 std::uint64_t Trainer::Impl::sum_bytes() const {
   return accumulate_ > 1 ? layout_.parameters.trained_elements() * 4 : 0;
+}
+
+/// Of the scales of gradients.
+std::uint64_t Trainer::Impl::scale_bytes() const {
+  return form_.scaled ? step::gradient_scales::buffer_bytes(layout_.parameters) : 0;
 }
 
 std::uint64_t Trainer::Impl::average_bytes() const {
@@ -211,7 +219,7 @@ void Trainer::Impl::summarize() {
     summary_.bytes_moved_again += moved;
   }
   const auto compute = static_cast<std::uint64_t>(bytes(form_.compute));
-  summary_.gradient_bytes = layout_.parameters.trained_elements() * compute + sum_bytes();
+  summary_.gradient_bytes = layout_.parameters.trained_elements() * compute + sum_bytes() + scale_bytes();
   summary_.weight_bytes = elements * (compute + (form_.copy ? 4 : 0));
   summary_.optimizer_bytes = moment_bytes();
   summary_.average_bytes = average_bytes() + averaged_bytes();

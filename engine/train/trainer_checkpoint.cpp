@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "step/gradient_scales.h"
 #include "train/checkpoint_reader.h"
 #include "train/stored_values.h"
 #include "train/trainer_impl.h"
@@ -18,6 +19,10 @@ namespace {
 using train::StoredTensor;
 
 constexpr std::string_view state_name = "halfstep.state";
+constexpr std::string_view scales_name = "halfstep.gradient_scales";
+
+/// What a StepState took before it counted tensors that were left out.
+constexpr std::size_t first_state_bytes = 64;
 
 std::string_view optimizer_name(const Optimizer& optimizer) {
   constexpr std::array<std::string_view, 3> names{"sgd", "adam", "adamw"};
@@ -93,6 +98,11 @@ void Trainer::Impl::save(const std::filesystem::path& path) {
   }
   const step::StepState state = read_state();
   tensors.add({std::string(state_name), "U32", {sizeof state / 4}, std::as_bytes(std::span(&state, 1))});
+  std::vector<float> scales;
+  if (form_.scaled) {
+    scales = download_scales();
+    tensors.add({std::string(scales_name), "F32", {std::ssize(scales)}, std::as_bytes(std::span(scales))});
+  }
   train::write_safetensors(path, tensors.take(), metadata(state));
 }
 
@@ -113,19 +123,34 @@ void Trainer::Impl::save_weights(const std::filesystem::path& path, Weights weig
 step::StepState Trainer::Impl::state_from(const train::SafetensorsFile& file, const std::string& path) const {
   const StoredTensor* stored = file.find(state_name);
   step::StepState state;
-  if (stored == nullptr || stored->dtype != "U32" || stored->data.size() != sizeof state) {
+  const std::size_t size = stored == nullptr ? 0 : stored->data.size();
+  if ((size != sizeof state && size != first_state_bytes) || stored->dtype != "U32") {
     fail(path,
          fmt::format("expected '{}' as U32 {{{}}}, got {}", state_name, sizeof state / 4,
                      stored == nullptr ? "none" : stored->dtype + " " + to_string(stored->shape)),
          "only a file that save() wrote can be resumed; load_weights() takes others");
   }
-  std::memcpy(&state, stored->data.data(), sizeof state);
+  std::memcpy(&state, stored->data.data(), size);
   state.loss_scale = resumed_scale(precision_.loss_scale, state.loss_scale);
   std::ranges::fill(state.padding, 0.0F);
   state.rate = rate_after(state.applied);
   state.overflow = 0;
   state.clip = 1;
   return state;
+}
+
+/// The scales of gradients to go on with: from 1 on where the file has none.
+std::vector<float> Trainer::Impl::scales_from(const train::SafetensorsFile& file, const std::string& path) const {
+  const StoredTensor* stored = file.find(scales_name);
+  std::vector<float> scales(layout_.parameters.slots().size(), 1.0F);
+  if (stored == nullptr) return scales;
+  const bool fits = stored->dtype == "F32" && stored->data.size() == 4 * scales.size();
+  if (fits) std::memcpy(scales.data(), stored->data.data(), stored->data.size());
+  if (!fits || !std::ranges::all_of(scales, step::gradient_scales::is_scale)) {
+    fail(path, fmt::format("expected '{}' as F32 {{{}}}, powers of two from 2^-24 to 2^24, got {} {}", scales_name,
+                           scales.size(), stored->dtype, fits ? "others" : to_string(stored->shape)));
+  }
+  return scales;
 }
 
 void Trainer::Impl::load(const std::filesystem::path& path) {
@@ -136,7 +161,8 @@ void Trainer::Impl::load(const std::filesystem::path& path) {
     fail(name, fmt::format("expected a checkpoint of {}, got one of {}", optimizer_name(optimizer_), kind->second));
   }
   const step::StepState state = state_from(file, name);
-  const LoadOptions options{.ignored = {std::string(state_name)}};
+  const std::vector<float> scales = scales_from(file, name);
+  const LoadOptions options{.ignored = {std::string(state_name), std::string(scales_name)}};
   train::CheckpointReader reader(file, options);
   std::vector<std::vector<float>> weights;
   std::vector<std::vector<std::vector<float>>> moments;
@@ -160,11 +186,13 @@ void Trainer::Impl::load(const std::filesystem::path& path) {
   upload_averages(averages);
   upload_states(states);
   upload_moments(moments);
+  upload_scales(scales);
   write_state(state);
   seed_ = state.seed[0] | static_cast<std::uint64_t>(state.seed[1]) << 32;
   latest_ = {};
   latest_.applied = state.applied;
   latest_.skipped = state.skipped;
+  latest_.left_out = state.left_out;
   latest_.loss_scale = state.loss_scale;
   latest_.step = state.attempted[0] | static_cast<std::uint64_t>(state.attempted[1]) << 32;
   start_sampling(latest_.step);

@@ -80,6 +80,7 @@ class Trainer::Impl {
   std::uint64_t next_state_stores() const { return accumulate_ > 1 ? 2 : 1; }
   step::StepOptions step_options() const { return {precision_, optimizer_, clip_norm_, accumulate_, average_decay_}; }
   std::uint64_t sum_bytes() const;
+  std::uint64_t scale_bytes() const;
   std::uint64_t moment_bytes() const;
   std::uint64_t average_bytes() const;
   std::uint64_t averaged_bytes() const;
@@ -96,6 +97,7 @@ class Trainer::Impl {
   void stop_at_floor();
   std::string describe(const step::Watched& broken, std::uint64_t element, const step::Slot& slot);
   std::vector<float> values_of(const step::Recorded& tensor, const step::Slot& slot);
+  float gradient_unscale(std::uint64_t first_element);
 
   // trainer_step.cpp
   void submit(step::Slots& slots, std::chrono::steady_clock::time_point start);
@@ -131,11 +133,14 @@ class Trainer::Impl {
   std::vector<float> download_state(const step::ParameterSlot& slot);
   std::vector<std::vector<float>> download_moments(const step::ParameterSlot& slot);
   void upload_moments(const std::vector<std::vector<std::vector<float>>>& values);
+  std::vector<float> download_scales();
+  void upload_scales(const std::vector<float>& values);
   float rate_after(std::uint32_t applied) const;
 
   // trainer_checkpoint.cpp
   train::Metadata metadata(const step::StepState& state) const;
   step::StepState state_from(const train::SafetensorsFile& file, const std::string& path) const;
+  std::vector<float> scales_from(const train::SafetensorsFile& file, const std::string& path) const;
 
   Device device_;
   vk::Context& context_;

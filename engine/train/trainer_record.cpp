@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "plan/host_tensor.h"
+#include "step/gradient_scales.h"
 #include "step/statistics.h"
 #include "train/trainer_impl.h"
 #include "vk/transfer.h"
@@ -57,7 +58,7 @@ std::string flags(bool is_nan, bool by_zero) {
 }
 
 std::span<const std::byte> row_of(const step::Slot& slot, const step::Watched& watched) {
-  return {slot.report.mapped() + watched.row.value_or(0), 4 * step::statistics_words};
+  return {slot.report.mapped() + watched.row.value_or(0), 4 * step::reported_words};
 }
 
 }  // namespace
@@ -130,7 +131,21 @@ std::vector<float> Trainer::Impl::values_of(const step::Recorded& tensor, const 
   }
   std::vector<std::byte> bytes(memory.bytes);
   vk::download(context_, buffer == step::arena ? recorded_arena_ : buffers_[buffer], offset, bytes);
-  return plan::floats_from_memory(tensor.type, bytes);
+  std::vector<float> values = plan::floats_from_memory(tensor.type, bytes);
+  if (buffer == step::gradients && form_.scaled) {
+    const float unscale = gradient_unscale(offset / static_cast<std::uint64_t>(halfstep::bytes(tensor.type.dtype)));
+    for (float& value : values) value *= unscale;
+  }
+  return values;
+}
+
+/// What undoes the scale that the gradient at this element of the store was stored times in the last step.
+float Trainer::Impl::gradient_unscale(std::uint64_t first_element) {
+  using namespace step::gradient_scales;
+  Block block;
+  vk::download(context_, buffers_[step::scales], blocks_offset + first_element / block_elements * sizeof block,
+               std::as_writable_bytes(std::span(&block, 1)));
+  return block.unscale;
 }
 
 std::vector<float> Trainer::Impl::trace(std::string_view name) {

@@ -7,6 +7,7 @@
 
 #include "plan/host_tensor.h"
 #include "plan/layout.h"
+#include "step/gradient_scales.h"
 #include "train/trainer_impl.h"
 #include "vk/transfer.h"
 
@@ -79,6 +80,7 @@ void Trainer::Impl::initialize(std::uint64_t seed) {
   average_weights();
   upload_states(first_values(layout_.states));
   vk::fill(context_, buffers_[step::moments], 0, buffers_[step::moments].bytes(), 0);
+  upload_scales(std::vector<float>(layout_.parameters.slots().size(), 1.0F));
   step::StepState state;
   state.loss_scale = precision_.loss_scale.initial;
   state.rate = rate_after(0);
@@ -170,6 +172,30 @@ void Trainer::Impl::upload_moments(const std::vector<std::vector<std::vector<flo
   }
   const TensorType type{form_.moments, {static_cast<std::int64_t>(store.size())}};
   vk::upload(context_, buffers_[step::moments], 0, plan::to_memory(type, store));
+}
+
+/// Scales of gradients in the order that parameters were written in, which does not depend on how they are grouped; 1
+/// for those that have none.
+std::vector<float> Trainer::Impl::download_scales() {
+  std::vector<float> table(step::gradient_scales::table_bytes / 4);
+  vk::download(context_, buffers_[step::scales], 0, std::as_writable_bytes(std::span(table)));
+  std::vector<float> values(layout_.parameters.slots().size(), 1.0F);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const step::ParameterSlot& slot = layout_.parameters.slots()[i];
+    if (!slot.training.frozen) values[slot.index] = table[i + 1];
+  }
+  return values;
+}
+
+/// Takes them in the same order, and says which tensor each is for.
+void Trainer::Impl::upload_scales(const std::vector<float>& values) {
+  if (!form_.scaled) return;
+  const std::vector<step::gradient_scales::Tensor> tensors = step::gradient_scales::tensors(layout_.parameters);
+  std::vector<float> table{1};
+  for (std::size_t i = 0; i < tensors.size(); ++i) table.push_back(values[layout_.parameters.slots()[i].index]);
+  vk::upload(context_, buffers_[step::scales], 0, std::as_bytes(std::span(table)));
+  vk::upload(context_, buffers_[step::scales], step::gradient_scales::tensors_offset,
+             std::as_bytes(std::span(tensors)));
 }
 
 std::vector<float> Trainer::Impl::parameter(std::string_view name, Weights weights) {

@@ -4,6 +4,7 @@
 
 #include <volk.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -38,8 +39,8 @@ class DescriptorSets {
   /// A set with range i at binding i. Throws Error naming the range where it is larger than the device can bind or not
   /// aligned as it must be, or where their number is not the pipeline's.
   VkDescriptorSet make(const Pipeline& pipeline, std::span<const BufferRange> ranges);
-  /// Set 1 of a pipeline that stores f16: the StepState and the stream's number, as uniform buffers.
-  VkDescriptorSet make_noise(const Pipeline& pipeline, const BufferRange& state, const BufferRange& stream);
+  /// Set 1 of a pipeline that stores f16, uniform buffers: see Pipeline.
+  VkDescriptorSet make_noise(const Pipeline& pipeline, const std::array<BufferRange, 3>& ranges);
 
  private:
   void write(VkDescriptorSet set, std::uint32_t binding, VkDescriptorType type, const BufferRange& range);

@@ -91,7 +91,7 @@ Slots slots_of(const plan::Dispatch& dispatch) {
 }
 
 /// What set 1 binds.
-constexpr Slots noise_slots{.bindings = 2, .uniforms = true};
+constexpr Slots noise_slots{.bindings = 3, .uniforms = true};
 
 /// Constant i of the dispatch is specialization constant i; how f16 is stored are those of common/noise.glsl.
 class Specialization {
@@ -100,6 +100,7 @@ class Specialization {
     for (std::uint32_t i = 0; i < dispatch.constants.size(); ++i) add(i, dispatch.constants[i]);
     add(stochastic_id, dispatch.storing.stochastic);
     add(saturate_id, dispatch.storing.saturate);
+    add(scaled_id, dispatch.storing.scaled);
   }
 
   VkSpecializationInfo info() const {
@@ -110,6 +111,7 @@ class Specialization {
  private:
   static constexpr std::uint32_t stochastic_id = 100;
   static constexpr std::uint32_t saturate_id = 101;
+  static constexpr std::uint32_t scaled_id = 102;
 
   void add(std::uint32_t id, std::uint32_t value) {
     entries_.push_back({id, static_cast<std::uint32_t>(values_.size() * sizeof value), sizeof value});
@@ -144,11 +146,14 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
   const EmbeddedShader& shader = find_shader(dispatch.shader);
   const ShaderFacts facts = shader_facts(shader.words, dispatch.constants);
   check_limits(dispatch, facts, *context_);
-  const std::array storing{dispatch.storing.stochastic, dispatch.storing.saturate};
+  const std::array storing{dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled};
   const Key key{dispatch.shader, dispatch.constants, storing, push_bytes, slots.bindings};
   const auto found = pipelines_.find(key);
   if (found != pipelines_.end()) return found->second;
 
+  if (dispatch.storing.scaled && !facts.draws_noise) {
+    fail(dispatch.label, fmt::format("expected a kernel that can scale what it stores, got {}", dispatch.shader));
+  }
   Pipeline made;
   made.set_layout = set_layout(slots);
   if (facts.draws_noise) made.noise_layout = set_layout(noise_slots);

@@ -30,7 +30,8 @@ struct Slots {
 };
 
 /// A compute pipeline with `bindings` buffers in set 0 and `push_bytes` of push constants. One that stores f16 has set
-/// 1 too: what noise is keyed on, a StepState and the number of the tensor's stream.
+/// 1 too: the StepState that noise is keyed on; the number of the tensor's stream, with the places of the scales that
+/// results are stored times; and the table of these.
 struct Pipeline {
   VkPipeline handle = VK_NULL_HANDLE;
   VkPipelineLayout layout = VK_NULL_HANDLE;
@@ -58,7 +59,7 @@ class Pipelines {
 
  private:
   /// The variant, its constants, how it stores f16, push bytes and bindings.
-  using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::array<bool, 2>, std::uint32_t, std::uint32_t>;
+  using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::array<bool, 3>, std::uint32_t, std::uint32_t>;
   using LayoutKey = std::tuple<Slots, std::uint32_t, bool>;  ///< push bytes, and whether there is set 1
 
   VkDescriptorSetLayout set_layout(Slots slots);

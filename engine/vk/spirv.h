@@ -43,7 +43,7 @@ struct ShaderFacts {
   bool uses_subgroups = false;    ///< any operation across the invocations of a subgroup
   std::uint32_t entry_point = 0;  ///< id of the entry point
   std::uint32_t bindings = 0;     ///< one more than the highest binding it uses in set 0
-  bool draws_noise = false;       ///< has set 1, what noise is keyed on
+  bool draws_noise = false;       ///< has set 1, with what noise is keyed on
   std::array<std::uint32_t, 3> local_size{1, 1, 1};  ///< with the given specialization constants
 };
 

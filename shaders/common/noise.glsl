@@ -1,4 +1,5 @@
-// How f16 results are rounded, and what becomes of those that are too large: chosen for each dispatch (plan::Storing).
+// How f16 results are stored: how they are rounded, what becomes of those that are too large, and whether they are
+// times a scale of their tensor's own; chosen for each dispatch (plan::Storing).
 // A shader that defines NEAREST_ONLY has no code for noise, and is never asked for it.
 #ifndef HALFSTEP_NOISE
 #define HALFSTEP_NOISE
@@ -6,6 +7,13 @@
 #include "common/rounding.glsl"
 
 layout(constant_id = 101) const bool SATURATE = false;
+layout(constant_id = 102) const bool SCALED = false;
+// Of the dispatch: its stream of noise, and the place of each result's scale in the table, 0 for none.
+layout(set = 1, binding = 1, std140) uniform StoringKey {
+  uint noise_stream;
+  uvec2 scale_places;
+};
+layout(set = 1, binding = 2, std140) uniform Scales { vec4 scales[1024]; };
 
 #ifdef NEAREST_ONLY
 uvec4 rounded_half_bits(vec4 v, uint place) { return half_bits_nearest(v); }
@@ -15,7 +23,6 @@ uvec4 rounded_half_bits(vec4 v, uint place) { return half_bits_nearest(v); }
 
 layout(constant_id = 100) const bool STOCHASTIC = false;
 layout(set = 1, binding = 0, std140) uniform NoiseKey { StepState noise_key; };
-layout(set = 1, binding = 1, std140) uniform NoiseStream { uint noise_stream; };
 
 uvec4 rounded_half_bits(vec4 v, uint place) {
   if (!STOCHASTIC) return half_bits_nearest(v);
@@ -24,8 +31,14 @@ uvec4 rounded_half_bits(vec4 v, uint place) {
 }
 #endif
 
-// The bits that are stored for the four numbers of quad `place`.
-uvec4 stored_half_bits(vec4 v, uint place) {
+vec4 times_scale(vec4 v, uint result) {
+  uint scale = scale_places[result];
+  return scale == 0u ? v : within_half_range(v, scales[scale / 4u][scale % 4u]);
+}
+
+// The bits that are stored for the four numbers of quad `place` of the dispatch's f16 result number `result`.
+uvec4 stored_half_bits(vec4 v, uint place, uint result) {
+  if (SCALED) v = times_scale(v, result);
   uvec4 bits = rounded_half_bits(v, place);
   return SATURATE ? saturated(bits) : bits;
 }

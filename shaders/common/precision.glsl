@@ -8,7 +8,8 @@
 // to_result(v, place).
 //
 // `place` is the number of the quad in its tensor. Where f16 is rounded stochastically the noise is keyed on it, and on
-// what set 1 holds: seed, step, and a number for the tensor.
+// what set 1 holds: seed, step, and a number for the tensor. A kernel with two results of f16 writes the second with
+// to_quad_of(1, v, place).
 //
 // The 16-bit quads are converted where they are loaded or stored, in macros: a function that takes one would need the
 // capability for f16 arithmetic, which devices with 16-bit storage may lack.
@@ -44,17 +45,18 @@ vec4 from_half_bits(uvec4 bits) { return unpack_quad(pack_half_bits(bits)); }
 #endif
 
 #if defined(STORAGE_f16) || defined(STORAGE_packed)
-#define to_quad(v, place) quad_of_half_bits(stored_half_bits(v, uint(place)))
+#define to_quad_of(result, v, place) quad_of_half_bits(stored_half_bits(v, uint(place), uint(result)))
 #else
-#define to_quad(v, place) (v)
+#define to_quad_of(result, v, place) (v)
 #endif
+#define to_quad(v, place) to_quad_of(0, v, place)
 
 #if defined(RESULT_f16)
 #define RESULT_QUAD f16vec4
-#define to_result(v, place) f16vec4(from_half_bits(stored_half_bits(v, uint(place))))
+#define to_result(v, place) f16vec4(from_half_bits(stored_half_bits(v, uint(place), 0u)))
 #elif defined(RESULT_packed)
 #define RESULT_QUAD uvec2
-#define to_result(v, place) pack_half_bits(stored_half_bits(v, uint(place)))
+#define to_result(v, place) pack_half_bits(stored_half_bits(v, uint(place), 0u))
 #elif defined(RESULT_f32)
 #define RESULT_QUAD vec4
 #define to_result(v, place) (v)

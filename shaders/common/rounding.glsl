@@ -50,6 +50,14 @@ uvec4 half_bits_stochastic(vec4 v, uvec4 random) {
   return with_specials(bits, magnitude) | ((u >> 16) & 0x8000u);
 }
 
+// v * factor, which is positive; what is finite but too large for f16 becomes the largest number of its sign, and
+// infinities and NaN stay.
+vec4 within_half_range(vec4 v, float factor) {
+  vec4 largest = unpackHalf2x16(HALF_LARGEST).xxxx;
+  bvec4 finite = lessThan(floatBitsToUint(v) & 0x7fffffffu, uvec4(F32_INFINITY));
+  return mix(v, clamp(v * factor, -largest, largest), finite);
+}
+
 // Infinities as the largest number of their sign.
 uvec4 saturated(uvec4 bits) {
   return mix(bits, (bits & 0x8000u) | HALF_LARGEST, equal(bits & 0x7fffu, uvec4(HALF_INFINITY)));

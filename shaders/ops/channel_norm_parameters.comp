@@ -24,5 +24,5 @@ void main() {
     along += sums[plane + quads];
   }
   weight_gradient[channel] = to_quad(along, channel);
-  bias_gradient[channel] = to_quad(total, channel);
+  bias_gradient[channel] = to_quad_of(1, total, channel);
 }

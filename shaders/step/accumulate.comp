@@ -2,14 +2,15 @@
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
 // Adds the gradients of a micro-batch to the sums of those before it, in f32. The LAST micro-batch's become the means over
-// all, which is where they are rounded. They are not unscaled; an infinity or NaN of any micro-batch is left for the
-// check to find.
+// all, which is where they are rounded. They are not unscaled, neither by the loss scale nor by their tensors' own; what
+// is not finite in any micro-batch, or too large for its tensor's scale, is left for the check to find.
 #include "common/precision.glsl"
 #include "common/indexing.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool FIRST = false;
 layout(constant_id = 2) const bool LAST = false;
+layout(constant_id = 3) const bool TENSOR_SCALES = false;
 layout(push_constant) uniform Push {
   uint first_quad;  // of those bound, counted over all parameters: the noise is keyed on it
   uint quads;
@@ -18,13 +19,21 @@ layout(push_constant) uniform Push {
 layout(std430, binding = 0) buffer Gradients { QUAD gradients[]; };
 layout(std430, binding = 1) buffer Sums { vec4 sums[]; };
 
+// So much that no sum with it, whatever else is in it, is within f16's range.
+const float TOO_LARGE = 1e30;
+
+vec4 marked(vec4 gradient) { return mix(gradient, vec4(TOO_LARGE), equal(abs(gradient), vec4(65504.0))); }
+
 void main() {
   uint i = linear_invocation();
   if (i >= quads) return;
   vec4 sum = from_quad(gradients[i]);
+  if (TENSOR_SCALES) sum = marked(sum);
   if (!FIRST) sum += sums[i];
   if (LAST) {
-    gradients[i] = to_quad(sum / count, first_quad + i);
+    vec4 mean = sum / count;
+    if (TENSOR_SCALES) mean = within_half_range(mean, 1.0);
+    gradients[i] = to_quad(mean, first_quad + i);
   } else {
     sums[i] = sum;
   }

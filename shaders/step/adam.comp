@@ -4,7 +4,7 @@
 // Adam, and AdamW where the decay is DECOUPLED. A quad's first and second moments lie side by side.
 #include "step/update.glsl"
 
-layout(constant_id = 5) const bool DECOUPLED = false;
+layout(constant_id = 6) const bool DECOUPLED = false;
 layout(push_constant) uniform Push {
   uint first_quad;
   uint quads;
@@ -19,9 +19,10 @@ float step_rate() { return rate * state.rate; }
 
 void main() {
   uint i = linear_invocation();
-  if (i >= quads || state.overflow != 0u) return;
+  uint quad = first_quad + i;
+  if (i >= quads || !is_updated(quad)) return;
   vec4 w = load_weight(i);
-  vec4 g = unscaled_gradient(i);
+  vec4 g = unscaled_gradient(i, quad);
   if (DECOUPLED) {
     w -= step_rate() * weight_decay * w;
   } else {
@@ -29,9 +30,9 @@ void main() {
   }
   vec4 m = mix(g, load_moment(2u * i), beta1);
   vec4 v = mix(g * g, load_moment(2u * i + 1u), beta2);
-  store_moment(2u * i, 2u * (first_quad + i), m);
-  store_moment(2u * i + 1u, 2u * (first_quad + i) + 1u, v);
+  store_moment(2u * i, 2u * quad, m);
+  store_moment(2u * i + 1u, 2u * quad + 1u, v);
   vec4 m_hat = m / (1.0 - state.beta1_power);
   vec4 v_hat = v / (1.0 - state.beta2_power);
-  store_weight(i, first_quad + i, w - step_rate() * m_hat / (sqrt(v_hat) + epsilon));
+  store_weight(i, quad, w - step_rate() * m_hat / (sqrt(v_hat) + epsilon));
 }

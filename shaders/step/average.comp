@@ -2,13 +2,17 @@
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
 // Moves the averages of the weights, which are f32, towards the weights by a share of the way, unless the step
-// overflowed. A weight that stands still is its own average, to the bit.
+// overflowed or their tensor was left out. A weight that stands still is its own average, to the bit.
 #define NEAREST_ONLY
 #include "common/precision.glsl"
 #include "common/indexing.glsl"
 #include "step/step_state.glsl"
+#define SCALES_CONSTANT 1
+#define SCALES_BINDING 3
+#include "step/block_scales.glsl"
 
 layout(push_constant) uniform Push {
+  uint first_quad;  // of those bound, counted over all parameters
   uint quads;
   float share;
 };
@@ -18,6 +22,6 @@ layout(std430, binding = 2) buffer Averages { vec4 averages[]; };
 
 void main() {
   uint i = linear_invocation();
-  if (i >= quads || state.overflow != 0u) return;
+  if (i >= quads || state.overflow != 0u || is_left_out(first_quad + i)) return;
   averages[i] += share * (from_quad(weights[i]) - averages[i]);
 }

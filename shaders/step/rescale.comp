@@ -25,6 +25,7 @@ struct Report {
   float loss_scale;
   float rate;
   float clip;
+  uint left_out;
 };
 layout(std430, binding = 0) buffer State { StepState state; };
 layout(std430, binding = 1) readonly buffer Schedule { float schedule[]; };
@@ -62,5 +63,6 @@ void main() {
     next.overflow = 0u;
   }
   state = next;
-  report = Report(next.attempted, next.applied, next.skipped, now.overflow, now.loss_scale.x, now.rate, now.clip);
+  report = Report(next.attempted, next.applied, next.skipped, now.overflow, now.loss_scale.x, now.rate, now.clip,
+                  now.left_out);
 }

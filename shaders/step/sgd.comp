@@ -5,9 +5,9 @@
 // SCALE_IN_RATE, g and v keep the loss scale, and the rate is divided by it instead.
 #include "step/update.glsl"
 
-layout(constant_id = 5) const bool MOMENTUM = false;
-layout(constant_id = 6) const bool NESTEROV = false;
-layout(constant_id = 7) const bool SCALE_IN_RATE = false;
+layout(constant_id = 6) const bool MOMENTUM = false;
+layout(constant_id = 7) const bool NESTEROV = false;
+layout(constant_id = 8) const bool SCALE_IN_RATE = false;
 layout(push_constant) uniform Push {
   uint first_quad;
   uint quads;
@@ -20,15 +20,16 @@ float step_rate() { return rate * state.rate; }
 
 void main() {
   uint i = linear_invocation();
-  if (i >= quads || state.overflow != 0u) return;
+  uint quad = first_quad + i;
+  if (i >= quads || !is_updated(quad)) return;
   float scale = SCALE_IN_RATE ? state.loss_scale.x : 1.0;
   vec4 w = load_weight(i);
-  vec4 g = (SCALE_IN_RATE ? scaled_gradient(i) : unscaled_gradient(i)) + scale * weight_decay * w;
+  vec4 g = (SCALE_IN_RATE ? scaled_gradient(i, quad) : unscaled_gradient(i, quad)) + scale * weight_decay * w;
   vec4 direction = g;
   if (MOMENTUM) {
     vec4 v = momentum * load_moment(i) + g;
-    store_moment(i, first_quad + i, v);
+    store_moment(i, quad, v);
     direction = NESTEROV ? g + momentum * v : v;
   }
-  store_weight(i, first_quad + i, w - step_rate() / scale * direction);
+  store_weight(i, quad, w - step_rate() / scale * direction);
 }

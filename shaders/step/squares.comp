@@ -1,14 +1,19 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
-// Sums of the squares of gradients: invocation i takes every slices-th quad from the i-th.
+// Sums of the squares of gradients, of those that are not left out: invocation i takes every slices-th quad from the
+// i-th.
 #include "common/precision.glsl"
 #include "common/indexing.glsl"
+#define SCALES_CONSTANT 1
+#define SCALES_BINDING 2
+#include "step/block_scales.glsl"
 
 layout(push_constant) uniform Push {
   uint quads;
   uint slices;
   uint first_sum;
+  uint first_quad;  // of those bound, counted over all parameters
 };
 layout(std430, binding = 0) readonly buffer Gradients { QUAD gradients[]; };
 layout(std430, binding = 1) writeonly buffer Sums { vec4 sums[]; };
@@ -18,7 +23,8 @@ void main() {
   if (slice >= slices) return;
   vec4 total = vec4(0.0);
   for (uint i = slice; i < quads; i += slices) {
-    vec4 gradient = from_quad(gradients[i]);
+    if (is_left_out(first_quad + i)) continue;
+    vec4 gradient = from_quad(gradients[i]) * gradient_unscale(first_quad + i);
     total += gradient * gradient;
   }
   sums[first_sum + slice] = total;

@@ -17,6 +17,7 @@ const int BIN_0 = 10;     // numbers of each exponent from FIRST_EXPONENT on, th
 const int BINS = 64;
 const int FIRST_EXPONENT = -40;
 const int ROW_WORDS = BIN_0 + BINS;
+const int SCALE = ROW_WORDS;  // in the report: what the tensor is stored times
 
 const int LAST_INT = 0x7fffffff;
 

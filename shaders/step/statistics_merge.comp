@@ -10,10 +10,14 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool STOP_ON_INFINITY = false;
 layout(constant_id = 2) const bool STOP_ON_NAN = false;
-layout(push_constant) uniform Push { uint count; };
+layout(push_constant) uniform Push {
+  uint count;
+  uint scale;  // place of the tensor's in the table; 0 where it has none
+};
 layout(std430, binding = 0) readonly buffer Rows { int rows[]; };
 layout(std430, binding = 1) writeonly buffer Merged { int merged[]; };
 layout(std430, binding = 2) buffer State { StepState state; };
+layout(std430, binding = 3) readonly buffer Scales { float scales[]; };
 
 int both(int word, int a, int b) {
   if (word == SMALLEST || word == FIRST_BAD) return min(a, b);
@@ -23,6 +27,7 @@ int both(int word, int a, int b) {
 }
 
 void main() {
+  if (gl_LocalInvocationID.x == 0u) merged[SCALE] = floatBitsToInt(scale == 0u ? 1.0 : scales[scale]);
   for (int word = int(gl_LocalInvocationID.x); word < ROW_WORDS; word += int(gl_WorkGroupSize.x)) {
     int total = empty_word(word);
     for (uint i = 0u; i < count; i++) total = both(word, total, rows[i * uint(ROW_WORDS) + uint(word)]);

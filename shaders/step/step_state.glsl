@@ -15,6 +15,7 @@ struct StepState {
   uint seed_low;
   uint seed_high;
   float clip;
+  uint left_out;
 };
 
 #endif

@@ -17,6 +17,9 @@ layout(constant_id = 2) const bool COPY = false;
 // Moments are kept in f32, or in STORAGE, rounded as they are to be.
 layout(constant_id = 3) const bool NARROW_MOMENTS = false;
 layout(constant_id = 4) const bool STOCHASTIC_MOMENTS = false;
+#define SCALES_CONSTANT 5
+#define SCALES_BINDING 5
+#include "step/block_scales.glsl"
 
 layout(std430, binding = 0) readonly buffer State { StepState state; };
 layout(std430, binding = 1) readonly buffer Gradients { QUAD gradients[]; };
@@ -25,9 +28,14 @@ layout(std430, binding = 3) buffer Weights { QUAD weights[]; };
 layout(std430, binding = 4) buffer Moments { vec4 moments[]; };
 layout(std430, binding = 4) buffer NarrowMoments { QUAD narrow_moments[]; };
 
+// Whether quad `quad`, counted over all parameters, is updated in this step.
+bool is_updated(uint quad) { return state.overflow == 0u && !is_left_out(quad); }
+
 // Brought down to the limit on the gradients' norm; still times the loss scale.
-vec4 scaled_gradient(uint i) { return from_quad(gradients[i]) * state.clip; }
-vec4 unscaled_gradient(uint i) { return from_quad(gradients[i]) * (state.clip / state.loss_scale.x); }
+vec4 scaled_gradient(uint i, uint quad) { return from_quad(gradients[i]) * (gradient_unscale(quad) * state.clip); }
+vec4 unscaled_gradient(uint i, uint quad) {
+  return from_quad(gradients[i]) * (gradient_unscale(quad) * state.clip / state.loss_scale.x);
+}
 
 vec4 load_weight(uint i) { return MASTER ? masters[i] : from_quad(weights[i]); }
 

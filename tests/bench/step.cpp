@@ -21,6 +21,7 @@ struct Options {
   bool saturate = false;
   bool float16_partials = false;
   bool float16_moments = false;
+  bool gradient_scales = false;
   bool stop = false;
   std::string watch;
   std::uint64_t every = 10;
@@ -51,6 +52,7 @@ Precision policy_of(const Options& options) {
   if (options.saturate) precision.overflow = Overflow::saturate;
   if (options.float16_partials) precision.partials = {DType::f16, DType::f16};
   if (options.float16_moments) precision.moments = DType::f16;
+  if (options.gradient_scales) precision.gradient_scales = GradientScales::per_tensor;
   if (options.stop) {
     precision.stop_on = {.overflow = true, .invalid = true, .divide_by_zero = true};
     precision.loss_scale = LossScale::none();
@@ -136,6 +138,7 @@ Command add_step(CLI::App& app) {
   command->add_flag("--saturate", options->saturate, "Store 65504 for what is too large for f16");
   command->add_flag("--use-float16-partials", options->float16_partials, "Keep the sums of products in f16");
   command->add_flag("--float16-moments", options->float16_moments, "Keep the optimizer's moments in f16");
+  command->add_flag("--gradient-scales", options->gradient_scales, "Store each tensor's gradient times its own scale");
   command->add_flag("--stop", options->stop, "Stop at infinities and NaNs; without a loss scale");
   command->add_option("--watch", options->watch, "Tensors whose statistics are taken, by pattern: \"*gradient\"");
   command->add_option("--every", options->every, "One step out of how many they are taken in")

@@ -3,10 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "models/fashion_cnn.h"
 #include "models/lenet5.h"
 #include "models/mlp.h"
+#include "step/gradient_scales.h"
 #include "step/step_program.h"
 #include "train/step_graph.h"
 
@@ -66,18 +68,53 @@ TEST_CASE("the arena reuses memory, and the plan names what lies where") {
 }
 
 TEST_CASE("the number of check, update and rescale dispatches does not grow with the model") {
-  const auto stages = [](std::size_t layers) {
+  const auto stages = [](std::size_t layers, const Precision& precision) {
     const std::vector<std::int64_t> hidden(layers, 32);
-    const step::StepProgram step = program(
-        [&](const Scope& scope, Tensor images) { return models::mlp(scope, images, hidden); }, 16, Precision::mixed());
+    const step::StepProgram step =
+        program([&](const Scope& scope, Tensor images) { return models::mlp(scope, images, hidden); }, 16, precision);
     std::size_t count = 0;
     for (const plan::Dispatch& dispatch : step.plan.program.dispatches) {
-      count += dispatch.label == "check" || dispatch.label == "update" || dispatch.label == "rescale";
+      count += dispatch.label == "check" || dispatch.label == "choose scales" || dispatch.label == "update" ||
+               dispatch.label == "rescale";
     }
     return count;
   };
-  CHECK(stages(1) == 3);
-  CHECK(stages(30) == 3);
+  CHECK(stages(1, Precision::mixed()) == 3);
+  CHECK(stages(30, Precision::mixed()) == 3);
+  Precision scaled = Precision::mixed();
+  scaled.gradient_scales = GradientScales::per_tensor;
+  CHECK(stages(1, scaled) == 4);
+  CHECK(stages(30, scaled) == 4);
+}
+
+TEST_CASE("only what is stored as a parameter's gradient is scaled, each by its own") {
+  Precision precision = Precision::mixed();
+  precision.gradient_scales = GradientScales::per_tensor;
+  const plan::Program scaled = program(lenet5, 64, precision).plan.program;
+  std::set<std::uint32_t> places;
+  for (const plan::Dispatch& dispatch : scaled.dispatches) {
+    const bool gradient = std::ranges::any_of(dispatch.operands, [&](const plan::Operand& operand) {
+      return operand.access != plan::Access::read && scaled.tensors[operand.tensor].name.ends_with(".gradient");
+    });
+    CHECK(dispatch.storing.scaled == gradient);
+    if (gradient) CHECK(places.insert(dispatch.storing.scales[0]).second);
+  }
+  CHECK(places == std::set<std::uint32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  for (const plan::Dispatch& dispatch : program(lenet5, 64, Precision::mixed()).plan.program.dispatches) {
+    CHECK_FALSE(dispatch.storing.scaled);
+  }
+}
+
+TEST_CASE("more tensors than the table of scales has room for are refused") {
+  const auto check = [](std::size_t count) {
+    Graph graph;
+    for (std::size_t i = 0; i < count; ++i) graph.root().parameter(std::to_string(i), {1}, constant(0));
+    const std::vector<graph::ValueId> parameters = graph.ir().of(graph::Origin::parameter);
+    const step::ParameterLayout layout(graph.ir(), parameters, std::vector<step::Training>(count));
+    step::gradient_scales::check_count(layout);
+  };
+  check(4095);
+  CHECK_THROWS_WITH_AS(check(4096), doctest::Contains("at most 4095 tensors to train"), Error);
 }
 
 TEST_CASE("micro-batches take the memory of one, and nothing but their own dispatches") {

@@ -31,6 +31,7 @@ TEST_CASE("a run that was stopped and resumed ends on the same bits") {
   Precision noisy = Precision::float16();
   noisy.moments = DType::f16;
   noisy.rounding = {Rounding::stochastic, Rounding::stochastic, Rounding::stochastic, Rounding::stochastic};
+  noisy.gradient_scales = GradientScales::per_tensor;
   for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16(), noisy}) {
     for (const Optimizer& optimizer :
          {Optimizer{Sgd{.rate = 0.01F, .momentum = 0.9F}}, Optimizer{Adam{.rate = Schedule::cosine(0.01F, 10, 90)}}}) {

@@ -16,7 +16,7 @@ struct LoadOptions {
   /// Whether a name that is missing, unexpected or of another shape is an error. Otherwise what fits is loaded.
   bool strict = true;
   /// Patterns (see matches()) of names that are neither loaded nor missed.
-  std::vector<std::string> ignored{"*.num_batches_tracked", "halfstep.state",  "*.momentum",
+  std::vector<std::string> ignored{"*.num_batches_tracked", "halfstep.*",      "*.momentum",
                                    "*.first_moment",        "*.second_moment", "*.average"};
 };
 

@@ -50,6 +50,17 @@ struct Roundings {
 /// What is stored in f16 for a result from 65520 on: infinity, or 65504 with its sign. NaN stays NaN.
 enum class Overflow : std::uint8_t { infinity, saturate };
 
+/// Scales of f16 gradients beside the loss scale, which is one for all.
+enum class GradientScales : std::uint8_t {
+  none,
+  /// Each parameter's gradient is stored times a power of two of its own, from 2^-24 to 2^24, that brings its largest
+  /// magnitude to four bits below the end of f16's range. The device chooses them, from what the step before stored:
+  /// one falls at once and rises by four bits a step. A gradient that is too large for its scale, but finite in f32,
+  /// leaves its tensor alone out of the update, and lowers its scale; infinities and NaN come from further up, and
+  /// still skip the step.
+  per_tensor,
+};
+
 /// The type an operator works in: a fixed one, or the widest among its inputs' types.
 enum class Compute : std::uint8_t { f32, f16, widest };
 
@@ -95,6 +106,7 @@ struct Precision {
   Overflow overflow = Overflow::infinity;
   StopOn stop_on{};
   LossScale loss_scale{};
+  GradientScales gradient_scales = GradientScales::none;  ///< where parameters are f16 and overflow is infinity
 
   /// O0: everything in f32; no loss scale.
   static Precision float32() { return {}; }

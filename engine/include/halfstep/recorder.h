@@ -18,6 +18,7 @@ struct TensorStatistics {
   std::uint64_t step = 0;         ///< steps attempted before it, this one included
   std::uint32_t micro_batch = 0;  ///< of the step, from 0 (TrainerOptions::accumulate)
   float loss_scale = 1;           ///< in the step: gradients are stored times this
+  float gradient_scale = 1;       ///< and those of parameters times this: the tensor's own (Precision::gradient_scales)
   std::uint64_t elements = 0;     ///< of the tensor; the padding of its rows does not count
   float min = 0;                  ///< this and all up to rms: of the finite ones
   float max = 0;

@@ -73,14 +73,15 @@ using Values = std::variant<std::span<const float>, std::span<const std::uint32_
 
 /// What one finished step did.
 struct StepReport {
-  std::uint64_t step = 0;     ///< steps attempted so far, this one included
-  std::uint64_t applied = 0;  ///< updates made so far
-  std::uint64_t skipped = 0;  ///< steps skipped so far because a gradient was not finite
-  float loss = 0;             ///< unscaled
-  float loss_scale = 1;       ///< in this step
-  float rate = 0;             ///< in this step
-  float clip = 1;             ///< what this step's gradients were multiplied by to keep to clip_norm
-  bool overflowed = false;    ///< whether this step was skipped
+  std::uint64_t step = 0;      ///< steps attempted so far, this one included
+  std::uint64_t applied = 0;   ///< updates made so far
+  std::uint64_t skipped = 0;   ///< steps skipped so far because a gradient was not finite
+  std::uint64_t left_out = 0;  ///< updates of single tensors left out of the others (Precision::gradient_scales)
+  float loss = 0;              ///< unscaled
+  float loss_scale = 1;        ///< in this step
+  float rate = 0;              ///< in this step
+  float clip = 1;              ///< what this step's gradients were multiplied by to keep to clip_norm
+  bool overflowed = false;     ///< whether this step was skipped
   std::map<std::string, float> metrics{};
 };
 
@@ -189,7 +190,7 @@ class Trainer {
   /// What the recorder has seen in steps that have finished, oldest first, since the last call.
   std::vector<TensorStatistics> take_records();
   /// A tensor of the last step (of its last micro-batch), in the order of its shape: one that TrainerOptions::trace
-  /// names. Throws Error for others.
+  /// names. Gradients are times the loss scale, but not times one of their own. Throws Error for others.
   std::vector<float> trace(std::string_view name);
 
   const PlanSummary& summary() const;

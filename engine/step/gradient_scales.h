@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "step/parameters.h"
+
+/// How the scales of gradients (Precision::gradient_scales) lie in their buffer: a table of the scales that gradients
+/// are stored times, tensor by tensor; where in the store of gradients each tensor lies; and, block by block of that
+/// store, what the update has to know. shaders/step/gradient_scales.glsl has the same.
+namespace halfstep::step::gradient_scales {
+
+/// Elements of a block: no two tensors share one.
+inline constexpr std::uint64_t block_elements = 128;
+/// Bytes of the table, which every device can bind as a uniform buffer: the scale of tensor t is number t + 1.
+inline constexpr std::uint64_t table_bytes = 16384;
+inline constexpr std::uint64_t most_tensors = table_bytes / 4 - 1;
+
+/// A tensor's place, in blocks.
+struct Tensor {
+  std::uint32_t first_block = 0;
+  std::uint32_t blocks = 0;
+};
+
+/// How a block's gradients are stored in the step.
+struct Block {
+  float unscale = 1;           ///< what undoes its tensor's scale
+  std::uint32_t left_out = 0;  ///< whether the tensor is not updated
+};
+
+inline constexpr std::uint64_t tensors_offset = table_bytes;
+inline constexpr std::uint64_t blocks_offset = tensors_offset + (most_tensors + 1) * sizeof(Tensor);
+
+/// Whether this is one that choose_scales.comp may choose: a power of two from 2^-24 to 2^24.
+bool is_scale(float scale);
+/// Throws Error where more tensors are trained than the table has room for.
+void check_count(const ParameterLayout& layout);
+/// The tensors that are trained, in the order of their store.
+std::vector<Tensor> tensors(const ParameterLayout& layout);
+inline std::uint64_t blocks(const ParameterLayout& layout) {
+  return layout.trained_elements() / block_elements;
+}
+/// Bytes of the buffer.
+inline std::uint64_t buffer_bytes(const ParameterLayout& layout) {
+  return blocks_offset + blocks(layout) * sizeof(Block);
+}
+
+}  // namespace halfstep::step::gradient_scales

@@ -1,0 +1,53 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// By one workgroup a tensor: whether its gradient is left out of this step, what undoes its scale, and the next scale.
+#include "common/indexing.glsl"
+#include "step/gradient_scales.glsl"
+#include "step/step_state.glsl"
+
+struct Tensor {
+  uint first_block;
+  uint blocks;
+};
+layout(std430, binding = 0) buffer State { StepState state; };
+layout(std430, binding = 1) readonly buffer Largest { uint largest[]; };
+layout(std430, binding = 2) readonly buffer Tensors { Tensor tensors[]; };
+layout(std430, binding = 3) buffer Scales { float scales[]; };  // that of tensor t at t + 1
+layout(std430, binding = 4) writeonly buffer Blocks { Block blocks[]; };
+
+shared uint most;
+
+const int HEADROOM = 4;            // bits between the largest magnitude and the end of f16's range
+const int WANTED = 15 - HEADROOM;  // exponent of the largest magnitude
+const int BACKOFF = -8;            // where there is no telling how much too large it was
+const int LIMIT = 24;              // of the exponents of scales, up and down
+
+int exponent_of(uint bits) { return int(bits >> 23) - 127; }
+float power_of_two(int exponent) { return uintBitsToFloat(uint(exponent + 127) << 23); }
+
+// No scale rises by more than the headroom, so that one step of small gradients, or of none, does not cost the next.
+int next_exponent(int exponent, bool left_out) {
+  int rise = left_out ? BACKOFF : min(WANTED - exponent_of(most), HEADROOM);
+  return clamp(exponent + rise, -LIMIT, LIMIT);
+}
+
+void main() {
+  Tensor tensor = tensors[gl_WorkGroupID.x];
+  uint place = gl_WorkGroupID.x + 1u;
+  int exponent = exponent_of(floatBitsToUint(scales[place]));
+  uint me = gl_LocalInvocationID.x;
+  if (me == 0u) most = 0u;
+  barrier();
+  uint mine = 0u;
+  for (uint i = me; i < tensor.blocks; i += gl_WorkGroupSize.x) mine = max(mine, largest[tensor.first_block + i]);
+  atomicMax(most, mine);
+  barrier();
+  bool skipped = state.overflow != 0u;
+  bool left_out = !skipped && most >= floatBitsToUint(65504.0);
+  for (uint i = me; i < tensor.blocks; i += gl_WorkGroupSize.x) {
+    blocks[tensor.first_block + i] = Block(power_of_two(-exponent), uint(left_out));
+  }
+  if (me != 0u || skipped) return;
+  scales[place] = power_of_two(next_exponent(exponent, left_out));
+  if (left_out) atomicAdd(state.left_out, 1u);
+}
