@@ -16,7 +16,8 @@ if ! command -v apt-get >/dev/null; then
   cat <<'LIST'
 This is not Debian or Ubuntu, so nothing is installed. Halfstep needs, from this system's packages:
   CMake 3.22 or later, Ninja, a C++20 compiler, pkg-config
-  the Vulkan headers and loader, volk (with its source file), glslangValidator, spirv-opt
+  the Vulkan headers and loader, volk (with its source file), glslangValidator,
+  SPIRV-Tools (spirv-opt, and the library of its optimizer)
   doctest, zlib, libpng, libjpeg-turbo, nlohmann-json, CLI11, fmt
   a Vulkan driver: the GPU's, or Mesa's lavapipe
   Fashion-MNIST as IDX files, for instance in a folder named with --data

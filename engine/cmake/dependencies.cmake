@@ -18,6 +18,8 @@ find_program(GLSLANG_VALIDATOR NAMES glslangValidator glslang)
 halfstep_require(GLSLANG_VALIDATOR "glslangValidator" glslang-tools)
 find_program(SPIRV_OPT spirv-opt)
 halfstep_require(SPIRV_OPT "spirv-opt" spirv-tools)
+find_package(SPIRV-Tools-opt QUIET)
+halfstep_require(SPIRV-Tools-opt_FOUND "SPIRV-Tools, the library" spirv-tools)
 
 find_package(Threads REQUIRED)
 find_package(ZLIB QUIET)

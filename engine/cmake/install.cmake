@@ -25,7 +25,7 @@ file(RELATIVE_PATH HALFSTEP_TO_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig
 if(BUILD_SHARED_LIBS)
   set(HALFSTEP_PC_PRIVATE ".private")
 else()
-  set(HALFSTEP_PC_LIBS "-pthread -ldl")
+  set(HALFSTEP_PC_LIBS "-lSPIRV-Tools-opt -lSPIRV-Tools -pthread -ldl")
 endif()
 configure_file("${CMAKE_CURRENT_LIST_DIR}/halfstep.pc.in" halfstep.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/halfstep.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -4,83 +4,98 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdint>
+#include <utility>
 
 #include "ops/apply.h"
+#include "ops/elementwise.h"
 #include "ops/expect.h"
-#include "ops/pointwise.h"
 
 namespace halfstep {
 namespace {
 
+using Numbers = std::span<const ops::Number>;
+
 /// dx of an activation, from dy and the activation's result y or its input x.
-class ActivationGradient final : public ops::PointwisePair {
+class ActivationGradient final : public ops::Elementwise {
  public:
-  using PointwisePair::PointwisePair;
+  using Elementwise::Elementwise;
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 2);
     ops::expect_same_shape(name(), inputs[0], inputs[1]);
-    return PointwisePair::infer(inputs);
+    return Elementwise::infer(inputs);
   }
 };
 
-/// An activation whose gradient follows from its result, which the next operator keeps anyway.
-class Activation : public ops::Pointwise {
- public:
-  using Pointwise::Pointwise;
-
-  // relu: dx = dy where y > 0; sigmoid: dx = dy y (1 - y); tanh: dx = dy (1 - y^2)
-  // relu6: dx = dy where 0 < y < 6; leaky_relu: dx = dy where y > 0, else slope dy
-  graph::Gradients vjp(const graph::Vjp& call) const override { return gradient(call, call.outputs[0]); }
-
- protected:
-  graph::Gradients gradient(const graph::Vjp& call, Tensor from) const {
-    const std::string shader = name() + "_gradient";
-    return {ops::apply<ActivationGradient>({*call.cotangents[0], from}, shader, shader, parameter())};
-  }
+/// What an activation's gradient is made from beside dy.
+enum class GradientOf : std::uint8_t {
+  result,  ///< which the next operator keeps anyway
+  input,   ///< where one result has two inputs
 };
 
-/// An activation with two inputs for one result: its gradient needs the input.
-class ActivationNotMonotone final : public Activation {
+class Activation final : public ops::Elementwise {
  public:
-  using Activation::Activation;
+  /// y of x, and dx of dy and y or x.
+  Activation(std::string name, const ops::Formula& result, ops::Formula gradient, GradientOf from = GradientOf::result)
+      : Elementwise(std::move(name), result), gradient_(std::move(gradient)), from_(from) {}
 
-  // silu: dx = dy s (1 + x (1 - s)) with s = sigmoid(x)
-  // hardswish: dx = dy (0 below -3, 1 above 3, x / 3 + 1 / 2 between)
-  graph::Gradients vjp(const graph::Vjp& call) const override { return gradient(call, call.inputs[0]); }
+  graph::Gradients vjp(const graph::Vjp& call) const override {
+    const Tensor from = from_ == GradientOf::result ? call.outputs[0] : call.inputs[0];
+    return {ops::apply<ActivationGradient>({*call.cotangents[0], from}, name() + "_gradient", gradient_)};
+  }
+
+ private:
+  ops::Formula gradient_;
+  GradientOf from_;
 };
 
 }  // namespace
 
 Tensor relu(Tensor x) {
-  return ops::apply<Activation>({x}, "relu");
+  return ops::apply<Activation>(
+      {x}, "relu", [](Numbers v) { return relu(v[0]); }, [](Numbers v) { return where_positive(v[0], v[1]); });
 }
 
 Tensor relu6(Tensor x) {
-  return ops::apply<Activation>({x}, "relu6");
+  return ops::apply<Activation>(
+      {x}, "relu6", [](Numbers v) { return at_most(relu(v[0]), 6); },
+      [](Numbers v) { return where_positive(where_positive(v[0], v[1]), 6.0F - v[1]); });
 }
 
+// The result has the sign of the input, or is 0 where that is negative.
 Tensor leaky_relu(Tensor x, float slope) {
   if (!std::isfinite(slope) || slope < 0) {
     fail("leaky_relu", fmt::format("expected a slope of 0 or more, got {}", slope));
   }
-  return ops::apply<Activation>({x}, "leaky_relu", ops::AtZero::zero, slope);
+  return ops::apply<Activation>(
+      {x}, "leaky_relu", [slope](Numbers v) { return where_positive_or_scaled(v[0], v[0], slope); },
+      [slope](Numbers v) { return where_positive_or_scaled(v[0], v[1], slope); });
 }
 
 Tensor sigmoid(Tensor x) {
-  return ops::apply<Activation>({x}, "sigmoid", ops::AtZero::other);
+  return ops::apply<Activation>(
+      {x}, "sigmoid", [](Numbers v) { return sigmoid(v[0]); }, [](Numbers v) { return v[0] * v[1] * (1.0F - v[1]); });
 }
 
 Tensor tanh(Tensor x) {
-  return ops::apply<Activation>({x}, "tanh");
+  return ops::apply<Activation>(
+      {x}, "tanh", [](Numbers v) { return tanh(v[0]); }, [](Numbers v) { return v[0] * (1.0F - v[1] * v[1]); });
 }
 
 Tensor silu(Tensor x) {
-  return ops::apply<ActivationNotMonotone>({x}, "silu");
+  const auto gradient = [](Numbers v) {
+    const ops::Number s = sigmoid(v[1]);
+    return v[0] * s * (v[1] * (1.0F - s) + 1.0F);
+  };
+  return ops::apply<Activation>(
+      {x}, "silu", [](Numbers v) { return v[0] * sigmoid(v[0]); }, gradient, GradientOf::input);
 }
 
 Tensor hardswish(Tensor x) {
-  return ops::apply<ActivationNotMonotone>({x}, "hardswish");
+  return ops::apply<Activation>(
+      {x}, "hardswish", [](Numbers v) { return v[0] * at_most(relu(v[0] * (1.0F / 6.0F) + 0.5F), 1); },
+      [](Numbers v) { return v[0] * hardswish_slope(v[1]); }, GradientOf::input);
 }
 
 }  // namespace halfstep

@@ -7,15 +7,18 @@
 
 #include "ops/apply.h"
 #include "ops/broadcast.h"
+#include "ops/elementwise.h"
 #include "ops/expect.h"
-#include "ops/pointwise.h"
 
 namespace halfstep {
 namespace {
 
-class Add final : public ops::PointwisePair {
+using Numbers = std::span<const ops::Number>;
+
+class Add final : public ops::Elementwise {
  public:
-  Add() : PointwisePair("add") {}
+  Add() : Elementwise("add", [](Numbers x) { return x[0] + x[1]; }) {}
+  graph::Numerics numerics() const override { return graph::Numerics::pair; }
 
   // da = dy, db = dy, each summed to its operand's shape
   graph::Gradients vjp(const graph::Vjp& call) const override {
@@ -27,9 +30,10 @@ class Add final : public ops::PointwisePair {
   }
 };
 
-class Sub final : public ops::PointwisePair {
+class Sub final : public ops::Elementwise {
  public:
-  Sub() : PointwisePair("sub") {}
+  Sub() : Elementwise("sub", [](Numbers x) { return x[0] - x[1]; }) {}
+  graph::Numerics numerics() const override { return graph::Numerics::pair; }
 
   // da = dy, db = -dy, each summed to its operand's shape
   graph::Gradients vjp(const graph::Vjp& call) const override {
@@ -41,9 +45,10 @@ class Sub final : public ops::PointwisePair {
   }
 };
 
-class Mul final : public ops::PointwisePair {
+class Mul final : public ops::Elementwise {
  public:
-  Mul() : PointwisePair("mul") {}
+  Mul() : Elementwise("mul", [](Numbers x) { return x[0] * x[1]; }) {}
+  graph::Numerics numerics() const override { return graph::Numerics::pair; }
 
   // da = dy b, db = dy a, each summed to its operand's shape
   graph::Gradients vjp(const graph::Vjp& call) const override {
@@ -56,9 +61,10 @@ class Mul final : public ops::PointwisePair {
   }
 };
 
-class Div final : public ops::PointwisePair {
+class Div final : public ops::Elementwise {
  public:
-  Div() : PointwisePair("div") {}
+  Div() : Elementwise("div", [](Numbers x) { return x[0] / x[1]; }) {}
+  graph::Numerics numerics() const override { return graph::Numerics::pair; }
   bool divides() const override { return true; }
 
   // da = dy / b, db = -dy y / b, each summed to its operand's shape
@@ -73,18 +79,21 @@ class Div final : public ops::PointwisePair {
   }
 };
 
-class Scale final : public ops::Pointwise {
+class Scale final : public ops::Elementwise {
  public:
-  explicit Scale(float factor) : Pointwise("scale", ops::AtZero::zero, factor) {}
+  explicit Scale(float factor) : Elementwise("scale", [factor](Numbers x) { return x[0] * factor; }), factor_(factor) {}
 
   // dx = factor dy
-  graph::Gradients vjp(const graph::Vjp& call) const override { return {scale(*call.cotangents[0], parameter())}; }
+  graph::Gradients vjp(const graph::Vjp& call) const override { return {scale(*call.cotangents[0], factor_)}; }
+
+ private:
+  float factor_;
 };
 
 /// x {..., c} plus b {c}.
-class Bias final : public ops::PointwisePair {
+class Bias final : public ops::Elementwise {
  public:
-  Bias() : PointwisePair("bias", "add") {}
+  Bias() : Elementwise("bias", [](Numbers x) { return x[0] + x[1]; }) {}
 
   // What follows a product belongs to it.
   graph::Numerics numerics() const override { return graph::Numerics::product; }
@@ -96,7 +105,7 @@ class Bias final : public ops::PointwisePair {
       fail(name(),
            fmt::format("expected x {{..., c}} and b {{c}}, got {} and {}", to_string(inputs[0]), to_string(inputs[1])));
     }
-    return PointwisePair::infer(inputs);
+    return Elementwise::infer(inputs);
   }
 
   // dx = dy; db = dy summed over all axes but the last

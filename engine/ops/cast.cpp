@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <optional>
 
 #include "graph/ir.h"
 #include "ops/apply.h"
+#include "ops/elementwise.h"
 #include "ops/expect.h"
 #include "ops/kernel.h"
 
@@ -68,10 +70,7 @@ Tensor cast(Tensor x, DType dtype) {
 }
 
 void ops::lower_cast(plan::Lowering& out, plan::TensorId from, plan::TensorId to) {
-  const std::uint32_t quads = index32(out, plan::layout(out.type(from).shape).quads());
-  const std::string shader =
-      fmt::format("cast.{}_{}", out.storage(out.type(from).dtype), out.storage(out.type(to).dtype));
-  dispatch_flat(out, shader, quads, quads, {{from, plan::Access::read}, {to, plan::Access::write}});
+  lower_elementwise(out, std::array{from}, to, [](std::span<const Number> x) { return x[0]; });
 }
 
 plan::TensorId ops::in_f32(plan::Lowering& out, plan::TensorId tensor) {

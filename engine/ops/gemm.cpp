@@ -129,15 +129,29 @@ std::uint32_t quad_elements(const Gemm& gemm) {
   return of_rows ? 4 : static_cast<std::uint32_t>(std::min<std::int64_t>(elements, 4));
 }
 
-void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Body& body, const Cut& cut, bool f32_result) {
+/// What becomes of the numbers that a kernel computes for `result`; `halves` is Expression's.
+plan::Expression stored(const plan::Lowering& out, plan::TensorId result, bool halves) {
+  plan::Expression expression;
+  expression.kernel = plan::Expression::Kernel::before;
+  expression.layout = plan::layout(out.type(result).shape);
+  expression.halves = halves;
+  return expression;
+}
+
+void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Body& body, const Cut& cut, bool halves) {
   const GemmPush push = push_constants(out, gemm, cut);
   const bool divided = gemm.patches.divided();
   const std::int64_t results = elements(out.type(gemm.c).shape) / cut.splits;
-  std::vector<std::uint32_t> constants{body.local_size, gemm.bias.has_value(), f32_result, gemm.partials == DType::f16,
-                                       divided,         quad_elements(gemm)};
+  std::vector<std::uint32_t> constants{body.local_size, gemm.bias.has_value(), gemm.partials == DType::f16, divided,
+                                       quad_elements(gemm)};
   constants.insert(constants.end(), body.constants.begin(), body.constants.end());
   // Without a bias B takes its binding, and is not read there.
   const plan::TensorId bias = gemm.bias.value_or(gemm.b);
+  plan::Expression expression = stored(out, gemm.c, halves);
+  expression.result = 2;
+  expression.first_slot = 4;
+  expression.noise = false;
+  expression.rows_known = true;
   out.dispatch({.label = {},
                 .shader = body.shader,
                 .constants = std::move(constants),
@@ -147,6 +161,7 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Body& body, c
                              {gemm.c, plan::Access::write},
                              {bias, plan::Access::read}},
                 .groups = plan::groups_for(std::int64_t{push.groups} * body.local_size, body.local_size),
+                .expression = std::move(expression),
                 .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments)});
 }
 
@@ -159,12 +174,20 @@ void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorI
   };
   const Sizes size(out);
   const plan::Layout layout = plan::layout(out.type(to).shape);
-  const bool f32_result = out.type(to).dtype == DType::f32;
-  const std::string_view storage = out.type(bias.value_or(to)).dtype == DType::f16 ? "packed" : "f32";
+  const bool halves = out.type(bias.value_or(to)).dtype == DType::f16;
   const Push push{size(layout.quads()), size(out.type(parts).shape.front()), size(layout.quads_per_row())};
-  dispatch_flat(out, fmt::format("gemm_reduce.{}", storage), layout.quads(), push,
-                {{parts, plan::Access::read}, {to, plan::Access::write}, {bias.value_or(parts), plan::Access::read}},
-                {bias.has_value(), f32_result, partials == DType::f16});
+  plan::Expression expression = stored(out, to, halves);
+  expression.result = 1;
+  expression.first_slot = 3;
+  const std::uint32_t local_size = plan::flat_local_size(out.target());
+  out.dispatch(
+      {.label = {},
+       .shader = fmt::format("gemm_reduce.{}", halves ? "packed" : "f32"),
+       .constants = {local_size, bias.has_value(), partials == DType::f16},
+       .push = plan::push_bytes(push),
+       .operands = {{parts, plan::Access::read}, {to, plan::Access::write}, {bias.value_or(parts), plan::Access::read}},
+       .groups = plan::groups_for(layout.quads(), local_size),
+       .expression = std::move(expression)});
 }
 
 void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
@@ -174,17 +197,16 @@ void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
   const Cut cuts = cut(out, gemm, body);
   expect_indexable(out, gemm, body, cuts);
   const Gemm product = body.uniform ? lower_panels(out, gemm) : gemm;
+  const bool halves = size.dtype == DType::f16;
   // Noise is drawn by gemm_reduce, so that the products' code stays small.
   const bool rounds_at_random = out.storing().stochastic && out.type(gemm.c).dtype == DType::f16;
-  if (cuts.splits == 1 && !rounds_at_random) {
-    return dispatch_product(out, product, body, cuts, out.type(gemm.c).dtype == DType::f32);
-  }
+  if (cuts.splits == 1 && !rounds_at_random) return dispatch_product(out, product, body, cuts, halves);
   Shape shape = out.type(gemm.c).shape;
   shape.insert(shape.begin(), cuts.splits);
   Gemm parts = product;
   parts.bias.reset();
   parts.c = out.workspace("parts", {DType::f32, shape});
-  dispatch_product(out, parts, body, cuts, true);
+  dispatch_product(out, parts, body, cuts, halves);
   lower_sum_of_parts(out, parts.c, gemm.c, gemm.partials, gemm.bias);
 }
 

@@ -4,14 +4,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <limits>
 
 namespace halfstep::ops {
-
-std::uint32_t flat_local_size(const plan::Target& target) {
-  return std::min(target.cpu ? 64U : 256U, target.max_invocations);
-}
 
 std::uint32_t index32(const plan::Lowering& out, std::int64_t value) {
   if (value < 0 || value > std::numeric_limits<std::uint32_t>::max()) {

@@ -9,10 +9,6 @@
 
 namespace halfstep::ops {
 
-/// Invocations in a workgroup of a flat kernel: few on a software driver, which runs one after the other and spreads
-/// workgroups over its threads.
-std::uint32_t flat_local_size(const plan::Target& target);
-
 /// `value` as the 32-bit index that shaders count in. Throws Error where it does not fit.
 std::uint32_t index32(const plan::Lowering& out, std::int64_t value);
 

@@ -120,7 +120,7 @@ class PairLoss final : public graph::Operator {
   void lower(plan::Lowering& out) const override {
     const Pair pair = in_one_type(out);
     Push push = push_for(out, kind_);
-    const std::int64_t busy = std::int64_t{out.target().wanted_groups} * ops::flat_local_size(out.target());
+    const std::int64_t busy = std::int64_t{out.target().wanted_groups} * plan::flat_local_size(out.target());
     const std::int64_t slices = std::min<std::int64_t>(push.quads, busy);
     push.slices = ops::index32(out, slices);
     const plan::TensorId partial = out.workspace("partial", {DType::f32, {slices * 4}});

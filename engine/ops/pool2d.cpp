@@ -75,8 +75,22 @@ void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d&
   std::vector<plan::Operand> operands;
   for (std::size_t i = 0; i < out.input_count(); ++i) operands.push_back({out.input(i), plan::Access::read});
   operands.push_back({out.output(0), plan::Access::write});
-  dispatch_flat(out, shader + "." + out.storage(out.output_type(0).dtype), lay.quads(), index32(out, lay.quads()),
-                std::move(operands), std::move(constants));
+  const TensorType& type = out.output_type(0);
+  plan::Expression expression;
+  expression.kernel = plan::Expression::Kernel::before;
+  expression.layout = plan::layout(type.shape);
+  expression.result = static_cast<std::uint32_t>(out.input_count());
+  expression.first_slot = expression.result + 1;
+  expression.halves = type.dtype == DType::f16;
+  const std::uint32_t local_size = plan::flat_local_size(out.target());
+  constants.insert(constants.begin(), local_size);
+  out.dispatch({.label = {},
+                .shader = shader + "." + out.storage(type.dtype),
+                .constants = std::move(constants),
+                .push = plan::push_bytes(index32(out, lay.quads())),
+                .operands = std::move(operands),
+                .groups = plan::groups_for(lay.quads(), local_size),
+                .expression = std::move(expression)});
 }
 
 }  // namespace halfstep::ops

@@ -90,11 +90,15 @@ std::int64_t slices_of(const plan::Target& target, std::int64_t quads, std::int6
   return std::clamp<std::int64_t>(wanted / quads, 1, summed / shortest_slice);
 }
 
-/// The value of the CONVERSION axis.
-std::string conversion(const plan::Lowering& out, plan::TensorId from, plan::TensorId to) {
-  const std::string source = out.storage(out.type(from).dtype);
-  const std::string result = out.storage(out.type(to).dtype);
-  return source == result ? source : source + "_" + result;
+/// What is summed: the source as it is.
+plan::Expression summand(const plan::Lowering& out, plan::TensorId source, bool halves) {
+  plan::Expression expression;
+  expression.kernel = plan::Expression::Kernel::after;
+  expression.layout = plan::layout(out.type(source).shape);
+  expression.halves = halves;
+  expression.reads = {plan::Reading{}};
+  expression.value = 0;
+  return expression;
 }
 
 }  // namespace
@@ -117,10 +121,16 @@ void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<boo
   push.factor = whole ? factor : 1;
   put(out, axes.kept, push.kept_extents, push.kept_strides);
   put(out, axes.summed, push.summed_extents, push.summed_strides);
-  dispatch_flat(
-      out, "sum." + conversion(out, source, to), lay.quads() * slices, push,
-      {{source, plan::Access::read}, {to, plan::Access::write}},
-      {axes.last_summed, static_cast<std::uint32_t>(axes.kept.size()), static_cast<std::uint32_t>(axes.summed.size())});
+  const bool halves = out.type(source).dtype == DType::f16 || out.type(to).dtype == DType::f16;
+  const std::uint32_t local_size = flat_local_size(out.target());
+  out.dispatch({.label = {},
+                .shader = "sum." + out.storage(halves ? DType::f16 : DType::f32),
+                .constants = {local_size, axes.last_summed, static_cast<std::uint32_t>(axes.kept.size()),
+                              static_cast<std::uint32_t>(axes.summed.size())},
+                .push = plan::push_bytes(push),
+                .operands = {{to, plan::Access::write}, {source, plan::Access::read}},
+                .groups = plan::groups_for(lay.quads() * slices, local_size),
+                .expression = summand(out, source, halves)});
   if (!whole) lower_sum(out, to, {true, false}, result, factor);
 }
 

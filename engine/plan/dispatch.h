@@ -4,9 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include "plan/expression.h"
 
 namespace halfstep::plan {
 
@@ -45,6 +48,8 @@ struct Dispatch {
   std::vector<Operand> operands;         ///< operand i is bound at binding i
   std::array<std::uint32_t, 3> groups{1, 1, 1};
   Storing storing{};
+  /// What is done elementwise beside or in place of the kernel's own work; its slots are the last operands.
+  std::optional<Expression> expression{};
   bool again = false;  ///< computes what was computed before and not kept
   double flops = 0;    ///< multiply-adds counted as two; 0 where it moves data only
 };

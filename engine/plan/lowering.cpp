@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "plan/program.h"
 
 namespace halfstep::plan {
@@ -56,6 +58,10 @@ std::string Lowering::storage(DType dtype) const {
 std::string_view storage(const Target& target, DType dtype) {
   if (dtype != DType::f16) return name(dtype);
   return target.storage16 == Storage16::native && !target.words16 ? "f16" : "packed";
+}
+
+std::uint32_t flat_local_size(const Target& target) {
+  return std::min(target.cpu ? 64U : 256U, target.max_invocations);
 }
 
 std::array<std::uint32_t, 3> groups_for(std::int64_t count, std::uint32_t local_size) {

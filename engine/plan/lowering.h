@@ -62,6 +62,10 @@ class Lowering {
 /// The value of a shader's STORAGE axis for tensors of `dtype`: "f32", "f16", "packed" or "u32".
 std::string_view storage(const Target& target, DType dtype);
 
+/// Invocations in a workgroup of a flat kernel: few on a software driver, which runs one after the other and spreads
+/// workgroups over its threads.
+std::uint32_t flat_local_size(const Target& target);
+
 /// Workgroups for `count` invocations of `local_size`, folded over x and y so that no device's limit of 65,535 is
 /// passed; the shader takes the linear index from linear_invocation() in common/indexing.glsl and returns past `count`.
 std::array<std::uint32_t, 3> groups_for(std::int64_t count, std::uint32_t local_size);

@@ -22,8 +22,9 @@ std::uint64_t Plan::barriers() const {
 }
 
 std::string Plan::text() const {
-  std::string text = fmt::format("{} dispatches, {} barriers, arena {} bytes ({} without reuse)\n",
-                                 program.dispatches.size(), barriers(), arena.bytes, arena.bytes_unshared);
+  std::string text =
+      fmt::format("{} dispatches ({} without fusion), {} barriers, arena {} bytes ({} without reuse)\n",
+                  program.dispatches.size(), program.dispatches_unfused, barriers(), arena.bytes, arena.bytes_unshared);
   for (std::size_t i = 0; i < program.dispatches.size(); ++i) {
     const Dispatch& dispatch = program.dispatches[i];
     fmt::format_to(std::back_inserter(text), "{}{:4} {}{} [{}] {}x{}x{}\n", barrier_before[i] ? "---- barrier\n" : "",

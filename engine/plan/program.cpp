@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <span>
 
+#include "plan/fusion.h"
+#include "plan/pointwise.h"
+
 namespace halfstep::plan {
 
 std::uint64_t bytes_touched(const Program& program, const Dispatch& dispatch) {
@@ -197,6 +200,11 @@ TensorId ProgramBuilder::resolve(TensorId tensor) const {
 }
 
 Program ProgramBuilder::finish() {
+  program_.dispatches_unfused = program_.dispatches.size();
+  if (target_.fusion) fuse(program_, target_);
+  for (Dispatch& dispatch : program_.dispatches) {
+    if (dispatch.expression) specialize(program_, target_, dispatch);
+  }
   return std::move(program_);
 }
 

@@ -41,7 +41,8 @@ struct Program {
   std::vector<ProgramTensor> tensors;
   std::vector<Dispatch> dispatches;
   std::vector<std::string> buffers{"arena"};
-  std::vector<Choice> choices;  ///< that operators left open
+  std::vector<Choice> choices;         ///< that operators left open
+  std::size_t dispatches_unfused = 0;  ///< how many there were before some were joined (plan/fusion.h)
   /// The StepState whose seed and step noise is keyed on.
   std::optional<TensorId> noise_key;
   /// The table of scales, f32, that tensors are stored times: Storing::scales are places in it.
@@ -116,6 +117,7 @@ class ProgramBuilder {
   const Target& target() const { return target_; }
   const Options& options() const { return options_; }
   const ProgramTensor& info(TensorId tensor) const { return program_.tensors.at(tensor); }
+  /// The program, with its elementwise work fused where the target says so.
   Program finish();
 
  private:

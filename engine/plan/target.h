@@ -47,6 +47,7 @@ struct Target {
   std::vector<MatrixShape> matrix_shapes;  ///< that may be used; empty where there are no matrix units
   std::string gemm_bodies;  ///< what the names of the matrix product's bodies are to begin with; any where empty
   std::map<std::string, std::string> choices;  ///< for Choice::key, the name of the candidate to take
+  bool fusion = true;                          ///< elementwise operators join the kernels before and after them
 };
 
 }  // namespace halfstep::plan

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "plan/pointwise.h"
 #include "step/stages.h"
 
 namespace halfstep::step {
@@ -83,14 +86,14 @@ void feed_values(plan::ProgramBuilder& builder, plan::TensorId values, plan::Ten
     builder.alias(input, values, "feed");
     return;
   }
-  const std::int64_t quads = plan::layout(type.shape).quads();
-  const std::uint32_t local_size = flat_local_size(builder.target());
-  builder.dispatch({.label = fmt::format("feed {}", builder.info(input).name),
-                    .shader = fmt::format("feed_values.{}", storage(builder.target(), type.dtype)),
-                    .constants = {local_size},
-                    .push = plan::push_bytes(static_cast<std::uint32_t>(quads)),
-                    .operands = {{values, plan::Access::read}, {input, plan::Access::write}},
-                    .groups = plan::groups_for(quads, local_size)});
+  plan::Expression cast;
+  cast.layout = plan::layout(type.shape);
+  cast.reads = {plan::Reading{}};
+  cast.value = 0;
+  plan::Dispatch dispatch =
+      plan::pointwise(std::move(cast), {{input, plan::Access::write}, {values, plan::Access::read}});
+  dispatch.label = fmt::format("feed {}", builder.info(input).name);
+  builder.dispatch(std::move(dispatch));
 }
 
 }  // namespace halfstep::step

@@ -4,10 +4,6 @@
 
 namespace halfstep::step {
 
-std::uint32_t flat_local_size(const plan::Target& target) {
-  return std::min<std::uint32_t>(target.cpu ? 64 : 256, target.max_invocations);
-}
-
 std::vector<Stretch> cut(const plan::Target& target, std::uint64_t quads, std::uint64_t widest) {
   // Whole parameters' alignments, so that every stretch starts where a binding may.
   constexpr std::uint64_t unit = 128 / 4;

@@ -101,9 +101,6 @@ void update_states(plan::ProgramBuilder& builder, plan::TensorId state, const Pa
 void rescale(plan::ProgramBuilder& builder, plan::TensorId state, plan::TensorId schedule, std::uint32_t rates,
              plan::TensorId report, const Precision& precision, const Optimizer& optimizer);
 
-/// Invocations of a workgroup for flat kernels on this device.
-std::uint32_t flat_local_size(const plan::Target& target);
-
 /// A stretch of the parameter stores that one dispatch can bind: quads from first to first + count.
 struct Stretch {
   std::uint64_t first;

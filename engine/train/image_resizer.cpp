@@ -62,7 +62,7 @@ void ImageResizer::record(std::uint64_t image_bytes) {
   const auto whole = [&](const char* name, const vk::Buffer& buffer) {
     return builder.place_bytes(name, buffer.bytes(), {builder.buffer(name), 0});
   };
-  const std::uint32_t local_size = step::flat_local_size(builder.target());
+  const std::uint32_t local_size = plan::flat_local_size(builder.target());
   const auto words = static_cast<std::int64_t>(most_samples_ * stride_ / 4);
   builder.dispatch(
       {.label = "resize",

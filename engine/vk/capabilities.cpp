@@ -212,6 +212,15 @@ std::string wanted_tier() {
   return tier;
 }
 
+/// What HALFSTEP_FUSION asks for: nothing, which is "on", or "off".
+bool fusion_wanted() {
+  const std::string fusion = environment("HALFSTEP_FUSION").value_or("");
+  if (!fusion.empty() && fusion != "on" && fusion != "off") {
+    fail("device", fmt::format("expected HALFSTEP_FUSION to be empty, on or off, got {}", fusion));
+  }
+  return fusion != "off";
+}
+
 }  // namespace
 
 Capabilities query(const InstanceTable& instance, VkPhysicalDevice device) {
@@ -307,6 +316,7 @@ plan::Target target(const Capabilities& c) {
   target.compute_units = compute_units(c);
   target.matrix_shapes = c.matrix_shapes;
   target.gemm_bodies = environment("HALFSTEP_GEMM").value_or("");
+  target.fusion = fusion_wanted();
   return target;
 }
 

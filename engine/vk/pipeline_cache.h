@@ -5,18 +5,14 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "vk/context.h"
 
 namespace halfstep::vk {
 
-/// A cache file's contents: the driver's data behind a header of ours, which shows damage.
-std::vector<std::byte> seal_cache(std::span<const std::byte> data);
-
-/// The driver's data out of a file's contents; empty where they are damaged, or another device's or driver's.
-std::vector<std::byte> unseal_cache(std::span<const std::byte> contents, const Capabilities& capabilities);
+/// The same data, or none where they are another device's or driver's.
+std::vector<std::byte> drivers_own(std::vector<std::byte> data, const Capabilities& capabilities);
 
 /// A VkPipelineCache kept between processes in the cache folder (see process.h; HALFSTEP_CACHE=off keeps none), in a
 /// file of its own for each device, driver build and set of shaders.

@@ -10,6 +10,7 @@
 #include "vk/float_controls.h"
 #include "vk/result.h"
 #include "vk/shaders.h"
+#include "vk/specialize.h"
 #include "vk/spirv.h"
 #include "vk/structure.h"
 
@@ -35,20 +36,6 @@ void check_limits(const plan::Dispatch& dispatch, const ShaderFacts& facts, cons
   }
   at_most(dispatch, "bytes of push constants", limits.maxPushConstantsSize, plan::pushed_bytes(dispatch));
   at_most(dispatch, "storage buffers", context.target().max_storage_buffers, dispatch.operands.size());
-  if (dispatch.operands.size() < facts.bindings) {
-    fail(dispatch.label, fmt::format("expected an operand for each of the {} bindings of {}, got {}", facts.bindings,
-                                     dispatch.shader, dispatch.operands.size()));
-  }
-}
-
-/// The shader as this device is to have it.
-std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
-                                    const ShaderFacts& facts, const Capabilities& capabilities) {
-  if (facts.needs_float16 && !capabilities.float16_arithmetic) {
-    fail(dispatch.label, fmt::format("expected a device with f16 arithmetic (shaderFloat16) for {}, got {}",
-                                     dispatch.shader, capabilities.name));
-  }
-  return with_float_controls(words, capabilities);
 }
 
 /// Whether to ask for Target::subgroup_size and for full subgroups, which shaders with subgroup operations rely on.
@@ -93,14 +80,28 @@ Slots slots_of(const plan::Dispatch& dispatch) {
 /// What set 1 binds.
 constexpr Slots noise_slots{.bindings = 3, .uniforms = true};
 
-/// Constant i of the dispatch is specialization constant i; how f16 is stored are those of common/noise.glsl.
+/// Specialization constants by their numbers: constant i of the dispatch is i, how f16 is stored are those of
+/// common/noise.glsl.
+Constants constants_of(const plan::Dispatch& dispatch) {
+  constexpr std::uint32_t stochastic_id = 100;
+  constexpr std::uint32_t saturate_id = 101;
+  constexpr std::uint32_t scaled_id = 102;
+  Constants constants;
+  for (std::uint32_t i = 0; i < dispatch.constants.size(); ++i) constants[i] = dispatch.constants[i];
+  constants[stochastic_id] = dispatch.storing.stochastic ? 1 : 0;
+  constants[saturate_id] = dispatch.storing.saturate ? 1 : 0;
+  constants[scaled_id] = dispatch.storing.scaled ? 1 : 0;
+  return constants;
+}
+
+/// Constants as the driver takes them.
 class Specialization {
  public:
-  explicit Specialization(const plan::Dispatch& dispatch) {
-    for (std::uint32_t i = 0; i < dispatch.constants.size(); ++i) add(i, dispatch.constants[i]);
-    add(stochastic_id, dispatch.storing.stochastic);
-    add(saturate_id, dispatch.storing.saturate);
-    add(scaled_id, dispatch.storing.scaled);
+  explicit Specialization(const Constants& constants) {
+    for (const auto& [id, value] : constants) {
+      entries_.push_back({id, static_cast<std::uint32_t>(values_.size() * sizeof value), sizeof value});
+      values_.push_back(value);
+    }
   }
 
   VkSpecializationInfo info() const {
@@ -109,18 +110,19 @@ class Specialization {
   }
 
  private:
-  static constexpr std::uint32_t stochastic_id = 100;
-  static constexpr std::uint32_t saturate_id = 101;
-  static constexpr std::uint32_t scaled_id = 102;
-
-  void add(std::uint32_t id, std::uint32_t value) {
-    entries_.push_back({id, static_cast<std::uint32_t>(values_.size() * sizeof value), sizeof value});
-    values_.push_back(value);
-  }
-
   std::vector<VkSpecializationMapEntry> entries_;
   std::vector<std::uint32_t> values_;
 };
+
+/// The shader as this device is to have it.
+std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
+                                    const ShaderFacts& facts, const Capabilities& capabilities) {
+  if (facts.needs_float16 && !capabilities.float16_arithmetic) {
+    fail(dispatch.label, fmt::format("expected a device with f16 arithmetic (shaderFloat16) for {}, got {}",
+                                     dispatch.shader, capabilities.name));
+  }
+  return with_float_controls(words, capabilities);
+}
 
 VkDescriptorType type_of(Slots slots, std::uint32_t binding) {
   if (slots.uniforms) return VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
@@ -130,9 +132,11 @@ VkDescriptorType type_of(Slots slots, std::uint32_t binding) {
 
 }  // namespace
 
-Pipelines::Pipelines(Context& context) : context_(context.shared_from_this()), cache_(context) {}
+Pipelines::Pipelines(Context& context)
+    : context_(context.shared_from_this()), cache_(context), kernels_(context.capabilities()) {}
 
 Pipelines::~Pipelines() {
+  kernels_.save();
   const VolkDeviceTable& table = context_->table();
   for (const auto& [key, pipeline] : pipelines_) table.vkDestroyPipeline(context_->device(), pipeline.handle, nullptr);
   for (const auto& [key, layout] : layouts_) table.vkDestroyPipelineLayout(context_->device(), layout, nullptr);
@@ -144,13 +148,18 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
   const Slots slots = slots_of(dispatch);
   const auto push_bytes = static_cast<std::uint32_t>(plan::pushed_bytes(dispatch));
   const EmbeddedShader& shader = find_shader(dispatch.shader);
-  const ShaderFacts facts = shader_facts(shader.words, dispatch.constants);
-  check_limits(dispatch, facts, *context_);
+  check_limits(dispatch, shader_facts(shader.words, dispatch.constants), *context_);
   const std::array storing{dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled};
   const Key key{dispatch.shader, dispatch.constants, storing, push_bytes, slots.bindings};
   const auto found = pipelines_.find(key);
   if (found != pipelines_.end()) return found->second;
 
+  const std::vector<std::uint32_t> words = words_of(dispatch, shader);
+  const ShaderFacts facts = shader_facts(words, dispatch.constants);
+  if (slots.bindings < facts.bindings) {
+    fail(dispatch.label, fmt::format("expected an operand for each of the {} bindings of {}, got {}", facts.bindings,
+                                     dispatch.shader, slots.bindings));
+  }
   if (dispatch.storing.scaled && !facts.draws_noise) {
     fail(dispatch.label, fmt::format("expected a kernel that can scale what it stores, got {}", dispatch.shader));
   }
@@ -161,8 +170,15 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
   made.bindings = slots.bindings;
   made.push_bytes = push_bytes;
   made.shader = shader.name;
-  made.handle = compile(dispatch, shader.words, facts, made.layout);
+  made.handle = compile(dispatch, words, facts, made.layout);
   return pipelines_.emplace(key, made).first->second;
+}
+
+/// A kernel with an expression is specialized here, the others by the driver.
+std::vector<std::uint32_t> Pipelines::words_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader) {
+  if (!dispatch.expression) return {shader.words.begin(), shader.words.end()};
+  return with_bindings(kernels_.get(shader, constants_of(dispatch)),
+                       static_cast<std::uint32_t>(dispatch.operands.size()));
 }
 
 VkDescriptorSetLayout Pipelines::set_layout(Slots slots) {
@@ -202,7 +218,7 @@ VkPipelineLayout Pipelines::layout(Slots slots, std::uint32_t push_bytes, bool n
 VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
                               const ShaderFacts& facts, VkPipelineLayout layout) {
   const ShaderModule module(*context_, code_for(dispatch, words, facts, context_->capabilities()));
-  const Specialization specialization(dispatch);
+  const Specialization specialization(constants_of(dispatch));
   const VkSpecializationInfo constants = specialization.info();
   auto size = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);

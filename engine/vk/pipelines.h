@@ -16,6 +16,7 @@
 #include "plan/dispatch.h"
 #include "vk/context.h"
 #include "vk/pipeline_cache.h"
+#include "vk/specialize.h"
 #include "vk/spirv.h"
 
 namespace halfstep::vk {
@@ -42,7 +43,7 @@ struct Pipeline {
   std::string_view shader;  ///< the variant's name
 };
 
-/// Makes each pipeline once, and keeps what the driver compiled on disk for the next process.
+/// Makes each pipeline once, and keeps what was specialized and what the driver compiled on disk for the next process.
 class Pipelines {
  public:
   explicit Pipelines(Context& context);
@@ -55,7 +56,10 @@ class Pipelines {
   const Pipeline& get(const plan::Dispatch& dispatch);
 
   /// Keeps on disk what the driver has compiled so far, without waiting for the destructor to.
-  void save() noexcept { cache_.save(); }
+  void save() noexcept {
+    kernels_.save();
+    cache_.save();
+  }
 
  private:
   /// The variant, its constants, how it stores f16, push bytes and bindings.
@@ -64,11 +68,13 @@ class Pipelines {
 
   VkDescriptorSetLayout set_layout(Slots slots);
   VkPipelineLayout layout(Slots slots, std::uint32_t push_bytes, bool noise);
+  std::vector<std::uint32_t> words_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader);
   VkPipeline compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words, const ShaderFacts& facts,
                      VkPipelineLayout layout);
 
   std::shared_ptr<Context> context_;
   PipelineCache cache_;
+  SpecializedKernels kernels_;
   std::map<Key, Pipeline> pipelines_;
   std::map<Slots, VkDescriptorSetLayout> set_layouts_;
   std::map<LayoutKey, VkPipelineLayout> layouts_;

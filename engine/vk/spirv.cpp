@@ -56,6 +56,22 @@ void for_each_instruction(std::span<const std::uint32_t> words, const std::funct
   }
 }
 
+std::vector<std::uint32_t> with_bindings(std::span<const std::uint32_t> words, std::uint32_t count) {
+  std::set<std::uint32_t> in_noise_set;
+  std::map<std::uint32_t, std::size_t> places;  // of each variable's binding
+  for_each_instruction(words, [&](const Instruction& i) {
+    if (i.opcode != op_decorate) return;
+    if (i.operand(2) == decoration_descriptor_set && i.operand(3) == noise_set) in_noise_set.insert(i.operand(1));
+    if (i.operand(2) == decoration_binding)
+      places[i.operand(1)] = static_cast<std::size_t>(i.words.data() - words.data()) + 3;
+  });
+  std::vector<std::uint32_t> result(words.begin(), words.end());
+  for (const auto& [variable, place] : places) {
+    if (!in_noise_set.contains(variable)) result[place] = std::min(result[place], count - 1);
+  }
+  return result;
+}
+
 ShaderFacts shader_facts(std::span<const std::uint32_t> words, std::span<const std::uint32_t> constants) {
   ShaderFacts facts;
   Constants known;
@@ -84,6 +100,7 @@ ShaderFacts shader_facts(std::span<const std::uint32_t> words, std::span<const s
       case op_spec_constant:
         known.values[i.operand(2)] = i.operand(3);
         return;
+      case op_constant_composite:
       case op_spec_constant_composite:
         if (i.operand(2) != known.workgroup_size) return;
         for (std::size_t axis = 0; axis < 3; ++axis) {

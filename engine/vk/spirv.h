@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 namespace halfstep::vk {
 
@@ -24,6 +25,7 @@ enum Op : std::uint32_t {
   op_capability = 17,
   op_type_float = 22,
   op_constant = 43,
+  op_constant_composite = 44,
   op_spec_constant = 50,
   op_spec_constant_composite = 51,
   op_decorate = 71,
@@ -46,6 +48,10 @@ struct ShaderFacts {
   bool draws_noise = false;       ///< has set 1, with what noise is keyed on
   std::array<std::uint32_t, 3> local_size{1, 1, 1};  ///< with the given specialization constants
 };
+
+/// The same shader with bindings of set 0 from `count` on given the last one before: they are of slots that a dispatch does not
+/// use, which a pipeline must have a buffer for all the same.
+std::vector<std::uint32_t> with_bindings(std::span<const std::uint32_t> words, std::uint32_t count);
 
 ShaderFacts shader_facts(std::span<const std::uint32_t> words, std::span<const std::uint32_t> constants);
 

@@ -15,11 +15,10 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool ADD_BIAS = false;
-layout(constant_id = 2) const bool RESULT_IN_F32 = false;  // whatever the operands are stored in
-layout(constant_id = 3) const bool PARTIALS_IN_F16 = false;
-layout(constant_id = 4) const bool DIVIDED = false;  // see stride
+layout(constant_id = 2) const bool PARTIALS_IN_F16 = false;
+layout(constant_id = 3) const bool DIVIDED = false;  // see stride
 // Elements of a quad of A that are not padding: fewer than four where images have fewer channels.
-layout(constant_id = 5) const int QUAD_ELEMENTS = 4;
+layout(constant_id = 4) const int QUAD_ELEMENTS = 4;
 
 #ifdef ADDRESSED
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer QuadAt { vec4 v; };
@@ -83,8 +82,6 @@ layout(std430, binding = 1) readonly buffer B { QUAD b[]; };
 #define B_QUAD(at) from_quad(b[at])
 #endif
 #endif
-layout(std430, binding = 2) writeonly buffer C { QUAD c[]; };
-layout(std430, binding = 2) writeonly buffer CF32 { vec4 c_f32[]; };
 layout(std430, binding = 3) readonly buffer Bias { QUAD bias[]; };
 
 int quads(int elements) { return (elements + 3) >> 2; }

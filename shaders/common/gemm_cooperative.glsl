@@ -7,9 +7,9 @@
 #define OPERANDS_AS_BITS
 #include "common/gemm.glsl"
 
-layout(constant_id = 6) const int FRAGMENT_ROWS = 16;
-layout(constant_id = 7) const int FRAGMENT_COLUMNS = 16;
-layout(constant_id = 8) const int FRAGMENT_K = 16;
+layout(constant_id = 5) const int FRAGMENT_ROWS = 16;
+layout(constant_id = 6) const int FRAGMENT_COLUMNS = 16;
+layout(constant_id = 7) const int FRAGMENT_K = 16;
 
 #define K_QUADS 8
 const int THREADS = int(gl_WorkGroupSize.x);

@@ -1,8 +1,17 @@
-// From accumulators to C.
+// From accumulators to C. What becomes of them is an expression's to say, and that is much code until a kernel is
+// specialized: so bodies store in a loop that is not unrolled, and from a copy of the accumulators, since an array that
+// is indexed cannot stay in registers.
 #ifndef HALFSTEP_GEMM_STORE
 #define HALFSTEP_GEMM_STORE
 
 #include "common/gemm.glsl"
+
+int stored_column_quad;  // of the quad that store() has
+#define RESULT_PITCH uint(c_pitch)
+#define WITHOUT_PAD(v, at) keep_columns(v, uint(stored_column_quad) * 4u, uint(columns))
+#define RESULT_BINDING 2
+#define FIRST_SLOT 4
+#include "common/expression.glsl"
 
 // Rounds a partial sum to f16.
 vec4 f16_partial(vec4 v) { return from_half_bits(half_bits_nearest(v)); }
@@ -24,17 +33,12 @@ vec4 column_bias(Tile tile, int column_quad) {
   return ADD_BIAS && column_quad < quads(columns) ? from_quad(bias[tile.bias_base + column_quad]) : vec4(0.0);
 }
 
-// Writes columns 4 column_quad ... of a row, where there is such a quad; its padding becomes zeros.
+// Writes columns 4 column_quad ... of a row, where there is such a quad: what the expression makes of it.
 void store_quad(Tile tile, int row, int column_quad, vec4 v) {
   int place = result_row(row);
   if (row < tile.row_end && place >= 0 && column_quad < quads(columns)) {
-    v = keep_columns(v, uint(column_quad) * 4u, uint(columns));
-    int at = tile.c_base + place * c_pitch + column_quad;
-    if (RESULT_IN_F32) {
-      c_f32[at] = v;
-    } else {
-      c[at] = to_quad(v, at);
-    }
+    stored_column_quad = column_quad;
+    store(uint(tile.c_base + place * c_pitch + column_quad), v);
   }
 }
 

@@ -121,7 +121,14 @@ void main() {
       [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = f16_partial(sums[i]);
     }
   } while (done < tile.k_end);
-  [[unroll]] for (int i = 0; i < ROWS; i++) store_quad(tile, tile.row + i, column_quad, sums[i]);
+  // Not unrolled, and a copy: see gemm_store.glsl.
+  vec4 results[ROWS];
+  [[unroll]] for (int i = 0; i < ROWS; i++) results[i] = sums[i];
+  int row = 0;
+  do {
+    store_quad(tile, tile.row + row, column_quad, results[row]);
+    row++;
+  } while (row < ROWS);
 }
 
 #endif

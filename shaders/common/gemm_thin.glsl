@@ -8,7 +8,7 @@
 #include "common/gemm_b.glsl"
 #include "common/gemm_store.glsl"
 
-layout(constant_id = 6) const int ROWS = 16;  // of an invocation; a multiple of four where A does not lie along k
+layout(constant_id = 5) const int ROWS = 16;  // of an invocation; a multiple of four where A does not lie along k
 
 const int LANES = 8;
 const int COLUMN_QUADS = 2;  // of the tile
@@ -106,9 +106,14 @@ void main() {
       [[unroll]] for (int i = 0; i < ROWS * COLUMN_QUADS; i++) sums[i] = f16_partial(sums[i]);
     }
   } while (done < tile.k_end);
-  [[unroll]] for (int i = 0; i < ROWS * COLUMN_QUADS; i++) {
-    store_quad(tile, row_of(tile, i / COLUMN_QUADS), tile.column_quad + i % COLUMN_QUADS, sums[i]);
-  }
+  // Not unrolled, and a copy: see gemm_store.glsl.
+  vec4 results[ROWS * COLUMN_QUADS];
+  [[unroll]] for (int i = 0; i < ROWS * COLUMN_QUADS; i++) results[i] = sums[i];
+  int at = 0;
+  do {
+    store_quad(tile, row_of(tile, at / COLUMN_QUADS), tile.column_quad + at % COLUMN_QUADS, results[at]);
+    at++;
+  } while (at < ROWS * COLUMN_QUADS);
 }
 
 #endif

@@ -92,12 +92,18 @@ void main() {
     k_quad += K_QUADS;
   } while (k_quad < tile.k_end);
 
+  // Not unrolled, and a copy: see gemm_store.glsl.
+  vec4 results[ROW_QUADS * 4 * COLUMN_QUADS];
   [[unroll]] for (int i = 0; i < ROW_QUADS * 4; i++) {
-    int row = tile.row + (row_quad + i / 4 * DOWN) * 4 + i % 4;
-    [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) {
-      store_quad(tile, row, tile.column_quad + column_quad + j * ACROSS, sums[i][j]);
-    }
+    [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) results[i * COLUMN_QUADS + j] = sums[i][j];
   }
+  int at = 0;
+  do {
+    int i = at / COLUMN_QUADS;
+    int row = tile.row + (row_quad + i / 4 * DOWN) * 4 + i % 4;
+    store_quad(tile, row, tile.column_quad + column_quad + at % COLUMN_QUADS * ACROSS, results[at]);
+    at++;
+  } while (at < ROW_QUADS * 4 * COLUMN_QUADS);
 }
 
 #endif

@@ -11,7 +11,7 @@
 #include "common/gemm_a.glsl"
 #include "common/gemm_store.glsl"
 
-layout(constant_id = 6) const int STEP = 1;  // quads of k done at a time; a divisor of a segment's
+layout(constant_id = 5) const int STEP = 1;  // quads of k done at a time; a divisor of a segment's
 
 // Their sums, the columns of B and a number of A are what 32 registers hold; with eight rows, sums go to memory and back.
 const int ROWS = 6;
@@ -98,7 +98,14 @@ void main() {
   do {
     done += add_segment(tile, panel, done);
   } while (done < tile.k_end);
-  [[unroll]] for (int i = 0; i < ROWS; i++) store_quad(tile, tile.row + i, column_quad, sums[i]);
+  // Not unrolled, and a copy: see gemm_store.glsl.
+  vec4 results[ROWS];
+  [[unroll]] for (int i = 0; i < ROWS; i++) results[i] = sums[i];
+  int row = 0;
+  do {
+    store_quad(tile, tile.row + row, column_quad, results[row]);
+    row++;
+  } while (row < ROWS);
 }
 
 #endif

@@ -1,7 +1,6 @@
 // Windows over images {n, h, w, c}, c counted in quads: what max and average pooling share. Pairs are {height, width}.
 // The geometry is specialized: dividing by a constant is ten times as fast as by a variable on a software driver.
-#include "common/indexing.glsl"
-#include "common/precision.glsl"
+#include "common/expression.glsl"
 
 layout(constant_id = 1) const uint CHANNEL_QUADS = 1u;
 layout(constant_id = 2) const int INPUT_HEIGHT = 1;

@@ -3,9 +3,7 @@
 //   f32     vec4
 //   f16     f16vec4, on devices with 16-bit storage
 //   packed  uvec2, the same bytes on devices without
-// A shader that stores another type than it reads has the axis CONVERSION of common/conversion.glsl, or defines
-// RESULT_f32, RESULT_f16 or RESULT_packed; it declares what it writes as RESULT_QUAD and writes it with
-// to_result(v, place).
+// What is f32 whatever STORAGE is has its own array of vec4.
 //
 // `place` is the number of the quad in its tensor. Where f16 is rounded stochastically the noise is keyed on it, and on
 // what set 1 holds: seed, step, and a number for the tensor. A kernel with two results of f16 writes the second with
@@ -18,11 +16,11 @@
 
 #include "common/rounding.glsl"
 
-#if defined(STORAGE_f16) || defined(RESULT_f16)
+#if defined(STORAGE_f16)
 #extension GL_EXT_shader_16bit_storage : require
 #endif
 
-#if defined(STORAGE_f16) || defined(STORAGE_packed) || defined(RESULT_f16) || defined(RESULT_packed)
+#if defined(STORAGE_f16) || defined(STORAGE_packed)
 #include "common/noise.glsl"
 #endif
 
@@ -50,19 +48,5 @@ vec4 from_half_bits(uvec4 bits) { return unpack_quad(pack_half_bits(bits)); }
 #define to_quad_of(result, v, place) (v)
 #endif
 #define to_quad(v, place) to_quad_of(0, v, place)
-
-#if defined(RESULT_f16)
-#define RESULT_QUAD f16vec4
-#define to_result(v, place) f16vec4(from_half_bits(stored_half_bits(v, uint(place), 0u)))
-#elif defined(RESULT_packed)
-#define RESULT_QUAD uvec2
-#define to_result(v, place) pack_half_bits(stored_half_bits(v, uint(place), 0u))
-#elif defined(RESULT_f32)
-#define RESULT_QUAD vec4
-#define to_result(v, place) (v)
-#else
-#define RESULT_QUAD QUAD
-#define to_result(v, place) to_quad(v, place)
-#endif
 
 #endif

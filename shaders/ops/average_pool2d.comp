@@ -1,10 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
+#define RESULT_BINDING 1
+#define FIRST_SLOT 2
 #include "common/average_pool.glsl"
 
 layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
-layout(std430, binding = 1) writeonly buffer Y { QUAD y[]; };
 
 void main() {
   uint i = linear_invocation();
@@ -18,5 +19,5 @@ void main() {
       total += from_quad(x[quad_at(at, ivec2(row, column), input_size)]);
     }
   }
-  y[i] = to_quad(total * weight_in(at.pixel), i);
+  store(i, total * weight_in(at.pixel));
 }

@@ -1,11 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
+#define RESULT_BINDING 1
+#define FIRST_SLOT 2
 #include "common/average_pool.glsl"
 
 // Each pixel gathers its share of the gradients of the windows that cover it.
 layout(std430, binding = 0) readonly buffer DY { QUAD dy[]; };
-layout(std430, binding = 1) writeonly buffer DX { QUAD dx[]; };
 
 void main() {
   uint i = linear_invocation();
@@ -20,5 +21,5 @@ void main() {
       total += from_quad(dy[quad_at(at, window, output_size)]) * weight_in(window);
     }
   }
-  dx[i] = to_quad(total, i);
+  store(i, total);
 }

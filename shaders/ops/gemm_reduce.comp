@@ -1,14 +1,15 @@
 #version 450
 //! STORAGE = f32 packed
-// Adds up the partial results of a product whose k was cut into parts, in order, and the bias.
+// Adds up the partial results of a product whose k was cut into parts, in order, and the bias; what the expression
+// makes of that is stored.
 #extension GL_GOOGLE_include_directive : require
-#include "common/indexing.glsl"
-#include "common/precision.glsl"
+#define RESULT_BINDING 1
+#define FIRST_SLOT 3
+#include "common/expression.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool ADD_BIAS = false;
-layout(constant_id = 2) const bool RESULT_IN_F32 = false;
-layout(constant_id = 3) const bool PARTIALS_IN_F16 = false;
+layout(constant_id = 2) const bool PARTIALS_IN_F16 = false;
 
 layout(push_constant) uniform Push {
   int quads;   // of the result
@@ -17,8 +18,6 @@ layout(push_constant) uniform Push {
 };
 
 layout(std430, binding = 0) readonly buffer Parts { vec4 parts[]; };
-layout(std430, binding = 1) writeonly buffer C { QUAD c[]; };
-layout(std430, binding = 1) writeonly buffer CF32 { vec4 c_f32[]; };
 layout(std430, binding = 2) readonly buffer Bias { QUAD bias[]; };
 
 void main() {
@@ -31,10 +30,6 @@ void main() {
       if (PARTIALS_IN_F16) sum = from_half_bits(half_bits_nearest(sum));
       split++;
     } while (split < splits);
-    if (RESULT_IN_F32) {
-      c_f32[at] = sum;
-    } else {
-      c[at] = to_quad(sum, at);
-    }
+    store(uint(at), sum);
   }
 }

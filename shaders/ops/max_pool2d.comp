@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
-#include "common/math.glsl"
+#define RESULT_BINDING 1
+#define FIRST_SLOT 2
 #include "common/pool.glsl"
 
 layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
-layout(std430, binding = 1) writeonly buffer Y { QUAD y[]; };
 
 void main() {
   uint i = linear_invocation();
@@ -19,5 +19,5 @@ void main() {
       largest = max(largest, order_of(from_quad(x[quad_at(at, ivec2(row, column), input_size)])));
     }
   }
-  y[i] = to_quad(number_at(largest), i);
+  store(i, number_at(largest));
 }

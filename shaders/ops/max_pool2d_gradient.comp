@@ -1,14 +1,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
-#include "common/math.glsl"
+#define RESULT_BINDING 3
+#define FIRST_SLOT 4
 #include "common/pool.glsl"
 
 // Each pixel gathers the gradients of the windows whose first largest element it is.
 layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
 layout(std430, binding = 1) readonly buffer Y { QUAD y[]; };
 layout(std430, binding = 2) readonly buffer DY { QUAD dy[]; };
-layout(std430, binding = 3) writeonly buffer DX { QUAD dx[]; };
 
 // Where no element of a window that comes before `pixel` is as large as `largest`.
 bvec4 none_before(Place at, ivec2 window, vec4 largest) {
@@ -43,5 +43,5 @@ void main() {
       total += mix(vec4(0.0), from_quad(dy[window]), is_first);
     }
   }
-  dx[i] = to_quad(total, i);
+  store(i, total);
 }

@@ -1,7 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
-#include "common/math.glsl"
+#define RESULT_BINDING 3
+#define FIRST_SLOT 4
 #include "common/pool.glsl"
 
 // The gradient of max pooling where windows do not overlap. An invocation writes all pixels from its window's first up
@@ -9,7 +10,6 @@
 layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
 layout(std430, binding = 1) readonly buffer Y { QUAD y[]; };
 layout(std430, binding = 2) readonly buffer DY { QUAD dy[]; };
-layout(std430, binding = 3) writeonly buffer DX { QUAD dx[]; };
 
 void main() {
   uint i = linear_invocation();
@@ -27,7 +27,7 @@ void main() {
       uint pixel = quad_at(at, ivec2(row, column), input_size);
       bvec4 inside = bvec4(row < end.x && column < end.y);
       bvec4 chosen = mix(bvec4(false), same_bits(from_quad(x[pixel]), largest), inside);
-      dx[pixel] = to_quad(mix(vec4(0.0), gradient, chosen), pixel);
+      store(pixel, mix(vec4(0.0), gradient, chosen));
       gradient = mix(gradient, vec4(0.0), chosen);
     }
   }

@@ -1,10 +1,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-//! CONVERSION = f32 f16 packed f16_f32 packed_f32 f32_f16 f32_packed
-#include "common/conversion.glsl"
-#include "common/indexing.glsl"
+//! STORAGE = f32 f16 packed
+#define FIRST_SLOT 1
+#include "common/expression.glsl"
 
-// Sums over some axes, times a factor. Each invocation makes one quad of one of `slices` partial results, of every
+// Sums of an expression over some axes, times a factor. Each invocation makes one quad of one of `slices` partial results, of every
 // slices-th thing there is to sum: so neighbours read neighbours. Extents and strides count quads, the outermost axis
 // first; the host has merged axes that lie together.
 // Whether the last axis is summed: then the elements of a quad of the result come from four rows.
@@ -24,8 +24,8 @@ layout(push_constant) uniform Push {
   uint summed_extents[4];
   uint summed_strides[4];
 };
-layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
-layout(std430, binding = 1) writeonly buffer Y { RESULT_QUAD y[]; };
+layout(std430, binding = 0) writeonly buffer Y { QUAD y[]; };
+layout(std430, binding = 0) writeonly buffer WideY { vec4 wide_y[]; };
 
 uint kept_offset(uint i) {
   uint offset = 0u;
@@ -47,7 +47,7 @@ uint summed_offset(uint i) {
 
 vec4 sum_from(uint offset, uint slice) {
   vec4 total = vec4(0.0);
-  for (uint i = slice; i < summed; i += slices) total += from_quad(x[offset + summed_offset(i)]);
+  for (uint i = slice; i < summed; i += slices) total += expressed(offset + summed_offset(i), vec4(0.0));
   return total;
 }
 
@@ -67,5 +67,10 @@ void main() {
   uint quad = LAST_SUMMED ? i / slices : i % quads;
   uint slice = LAST_SUMMED ? i % slices : i / quads;
   vec4 total = LAST_SUMMED ? sum_rows(quad, slice) : sum_from(kept_offset(quad), slice);
-  y[slice * quads + quad] = to_result(total * factor, slice * quads + quad);
+  uint at = slice * quads + quad;
+  if ((RESULT & WIDE) != 0u) {
+    wide_y[at] = total * factor;
+  } else {
+    y[at] = to_quad(total * factor, at);
+  }
 }

@@ -6,15 +6,19 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "plan/expression.h"
 #include "plan/lowering.h"
 #include "vk/capabilities.h"
 #include "vk/float_controls.h"
 #include "vk/pipeline_cache.h"
+#include "vk/sealed_file.h"
 #include "vk/selection.h"
 #include "vk/shaders.h"
+#include "vk/specialize.h"
 #include "vk/spirv.h"
 #include "vk/workarounds.h"
 
@@ -238,7 +242,7 @@ TEST_CASE("float controls: every shader gets the modes of the widths it has, in 
 }
 
 TEST_CASE("float controls: a device that cannot tell widths apart gets a mode for all widths or for none") {
-  const vk::EmbeddedShader& both = vk::find_shader("relu.f16");
+  const vk::EmbeddedShader& both = vk::find_shader("pointwise.f16");
   vk::Capabilities c = capable();
   c.float16.preserves_denormals = false;
   c.float32.rounds_to_nearest_even = false;
@@ -266,12 +270,46 @@ TEST_CASE("what is read out of a shader: bindings, and the workgroup with its co
   CHECK_THROWS_AS(vk::shader_facts({}, {}), Error);
 }
 
+TEST_CASE("a specialized shader has nothing that its constants rule out") {
+  const vk::EmbeddedShader& pointwise = vk::find_shader("pointwise.packed");
+  const vk::ShaderFacts whole = vk::shader_facts(pointwise.words, {});
+  CHECK(whole.bindings == 1 + plan::max_slots);
+  CHECK(whole.draws_noise);
+  // relu of slot 0.
+  plan::Expression expression;
+  expression.reads = {plan::Reading{}};
+  expression.value = expression.add({plan::Op::relu, 0, 0, 0});
+  std::map<std::uint32_t, std::uint32_t> constants{{0, 64}};
+  const std::vector<std::uint32_t> words = plan::expression_constants(expression, {false, false});
+  for (std::uint32_t i = 0; i < words.size(); ++i) constants[plan::first_expression_constant + i] = words[i];
+  const std::vector<std::uint32_t> code = vk::specialized(pointwise.words, constants);
+  const vk::ShaderFacts facts = vk::shader_facts(code, {});
+  CHECK(facts.bindings == 2);
+  CHECK_FALSE(facts.draws_noise);
+  CHECK(facts.local_size == std::array<std::uint32_t, 3>{64, 1, 1});
+  CHECK(code.size() * 4 < pointwise.words.size());
+}
+
+TEST_CASE("a shader that cannot be specialized stays as it is") {
+  const std::vector<std::uint32_t> words{1, 2, 3};
+  CHECK(vk::specialized(words, {{0, 64}}) == words);
+}
+
+TEST_CASE("bindings that a dispatch has no operand for are given the last") {
+  const vk::EmbeddedShader& pointwise = vk::find_shader("pointwise.packed");
+  for (std::uint32_t count = 1; count <= 1 + plan::max_slots; ++count) {
+    const vk::ShaderFacts facts = vk::shader_facts(vk::with_bindings(pointwise.words, count), {});
+    CHECK(facts.bindings == count);
+    CHECK(facts.draws_noise);
+  }
+}
+
 TEST_CASE("shaders are found by name, and asking is remembered") {
   CHECK_THROWS_WITH_AS(vk::find_shader("no_such_thing"),
                        "[shader] expected a shader variant of the library, got no_such_thing", Error);
-  CHECK(vk::find_shader("scale.f32").name == "scale.f32");
+  CHECK(vk::find_shader("pointwise.f32").name == "pointwise.f32");
   const std::vector<std::string> used = vk::used_shaders();
-  CHECK(std::ranges::count(used, "scale.f32") == 1);
+  CHECK(std::ranges::count(used, "pointwise.f32") == 1);
   CHECK(std::ranges::count(used, "no_such_thing") == 0);
 }
 
@@ -279,16 +317,17 @@ TEST_CASE("cache files that are damaged or another driver's are ignored") {
   vk::Capabilities c = capable();
   c.vendor_id = 5;
   const std::vector<std::byte> data = cache_data(c);
-  const std::vector<std::byte> sealed = vk::seal_cache(data);
-  CHECK(vk::unseal_cache(sealed, c) == data);
+  const std::vector<std::byte> sealed = vk::seal(data);
+  CHECK(vk::unseal(sealed) == data);
+  CHECK(vk::drivers_own(data, c) == data);
   for (const std::size_t at : {std::size_t{0}, std::size_t{9}, std::size_t{17}, sealed.size() - 1}) {
     std::vector<std::byte> damaged = sealed;
     damaged[at] ^= std::byte{1};
-    CHECK(vk::unseal_cache(damaged, c).empty());
+    CHECK(vk::unseal(damaged).empty());
   }
   for (const std::size_t length : {std::size_t{0}, std::size_t{10}, std::size_t{24}, sealed.size() - 1}) {
-    CHECK(vk::unseal_cache(std::span(sealed).first(length), c).empty());
+    CHECK(vk::unseal(std::span(sealed).first(length)).empty());
   }
   c.pipeline_cache_uuid[3] = 1;
-  CHECK(vk::unseal_cache(sealed, c).empty());
+  CHECK(vk::drivers_own(data, c).empty());
 }

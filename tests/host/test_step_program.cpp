@@ -27,10 +27,21 @@ plan::Target gpu() {
   return target;
 }
 
+/// A software driver on two cores.
+plan::Target software() {
+  plan::Target target;
+  target.words16 = true;
+  target.subgroup_size = 8;
+  target.subgroup_shuffle = true;
+  target.max_invocations = 1024;
+  target.max_storage_buffers = 16;
+  return target;
+}
+
 using Model = std::function<Tensor(const Scope&, Tensor)>;
 
 step::StepProgram program(const Model& model, std::int64_t batch, const Precision& precision,
-                          std::uint32_t accumulate = 1) {
+                          std::uint32_t accumulate = 1, const plan::Target& target = gpu()) {
   Graph graph;
   const Tensor images = graph.input("images", {batch, 28, 28, 1});
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
@@ -40,7 +51,7 @@ step::StepProgram program(const Model& model, std::int64_t batch, const Precisio
                                .feed = Feed{.samples = images, .labels = labels}};
   const step::StepGraph step_graph = train::training_graph(graph, options);
   const step::StepLayout layout(step_graph);
-  return step::training_program(gpu(), step_graph, layout,
+  return step::training_program(target, step_graph, layout,
                                 {.precision = precision, .optimizer = options.optimizer, .accumulate = accumulate});
 }
 
@@ -115,6 +126,20 @@ TEST_CASE("more tensors than the table of scales has room for are refused") {
   };
   check(4095);
   CHECK_THROWS_WITH_AS(check(4096), doctest::Contains("at most 4095 tensors to train"), Error);
+}
+
+TEST_CASE("what fusion leaves of the dispatches of a step") {
+  const auto dispatches = [](const Model& model, bool fusion) {
+    plan::Target target = software();
+    target.fusion = fusion;
+    const plan::Program step = program(model, 64, Precision::mixed(), 1, target).plan.program;
+    CHECK(step.dispatches.size() <= step.dispatches_unfused);
+    return step.dispatches.size();
+  };
+  CHECK(dispatches(fashion_cnn, false) == 35);
+  CHECK(dispatches(fashion_cnn, true) == 29);
+  CHECK(dispatches(lenet5, false) == 40);
+  CHECK(dispatches(lenet5, true) == 32);
 }
 
 TEST_CASE("micro-batches take the memory of one, and nothing but their own dispatches") {

@@ -78,7 +78,9 @@ TEST_CASE("the plan has the memory with and without, and the price") {
   CHECK(kept.summary().arena_bytes_kept == kept.summary().arena_bytes);
   CHECK(summary.arena_bytes < summary.arena_bytes_kept);
   CHECK(summary.flops - summary.flops_again == doctest::Approx(kept.summary().flops));
-  CHECK(summary.bytes_moved - summary.bytes_moved_again == kept.summary().bytes_moved);
+  // Fused operators need not store what nobody reads later.
+  CHECK(summary.bytes_moved - summary.bytes_moved_again <= kept.summary().bytes_moved);
+  CHECK(summary.bytes_moved > kept.summary().bytes_moved);
   CHECK(summary.flops_again > 0);
   CHECK(kept.summary().flops_again == 0);
   CHECK(lean.plan().find("would take " + std::to_string(summary.arena_bytes_kept)) != std::string::npos);

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <halfstep/tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/layout.h"
+
+/// Elementwise arithmetic as plain data: what shaders/common/expression.glsl is specialized for.
+namespace halfstep::plan {
+
+/// What a step computes from registers a and b and a constant c; numbered as in expression.glsl.
+enum class Op : std::uint8_t {
+  none,
+  add,             ///< a + b
+  sub,             ///< a - b
+  mul,             ///< a b
+  scale,           ///< a c
+  offset,          ///< a + c
+  relu,            ///< max(a, 0); NaN stays NaN
+  where_positive,  ///< a where b > 0, else 0
+  sigmoid,         ///< 1 / (1 + exp(-a))
+  tanh,
+  at_most,                   ///< min(a, c); NaN stays NaN
+  where_positive_or_scaled,  ///< a where b > 0, else a c
+  hardswish_slope,           ///< derivative of a relu6(a + 3) / 6: 0 below -3, 1 above 3, a / 3 + 1 / 2 between
+  div,                       ///< a / b
+  half,                      ///< a as it would be stored in f16, to nearest
+};
+
+/// Where a number is: one register for each slot, one for what the kernel itself computed, one for each step.
+using Register = std::uint8_t;
+constexpr std::size_t max_slots = 5;
+constexpr std::size_t max_steps = 12;
+constexpr std::size_t max_terms = 8;
+constexpr Register kernel_value = max_slots;
+constexpr Register first_step = max_slots + 1;
+
+struct Step {
+  Op op = Op::none;
+  Register a = 0;
+  Register b = 0;
+  float constant = 0;
+};
+
+/// Which quad of a tensor belongs to a quad of the result; numbered as in expression.glsl.
+enum class Walk : std::uint8_t {
+  absent,
+  alike,    ///< the same one
+  columns,  ///< a row that repeats
+  rows,     ///< one quad a row
+  scalar,   ///< the only one
+  terms,    ///< the sum of Reading::terms
+};
+
+/// Adds at / divisor % extent * stride, in quads.
+struct Term {
+  std::uint32_t divisor = 1;
+  std::uint32_t extent = 1;
+  std::uint32_t stride = 1;
+
+  bool operator==(const Term&) const = default;
+};
+
+/// How a tensor is read that broadcasts to the result.
+struct Reading {
+  Walk walk = Walk::alike;
+  bool spread = false;  ///< one column stands for all
+  std::vector<Term> terms{};
+
+  bool operator==(const Reading&) const = default;
+};
+
+/// How a tensor of shape `from` is read for a result of shape `to`, which it broadcasts to.
+Reading reading(const Shape& to, const Shape& from);
+
+/// What a kernel that includes expression.glsl does with each quad. Slot i is read into register i before the steps,
+/// the slots after those that are read are written after them; their tensors are the dispatch's last operands.
+struct Expression {
+  /// What the kernel does beside.
+  enum class Kernel : std::uint8_t {
+    none,    ///< nothing: pointwise.comp
+    before,  ///< it computes kernel_value
+    after,   ///< it reads the expression's value
+  };
+  Kernel kernel = Kernel::none;
+  Layout layout{};           ///< of the quads that are computed
+  std::uint32_t result = 0;  ///< the operand that takes the value; where the kernel comes after, what it makes of it
+  std::uint32_t first_slot = 1;  ///< the operand of slot 0; those of the others follow
+  bool halves = true;            ///< whether the kernel's variant knows f16 too, or f32 only
+  bool noise = true;             ///< whether it can round stochastically
+  bool rows_known = false;       ///< whether the kernel knows its rows by itself, so that they are no constants
+  std::vector<Reading> reads{};
+  std::vector<Register> writes{};  ///< what is stored beside the value, walked alike
+  std::vector<Step> steps{};
+  Register value = kernel_value;
+
+  /// The register of a further step.
+  Register add(Step step);
+  /// Whether its kernel can be specialized for it.
+  bool fits() const;
+  /// Whether it rounds to f16 on the way, which only a kernel that knows f16 can.
+  bool rounds() const;
+  /// Terms of all that is read together.
+  std::size_t terms() const;
+};
+
+/// Whether what is computed does not depend on how long rows are: what is read repeats by no row, and none has padding.
+bool ignores_rows(const Expression& expression);
+
+/// An expression as specialization constants from first_expression_constant on. `wide` says of each operand of the
+/// dispatch whether it is f32.
+std::vector<std::uint32_t> expression_constants(const Expression& expression, const std::vector<bool>& wide);
+constexpr std::size_t first_expression_constant = 32;
+
+}  // namespace halfstep::plan

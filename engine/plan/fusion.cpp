@@ -1,0 +1,361 @@
+#include "plan/fusion.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace halfstep::plan {
+namespace {
+
+using Kernel = Expression::Kernel;
+
+bool writes(const Operand& operand) {
+  return operand.access != Access::read;
+}
+
+/// Whether two tensors may lie in the same memory; the arena is not laid out yet, and gives each its own.
+bool share_memory(const Program& program, TensorId a, TensorId b) {
+  if (a == b) return true;
+  const ProgramTensor& first = program.tensors[a];
+  const ProgramTensor& second = program.tensors[b];
+  return first.region.buffer == second.region.buffer && first.region.buffer != arena_buffer &&
+         first.region.offset < second.region.offset + second.bytes &&
+         second.region.offset < first.region.offset + first.bytes;
+}
+
+bool conflict(const Program& program, const Operand& a, const Operand& b) {
+  return (writes(a) || writes(b)) && share_memory(program, a.tensor, b.tensor);
+}
+
+/// Whether two dispatches must stay in order.
+bool conflict(const Program& program, const Dispatch& a, const Dispatch& b) {
+  return std::ranges::any_of(a.operands, [&](const Operand& first) {
+    return std::ranges::any_of(b.operands, [&](const Operand& second) { return conflict(program, first, second); });
+  });
+}
+
+bool stores_f16(const Program& program, std::span<const Operand> operands) {
+  return std::ranges::any_of(operands, [&](const Operand& operand) {
+    return writes(operand) && program.tensors[operand.tensor].type.dtype == DType::f16;
+  });
+}
+
+/// Whether it matters to a dispatch how f16 is stored.
+bool makes_f16(const Program& program, const Dispatch& dispatch) {
+  return (dispatch.expression && dispatch.expression->rounds()) || stores_f16(program, dispatch.operands);
+}
+
+/// Whether what is stored depends on the tensor: noise is keyed on one and its quads, and scales are a tensor's own.
+bool own_to_result(const Storing& storing) {
+  return storing.stochastic || storing.scaled;
+}
+
+/// How both store f16, where that is the same way.
+std::optional<Storing> common_storing(const Program& program, const Dispatch& producer, const Dispatch& consumer) {
+  if (!makes_f16(program, producer)) return consumer.storing;
+  if (!makes_f16(program, consumer)) return producer.storing;
+  const bool alike = producer.storing.stochastic == consumer.storing.stochastic &&
+                     producer.storing.saturate == consumer.storing.saturate &&
+                     producer.storing.scaled == consumer.storing.scaled;
+  return alike ? std::optional(consumer.storing) : std::nullopt;
+}
+
+/// The layout in which both expressions can be worked out, where there is one.
+std::optional<Layout> common_layout(const Expression& producer, const Expression& consumer) {
+  if (producer.layout.quads() != consumer.layout.quads()) return std::nullopt;
+  if (producer.layout.columns == consumer.layout.columns) return producer.layout;
+  const bool unpadded = producer.layout.columns == producer.layout.pitch;
+  if (unpadded && ignores_rows(consumer) && consumer.kernel == Kernel::none) return producer.layout;
+  if (ignores_rows(producer) && producer.kernel == Kernel::none) return consumer.layout;
+  return std::nullopt;
+}
+
+/// Operands of a dispatch with an expression: its kernel's own, then what is read, then what is written beside.
+class Operands {
+ public:
+  explicit Operands(const Dispatch& dispatch)
+      : reads_(dispatch.expression->first_slot), writes_(reads_ + dispatch.expression->reads.size()) {}
+
+  std::size_t read(std::size_t i) const { return reads_ + i; }
+  std::size_t written(std::size_t i) const { return writes_ + i; }
+
+ private:
+  std::size_t reads_;
+  std::size_t writes_;
+};
+
+/// The register that `dispatch` stores in `tensor`, where it stores one through its expression.
+std::optional<Register> stored_in(const Dispatch& dispatch, TensorId tensor) {
+  if (!dispatch.expression) return std::nullopt;
+  const Expression& expression = *dispatch.expression;
+  if (expression.kernel != Kernel::after && dispatch.operands[expression.result].tensor == tensor) {
+    return expression.value;
+  }
+  for (std::size_t i = 0; i < expression.writes.size(); ++i) {
+    if (dispatch.operands[Operands(dispatch).written(i)].tensor == tensor) return expression.writes[i];
+  }
+  return std::nullopt;
+}
+
+/// Whether `dispatch` reads `tensor` through its expression, in each quad's own place, and in no other way.
+bool reads_alike(const Dispatch& dispatch, TensorId tensor) {
+  if (!dispatch.expression) return false;
+  const Expression& expression = *dispatch.expression;
+  bool found = false;
+  for (std::size_t i = 0; i < dispatch.operands.size(); ++i) {
+    if (dispatch.operands[i].tensor != tensor) continue;
+    const std::size_t slot = i - expression.first_slot;
+    const bool is_read = i >= expression.first_slot && slot < expression.reads.size();
+    if (!is_read || expression.reads[slot] != Reading{}) return false;
+    found = true;
+  }
+  return found;
+}
+
+/// What one dispatch stores and another reads.
+struct Link {
+  TensorId tensor = 0;
+  bool needed = false;   ///< by others too
+  bool rounded = false;  ///< it is f16
+};
+
+/// One dispatch made of two: what `producer` stores in `link`, `consumer` reads.
+class Joint {
+ public:
+  Joint(const Dispatch& producer, const Dispatch& consumer, const Link& link, Layout layout)
+      : producer_(producer), consumer_(consumer), link_(link.tensor), joined_(*producer.expression) {
+    joined_.layout = layout;
+    link_value_ = *stored_in(producer, link_);
+    if (link.rounded) link_value_ = joined_.add({Op::half, link_value_, 0, 0});
+    take_slots();
+    const auto shift = static_cast<Register>(joined_.steps.size());
+    for (const Step& step : consumer.expression->steps) {
+      joined_.add({step.op, moved(step.a, shift), moved(step.b, shift), step.constant});
+    }
+    for (std::size_t i = 0; i < consumer.expression->writes.size(); ++i) {
+      write(moved(consumer.expression->writes[i], shift), consumer.operands[Operands(consumer).written(i)].tensor);
+    }
+    place_results(link.needed, moved(consumer.expression->value, shift));
+  }
+
+  Dispatch dispatch() {
+    Dispatch result = consumer_.expression->kernel == Kernel::none ? producer_ : consumer_;
+    result.label = label();
+    result.operands.resize(joined_.first_slot);
+    result.operands[joined_.result].tensor = result_;
+    for (const TensorId tensor : reads_) result.operands.push_back({tensor, Access::read});
+    for (const TensorId tensor : writes_) result.operands.push_back({tensor, Access::write});
+    result.flops = producer_.flops + consumer_.flops;
+    result.expression = std::move(joined_);
+    return result;
+  }
+
+ private:
+  /// "conv1/conv2d + relu".
+  std::string label() const {
+    const std::size_t scope = consumer_.label.rfind('/');
+    return producer_.label + " + " + (scope == std::string::npos ? consumer_.label : consumer_.label.substr(scope + 1));
+  }
+
+  void take_slots() {
+    const Operands own(producer_);
+    for (std::size_t i = 0; i < joined_.reads.size(); ++i) reads_.push_back(producer_.operands[own.read(i)].tensor);
+    for (std::size_t i = 0; i < joined_.writes.size(); ++i) {
+      writes_.push_back(producer_.operands[own.written(i)].tensor);
+    }
+    const Operands other(consumer_);
+    for (std::size_t i = 0; i < consumer_.expression->reads.size(); ++i) {
+      const TensorId tensor = consumer_.operands[other.read(i)].tensor;
+      moved_reads_.push_back(tensor == link_ ? link_value_ : read(consumer_.expression->reads[i], tensor));
+    }
+  }
+
+  /// The register of a tensor that is read; what is read alike twice is read once.
+  Register read(const Reading& reading, TensorId tensor) {
+    for (std::size_t i = 0; i < reads_.size(); ++i) {
+      if (reads_[i] == tensor && joined_.reads[i] == reading) return static_cast<Register>(i);
+    }
+    reads_.push_back(tensor);
+    joined_.reads.push_back(reading);
+    return static_cast<Register>(reads_.size() - 1);
+  }
+
+  void write(Register value, TensorId tensor) {
+    joined_.writes.push_back(value);
+    writes_.push_back(tensor);
+  }
+
+  /// What a register of the consumer has become.
+  Register moved(Register at, Register shift) const {
+    if (at < moved_reads_.size()) return moved_reads_[at];
+    return at < first_step ? at : static_cast<Register>(at + shift);
+  }
+
+  /// The consumer's value takes the place of the producer's, unless that is needed. Where the consumer has a kernel,
+  /// that is the kernel of both.
+  void place_results(bool link_needed, Register value) {
+    const Expression& reader = *consumer_.expression;
+    const TensorId first = producer_.operands[joined_.result].tensor;
+    result_ = consumer_.operands[reader.result].tensor;
+    const bool first_needed = link_needed || first != link_;
+    if (!link_needed && first != link_) forget_link();
+    if (reader.kernel != Kernel::none) {
+      if (first_needed) write(joined_.value, first);
+      joined_.kernel = reader.kernel;
+      joined_.result = reader.result;
+      joined_.first_slot = reader.first_slot;
+      joined_.halves = reader.halves;
+      joined_.noise = reader.noise;
+      joined_.rows_known = reader.rows_known;
+    } else if (first_needed) {
+      write(value, std::exchange(result_, first));
+      return;
+    }
+    joined_.value = value;
+  }
+
+  void forget_link() {
+    const auto at = std::ranges::find(writes_, link_) - writes_.begin();
+    writes_.erase(writes_.begin() + at);
+    joined_.writes.erase(joined_.writes.begin() + at);
+  }
+
+  const Dispatch& producer_;
+  const Dispatch& consumer_;
+  TensorId link_;
+  Expression joined_;
+  Register link_value_ = 0;
+  TensorId result_ = 0;
+  std::vector<TensorId> reads_;
+  std::vector<TensorId> writes_;
+  std::vector<Register> moved_reads_;  ///< what the registers of the consumer's slots have become
+};
+
+/// Which dispatches touch a tensor.
+struct Users {
+  std::vector<std::size_t> writers;
+  std::vector<std::size_t> readers;
+};
+
+class Fusion {
+ public:
+  Fusion(Program& program, const Target& target) : program_(program), target_(target) {}
+
+  void run() {
+    for (std::size_t i = 0; i < dispatches().size(); ++i) {
+      while (const std::optional<std::size_t> joined = join_producer(i)) i = *joined;
+    }
+  }
+
+ private:
+  std::vector<Dispatch>& dispatches() { return program_.dispatches; }
+
+  Users users(TensorId tensor) {
+    Users result;
+    for (std::size_t i = 0; i < dispatches().size(); ++i) {
+      bool reads = false;
+      bool written = false;
+      for (const Operand& operand : dispatches()[i].operands) {
+        if (operand.tensor != tensor) continue;
+        reads = reads || operand.access != Access::write;
+        written = written || writes(operand);
+      }
+      if (reads) result.readers.push_back(i);
+      if (written) result.writers.push_back(i);
+    }
+    return result;
+  }
+
+  /// Joins dispatch `i` with one whose result it reads; returns where the two are then.
+  std::optional<std::size_t> join_producer(std::size_t i) {
+    const std::vector<Operand> operands = dispatches()[i].operands;
+    for (const Operand& operand : operands) {
+      if (!reads_alike(dispatches()[i], operand.tensor)) continue;
+      if (const auto joined = join(i, operand.tensor)) return joined;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::size_t> join(std::size_t consumer, TensorId link) {
+    const Users touched = users(link);
+    if (touched.writers.size() != 1 || touched.writers[0] >= consumer) return std::nullopt;
+    const std::size_t producer = touched.writers[0];
+    if (!stored_in(dispatches()[producer], link)) return std::nullopt;
+    const std::optional<Layout> layout =
+        common_layout(*dispatches()[producer].expression, *dispatches()[consumer].expression);
+    const std::optional<Storing> storing = common_storing(program_, dispatches()[producer], dispatches()[consumer]);
+    if (!layout || !storing) return std::nullopt;
+    const ProgramTensor& tensor = program_.tensors[link];
+    Link passed;
+    passed.tensor = link;
+    passed.needed = touched.readers.size() > 1 || tensor.kept || tensor.region.buffer != arena_buffer;
+    passed.rounded = tensor.type.dtype == DType::f16;
+    if (passed.rounded && own_to_result(dispatches()[producer].storing))
+      return std::nullopt;                                                                  // no register is stored so
+    if (dispatches()[producer].again != dispatches()[consumer].again) return std::nullopt;  // each in its own pass
+    Dispatch joined = Joint(dispatches()[producer], dispatches()[consumer], passed, *layout).dispatch();
+    joined.storing = *storing;
+    if (!fits(joined, dispatches()[producer], dispatches()[consumer])) return std::nullopt;
+    const std::optional<std::size_t> place = place_for(producer, consumer, link);
+    if (!place) return std::nullopt;
+    dispatches()[*place] = std::move(joined);
+    const bool early = *place == producer;
+    dispatches().erase(dispatches().begin() + static_cast<std::ptrdiff_t>(early ? consumer : producer));
+    return early ? producer : consumer - 1;
+  }
+
+  bool fits(const Dispatch& joined, const Dispatch& producer, const Dispatch& consumer) const {
+    const Expression& expression = *joined.expression;
+    const bool one_kernel = producer.expression->kernel == Kernel::none || consumer.expression->kernel == Kernel::none;
+    if (expression.rounds() && !expression.halves) return false;
+    const auto known = [&](const Operand& operand) {
+      return expression.halves || program_.tensors[operand.tensor].type.dtype == DType::f32;
+    };
+    const bool stores = !own_to_result(joined.storing) || can_store_its_own_way(joined);
+    return one_kernel && stores && expression.fits() && joined.operands.size() <= target_.max_storage_buffers &&
+           std::ranges::all_of(joined.operands, known);
+  }
+
+  /// Whether its kernel can draw noise, or need not, and what is stored in f16 is the result only.
+  bool can_store_its_own_way(const Dispatch& dispatch) const {
+    const bool draws = dispatch.storing.stochastic && makes_f16(program_, dispatch);
+    const auto beside = std::span(dispatch.operands).subspan(dispatch.expression->first_slot);
+    return (dispatch.expression->noise || !draws) && !stores_f16(program_, beside);
+  }
+
+  /// Where both can be done: at the producer's place if what lies between does not have to come before the consumer, or
+  /// at the consumer's if it need not come after the producer.
+  std::optional<std::size_t> place_for(std::size_t producer, std::size_t consumer, TensorId link) {
+    const auto in_between = [&](std::size_t moved) {
+      for (std::size_t i = producer + 1; i < consumer; ++i) {
+        if (conflict(program_, dispatches()[i], dispatches()[moved])) return true;
+      }
+      return false;
+    };
+    if (meet_elsewhere(dispatches()[producer], dispatches()[consumer], link)) return std::nullopt;
+    if (!in_between(consumer)) return producer;
+    if (!in_between(producer)) return consumer;
+    return std::nullopt;
+  }
+
+  /// Whether the two depend on each other by more than the link.
+  bool meet_elsewhere(const Dispatch& producer, const Dispatch& consumer, TensorId link) const {
+    const auto others = [&](Dispatch dispatch) {
+      std::erase_if(dispatch.operands, [&](const Operand& operand) { return operand.tensor == link; });
+      return dispatch;
+    };
+    return conflict(program_, others(producer), others(consumer));
+  }
+
+  Program& program_;
+  const Target& target_;
+};
+
+}  // namespace
+
+void fuse(Program& program, const Target& target) {
+  Fusion(program, target).run();
+}
+
+}  // namespace halfstep::plan

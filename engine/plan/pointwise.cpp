@@ -1,0 +1,63 @@
+#include "plan/pointwise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <utility>
+
+namespace halfstep::plan {
+namespace {
+
+/// As in pointwise.comp.
+struct Push {
+  std::uint32_t quads;
+  std::array<std::uint32_t, max_terms> divisors;
+  std::array<std::uint32_t, max_terms> extents;
+  std::array<std::uint32_t, max_terms> strides;
+};
+
+Push push_constants(const Expression& expression) {
+  Push push{};
+  push.quads = static_cast<std::uint32_t>(expression.layout.quads());
+  std::size_t next = 0;
+  for (const Reading& one : expression.reads) {
+    for (const Term& term : one.terms) {
+      push.divisors[next] = term.divisor;
+      push.extents[next] = term.extent;
+      push.strides[next] = term.stride;
+      ++next;
+    }
+  }
+  return push;
+}
+
+}  // namespace
+
+Dispatch pointwise(Expression expression, std::vector<Operand> operands) {
+  Dispatch dispatch;
+  dispatch.expression = std::move(expression);
+  dispatch.operands = std::move(operands);
+  return dispatch;
+}
+
+void specialize(const Program& program, const Target& target, Dispatch& dispatch) {
+  const Expression& expression = *dispatch.expression;
+  std::vector<bool> wide;
+  for (const Operand& operand : dispatch.operands) {
+    wide.push_back(program.tensors[operand.tensor].type.dtype == DType::f32);
+  }
+  if (expression.kernel == Expression::Kernel::none) {
+    const bool all_wide = std::ranges::all_of(wide, std::identity{}) && !expression.rounds();
+    dispatch.shader = fmt::format("pointwise.{}", storage(target, all_wide ? DType::f32 : DType::f16));
+    dispatch.constants = {flat_local_size(target)};
+    dispatch.push = push_bytes(push_constants(expression));
+    dispatch.groups = groups_for(expression.layout.quads(), flat_local_size(target));
+  }
+  const std::vector<std::uint32_t> constants = expression_constants(expression, wide);
+  dispatch.constants.resize(first_expression_constant);
+  dispatch.constants.insert(dispatch.constants.end(), constants.begin(), constants.end());
+}
+
+}  // namespace halfstep::plan

@@ -1,8 +1,0 @@
-#version 450
-#extension GL_GOOGLE_include_directive : require
-//! STORAGE = f32 f16 packed
-#include "common/math.glsl"
-#include "common/pointwise.glsl"
-
-// Not max(): NaN stays NaN.
-vec4 apply(vec4 v) { return mix(v, vec4(0.0), is_negative(v)); }

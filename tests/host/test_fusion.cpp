@@ -1,0 +1,262 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "plan/fusion.h"
+#include "plan/pointwise.h"
+
+namespace halfstep {
+namespace {
+
+using plan::Access;
+using plan::Expression;
+using plan::TensorId;
+
+constexpr std::uint32_t programs = 2000;
+const Shape whole{3, 6};
+/// Shapes that broadcast to it, itself first.
+const std::vector<Shape> shapes{whole, whole, whole, {6}, {3, 1}, {}};
+
+/// A random program of elementwise dispatches, and of kernels that go before or after expressions or know none.
+class RandomProgram {
+ public:
+  RandomProgram(std::uint32_t seed, const plan::Target& target) : random_(seed), builder_(target) {
+    outside_ = builder_.buffer("outside");
+    for (const Shape& shape : shapes) tensors_.push_back(place(shape));
+    const std::uint32_t dispatches = 1 + below(24);
+    for (std::uint32_t i = 0; i < dispatches; ++i) add();
+  }
+
+  plan::Program finish() { return builder_.finish(); }
+
+ private:
+  std::uint32_t below(std::uint32_t end) { return std::uniform_int_distribution<std::uint32_t>(0, end - 1)(random_); }
+  bool one_in(std::uint32_t count) { return below(count) == 0; }
+
+  TensorType type(const Shape& shape) { return {one_in(2) ? DType::f32 : DType::f16, shape}; }
+
+  TensorId place(const Shape& shape) { return builder_.place("outside", type(shape), {outside_, 256 * places_++}); }
+
+  /// Where a dispatch puts its result: most often in the arena.
+  TensorId result(const Shape& shape) {
+    TensorId made = 0;
+    if (one_in(8)) {
+      made = place(shape);
+      if (one_in(3)) builder_.store_scaled(made, 1 + below(9));
+    } else {
+      made = builder_.tensor("arena", type(shape));
+      if (one_in(8)) builder_.keep(made);
+    }
+    tensors_.push_back(made);
+    return made;
+  }
+
+  TensorId known() {
+    // The newest more often than the others, so that there are chains.
+    const auto count = static_cast<std::uint32_t>(tensors_.size());
+    return tensors_[one_in(2) ? count - 1 - below(std::min(count, 3U)) : below(count)];
+  }
+
+  void add_reads(Expression& expression, std::vector<plan::Operand>& operands) {
+    for (std::uint32_t i = 1 + below(3); i > 0; --i) {
+      const TensorId tensor = known();
+      expression.reads.push_back(plan::reading(whole, builder_.info(tensor).type.shape));
+      operands.push_back({tensor, Access::read});
+    }
+  }
+
+  plan::Register any(const Expression& expression) {
+    const auto reads = static_cast<std::uint32_t>(expression.reads.size());
+    const std::uint32_t at = below(reads + static_cast<std::uint32_t>(expression.steps.size()) + 1);
+    if (at < reads) return static_cast<plan::Register>(at);
+    if (at > reads) return static_cast<plan::Register>(plan::first_step + at - reads - 1);
+    return expression.kernel == Expression::Kernel::before ? plan::kernel_value : plan::Register{0};
+  }
+
+  void add_steps(Expression& expression) {
+    for (std::uint32_t i = below(4); i > 0; --i) {
+      const auto op = static_cast<plan::Op>(1 + below(9));
+      expression.add({op, any(expression), any(expression), static_cast<float>(below(5))});
+    }
+    expression.value = any(expression);
+  }
+
+  void add() {
+    plan::Dispatch dispatch;
+    dispatch.label = "a/" + std::to_string(labels_++);
+    dispatch.shader = dispatch.label;
+    builder_.store_f16(one_in(4) ? Rounding::stochastic : Rounding::nearest,
+                       one_in(4) ? Overflow::saturate : Overflow::infinity);
+    const std::uint32_t kind = below(8);
+    if (kind == 0) {
+      dispatch.operands = {{known(), Access::read}, {known(), one_in(3) ? Access::read_write : Access::read}};
+      dispatch.operands.push_back({result(whole), Access::write});
+    } else {
+      Expression expression;
+      expression.layout = plan::layout(whole);
+      std::vector<plan::Operand> reads;
+      if (kind <= 2) {
+        expression.kernel = Expression::Kernel::before;
+        expression.result = 1;
+        expression.first_slot = 2;
+        dispatch.operands = {{known(), Access::read}};
+      }
+      if (kind == 3) expression.kernel = Expression::Kernel::after;
+      add_reads(expression, reads);
+      add_steps(expression);
+      dispatch.operands.push_back({result(kind == 3 ? Shape{6} : whole), Access::write});
+      dispatch.operands.insert(dispatch.operands.end(), reads.begin(), reads.end());
+      dispatch.expression = std::move(expression);
+    }
+    builder_.dispatch(std::move(dispatch));
+  }
+
+  std::mt19937 random_;
+  plan::ProgramBuilder builder_;
+  plan::BufferId outside_ = 0;
+  std::uint64_t places_ = 0;
+  std::uint32_t labels_ = 0;
+  std::vector<TensorId> tensors_;
+};
+
+/// Stands for a value: what it was computed from, and how.
+using Meaning = std::size_t;
+
+Meaning of(std::initializer_list<Meaning> parts) {
+  Meaning meaning = 17;
+  for (const Meaning part : parts) meaning = meaning * 1000003 + std::hash<Meaning>{}(part) + (meaning >> 29);
+  return meaning;
+}
+
+/// Works out what a program leaves in its tensors, without numbers.
+class Reader {
+ public:
+  explicit Reader(const plan::Program& program) : program_(program) {
+    for (TensorId t = 0; t < program.tensors.size(); ++t) memory_.push_back(t);
+    for (const plan::Dispatch& dispatch : program.dispatches) run(dispatch);
+  }
+
+  Meaning operator[](TensorId tensor) const { return memory_[tensor]; }
+
+ private:
+  void run(const plan::Dispatch& dispatch) {
+    const std::size_t own = dispatch.expression ? dispatch.expression->first_slot : dispatch.operands.size();
+    Meaning kernel = std::hash<std::string>{}(dispatch.shader);
+    for (std::size_t i = 0; i < own; ++i) {
+      const plan::Operand& operand = dispatch.operands[i];
+      if (operand.access != Access::write) kernel = of({kernel, memory_[operand.tensor]});
+    }
+    if (dispatch.expression) kernel = run(dispatch, *dispatch.expression, kernel);
+    for (std::size_t i = 0; i < own; ++i) {
+      if (dispatch.operands[i].access != Access::read) store(dispatch.operands[i].tensor, kernel, dispatch.storing);
+    }
+  }
+
+  /// What storing in f16 makes of a value; at random it takes the stream, and scaled the scale.
+  static Meaning rounded(Meaning value, const plan::Storing& storing) {
+    return of({value, storing.saturate, storing.stochastic ? 1 + Meaning{storing.stream} : 0,
+               storing.scaled ? Meaning{storing.scales[0]} : 0});
+  }
+
+  void store(TensorId tensor, Meaning value, const plan::Storing& storing) {
+    const bool half = program_.tensors[tensor].type.dtype == DType::f16;
+    memory_[tensor] = half ? rounded(value, storing) : value;
+  }
+
+  /// What becomes of the result.
+  Meaning run(const plan::Dispatch& dispatch, const Expression& expression, Meaning kernel) {
+    std::map<plan::Register, Meaning> registers{{plan::kernel_value, kernel}};
+    std::size_t operand = expression.first_slot;
+    for (std::size_t i = 0; i < expression.reads.size(); ++i) {
+      const plan::Reading& reading = expression.reads[i];
+      const Meaning value = memory_[dispatch.operands[operand++].tensor];
+      const bool alike = reading == plan::Reading{};
+      registers[static_cast<plan::Register>(i)] =
+          alike ? value : of({value, static_cast<Meaning>(reading.walk), reading.spread});
+    }
+    for (std::size_t i = 0; i < expression.steps.size(); ++i) {
+      const plan::Step& step = expression.steps[i];
+      registers[static_cast<plan::Register>(plan::first_step + i)] =
+          step.op == plan::Op::half
+              ? rounded(registers.at(step.a), {.stochastic = false, .saturate = dispatch.storing.saturate})
+              : of({static_cast<Meaning>(step.op), registers.at(step.a), registers.at(step.b),
+                    static_cast<Meaning>(step.constant)});
+    }
+    for (const plan::Register written : expression.writes) {
+      const TensorId tensor = dispatch.operands[operand++].tensor;
+      const bool half = program_.tensors[tensor].type.dtype == DType::f16;
+      CHECK_FALSE((half && (dispatch.storing.stochastic || dispatch.storing.scaled)));  // that is the result's
+      store(tensor, registers.at(written), dispatch.storing);
+    }
+    const Meaning value = registers.at(expression.value);
+    return expression.kernel == Expression::Kernel::after ? of({kernel, value}) : value;
+  }
+
+  const plan::Program& program_;
+  std::vector<Meaning> memory_;
+};
+
+plan::Target target(bool fusion) {
+  plan::Target target;
+  target.fusion = fusion;
+  target.max_storage_buffers = 6;
+  return target;
+}
+
+bool outlives(const plan::ProgramTensor& tensor) {
+  return tensor.kept || tensor.region.buffer != plan::arena_buffer;
+}
+
+}  // namespace
+
+TEST_CASE("a fused program means the same as an unfused one, and is shorter") {
+  std::size_t before = 0;
+  std::size_t after = 0;
+  for (std::uint32_t seed = 0; seed < programs; ++seed) {
+    CAPTURE(seed);
+    const plan::Program unfused = RandomProgram(seed, target(false)).finish();
+    const plan::Program fused = RandomProgram(seed, target(true)).finish();
+    REQUIRE(fused.dispatches_unfused == unfused.dispatches.size());
+    before += unfused.dispatches.size();
+    after += fused.dispatches.size();
+    const Reader wanted(unfused);
+    const Reader got(fused);
+    for (TensorId t = 0; t < unfused.tensors.size(); ++t) {
+      if (outlives(unfused.tensors[t])) REQUIRE(got[t] == wanted[t]);
+    }
+  }
+  CHECK(after * 10 < before * 8);
+}
+
+TEST_CASE("fused dispatches stay within what a kernel and a device can take") {
+  for (std::uint32_t seed = 0; seed < programs; ++seed) {
+    const plan::Program fused = RandomProgram(seed, target(true)).finish();
+    for (const plan::Dispatch& dispatch : fused.dispatches) {
+      REQUIRE(dispatch.operands.size() <= 6);
+      if (!dispatch.expression) continue;
+      REQUIRE(dispatch.expression->reads.size() + dispatch.expression->writes.size() <= plan::max_slots);
+      REQUIRE(dispatch.expression->steps.size() <= plan::max_steps);
+      REQUIRE(dispatch.expression->terms() <= plan::max_terms);
+    }
+  }
+}
+
+TEST_CASE("how tensors are read that broadcast") {
+  using plan::Walk;
+  const auto walk = [](const Shape& to, const Shape& from) { return plan::reading(to, from).walk; };
+  CHECK(plan::reading({3, 6}, {3, 6}) == plan::Reading{});
+  CHECK(walk({3, 6}, {6}) == Walk::columns);
+  CHECK(walk({2, 3, 8}, {1, 1, 8}) == Walk::columns);
+  CHECK(walk({3, 8}, {3, 1}) == Walk::rows);
+  CHECK(plan::reading({3, 8}, {3, 1}).spread);
+  CHECK(walk({3, 6}, {}) == Walk::scalar);
+  CHECK(walk({5, 3, 8}, {5, 1, 8}) == Walk::terms);
+  const plan::Reading middle = plan::reading({5, 3, 7, 8}, {5, 1, 7, 1});
+  CHECK(middle.terms == std::vector<plan::Term>{{2, 7, 1}, {42, 5, 7}});
+  CHECK(middle.spread);
+}
+
+}  // namespace halfstep

@@ -1,0 +1,207 @@
+// Programs whose elementwise work is fused give the same numbers as those where it is not.
+#include <halfstep/graph.h>
+#include <halfstep/ops.h>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "graph/backward.h"
+#include "graph/ir.h"
+#include "harness/device.h"
+#include "harness/values.h"
+#include "step/execution.h"
+
+using namespace halfstep;
+
+namespace {
+
+/// A random graph of elementwise operators, broadcasts, sums and products, all of whose values stay near 1.
+class RandomGraph {
+ public:
+  RandomGraph(std::uint32_t seed, DType dtype) : random_(seed) {
+    const auto columns = static_cast<std::int64_t>(1 + below(9));
+    wholes_ = {input({5, columns}, dtype), input({5, columns}, dtype)};
+    parts_ = {input({columns}, dtype), input({5, 1}, dtype), input({}, dtype)};
+    weights_ = {input({columns, columns}, dtype)};
+    for (std::uint32_t i = 4 + below(12); i > 0; --i) wholes_.push_back(next());
+    outputs_ = {wholes_.back(), any(), mean(any(), {0})};
+  }
+
+  const std::vector<Tensor>& inputs() const { return inputs_; }
+  const std::vector<Tensor>& outputs() const { return outputs_; }
+  const graph::Ir& ir() const { return graph_.ir(); }
+
+ private:
+  std::uint32_t below(std::uint32_t end) { return std::uniform_int_distribution<std::uint32_t>(0, end - 1)(random_); }
+  Tensor any() { return wholes_[wholes_.size() - 1 - below(std::min<std::uint32_t>(3, size()))]; }
+  Tensor part() { return parts_[below(static_cast<std::uint32_t>(parts_.size()))]; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(wholes_.size()); }
+
+  Tensor input(Shape shape, DType dtype) {
+    inputs_.push_back(graph_.input(fmt::format("input{}", inputs_.size()), std::move(shape), dtype));
+    return inputs_.back();
+  }
+
+  Tensor next() {
+    switch (below(11)) {
+      case 0:
+        return relu(any());
+      case 1:
+        return tanh(any());
+      case 2:
+        return sigmoid(any());
+      case 3:
+        return tanh(add(any(), any()));
+      case 4:
+        return scale(sub(any(), part()), 0.5F);
+      case 5:
+        return mul(part(), sigmoid(any()));
+      case 6:
+        return tanh(bias(any(), parts_[0]));
+      case 7:
+        return cast(cast(any(), DType::f32), any().dtype());
+      case 8:
+        return sub(any(), mean(any(), {1}, true));
+      case 9:
+        return tanh(linear(any(), weights_[0], parts_[0]));
+      default:
+        return mul(any(), any());
+    }
+  }
+
+  std::mt19937 random_;
+  Graph graph_;
+  std::vector<Tensor> inputs_;
+  std::vector<Tensor> wholes_;
+  std::vector<Tensor> parts_;
+  std::vector<Tensor> weights_;
+  std::vector<Tensor> outputs_;
+};
+
+struct Results {
+  std::vector<std::vector<float>> values;
+  std::size_t dispatches = 0;
+};
+
+/// How f16 results are stored, and how far from 0 inputs lie.
+struct Storing {
+  Rounding rounding = Rounding::nearest;
+  Overflow overflow = Overflow::infinity;
+  double most = 1;
+};
+
+template <typename AnyGraph>
+Results run(const AnyGraph& graph, plan::Target target, bool fusion, const Storing& storing = {}) {
+  target.fusion = fusion;
+  step::ExecutionOptions options;
+  options.rounding = storing.rounding;
+  options.overflow = storing.overflow;
+  options.guard_bytes = 256;
+  options.target = target;
+  options.pipelines = testing::pipelines();
+  std::vector<graph::ValueId> ids;
+  for (const Tensor& output : graph.outputs()) ids.push_back(output.id());
+  step::Execution execution(testing::context(), graph.ir(), ids, options);
+  std::uint32_t seed = 0;
+  for (const Tensor& input : graph.inputs()) {
+    const reference::Array values = testing::uniform(input.shape(), ++seed, -storing.most, storing.most);
+    execution.set(input.id(), std::vector<float>(values.values.begin(), values.values.end()));
+  }
+  execution.run();
+  CHECK(execution.guards_intact());
+  Results results{{}, execution.plan().program.dispatches.size()};
+  for (const graph::ValueId id : ids) results.values.push_back(execution.floats(id));
+  return results;
+}
+
+/// A layer of a network and its gradients: a product with an activation at its end, on the way back too.
+class Layer {
+ public:
+  explicit Layer(DType dtype) {
+    inputs_ = {graph_.input("images", {2, 7, 6, 3}, dtype), graph_.input("weight1", {3, 3, 3, 5}, dtype),
+               graph_.input("bias1", {5}, dtype),           graph_.input("weight2", {45, 7}, dtype),
+               graph_.input("bias2", {7}, dtype),           graph_.input("seed", {}, dtype)};
+    Tensor x = conv2d(inputs_[0], inputs_[1], {.padding = {1, 1}}, inputs_[2]);
+    x = max_pool2d(relu(x));
+    x = relu(linear(flatten(x), inputs_[3], inputs_[4]));
+    const Tensor loss = mean(mul(x, x));
+    const graph::ValueId wanted[] = {inputs_[0].id(), inputs_[1].id(), inputs_[2].id(), inputs_[3].id()};
+    outputs_ = {loss};
+    for (const graph::ValueId id : graph::add_backward(loss.ir(), loss.id(), inputs_[5].id(), wanted)) {
+      outputs_.push_back(loss.ir().tensor(id));
+    }
+  }
+
+  const std::vector<Tensor>& inputs() const { return inputs_; }
+  const std::vector<Tensor>& outputs() const { return outputs_; }
+  const graph::Ir& ir() const { return graph_.ir(); }
+
+ private:
+  Graph graph_;
+  std::vector<Tensor> inputs_;
+  std::vector<Tensor> outputs_;
+};
+
+bool has(const Results& results, float value) {
+  return std::ranges::any_of(results.values, [&](const auto& values) { return std::ranges::count(values, value) > 0; });
+}
+
+void expect_same(const Results& got, const Results& wanted) {
+  for (std::size_t i = 0; i < wanted.values.size(); ++i) CHECK(got.values[i] == wanted.values[i]);
+}
+
+}  // namespace
+
+TEST_CASE("activations join the products and the pooling before them, and their gradients too") {
+  for (const plan::Target& target : testing::targets()) {
+    for (const DType dtype : {DType::f32, DType::f16}) {
+      const Layer layer(dtype);
+      const Results wanted = run(layer, target, false);
+      const Results got = run(layer, target, true);
+      CHECK(got.dispatches + 3 <= wanted.dispatches);
+      expect_same(got, wanted);
+    }
+  }
+}
+
+TEST_CASE("fused graphs give the same numbers in fewer dispatches") {
+  std::size_t fused_dispatches = 0;
+  std::size_t dispatches = 0;
+  for (const plan::Target& target : testing::targets()) {
+    for (std::uint32_t seed = 0; seed < 12; ++seed) {
+      const DType dtype = seed % 2 == 0 ? DType::f32 : DType::f16;
+      CAPTURE(seed);
+      const RandomGraph graph(seed, dtype);
+      const Results wanted = run(graph, target, false);
+      const Results got = run(graph, target, true);
+      dispatches += wanted.dispatches;
+      fused_dispatches += got.dispatches;
+      expect_same(got, wanted);
+    }
+  }
+  CHECK(fused_dispatches * 10 < dispatches * 8);
+}
+
+TEST_CASE("fused graphs saturate, and round at random, where unfused ones do") {
+  constexpr float largest = 65504;
+  const plan::Target target = testing::targets().front();
+  const Storing saturated{.overflow = Overflow::saturate, .most = 3000};
+  const Storing at_random{.rounding = Rounding::stochastic};
+  for (std::uint32_t seed = 0; seed < 3; ++seed) {
+    CAPTURE(seed);
+    const RandomGraph graph(seed, DType::f16);
+    for (const Storing& storing : {saturated, at_random}) {
+      expect_same(run(graph, target, true, storing), run(graph, target, false, storing));
+    }
+  }
+  const Layer layer(DType::f16);
+  const Results most = run(layer, target, false, saturated);
+  CHECK(has(most, largest));
+  expect_same(run(layer, target, true, saturated), most);
+  const Results random = run(layer, target, false, at_random);
+  CHECK(random.values != run(layer, target, false).values);
+  expect_same(run(layer, target, true, at_random), random);
+}
