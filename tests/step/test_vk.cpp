@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "host/temporary_folder.h"
 #include "plan/lowering.h"
 #include "plan/pointwise.h"
 #include "vk/descriptors.h"
@@ -390,7 +391,8 @@ TEST_CASE("vk: many descriptor sets, more than one pool holds") {
 
 TEST_CASE("vk: specialized kernels and compiled pipelines are kept on disk, and damaged files do no harm") {
   namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() / ("halfstep_test_cache_" + std::to_string(std::rand()));
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "cache";
   const Variable cache("HALFSTEP_CACHE", folder.string());
   const Device device = Device::open();
   const auto compile = [&] {
@@ -419,7 +421,6 @@ TEST_CASE("vk: specialized kernels and compiled pipelines are kept on disk, and 
   compile();
   CHECK(fs::is_empty(folder));
   CHECK_FALSE(fs::exists("off"));
-  fs::remove_all(folder);
 }
 
 TEST_CASE("vk: the validation layer sees a missing barrier") {
