@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ops/apply.h"
+#include "ops/broadcast.h"
 #include "ops/expect.h"
 
 namespace halfstep {
@@ -64,10 +65,11 @@ class DataGradient final : public graph::Operator {
   Conv2dOptions options_;
 };
 
-/// The gradient for the weight.
+/// The gradient for the weight, and for a bias too.
 class WeightGradient final : public graph::Operator {
  public:
-  WeightGradient(Shape weight, Conv2dOptions options) : weight_(std::move(weight)), options_(options) {}
+  WeightGradient(Shape weight, Conv2dOptions options, bool with_bias)
+      : weight_(std::move(weight)), options_(options), with_bias_(with_bias) {}
 
   std::string name() const override { return "conv2d_weight_gradient"; }
   graph::Numerics numerics() const override { return graph::Numerics::product; }
@@ -77,17 +79,20 @@ class WeightGradient final : public graph::Operator {
     ops::expect_same_float(name(), inputs[0], inputs[1]);
     const Shape output = convolution(inputs[0].shape).output(name());
     ops::expect_same_shape(name(), {inputs[1].dtype, output}, inputs[1]);
-    return {{inputs[0].dtype, weight_}};
+    std::vector<TensorType> gradients{{inputs[0].dtype, weight_}};
+    if (with_bias_) gradients.push_back({inputs[0].dtype, {weight_.back()}});
+    return gradients;
   }
 
-  // It is linear in both: <u, weight_gradient(x, dy)> = <conv2d(x, u), dy>.
+  // It is linear in both: <u, weight_gradient(x, dy)> = <conv2d(x, u), dy>, and <v, bias_gradient(dy)> = <v, dy>.
   graph::Gradients vjp(const graph::Vjp& call) const override {
-    const Tensor u = *call.cotangents[0];
+    const Tensor x = call.inputs[0];
+    const Tensor dy = call.inputs[1];
+    const std::optional<Tensor>& u = call.cotangents[0];
+    const std::optional<Tensor> v = with_bias_ ? call.cotangents[1] : std::nullopt;
     graph::Gradients gradients(2);
-    if (call.needed[0]) {
-      gradients[0] = ops::conv2d_data_gradient(call.inputs[1], u, call.inputs[0].shape(), options_);
-    }
-    if (call.needed[1]) gradients[1] = conv2d(call.inputs[0], u, options_);
+    if (call.needed[0] && u) gradients[0] = ops::conv2d_data_gradient(dy, *u, x.shape(), options_);
+    if (call.needed[1]) gradients[1] = u ? conv2d(x, *u, options_, v) : ops::expand(*v, dy.shape());
     return gradients;
   }
 
@@ -100,6 +105,7 @@ class WeightGradient final : public graph::Operator {
 
   Shape weight_;
   Conv2dOptions options_;
+  bool with_bias_;
 };
 
 /// The convolution, with a bias where there are three inputs.
@@ -128,8 +134,16 @@ class Conv2d final : public graph::Operator {
     const Tensor dy = *call.cotangents[0];
     graph::Gradients gradients(call.inputs.size());
     if (call.needed[0]) gradients[0] = ops::conv2d_data_gradient(dy, weight, images.shape(), options_);
-    if (call.needed[1]) gradients[1] = ops::conv2d_weight_gradient(images, dy, weight.shape(), options_);
-    if (gradients.size() == 3 && call.needed[2]) gradients[2] = sum(dy, {0, 1, 2});
+    const bool bias_needed = gradients.size() == 3 && call.needed[2];
+    if (call.needed[1] && bias_needed) {
+      const auto [dw, db] = ops::conv2d_parameter_gradients(images, dy, weight.shape(), options_);
+      gradients[1] = dw;
+      gradients[2] = db;
+    } else if (call.needed[1]) {
+      gradients[1] = ops::conv2d_weight_gradient(images, dy, weight.shape(), options_);
+    } else if (bias_needed) {
+      gradients[2] = sum(dy, {0, 1, 2});
+    }
     return gradients;
   }
 
@@ -186,7 +200,15 @@ Tensor ops::conv2d_data_gradient(Tensor cotangent, Tensor weight, Shape images, 
 }
 
 Tensor ops::conv2d_weight_gradient(Tensor images, Tensor cotangent, Shape weight, Conv2dOptions options) {
-  return apply<WeightGradient>({images, cotangent}, std::move(weight), options);
+  return apply<WeightGradient>({images, cotangent}, std::move(weight), options, false);
+}
+
+std::array<Tensor, 2> ops::conv2d_parameter_gradients(Tensor images, Tensor cotangent, Shape weight,
+                                                      Conv2dOptions options) {
+  const Tensor inputs[] = {images, cotangent};
+  const std::vector<Tensor> gradients =
+      graph::apply(std::make_shared<WeightGradient>(std::move(weight), options, true), inputs);
+  return {gradients[0], gradients[1]};
 }
 
 Tensor conv2d(Tensor images, Tensor weight, Conv2dOptions options, std::optional<Tensor> bias) {

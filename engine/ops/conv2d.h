@@ -2,6 +2,7 @@
 
 #include <halfstep/ops.h>
 
+#include <array>
 #include <string_view>
 
 #include "ops/gemm.h"
@@ -33,12 +34,14 @@ struct Convolution {
 Tensor conv2d_data_gradient(Tensor cotangent, Tensor weight, Shape images, Conv2dOptions options);
 /// Gradient for the weight {kh, kw, in / groups, out}.
 Tensor conv2d_weight_gradient(Tensor images, Tensor cotangent, Shape weight, Conv2dOptions options);
+/// Gradients for the weight and for a bias {out}.
+std::array<Tensor, 2> conv2d_parameter_gradients(Tensor images, Tensor cotangent, Shape weight, Conv2dOptions options);
 
 /// Inputs: images, weight and, where there are three, bias.
 void lower_conv2d(plan::Lowering& out, const Convolution& convolution);
 /// Inputs: cotangent, weight.
 void lower_conv2d_data_gradient(plan::Lowering& out, const Convolution& convolution);
-/// Inputs: images, cotangent.
+/// Inputs: images, cotangent; outputs: the weight's and, where there are two, the bias's.
 void lower_conv2d_weight_gradient(plan::Lowering& out, const Convolution& convolution);
 
 /// Sizes that kernels which are no matrix product are given, {height, width} each, at the end of their push constants.

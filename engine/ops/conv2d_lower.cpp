@@ -1,5 +1,6 @@
 #include "ops/conv2d.h"
 #include "ops/kernel.h"
+#include "ops/reduce.h"
 
 namespace halfstep::ops {
 namespace {
@@ -118,8 +119,11 @@ void lower_conv2d_data_gradient(plan::Lowering& out, const Convolution& convolut
                    .patches = backward_patches(convolution)});
 }
 
-// dw (tap, c, o) = sum over positions of x (pixel under tap, c) dy (position, o)
+// dw (tap, c, o) = sum over positions of x (pixel under tap, c) dy (position, o),  db (o) = sum of dy (position, o)
 void lower_conv2d_weight_gradient(plan::Lowering& out, const Convolution& convolution) {
+  const bool with_bias = out.output_count() == 2;
+  const bool product = !convolution.depthwise() && convolution.groups_aligned();
+  if (with_bias && !product) lower_column_sums(out, out.input(1), out.output(1));
   if (convolution.depthwise()) return lower_conv2d_depthwise(out, convolution, "weight_gradient");
   if (!convolution.groups_aligned()) return lower_conv2d_grouped(out, convolution, "weight_gradient");
   Gemm gemm{.operands = Operands::pixels_row,
@@ -136,6 +140,7 @@ void lower_conv2d_weight_gradient(plan::Lowering& out, const Convolution& convol
             .c_batch = group_stride(convolution, convolution.out_channels()),
             .partials = out.partials().conv2d,
             .patches = forward_patches(convolution)};
+  if (with_bias) gemm.column_sums = out.output(1);
   gemm.patches.channels = convolution.in_channels();
   if (convolution.pointwise()) {
     gemm.operands = Operands::col_row;

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "ops/gemm_bodies.h"
 #include "ops/gemm_choice.h"
 #include "ops/gemm_panels.h"
 #include "ops/kernel.h"
+#include "ops/reduce.h"
 
 namespace halfstep::ops {
 namespace {
@@ -47,7 +49,8 @@ struct Cut {
 /// no further than one binding can hold the partial results.
 Cut cut(const plan::Lowering& out, const Gemm& gemm, const Body& body) {
   constexpr std::int64_t least_quads = 16;
-  Cut result{divided_up(gemm.rows, body.tile_rows), divided_up(gemm.columns, body.tile_columns), 1, k_quads(gemm)};
+  Cut result{divided_up(rows_of_a(gemm), body.tile_rows), divided_up(gemm.columns, body.tile_columns), 1,
+             k_quads(gemm)};
   const std::int64_t tiles = result.row_tiles * result.column_tiles * gemm.batches;
   const auto bytes = static_cast<std::int64_t>(plan::byte_size({DType::f32, out.type(gemm.c).shape}));
   const std::int64_t most =
@@ -58,6 +61,13 @@ Cut cut(const plan::Lowering& out, const Gemm& gemm, const Body& body) {
   result.splits = divided_up(k_quads(gemm), result.split_quads);
   return result;
 }
+
+/// How a product is computed.
+struct Way {
+  const Body& body;
+  Cut cut;
+  bool halves;  ///< whether its kernels know f16 too
+};
 
 /// Writes sizes into push constants.
 class Sizes {
@@ -138,16 +148,29 @@ plan::Expression stored(const plan::Lowering& out, plan::TensorId result, bool h
   return expression;
 }
 
-void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Body& body, const Cut& cut, bool halves) {
-  const GemmPush push = push_constants(out, gemm, cut);
-  const bool divided = gemm.patches.divided();
-  const std::int64_t results = elements(out.type(gemm.c).shape) / cut.splits;
-  std::vector<std::uint32_t> constants{body.local_size, gemm.bias.has_value(), gemm.partials == DType::f16, divided,
-                                       quad_elements(gemm)};
+/// What the binding `edge` is for; numbered as in shaders/common/gemm.glsl.
+enum class Edge : std::uint8_t { none, bias, sums, sums_in_c };
+
+/// A row that goes along with a product, and what is bound for it: without one, what is bound for B or for parts.
+struct EdgeOperand {
+  Edge edge = Edge::none;
+  plan::Operand operand;
+};
+
+EdgeOperand edge_of(const Gemm& gemm, plan::TensorId other) {
+  if (gemm.bias) return {Edge::bias, {*gemm.bias, plan::Access::read}};
+  if (gemm.column_sums) return {Edge::sums, {*gemm.column_sums, plan::Access::write}};
+  return {Edge::none, {other, plan::Access::read}};
+}
+
+void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, const EdgeOperand& edge) {
+  const Body& body = way.body;
+  const GemmPush push = push_constants(out, gemm, way.cut);
+  const std::int64_t results = elements(out.type(gemm.c).shape) / way.cut.splits;
+  std::vector<std::uint32_t> constants{body.local_size, static_cast<std::uint32_t>(edge.edge),
+                                       gemm.partials == DType::f16, gemm.patches.divided(), quad_elements(gemm)};
   constants.insert(constants.end(), body.constants.begin(), body.constants.end());
-  // Without a bias B takes its binding, and is not read there.
-  const plan::TensorId bias = gemm.bias.value_or(gemm.b);
-  plan::Expression expression = stored(out, gemm.c, halves);
+  plan::Expression expression = stored(out, gemm.c, way.halves);
   expression.result = 2;
   expression.first_slot = 4;
   expression.noise = false;
@@ -159,55 +182,84 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Body& body, c
                 .operands = {{gemm.a, plan::Access::read, body.texels, body.uniform},
                              {gemm.b, plan::Access::read, body.texels, body.uniform},
                              {gemm.c, plan::Access::write},
-                             {bias, plan::Access::read}},
+                             edge.operand},
                 .groups = plan::groups_for(std::int64_t{push.groups} * body.local_size, body.local_size),
                 .expression = std::move(expression),
                 .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments)});
 }
 
-}  // namespace
-
-void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, DType partials,
-                        std::optional<plan::TensorId> bias) {
+/// `to` and what `edge` takes from parts {n, ...} of them, in order.
+void reduce_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, DType partials,
+                  const EdgeOperand& edge) {
   struct Push {
-    std::int32_t quads, splits, pitch;
+    std::int32_t quads, part_quads, splits, pitch;
   };
   const Sizes size(out);
   const plan::Layout layout = plan::layout(out.type(to).shape);
-  const bool halves = out.type(bias.value_or(to)).dtype == DType::f16;
-  const Push push{size(layout.quads()), size(out.type(parts).shape.front()), size(layout.quads_per_row())};
+  const std::int64_t splits = out.type(parts).shape.front();
+  const std::int64_t part_quads = plan::layout(out.type(parts).shape).quads() / splits;
+  const DType edge_type = edge.edge == Edge::none ? DType::f32 : out.type(edge.operand.tensor).dtype;
+  const bool halves = out.type(to).dtype == DType::f16 || edge_type == DType::f16;
+  const Push push{size(layout.quads()), size(part_quads), size(splits), size(layout.quads_per_row())};
   plan::Expression expression = stored(out, to, halves);
   expression.result = 1;
   expression.first_slot = 3;
   const std::uint32_t local_size = plan::flat_local_size(out.target());
-  out.dispatch(
-      {.label = {},
-       .shader = fmt::format("gemm_reduce.{}", halves ? "packed" : "f32"),
-       .constants = {local_size, bias.has_value(), partials == DType::f16},
-       .push = plan::push_bytes(push),
-       .operands = {{parts, plan::Access::read}, {to, plan::Access::write}, {bias.value_or(parts), plan::Access::read}},
-       .groups = plan::groups_for(layout.quads(), local_size),
-       .expression = std::move(expression)});
+  out.dispatch({.label = {},
+                .shader = fmt::format("gemm_reduce.{}", halves ? "packed" : "f32"),
+                .constants = {local_size, static_cast<std::uint32_t>(edge.edge), partials == DType::f16},
+                .push = plan::push_bytes(push),
+                .operands = {{parts, plan::Access::read}, {to, plan::Access::write}, edge.operand},
+                .groups = plan::groups_for(part_quads, local_size),
+                .expression = std::move(expression)});
+}
+
+/// The product in parts of k, one or more, and their sum.
+void lower_in_parts(plan::Lowering& out, const Gemm& gemm, const Gemm& product, const Way& way) {
+  const Shape& shape = out.type(gemm.c).shape;
+  const std::int64_t rows = elements(shape) / shape.back();
+  Gemm parts = product;
+  parts.c = out.workspace("parts", {DType::f32, {way.cut.splits, rows + (gemm.column_sums ? 1 : 0), shape.back()}});
+  const Edge inside = gemm.column_sums ? Edge::sums_in_c : Edge::none;
+  dispatch_product(out, parts, way, {inside, {parts.b, plan::Access::read}});
+  reduce_parts(out, parts.c, gemm.c, gemm.partials, edge_of(gemm, parts.c));
+}
+
+/// Whether a product can sum the columns of B on its way: not in f16, where its sums are, and not where results are
+/// rounded at random, since the noise is keyed on the tensor and a dispatch has one key.
+bool sums_columns(const plan::Lowering& out, const Gemm& gemm) {
+  return out.target().fusion && gemm.partials == DType::f32 && !out.storing().stochastic;
+}
+
+void lower_columns_apart(plan::Lowering& out, Gemm gemm) {
+  const plan::TensorId sums = *std::exchange(gemm.column_sums, {});
+  lower_gemm(out, gemm);
+  lower_column_sums(out, gemm.b, sums);
+}
+
+}  // namespace
+
+std::int64_t rows_of_a(const Gemm& gemm) {
+  return gemm.column_sums ? divided_up(gemm.rows, 4) * 4 + 1 : gemm.rows;
+}
+
+void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, DType partials) {
+  reduce_parts(out, parts, to, partials, {Edge::none, {parts, plan::Access::read}});
 }
 
 void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
+  if (gemm.column_sums && !sums_columns(out, gemm)) return lower_columns_apart(out, gemm);
+  if (gemm.column_sums) out.leave_out(column_sum_dispatches(out, gemm.b));
   const Problem size = problem(out, gemm);
   const std::vector<Body> candidates = bodies(out.target(), size);
   const Body& body = candidates[out.choose(gemm_choice(out, gemm, size, candidates))];
-  const Cut cuts = cut(out, gemm, body);
-  expect_indexable(out, gemm, body, cuts);
+  const Way way{body, cut(out, gemm, body), size.dtype == DType::f16};
+  expect_indexable(out, gemm, body, way.cut);
   const Gemm product = body.uniform ? lower_panels(out, gemm) : gemm;
-  const bool halves = size.dtype == DType::f16;
   // Noise is drawn by gemm_reduce, so that the products' code stays small.
   const bool rounds_at_random = out.storing().stochastic && out.type(gemm.c).dtype == DType::f16;
-  if (cuts.splits == 1 && !rounds_at_random) return dispatch_product(out, product, body, cuts, halves);
-  Shape shape = out.type(gemm.c).shape;
-  shape.insert(shape.begin(), cuts.splits);
-  Gemm parts = product;
-  parts.bias.reset();
-  parts.c = out.workspace("parts", {DType::f32, shape});
-  dispatch_product(out, parts, body, cuts, halves);
-  lower_sum_of_parts(out, parts.c, gemm.c, gemm.partials, gemm.bias);
+  if (way.cut.splits > 1 || rounds_at_random) return lower_in_parts(out, gemm, product, way);
+  dispatch_product(out, product, way, edge_of(product, product.b));
 }
 
 }  // namespace halfstep::ops

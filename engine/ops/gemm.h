@@ -37,12 +37,15 @@ struct Patches {
 };
 
 /// C = A B (+ bias in every row), for `batches` of them. Pitches and batch strides are in quads.
+/// The sums of B's columns can be had along with it where A lies {k, rows}: the gradient of a bias, which a weight's
+/// takes one row more for.
 struct Gemm {
   Operands operands = Operands::row_row;
   plan::TensorId a{};
   plan::TensorId b{};
   plan::TensorId c{};
-  std::optional<plan::TensorId> bias{};
+  std::optional<plan::TensorId> bias{};         ///< {columns of all batches}
+  std::optional<plan::TensorId> column_sums{};  ///< likewise; takes no bias beside it
   std::int64_t rows = 1;
   std::int64_t columns = 1;
   std::int64_t k = 1;  ///< of one segment
@@ -55,11 +58,14 @@ struct Gemm {
   Patches patches{};
 };
 
-/// Appends the dispatch that adds up parts {n, ...to} of `to`, in order, and a bias in every row; `partials` as Gemm's.
-void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, DType partials,
-                        std::optional<plan::TensorId> bias = {});
+/// Rows of A that a product works with, padding and a row of ones among them where it sums columns.
+std::int64_t rows_of_a(const Gemm& gemm);
 
-/// Appends the dispatches of a product: one, or two where k is cut into parts to occupy the device.
+/// Appends the dispatch that adds up parts {n, ...to} of `to`, in order; `partials` as Gemm's.
+void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, DType partials);
+
+/// Appends the dispatches of a product: one, or two where k is cut into parts to occupy the device; and where sums of
+/// columns cannot be had along with it, theirs.
 void lower_gemm(plan::Lowering& out, const Gemm& gemm);
 
 }  // namespace halfstep::ops

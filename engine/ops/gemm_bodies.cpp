@@ -218,7 +218,7 @@ Problem problem(const plan::Lowering& out, const Gemm& gemm) {
   return {.operands = gemm.operands,
           .dtype = out.type(gemm.a).dtype,
           .float16_partials = gemm.partials == DType::f16,
-          .rows = gemm.rows,
+          .rows = rows_of_a(gemm),
           .columns = gemm.columns,
           .k = gemm.k,
           .segments = gemm.segments,

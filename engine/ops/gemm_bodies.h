@@ -32,7 +32,7 @@ struct Problem {
   Operands operands = Operands::row_row;
   DType dtype = DType::f32;  ///< of A and B
   bool float16_partials = false;
-  std::int64_t rows = 1;
+  std::int64_t rows = 1;  ///< of A
   std::int64_t columns = 1;
   std::int64_t k = 1;  ///< of one segment
   std::int64_t segments = 1;

@@ -206,12 +206,14 @@ plan::Choice gemm_choice(const plan::Lowering& out, const Gemm& gemm, const Prob
   choice.problem.inputs = {out.type(gemm.a), out.type(gemm.b)};
   choice.problem.output = out.type(gemm.c);
   choice.problem.float16_partials = problem.float16_partials;
-  choice.problem.lower = [gemm](plan::Lowering& alone) {
+  const TensorType sums{out.type(gemm.b).dtype, {out.type(gemm.b).shape.back()}};
+  choice.problem.lower = [gemm, sums](plan::Lowering& alone) {
     Gemm same = gemm;
     same.a = alone.input(0);
     same.b = alone.input(1);
     same.c = alone.output(0);
     same.bias.reset();
+    if (same.column_sums) same.column_sums = alone.workspace("sums", sums);
     lower_gemm(alone, same);
   };
   return choice;

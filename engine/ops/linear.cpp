@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ops/apply.h"
+#include "ops/broadcast.h"
 #include "ops/expect.h"
 #include "ops/gemm.h"
 
@@ -14,6 +15,45 @@ namespace {
 Tensor rows_of(Tensor x) {
   return reshape(x, {-1, x.dim(-1)});
 }
+
+/// The gradients of `linear` for the weight {in, out} and the bias {out}, of x {..., in} and the cotangent {..., out}.
+class ParameterGradients final : public graph::Operator {
+ public:
+  std::string name() const override { return "linear_weight_gradient"; }
+  graph::Numerics numerics() const override { return graph::Numerics::product; }
+
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    ops::expect_count(name(), inputs, 2);
+    ops::expect_same_float(name(), inputs[0], inputs[1]);
+    const std::int64_t out = inputs[1].shape.back();
+    return {{inputs[0].dtype, {inputs[0].shape.back(), out}}, {inputs[0].dtype, {out}}};
+  }
+
+  // It is linear in both: <u, dW> = <x u, dy>, and <v, db> = <v, dy>.
+  graph::Gradients vjp(const graph::Vjp& call) const override {
+    const Tensor x = call.inputs[0];
+    const Tensor dy = call.inputs[1];
+    const std::optional<Tensor>& u = call.cotangents[0];
+    const std::optional<Tensor>& v = call.cotangents[1];
+    graph::Gradients gradients(2);
+    if (call.needed[0] && u) gradients[0] = reshape(matmul(rows_of(dy), *u, {false, true}), x.shape());
+    if (call.needed[1]) gradients[1] = u ? linear(x, *u, v) : ops::expand(*v, dy.shape());
+    return gradients;
+  }
+
+  void lower(plan::Lowering& out) const override {
+    const plan::Layout x = plan::layout(out.input_type(0).shape);
+    ops::lower_gemm(out, {.operands = ops::Operands::col_row,
+                          .a = out.input(0),
+                          .b = out.input(1),
+                          .c = out.output(0),
+                          .column_sums = out.output(1),
+                          .rows = x.columns,
+                          .columns = out.output_type(1).shape.back(),
+                          .k = x.rows,
+                          .partials = out.partials().matmul});
+  }
+};
 
 /// A product with a weight matrix, and a bias where there are three inputs.
 class Linear final : public graph::Operator {
@@ -41,11 +81,20 @@ class Linear final : public graph::Operator {
   graph::Gradients vjp(const graph::Vjp& call) const override {
     const Tensor x = call.inputs[0];
     const Tensor weight = call.inputs[1];
-    const Tensor dy = rows_of(*call.cotangents[0]);
+    const Tensor dy = *call.cotangents[0];
     graph::Gradients gradients(call.inputs.size());
-    if (call.needed[0]) gradients[0] = reshape(matmul(dy, weight, {false, true}), x.shape());
-    if (call.needed[1]) gradients[1] = matmul(rows_of(x), dy, {true, false});
-    if (gradients.size() == 3 && call.needed[2]) gradients[2] = sum(dy, {0});
+    const bool bias_needed = gradients.size() == 3 && call.needed[2];
+    if (call.needed[0]) gradients[0] = reshape(matmul(rows_of(dy), weight, {false, true}), x.shape());
+    if (call.needed[1] && bias_needed) {
+      const Tensor inputs[] = {x, dy};
+      const std::vector<Tensor> both = graph::apply(std::make_shared<ParameterGradients>(), inputs);
+      gradients[1] = both[0];
+      gradients[2] = both[1];
+    } else if (call.needed[1]) {
+      gradients[1] = matmul(rows_of(x), rows_of(dy), {true, false});
+    } else if (bias_needed) {
+      gradients[2] = sum(rows_of(dy), {0});
+    }
     return gradients;
   }
 

@@ -134,4 +134,17 @@ void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<boo
   if (!whole) lower_sum(out, to, {true, false}, result, factor);
 }
 
+void lower_column_sums(plan::Lowering& out, plan::TensorId source, plan::TensorId result) {
+  std::vector<bool> summed(out.type(source).shape.size(), true);
+  summed.back() = false;
+  lower_sum(out, source, summed, result, 1);
+}
+
+std::size_t column_sum_dispatches(const plan::Lowering& out, plan::TensorId source) {
+  const plan::Layout lay = plan::layout(out.type(source).shape);
+  std::size_t dispatches = 1;
+  for (std::int64_t terms = lay.rows; (terms = slices_of(out.target(), lay.quads_per_row(), terms)) > 1;) ++dispatches;
+  return dispatches;
+}
+
 }  // namespace halfstep::ops

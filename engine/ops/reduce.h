@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "plan/lowering.h"
@@ -11,5 +12,10 @@ namespace halfstep::ops {
 /// The order of the additions is fixed for a device.
 void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<bool>& summed, plan::TensorId result,
                float factor);
+
+/// The same over all axes but the last.
+void lower_column_sums(plan::Lowering& out, plan::TensorId source, plan::TensorId result);
+/// How many dispatches that takes.
+std::size_t column_sum_dispatches(const plan::Lowering& out, plan::TensorId source);
 
 }  // namespace halfstep::ops

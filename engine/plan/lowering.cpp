@@ -47,6 +47,10 @@ void Lowering::dispatch(Dispatch dispatch) {
   builder_->dispatch(std::move(dispatch));
 }
 
+void Lowering::leave_out(std::size_t dispatches) {
+  builder_->leave_out(dispatches);
+}
+
 std::size_t Lowering::choose(Choice choice) {
   return builder_->choose(std::move(choice));
 }

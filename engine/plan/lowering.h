@@ -26,6 +26,7 @@ class Lowering {
   TensorId input(std::size_t i) const { return inputs_.at(i); }
   TensorId output(std::size_t i) const { return outputs_.at(i); }
   std::size_t input_count() const { return inputs_.size(); }
+  std::size_t output_count() const { return outputs_.size(); }
   TensorType type(TensorId tensor) const;
   TensorType input_type(std::size_t i) const { return type(input(i)); }
   TensorType output_type(std::size_t i) const { return type(output(i)); }
@@ -36,6 +37,9 @@ class Lowering {
   void alias(std::size_t out, std::size_t in);
   /// Appends a dispatch; an empty label becomes the node's.
   void dispatch(Dispatch dispatch);
+
+  /// Says that as many dispatches were left out as an operator would have had without fusion.
+  void leave_out(std::size_t dispatches);
 
   /// Which of a choice's candidates to take: the one that Target::choices names for its key, else the first.
   std::size_t choose(Choice choice);

@@ -200,7 +200,7 @@ TensorId ProgramBuilder::resolve(TensorId tensor) const {
 }
 
 Program ProgramBuilder::finish() {
-  program_.dispatches_unfused = program_.dispatches.size();
+  program_.dispatches_unfused = program_.dispatches.size() + left_out_;
   if (target_.fusion) fuse(program_, target_);
   for (Dispatch& dispatch : program_.dispatches) {
     if (dispatch.expression) specialize(program_, target_, dispatch);

@@ -42,7 +42,7 @@ struct Program {
   std::vector<Dispatch> dispatches;
   std::vector<std::string> buffers{"arena"};
   std::vector<Choice> choices;         ///< that operators left open
-  std::size_t dispatches_unfused = 0;  ///< how many there were before some were joined (plan/fusion.h)
+  std::size_t dispatches_unfused = 0;  ///< how many there would be without fusion
   /// The StepState whose seed and step noise is keyed on.
   std::optional<TensorId> noise_key;
   /// The table of scales, f32, that tensors are stored times: Storing::scales are places in it.
@@ -107,6 +107,8 @@ class ProgramBuilder {
   /// Appends a dispatch, checked against the device's limits. Throws Error naming the tensor or operator that
   /// exceeds one.
   void dispatch(Dispatch dispatch);
+  /// Counts dispatches that there would be more without fusion; see Lowering::leave_out.
+  void leave_out(std::size_t dispatches) { left_out_ += dispatches; }
   /// Which of a choice's candidates to take; see Lowering::choose.
   std::size_t choose(Choice choice);
   /// Makes `alias` the memory of `source`; where `alias` has a place of its own, copies instead.
@@ -131,7 +133,8 @@ class ProgramBuilder {
   Options options_;
   Program program_;
   Storing storing_;
-  std::uint32_t run_ = 0;  ///< counts repeat()
+  std::uint32_t run_ = 0;     ///< counts repeat()
+  std::size_t left_out_ = 0;  ///< dispatches
   std::map<graph::ValueId, TensorId> bound_;
   std::map<TensorId, TensorId> aliases_;
   std::map<TensorId, std::uint32_t> scaled_;  ///< the places of their scales

@@ -14,7 +14,7 @@
 #include "common/precision.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const bool ADD_BIAS = false;
+layout(constant_id = 1) const uint EDGE = 0u;  // what the binding of that name is for
 layout(constant_id = 2) const bool PARTIALS_IN_F16 = false;
 layout(constant_id = 3) const bool DIVIDED = false;  // see stride
 // Elements of a quad of A that are not padding: fewer than four where images have fewer channels.
@@ -82,13 +82,23 @@ layout(std430, binding = 1) readonly buffer B { QUAD b[]; };
 #define B_QUAD(at) from_quad(b[at])
 #endif
 #endif
-layout(std430, binding = 3) readonly buffer Bias { QUAD bias[]; };
+
+// A row that goes along with C: a bias for each of its columns, or what the sums of B's columns are stored in. Those are
+// computed as one more row of C, from a row of ones after the last quad of A's rows; where k is cut into parts, they are
+// stored as such a row too.
+layout(std430, binding = 3) buffer Edge { QUAD edge[]; };
+const bool ADD_BIAS = EDGE == 1u;
+const bool SUM_COLUMNS = EDGE >= 2u;
+const bool SUMS_APART = EDGE == 2u;
 
 int quads(int elements) { return (elements + 3) >> 2; }
 
+// The row of A that sums the columns of B.
+int row_of_ones() { return quads(rows) * 4; }
+
 // The part of the work that a workgroup has.
 struct Tile {
-  int row;         // first row
+  int row;         // first row of A
   int row_end;     // rows from here on are not stored
   int column_quad; // first quad of columns
   int k_begin;     // quads of k, counted through all segments
@@ -96,7 +106,7 @@ struct Tile {
   int a_base;      // where its batch starts, in quads
   int b_base;
   int c_base;
-  int bias_base;
+  int edge_base;
 };
 
 Tile workgroup_tile(int tile_rows, int tile_quads) {
@@ -111,14 +121,14 @@ Tile workgroup_tile(int tile_rows, int tile_quads) {
   int batch = rest / splits;
   Tile tile;
   tile.row = row_tile * tile_rows;
-  tile.row_end = idle ? 0 : rows;
+  tile.row_end = idle ? 0 : SUM_COLUMNS ? row_of_ones() + 1 : rows;
   tile.column_quad = column_tile * tile_quads;
   tile.k_begin = split * split_quads;
   tile.k_end = min(tile.k_begin + split_quads, segments * quads(k));
   tile.a_base = batch * a_batch;
   tile.b_base = batch * b_batch;
   tile.c_base = batch * c_batch + split * c_split;
-  tile.bias_base = batch * c_batch;
+  tile.edge_base = batch * c_batch;
   return tile;
 }
 

@@ -8,6 +8,14 @@
 
 #include "common/gemm.glsl"
 
+// The quad of rows that begins with the row of ones, and no others in it.
+bool is_of_ones(int row_quad) { return SUM_COLUMNS && row_quad >= quads(rows); }
+#ifdef OPERANDS_AS_BITS
+#define FIRST_ONE uvec2(0x3C00u, 0u)
+#else
+#define FIRST_ONE vec4(1.0, 0.0, 0.0, 0.0)
+#endif
+
 #if defined(OPERANDS_row_row) || defined(OPERANDS_row_col)
 // {rows, k}
 #define A_ALONG_K
@@ -26,14 +34,18 @@ OPERAND a_load(ACursor cursor, int k_quad) { return A_QUAD(cursor.base + k_quad)
 // {k, rows}
 struct ACursor {
   int base;
+  bool ones;
 };
 
-ACursor a_cursor(Tile tile, int row_quad) { return ACursor(tile.a_base + min(row_quad, quads(rows) - 1)); }
+ACursor a_cursor(Tile tile, int row_quad) {
+  return ACursor(tile.a_base + min(row_quad, quads(rows) - 1), is_of_ones(row_quad));
+}
 
 void a_seek(inout ACursor cursor, int segment) {}
 
 OPERAND a_load(ACursor cursor, int k_place) {
   OPERAND v = A_QUAD(cursor.base + min(k_place, k - 1) * a_pitch);
+  if (cursor.ones) v = FIRST_ONE;
   return k_place < k ? v : OPERAND(0);
 }
 
@@ -76,14 +88,15 @@ struct ACursor {
   int base;     // the quad of channels; then the line of pixels too
   int channel;
   bool inside;
+  bool ones;
 };
 
 ACursor a_cursor(Tile tile, int row_quad) {
   int channel_quads = quads(channels);
-  int at = min(row_quad, (rows >> 2) - 1);
+  int at = min(row_quad, quads(rows) - 1);
   int tap = at / channel_quads;
   int channel = tile.a_base + at - tap * channel_quads;
-  return ACursor(tap_place(tap) * tap_step + offset, 0, channel, false);
+  return ACursor(tap_place(tap) * tap_step + offset, 0, channel, false, is_of_ones(row_quad));
 }
 
 void a_seek(inout ACursor cursor, int segment) {
@@ -97,6 +110,10 @@ OPERAND a_load(ACursor cursor, int k_place) {
   int x = k_place * stride.y + cursor.place.y;
   bool inside = cursor.inside && k_place < k && x >= 0 && x < image.y;
   OPERAND v = A_QUAD(cursor.base + (inside ? x * a_pitch : 0));
+  if (cursor.ones) {
+    v = FIRST_ONE;
+    inside = k_place < k;
+  }
   return inside ? v : OPERAND(0);
 }
 

@@ -16,7 +16,7 @@ int stored_column_quad;  // of the quad that store() has
 // Rounds a partial sum to f16.
 vec4 f16_partial(vec4 v) { return from_half_bits(half_bits_nearest(v)); }
 
-// What row of C a row of A makes; -1 for padding.
+// What row of C a row of A makes; -1 for padding. The row of ones makes the one after the last.
 int result_row(int row) {
 #ifdef OPERANDS_pixels_row
   int padded = quads(channels) * 4;
@@ -24,20 +24,25 @@ int result_row(int row) {
   int channel = row - tap * padded;
   return channel < channels ? tap * channels + channel : -1;
 #else
+  if (SUM_COLUMNS && row >= rows) return row == row_of_ones() ? rows : -1;
   return row;
 #endif
 }
 
 // The bias of a quad of columns.
 vec4 column_bias(Tile tile, int column_quad) {
-  return ADD_BIAS && column_quad < quads(columns) ? from_quad(bias[tile.bias_base + column_quad]) : vec4(0.0);
+  return ADD_BIAS && column_quad < quads(columns) ? from_quad(edge[tile.edge_base + column_quad]) : vec4(0.0);
 }
 
 // Writes columns 4 column_quad ... of a row, where there is such a quad: what the expression makes of it.
 void store_quad(Tile tile, int row, int column_quad, vec4 v) {
   int place = result_row(row);
-  if (row < tile.row_end && place >= 0 && column_quad < quads(columns)) {
-    stored_column_quad = column_quad;
+  if (row >= tile.row_end || place < 0 || column_quad >= quads(columns)) return;
+  stored_column_quad = column_quad;
+  if (SUMS_APART && row == row_of_ones()) {
+    int at = tile.edge_base + column_quad;
+    edge[at] = to_quad_of(1, WITHOUT_PAD(v, at), at);
+  } else {
     store(uint(tile.c_base + place * c_pitch + column_quad), v);
   }
 }

@@ -11,6 +11,7 @@
 #include "ops/conv2d.h"
 #include "reference/conv2d.h"
 #include "reference/elementwise.h"
+#include "reference/sum.h"
 
 using namespace halfstep;
 using testing::Check;
@@ -90,6 +91,35 @@ Check weight_gradient_check(const Case& c) {
       .arithmetic = arithmetic(elements(output(c)) / c.weight[3])};
 }
 
+Check bias_gradient_check(const Case& c) {
+  return {.name = "bias gradient of conv2d " + text(c),
+          .build =
+              [=](std::span<const Tensor> x) {
+                return ops::conv2d_parameter_gradients(x[0], x[1], c.weight, c.options)[1];
+              },
+          .inputs = {{uniform(c.images, 1)}, {uniform(output(c), 2)}},
+          .reference =
+              [](std::span<const reference::Array> x) {
+                return reference::sum(x[1], {0, 1, 2}, false);
+              },
+          .arithmetic = arithmetic(elements(output(c)) / c.weight[3])};
+}
+
+/// The gradient for the weight plus the bias's in every row.
+Check parameter_gradients_check(const Case& c) {
+  Check check = weight_gradient_check(c);
+  check.roundings = 2;
+  check.build = [=](std::span<const Tensor> x) {
+    const auto [weight, bias] = ops::conv2d_parameter_gradients(x[0], x[1], c.weight, c.options);
+    return add(weight, bias);
+  };
+  check.reference = [=](std::span<const reference::Array> x) {
+    return reference::zip(reference::conv2d_weight_gradient(x[0], x[1], c.weight, c.options),
+                          reference::sum(x[1], {0, 1, 2}, false), [](double a, double b) { return a + b; });
+  };
+  return check;
+}
+
 }  // namespace
 
 TEST_CASE("conv2d") {
@@ -117,20 +147,33 @@ TEST_CASE("weight gradient of conv2d") {
   for (const Case& c : cases) testing::check_operator(weight_gradient_check(c));
 }
 
+TEST_CASE("weight gradient of conv2d together with a bias's") {
+  for (const Case& c : cases) {
+    Check check = weight_gradient_check(c);
+    check.build = [=](std::span<const Tensor> x) {
+      return ops::conv2d_parameter_gradients(x[0], x[1], c.weight, c.options)[0];
+    };
+    testing::check_operator(check);
+    testing::check_operator(bias_gradient_check(c));
+  }
+}
+
 TEST_CASE("long convolutions, whose sums are cut into parts") {
   const Case deep{{1, 3, 3, 260}, {3, 3, 260, 5}, {.padding = {1, 1}}};
   const Case wide{{2, 21, 19, 4}, {3, 3, 4, 5}, {.padding = {1, 1}}};
   testing::check_operator(forward_check(deep));
   testing::check_operator(data_gradient_check({{1, 3, 3, 5}, {3, 3, 5, 260}, {.padding = {1, 1}}}));
   testing::check_operator(weight_gradient_check(wide));
+  testing::check_operator(bias_gradient_check(wide));
 }
 
 TEST_CASE("gradients of conv2d, and theirs") {
   const Case plain{{1, 4, 3, 2}, {2, 3, 2, 5}, {.stride = {2, 1}, .padding = {1, 1}}};
   const Case grouped{{1, 3, 3, 4}, {2, 2, 2, 6}, {.groups = 2}};
   for (const Case& c : {plain, grouped}) {
-    for (Check check : {forward_check(c), data_gradient_check(c), weight_gradient_check(c)}) {
-      check.roundings = 2;  // the cotangent and the gradient
+    for (Check check :
+         {forward_check(c), data_gradient_check(c), weight_gradient_check(c), parameter_gradients_check(c)}) {
+      check.roundings += 1;  // the cotangent
       testing::check_gradient(check);
     }
   }

@@ -14,6 +14,7 @@
 #include "ops/gemm_bodies.h"
 #include "reference/conv2d.h"
 #include "reference/matmul.h"
+#include "reference/sum.h"
 
 using namespace halfstep;
 using testing::Check;
@@ -92,6 +93,28 @@ TEST_CASE("every body computes convolutions and their gradients") {
            },
        .arithmetic = arithmetic,
        .targets = targets()});
+}
+
+TEST_CASE("every body sums the columns of a weight gradient's cotangent on its way") {
+  const Shape images{2, 9, 11, 6};
+  for (const Shape& weight : {Shape{3, 2, 6, 70}, Shape{1, 1, 6, 37}}) {  // patches, and plain rows
+    const Shape output = ops::Convolution{images, weight, {}}.output("test");
+    for (const std::size_t result : {0U, 1U}) {
+      testing::check_operator({.name = "gradients of weight and bias",
+                               .build =
+                                   [=](std::span<const Tensor> x) {
+                                     return ops::conv2d_parameter_gradients(x[0], x[1], weight, {})[result];
+                                   },
+                               .inputs = {{uniform(images, 1)}, {uniform(output, 2)}},
+                               .reference =
+                                   [=](std::span<const reference::Array> x) {
+                                     return result == 0 ? reference::conv2d_weight_gradient(x[0], x[1], weight, {})
+                                                        : reference::sum(x[1], {0, 1, 2}, false);
+                                   },
+                               .arithmetic = arithmetic,
+                               .targets = targets()});
+    }
+  }
 }
 
 TEST_CASE("a body that the device does not have is refused") {
