@@ -255,7 +255,7 @@ void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
   const Body& body = candidates[out.choose(gemm_choice(out, gemm, size, candidates))];
   const Way way{body, cut(out, gemm, body), size.dtype == DType::f16};
   expect_indexable(out, gemm, body, way.cut);
-  const Gemm product = body.uniform ? lower_panels(out, gemm) : gemm;
+  const Gemm product = body.uniform ? lower_panels(out, gemm, body.tile_columns) : gemm;
   // Noise is drawn by gemm_reduce, so that the products' code stays small.
   const bool rounds_at_random = out.storing().stochastic && out.type(gemm.c).dtype == DType::f16;
   if (way.cut.splits > 1 || rounds_at_random) return lower_in_parts(out, gemm, product, way);

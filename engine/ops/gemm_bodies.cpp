@@ -124,25 +124,40 @@ double expected_cost(const plan::Target& target, const Problem& problem, const B
   return static_cast<double>(rounds) * side * (side + 32);
 }
 
-/// The body of uniform loads, where it can be used: see gemm_uniform.glsl.
-std::vector<Body> uniform(const plan::Target& target, const Problem& problem) {
+/// Whether the operands can be read by uniform loads: what lies in panels (ops/gemm_panels.h) takes one binding.
+bool fits_uniform(const plan::Target& target, const Problem& problem, std::int64_t panel_columns) {
   const Operands operands = with_panels(problem.operands);
   const bool laid_out = operands == Operands::row_row || operands == Operands::patches_row;
-  const std::int64_t panel_bytes = problem.batches * divided_up(problem.columns, 32) * 32 * problem.segments *
-                                   divided_up(problem.k, 4) * 4 * static_cast<std::int64_t>(sizeof(float));
-  const bool fits =
-      static_cast<std::uint64_t>(std::max(panel_bytes, problem.operand_quads * 16)) <= target.max_storage_range;
-  if (!target.uniform_loads || target.subgroup_size != 8 || !laid_out || !fits || problem.float16_partials) return {};
+  const std::int64_t columns = problem.batches * divided_up(problem.columns, panel_columns) * panel_columns;
+  const std::int64_t zeros = 4;  // columns' worth of, at most
+  const std::int64_t panel_quads = (columns + zeros) * problem.segments * divided_up(problem.k, 4);
+  const auto bytes = static_cast<std::uint64_t>(std::max(panel_quads, problem.operand_quads)) * 4 * sizeof(float);
+  return target.uniform_loads && target.subgroup_shuffle && target.subgroup_size == 8 && laid_out &&
+         bytes <= target.max_storage_range && !problem.float16_partials;
+}
+
+/// A body of uniform loads: see gemm_uniform.glsl.
+Body uniform(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns) {
+  const std::string tile = fmt::format("{}x{}", tile_rows, tile_columns);
   Body body;
-  body.name = "uniform";
-  body.shader = fmt::format("gemm_uniform.{}.{}", name(operands), problem.dtype == DType::f16 ? "packed" : "f32");
+  body.name = "uniform" + tile;
+  body.shader = fmt::format("gemm_uniform.{}.{}.{}", name(with_panels(problem.operands)),
+                            problem.dtype == DType::f16 ? "packed" : "f32", tile);
   body.local_size = 8;
-  body.tile_rows = 6;
-  body.tile_columns = 32;
+  body.tile_rows = tile_rows;
+  body.tile_columns = tile_columns;
   body.uniform = true;
   for (body.k_quads = 8; divided_up(problem.k, 4) % body.k_quads != 0; --body.k_quads) continue;
   body.constants = {static_cast<std::uint32_t>(body.k_quads)};
-  return {body};
+  return body;
+}
+
+/// Those that can be used, the one whose tiles are filled better first.
+std::vector<Body> uniform(const plan::Target& target, const Problem& problem) {
+  std::vector<Body> found;
+  if (fits_uniform(target, problem, 32)) found = {uniform(problem, 6, 32), uniform(problem, 12, 16)};
+  if (problem.columns <= 16) std::ranges::reverse(found);
+  return found;
 }
 
 /// Whether loading the same for all is worth its preparations: laying B out, for rows that use it often enough, and
@@ -151,16 +166,16 @@ bool uniform_pays(const plan::Target& target, const Problem& problem, const Body
   const std::int64_t tiles =
       problem.batches * divided_up(problem.rows, body.tile_rows) * divided_up(problem.columns, body.tile_columns);
   const bool widened = problem.dtype == DType::f16;
-  return body.k_quads > 2 && problem.rows >= 128 && problem.columns > 16 && tiles >= target.wanted_groups &&
-         (!widened || problem.columns * problem.segments >= 96);
+  return body.k_quads > 2 && problem.rows >= 128 && problem.columns > (widened ? 16 : 8) &&
+         tiles >= target.wanted_groups && (!widened || problem.columns * problem.segments >= 96);
 }
 
 /// The register tiles of software drivers.
 std::vector<Body> registers(const plan::Target& target, const Problem& problem) {
   std::vector<Body> found = lanes(target, problem);
-  for (const Body& body : uniform(target, problem)) {
-    found.insert(uniform_pays(target, problem, body) ? found.begin() : found.end(), body);
-  }
+  const std::vector<Body> others = uniform(target, problem);
+  const bool first = !others.empty() && uniform_pays(target, problem, others.front());
+  found.insert(first ? found.begin() : found.end(), others.begin(), others.end());
   return found;
 }
 

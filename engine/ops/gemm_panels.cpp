@@ -10,16 +10,30 @@
 namespace halfstep::ops {
 namespace {
 
-constexpr std::int64_t panel_columns = 32;
-
 std::int64_t divided_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// {batches x panels, k of all segments, columns of a panel}.
-Shape panels_shape(const Gemm& gemm) {
-  return {gemm.batches * divided_up(gemm.columns, panel_columns), gemm.segments * divided_up(gemm.k, 4) * 4,
-          panel_columns};
+/// k of all segments, each in whole quads.
+std::int64_t whole_k(const Gemm& gemm) {
+  return gemm.segments * divided_up(gemm.k, 4) * 4;
+}
+
+/// In quads.
+struct Panels {
+  std::int64_t count;  ///< of a batch
+  std::int64_t batch;  ///< from one batch to the next
+  std::int64_t all;
+  std::int64_t zeros;  ///< in front of them: as many as a segment has, in fours
+};
+
+Panels panels_of(const Gemm& gemm, std::int64_t panel_columns) {
+  Panels panels{};
+  panels.count = divided_up(gemm.columns, panel_columns);
+  panels.batch = panels.count * whole_k(gemm) * panel_columns / 4;
+  panels.all = panels.batch * gemm.batches;
+  panels.zeros = divided_up(gemm.k, 16) * 4;
+  return panels;
 }
 
 }  // namespace
@@ -30,26 +44,27 @@ Operands with_panels(Operands operands) {
   return operands;
 }
 
-Gemm lower_panels(plan::Lowering& out, const Gemm& gemm) {
+Gemm lower_panels(plan::Lowering& out, const Gemm& gemm, std::int64_t panel_columns) {
   struct Push {
     std::uint32_t count, columns, k, segments, panels, pitch, b_batch;
   };
   const auto size = [&](std::int64_t value) { return index32(out, value); };
   const bool by_row = with_panels(gemm.operands) == gemm.operands;
-  const std::int64_t panels = divided_up(gemm.columns, panel_columns);
+  const Panels panels = panels_of(gemm, panel_columns);
   Gemm result = gemm;
   result.operands = with_panels(gemm.operands);
   result.a = in_f32(out, gemm.a);
-  result.b = out.workspace("panels", {DType::f32, panels_shape(gemm)});
-  const std::int64_t quads = plan::layout(out.type(result.b).shape).quads();
-  result.b_batch = quads / gemm.batches;
-  const Push push{size(quads / 4),     size(gemm.columns), size(gemm.k),
-                  size(gemm.segments), size(panels),       size(plan::layout(out.type(gemm.b).shape).quads_per_row()),
+  result.b = out.workspace("panels", {DType::f32, {panels.zeros + panels.all, 4}});
+  result.b_batch = panels.batch;
+  const std::int64_t columns = panel_columns / 8;
+  const std::int64_t count = panels.all / (by_row ? columns : 4);
+  const Push push{size(count),         size(gemm.columns), size(gemm.k),
+                  size(gemm.segments), size(panels.count), size(plan::layout(out.type(gemm.b).shape).quads_per_row()),
                   size(gemm.b_batch)};
   dispatch_flat(
       out,
       fmt::format("gemm_panels.{}.{}", by_row ? "row" : "col", out.type(gemm.b).dtype == DType::f16 ? "packed" : "f32"),
-      quads / 4, push, {{gemm.b, plan::Access::read}, {result.b, plan::Access::write}});
+      count, push, {{gemm.b, plan::Access::read}, {result.b, plan::Access::write}}, {size(columns)});
   return result;
 }
 

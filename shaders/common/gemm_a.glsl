@@ -55,8 +55,8 @@ OPERAND a_load(ACursor cursor, int k_place) {
 #include "common/patches.glsl"
 
 struct ACursor {
-  ivec2 place;  // the position times stride, plus offset
-  int image;    // where the image starts
+  ivec2 place;  // the position times stride, plus offset: the first tap's pixel, or DIVIDED, that times stride
+  int start;    // where that pixel lies, or DIVIDED, its image
   int base;     // the pixel under the tap
   bool inside;
 };
@@ -66,12 +66,16 @@ ACursor a_cursor(Tile tile, int row) {
   int line = position / grid.y;
   int n = line / grid.x;
   ivec2 at = ivec2(line - n * grid.x, position - line * grid.y);
-  return ACursor((DIVIDED ? at : at * stride) + offset, tile.a_base + n * image.x * image.y * a_pitch, 0, false);
+  ivec2 place = (DIVIDED ? at : at * stride) + offset;
+  int pixel = n * image.x * image.y + (DIVIDED ? 0 : place.x * image.y + place.y);
+  return ACursor(place, tile.a_base + pixel * a_pitch, 0, false);
 }
 
 void a_seek(inout ACursor cursor, int segment) {
-  ivec2 pixel = pixel_at(cursor.place + tap_place(segment) * tap_step, cursor.inside);
-  cursor.base = cursor.inside ? cursor.image + (pixel.x * image.y + pixel.y) * a_pitch : cursor.image;
+  ivec2 shift = tap_place(segment) * tap_step;
+  ivec2 pixel = pixel_at(cursor.place + shift, cursor.inside);
+  if (!DIVIDED) pixel = shift;  // the same for all cursors
+  cursor.base = cursor.inside ? cursor.start + (pixel.x * image.y + pixel.y) * a_pitch : 0;
 }
 
 OPERAND a_load(ACursor cursor, int k_quad) {

@@ -1,10 +1,11 @@
-// A tile of C for each subgroup of 8: ROWS rows by 32 columns, four of them for each invocation, all in registers. All
-// invocations load the same of A, by address, which the driver does once for all; B lies in panels (ops/gemm_panels.comp)
+// A tile of C for each subgroup of 8, all in registers: 6 rows by 32 columns, four of them for each invocation, or where
+// C has few columns 12 by 16 (TILE). All invocations load the same of A, by address, which the driver does once for all; B lies in panels (ops/gemm_panels.comp)
 // in which what the eight of them need next to each other is what they need at once. So a product takes a multiplication
 // by a number in memory and an addition, and nothing else. This is the body for drivers with Target::uniform_loads.
 //
 // Such loads are done whether or not an invocation is active, so that every address must be good: loops are
-// do-while, which lavapipe does not run once too often, and rows without a pixel read some other and are set back.
+// do-while, which lavapipe does not run once too often, and where there is no pixel zeros are read that lie in front of
+// the panels.
 #ifndef HALFSTEP_GEMM_UNIFORM
 #define HALFSTEP_GEMM_UNIFORM
 
@@ -13,10 +14,18 @@
 
 layout(constant_id = 5) const int STEP = 1;  // quads of k done at a time; a divisor of a segment's
 
-// Their sums, the columns of B and a number of A are what 32 registers hold; with eight rows, sums go to memory and back.
-const int ROWS = 6;
+// Their sums, the columns of B and a number of A are what 32 registers hold; with eight rows by 32 columns, sums go to
+// memory and back.
+#ifdef TILE_12x16
+#define COLUMNS 2  // of an invocation
+#define SUMS vec2
+#else
+#define COLUMNS 4
+#define SUMS vec4
+#endif
+const int ROWS = 24 / COLUMNS;
 const int LANES = 8;
-const int PANEL_QUADS = 8;  // of a k in a panel
+const int PANEL_QUADS = LANES * COLUMNS / 4;  // of a k in a panel
 const int MOST_STEP = 8;
 
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer RowStep { vec4 v[MOST_STEP]; };
@@ -25,7 +34,8 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Pa
 };
 
 ACursor a_at[ROWS];
-vec4 sums[ROWS];
+QuadAt row_at[ROWS];  // where the segment's numbers of A lie
+SUMS sums[ROWS];
 
 int lane() { return int(gl_SubgroupInvocationID); }
 
@@ -41,15 +51,25 @@ void add_products(PanelStep panel, int k_quad) {
   [[unroll]] for (int q = 0; q < STEP; q++) {
     [[unroll]] for (int kk = 0; kk < 4; kk++) {
       int first = (q * 4 + kk) * PANEL_QUADS;
-      vec4 columns_of_b;
-      [[unroll]] for (int j = 0; j < 4; j++) {
+      SUMS columns_of_b;
+      [[unroll]] for (int j = 0; j < COLUMNS; j++) {
         columns_of_b[j] = of_lane(panel.v[first + 2 * j], panel.v[first + 2 * j + 1]);
       }
       [[unroll]] for (int i = 0; i < ROWS; i++) {
-        float row = RowStep(a + a_at[i].base + k_quad).v[q][kk];
-        sums[i] = fma(vec4(row), columns_of_b, sums[i]);
+        float row = RowStep(row_at[i] + k_quad).v[q][kk];
+        sums[i] = fma(SUMS(row), columns_of_b, sums[i]);
       }
     }
+  }
+}
+
+void seek(int segment) {
+  [[unroll]] for (int i = 0; i < ROWS; i++) {
+    a_seek(a_at[i], segment);
+    row_at[i] = a + a_at[i].base;
+#ifdef OPERANDS_patches_row
+    if (!a_at[i].inside) row_at[i] = b;
+#endif
   }
 }
 
@@ -58,11 +78,7 @@ int add_segment(Tile tile, int panel, int done) {
   int segment = done / quads(k);
   int k_quad = done - segment * quads(k);
   int count = min(quads(k) - k_quad, tile.k_end - done);
-  vec4 before[ROWS];
-  [[unroll]] for (int i = 0; i < ROWS; i++) {
-    a_seek(a_at[i], segment);
-    before[i] = sums[i];
-  }
+  seek(segment);
   panel += done * 4 * PANEL_QUADS;
   int k_stop = k_quad + count;
   do {
@@ -70,26 +86,45 @@ int add_segment(Tile tile, int panel, int done) {
     panel += STEP * 4 * PANEL_QUADS;
     k_quad += STEP;
   } while (k_quad < k_stop);
-#ifdef OPERANDS_patches_row
-  [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = a_at[i].inside ? sums[i] : before[i];
-#endif
   return count;
 }
 
 // Tiles below each other follow each other: a panel stays in the cache while all of A, of which a tile has less, passes.
 Tile panel_tile() {
-  Tile tile = workgroup_tile(ROWS, LANES);
-  int at = tile.row / ROWS * column_tiles + tile.column_quad / LANES;
+  Tile tile = workgroup_tile(ROWS, PANEL_QUADS);
+  int at = tile.row / ROWS * column_tiles + tile.column_quad / PANEL_QUADS;
   tile.row = at % row_tiles * ROWS;
-  tile.column_quad = at / row_tiles * LANES;
+  tile.column_quad = at / row_tiles * PANEL_QUADS;
   return tile;
 }
 
+// The sums as quads of C, and where in the tile they lie.
+const int RESULTS = 6;
+#ifdef TILE_12x16
+// Two invocations share a quad of columns: of two rows, each puts one together.
+vec4 result_quad(int i) {
+  bool even = lane() % 2 == 0;
+  vec2 kept = even ? sums[2 * i] : sums[2 * i + 1];
+  vec2 given = even ? sums[2 * i + 1] : sums[2 * i];
+  vec2 got = vec2(subgroupShuffleXor(given.x, 1), subgroupShuffleXor(given.y, 1));
+  return even ? vec4(kept, got) : vec4(got, kept);
+}
+int row_of_result(int i) { return 2 * i + lane() % 2; }
+int column_of_results() { return lane() / 2; }
+SUMS first_sum(vec4 bias) { return lane() % 2 == 0 ? bias.xy : bias.zw; }
+#else
+vec4 result_quad(int i) { return sums[i]; }
+int row_of_result(int i) { return i; }
+int column_of_results() { return lane(); }
+SUMS first_sum(vec4 bias) { return bias; }
+#endif
+
 void main() {
   Tile tile = panel_tile();
-  int column_quad = tile.column_quad + lane();
-  int panel = tile.b_base + tile.column_quad / LANES * segments * quads(k) * 4 * PANEL_QUADS;
-  vec4 start = column_bias(tile, column_quad);
+  int column_quad = tile.column_quad + column_of_results();
+  int zeros = quads(quads(k)) * 4;
+  int panel = zeros + tile.b_base + tile.column_quad * segments * quads(k) * 4;
+  SUMS start = first_sum(column_bias(tile, column_quad));
   [[unroll]] for (int i = 0; i < ROWS; i++) {
     a_at[i] = a_cursor(tile, tile.row + i);
     sums[i] = start;
@@ -99,13 +134,13 @@ void main() {
     done += add_segment(tile, panel, done);
   } while (done < tile.k_end);
   // Not unrolled, and a copy: see gemm_store.glsl.
-  vec4 results[ROWS];
-  [[unroll]] for (int i = 0; i < ROWS; i++) results[i] = sums[i];
-  int row = 0;
+  vec4 results[RESULTS];
+  [[unroll]] for (int i = 0; i < RESULTS; i++) results[i] = result_quad(i);
+  int i = 0;
   do {
-    store_quad(tile, tile.row + row, column_quad, results[row]);
-    row++;
-  } while (row < ROWS);
+    store_quad(tile, tile.row + row_of_result(i), column_quad, results[i]);
+    i++;
+  } while (i < RESULTS);
 }
 
 #endif

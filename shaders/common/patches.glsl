@@ -18,7 +18,7 @@ ivec2 pixel_at(ivec2 place, out bool inside) {
     pixel = ivec2(floor((vec2(place) + 0.5) / vec2(stride)));
     inside = all(equal(pixel * stride, place));
   }
-  inside = inside && all(greaterThanEqual(pixel, ivec2(0))) && all(lessThan(pixel, image));
+  inside = inside && all(lessThan(uvec2(pixel), uvec2(image)));  // what is negative is large
   return pixel;
 }
 

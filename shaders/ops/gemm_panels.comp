@@ -1,14 +1,16 @@
 #version 450
 //! B = row col
 //! STORAGE = f32 packed
-// Lays B, {segments, k, columns} (row) or {segments, columns, k} (col), out for gemm_uniform.glsl: panels of 32 columns,
-// in a panel all k of all segments, each segment filled up with zeros to whole quads; of a k first columns 0, 4, ... 28,
-// then 1, 5, ... 29, and so on. Each invocation writes four quads.
+// Lays B, {segments, k, columns} (row) or {segments, columns, k} (col), out for gemm_uniform.glsl, behind as many zeros as
+// a segment has: panels of 8 COLUMNS columns, in a panel all k of all segments, each segment filled up with zeros to whole
+// quads; of a k first columns 0, COLUMNS, 2 COLUMNS, ..., then those after them, and so on: eight at a time.
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "common/indexing.glsl"
 #include "common/precision.glsl"
 
 layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const int COLUMNS = 4;  // of an invocation of gemm_uniform.glsl: 2 or 4
 
 layout(push_constant) uniform Push {
   int count;     // of invocations
@@ -26,50 +28,54 @@ layout(std430, binding = 1) writeonly buffer Panels { vec4 to[]; };
 // Quads of k in a segment.
 int k_quads() { return (k + 3) >> 2; }
 
+// The first quad of the panels.
+int first() { return (k_quads() + 3) / 4 * 4; }
+
+const int PANEL_QUADS = 2 * COLUMNS;  // of a k
+
 #if defined(B_row)
-// One k and 16 columns.
-void pack(int base, int panel, int k_place, int half_panel) {
+// A half of the columns of one k.
+const int PARTS = 2;
+int places() { return segments * k_quads() * 4; }
+void pack(int base, int panel, int k_place, int half_panel, int at) {
   int segment = k_place / (k_quads() * 4);
   int kk = k_place - segment * k_quads() * 4;
-  int quad = panel * 8 + half_panel * 4;
+  int quad = panel * PANEL_QUADS + half_panel * COLUMNS;
   mat4 v = mat4(0.0);
-  for (int i = 0; i < 4; i++) {
+  [[unroll]] for (int i = 0; i < COLUMNS; i++) {
     if (kk < k && (quad + i) * 4 < columns) v[i] = from_quad(b[base + (segment * k + kk) * pitch + quad + i]);
   }
-  v = transpose(v);
-  int at = int(linear_invocation()) / 2 * 8 + half_panel;
-  for (int j = 0; j < 4; j++) to[at + 2 * j] = v[j];
+  [[unroll]] for (int j = 0; j < COLUMNS; j++) {
+    vec4 next;
+    [[unroll]] for (int e = 0; e < 4; e++) next[e] = v[(COLUMNS * e + j) / 4][(COLUMNS * e + j) % 4];
+    to[first() + at * PANEL_QUADS + half_panel + 2 * j] = next;
+  }
 }
 #else
-// Four k and four columns.
-void pack(int base, int panel, int k_quad, int place) {
+// Four columns of four k.
+const int PARTS = PANEL_QUADS;
+int places() { return segments * k_quads(); }
+void pack(int base, int panel, int k_quad, int part, int at) {
   int segment = k_quad / k_quads();
   int kq = k_quad - segment * k_quads();
   mat4 v = mat4(0.0);
-  for (int e = 0; e < 4; e++) {
-    int column = panel * 32 + 16 * (place % 2) + 4 * e + place / 2;
+  [[unroll]] for (int e = 0; e < 4; e++) {
+    int column = panel * PANEL_QUADS * 4 + (part % 2 * 4 + e) * COLUMNS + part / 2;
     if (column < columns) v[e] = from_quad(b[base + (segment * columns + column) * pitch + kq]);
   }
   v = transpose(v);
-  int at = int(linear_invocation()) / 8 * 32 + place;
-  for (int kk = 0; kk < 4; kk++) to[at + 8 * kk] = v[kk];
+  [[unroll]] for (int kk = 0; kk < 4; kk++) to[first() + (at * 4 + kk) * PANEL_QUADS + part] = v[kk];
 }
 #endif
 
 void main() {
   int at = int(linear_invocation());
-  if (at < count) {
-#if defined(B_row)
-    const int parts = 2;
-    int k_places = segments * k_quads() * 4;
-#else
-    const int parts = 8;
-    int k_places = segments * k_quads();
-#endif
-    int part = at % parts;
-    int rest = at / parts;
-    int panel = rest / k_places;
-    int batch = panel / panels;
-    pack(batch * b_batch, panel - batch * panels, rest - panel * k_places, part);
+  if (at >= count) return;
+  if (at < first() / 4) {
+    [[unroll]] for (int i = 0; i < 4; i++) to[at * 4 + i] = vec4(0.0);
   }
+  int place = at / PARTS;
+  int panel = place / places();
+  int batch = panel / panels;
+  pack(batch * b_batch, panel - batch * panels, place - panel * places(), at % PARTS, place);
 }
