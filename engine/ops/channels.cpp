@@ -70,12 +70,19 @@ plan::TensorId lower_moments(plan::Lowering& out, plan::TensorId x, const Channe
 
 void lower_channel_norm(plan::Lowering& out, plan::TensorId x, plan::TensorId statistics, plan::TensorId weight,
                         plan::TensorId bias, plan::TensorId y, const ChannelSets& sets) {
-  dispatch_slices(out, "channel_norm." + out.storage(out.type(x).dtype), sets, slices_of(out, sets),
-                  {{x, Access::read},
-                   {statistics, Access::read},
-                   {weight, Access::read},
-                   {bias, Access::read},
-                   {y, Access::write}});
+  const Slices slices = slices_of(out, sets);
+  const std::uint32_t local_size = flat_local_size(out.target());
+  out.dispatch({.label = {},
+                .shader = "channel_norm." + out.storage(out.type(x).dtype),
+                .constants = {local_size, index32(out, quads_of(sets))},
+                .push = plan::push_bytes(slices),
+                .operands = {{x, Access::read},
+                             {statistics, Access::read},
+                             {weight, Access::read},
+                             {bias, Access::read},
+                             {y, Access::write}},
+                .groups = plan::groups_for(slices.invocations, local_size),
+                .expression = result_expression(out, y, 4, 5)});
 }
 
 plan::TensorId lower_gradient_sums(plan::Lowering& out, plan::TensorId x, plan::TensorId dy, plan::TensorId statistics,

@@ -139,15 +139,6 @@ std::uint32_t quad_elements(const Gemm& gemm) {
   return of_rows ? 4 : static_cast<std::uint32_t>(std::min<std::int64_t>(elements, 4));
 }
 
-/// What becomes of the numbers that a kernel computes for `result`; `halves` is Expression's.
-plan::Expression stored(const plan::Lowering& out, plan::TensorId result, bool halves) {
-  plan::Expression expression;
-  expression.kernel = plan::Expression::Kernel::before;
-  expression.layout = plan::layout(out.type(result).shape);
-  expression.halves = halves;
-  return expression;
-}
-
 /// What the binding `edge` is for; numbered as in shaders/common/gemm.glsl.
 enum class Edge : std::uint8_t { none, bias, sums, sums_in_c };
 
@@ -170,9 +161,8 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
   std::vector<std::uint32_t> constants{body.local_size, static_cast<std::uint32_t>(edge.edge),
                                        gemm.partials == DType::f16, gemm.patches.divided(), quad_elements(gemm)};
   constants.insert(constants.end(), body.constants.begin(), body.constants.end());
-  plan::Expression expression = stored(out, gemm.c, way.halves);
-  expression.result = 2;
-  expression.first_slot = 4;
+  plan::Expression expression = result_expression(out, gemm.c, 2, 4);
+  expression.halves = way.halves;
   expression.noise = false;
   expression.rows_known = true;
   out.dispatch({.label = {},
@@ -201,9 +191,8 @@ void reduce_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, 
   const DType edge_type = edge.edge == Edge::none ? DType::f32 : out.type(edge.operand.tensor).dtype;
   const bool halves = out.type(to).dtype == DType::f16 || edge_type == DType::f16;
   const Push push{size(layout.quads()), size(part_quads), size(splits), size(layout.quads_per_row())};
-  plan::Expression expression = stored(out, to, halves);
-  expression.result = 1;
-  expression.first_slot = 3;
+  plan::Expression expression = result_expression(out, to, 1, 3);
+  expression.halves = halves;
   const std::uint32_t local_size = plan::flat_local_size(out.target());
   out.dispatch({.label = {},
                 .shader = fmt::format("gemm_reduce.{}", halves ? "packed" : "f32"),

@@ -15,4 +15,16 @@ std::uint32_t index32(const plan::Lowering& out, std::int64_t value) {
   return static_cast<std::uint32_t>(value);
 }
 
+plan::Expression result_expression(const plan::Lowering& out, plan::TensorId result, std::uint32_t operand,
+                                   std::uint32_t first_slot) {
+  const TensorType type = out.type(result);
+  plan::Expression expression;
+  expression.kernel = plan::Expression::Kernel::before;
+  expression.layout = plan::layout(type.shape);
+  expression.result = operand;
+  expression.first_slot = first_slot;
+  expression.halves = type.dtype == DType::f16;
+  return expression;
+}
+
 }  // namespace halfstep::ops

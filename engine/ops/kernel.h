@@ -28,4 +28,9 @@ void dispatch_flat(plan::Lowering& out, std::string shader, std::int64_t count, 
                 .flops = flops});
 }
 
+/// What becomes of the quads that a kernel computes for `result`, which is operand number `operand`, until other
+/// operators join it; the slots of what they read and write follow from `first_slot` on.
+plan::Expression result_expression(const plan::Lowering& out, plan::TensorId result, std::uint32_t operand,
+                                   std::uint32_t first_slot);
+
 }  // namespace halfstep::ops

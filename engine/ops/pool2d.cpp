@@ -75,22 +75,16 @@ void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d&
   std::vector<plan::Operand> operands;
   for (std::size_t i = 0; i < out.input_count(); ++i) operands.push_back({out.input(i), plan::Access::read});
   operands.push_back({out.output(0), plan::Access::write});
-  const TensorType& type = out.output_type(0);
-  plan::Expression expression;
-  expression.kernel = plan::Expression::Kernel::before;
-  expression.layout = plan::layout(type.shape);
-  expression.result = static_cast<std::uint32_t>(out.input_count());
-  expression.first_slot = expression.result + 1;
-  expression.halves = type.dtype == DType::f16;
+  const auto result = static_cast<std::uint32_t>(out.input_count());
   const std::uint32_t local_size = plan::flat_local_size(out.target());
   constants.insert(constants.begin(), local_size);
   out.dispatch({.label = {},
-                .shader = shader + "." + out.storage(type.dtype),
+                .shader = shader + "." + out.storage(out.output_type(0).dtype),
                 .constants = std::move(constants),
                 .push = plan::push_bytes(index32(out, lay.quads())),
                 .operands = std::move(operands),
                 .groups = plan::groups_for(lay.quads(), local_size),
-                .expression = std::move(expression)});
+                .expression = result_expression(out, out.output(0), result, result + 1)});
 }
 
 }  // namespace halfstep::ops

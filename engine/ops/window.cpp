@@ -36,34 +36,41 @@ class Window final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    struct Push {
-      std::uint32_t quads;
-      std::array<std::int32_t, most_axes> extents;  // of the result, as all of these outermost first
-      std::array<std::int32_t, most_axes> x_extents;
-      std::array<std::int32_t, most_axes> steps;
-      std::array<std::int32_t, most_axes> offsets;
-      std::array<std::int32_t, most_axes> divisors;
-    };
-    const Shape x = out.input_type(0).shape;
     const std::int64_t quads = plan::layout(shape_).quads();
-    Push push{};
-    push.quads = ops::index32(out, quads);
-    for (auto* ones : {&push.extents, &push.x_extents, &push.steps, &push.divisors}) ones->fill(1);
-    const std::size_t missing = most_axes - shape_.size();
-    for (std::size_t i = 0; i < shape_.size(); ++i) {
-      push.extents[missing + i] = static_cast<std::int32_t>(shape_[i]);
-      push.x_extents[missing + i] = static_cast<std::int32_t>(x[i]);
-      push.steps[missing + i] = static_cast<std::int32_t>(axes_[i].step);
-      push.offsets[missing + i] = static_cast<std::int32_t>(axes_[i].offset);
-      push.divisors[missing + i] = static_cast<std::int32_t>(axes_[i].divisor);
-    }
-    const ops::WindowAxis& last = axes_.back();
-    const bool whole_quads = last.step == 1 && last.divisor == 1 && last.offset % 4 == 0;
-    ops::dispatch_flat(out, "window." + out.storage(out.output_type(0).dtype), quads, push,
-                       {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}}, {whole_quads});
+    const std::uint32_t local_size = plan::flat_local_size(out.target());
+    out.dispatch({.label = {},
+                  .shader = "window." + out.storage(out.output_type(0).dtype),
+                  .constants = constants(local_size, out.input_type(0).shape),
+                  .push = plan::push_bytes(ops::index32(out, quads)),
+                  .operands = {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}},
+                  .groups = plan::groups_for(quads, local_size),
+                  .expression = ops::result_expression(out, out.output(0), 1, 2)});
   }
 
  private:
+  /// Those of window.comp.
+  std::vector<std::uint32_t> constants(std::uint32_t local_size, const Shape& x) const {
+    using Five = std::array<std::int64_t, most_axes>;  // one for each axis, outermost first
+    Five extents, x_extents, steps, offsets, divisors;
+    for (Five* ones : {&extents, &x_extents, &steps, &divisors}) ones->fill(1);
+    offsets.fill(0);
+    const std::size_t missing = most_axes - shape_.size();
+    for (std::size_t i = 0; i < shape_.size(); ++i) {
+      extents[missing + i] = shape_[i];
+      x_extents[missing + i] = x[i];
+      steps[missing + i] = axes_[i].step;
+      offsets[missing + i] = axes_[i].offset;
+      divisors[missing + i] = axes_[i].divisor;
+    }
+    const ops::WindowAxis& last = axes_.back();
+    const bool whole_quads = last.step == 1 && last.divisor == 1 && last.offset % 4 == 0;
+    std::vector<std::uint32_t> result{local_size, whole_quads};
+    for (const Five& five : {extents, x_extents, steps, offsets, divisors}) {
+      for (const std::int64_t value : five) result.push_back(static_cast<std::uint32_t>(value));
+    }
+    return result;
+  }
+
   Shape shape_;
   std::vector<ops::WindowAxis> axes_;
 };

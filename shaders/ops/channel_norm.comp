@@ -2,14 +2,15 @@
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
 #include "common/channels.glsl"
-#include "common/precision.glsl"
+#define RESULT_BINDING 4
+#define FIRST_SLOT 5
+#include "common/expression.glsl"
 
 // y = (x - mean) * inverse deviation * weight + bias
 layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
 layout(std430, binding = 1) readonly buffer Statistics { vec4 statistics[]; };
 layout(std430, binding = 2) readonly buffer Weight { QUAD weight[]; };
 layout(std430, binding = 3) readonly buffer Bias { QUAD bias[]; };
-layout(std430, binding = 4) writeonly buffer Y { QUAD y[]; };
 
 void main() {
   uint invocation = linear_invocation();
@@ -20,5 +21,5 @@ void main() {
   vec4 mean = statistics[plane];
   vec4 factor = statistics[plane + QUADS] * from_quad(weight[s.channel]);
   vec4 offset = from_quad(bias[s.channel]);
-  for (uint i = slice_begin(s); i < end; i += QUADS) y[i] = to_quad((from_quad(x[i]) - mean) * factor + offset, i);
+  for (uint i = slice_begin(s); i < end; i += QUADS) store(i, (from_quad(x[i]) - mean) * factor + offset);
 }

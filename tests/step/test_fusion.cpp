@@ -12,14 +12,35 @@
 #include "graph/ir.h"
 #include "harness/device.h"
 #include "harness/values.h"
+#include "ops/batch_norm.h"
 #include "step/execution.h"
 
 using namespace halfstep;
 
 namespace {
 
+/// A graph, what it is fed, and what is looked at.
+class TestGraph {
+ public:
+  const std::vector<Tensor>& inputs() const { return inputs_; }
+  const std::vector<Tensor>& outputs() const { return outputs_; }
+  const graph::Ir& ir() const { return graph_.ir(); }
+
+ protected:
+  Tensor input(Shape shape, DType dtype) {
+    inputs_.push_back(graph_.input(fmt::format("input{}", inputs_.size()), std::move(shape), dtype));
+    return inputs_.back();
+  }
+
+  std::vector<Tensor> inputs_;
+  std::vector<Tensor> outputs_;
+
+ private:
+  Graph graph_;
+};
+
 /// A random graph of elementwise operators, broadcasts, sums and products, all of whose values stay near 1.
-class RandomGraph {
+class RandomGraph : public TestGraph {
  public:
   RandomGraph(std::uint32_t seed, DType dtype) : random_(seed) {
     const auto columns = static_cast<std::int64_t>(1 + below(9));
@@ -30,20 +51,11 @@ class RandomGraph {
     outputs_ = {wholes_.back(), any(), mean(any(), {0})};
   }
 
-  const std::vector<Tensor>& inputs() const { return inputs_; }
-  const std::vector<Tensor>& outputs() const { return outputs_; }
-  const graph::Ir& ir() const { return graph_.ir(); }
-
  private:
   std::uint32_t below(std::uint32_t end) { return std::uniform_int_distribution<std::uint32_t>(0, end - 1)(random_); }
   Tensor any() { return wholes_[wholes_.size() - 1 - below(std::min<std::uint32_t>(3, size()))]; }
   Tensor part() { return parts_[below(static_cast<std::uint32_t>(parts_.size()))]; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(wholes_.size()); }
-
-  Tensor input(Shape shape, DType dtype) {
-    inputs_.push_back(graph_.input(fmt::format("input{}", inputs_.size()), std::move(shape), dtype));
-    return inputs_.back();
-  }
 
   Tensor next() {
     switch (below(11)) {
@@ -73,12 +85,9 @@ class RandomGraph {
   }
 
   std::mt19937 random_;
-  Graph graph_;
-  std::vector<Tensor> inputs_;
   std::vector<Tensor> wholes_;
   std::vector<Tensor> parts_;
   std::vector<Tensor> weights_;
-  std::vector<Tensor> outputs_;
 };
 
 struct Results {
@@ -93,8 +102,7 @@ struct Storing {
   double most = 1;
 };
 
-template <typename AnyGraph>
-Results run(const AnyGraph& graph, plan::Target target, bool fusion, const Storing& storing = {}) {
+Results run(const TestGraph& graph, plan::Target target, bool fusion, const Storing& storing = {}) {
   target.fusion = fusion;
   step::ExecutionOptions options;
   options.rounding = storing.rounding;
@@ -118,12 +126,10 @@ Results run(const AnyGraph& graph, plan::Target target, bool fusion, const Stori
 }
 
 /// A layer of a network and its gradients: a product with an activation at its end, on the way back too.
-class Layer {
+class Layer : public TestGraph {
  public:
   explicit Layer(DType dtype) {
-    inputs_ = {graph_.input("images", {2, 7, 6, 3}, dtype), graph_.input("weight1", {3, 3, 3, 5}, dtype),
-               graph_.input("bias1", {5}, dtype),           graph_.input("weight2", {45, 7}, dtype),
-               graph_.input("bias2", {7}, dtype),           graph_.input("seed", {}, dtype)};
+    for (const Shape& shape : {Shape{2, 7, 6, 3}, {3, 3, 3, 5}, {5}, {45, 7}, {7}, {}}) input(shape, dtype);
     Tensor x = conv2d(inputs_[0], inputs_[1], {.padding = {1, 1}}, inputs_[2]);
     x = max_pool2d(relu(x));
     x = relu(linear(flatten(x), inputs_[3], inputs_[4]));
@@ -134,15 +140,21 @@ class Layer {
       outputs_.push_back(loss.ir().tensor(id));
     }
   }
+};
 
-  const std::vector<Tensor>& inputs() const { return inputs_; }
-  const std::vector<Tensor>& outputs() const { return outputs_; }
-  const graph::Ir& ir() const { return graph_.ir(); }
-
- private:
-  Graph graph_;
-  std::vector<Tensor> inputs_;
-  std::vector<Tensor> outputs_;
+/// A residual block whose shortcut skips pixels and adds channels.
+class Block : public TestGraph {
+ public:
+  explicit Block(DType dtype) {
+    for (const Shape& shape : {Shape{2, 6, 8, 4}, {3, 3, 4, 8}, {8}, {8}}) input(shape, dtype);
+    const RunningStatistics running{input({8}, DType::f32), input({8}, DType::f32)};
+    const Tensor x = inputs_[0];
+    x.ir().settled = true;  // no policy is still to make the types one
+    const Tensor images = conv2d(x, inputs_[1], {.stride = {2, 2}, .padding = {1, 1}});
+    const auto norm = ops::batch_norm_training(images, inputs_[2], inputs_[3], running, {});
+    const Tensor shortcut = pad(slice(x, {0, 0, 0, 0}, {2, 6, 8, 4}, {1, 2, 2, 1}), {0, 0, 0, 2}, {0, 0, 0, 2});
+    outputs_ = {relu(add(norm.y, shortcut)), norm.next_mean, sigmoid(pad(x, {0, 1, 1, 0}, {0, 1, 1, 0}))};
+  }
 };
 
 bool has(const Results& results, float value) {
@@ -162,6 +174,18 @@ TEST_CASE("activations join the products and the pooling before them, and their 
       const Results wanted = run(layer, target, false);
       const Results got = run(layer, target, true);
       CHECK(got.dispatches + 3 <= wanted.dispatches);
+      expect_same(got, wanted);
+    }
+  }
+}
+
+TEST_CASE("norms and windows take in what follows them") {
+  for (const plan::Target& target : testing::targets()) {
+    for (const DType dtype : {DType::f32, DType::f16}) {
+      const Block block(dtype);
+      const Results wanted = run(block, target, false);
+      const Results got = run(block, target, true);
+      CHECK(got.dispatches + 3 == wanted.dispatches);  // the residual's addition, relu and sigmoid
       expect_same(got, wanted);
     }
   }
