@@ -28,29 +28,16 @@ class AveragePool2dGradient final : public graph::Operator {
   Shape images_;
 };
 
-class AveragePool2d final : public graph::Operator {
+class AveragePool2d final : public ops::Pooling {
  public:
-  explicit AveragePool2d(ops::Pool2d pool) : pool_(pool) {}
+  using Pooling::Pooling;
 
   std::string name() const override { return "average_pool2d"; }
-
-  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
-    ops::expect_count(name(), inputs, 1);
-    return {{inputs[0].dtype, ops::pooled_shape(name(), pool_, inputs[0])}};
-  }
 
   // dx[n, y, x, c] = sum of dy over the windows that cover it, each divided by the window's divisor
   graph::Gradients vjp(const graph::Vjp& call) const override {
     return {ops::apply<AveragePool2dGradient>({*call.cotangents[0]}, pool_, call.inputs[0].shape())};
   }
-
-  void lower(plan::Lowering& out) const override {
-    const Shape pooled = out.output_type(0).shape;
-    ops::dispatch_pool(out, name(), pool_, out.input_type(0).shape, pooled, pooled);
-  }
-
- private:
-  ops::Pool2d pool_;
 };
 
 }  // namespace

@@ -39,29 +39,16 @@ class MaxPool2dGradient final : public graph::Operator {
   ops::Pool2d pool_;
 };
 
-class MaxPool2d final : public graph::Operator {
+class MaxPool2d final : public ops::Pooling {
  public:
-  explicit MaxPool2d(ops::Pool2d pool) : pool_(pool) {}
+  using Pooling::Pooling;
 
   std::string name() const override { return "max_pool2d"; }
-
-  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
-    ops::expect_count(name(), inputs, 1);
-    return {{inputs[0].dtype, ops::pooled_shape(name(), pool_, inputs[0])}};
-  }
 
   // dx[n, y, x, c] = sum of dy over the windows of which it is the first largest element
   graph::Gradients vjp(const graph::Vjp& call) const override {
     return {ops::apply<MaxPool2dGradient>({call.inputs[0], call.outputs[0], *call.cotangents[0]}, pool_)};
   }
-
-  void lower(plan::Lowering& out) const override {
-    const Shape pooled = out.output_type(0).shape;
-    ops::dispatch_pool(out, name(), pool_, out.input_type(0).shape, pooled, pooled);
-  }
-
- private:
-  ops::Pool2d pool_;
 };
 
 }  // namespace

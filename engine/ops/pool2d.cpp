@@ -14,6 +14,23 @@ std::string to_string(const Pair& pair) {
   return fmt::format("{{{}, {}}}", pair[0], pair[1]);
 }
 
+/// The shape of the pooled `images`.
+Shape pooled_shape(std::string_view op, const Pool2d& pool, const TensorType& images) {
+  expect_float(op, "images", images);
+  expect_rank(op, "images", images, 4, "{n, h, w, c}");
+  Shape result = images.shape;
+  if (pool.adaptive) return {images.shape[0], (*pool.adaptive)[0], (*pool.adaptive)[1], images.shape[3]};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::int64_t room = images.shape[i + 1] + 2 * pool.padding[i] - pool.kernel[i];
+    if (room < 0) {
+      fail(op, fmt::format("expected images that a window of {} fits into, got {}", to_string(pool.kernel),
+                           to_string(images)));
+    }
+    result[i + 1] = room / pool.stride[i] + 1;
+  }
+  return result;
+}
+
 }  // namespace
 
 Pool2d checked_pool(std::string_view op, const Pool2dOptions& options) {
@@ -46,22 +63,6 @@ Pool2d adaptive_pool(std::string_view op, Tensor images, const Pair& size) {
   return {.kernel = {1, 1}, .stride = {1, 1}, .padding = {0, 0}, .count_padding = false, .adaptive = size};
 }
 
-Shape pooled_shape(std::string_view op, const Pool2d& pool, const TensorType& images) {
-  expect_float(op, "images", images);
-  expect_rank(op, "images", images, 4, "{n, h, w, c}");
-  Shape result = images.shape;
-  if (pool.adaptive) return {images.shape[0], (*pool.adaptive)[0], (*pool.adaptive)[1], images.shape[3]};
-  for (std::size_t i = 0; i < 2; ++i) {
-    const std::int64_t room = images.shape[i + 1] + 2 * pool.padding[i] - pool.kernel[i];
-    if (room < 0) {
-      fail(op, fmt::format("expected images that a window of {} fits into, got {}", to_string(pool.kernel),
-                           to_string(images)));
-    }
-    result[i + 1] = room / pool.stride[i] + 1;
-  }
-  return result;
-}
-
 void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d& pool, const Shape& input,
                    const Shape& output, const Shape& grid) {
   const plan::Layout lay = plan::layout(grid);
@@ -85,6 +86,16 @@ void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d&
                 .operands = std::move(operands),
                 .groups = plan::groups_for(lay.quads(), local_size),
                 .expression = result_expression(out, out.output(0), result, result + 1)});
+}
+
+std::vector<TensorType> Pooling::infer(std::span<const TensorType> inputs) const {
+  expect_count(name(), inputs, 1);
+  return {{inputs[0].dtype, pooled_shape(name(), pool_, inputs[0])}};
+}
+
+void Pooling::lower(plan::Lowering& out) const {
+  const Shape pooled = out.output_type(0).shape;
+  dispatch_pool(out, name(), pool_, out.input_type(0).shape, pooled, pooled);
 }
 
 }  // namespace halfstep::ops

@@ -4,7 +4,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "graph/operator.h"
 #include "plan/lowering.h"
 
 namespace halfstep::ops {
@@ -24,12 +26,22 @@ Pool2d adaptive_pool(std::string_view op, Tensor images, const Pair& size);
 /// Throws Error where `options` are not positive, or the padding is more than half the kernel.
 Pool2d checked_pool(std::string_view op, const Pool2dOptions& options);
 
-/// The shape of the pooled `images`. Throws Error where they are no images or no window fits.
-Shape pooled_shape(std::string_view op, const Pool2d& pool, const TensorType& images);
-
 /// Appends a kernel of common/pool.glsl with one invocation for each quad of a tensor of shape `grid`. `shader` lacks
 /// the storage, which is that of the operator's result.
 void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d& pool, const Shape& input,
                    const Shape& output, const Shape& grid);
+
+/// What the pooling operators have in common: all but their gradient. The kernel is that of the operator's name.
+class Pooling : public graph::Operator {
+ public:
+  explicit Pooling(const Pool2d& pool) : pool_(pool) {}
+
+  /// {n, h, w, c} of the images becomes that of the result. Throws Error where they are no images or no window fits.
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  void lower(plan::Lowering& out) const override;
+
+ protected:
+  Pool2d pool_;
+};
 
 }  // namespace halfstep::ops
