@@ -9,7 +9,8 @@ preset=${1:-release}
 ./samples/setup.sh --tests
 cmake --preset "$preset" --log-level=WARNING
 cmake --build --preset "$preset"
-ctest --test-dir "build/$preset" --output-on-failure "$@" || failed=1
+# Two at a time: the longest take one core for most of their time, and up to 10 GB under the sanitizers.
+ctest --test-dir "build/$preset" --output-on-failure --parallel 2 "$@" || failed=1
 # Every test program ends with a line of counts.
 echo "Counts:"
 grep -hE '^\[doctest\] (test cases|assertions):|^[0-9]+ checks passed' "build/$preset/Testing/Temporary/LastTest.log" |
