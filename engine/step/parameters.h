@@ -52,6 +52,9 @@ class ParameterLayout {
   const std::vector<ParameterRun>& runs() const { return runs_; }
   /// Elements of those that are not frozen, which come first.
   std::uint64_t trained_elements() const { return trained_elements_; }
+  /// Elements up to the last parameter whose f32 values are of use: it is trained, or read in f32. Where operators read
+  /// f16 copies, masters end there.
+  std::uint64_t master_elements() const { return master_elements_; }
   /// Elements of all parameters, with the padding of their rows and between them (which stays zero).
   std::uint64_t padded_elements() const { return padded_elements_; }
   /// Trainable scalars.
@@ -62,6 +65,7 @@ class ParameterLayout {
   std::vector<ParameterRun> runs_;
   std::uint64_t padded_elements_ = 0;
   std::uint64_t trained_elements_ = 0;
+  std::uint64_t master_elements_ = 0;
   std::int64_t count_ = 0;
 };
 

@@ -23,9 +23,9 @@ step::Training training_of(const graph::Value& value, const TrainerOptions& opti
   if (decayed) std::visit([&](const auto& kind) { training.weight_decay = kind.weight_decay; }, options.optimizer);
   const ParameterGroup* group = group_of(value.name, options);
   if (group == nullptr) return training;
+  if (group->frozen) return {.frozen = true};
   training.rate = group->rate;
   training.weight_decay = group->weight_decay.value_or(training.weight_decay);
-  training.frozen = group->frozen;
   return training;
 }
 
@@ -55,6 +55,10 @@ void group_parameters(step::StepGraph& graph, const TrainerOptions& options) {
       graph.training.push_back(kind);
     }
   }
+  // Of the frozen ones those read in f32 come first, so that masters can end where the others begin.
+  const auto frozen = std::ranges::find(graph.training, true, &step::Training::frozen) - graph.training.begin();
+  std::stable_partition(ordered.begin() + frozen, ordered.end(),
+                        [&](graph::ValueId id) { return graph.ir.values[id].type.dtype == DType::f32; });
   graph.parameters = std::move(ordered);
 }
 

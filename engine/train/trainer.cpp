@@ -124,7 +124,7 @@ void Trainer::Impl::make_buffers(const TrainerOptions& options) {
   make(step::state, sizeof(step::StepState), "step state");
   make(step::schedule, schedule.rates.size() * sizeof(float), "schedule");
   make(step::weights, elements * compute, "weights");
-  make(step::masters, form_.copy ? elements * 4 : 0, "master weights");
+  make(step::masters, form_.copy ? layout_.parameters.master_elements() * 4 : 0, "master weights");
   make(step::gradients, layout_.parameters.trained_elements() * compute, "gradients");
   make(step::sums, sum_bytes(), "gradient sums");
   make(step::scales, scale_bytes(), "gradient scales");
@@ -220,7 +220,7 @@ void Trainer::Impl::summarize() {
   }
   const auto compute = static_cast<std::uint64_t>(bytes(form_.compute));
   summary_.gradient_bytes = layout_.parameters.trained_elements() * compute + sum_bytes() + scale_bytes();
-  summary_.weight_bytes = elements * (compute + (form_.copy ? 4 : 0));
+  summary_.weight_bytes = elements * compute + (form_.copy ? layout_.parameters.master_elements() * 4 : 0);
   summary_.optimizer_bytes = moment_bytes();
   summary_.average_bytes = average_bytes() + averaged_bytes();
   for (const step::StepProgram* program : {&training_, &evaluation_, &averaged_evaluation_}) {

@@ -85,7 +85,7 @@ void Trainer::Impl::save(const std::filesystem::path& path) {
   finish();
   TensorList tensors;
   for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
-    tensors.add(train::stored_name(slot.name), master_type(slot).dtype, slot, download_weights(slot));
+    tensors.add(train::stored_name(slot.name), best_type(slot).dtype, slot, download_weights(slot));
     const std::string average = average_name(slot, average_decay_);
     if (!average.empty()) tensors.add(average, DType::f32, slot, download_averages(slot));
     const std::vector<std::string> names = moment_names(slot, form_.moments_per_element);
@@ -111,7 +111,7 @@ void Trainer::Impl::save_weights(const std::filesystem::path& path, Weights weig
   finish();
   TensorList tensors;
   for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
-    const DType dtype = weights == Weights::averaged ? DType::f32 : master_type(slot).dtype;
+    const DType dtype = weights == Weights::averaged ? DType::f32 : best_type(slot).dtype;
     tensors.add(train::stored_name(slot.name), dtype, slot, download_weights(slot, weights));
   }
   for (const step::ParameterSlot& slot : layout_.states.slots()) {

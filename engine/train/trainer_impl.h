@@ -117,8 +117,8 @@ class Trainer::Impl {
   void initialize(std::uint64_t seed);
   void write_state(const step::StepState& state);
   step::StepState read_state();
-  const vk::Buffer& master_buffer() const { return buffers_[form_.copy ? step::masters : step::weights]; }
-  TensorType master_type(const step::ParameterSlot& slot) const;
+  step::StepBuffer best_store(const step::ParameterSlot& slot) const;
+  TensorType best_type(const step::ParameterSlot& slot) const;
   void upload(const vk::Buffer& buffer, const step::ParameterLayout& layout, DType dtype,
               const std::vector<std::vector<float>>& values, std::uint64_t offset = 0);
   void upload_weights(const std::vector<std::vector<float>>& values);

@@ -20,8 +20,13 @@ float Trainer::Impl::rate_after(std::uint32_t applied) const {
   return rates[std::min<std::size_t>(applied, rates.size() - 1)];
 }
 
-TensorType Trainer::Impl::master_type(const step::ParameterSlot& slot) const {
-  return {form_.master ? DType::f32 : DType::f16, slot.type.shape};
+/// Where a parameter is kept best: in the f32 masters, where there are some and they have it.
+step::StepBuffer Trainer::Impl::best_store(const step::ParameterSlot& slot) const {
+  return form_.copy && slot.first_element < layout_.parameters.master_elements() ? step::masters : step::weights;
+}
+
+TensorType Trainer::Impl::best_type(const step::ParameterSlot& slot) const {
+  return {best_store(slot) == step::masters ? DType::f32 : form_.compute, slot.type.shape};
 }
 
 void Trainer::Impl::write_state(const step::StepState& state) {
@@ -105,7 +110,7 @@ std::vector<float> Trainer::Impl::download(const vk::Buffer& buffer, const step:
 }
 
 std::vector<float> Trainer::Impl::download_weights(const step::ParameterSlot& slot) {
-  return download(master_buffer(), slot, master_type(slot));
+  return download(buffers_[best_store(slot)], slot, best_type(slot));
 }
 
 /// A weight that has no average is its own.
