@@ -26,7 +26,7 @@ struct Operand {
   bool address = false;  ///< its address is pushed as well, ahead of the push constants
 };
 
-/// How a kernel stores f16: constants of shaders/common/noise.glsl. Kernels that store none take no notice.
+/// How a kernel stores f16: constants of shaders/common/storing.glsl. Kernels that store none take no notice.
 struct Storing {
   bool stochastic = false;   ///< rounded up or down at random, without bias; otherwise to nearest
   bool saturate = false;     ///< too large a result becomes 65504; otherwise infinity

@@ -29,7 +29,7 @@ Recording::Recording(vk::Context& context, vk::Pipelines& pipelines, const plan:
   recorder_.end();
 }
 
-/// The keys of all dispatches, each at a place that a binding may start at, laid out as in common/noise.glsl.
+/// The keys of all dispatches, each at a place that a binding may start at, laid out as in common/storing.glsl.
 void Recording::make_keys(vk::Context& context, const plan::Program& program) {
   for (const plan::Dispatch& dispatch : program.dispatches) {
     key_places_.try_emplace(key_of(dispatch), key_places_.size() * key_alignment);
@@ -43,9 +43,9 @@ void Recording::make_keys(vk::Context& context, const plan::Program& program) {
   keys_.flush(0, keys_.bytes());
 }
 
-VkDescriptorSet Recording::noise_set(const vk::Pipeline& pipeline, const plan::Plan& plan,
-                                     const plan::Dispatch& dispatch, std::span<const vk::Buffer* const> buffers) {
-  const auto [found, fresh] = noise_sets_.try_emplace(key_of(dispatch));
+VkDescriptorSet Recording::storing_set(const vk::Pipeline& pipeline, const plan::Plan& plan,
+                                       const plan::Dispatch& dispatch, std::span<const vk::Buffer* const> buffers) {
+  const auto [found, fresh] = storing_sets_.try_emplace(key_of(dispatch));
   if (!fresh) return found->second;
   const vk::BufferRange key{keys_.handle(), key_places_.at(found->first), key_alignment, keys_.name()};
   // What the program does not have is bound all the same, and not read.
@@ -54,7 +54,7 @@ VkDescriptorSet Recording::noise_set(const vk::Pipeline& pipeline, const plan::P
     const plan::ProgramTensor& info = plan.program.tensors[*tensor];
     return vk::BufferRange{buffers[info.region.buffer]->handle(), info.region.offset, info.bytes, info.name};
   };
-  found->second = sets_.make_noise(pipeline, {range(plan.program.noise_key), key, range(plan.program.scales)});
+  found->second = sets_.make_storing(pipeline, {range(plan.program.noise_key), key, range(plan.program.scales)});
   return found->second;
 }
 
@@ -76,7 +76,7 @@ void Recording::record(vk::Pipelines& pipelines, const plan::Plan& plan, const p
   }
   push.insert(push.end(), dispatch.push.begin(), dispatch.push.end());
   std::vector<VkDescriptorSet> sets{sets_.make(pipeline, ranges)};
-  if (pipeline.noise_layout != VK_NULL_HANDLE) sets.push_back(noise_set(pipeline, plan, dispatch, buffers));
+  if (pipeline.storing_layout != VK_NULL_HANDLE) sets.push_back(storing_set(pipeline, plan, dispatch, buffers));
   recorder_.dispatch(pipeline, sets, push, dispatch.groups);
 }
 

@@ -40,15 +40,15 @@ class Recording {
   }
 
   void make_keys(vk::Context& context, const plan::Program& program);
-  VkDescriptorSet noise_set(const vk::Pipeline& pipeline, const plan::Plan& plan, const plan::Dispatch& dispatch,
-                            std::span<const vk::Buffer* const> buffers);
+  VkDescriptorSet storing_set(const vk::Pipeline& pipeline, const plan::Plan& plan, const plan::Dispatch& dispatch,
+                              std::span<const vk::Buffer* const> buffers);
   void record(vk::Pipelines& pipelines, const plan::Plan& plan, const plan::Dispatch& dispatch,
               std::span<const vk::Buffer* const> buffers);
 
   vk::DescriptorSets sets_;
   std::map<StoringKey, std::uint64_t> key_places_;  ///< where each lies in keys_
   vk::Buffer keys_;
-  std::map<StoringKey, VkDescriptorSet> noise_sets_;
+  std::map<StoringKey, VkDescriptorSet> storing_sets_;
   vk::Recorder recorder_;
 };
 

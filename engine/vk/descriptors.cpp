@@ -58,9 +58,9 @@ VkDescriptorSet DescriptorSets::make(const Pipeline& pipeline, std::span<const B
   return set;
 }
 
-VkDescriptorSet DescriptorSets::make_noise(const Pipeline& pipeline, const std::array<BufferRange, 3>& ranges) {
+VkDescriptorSet DescriptorSets::make_storing(const Pipeline& pipeline, const std::array<BufferRange, 3>& ranges) {
   constexpr std::uint32_t count = 3;
-  VkDescriptorSet set = allocate(pipeline.noise_layout, count);
+  VkDescriptorSet set = allocate(pipeline.storing_layout, count);
   for (std::uint32_t i = 0; i < count; ++i) write(set, i, VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, ranges[i]);
   return set;
 }

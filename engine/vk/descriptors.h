@@ -40,7 +40,7 @@ class DescriptorSets {
   /// aligned as it must be, or where their number is not the pipeline's.
   VkDescriptorSet make(const Pipeline& pipeline, std::span<const BufferRange> ranges);
   /// Set 1 of a pipeline that stores f16, uniform buffers: see Pipeline.
-  VkDescriptorSet make_noise(const Pipeline& pipeline, const std::array<BufferRange, 3>& ranges);
+  VkDescriptorSet make_storing(const Pipeline& pipeline, const std::array<BufferRange, 3>& ranges);
 
  private:
   void write(VkDescriptorSet set, std::uint32_t binding, VkDescriptorType type, const BufferRange& range);

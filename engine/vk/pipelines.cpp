@@ -13,6 +13,7 @@
 #include "vk/specialize.h"
 #include "vk/spirv.h"
 #include "vk/structure.h"
+#include "vk/workarounds.h"
 
 namespace halfstep::vk {
 namespace {
@@ -78,19 +79,21 @@ Slots slots_of(const plan::Dispatch& dispatch) {
 }
 
 /// What set 1 binds.
-constexpr Slots noise_slots{.bindings = 3, .uniforms = true};
+constexpr Slots storing_slots{.bindings = 3, .uniforms = true};
 
 /// Specialization constants by their numbers: constant i of the dispatch is i, how f16 is stored are those of
-/// common/noise.glsl.
-Constants constants_of(const plan::Dispatch& dispatch) {
+/// common/storing.glsl and common/rounding.glsl.
+Constants constants_of(const plan::Dispatch& dispatch, const Capabilities& capabilities) {
   constexpr std::uint32_t stochastic_id = 100;
   constexpr std::uint32_t saturate_id = 101;
   constexpr std::uint32_t scaled_id = 102;
+  constexpr std::uint32_t driver_rounds_id = 103;
   Constants constants;
   for (std::uint32_t i = 0; i < dispatch.constants.size(); ++i) constants[i] = dispatch.constants[i];
   constants[stochastic_id] = dispatch.storing.stochastic ? 1 : 0;
   constants[saturate_id] = dispatch.storing.saturate ? 1 : 0;
   constants[scaled_id] = dispatch.storing.scaled ? 1 : 0;
+  constants[driver_rounds_id] = rounds_to_half_well(capabilities) ? 1 : 0;
   return constants;
 }
 
@@ -160,13 +163,13 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
     fail(dispatch.label, fmt::format("expected an operand for each of the {} bindings of {}, got {}", facts.bindings,
                                      dispatch.shader, slots.bindings));
   }
-  if (dispatch.storing.scaled && !facts.draws_noise) {
+  if (dispatch.storing.scaled && !facts.has_storing_set) {
     fail(dispatch.label, fmt::format("expected a kernel that can scale what it stores, got {}", dispatch.shader));
   }
   Pipeline made;
   made.set_layout = set_layout(slots);
-  if (facts.draws_noise) made.noise_layout = set_layout(noise_slots);
-  made.layout = layout(slots, push_bytes, facts.draws_noise);
+  if (facts.has_storing_set) made.storing_layout = set_layout(storing_slots);
+  made.layout = layout(slots, push_bytes, facts.has_storing_set);
   made.bindings = slots.bindings;
   made.push_bytes = push_bytes;
   made.shader = shader.name;
@@ -177,7 +180,7 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
 /// A kernel with an expression is specialized here, the others by the driver.
 std::vector<std::uint32_t> Pipelines::words_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader) {
   if (!dispatch.expression) return {shader.words.begin(), shader.words.end()};
-  return with_bindings(kernels_.get(shader, constants_of(dispatch)),
+  return with_bindings(kernels_.get(shader, constants_of(dispatch, context_->capabilities())),
                        static_cast<std::uint32_t>(dispatch.operands.size()));
 }
 
@@ -197,12 +200,12 @@ VkDescriptorSetLayout Pipelines::set_layout(Slots slots) {
   return set_layouts_.emplace(slots, layout).first->second;
 }
 
-VkPipelineLayout Pipelines::layout(Slots slots, std::uint32_t push_bytes, bool noise) {
-  const LayoutKey key{slots, push_bytes, noise};
+VkPipelineLayout Pipelines::layout(Slots slots, std::uint32_t push_bytes, bool storing) {
+  const LayoutKey key{slots, push_bytes, storing};
   const auto found = layouts_.find(key);
   if (found != layouts_.end()) return found->second;
   std::vector<VkDescriptorSetLayout> sets{set_layout(slots)};
-  if (noise) sets.push_back(set_layout(noise_slots));
+  if (storing) sets.push_back(set_layout(storing_slots));
   const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes};
   auto info = structure<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
   info.setLayoutCount = static_cast<std::uint32_t>(sets.size());
@@ -218,7 +221,7 @@ VkPipelineLayout Pipelines::layout(Slots slots, std::uint32_t push_bytes, bool n
 VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
                               const ShaderFacts& facts, VkPipelineLayout layout) {
   const ShaderModule module(*context_, code_for(dispatch, words, facts, context_->capabilities()));
-  const Specialization specialization(constants_of(dispatch));
+  const Specialization specialization(constants_of(dispatch, context_->capabilities()));
   const VkSpecializationInfo constants = specialization.info();
   auto size = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);

@@ -37,7 +37,7 @@ struct Pipeline {
   VkPipeline handle = VK_NULL_HANDLE;
   VkPipelineLayout layout = VK_NULL_HANDLE;
   VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
-  VkDescriptorSetLayout noise_layout = VK_NULL_HANDLE;  ///< null where there is no set 1
+  VkDescriptorSetLayout storing_layout = VK_NULL_HANDLE;  ///< null where there is no set 1
   std::uint32_t bindings = 0;
   std::uint32_t push_bytes = 0;
   std::string_view shader;  ///< the variant's name
@@ -67,7 +67,7 @@ class Pipelines {
   using LayoutKey = std::tuple<Slots, std::uint32_t, bool>;  ///< push bytes, and whether there is set 1
 
   VkDescriptorSetLayout set_layout(Slots slots);
-  VkPipelineLayout layout(Slots slots, std::uint32_t push_bytes, bool noise);
+  VkPipelineLayout layout(Slots slots, std::uint32_t push_bytes, bool storing);
   std::vector<std::uint32_t> words_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader);
   VkPipeline compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words, const ShaderFacts& facts,
                      VkPipelineLayout layout);

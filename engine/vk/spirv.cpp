@@ -18,7 +18,7 @@ constexpr std::uint32_t decoration_spec_id = 1;
 constexpr std::uint32_t decoration_built_in = 11;
 constexpr std::uint32_t decoration_binding = 33;
 constexpr std::uint32_t decoration_descriptor_set = 34;
-constexpr std::uint32_t noise_set = 1;
+constexpr std::uint32_t storing_set = 1;
 constexpr std::uint32_t built_in_workgroup_size = 25;
 
 /// Constants and decorations, from which the size of a workgroup is put together.
@@ -57,17 +57,17 @@ void for_each_instruction(std::span<const std::uint32_t> words, const std::funct
 }
 
 std::vector<std::uint32_t> with_bindings(std::span<const std::uint32_t> words, std::uint32_t count) {
-  std::set<std::uint32_t> in_noise_set;
+  std::set<std::uint32_t> in_storing_set;
   std::map<std::uint32_t, std::size_t> places;  // of each variable's binding
   for_each_instruction(words, [&](const Instruction& i) {
     if (i.opcode != op_decorate) return;
-    if (i.operand(2) == decoration_descriptor_set && i.operand(3) == noise_set) in_noise_set.insert(i.operand(1));
+    if (i.operand(2) == decoration_descriptor_set && i.operand(3) == storing_set) in_storing_set.insert(i.operand(1));
     if (i.operand(2) == decoration_binding)
       places[i.operand(1)] = static_cast<std::size_t>(i.words.data() - words.data()) + 3;
   });
   std::vector<std::uint32_t> result(words.begin(), words.end());
   for (const auto& [variable, place] : places) {
-    if (!in_noise_set.contains(variable)) result[place] = std::min(result[place], count - 1);
+    if (!in_storing_set.contains(variable)) result[place] = std::min(result[place], count - 1);
   }
   return result;
 }
@@ -76,7 +76,7 @@ ShaderFacts shader_facts(std::span<const std::uint32_t> words, std::span<const s
   ShaderFacts facts;
   Constants known;
   std::map<std::uint32_t, std::uint32_t> bindings;  // variable: one more than its binding
-  std::set<std::uint32_t> in_noise_set;
+  std::set<std::uint32_t> in_storing_set;
   for_each_instruction(words, [&](const Instruction& i) {
     switch (i.opcode) {
       case op_capability:
@@ -90,7 +90,8 @@ ShaderFacts shader_facts(std::span<const std::uint32_t> words, std::span<const s
       case op_decorate:
         known.decorate(i);
         if (i.operand(2) == decoration_binding) bindings[i.operand(1)] = i.operand(3) + 1;
-        if (i.operand(2) == decoration_descriptor_set && i.operand(3) == noise_set) in_noise_set.insert(i.operand(1));
+        if (i.operand(2) == decoration_descriptor_set && i.operand(3) == storing_set)
+          in_storing_set.insert(i.operand(1));
         return;
       case op_type_float:
         facts.has_float16 |= i.operand(2) == 16;
@@ -111,9 +112,9 @@ ShaderFacts shader_facts(std::span<const std::uint32_t> words, std::span<const s
         return;
     }
   });
-  facts.draws_noise = !in_noise_set.empty();
+  facts.has_storing_set = !in_storing_set.empty();
   for (const auto& [variable, end] : bindings) {
-    if (!in_noise_set.contains(variable)) facts.bindings = std::max(facts.bindings, end);
+    if (!in_storing_set.contains(variable)) facts.bindings = std::max(facts.bindings, end);
   }
   return facts;
 }

@@ -45,12 +45,12 @@ struct ShaderFacts {
   bool uses_subgroups = false;    ///< any operation across the invocations of a subgroup
   std::uint32_t entry_point = 0;  ///< id of the entry point
   std::uint32_t bindings = 0;     ///< one more than the highest binding it uses in set 0
-  bool draws_noise = false;       ///< has set 1, with what noise is keyed on
+  bool has_storing_set = false;   ///< has set 1: see shaders/common/storing.glsl
   std::array<std::uint32_t, 3> local_size{1, 1, 1};  ///< with the given specialization constants
 };
 
-/// The same shader with bindings of set 0 from `count` on given the last one before: they are of slots that a dispatch does not
-/// use, which a pipeline must have a buffer for all the same.
+/// The same shader with bindings of set 0 from `count` on given the last one before: they are of slots that a dispatch
+/// does not use, which a pipeline must have a buffer for all the same.
 std::vector<std::uint32_t> with_bindings(std::span<const std::uint32_t> words, std::uint32_t count);
 
 ShaderFacts shader_facts(std::span<const std::uint32_t> words, std::span<const std::uint32_t> constants);

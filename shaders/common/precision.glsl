@@ -21,7 +21,7 @@
 #endif
 
 #if defined(STORAGE_f16) || defined(STORAGE_packed)
-#include "common/noise.glsl"
+#include "common/storing.glsl"
 #endif
 
 vec4 unpack_quad(uvec2 q) { return vec4(unpackHalf2x16(q.x), unpackHalf2x16(q.y)); }

@@ -1,7 +1,10 @@
-// Rounding f32 to f16, in integers only: no driver's conversion is used, so every device and every storage tier gives
-// the same bits. The two 16-bit patterns of a pair are returned in the low halves of a uvec4.
+// Rounding f32 to f16, in integers: a driver's conversion is used only where it is known to give the same bits, so every
+// device and every storage tier does. The 16-bit patterns of four numbers are returned in the low halves of a uvec4.
 #ifndef HALFSTEP_ROUNDING
 #define HALFSTEP_ROUNDING
+
+// Whether packHalf2x16() rounds to nearest, ties to even, subnormals too, and is worth its while: vk/workarounds.h.
+layout(constant_id = 103) const bool DRIVER_ROUNDS = false;
 
 const uint HALF_INFINITY = 0x7c00u;
 const uint HALF_NAN = 0x7e00u;
@@ -21,9 +24,18 @@ uvec4 with_specials(uvec4 bits, uvec4 magnitude) {
   return mix(bits, special, greaterThanEqual(magnitude, uvec4(F32_HALF_RANGE_END)));
 }
 
+// A NaN keeps its sign only, as when it is rounded in integers.
+uvec4 half_bits_by_driver(vec4 v) {
+  uvec4 u = floatBitsToUint(v);
+  vec4 plain = uintBitsToFloat(mix(u, (u & 0x80000000u) | 0x7fc00000u, greaterThan(u & 0x7fffffffu, uvec4(F32_INFINITY))));
+  uvec2 words = uvec2(packHalf2x16(plain.xy), packHalf2x16(plain.zw));
+  return uvec4(words.x & 0xffffu, words.x >> 16, words.y & 0xffffu, words.y >> 16);
+}
+
 // To nearest, ties to even; 65520 and above become infinity. Nothing is rounded but by integers and roundEven(): the
 // scaling of what becomes subnormal is exact, whatever the driver's rounding mode.
 uvec4 half_bits_nearest(vec4 v) {
+  if (DRIVER_ROUNDS) return half_bits_by_driver(v);
   uvec4 u = floatBitsToUint(v);
   uvec4 magnitude = u & 0x7fffffffu;
   uvec4 normal = (magnitude + (0xfffu - F32_HALF_REBIAS) + ((magnitude >> 13) & 1u)) >> 13;

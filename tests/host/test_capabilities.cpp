@@ -274,7 +274,7 @@ TEST_CASE("a specialized shader has nothing that its constants rule out") {
   const vk::EmbeddedShader& pointwise = vk::find_shader("pointwise.packed");
   const vk::ShaderFacts whole = vk::shader_facts(pointwise.words, {});
   CHECK(whole.bindings == 1 + plan::max_slots);
-  CHECK(whole.draws_noise);
+  CHECK(whole.has_storing_set);
   // relu of slot 0.
   plan::Expression expression;
   expression.reads = {plan::Reading{}};
@@ -285,7 +285,7 @@ TEST_CASE("a specialized shader has nothing that its constants rule out") {
   const std::vector<std::uint32_t> code = vk::specialized(pointwise.words, constants);
   const vk::ShaderFacts facts = vk::shader_facts(code, {});
   CHECK(facts.bindings == 2);
-  CHECK_FALSE(facts.draws_noise);
+  CHECK_FALSE(facts.has_storing_set);
   CHECK(facts.local_size == std::array<std::uint32_t, 3>{64, 1, 1});
   CHECK(code.size() * 4 < pointwise.words.size());
 }
@@ -300,7 +300,7 @@ TEST_CASE("bindings that a dispatch has no operand for are given the last") {
   for (std::uint32_t count = 1; count <= 1 + plan::max_slots; ++count) {
     const vk::ShaderFacts facts = vk::shader_facts(vk::with_bindings(pointwise.words, count), {});
     CHECK(facts.bindings == count);
-    CHECK(facts.draws_noise);
+    CHECK(facts.has_storing_set);
   }
 }
 
