@@ -47,7 +47,7 @@ bool loads_uniforms_once(const Capabilities& capabilities) {
 }
 
 bool rounds_to_half_well(const Capabilities& capabilities) {
-  // A mixed step of fashion_cnn takes lavapipe of Mesa 26 28 ms so, and 35 with integers; Mesa 22's takes 42 instead of
+  // A mixed step of fashion_cnn takes lavapipe of Mesa 26 29 ms so, and 35 with integers; Mesa 22's takes 42 instead of
   // 39. Others have not been measured, and GPUs may flush subnormals.
   return newest_lavapipe(capabilities);
 }

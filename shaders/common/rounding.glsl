@@ -24,11 +24,9 @@ uvec4 with_specials(uvec4 bits, uvec4 magnitude) {
   return mix(bits, special, greaterThanEqual(magnitude, uvec4(F32_HALF_RANGE_END)));
 }
 
-// A NaN keeps its sign only, as when it is rounded in integers.
+// The same but for NaN, of which more bits may be left.
 uvec4 half_bits_by_driver(vec4 v) {
-  uvec4 u = floatBitsToUint(v);
-  vec4 plain = uintBitsToFloat(mix(u, (u & 0x80000000u) | 0x7fc00000u, greaterThan(u & 0x7fffffffu, uvec4(F32_INFINITY))));
-  uvec2 words = uvec2(packHalf2x16(plain.xy), packHalf2x16(plain.zw));
+  uvec2 words = uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw));
   return uvec4(words.x & 0xffffu, words.x >> 16, words.y & 0xffffu, words.y >> 16);
 }
 
