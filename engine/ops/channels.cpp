@@ -37,9 +37,9 @@ Slices slices_of(const plan::Lowering& out, const ChannelSets& sets) {
 
 /// A dispatch over slices; its constants are the quads of a row and then `constants`.
 void dispatch_slices(plan::Lowering& out, const std::string& shader, const ChannelSets& sets, const Slices& slices,
-                     std::vector<plan::Operand> operands, std::vector<std::uint32_t> constants = {}) {
+                     const std::vector<plan::Operand>& operands, std::vector<std::uint32_t> constants = {}) {
   constants.insert(constants.begin(), index32(out, quads_of(sets)));
-  dispatch_flat(out, shader, slices.invocations, slices, std::move(operands), std::move(constants));
+  dispatch_flat(out, shader, slices.invocations, slices, operands, constants);
 }
 
 Shape partial_shape(const ChannelSets& sets, const Slices& slices) {

@@ -38,9 +38,9 @@ std::string shader(const plan::Lowering& out, std::string_view part) {
 }
 
 void dispatch(plan::Lowering& out, const Convolution& convolution, std::string_view part, const Push& push,
-              std::vector<plan::Operand> operands) {
+              const std::vector<plan::Operand>& operands) {
   const double terms = static_cast<double>(elements(convolution.output("conv2d")) * convolution.taps());
-  dispatch_flat(out, shader(out, part), push.count, push, std::move(operands),
+  dispatch_flat(out, shader(out, part), push.count, push, operands,
                 {out.input_count() == 3, convolution.options.stride != Pair{1, 1}}, 2 * terms);
 }
 
@@ -75,7 +75,7 @@ void lower_conv2d_depthwise(plan::Lowering& out, const Convolution& convolution,
       {out.input(0), plan::Access::read}, {out.input(1), plan::Access::read}, {out.output(0), plan::Access::write}};
   // Without a bias the weight takes its binding, and is not read there.
   if (part == "forward") operands.push_back({out.input(out.input_count() == 3 ? 2 : 1), plan::Access::read});
-  dispatch(out, convolution, part, push, std::move(operands));
+  dispatch(out, convolution, part, push, operands);
 }
 
 }  // namespace halfstep::ops

@@ -43,7 +43,7 @@ void lower_conv2d_grouped(plan::Lowering& out, const Convolution& convolution, s
   if (part == "forward") operands.push_back({out.input(has_bias ? 2 : 1), plan::Access::read});
   const bool rounds_partials = out.partials().conv2d == DType::f16;
   const std::string storage = out.output_type(0).dtype == DType::f16 ? "packed" : "f32";
-  dispatch_flat(out, fmt::format("conv2d_grouped.{}.{}", part, storage), result.quads(), push, std::move(operands),
+  dispatch_flat(out, fmt::format("conv2d_grouped.{}.{}", part, storage), result.quads(), push, operands,
                 {has_bias, rounds_partials});
 }
 

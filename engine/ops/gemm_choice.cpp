@@ -131,11 +131,13 @@ Definition convolution(Operands operands) {
   const Shape output = conv.output("tune");
   Definition made;
   if (operands == Operands::patches_row) {
-    made = {conv.images, conv.weight, output, 6 * 6, {}, [=](plan::Lowering& out) { lower_conv2d(out, conv); }};
+    made = {conv.images,         conv.weight, output,
+            std::int64_t{6} * 6, {},          [=](plan::Lowering& out) { lower_conv2d(out, conv); }};
     made.terms = [=](const auto& visit) { convolution_terms(conv, visit); };
   } else if (operands == Operands::patches_col) {
-    made = {output, conv.weight, conv.images,
-            6 * 70, {},          [=](plan::Lowering& out) {
+    made = {output,      conv.weight,
+            conv.images, std::int64_t{6} * 70,
+            {},          [=](plan::Lowering& out) {
               lower_conv2d_data_gradient(out, conv); }};
     made.terms = [=](const auto& visit) {
       convolution_terms(conv, [&](std::size_t x, std::size_t w, std::size_t y) { visit(y, w, x); });

@@ -15,15 +15,17 @@ std::uint32_t index32(const plan::Lowering& out, std::int64_t value);
 /// A dispatch with one invocation for each of `count` quads. `constants` are specialization constants 1, 2, ... and
 /// `flops` Dispatch::flops.
 template <typename Push>
-void dispatch_flat(plan::Lowering& out, std::string shader, std::int64_t count, const Push& push,
-                   std::vector<plan::Operand> operands, std::vector<std::uint32_t> constants = {}, double flops = 0) {
+void dispatch_flat(plan::Lowering& out, const std::string& shader, std::int64_t count, const Push& push,
+                   const std::vector<plan::Operand>& operands, const std::vector<std::uint32_t>& constants = {},
+                   double flops = 0) {
   const std::uint32_t local_size = flat_local_size(out.target());
-  constants.insert(constants.begin(), local_size);
+  std::vector<std::uint32_t> all{local_size};
+  all.insert(all.end(), constants.begin(), constants.end());
   out.dispatch({.label = {},
-                .shader = std::move(shader),
-                .constants = std::move(constants),
+                .shader = shader,
+                .constants = all,
                 .push = plan::push_bytes(push),
-                .operands = std::move(operands),
+                .operands = operands,
                 .groups = plan::groups_for(count, local_size),
                 .flops = flops});
 }

@@ -45,7 +45,7 @@ void group_parameters(step::StepGraph& graph, const TrainerOptions& options) {
     const step::Training training = training_of(graph.ir.values[id], options);
     if (std::ranges::find(kinds, training) == kinds.end()) kinds.push_back(training);
   }
-  std::ranges::stable_partition(kinds, [](const step::Training& training) { return !training.frozen; });
+  std::stable_partition(kinds.begin(), kinds.end(), [](const step::Training& training) { return !training.frozen; });
   if (!kinds.empty() && kinds.front().frozen) fail("trainer", "expected a parameter to train, got frozen ones only");
   std::vector<graph::ValueId> ordered;
   for (const step::Training& kind : kinds) {

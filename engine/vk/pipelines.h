@@ -27,7 +27,7 @@ struct Slots {
   std::uint32_t texels = 0;  ///< bit i: binding i is a texel buffer; else a storage buffer
   bool uniforms = false;     ///< all are uniform buffers
 
-  auto operator<=>(const Slots&) const = default;
+  auto operator<=>(const Slots&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 means the 0 of < 0
 };
 
 /// A compute pipeline with `bindings` buffers in set 0 and `push_bytes` of push constants. One that stores f16 has set

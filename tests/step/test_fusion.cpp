@@ -43,7 +43,7 @@ class TestGraph {
 class RandomGraph : public TestGraph {
  public:
   RandomGraph(std::uint32_t seed, DType dtype) : random_(seed) {
-    const auto columns = static_cast<std::int64_t>(1 + below(9));
+    const auto columns = 1 + std::int64_t{below(9)};
     wholes_ = {input({5, columns}, dtype), input({5, columns}, dtype)};
     parts_ = {input({columns}, dtype), input({5, 1}, dtype), input({}, dtype)};
     weights_ = {input({columns, columns}, dtype)};

@@ -330,7 +330,9 @@ TEST_CASE("every kernel that stores a parameter's gradient scales it: products, 
   Precision precision = Precision::float16();
   precision.layer("dense", DType::f32);
   const auto want = gradients(unscaled(precision));
-  for (const auto& [name, got] : gradients(scaled(precision))) {
+  for (const auto& entry : gradients(scaled(precision))) {
+    const std::string& name = entry.first;
+    const std::vector<float>& got = entry.second;
     CAPTURE(name);
     REQUIRE(got.size() == want.at(name).size());
     CHECK(std::ranges::any_of(got, [](float v) { return v != 0; }));
