@@ -45,6 +45,12 @@ struct Cut {
   std::int64_t split_quads;
 };
 
+/// C as it is stored for a part of k, with the sums of columns as a last row.
+TensorType part_type(const plan::Lowering& out, const Gemm& gemm) {
+  const Shape& shape = out.type(gemm.c).shape;
+  return {DType::f32, {elements(shape) / shape.back() + (gemm.column_sums ? 1 : 0), shape.back()}};
+}
+
 /// k is cut into parts where there are too few tiles for the device, but not into parts of less than 64 elements, and
 /// no further than one binding can hold the partial results.
 Cut cut(const plan::Lowering& out, const Gemm& gemm, const Body& body) {
@@ -52,7 +58,7 @@ Cut cut(const plan::Lowering& out, const Gemm& gemm, const Body& body) {
   Cut result{divided_up(rows_of_a(gemm), body.tile_rows), divided_up(gemm.columns, body.tile_columns), 1,
              k_quads(gemm)};
   const std::int64_t tiles = result.row_tiles * result.column_tiles * gemm.batches;
-  const auto bytes = static_cast<std::int64_t>(plan::byte_size({DType::f32, out.type(gemm.c).shape}));
+  const auto bytes = static_cast<std::int64_t>(plan::byte_size(part_type(out, gemm)));
   const std::int64_t most =
       std::min(static_cast<std::int64_t>(out.target().max_storage_range) / bytes, k_quads(gemm) / least_quads);
   const std::int64_t wanted = std::min(divided_up(out.target().wanted_groups, tiles), most);
@@ -205,10 +211,10 @@ void reduce_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, 
 
 /// The product in parts of k, one or more, and their sum.
 void lower_in_parts(plan::Lowering& out, const Gemm& gemm, const Gemm& product, const Way& way) {
-  const Shape& shape = out.type(gemm.c).shape;
-  const std::int64_t rows = elements(shape) / shape.back();
+  TensorType type = part_type(out, gemm);
+  type.shape.insert(type.shape.begin(), way.cut.splits);
   Gemm parts = product;
-  parts.c = out.workspace("parts", {DType::f32, {way.cut.splits, rows + (gemm.column_sums ? 1 : 0), shape.back()}});
+  parts.c = out.workspace("parts", std::move(type));
   const Edge inside = gemm.column_sums ? Edge::sums_in_c : Edge::none;
   dispatch_product(out, parts, way, {inside, {parts.b, plan::Access::read}});
   reduce_parts(out, parts.c, gemm.c, gemm.partials, edge_of(gemm, parts.c));
