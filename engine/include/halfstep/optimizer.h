@@ -41,8 +41,8 @@ struct ParameterGroup {
   std::string pattern;                  ///< of their names, as matches() has it: "layer1/*", "*/bias"
   float rate = 1;                       ///< what the optimizer's rate is multiplied by
   std::optional<float> weight_decay{};  ///< in place of the optimizer's
-  /// Not trained at all: no gradient, no moments, and nothing kept for either. Batch norm takes its running statistics
-  /// then, which stay as they are, and is folded.
+  /// Not trained at all: no gradient, no moments, nothing kept for either, and no f32 master beside the f16 that
+  /// operators read. Batch norm takes its running statistics then, which stay as they are, and is folded.
   bool frozen = false;
 };
 
