@@ -1,7 +1,10 @@
 #include "ops/channels.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
+#include "ops/gemm.h"
 #include "ops/kernel.h"
 #include "ops/reduce.h"
 
@@ -23,6 +26,12 @@ std::int64_t quads_of(const ChannelSets& sets) {
   return plan::layout({sets.channels}).quads_per_row();
 }
 
+Slices slices_of(const plan::Lowering& out, const ChannelSets& sets, std::int64_t length) {
+  const std::int64_t slices = (sets.rows + length - 1) / length;
+  return {index32(out, sets.rows), index32(out, length), index32(out, slices),
+          index32(out, sets.sets * slices * quads_of(sets))};
+}
+
 /// As many slices as keep the device busy, none of them short: what an invocation reads once is then worth it.
 Slices slices_of(const plan::Lowering& out, const ChannelSets& sets) {
   constexpr std::int64_t shortest = 16;
@@ -30,9 +39,7 @@ Slices slices_of(const plan::Lowering& out, const ChannelSets& sets) {
   const std::int64_t busy = 2 * std::int64_t{out.target().wanted_groups} * flat_local_size(out.target());
   const std::int64_t wanted =
       std::clamp<std::int64_t>(busy / columns, 1, std::max<std::int64_t>(sets.rows / shortest, 1));
-  const std::int64_t length = (sets.rows + wanted - 1) / wanted;
-  const std::int64_t slices = (sets.rows + length - 1) / length;
-  return {index32(out, sets.rows), index32(out, length), index32(out, slices), index32(out, slices * columns)};
+  return slices_of(out, sets, (sets.rows + wanted - 1) / wanted);
 }
 
 /// A dispatch over slices; its constants are the quads of a row and then `constants`.
@@ -46,26 +53,47 @@ Shape partial_shape(const ChannelSets& sets, const Slices& slices) {
   return {sets.sets, slices.slices, 2, sets.channels};
 }
 
-}  // namespace
+/// How many parts an invocation merges: all where they are few, else so many that few remain.
+std::uint32_t merged_at_once(std::uint32_t parts) {
+  constexpr std::uint32_t few = 128;
+  if (parts <= few) return parts;
+  return std::max(few / 2, static_cast<std::uint32_t>(std::ceil(std::sqrt(parts))));
+}
 
-plan::TensorId lower_moments(plan::Lowering& out, plan::TensorId x, const ChannelSets& sets) {
-  constexpr std::int64_t most_merged = 64;
-  Slices slices = slices_of(out, sets);
-  plan::TensorId moments = out.workspace("moments", {DType::f32, partial_shape(sets, slices)});
-  dispatch_slices(out, "channel_moments." + out.storage(out.type(x).dtype), sets, slices,
-                  {{x, Access::read}, {moments, Access::write}});
+/// How many dispatches merge `parts`.
+std::ptrdiff_t merge_count(std::uint32_t parts) {
+  if (parts == 1) return 0;
+  const std::uint32_t once = merged_at_once(parts);
+  return 1 + merge_count((parts + once - 1) / once);
+}
+
+/// The moments of whole sets from those of their slices.
+plan::TensorId merge_moments(plan::Lowering& out, plan::TensorId moments, const ChannelSets& sets, Slices slices) {
   while (slices.slices > 1) {
     const plan::TensorId parts = moments;
     const Slices from = slices;
-    const auto merged = static_cast<std::uint32_t>(std::min<std::int64_t>(from.slices, most_merged));
-    slices.length = from.length * merged;
-    slices.slices = (from.slices + merged - 1) / merged;
-    slices.invocations = index32(out, sets.sets * slices.slices * quads_of(sets));
+    slices = slices_of(out, sets, std::int64_t{from.length} * merged_at_once(from.slices));
     moments = out.workspace("moments", {DType::f32, partial_shape(sets, slices)});
     dispatch_slices(out, "channel_moments_merge", sets, slices, {{parts, Access::read}, {moments, Access::write}},
                     {from.length, from.slices});
   }
   return moments;
+}
+
+}  // namespace
+
+plan::TensorId lower_moments(plan::Lowering& out, plan::TensorId x, const ChannelSets& sets) {
+  const Slices alone = slices_of(out, sets);
+  const std::optional<ColumnMoments> found = sets.sets == 1 ? column_moments(out, x) : std::nullopt;
+  if (found) {
+    const Slices slices = slices_of(out, sets, found->rows);
+    out.leave_out(1 + merge_count(alone.slices) - merge_count(slices.slices));
+    return merge_moments(out, found->parts, sets, slices);
+  }
+  const plan::TensorId moments = out.workspace("moments", {DType::f32, partial_shape(sets, alone)});
+  dispatch_slices(out, "channel_moments." + out.storage(out.type(x).dtype), sets, alone,
+                  {{x, Access::read}, {moments, Access::write}});
+  return merge_moments(out, moments, sets, alone);
 }
 
 void lower_channel_norm(plan::Lowering& out, plan::TensorId x, plan::TensorId statistics, plan::TensorId weight,

@@ -146,9 +146,14 @@ std::uint32_t quad_elements(const Gemm& gemm) {
 }
 
 /// What the binding `edge` is for; numbered as in shaders/common/gemm.glsl.
-enum class Edge : std::uint8_t { none, bias, sums, sums_in_c };
+enum class Edge : std::uint8_t { none, bias, sums, sums_in_c, moments };
 
-/// A row that goes along with a product, and what is bound for it: without one, what is bound for B or for parts.
+// Where a product's dispatch has what gemm.comp knows by name.
+constexpr std::size_t edge_constant = 1;
+constexpr std::size_t c_operand = 2;
+constexpr std::size_t edge_operand = 3;
+
+/// What goes along with a product, and what is bound for it: where nothing does, what is bound for B or for parts.
 struct EdgeOperand {
   Edge edge = Edge::none;
   plan::Operand operand;
@@ -158,6 +163,12 @@ EdgeOperand edge_of(const Gemm& gemm, plan::TensorId other) {
   if (gemm.bias) return {Edge::bias, {*gemm.bias, plan::Access::read}};
   if (gemm.column_sums) return {Edge::sums, {*gemm.column_sums, plan::Access::write}};
   return {Edge::none, {other, plan::Access::read}};
+}
+
+/// plan::Dispatch::moment_rows of a product.
+std::uint32_t moment_rows(const plan::Lowering& out, const Gemm& gemm, const Body& body, Edge edge) {
+  const bool can = out.target().fusion && edge == Edge::none && gemm.batches == 1;
+  return can ? static_cast<std::uint32_t>(body.moment_rows) : 0;
 }
 
 void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, const EdgeOperand& edge) {
@@ -181,6 +192,7 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
                              edge.operand},
                 .groups = plan::groups_for(std::int64_t{push.groups} * body.local_size, body.local_size),
                 .expression = std::move(expression),
+                .moment_rows = moment_rows(out, gemm, body, edge.edge),
                 .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments)});
 }
 
@@ -240,6 +252,20 @@ std::int64_t rows_of_a(const Gemm& gemm) {
 
 void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, DType partials) {
   reduce_parts(out, parts, to, partials, {Edge::none, {parts, plan::Access::read}});
+}
+
+std::optional<ColumnMoments> column_moments(plan::Lowering& out, plan::TensorId c) {
+  plan::Dispatch* product = out.writer(c);
+  if (product == nullptr || product->moment_rows == 0 || product->storing.scaled) return std::nullopt;
+  const Shape shape = out.type(c).shape;
+  if (out.type(product->operands[c_operand].tensor).shape.back() != shape.back()) return std::nullopt;
+  plan::Operand& moments = product->operands[edge_operand];
+  const auto edge = static_cast<std::uint32_t>(Edge::moments);
+  if (std::exchange(product->constants[edge_constant], edge) != edge) {
+    const std::int64_t parts = divided_up(elements(shape) / shape.back(), product->moment_rows);
+    moments = {out.workspace("moments", {DType::f32, {1, parts, 2, shape.back()}}), plan::Access::write};
+  }
+  return ColumnMoments{moments.tensor, product->moment_rows};
 }
 
 void lower_gemm(plan::Lowering& out, const Gemm& gemm) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <set>
 #include <string_view>
 
 #include "ops/gemm_panels.h"
@@ -28,6 +29,7 @@ Body plain(const Problem& problem, std::string name_of_body, std::uint32_t local
   body.local_size = local_size;
   body.tile_rows = tile_rows;
   body.tile_columns = tile_columns;
+  body.moment_rows = tile_rows;
   return body;
 }
 
@@ -62,11 +64,16 @@ std::vector<Body> lanes(const plan::Target& target, const Problem& problem) {
   return found;
 }
 
-/// Tiles in shared memory, which every device has. See gemm_tile.glsl for the threads.
+/// Bytes of shared memory that gemm_tile.glsl takes: of A and of B, 16 k of a tile's side and a quad.
+std::uint32_t shared_bytes(std::uint32_t tile) {
+  return 2 * 16 * (tile / 4 + 1) * 16;
+}
+
+/// Tiles in shared memory, as far as the device has it. See gemm_tile.glsl for the threads.
 std::vector<Body> tiles(const plan::Target& target, const Problem& problem) {
   std::vector<Body> found;
-  for (const auto& [tile, threads] : {std::pair{128, 256U}, {64, 128U}, {32, 64U}}) {
-    if (threads <= target.max_invocations)
+  for (const auto& [tile, threads] : {std::pair{128U, 256U}, {64U, 128U}, {32U, 64U}}) {
+    if (threads <= target.max_invocations && shared_bytes(tile) <= target.shared_memory_bytes)
       found.push_back(plain(problem, fmt::format("tile{}", tile), threads, tile, tile));
   }
   return found;
@@ -97,6 +104,7 @@ std::vector<Body> cooperative(const plan::Target& target, const Problem& problem
     body.tile_rows = tile;
     body.tile_columns = tile;
     body.risky = true;
+    if (target.subgroup_size % (shape.columns / 4) == 0) body.moment_rows = square;
     body.constants = {shape.rows, shape.columns, shape.k};
     found.push_back(body);
   }
@@ -106,7 +114,7 @@ std::vector<Body> cooperative(const plan::Target& target, const Problem& problem
 /// Those that add up in the type that is asked for.
 std::vector<Body> cooperative(const plan::Target& target, const Problem& problem) {
   std::vector<Body> found;
-  if (problem.dtype != DType::f16 || target.subgroup_size == 0) return found;
+  if (problem.dtype != DType::f16 || target.subgroup_size == 0 || !target.subgroup_shuffle) return found;
   for (const plan::MatrixShape& shape : target.matrix_shapes) {
     if (shape.float16_sums == problem.float16_partials)
       std::ranges::move(cooperative(target, problem, shape), std::back_inserter(found));
@@ -147,6 +155,7 @@ Body uniform(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_c
   body.tile_rows = tile_rows;
   body.tile_columns = tile_columns;
   body.uniform = true;
+  body.moment_rows = tile_rows;
   for (body.k_quads = 8; divided_up(problem.k, 4) % body.k_quads != 0; --body.k_quads) continue;
   body.constants = {static_cast<std::uint32_t>(body.k_quads)};
   return body;
@@ -206,12 +215,12 @@ std::vector<Body> named(const plan::Target& target, const std::vector<Body>& bod
 
 /// Throws where Target::gemm_bodies names no body that the target has for any problem.
 void expect_known(const plan::Target& target, Problem problem) {
-  std::vector<std::string> names;
+  std::set<std::string> names;
   for (const bool float16_partials : {false, true}) {
     problem.operands = Operands::row_row;
     problem.dtype = DType::f16;
     problem.float16_partials = float16_partials;
-    for (const Body& body : possible(target, problem)) names.push_back(body.name);
+    for (const Body& body : possible(target, problem)) names.insert(body.name);
   }
   const bool known =
       std::ranges::any_of(names, [&](const std::string& name) { return name.starts_with(target.gemm_bodies); });

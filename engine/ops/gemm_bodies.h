@@ -21,6 +21,7 @@ struct Body {
   bool texels = false;                        ///< reads A and B through texel buffers
   bool uniform = false;                       ///< reads them by address: A in f32, and B in panels of f32
   std::int64_t k_quads = 1;                   ///< quads of k that it does at a time
+  std::int64_t moment_rows = 0;               ///< plan::Dispatch::moment_rows
   std::vector<std::uint32_t> constants = {};  ///< specialization constants that follow those all bodies have
 };
 

@@ -140,9 +140,9 @@ void lower_column_sums(plan::Lowering& out, plan::TensorId source, plan::TensorI
   lower_sum(out, source, summed, result, 1);
 }
 
-std::size_t column_sum_dispatches(const plan::Lowering& out, plan::TensorId source) {
+std::ptrdiff_t column_sum_dispatches(const plan::Lowering& out, plan::TensorId source) {
   const plan::Layout lay = plan::layout(out.type(source).shape);
-  std::size_t dispatches = 1;
+  std::ptrdiff_t dispatches = 1;
   for (std::int64_t terms = lay.rows; (terms = slices_of(out.target(), lay.quads_per_row(), terms)) > 1;) ++dispatches;
   return dispatches;
 }

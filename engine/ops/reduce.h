@@ -16,6 +16,6 @@ void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<boo
 /// The same over all axes but the last.
 void lower_column_sums(plan::Lowering& out, plan::TensorId source, plan::TensorId result);
 /// How many dispatches that takes.
-std::size_t column_sum_dispatches(const plan::Lowering& out, plan::TensorId source);
+std::ptrdiff_t column_sum_dispatches(const plan::Lowering& out, plan::TensorId source);
 
 }  // namespace halfstep::ops

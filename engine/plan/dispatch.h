@@ -51,7 +51,10 @@ struct Dispatch {
   /// What is done elementwise beside or in place of the kernel's own work; its slots are the last operands.
   std::optional<Expression> expression{};
   bool again = false;  ///< computes what was computed before and not kept
-  double flops = 0;    ///< multiply-adds counted as two; 0 where it moves data only
+  /// Of how many rows at a time it can find the moments of each column as it stores them; 0 where it cannot. See
+  /// ops::column_moments.
+  std::uint32_t moment_rows = 0;
+  double flops = 0;  ///< multiply-adds counted as two; 0 where it moves data only
 };
 
 /// Bytes of push constants: the addresses of operands that ask for it, then Dispatch::push.

@@ -47,7 +47,11 @@ void Lowering::dispatch(Dispatch dispatch) {
   builder_->dispatch(std::move(dispatch));
 }
 
-void Lowering::leave_out(std::size_t dispatches) {
+Dispatch* Lowering::writer(TensorId tensor) {
+  return builder_->writer(tensor);
+}
+
+void Lowering::leave_out(std::ptrdiff_t dispatches) {
   builder_->leave_out(dispatches);
 }
 

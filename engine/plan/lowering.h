@@ -37,9 +37,12 @@ class Lowering {
   void alias(std::size_t out, std::size_t in);
   /// Appends a dispatch; an empty label becomes the node's.
   void dispatch(Dispatch dispatch);
+  /// The one dispatch so far that writes a tensor, to be given more to do; null where none or several write it. Good
+  /// until the next dispatch.
+  Dispatch* writer(TensorId tensor);
 
-  /// Says that as many dispatches were left out as an operator would have had without fusion.
-  void leave_out(std::size_t dispatches);
+  /// Says that as many dispatches were left out as an operator would have had more without fusion.
+  void leave_out(std::ptrdiff_t dispatches);
 
   /// Which of a choice's candidates to take: the one that Target::choices names for its key, else the first.
   std::size_t choose(Choice choice);

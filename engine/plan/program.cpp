@@ -96,6 +96,18 @@ void ProgramBuilder::dispatch(Dispatch dispatch) {
   program_.dispatches.push_back(std::move(dispatch));
 }
 
+Dispatch* ProgramBuilder::writer(TensorId tensor) {
+  const TensorId root = resolve(tensor);
+  const auto writes = [&](const Dispatch& dispatch) {
+    return std::ranges::any_of(dispatch.operands, [&](const Operand& operand) {
+      return operand.tensor == root && operand.access != Access::read;
+    });
+  };
+  const auto found = std::ranges::find_if(program_.dispatches, writes);
+  if (found == program_.dispatches.end() || std::any_of(found + 1, program_.dispatches.end(), writes)) return nullptr;
+  return &*found;
+}
+
 void ProgramBuilder::store_f16(Rounding rounding, Overflow overflow) {
   storing_ = {.stochastic = rounding == Rounding::stochastic, .saturate = overflow == Overflow::saturate};
 }
@@ -200,7 +212,7 @@ TensorId ProgramBuilder::resolve(TensorId tensor) const {
 }
 
 Program ProgramBuilder::finish() {
-  program_.dispatches_unfused = program_.dispatches.size() + left_out_;
+  program_.dispatches_unfused = program_.dispatches.size() + static_cast<std::size_t>(left_out_);
   if (target_.fusion) fuse(program_, target_);
   for (Dispatch& dispatch : program_.dispatches) {
     if (dispatch.expression) specialize(program_, target_, dispatch);

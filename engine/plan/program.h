@@ -107,8 +107,10 @@ class ProgramBuilder {
   /// Appends a dispatch, checked against the device's limits. Throws Error naming the tensor or operator that
   /// exceeds one.
   void dispatch(Dispatch dispatch);
+  /// The one dispatch so far that writes a tensor; see Lowering::writer.
+  Dispatch* writer(TensorId tensor);
   /// Counts dispatches that there would be more without fusion; see Lowering::leave_out.
-  void leave_out(std::size_t dispatches) { left_out_ += dispatches; }
+  void leave_out(std::ptrdiff_t dispatches) { left_out_ += dispatches; }
   /// Which of a choice's candidates to take; see Lowering::choose.
   std::size_t choose(Choice choice);
   /// Makes `alias` the memory of `source`; where `alias` has a place of its own, copies instead.
@@ -133,8 +135,8 @@ class ProgramBuilder {
   Options options_;
   Program program_;
   Storing storing_;
-  std::uint32_t run_ = 0;     ///< counts repeat()
-  std::size_t left_out_ = 0;  ///< dispatches
+  std::uint32_t run_ = 0;        ///< counts repeat()
+  std::ptrdiff_t left_out_ = 0;  ///< dispatches
   std::map<graph::ValueId, TensorId> bound_;
   std::map<TensorId, TensorId> aliases_;
   std::map<TensorId, std::uint32_t> scaled_;  ///< the places of their scales

@@ -1,6 +1,6 @@
 // The matrix product C(m, n) = sum over k of A(m, k) B(k, n), for matrices and for convolutions alike: they differ only
 // in where A and B lie (gemm_a.glsl, gemm_b.glsl). One body or another (gemm_subgroup.glsl, gemm_thin.glsl,
-// gemm_tile.glsl, gemm_cooperative.glsl) computes tiles of C, and gemm_store.glsl writes them.
+// gemm_tile.glsl, gemm_uniform.glsl, gemm_cooperative.glsl) computes tiles of C, and gemm_store.glsl writes them.
 //
 // All operands are arrays of quads, four elements along the last axis. k runs over `segments` segments of `k` elements
 // each, four at a time: matrices have one segment, a convolution one for each tap of its kernel, a convolution's weight
@@ -83,12 +83,12 @@ layout(std430, binding = 1) readonly buffer B { QUAD b[]; };
 #endif
 #endif
 
-// A row that goes along with C: a bias for each of its columns, or what the sums of B's columns are stored in. Those are
-// computed as one more row of C, from a row of ones after the last quad of A's rows; where k is cut into parts, they are
-// stored as such a row too.
+// What goes along with C: a bias for each of its columns, or what the sums of B's columns are stored in, or the moments
+// of C's own (gemm_moments.glsl). The sums are computed as one more row of C, from a row of ones after the last quad of
+// A's rows; where k is cut into parts, they are stored as such a row too.
 layout(std430, binding = 3) buffer Edge { QUAD edge[]; };
 const bool ADD_BIAS = EDGE == 1u;
-const bool SUM_COLUMNS = EDGE >= 2u;
+const bool SUM_COLUMNS = EDGE == 2u || EDGE == 3u;
 const bool SUMS_APART = EDGE == 2u;
 
 int quads(int elements) { return (elements + 3) >> 2; }

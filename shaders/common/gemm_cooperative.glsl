@@ -15,7 +15,8 @@ layout(constant_id = 7) const int FRAGMENT_K = 16;
 const int THREADS = int(gl_WorkGroupSize.x);
 
 #include "common/gemm_stage.glsl"
-#include "common/gemm_store.glsl"
+#define SHUFFLES
+#include "common/gemm_moments.glsl"
 
 // Subgroups along a side of the tile; ops/gemm_bodies.cpp knows them too.
 const int SIDE = TILE == 32 ? 1 : 2;
@@ -95,16 +96,27 @@ void add_products(ivec2 corner) {
 
 // Which elements an invocation has of a fragment is the driver's business, so each goes through shared memory.
 void store_fragment(Tile tile, FRAGMENT(float, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator) fragment,
-                    ivec2 corner) {
+                    ivec2 corner, inout Moments moments) {
   int base = int(gl_SubgroupID) * FRAGMENT_ROWS * FRAGMENT_QUADS;
   coopMatStore(fragment, results, base, FRAGMENT_QUADS, gl_CooperativeMatrixLayoutRowMajor);
   subgroupBarrier();
   for (int i = int(gl_SubgroupInvocationID); i < FRAGMENT_ROWS * FRAGMENT_QUADS; i += int(gl_SubgroupSize)) {
+    int row = tile.row + corner.x + i / FRAGMENT_QUADS;
     int column_quad = tile.column_quad + corner.y / 4 + i % FRAGMENT_QUADS;
-    store_quad(tile, tile.row + corner.x + i / FRAGMENT_QUADS, column_quad,
-               results[base + i] + column_bias(tile, column_quad));
+    vec4 v = results[base + i] + column_bias(tile, column_quad);
+    store_quad(tile, row, column_quad, v);
+    include_row(moments, tile, row, v);
   }
   subgroupBarrier();
+}
+
+// Of a square's columns: every FRAGMENT_QUADS-th lane has had the same ones.
+void store_square_moments(Tile tile, ivec2 corner, Moments moments) {
+  for (uint mask = uint(FRAGMENT_QUADS); mask < gl_SubgroupSize; mask *= 2u) moments = merged_across(moments, mask);
+  int quad = int(gl_SubgroupInvocationID);
+  if (quad < FRAGMENT_QUADS) {
+    store_moments((tile.row + corner.x) / SQUARE, tile.column_quad + corner.y / 4 + quad, moments);
+  }
 }
 
 void main() {
@@ -125,12 +137,14 @@ void main() {
     barrier();
     k_quad += K_QUADS;
   } while (k_quad < tile.k_end);
-  [[unroll]] for (int i = 0; i < DOWN; i++) {
-    [[unroll]] for (int j = 0; j < ACROSS; j++) {
+  [[unroll]] for (int j = 0; j < ACROSS; j++) {
+    Moments moments = NO_MOMENTS;
+    [[unroll]] for (int i = 0; i < DOWN; i++) {
       store_fragment(tile,
                      FRAGMENT(float, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator)(sums[i * ACROSS + j]),
-                     corner + ivec2(i * FRAGMENT_ROWS, j * FRAGMENT_COLUMNS));
+                     corner + ivec2(i * FRAGMENT_ROWS, j * FRAGMENT_COLUMNS), moments);
     }
+    if (FIND_MOMENTS) store_square_moments(tile, corner + ivec2(0, j * FRAGMENT_COLUMNS), moments);
   }
 }
 

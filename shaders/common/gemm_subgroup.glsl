@@ -6,7 +6,7 @@
 
 #include "common/gemm_a.glsl"
 #include "common/gemm_b.glsl"
-#include "common/gemm_store.glsl"
+#include "common/gemm_moments.glsl"
 
 #if LANES == 4
 // SwiftShader, where a broadcast costs less than a shuffle. Its lane must be a literal; the optimiser unrolls the loops
@@ -124,11 +124,14 @@ void main() {
   // Not unrolled, and a copy: see gemm_store.glsl.
   vec4 results[ROWS];
   [[unroll]] for (int i = 0; i < ROWS; i++) results[i] = sums[i];
+  Moments moments = NO_MOMENTS;
   int row = 0;
   do {
     store_quad(tile, tile.row + row, column_quad, results[row]);
+    include_row(moments, tile, tile.row + row, results[row]);
     row++;
   } while (row < ROWS);
+  store_moments(tile.row / ROWS, column_quad, moments);
 }
 
 #endif

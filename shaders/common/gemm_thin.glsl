@@ -6,7 +6,8 @@
 
 #include "common/gemm_a.glsl"
 #include "common/gemm_b.glsl"
-#include "common/gemm_store.glsl"
+#define SHUFFLES
+#include "common/gemm_moments.glsl"
 
 layout(constant_id = 5) const int ROWS = 16;  // of an invocation; a multiple of four where A does not lie along k
 
@@ -92,6 +93,12 @@ void seek(int segment) {
 
 #include "common/gemm_segments.glsl"
 
+// Every lane has rows of its own of the same columns.
+void store_lanes_moments(Tile tile, int quad, Moments moments) {
+  [[unroll]] for (uint mask = 1u; mask < LANES; mask *= 2u) moments = merged_across(moments, mask);
+  if (lane() == 0) store_moments(tile.row / (ROWS * LANES), tile.column_quad + quad, moments);
+}
+
 void main() {
   Tile tile = workgroup_tile(ROWS * LANES, COLUMN_QUADS);
   [[unroll]] for (int i = 0; i < A_PLACES; i++) a_at[i] = a_place(tile, i);
@@ -109,11 +116,20 @@ void main() {
   // Not unrolled, and a copy: see gemm_store.glsl.
   vec4 results[ROWS * COLUMN_QUADS];
   [[unroll]] for (int i = 0; i < ROWS * COLUMN_QUADS; i++) results[i] = sums[i];
-  int at = 0;
+  int quad = 0;
   do {
-    store_quad(tile, row_of(tile, at / COLUMN_QUADS), tile.column_quad + at % COLUMN_QUADS, results[at]);
-    at++;
-  } while (at < ROWS * COLUMN_QUADS);
+    Moments moments = NO_MOMENTS;
+    int i = 0;
+    do {
+      int row = row_of(tile, i);
+      vec4 v = results[i * COLUMN_QUADS + quad];
+      store_quad(tile, row, tile.column_quad + quad, v);
+      include_row(moments, tile, row, v);
+      i++;
+    } while (i < ROWS);
+    if (FIND_MOMENTS) store_lanes_moments(tile, quad, moments);
+    quad++;
+  } while (quad < COLUMN_QUADS);
 }
 
 #endif

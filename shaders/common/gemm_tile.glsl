@@ -21,7 +21,7 @@
 #endif
 
 #include "common/gemm_stage.glsl"
-#include "common/gemm_store.glsl"
+#include "common/gemm_moments.glsl"
 
 const int PITCH = TILE / 4 + 1;  // of shared memory; the odd quad spreads it over the banks
 const int ACROSS = TILE / 4 / COLUMN_QUADS;  // invocations side by side
@@ -66,6 +66,28 @@ void add_products(int row_quad, int column_quad) {
   }
 }
 
+// Invocations below each other hand over what they have found through shared memory, which nobody reads any more.
+void keep_moments(int row_quad, int column_quad, Moments moments) {
+  shared_a[row_quad * (TILE / 4) + column_quad] = moments.mean;
+  shared_b[row_quad * (TILE / 4) + column_quad] = moments.squares;
+}
+Moments kept_moments(Tile tile, int row_quad, int column_quad) {
+  int rows_stored = 0;
+  [[unroll]] for (int i = 0; i < ROW_QUADS; i++) {
+    rows_stored += clamp(tile.row_end - tile.row - (row_quad + i * DOWN) * 4, 0, 4);
+  }
+  int at = row_quad * (TILE / 4) + column_quad;
+  return Moments(float(rows_stored), shared_a[at], shared_b[at]);
+}
+void store_kept_moments(Tile tile) {
+  barrier();
+  int column_quad = int(gl_LocalInvocationIndex);
+  if (column_quad >= TILE / 4) return;
+  Moments moments = NO_MOMENTS;
+  for (int below = 0; below < DOWN; below++) moments = merged(moments, kept_moments(tile, below, column_quad));
+  store_moments(tile.row / TILE, tile.column_quad + column_quad, moments);
+}
+
 void main() {
   Tile tile = workgroup_tile(TILE, TILE / 4);
   int column_quad = int(gl_LocalInvocationIndex) % ACROSS;
@@ -97,13 +119,21 @@ void main() {
   [[unroll]] for (int i = 0; i < ROW_QUADS * 4; i++) {
     [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) results[i * COLUMN_QUADS + j] = sums[i][j];
   }
-  int at = 0;
+  int j = 0;
   do {
-    int i = at / COLUMN_QUADS;
-    int row = tile.row + (row_quad + i / 4 * DOWN) * 4 + i % 4;
-    store_quad(tile, row, tile.column_quad + column_quad + at % COLUMN_QUADS * ACROSS, results[at]);
-    at++;
-  } while (at < ROW_QUADS * 4 * COLUMN_QUADS);
+    Moments moments = NO_MOMENTS;
+    int i = 0;
+    do {
+      int row = tile.row + (row_quad + i / 4 * DOWN) * 4 + i % 4;
+      vec4 v = results[i * COLUMN_QUADS + j];
+      store_quad(tile, row, tile.column_quad + column_quad + j * ACROSS, v);
+      include_row(moments, tile, row, v);
+      i++;
+    } while (i < ROW_QUADS * 4);
+    if (FIND_MOMENTS) keep_moments(row_quad, column_quad + j * ACROSS, moments);
+    j++;
+  } while (j < COLUMN_QUADS);
+  if (FIND_MOMENTS) store_kept_moments(tile);
 }
 
 #endif

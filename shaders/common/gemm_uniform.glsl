@@ -10,7 +10,8 @@
 #define HALFSTEP_GEMM_UNIFORM
 
 #include "common/gemm_a.glsl"
-#include "common/gemm_store.glsl"
+#define SHUFFLES
+#include "common/gemm_moments.glsl"
 
 layout(constant_id = 5) const int STEP = 1;  // quads of k done at a time; a divisor of a segment's
 
@@ -110,11 +111,13 @@ vec4 result_quad(int i) {
   return even ? vec4(kept, got) : vec4(got, kept);
 }
 int row_of_result(int i) { return 2 * i + lane() % 2; }
+Moments of_tile(Moments moments) { return FIND_MOMENTS ? merged_across(moments, 1u) : moments; }
 int column_of_results() { return lane() / 2; }
 SUMS first_sum(vec4 bias) { return lane() % 2 == 0 ? bias.xy : bias.zw; }
 #else
 vec4 result_quad(int i) { return sums[i]; }
 int row_of_result(int i) { return i; }
+Moments of_tile(Moments moments) { return moments; }
 int column_of_results() { return lane(); }
 SUMS first_sum(vec4 bias) { return bias; }
 #endif
@@ -136,11 +139,15 @@ void main() {
   // Not unrolled, and a copy: see gemm_store.glsl.
   vec4 results[RESULTS];
   [[unroll]] for (int i = 0; i < RESULTS; i++) results[i] = result_quad(i);
+  Moments moments = NO_MOMENTS;
   int i = 0;
   do {
-    store_quad(tile, tile.row + row_of_result(i), column_quad, results[i]);
+    int row = tile.row + row_of_result(i);
+    store_quad(tile, row, column_quad, results[i]);
+    include_row(moments, tile, row, results[i]);
     i++;
   } while (i < RESULTS);
+  store_moments(tile.row / ROWS, column_quad, of_tile(moments));
 }
 
 #endif

@@ -188,7 +188,7 @@ template <typename Body>
 void for_each_variant(const Check& check, const Body& body) {
   for (const plan::Target& target : check.targets.empty() ? targets() : check.targets) {
     for (const DType dtype : check.dtypes) {
-      INFO(check.name << " in " << name(dtype) << (target.cpu ? ", for a CPU" : ", for a GPU"));
+      INFO(check.name << " in " << name(dtype) << (target.cpu ? ", for a CPU " : ", for a GPU ") << target.gemm_bodies);
       body(dtype, target);
     }
   }

@@ -4,16 +4,22 @@
 #include <halfstep/ops.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
+#include "graph/ir.h"
 #include "harness/check.h"
 #include "harness/device.h"
 #include "harness/values.h"
+#include "ops/batch_norm.h"
 #include "ops/conv2d.h"
 #include "ops/gemm_bodies.h"
+#include "plan/program.h"
 #include "reference/conv2d.h"
 #include "reference/matmul.h"
+#include "reference/norm.h"
 #include "reference/sum.h"
 
 using namespace halfstep;
@@ -45,6 +51,67 @@ Shape turned(const Shape& shape, bool turn) {
 }
 
 constexpr double arithmetic = 3e-5;
+
+/// A convolution with a batch norm after it, of images whose least element is `least`.
+struct Product {
+  Shape images;
+  Shape weight;
+  int least;
+};
+
+/// Whole numbers, so that no product rounds: `least` and the two after it.
+reference::Array whole(const Shape& shape, std::uint64_t seed, int least) {
+  reference::Array values = testing::whole(shape, seed, 3);
+  for (double& value : values.values) value += least;
+  return values;
+}
+
+/// The mean or the variance of what the convolution gives, as the norm finds it.
+Tensor moments_of(std::span<const Tensor> x, bool variance) {
+  const Tensor y = conv2d(x[0], x[1]);
+  const auto norm = ops::batch_norm_training(y, x[2], x[3], {x[4], x[5]}, {.momentum = 1});
+  return variance ? norm.next_variance : norm.next_mean;
+}
+
+Check moments_check(const Product& product, bool variance) {
+  const Shape channels{product.weight.back()};
+  const bool far = product.least != 0;
+  Check check;
+  check.name = fmt::format("{} of {}", variance ? "variance" : "mean", to_string(product.images));
+  check.build = [=](std::span<const Tensor> x) { return moments_of(x, variance); };
+  check.inputs = {{whole(product.images, 1, product.least)}, {whole(product.weight, 2, far ? 0 : -1)}};
+  for (std::uint64_t seed = 3; seed < 5; ++seed) check.inputs.push_back({uniform(channels, seed)});
+  for (std::uint64_t seed = 5; seed < 7; ++seed) {
+    check.inputs.push_back({.values = uniform(channels, seed), .kind = testing::Kind::state});
+  }
+  check.reference = [=](std::span<const reference::Array> x) {
+    const auto found = reference::channel_statistics(reference::conv2d(x[0], x[1], {}), true);
+    return variance ? found.variance : found.mean;
+  };
+  check.arithmetic = 1e-6;
+  if (far) {
+    check.dtypes = {DType::f32};        // f16 has no room for what varies
+    check.arithmetic = 2200 * 0x1p-23;  // the mean's rounding, in deviations, of which it is 2200
+  }
+  check.targets = targets();
+  return check;
+}
+
+/// How many dispatches look for moments apart from the product.
+std::size_t dispatches_of_moments(const Product& product, const plan::Target& target) {
+  Graph graph;
+  std::vector<Tensor> inputs;
+  for (const auto& operand : moments_check(product, false).inputs) {
+    inputs.push_back(graph.input(fmt::format("x{}", inputs.size()), operand.values.shape, DType::f32));
+  }
+  moments_of(inputs, false);
+  plan::ProgramBuilder builder(target);
+  for (const Tensor& input : inputs) builder.bind(input.id(), builder.tensor("x", {DType::f32, input.shape()}));
+  for (const graph::Node& node : graph.ir().nodes) builder.lower(graph.ir(), node);
+  return static_cast<std::size_t>(std::ranges::count_if(builder.finish().dispatches, [](const auto& dispatch) {
+    return dispatch.shader.starts_with("channel_moments.");
+  }));
+}
 
 }  // namespace
 
@@ -114,6 +181,31 @@ TEST_CASE("every body sums the columns of a weight gradient's cotangent on its w
                                .arithmetic = arithmetic,
                                .targets = targets()});
     }
+  }
+}
+
+TEST_CASE("every body finds the moments of its columns for the norm that follows") {
+  // Several merges of parts, a mean far from zero, and a product of plain rows.
+  const std::vector<Product> products{
+      {{3, 29, 31, 3}, {3, 3, 3, 37}, 0}, {{2, 9, 11, 6}, {3, 3, 6, 70}, 300}, {{131, 1, 1, 67}, {1, 1, 67, 19}, 0}};
+  for (const Product& product : products) {
+    for (const bool variance : {false, true}) testing::check_operator(moments_check(product, variance));
+    for (const plan::Target& target : targets()) CHECK(dispatches_of_moments(product, target) == 0);
+    plan::Target unfused = testing::targets().front();
+    unfused.fusion = false;
+    CHECK(dispatches_of_moments(product, unfused) == 1);
+  }
+}
+
+TEST_CASE("tiles take no more shared memory than there is") {
+  plan::Target target = testing::context().target();
+  target.cpu = false;
+  target.max_invocations = 1024;
+  for (const std::uint32_t bytes : {16384U, 32768U}) {
+    target.shared_memory_bytes = bytes;
+    const std::vector<ops::Body> all = ops::bodies(target, {});
+    CHECK(std::ranges::count(all, "tile128", &ops::Body::name) == (bytes == 32768 ? 1 : 0));
+    CHECK(std::ranges::count(all, "tile64", &ops::Body::name) == 1);
   }
 }
 

@@ -146,11 +146,12 @@ class Layer : public TestGraph {
 class Block : public TestGraph {
  public:
   explicit Block(DType dtype) {
-    for (const Shape& shape : {Shape{2, 6, 8, 4}, {3, 3, 4, 8}, {8}, {8}}) input(shape, dtype);
+    for (const Shape& shape : {Shape{2, 6, 8, 4}, {3, 3, 4, 8}, {8}, {8}, {8}}) input(shape, dtype);
     const RunningStatistics running{input({8}, DType::f32), input({8}, DType::f32)};
     const Tensor x = inputs_[0];
     x.ir().settled = true;  // no policy is still to make the types one
-    const Tensor images = conv2d(x, inputs_[1], {.stride = {2, 2}, .padding = {1, 1}});
+    // With a bias: without, it would find the norm's moments on its way, in another order than the norm itself.
+    const Tensor images = conv2d(x, inputs_[1], {.stride = {2, 2}, .padding = {1, 1}}, inputs_[4]);
     const auto norm = ops::batch_norm_training(images, inputs_[2], inputs_[3], running, {});
     const Tensor shortcut = pad(slice(x, {0, 0, 0, 0}, {2, 6, 8, 4}, {1, 2, 2, 1}), {0, 0, 0, 2}, {0, 0, 0, 2});
     outputs_ = {relu(add(norm.y, shortcut)), norm.next_mean, sigmoid(pad(x, {0, 1, 1, 0}, {0, 1, 1, 0}))};
