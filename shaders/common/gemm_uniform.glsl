@@ -111,13 +111,19 @@ vec4 result_quad(int i) {
   return even ? vec4(kept, got) : vec4(got, kept);
 }
 int row_of_result(int i) { return 2 * i + lane() % 2; }
-Moments of_tile(Moments moments) { return FIND_MOMENTS ? merged_across(moments, 1u) : moments; }
+void store_tile_moments(Tile tile, int column_quad, Moments moments) {
+  if (!FIND_MOMENTS) return;
+  moments = merged_across(moments, 1u);
+  if (lane() % 2 == 0) store_moments(tile.row / ROWS, column_quad, moments);
+}
 int column_of_results() { return lane() / 2; }
 SUMS first_sum(vec4 bias) { return lane() % 2 == 0 ? bias.xy : bias.zw; }
 #else
 vec4 result_quad(int i) { return sums[i]; }
 int row_of_result(int i) { return i; }
-Moments of_tile(Moments moments) { return moments; }
+void store_tile_moments(Tile tile, int column_quad, Moments moments) {
+  store_moments(tile.row / ROWS, column_quad, moments);
+}
 int column_of_results() { return lane(); }
 SUMS first_sum(vec4 bias) { return bias; }
 #endif
@@ -147,7 +153,7 @@ void main() {
     include_row(moments, tile, row, results[i]);
     i++;
   } while (i < RESULTS);
-  store_moments(tile.row / ROWS, column_quad, of_tile(moments));
+  store_tile_moments(tile, column_quad, moments);
 }
 
 #endif
