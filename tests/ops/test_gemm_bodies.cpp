@@ -38,6 +38,7 @@ std::vector<plan::Target> targets() {
     }
   }
   std::vector<plan::Target> all;
+  all.reserve(found.size());
   for (auto& [name, target] : found) all.push_back(std::move(target));
   return all;
 }
