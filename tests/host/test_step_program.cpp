@@ -8,6 +8,7 @@
 #include "models/fashion_cnn.h"
 #include "models/lenet5.h"
 #include "models/mlp.h"
+#include "models/resnet_cifar.h"
 #include "step/gradient_scales.h"
 #include "step/step_program.h"
 #include "train/step_graph.h"
@@ -60,6 +61,9 @@ Tensor fashion_cnn(const Scope& scope, Tensor images) {
 }
 Tensor lenet5(const Scope& scope, Tensor images) {
   return models::lenet5(scope, images);
+}
+Tensor resnet8(const Scope& scope, Tensor images) {
+  return models::resnet_cifar(scope, images, 8);
 }
 
 }  // namespace
@@ -143,6 +147,7 @@ TEST_CASE("what fusion leaves of the dispatches of a step") {
   };
   check(fashion_cnn, 35, 23);
   check(lenet5, 40, 25);
+  check(resnet8, 160, 123);
 }
 
 TEST_CASE("micro-batches take the memory of one, and nothing but their own dispatches") {
