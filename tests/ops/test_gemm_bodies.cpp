@@ -106,15 +106,16 @@ Check norm_check(const Product& product, Norm wanted) {
 }
 
 /// How many dispatches look for moments apart from the product.
-std::size_t dispatches_of_moments(const Product& product, const plan::Target& target) {
+std::size_t dispatches_of_moments(const Product& product, const plan::Target& target, DType dtype) {
   Graph graph;
   std::vector<Tensor> inputs;
   for (const auto& operand : norm_check(product, Norm::y).inputs) {
-    inputs.push_back(graph.input(fmt::format("x{}", inputs.size()), operand.values.shape, DType::f32));
+    const DType own = operand.kind == testing::Kind::state ? DType::f32 : dtype;
+    inputs.push_back(graph.input(fmt::format("x{}", inputs.size()), operand.values.shape, own));
   }
   norm_of(inputs, Norm::y);
   plan::ProgramBuilder builder(target);
-  for (const Tensor& input : inputs) builder.bind(input.id(), builder.tensor("x", {DType::f32, input.shape()}));
+  for (const Tensor& input : inputs) builder.bind(input.id(), builder.tensor("x", {input.dtype(), input.shape()}));
   for (const graph::Node& node : graph.ir().nodes) builder.lower(graph.ir(), node);
   return static_cast<std::size_t>(std::ranges::count_if(builder.finish().dispatches, [](const auto& dispatch) {
     return dispatch.shader.starts_with("channel_moments.");
@@ -199,10 +200,12 @@ TEST_CASE("every body finds the moments of its columns for the norm that follows
   for (const Product& product : products) {
     for (const Norm wanted : {Norm::mean, Norm::variance, Norm::y})
       testing::check_operator(norm_check(product, wanted));
-    for (const plan::Target& target : targets()) CHECK(dispatches_of_moments(product, target) == 0);
     plan::Target unfused = testing::targets().front();
     unfused.fusion = false;
-    CHECK(dispatches_of_moments(product, unfused) == 1);
+    for (const DType dtype : {DType::f32, DType::f16}) {
+      for (const plan::Target& target : targets()) CHECK(dispatches_of_moments(product, target, dtype) == 0);
+      CHECK(dispatches_of_moments(product, unfused, dtype) == 1);
+    }
   }
 }
 
