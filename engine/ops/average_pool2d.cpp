@@ -20,7 +20,9 @@ class AveragePool2dGradient final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    ops::dispatch_pool(out, name(), pool_, images_, out.input_type(0).shape, images_);
+    const Shape pooled = out.input_type(0).shape;
+    ops::dispatch_pool(out, name(), pool_, images_, pooled, images_,
+                       ops::loop_rounds(ops::most_windows(pool_, images_, pooled)));
   }
 
  private:

@@ -29,12 +29,12 @@ struct GemmPush {
 };
 static_assert(sizeof(GemmPush) == 112);
 
-std::int64_t divided_up(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
+std::int64_t segment_quads(const Gemm& gemm) {
+  return plan::divided_up(gemm.k, 4);
 }
 
 std::int64_t k_quads(const Gemm& gemm) {
-  return gemm.segments * divided_up(gemm.k, 4);
+  return gemm.segments * segment_quads(gemm);
 }
 
 /// How the work is cut up.
@@ -52,19 +52,22 @@ TensorType part_type(const plan::Lowering& out, const Gemm& gemm) {
 }
 
 /// k is cut into parts where there are too few tiles for the device, but not into parts of less than 64 elements, and
-/// no further than one binding can hold the partial results.
+/// no further than one binding can hold the partial results. Parts are no longer than the driver's limit of loop rounds
+/// allows.
 Cut cut(const plan::Lowering& out, const Gemm& gemm, const Body& body) {
   constexpr std::int64_t least_quads = 16;
-  Cut result{divided_up(rows_of_a(gemm), body.tile_rows), divided_up(gemm.columns, body.tile_columns), 1,
+  Cut result{plan::divided_up(rows_of_a(gemm), body.tile_rows), plan::divided_up(gemm.columns, body.tile_columns), 1,
              k_quads(gemm)};
   const std::int64_t tiles = result.row_tiles * result.column_tiles * gemm.batches;
   const auto bytes = static_cast<std::int64_t>(plan::byte_size(part_type(out, gemm)));
   const std::int64_t most =
       std::min(static_cast<std::int64_t>(out.target().max_storage_range) / bytes, k_quads(gemm) / least_quads);
-  const std::int64_t wanted = std::min(divided_up(out.target().wanted_groups, tiles), most);
+  const std::int64_t occupying = std::min(plan::divided_up(out.target().wanted_groups, tiles), most);
+  const std::int64_t least = plan::divided_up(k_quads(gemm), most_part_quads(out.target(), body, segment_quads(gemm)));
+  const std::int64_t wanted = std::max(occupying, least);
   if (wanted < 2) return result;
-  result.split_quads = divided_up(divided_up(k_quads(gemm), wanted), body.k_quads) * body.k_quads;
-  result.splits = divided_up(k_quads(gemm), result.split_quads);
+  result.split_quads = plan::divided_up(plan::divided_up(k_quads(gemm), wanted), body.k_quads) * body.k_quads;
+  result.splits = plan::divided_up(k_quads(gemm), result.split_quads);
   return result;
 }
 
@@ -191,9 +194,21 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
                              {gemm.c, plan::Access::write},
                              edge.operand},
                 .groups = plan::groups_for(std::int64_t{push.groups} * body.local_size, body.local_size),
+                .rounds = part_rounds(body, way.cut.split_quads, segment_quads(gemm)),
                 .expression = std::move(expression),
                 .moment_rows = moment_rows(out, gemm, body, edge.edge),
                 .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments)});
+}
+
+/// One part from parts {n, ...} of which there are too many for one loop.
+plan::TensorId sum_of_parts(plan::Lowering& out, plan::TensorId parts) {
+  Shape shape = out.type(parts).shape;
+  std::vector<bool> summed(shape.size(), false);
+  summed.front() = true;
+  shape.front() = 1;
+  const plan::TensorId sum = out.workspace("parts", {DType::f32, shape});
+  lower_sum(out, parts, summed, sum, 1);
+  return sum;
 }
 
 /// `to` and what `edge` takes from parts {n, ...} of them, in order.
@@ -205,6 +220,7 @@ void reduce_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, 
   const Sizes size(out);
   const plan::Layout layout = plan::layout(out.type(to).shape);
   const std::int64_t splits = out.type(parts).shape.front();
+  if (splits > out.target().max_rounds) return reduce_parts(out, sum_of_parts(out, parts), to, partials, edge);
   const std::int64_t part_quads = plan::layout(out.type(parts).shape).quads() / splits;
   const DType edge_type = edge.edge == Edge::none ? DType::f32 : out.type(edge.operand.tensor).dtype;
   const bool halves = out.type(to).dtype == DType::f16 || edge_type == DType::f16;
@@ -218,6 +234,7 @@ void reduce_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, 
                 .push = plan::push_bytes(push),
                 .operands = {{parts, plan::Access::read}, {to, plan::Access::write}, edge.operand},
                 .groups = plan::groups_for(part_quads, local_size),
+                .rounds = splits,
                 .expression = std::move(expression)});
 }
 
@@ -247,7 +264,7 @@ void lower_columns_apart(plan::Lowering& out, Gemm gemm) {
 }  // namespace
 
 std::int64_t rows_of_a(const Gemm& gemm) {
-  return gemm.column_sums ? divided_up(gemm.rows, 4) * 4 + 1 : gemm.rows;
+  return gemm.column_sums ? plan::divided_up(gemm.rows, 4) * 4 + 1 : gemm.rows;
 }
 
 void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, DType partials) {
@@ -262,7 +279,7 @@ std::optional<ColumnMoments> column_moments(plan::Lowering& out, plan::TensorId 
   plan::Operand& moments = product->operands[edge_operand];
   const auto edge = static_cast<std::uint32_t>(Edge::moments);
   if (std::exchange(product->constants[edge_constant], edge) != edge) {
-    const std::int64_t parts = divided_up(elements(shape) / shape.back(), product->moment_rows);
+    const std::int64_t parts = plan::divided_up(elements(shape) / shape.back(), product->moment_rows);
     moments = {out.workspace("moments", {DType::f32, {1, parts, 2, shape.back()}}), plan::Access::write};
   }
   return ColumnMoments{moments.tensor, product->moment_rows};

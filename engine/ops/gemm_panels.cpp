@@ -10,13 +10,9 @@
 namespace halfstep::ops {
 namespace {
 
-std::int64_t divided_up(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /// k of all segments, each in whole quads.
 std::int64_t whole_k(const Gemm& gemm) {
-  return gemm.segments * divided_up(gemm.k, 4) * 4;
+  return gemm.segments * plan::divided_up(gemm.k, 4) * 4;
 }
 
 /// In quads.
@@ -29,10 +25,10 @@ struct Panels {
 
 Panels panels_of(const Gemm& gemm, std::int64_t panel_columns) {
   Panels panels{};
-  panels.count = divided_up(gemm.columns, panel_columns);
+  panels.count = plan::divided_up(gemm.columns, panel_columns);
   panels.batch = panels.count * whole_k(gemm) * panel_columns / 4;
   panels.all = panels.batch * gemm.batches;
-  panels.zeros = divided_up(gemm.k, 16) * 4;
+  panels.zeros = plan::divided_up(gemm.k, 16) * 4;
   return panels;
 }
 

@@ -34,6 +34,11 @@ Push push_of(const plan::Lowering& out, const ops::ChannelSets& sets, std::int64
           static_cast<float>(sets.rows), epsilon};
 }
 
+/// Loop rounds of an invocation that goes `passes` times through the channels of a group, and those that pad them.
+std::int64_t rounds_of(const Push& push, std::int64_t passes) {
+  return passes * (std::int64_t{push.channels / push.groups} + 1) + 3;
+}
+
 /// From x, dy, statistics and weight: dx, and the gradients of weight and bias.
 class GroupNormGradient final : public graph::Operator {
  public:
@@ -54,7 +59,8 @@ class GroupNormGradient final : public graph::Operator {
     const plan::TensorId means = out.workspace("means", {DType::f32, sets.shape(2)});
     const Push push = push_of(out, sets, groups_, 0);
     ops::dispatch_flat(out, "group_norm_means." + out.storage(out.input_type(3).dtype), push.invocations, push,
-                       {{sums, Access::read}, {out.input(3), Access::read}, {means, Access::write}});
+                       {{sums, Access::read}, {out.input(3), Access::read}, {means, Access::write}}, {},
+                       {.rounds = rounds_of(push, 2)});
     ops::lower_norm_gradient(out, out.input(0), out.input(1), out.input(2), out.input(3), means,
                              ops::GradientMeans::means, out.output(0), sets);
   }
@@ -100,7 +106,7 @@ class GroupNorm final : public graph::Operator {
     const plan::TensorId moments = ops::lower_moments(out, out.input(0), sets);
     const Push push = push_of(out, sets, groups_, epsilon_);
     ops::dispatch_flat(out, "group_norm_statistics", push.invocations, push,
-                       {{moments, Access::read}, {out.output(1), Access::write}});
+                       {{moments, Access::read}, {out.output(1), Access::write}}, {}, {.rounds = rounds_of(push, 3)});
     ops::lower_channel_norm(out, out.input(0), out.output(1), out.input(1), out.input(2), out.output(0), sets);
   }
 

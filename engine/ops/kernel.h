@@ -12,12 +12,17 @@ namespace halfstep::ops {
 /// `value` as the 32-bit index that shaders count in. Throws Error where it does not fit.
 std::uint32_t index32(const plan::Lowering& out, std::int64_t value);
 
-/// A dispatch with one invocation for each of `count` quads. `constants` are specialization constants 1, 2, ... and
-/// `flops` Dispatch::flops.
+/// What a dispatch costs; see the members of plan::Dispatch.
+struct Work {
+  double flops = 0;
+  std::int64_t rounds = 0;
+};
+
+/// A dispatch with one invocation for each of `count` quads. `constants` are specialization constants 1, 2, ...
 template <typename Push>
 void dispatch_flat(plan::Lowering& out, const std::string& shader, std::int64_t count, const Push& push,
                    const std::vector<plan::Operand>& operands, const std::vector<std::uint32_t>& constants = {},
-                   double flops = 0) {
+                   const Work& work = {}) {
   const std::uint32_t local_size = flat_local_size(out.target());
   std::vector<std::uint32_t> all{local_size};
   all.insert(all.end(), constants.begin(), constants.end());
@@ -27,7 +32,8 @@ void dispatch_flat(plan::Lowering& out, const std::string& shader, std::int64_t 
                 .push = plan::push_bytes(push),
                 .operands = operands,
                 .groups = plan::groups_for(count, local_size),
-                .flops = flops});
+                .rounds = work.rounds,
+                .flops = work.flops});
 }
 
 /// What becomes of the quads that a kernel computes for `result`, which is operand number `operand`, until other

@@ -121,11 +121,13 @@ class PairLoss final : public graph::Operator {
     const Pair pair = in_one_type(out);
     Push push = push_for(out, kind_);
     const std::int64_t busy = std::int64_t{out.target().wanted_groups} * plan::flat_local_size(out.target());
-    const std::int64_t slices = std::min<std::int64_t>(push.quads, busy);
+    const std::int64_t least = plan::divided_up(push.quads, std::int64_t{out.target().max_rounds} - 1);
+    const std::int64_t slices = std::max(least, std::min<std::int64_t>(push.quads, busy));
     push.slices = ops::index32(out, slices);
     const plan::TensorId partial = out.workspace("partial", {DType::f32, {slices * 4}});
     ops::dispatch_flat(out, fmt::format("pair_loss.{}.{}", kind_.name, out.storage(pair.dtype)), slices, push,
-                       {{pair.a, plan::Access::read}, {pair.b, plan::Access::read}, {partial, plan::Access::write}});
+                       {{pair.a, plan::Access::read}, {pair.b, plan::Access::read}, {partial, plan::Access::write}}, {},
+                       {.rounds = plan::divided_up(push.quads, slices) + 1});
     ops::lower_sum(out, partial, {true}, out.output(0), push.factor);
   }
 

@@ -63,8 +63,22 @@ Pool2d adaptive_pool(std::string_view op, Tensor images, const Pair& size) {
   return {.kernel = {1, 1}, .stride = {1, 1}, .padding = {0, 0}, .count_padding = false, .adaptive = size};
 }
 
+Pair largest_window(const Pool2d& pool, const Shape& input, const Shape& output) {
+  if (!pool.adaptive) return pool.kernel;
+  return {plan::divided_up(input[1], output[1]) + 1, plan::divided_up(input[2], output[2]) + 1};
+}
+
+Pair most_windows(const Pool2d& pool, const Shape& input, const Shape& output) {
+  if (pool.adaptive) return {plan::divided_up(output[1], input[1]) + 1, plan::divided_up(output[2], input[2]) + 1};
+  return {plan::divided_up(pool.kernel[0], pool.stride[0]), plan::divided_up(pool.kernel[1], pool.stride[1])};
+}
+
+std::int64_t loop_rounds(const Pair& extents, std::int64_t inside) {
+  return extents[0] * (extents[1] * (1 + inside) + 2) + 1;
+}
+
 void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d& pool, const Shape& input,
-                   const Shape& output, const Shape& grid) {
+                   const Shape& output, const Shape& grid, std::int64_t rounds) {
   const plan::Layout lay = plan::layout(grid);
   std::vector<std::uint32_t> constants{index32(out, lay.quads_per_row())};
   for (const Pair& pair : {Pair{input[1], input[2]}, Pair{output[1], output[2]}, pool.kernel, pool.stride, pool.padding,
@@ -85,6 +99,7 @@ void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d&
                 .push = plan::push_bytes(index32(out, lay.quads())),
                 .operands = std::move(operands),
                 .groups = plan::groups_for(lay.quads(), local_size),
+                .rounds = rounds,
                 .expression = result_expression(out, out.output(0), result, result + 1)});
 }
 
@@ -95,7 +110,8 @@ std::vector<TensorType> Pooling::infer(std::span<const TensorType> inputs) const
 
 void Pooling::lower(plan::Lowering& out) const {
   const Shape pooled = out.output_type(0).shape;
-  dispatch_pool(out, name(), pool_, out.input_type(0).shape, pooled, pooled);
+  const Shape images = out.input_type(0).shape;
+  dispatch_pool(out, name(), pool_, images, pooled, pooled, loop_rounds(largest_window(pool_, images, pooled)));
 }
 
 }  // namespace halfstep::ops

@@ -81,13 +81,22 @@ void put(const plan::Lowering& out, const std::vector<Axis>& axes, std::array<st
   }
 }
 
-/// In how many slices a sum is made: one where it is short or there are results enough to keep the device busy.
-std::int64_t slices_of(const plan::Target& target, std::int64_t quads, std::int64_t summed) {
+/// Loop rounds of an invocation of sum.comp that adds up `terms`: where the last axis is summed, of each of four rows.
+std::int64_t rounds_of(std::int64_t terms, bool last_summed) {
+  return last_summed ? 4 * (terms + 2) + 1 : terms + 1;
+}
+
+/// In how many slices a sum is made: one where it is short or there are results enough to keep the device busy, but as
+/// many as the driver's limit of loop rounds asks for.
+std::int64_t slices_of(const plan::Target& target, std::int64_t quads, std::int64_t summed, bool last_summed) {
   constexpr std::int64_t short_sum = 256;
   constexpr std::int64_t shortest_slice = 64;
-  if (summed <= short_sum) return 1;
+  const std::int64_t most_rounds = target.max_rounds;
+  const std::int64_t most_terms = last_summed ? (most_rounds - 1) / 4 - 2 : most_rounds - 1;
+  const std::int64_t least = plan::divided_up(summed, most_terms);
+  if (summed <= short_sum) return least;
   const std::int64_t wanted = std::int64_t{target.wanted_groups} * flat_local_size(target);
-  return std::clamp<std::int64_t>(wanted / quads, 1, summed / shortest_slice);
+  return std::max(least, std::clamp<std::int64_t>(wanted / quads, 1, summed / shortest_slice));
 }
 
 /// What is summed: the source as it is.
@@ -108,7 +117,7 @@ void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<boo
   const Geometry axes = geometry(out.type(source).shape, summed);
   const plan::Layout lay = plan::layout(out.type(result).shape);
   const std::int64_t terms = positions(axes.summed);
-  const std::int64_t slices = slices_of(out.target(), lay.quads(), terms);
+  const std::int64_t slices = slices_of(out.target(), lay.quads(), terms, axes.last_summed);
   const bool whole = slices == 1;
   const Shape partial{slices, lay.quads() * 4};
   const plan::TensorId to = whole ? result : out.workspace("partial", {DType::f32, partial});
@@ -130,6 +139,7 @@ void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<boo
                 .push = plan::push_bytes(push),
                 .operands = {{to, plan::Access::write}, {source, plan::Access::read}},
                 .groups = plan::groups_for(lay.quads() * slices, local_size),
+                .rounds = rounds_of(plan::divided_up(terms, slices), axes.last_summed),
                 .expression = summand(out, source, halves)});
   if (!whole) lower_sum(out, to, {true, false}, result, factor);
 }
@@ -143,7 +153,8 @@ void lower_column_sums(plan::Lowering& out, plan::TensorId source, plan::TensorI
 std::ptrdiff_t column_sum_dispatches(const plan::Lowering& out, plan::TensorId source) {
   const plan::Layout lay = plan::layout(out.type(source).shape);
   std::ptrdiff_t dispatches = 1;
-  for (std::int64_t terms = lay.rows; (terms = slices_of(out.target(), lay.quads_per_row(), terms)) > 1;) ++dispatches;
+  for (std::int64_t terms = lay.rows; (terms = slices_of(out.target(), lay.quads_per_row(), terms, false)) > 1;)
+    ++dispatches;
   return dispatches;
 }
 

@@ -47,6 +47,9 @@ struct Dispatch {
   std::vector<std::byte> push;           ///< push constants
   std::vector<Operand> operands;         ///< operand i is bound at binding i
   std::array<std::uint32_t, 3> groups{1, 1, 1};
+  /// The most loop rounds that one of its invocations runs, all loops added up; a loop of n rounds counts n + 1.
+  /// Kernels without loops, and those with a few rounds whatever the sizes, leave it 0.
+  std::int64_t rounds = 0;
   Storing storing{};
   /// What is done elementwise beside or in place of the kernel's own work; its slots are the last operands.
   std::optional<Expression> expression{};

@@ -6,6 +6,11 @@
 
 namespace halfstep::plan {
 
+/// a / b rounded up, of numbers that are not negative.
+constexpr std::int64_t divided_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
 /// How a tensor lies in memory: rows of the last axis, each padded with zeros to a multiple of four elements. So every
 /// row starts on a vec4, any shape is read and written four elements at a time, and two invocations never share a
 /// 32-bit word of packed f16.

@@ -162,6 +162,12 @@ void ProgramBuilder::check_limits(const Dispatch& dispatch) const {
            "a smaller batch makes smaller tensors");
     }
   }
+  if (dispatch.rounds > target_.max_rounds) {
+    fail(dispatch.label,
+         fmt::format("expected a kernel of at most {} loop rounds an invocation, the driver's limit, got {} for {}",
+                     target_.max_rounds, dispatch.rounds, dispatch.shader),
+         "use smaller windows, groups or images here, or another driver");
+  }
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (dispatch.groups[axis] == 0 || dispatch.groups[axis] > target_.max_groups[axis]) {
       fail(dispatch.label, fmt::format("expected 1 to {} workgroups along axis {}, got {}", target_.max_groups[axis],

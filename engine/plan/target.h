@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ struct Target {
   std::array<std::uint32_t, 3> max_groups{65535, 65535, 65535};
   std::uint32_t shared_memory_bytes = 16384;
   std::uint32_t max_push_bytes = 128;
+  /// Loop rounds that one invocation may run, those of all its loops added up. A driver that has such a limit ends the
+  /// loops there, and the results are wrong; see vk::max_loop_rounds.
+  std::uint32_t max_rounds = std::numeric_limits<std::uint32_t>::max();
   std::uint64_t max_storage_range = std::uint64_t{1} << 27;
   std::uint32_t offset_alignment = 256;  ///< of a storage buffer binding
   std::uint32_t max_storage_buffers = 4;

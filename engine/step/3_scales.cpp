@@ -51,19 +51,21 @@ plan::Operand read_blocks(plan::ProgramBuilder& builder, const ParameterLayout& 
 void choose_scales(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
                    const WeightForm& form, const ParameterBuffers& buffers) {
   const std::uint64_t tensors = gradient_scales::tensors(layout).size();
+  const std::uint32_t local_size = flat_local_size(builder.target());
   const plan::TensorId largest = find_largest(builder, state, layout, form, buffers);
   const plan::TensorId places = builder.place_bytes("tensors", tensors * sizeof(gradient_scales::Tensor),
                                                     {buffers.scales, gradient_scales::tensors_offset});
   builder.dispatch({.label = "choose scales",
                     .shader = "choose_scales",
-                    .constants = {flat_local_size(builder.target())},
+                    .constants = {local_size},
                     .push = {},
                     .operands = {{state, plan::Access::read_write},
                                  {largest, plan::Access::read},
                                  {places, plan::Access::read},
                                  {builder.scales().value(), plan::Access::read_write},
                                  {place_blocks(builder, buffers.scales, layout), plan::Access::write}},
-                    .groups = {static_cast<std::uint32_t>(tensors), 1, 1}});
+                    .groups = {static_cast<std::uint32_t>(tensors), 1, 1},
+                    .rounds = 2 * (plan::divided_up(gradient_scales::most_blocks(layout), local_size) + 1)});
 }
 
 }  // namespace halfstep::step

@@ -34,4 +34,10 @@ std::vector<Tensor> tensors(const ParameterLayout& layout) {
   return result;
 }
 
+std::int64_t most_blocks(const ParameterLayout& layout) {
+  std::int64_t most = 0;
+  for (const Tensor& tensor : tensors(layout)) most = std::max(most, std::int64_t{tensor.blocks});
+  return most;
+}
+
 }  // namespace halfstep::step::gradient_scales

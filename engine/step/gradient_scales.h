@@ -37,6 +37,8 @@ bool is_scale(float scale);
 void check_count(const ParameterLayout& layout);
 /// The tensors that are trained, in the order of their store.
 std::vector<Tensor> tensors(const ParameterLayout& layout);
+/// The blocks of the largest of them.
+std::int64_t most_blocks(const ParameterLayout& layout);
 inline std::uint64_t blocks(const ParameterLayout& layout) {
   return layout.trained_elements() / block_elements;
 }

@@ -60,7 +60,11 @@ void look_at(plan::ProgramBuilder& builder, plan::TensorId tensor, plan::TensorI
   const std::uint32_t local_size = flat_local_size(builder.target());
   const std::int64_t share = 8 * std::int64_t{local_size};  // quads that are worth a workgroup
   const std::int64_t most = 4 * std::int64_t{builder.target().wanted_groups};
-  const auto groups = static_cast<std::uint32_t>(std::clamp<std::int64_t>(layout.quads() / share, 1, most));
+  // Beside its quads, an invocation of statistics.comp runs loops over words of a row, and one of them over the sums.
+  const std::int64_t other_rounds = local_size + 1 + 2 * (plan::divided_up(statistics_words, local_size) + 1);
+  const std::int64_t most_quads = (std::int64_t{builder.target().max_rounds} - other_rounds - 1) * local_size;
+  const auto groups = static_cast<std::uint32_t>(std::max(std::clamp<std::int64_t>(layout.quads() / share, 1, most),
+                                                          plan::divided_up(layout.quads(), most_quads)));
   const plan::TensorId rows =
       builder.tensor(label, {DType::u32, {static_cast<std::int64_t>(groups * statistics_words)}});
   builder.dispatch({.label = label,
@@ -70,7 +74,8 @@ void look_at(plan::ProgramBuilder& builder, plan::TensorId tensor, plan::TensorI
                                                   static_cast<std::uint32_t>(layout.quads_per_row()),
                                                   static_cast<std::uint32_t>(layout.columns)}),
                     .operands = {{tensor, plan::Access::read}, {rows, plan::Access::write}},
-                    .groups = {groups, 1, 1}});
+                    .groups = {groups, 1, 1},
+                    .rounds = plan::divided_up(layout.quads(), std::int64_t{groups} * local_size) + 1 + other_rounds});
   builder.dispatch({.label = label,
                     .shader = "statistics_merge",
                     .constants = {local_size, stop.overflow, stop.invalid},
@@ -78,7 +83,8 @@ void look_at(plan::ProgramBuilder& builder, plan::TensorId tensor, plan::TensorI
                     .operands = {{rows, plan::Access::read},
                                  {row, plan::Access::write},
                                  {state, stop.any() ? plan::Access::read_write : plan::Access::read},
-                                 {builder.scales().value_or(rows), plan::Access::read}}});
+                                 {builder.scales().value_or(rows), plan::Access::read}},
+                    .rounds = plan::divided_up(statistics_words, local_size) * (std::int64_t{groups} + 2) + 1});
 }
 
 TensorStatistics read_statistics(std::span<const std::byte> row, std::uint64_t elements) {

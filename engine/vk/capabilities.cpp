@@ -6,8 +6,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
+#include <optional>
 #include <set>
+#include <string>
+#include <system_error>
 #include <thread>
 
 #include "vk/cooperative_matrix.h"
@@ -221,6 +225,20 @@ bool fusion_wanted() {
   return fusion != "off";
 }
 
+/// The driver's limit of loop rounds, or the lower one that HALFSTEP_LOOP_LIMIT names.
+std::uint32_t loop_rounds(const Capabilities& c) {
+  constexpr std::uint32_t least = 100;  // what kernels take whatever the sizes
+  const std::uint32_t limit = max_loop_rounds(c);
+  const std::optional<std::string> wanted = environment("HALFSTEP_LOOP_LIMIT");
+  if (!wanted) return limit;
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(wanted->data(), wanted->data() + wanted->size(), value);
+  if (error != std::errc{} || end != wanted->data() + wanted->size() || value < least) {
+    fail("device", fmt::format("expected HALFSTEP_LOOP_LIMIT to be {} or more, got {}", least, *wanted));
+  }
+  return std::min(limit, value);
+}
+
 }  // namespace
 
 Capabilities query(const InstanceTable& instance, VkPhysicalDevice device) {
@@ -301,6 +319,7 @@ plan::Target target(const Capabilities& c) {
   target.shared_memory_bytes = limits.maxComputeSharedMemorySize;
   target.max_push_bytes = limits.maxPushConstantsSize;
   target.max_storage_range = limits.maxStorageBufferRange;
+  target.max_rounds = loop_rounds(c);
   // A quad of f32 is 16 bytes, also where the device would take less.
   target.offset_alignment =
       static_cast<std::uint32_t>(std::max<VkDeviceSize>(limits.minStorageBufferOffsetAlignment, 16));

@@ -88,6 +88,7 @@ std::string_view type_name(VkPhysicalDeviceType type);
 /// What plans are made for. HALFSTEP_TIER=packed forces the packed tier; HALFSTEP_TIER=native makes software drivers
 /// use their 16-bit storage, which they would not by themselves, being slower at it. HALFSTEP_FUSION=off leaves every
 /// operator its own dispatch. Throws Error where either is anything else. HALFSTEP_GEMM is Target::gemm_bodies.
+/// HALFSTEP_LOOP_LIMIT lowers Target::max_rounds.
 plan::Target target(const Capabilities& capabilities);
 
 /// "native 16-bit storage, f16 arithmetic", "native 16-bit storage" or "packed f16".

@@ -220,7 +220,8 @@ VkPipelineLayout Pipelines::layout(Slots slots, std::uint32_t push_bytes, bool s
 
 VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
                               const ShaderFacts& facts, VkPipelineLayout layout) {
-  const ShaderModule module(*context_, code_for(dispatch, words, facts, context_->capabilities()));
+  const ShaderModule module(*context_,
+                            patched(dispatch.shader, code_for(dispatch, words, facts, context_->capabilities())));
   const Specialization specialization(constants_of(dispatch, context_->capabilities()));
   const VkSpecializationInfo constants = specialization.info();
   auto size = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(

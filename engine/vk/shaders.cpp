@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 namespace halfstep::vk {
 namespace {
@@ -30,7 +31,20 @@ const std::unordered_map<std::string_view, const EmbeddedShader*>& by_name() {
   return index;
 }
 
+ShaderPatch& patch() {
+  static ShaderPatch patch;
+  return patch;
+}
+
 }  // namespace
+
+void patch_shaders(ShaderPatch wanted) {
+  patch() = std::move(wanted);
+}
+
+std::vector<std::uint32_t> patched(std::string_view name, std::vector<std::uint32_t> words) {
+  return patch() ? patch()(name, std::move(words)) : words;
+}
 
 const EmbeddedShader& find_shader(std::string_view name) {
   const auto found = by_name().find(name);

@@ -1,6 +1,7 @@
 #include "vk/workarounds.h"
 
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 
 namespace halfstep::vk {
@@ -50,6 +51,13 @@ bool rounds_to_half_well(const Capabilities& capabilities) {
   // A mixed step of fashion_cnn takes lavapipe of Mesa 26 29 ms so, and 35 with integers; Mesa 22's takes 42 instead of
   // 39. Others have not been measured, and GPUs may flush subnormals.
   return newest_lavapipe(capabilities);
+}
+
+std::uint32_t max_loop_rounds(const Capabilities& capabilities) {
+  // lavapipe of Mesa 22 counts the rounds of all loops of an invocation and ends them after 65,535. Mesa 26's does not.
+  // tests/ops/test_limits.cpp shows both. Versions in between were not run.
+  const bool limited = capabilities.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE && !newest_lavapipe(capabilities);
+  return limited ? 65535 : std::numeric_limits<std::uint32_t>::max();
 }
 
 }  // namespace halfstep::vk

@@ -19,4 +19,7 @@ bool loads_uniforms_once(const Capabilities& capabilities);
 /// Whether its conversion from f32 to f16 gives the bits that shaders/common/rounding.glsl does, in less time.
 bool rounds_to_half_well(const Capabilities& capabilities);
 
+/// Loop rounds after which the driver ends the loops of an invocation, whatever their conditions say.
+std::uint32_t max_loop_rounds(const Capabilities& capabilities);
+
 }  // namespace halfstep::vk

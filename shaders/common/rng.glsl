@@ -2,9 +2,10 @@
 // Four random words for a counter and a key: what a draw is depends on what it is for, never on the thread.
 #ifndef HALFSTEP_RNG
 #define HALFSTEP_RNG
+#extension GL_EXT_control_flow_attributes : require
 
 uvec4 philox4x32(uvec4 counter, uvec2 key) {
-  for (int round = 0; round < 10; round++) {
+  [[unroll]] for (int round = 0; round < 10; round++) {
     uint high0, low0, high1, low1;
     umulExtended(0xD2511F53u, counter.x, high0, low0);
     umulExtended(0xCD9E8D57u, counter.z, high1, low1);

@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 //! STORAGE = f32 f16 packed
 #include "common/rows.glsl"
 
@@ -28,11 +29,11 @@ Best best_over_lanes(Best best) {
 }
 
 // Whether the largest logit is the label's.
-vec2 row_value(uint row, uint label) {
-  Best best = Best(LOWEST, lane() * 4u);
+vec3 row_value(uint row, uint label) {
+  Best best = Best(minus_infinity(), lane() * 4u);
   for (uint quad = lane(); quad < quads_per_row; quad += LANES) {
     vec4 v = logits_of(row, quad);
-    for (uint i = 0u; i < 4u; i++) best = better(best, Best(v[i], quad * 4u + i));
+    [[unroll]] for (uint i = 0u; i < 4u; i++) best = better(best, Best(v[i], quad * 4u + i));
   }
-  return vec2(best_over_lanes(best).index == label ? 1.0 : 0.0, 0.0);
+  return vec3(best_over_lanes(best).index == label ? 1.0 : 0.0, 0.0, 0.0);
 }

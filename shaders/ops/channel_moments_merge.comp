@@ -17,9 +17,10 @@ void main() {
   Slice s = slice_of(invocation);
   uint begin = s.index * (length / PART_LENGTH);
   uint end = min(begin + length / PART_LENGTH, PARTS);
+  vec4 first = parts[part_plane(s, begin)];
   vec4 total = vec4(0.0);
-  for (uint part = begin; part < end; part++) total += part_rows(part) * parts[part_plane(s, part)];
-  vec4 mean = total / float(rows_in(s));
+  for (uint part = begin; part < end; part++) total += part_rows(part) * (parts[part_plane(s, part)] - first);
+  vec4 mean = first + total / float(rows_in(s));
   vec4 squares = vec4(0.0);
   for (uint part = begin; part < end; part++) {
     uint plane = part_plane(s, part);

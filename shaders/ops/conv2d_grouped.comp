@@ -2,7 +2,8 @@
 //! PART = forward data_gradient weight_gradient
 //! STORAGE = f32 packed
 // Convolution in groups whose channels do not start on quads, and its gradients: each invocation computes one quad of
-// the result, element by element. Groups that do start on quads go through gemm.comp.
+// the result, element by element. Groups that do start on quads go through gemm.comp. What a result sums over, taps or
+// lines of positions, may be cut into parts; ops/gemm_reduce.comp adds those.
 #extension GL_GOOGLE_include_directive : require
 #include "common/indexing.glsl"
 #include "common/precision.glsl"
@@ -10,6 +11,7 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool ADD_BIAS = false;
 layout(constant_id = 2) const bool PARTIALS_IN_F16 = false;  // rounded after each tap, or line of positions
+layout(constant_id = 3) const bool IN_PARTS = false;
 
 layout(push_constant) uniform Push {
   int quads;         // of the result
@@ -20,6 +22,8 @@ layout(push_constant) uniform Push {
   int x_pitch;       // quads of a pixel of the images
   int y_pitch;       // quads of a pixel of the output, and of a row of the weight
   int result_pitch;  // quads of a row of the result
+  int parts;
+  int part_length;   // taps or lines of a part
   ivec2 image;       // this and all below {height, width}
   ivec2 positions;   // of the output
   ivec2 kernel;
@@ -46,6 +50,8 @@ layout(std430, binding = 2) writeonly buffer W { QUAD w[]; };
 #define OUT w
 #endif
 
+layout(std430, binding = 2) writeonly buffer Parts { vec4 parts_of_result[]; };
+
 // One element of a row.
 #define ELEMENT(tensor, pitch, row, column) from_quad(tensor[(row) * (pitch) + (column) / 4])[(column) % 4]
 
@@ -65,11 +71,12 @@ bool within(ivec2 at, ivec2 extents) {
 int pixel_of(int n, ivec2 at, ivec2 extents) { return (n * extents.x + at.x) * extents.y + at.y; }
 
 #if defined(PART_forward)
-float element(int pixel, int o) {
+float element(int pixel, int o, int part) {
   int first = o / out_channels * in_channels;
   ivec3 place = place_of(pixel, positions);
-  float sum = ADD_BIAS ? ELEMENT(bias, 0, 0, o) : 0.0;
-  for (int tap = 0; tap < kernel.x * kernel.y; tap++) {
+  float sum = ADD_BIAS && part == 0 ? ELEMENT(bias, 0, 0, o) : 0.0;
+  int end = min((part + 1) * part_length, kernel.x * kernel.y);
+  for (int tap = part * part_length; tap < end; tap++) {
     ivec2 at = place.yz * stride + ivec2(tap / kernel.y, tap % kernel.y) * dilation - padding;
     if (within(at, image)) {
       int from = pixel_of(place.x, at, image);
@@ -82,12 +89,13 @@ float element(int pixel, int o) {
   return sum;
 }
 #elif defined(PART_data_gradient)
-float element(int pixel, int channel) {
+float element(int pixel, int channel, int part) {
   int group = channel / in_channels;
   int c = channel - group * in_channels;
   ivec3 place = place_of(pixel, image);
   float sum = 0.0;
-  for (int tap = 0; tap < kernel.x * kernel.y; tap++) {
+  int end = min((part + 1) * part_length, kernel.x * kernel.y);
+  for (int tap = part * part_length; tap < end; tap++) {
     ivec2 scaled = place.yz + padding - ivec2(tap / kernel.y, tap % kernel.y) * dilation;
     ivec2 at = scaled / stride;
     if (all(greaterThanEqual(scaled, ivec2(0))) && all(equal(at * stride, scaled)) && within(at, positions)) {
@@ -101,12 +109,13 @@ float element(int pixel, int channel) {
   return sum;
 }
 #else
-float element(int row, int o) {
+float element(int row, int o, int part) {
   int tap = row / in_channels;
   int channel = o / out_channels * in_channels + row - tap * in_channels;
   ivec2 shift = ivec2(tap / kernel.y, tap % kernel.y) * dilation - padding;
   float sum = 0.0;
-  for (int line = 0; line < images * positions.x; line++) {
+  int end = min((part + 1) * part_length, images * positions.x);
+  for (int line = part * part_length; line < end; line++) {
     ivec3 place = place_of(line * positions.y, positions);
     for (int column = 0; column < positions.y; column++) {
       ivec2 at = ivec2(place.y, column) * stride + shift;
@@ -123,13 +132,19 @@ float element(int row, int o) {
 
 void main() {
   int at = int(linear_invocation());
-  if (at < quads) {
-    int row = at / result_pitch;
-    int column = (at - row * result_pitch) * 4;
+  int part = at / quads;
+  if (part < parts) {
+    int quad = at - part * quads;
+    int row = quad / result_pitch;
+    int column = (quad - row * result_pitch) * 4;
     vec4 v = vec4(0.0);
     for (int i = 0; i < 4; i++) {
-      if (column + i < columns) v[i] = element(row, column + i);
+      if (column + i < columns) v[i] = element(row, column + i, part);
     }
-    OUT[at] = to_quad(v, at);
+    if (IN_PARTS) {
+      parts_of_result[at] = v;
+    } else {
+      OUT[at] = to_quad(v, at);
+    }
   }
 }

@@ -24,9 +24,15 @@ vec4 below(float top, uint row, uint quad) {
   return keep_columns(logits_of(row, quad) - top, quad * 4u, classes);
 }
 
-// -log softmax(logits)[label], or with smoothing its mean with that of all classes, and the logarithm of the sum of the exponentials. A label that is no class gives NaN.
-vec2 row_value(uint row, uint label) {
-  vec4 largest = vec4(LOWEST);
+// What smoothing takes off: not 0 times the sum of deviations, which may be infinite.
+float smoothed(float deviations) { return SMOOTHING > 0.0 ? SMOOTHING * (deviations / float(classes)) : 0.0; }
+
+// -log softmax(logits)[label], or with smoothing its mean with that of all classes; the largest logit; and the logarithm
+// of the sum of exp(logit - largest). The last two stay apart: their sum would lose the bits of the logarithm where
+// logits are large. A label that is no class gives NaN. As in PyTorch, a row whose largest logit is infinite, of either
+// sign, gives NaN.
+vec3 row_value(uint row, uint label) {
+  vec4 largest = vec4(minus_infinity());
   for (uint quad = lane(); quad < quads_per_row; quad += LANES) largest = max(largest, logits_of(row, quad));
   float top = max_over_lanes(max(max(largest.x, largest.y), max(largest.z, largest.w)));
   vec4 sums = vec4(0.0);
@@ -37,7 +43,7 @@ vec2 row_value(uint row, uint label) {
   }
   vec2 total = sum_over(LANES, vec2(dot(sums, vec4(1.0)), dot(deviations, vec4(1.0))));
   float log_sum = log_or_nan(total.x);
-  if (label >= classes) return vec2(uintBitsToFloat(0x7fc00000u));
+  if (label >= classes) return vec3(uintBitsToFloat(0x7fc00000u));
   float apart = (1.0 - SMOOTHING) * (top - logits_of(row, label >> 2)[label & 3u]);
-  return vec2(log_sum + apart - SMOOTHING * (total.y / float(classes)), log_sum + top);
+  return vec3(log_sum + apart - smoothed(total.y), top, log_sum);
 }

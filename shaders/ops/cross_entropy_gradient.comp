@@ -24,9 +24,11 @@ void main() {
   uint row = i / quads_per_row;
   uint column = i % quads_per_row * 4u;
   float label = statistics[row].y;
-  float log_sum = statistics[row].z;
+  float top = statistics[row].z;
+  float log_sum = statistics[row].w;
   bvec4 is_label = equal(vec4(column) + vec4(0.0, 1.0, 2.0, 3.0), vec4(label));
-  vec4 v = exp_or_nan(from_quad(logits[i]) - log_sum) - mix(vec4(0.0), vec4(1.0 - SMOOTHING), is_label) -
+  precise vec4 below = from_quad(logits[i]) - top;
+  vec4 v = exp_or_nan(below - log_sum) - mix(vec4(0.0), vec4(1.0 - SMOOTHING), is_label) -
            SMOOTHING / float(classes);
   v *= cotangent[0].x * statistics[rows].x;
   gradient[i] = to_quad(label < 0.0 ? vec4(0.0) : keep_columns(v, column, classes), i);

@@ -1,8 +1,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 //! STORAGE = f32 f16 packed
 #define FIRST_SLOT 1
 #include "common/expression.glsl"
+#include "common/long_sum.glsl"
 
 // Sums of an expression over some axes, times a factor. Each invocation makes one quad of one of `slices` partial results, of every
 // slices-th thing there is to sum: so neighbours read neighbours. Extents and strides count quads, the outermost axis
@@ -29,7 +31,7 @@ layout(std430, binding = 0) writeonly buffer WideY { vec4 wide_y[]; };
 
 uint kept_offset(uint i) {
   uint offset = 0u;
-  for (int axis = KEPT_AXES - 1; axis > 0; axis--) {
+  [[unroll]] for (int axis = KEPT_AXES - 1; axis > 0; axis--) {
     offset += i % kept_extents[axis] * kept_strides[axis];
     i /= kept_extents[axis];
   }
@@ -38,7 +40,7 @@ uint kept_offset(uint i) {
 
 uint summed_offset(uint i) {
   uint offset = 0u;
-  for (int axis = SUMMED_AXES - 1; axis > 0; axis--) {
+  [[unroll]] for (int axis = SUMMED_AXES - 1; axis > 0; axis--) {
     offset += i % summed_extents[axis] * summed_strides[axis];
     i /= summed_extents[axis];
   }
@@ -46,9 +48,9 @@ uint summed_offset(uint i) {
 }
 
 vec4 sum_from(uint offset, uint slice) {
-  vec4 total = vec4(0.0);
-  for (uint i = slice; i < summed; i += slices) total += expressed(offset + summed_offset(i), vec4(0.0));
-  return total;
+  LongSum total = EMPTY_SUM;
+  for (uint i = slice; i < summed; i += slices) add_term(total, expressed(offset + summed_offset(i), vec4(0.0)));
+  return value_of(total);
 }
 
 vec4 sum_rows(uint quad, uint slice) {

@@ -5,6 +5,7 @@
 // i-th.
 #include "common/precision.glsl"
 #include "common/indexing.glsl"
+#include "common/long_sum.glsl"
 #define SCALES_CONSTANT 1
 #define SCALES_BINDING 2
 #include "step/block_scales.glsl"
@@ -21,11 +22,11 @@ layout(std430, binding = 1) writeonly buffer Sums { vec4 sums[]; };
 void main() {
   uint slice = linear_invocation();
   if (slice >= slices) return;
-  vec4 total = vec4(0.0);
+  LongSum total = EMPTY_SUM;
   for (uint i = slice; i < quads; i += slices) {
     if (is_left_out(first_quad + i)) continue;
     vec4 gradient = from_quad(gradients[i]) * gradient_unscale(first_quad + i);
-    total += gradient * gradient;
+    add_term(total, gradient * gradient);
   }
-  sums[first_sum + slice] = total;
+  sums[first_sum + slice] = value_of(total);
 }

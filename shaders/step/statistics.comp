@@ -1,5 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 //! STORAGE = f32 f16 packed
 // What is known of a tensor's numbers, each workgroup's share of them: a row of step/statistics.glsl.
 #include "common/indexing.glsl"
@@ -47,21 +48,21 @@ void look_at(float v, ivec2 element) {
 void main() {
   uint me = gl_LocalInvocationID.x;
   for (uint i = me; i < uint(ROW_WORDS); i += gl_WorkGroupSize.x) row[i] = empty_word(int(i));
-  for (int i = 0; i < BIN_0; i++) found[i] = empty_word(i);
+  [[unroll]] for (int i = 0; i < BIN_0; i++) found[i] = empty_word(i);
   sum = vec2(0.0);
   barrier();
   uint stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
   for (uint i = gl_WorkGroupID.x * gl_WorkGroupSize.x + me; i < quads; i += stride) {
     vec4 v = from_quad(x[i]);
     uint column = i % quads_per_row * 4u;
-    for (uint j = 0u; j < 4u; j++) {
+    [[unroll]] for (uint j = 0u; j < 4u; j++) {
       if (column + j < columns) look_at(v[j], ivec2(i / quads_per_row, column + j));
     }
   }
   atomicMin(row[SMALLEST], found[SMALLEST]);
   atomicMax(row[LARGEST], found[LARGEST]);
   atomicMin(row[FIRST_BAD], found[FIRST_BAD]);
-  for (int i = ZEROS; i <= NANS; i++) atomicAdd(row[i], found[i]);
+  [[unroll]] for (int i = ZEROS; i <= NANS; i++) atomicAdd(row[i], found[i]);
   sums[me] = sum;
   barrier();
   if (me == 0u) {

@@ -3,10 +3,12 @@
 // be asked together whether they left any out:
 //     device_tests --every-shader-in FILE...
 #define DOCTEST_CONFIG_IMPLEMENT
-#include <doctest/doctest.h>
-#include <fmt/format.h>
 #include <halfstep/error.h>
 
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -14,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "harness/loop_limit.h"
 #include "vk/instance.h"
 #include "vk/shaders.h"
 #include "vk/validation.h"
@@ -36,6 +39,17 @@ bool validation_was_silent() {
   const std::size_t messages = vk::validation_messages().size();
   if (messages > 0) fmt::print(stderr, "{} messages of the validation layer\n", messages);
   return messages == 0;
+}
+
+/// Where HALFSTEP_LOOP_LIMIT lowers what plans count on, has the driver keep to it: what goes beyond gives wrong
+/// results.
+void limit_loops() {
+  const char* limit = std::getenv("HALFSTEP_LOOP_LIMIT");
+  if (limit == nullptr) return;
+  const auto rounds = static_cast<std::uint32_t>(std::strtoul(limit, nullptr, 10));
+  vk::patch_shaders([rounds](std::string_view, const std::vector<std::uint32_t>& words) {
+    return testing::with_loop_limit(words, rounds);
+  });
 }
 
 void write_used_shaders() {
@@ -68,6 +82,7 @@ int main(int argc, char** argv) {
   const std::span arguments(argv, static_cast<std::size_t>(argc));
   if (argc > 1 && std::string_view(argv[1]) == "--every-shader-in") return check_every_shader(arguments.subspan(2));
   keep_libraries();
+  limit_loops();
   const int result = doctest::Context(argc, argv).run();
   write_used_shaders();
   return validation_was_silent() ? result : 1;

@@ -203,7 +203,10 @@ TEST_CASE("every body finds the moments of its columns for the norm that follows
     plan::Target unfused = testing::targets().front();
     unfused.fusion = false;
     for (const DType dtype : {DType::f32, DType::f16}) {
-      for (const plan::Target& target : targets()) CHECK(dispatches_of_moments(product, target, dtype) == 0);
+      for (plan::Target target : targets()) {
+        target.max_rounds = plan::Target{}.max_rounds;  // a limit of loop rounds may cut k into parts
+        CHECK(dispatches_of_moments(product, target, dtype) == 0);
+      }
       CHECK(dispatches_of_moments(product, unfused, dtype) == 1);
     }
   }
@@ -213,6 +216,7 @@ TEST_CASE("tiles take no more shared memory than there is") {
   plan::Target target = testing::context().target();
   target.cpu = false;
   target.max_invocations = 1024;
+  target.max_rounds = plan::Target{}.max_rounds;
   for (const std::uint32_t bytes : {16384U, 32768U}) {
     target.shared_memory_bytes = bytes;
     const std::vector<ops::Body> all = ops::bodies(target, {});

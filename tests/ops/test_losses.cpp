@@ -49,6 +49,59 @@ Array labels_for(const Shape& logits) {
   return whole({logits[0]}, 13, static_cast<std::uint32_t>(logits[1]));
 }
 
+std::vector<float> as_floats(const Array& array) {
+  return {array.values.begin(), array.values.end()};
+}
+
+/// Results of a graph on logits in f32 and labels.
+std::vector<float> run_on(const Array& logits, const Array& labels, const plan::Target& target, bool gradient) {
+  Graph graph;
+  const Tensor x = graph.input("logits", logits.shape);
+  const Tensor y = graph.input("labels", labels.shape, DType::u32);
+  const Tensor seed = graph.input("seed", {});
+  x.ir().settled = true;
+  Tensor wanted = cross_entropy(x, y);
+  if (gradient) {
+    const graph::ValueId inputs[] = {x.id()};
+    wanted = x.ir().tensor(graph::add_backward(x.ir(), wanted.id(), seed.id(), inputs).front());
+  }
+  step::ExecutionOptions options;
+  options.target = target;
+  options.pipelines = testing::pipelines();
+  step::Execution execution(testing::context(), graph.ir(), {wanted.id()}, options);
+  execution.set(x.id(), as_floats(logits));
+  execution.set(y.id(), std::vector<std::uint32_t>(labels.values.begin(), labels.values.end()));
+  if (gradient) execution.set(seed.id(), std::vector<float>{1});
+  execution.run();
+  return execution.floats(wanted.id());
+}
+
+std::vector<float> gradient_of(const Array& logits, const Array& labels, const plan::Target& target) {
+  return run_on(logits, labels, target, true);
+}
+
+/// The loss of each row by itself.
+std::vector<float> losses_of(const Array& logits, const Array& labels, const plan::Target& target) {
+  const std::size_t classes = logits.extent(1);
+  std::vector<float> losses;
+  for (std::size_t row = 0; row < logits.extent(0); ++row) {
+    const auto begin = logits.values.begin() + static_cast<std::ptrdiff_t>(row * classes);
+    const Array one({1, logits.shape[1]}, std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(classes)));
+    losses.push_back(run_on(one, Array({1}, labels.values[row]), target, false).front());
+  }
+  return losses;
+}
+
+/// (softmax(logits) - [is the label]) / rows, of element `i`.
+double softmax_gradient(const Array& logits, const Array& labels, std::size_t i) {
+  const std::size_t classes = logits.extent(1);
+  const std::size_t row = i / classes;
+  double sum = 0;
+  for (std::size_t c = 0; c < classes; ++c) sum += std::exp(logits.values[row * classes + c] - logits.values[i]);
+  const bool is_label = static_cast<double>(i % classes) == labels.values[row];
+  return (1 / sum - (is_label ? 1 : 0)) / static_cast<double>(logits.extent(0));
+}
+
 /// Every third row is left out.
 Array with_ignored(Array labels) {
   for (std::size_t i = 0; i < labels.values.size(); i += 3) labels.values[i] = ignored_label;
@@ -71,6 +124,51 @@ TEST_CASE("gradient of cross-entropy") {
     Check check = cross_entropy_check(uniform(shape, 16, -4, 4), with_ignored(labels_for(shape)));
     check.magnitude = 2.0 / static_cast<double>(shape[0]);
     testing::check_gradient(check);
+  }
+}
+
+TEST_CASE("cross-entropy and its gradient do not depend on what is added to all logits of a row") {
+  const Array labels = whole({6}, 2, 9);
+  Array logits = whole({6, 9}, 1, 17);  // quarters, so that f32 holds them beside a million
+  for (const double shift : {0.0, 1e4, -1e4, 1e6, -1e6}) {
+    CAPTURE(shift);
+    Array shifted = logits;
+    for (double& v : shifted.values) v = v / 4 + shift;
+    Check check = cross_entropy_check(shifted, labels);
+    check.dtypes = {DType::f32};
+    check.magnitude = 0;
+    check.arithmetic = 5e-7;
+    testing::check_operator(check);
+    for (const plan::Target& target : testing::targets()) {
+      const std::vector<float> got = gradient_of(shifted, labels, target);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        CAPTURE(i);
+        CHECK(static_cast<double>(got[i]) == doctest::Approx(softmax_gradient(shifted, labels, i)).epsilon(1e-6));
+      }
+    }
+  }
+}
+
+TEST_CASE("cross-entropy of infinite logits is what PyTorch has") {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  // All but the label's are impossible; the label's alone is; nothing is possible; one is certain.
+  const Array logits({4, 5}, {-inf, -inf, 2,    -inf, -inf, 0, -inf, 0,   0, 0,  //
+                              -inf, -inf, -inf, -inf, -inf, 0, 0,    inf, 0, 0});
+  const Array labels({4}, {2, 1, 0, 2});
+  for (const plan::Target& target : testing::targets()) {
+    const std::vector<float> losses = losses_of(logits, labels, target);
+    CHECK(losses[0] == 0);
+    CHECK(losses[1] == std::numeric_limits<float>::infinity());
+    CHECK(std::isnan(losses[2]));
+    CHECK(std::isnan(losses[3]));
+    const std::vector<float> gradient = gradient_of(logits, labels, target);
+    for (std::size_t i = 0; i < 5; ++i) {
+      CAPTURE(i);
+      CHECK(gradient[i] == 0);
+      CHECK(gradient[5 + i] == doctest::Approx(i == 1 ? -0.25 : 0.0625));
+      CHECK(std::isnan(gradient[10 + i]));
+      CHECK(std::isnan(gradient[15 + i]));
+    }
   }
 }
 

@@ -1,0 +1,386 @@
+// Sizes beyond the limits of drivers: 65,535 loop rounds in an invocation, 65,535 workgroups along an axis, the bytes
+// of a binding. Each operator runs on all of its data and on parts of it, on the same device; where a limit cut off a
+// loop of the whole, the two differ. Numbers are whole and sums exact, so that nothing else can make a difference.
+#include <halfstep/error.h>
+#include <halfstep/graph.h>
+#include <halfstep/ops.h>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "graph/backward.h"
+#include "graph/ir.h"
+#include "harness/device.h"
+#include "harness/values.h"
+#include "ops/batch_norm.h"
+#include "ops/conv2d.h"
+#include "step/execution.h"
+
+using namespace halfstep;
+using reference::Array;
+
+namespace {
+
+/// How the results of parts make that of the whole.
+enum class Join : std::uint8_t {
+  sum,   ///< added up
+  mean,  ///< averaged
+  rows,  ///< one after the other
+};
+
+struct Input {
+  Array values;
+  int axis = 0;  ///< along which it is cut; -1: each part has all of it
+  bool labels = false;
+};
+
+struct Result {
+  Join join = Join::sum;
+  double factor = 1;  ///< that a part's result is multiplied by
+};
+
+struct Case {
+  std::string name;
+  std::vector<Input> inputs;
+  std::function<std::vector<Tensor>(std::span<const Tensor>)> build;
+  std::vector<Result> results;
+  double tolerance = 0;  ///< relative to the largest number of a result
+  std::vector<DType> dtypes{DType::f32};
+  std::int64_t parts = 4;
+};
+
+/// {outer, extent, inner} of an array about an axis.
+struct Strides {
+  std::size_t outer = 1, extent = 1, inner = 1;
+};
+
+Strides strides_of(const Shape& shape, int axis) {
+  Strides strides;
+  for (int i = 0; i < static_cast<int>(shape.size()); ++i) {
+    const auto extent = static_cast<std::size_t>(shape[static_cast<std::size_t>(i)]);
+    (i < axis ? strides.outer : i == axis ? strides.extent : strides.inner) *= extent;
+  }
+  return strides;
+}
+
+Array part_of(const Input& input, std::int64_t part, std::int64_t parts) {
+  if (input.axis < 0) return input.values;
+  const Strides strides = strides_of(input.values.shape, input.axis);
+  REQUIRE(strides.extent % static_cast<std::size_t>(parts) == 0);
+  const std::size_t length = strides.extent / static_cast<std::size_t>(parts);
+  Shape shape = input.values.shape;
+  shape[static_cast<std::size_t>(input.axis)] = static_cast<std::int64_t>(length);
+  Array cut(shape);
+  for (std::size_t i = 0; i < strides.outer; ++i) {
+    const std::size_t from = (i * strides.extent + static_cast<std::size_t>(part) * length) * strides.inner;
+    std::copy_n(input.values.values.begin() + static_cast<std::ptrdiff_t>(from), length * strides.inner,
+                cut.values.begin() + static_cast<std::ptrdiff_t>(i * length * strides.inner));
+  }
+  return cut;
+}
+
+std::vector<std::vector<float>> run(const Case& test, const std::vector<Array>& values, DType dtype,
+                                    const plan::Target& target) {
+  Graph graph;
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const DType type = test.inputs[i].labels ? DType::u32 : values[i].shape.empty() ? DType::f32 : dtype;
+    inputs.push_back(graph.input(fmt::format("x{}", i), values[i].shape, type));
+  }
+  inputs.front().ir().settled = true;
+  std::vector<graph::ValueId> wanted;
+  for (const Tensor& result : test.build(inputs)) wanted.push_back(result.id());
+  step::ExecutionOptions options;
+  options.target = target;
+  options.pipelines = testing::pipelines();
+  step::Execution execution(testing::context(), graph.ir(), wanted, options);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::vector<double>& from = values[i].values;
+    if (test.inputs[i].labels) {
+      execution.set(inputs[i].id(), std::vector<std::uint32_t>(from.begin(), from.end()));
+    } else {
+      execution.set(inputs[i].id(), std::vector<float>(from.begin(), from.end()));
+    }
+  }
+  execution.run();
+  std::vector<std::vector<float>> results;
+  for (const graph::ValueId value : wanted) results.push_back(execution.floats(value));
+  return results;
+}
+
+/// The results of the whole from those of its parts.
+std::vector<std::vector<double>> joined(const Case& test, DType dtype, const plan::Target& target) {
+  std::vector<std::vector<double>> all(test.results.size());
+  for (std::int64_t part = 0; part < test.parts; ++part) {
+    std::vector<Array> values;
+    for (const Input& input : test.inputs) values.push_back(part_of(input, part, test.parts));
+    const std::vector<std::vector<float>> results = run(test, values, dtype, target);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const Result& result = test.results[i];
+      const double factor = result.factor / (result.join == Join::mean ? static_cast<double>(test.parts) : 1.0);
+      if (result.join == Join::rows) {
+        for (const float v : results[i]) all[i].push_back(factor * static_cast<double>(v));
+        continue;
+      }
+      all[i].resize(results[i].size());
+      for (std::size_t j = 0; j < results[i].size(); ++j) all[i][j] += factor * static_cast<double>(results[i][j]);
+    }
+  }
+  return all;
+}
+
+void compare(const std::vector<float>& got, const std::vector<double>& want, double tolerance) {
+  REQUIRE(got.size() == want.size());
+  double largest = 0;
+  for (const double v : want) largest = std::max(largest, std::abs(v));
+  CHECK(largest > 0);
+  std::size_t wrong = 0;
+  std::string first;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (std::abs(static_cast<double>(got[i]) - want[i]) <= tolerance * largest) continue;
+    if (wrong++ == 0) first = fmt::format("[{}] is {}, expected {}", i, got[i], want[i]);
+  }
+  CHECK_MESSAGE(wrong == 0, wrong << " of " << got.size() << " are wrong, first " << first);
+}
+
+void check_parts(const Case& test) {
+  for (const plan::Target& target : testing::targets()) {
+    for (const DType dtype : test.dtypes) {
+      INFO(test.name << " in " << name(dtype) << (target.cpu ? ", for a CPU" : ", for a GPU"));
+      std::vector<Array> values;
+      for (const Input& input : test.inputs) values.push_back(input.values);
+      const std::vector<std::vector<float>> got = run(test, values, dtype, target);
+      const std::vector<std::vector<double>> want = joined(test, dtype, target);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        INFO("result " << i);
+        compare(got[i], want[i], test.tolerance);
+      }
+    }
+  }
+}
+
+/// Whole numbers from -1 to 1.
+Array signs(const Shape& shape, std::uint64_t seed) {
+  Array array = testing::whole(shape, seed, 3);
+  for (double& v : array.values) v -= 1;
+  return array;
+}
+
+/// The gradient of a loss itself: the last input of a case that asks for gradients.
+Input one() {
+  return {Array(Shape{}, 1.0), -1};
+}
+
+/// The gradients of `loss`, whose own is `seed`.
+std::vector<Tensor> gradients(Tensor loss, Tensor seed, const std::vector<Tensor>& wanted) {
+  std::vector<graph::ValueId> ids;
+  for (const Tensor& tensor : wanted) ids.push_back(tensor.id());
+  std::vector<Tensor> results;
+  for (const graph::ValueId id : graph::add_backward(loss.ir(), loss.id(), seed.id(), ids))
+    results.push_back(loss.ir().tensor(id));
+  return results;
+}
+
+Case weight_gradient(const std::string& name, const Shape& images, const Shape& weight, const Conv2dOptions& options) {
+  const Shape output = ops::Convolution{images, weight, options}.output("test");
+  return {.name = name,
+          .inputs = {{signs(images, 1)}, {signs(output, 2)}},
+          .build =
+              [=](std::span<const Tensor> x) {
+                const auto both = ops::conv2d_parameter_gradients(x[0], x[1], weight, options);
+                return std::vector<Tensor>{both[0], both[1]};
+              },
+          .results = {{}, {}}};
+}
+
+}  // namespace
+
+TEST_CASE("beyond the limits of drivers: gradients of convolutions' weights") {
+  check_parts(weight_gradient("batch 256", {256, 32, 32, 16}, {3, 3, 16, 32}, {.padding = {1, 1}}));
+  check_parts(weight_gradient("large images", {8, 194, 194, 4}, {3, 3, 4, 8}, {}));
+  check_parts(weight_gradient("strided, few channels", {256, 33, 33, 3}, {3, 3, 3, 8}, {.stride = {2, 2}}));
+  check_parts(weight_gradient("pointwise", {256, 32, 32, 4}, {1, 1, 4, 8}, {}));
+  check_parts(weight_gradient("groups off quads", {256, 20, 20, 6}, {3, 1, 3, 6}, {.groups = 2}));
+  check_parts(weight_gradient("depthwise", {64, 64, 64, 4}, {3, 3, 1, 4}, {.padding = {1, 1}, .groups = 4}));
+}
+
+TEST_CASE("beyond the limits of drivers: products of long rows") {
+  constexpr std::int64_t k = 400'000;
+  for (const MatmulOptions& options : {MatmulOptions{}, {false, true}, {true, false}, {true, true}}) {
+    check_parts({.name = fmt::format("matmul {} {}", options.transpose_a, options.transpose_b),
+                 .inputs = {{signs(options.transpose_a ? Shape{k, 5} : Shape{5, k}, 1), options.transpose_a ? 0 : 1},
+                            {signs(options.transpose_b ? Shape{7, k} : Shape{k, 7}, 2), options.transpose_b ? 1 : 0}},
+                 .build = [=](std::span<const Tensor> x) { return std::vector<Tensor>{matmul(x[0], x[1], options)}; },
+                 .results = {{}},
+                 .dtypes = {DType::f32, DType::f16}});
+  }
+}
+
+TEST_CASE("beyond the limits of drivers: grouped convolutions of many channels") {
+  // 7 by 7 taps of 333 channels, four results of which are one invocation's.
+  const Conv2dOptions options{.groups = 2};
+  check_parts({.name = "grouped",
+               .inputs = {{signs({4, 8, 8, 666}, 1)}, {signs({7, 7, 333, 6}, 2), -1}, {signs({6}, 3), -1}, one()},
+               .build =
+                   [=](std::span<const Tensor> x) {
+                     const Tensor y = conv2d(x[0], x[1], options, x[2]);
+                     return std::vector<Tensor>{y, gradients(sum(y), x.back(), {x[0]}).front()};
+                   },
+               .results = {{Join::rows}, {Join::rows}}});
+}
+
+TEST_CASE("beyond the limits of drivers: sums") {
+  check_parts({.name = "sum of all",
+               .inputs = {{signs({16'000'000}, 1)}},
+               .build = [](std::span<const Tensor> x) { return std::vector<Tensor>{sum(x[0])}; },
+               .results = {{}}});
+  check_parts({.name = "sum along a short row",
+               .inputs = {{signs({2'000'000, 3}, 1)}},
+               .build = [](std::span<const Tensor> x) { return std::vector<Tensor>{sum(x[0], {0})}; },
+               .results = {{}}});
+  // Results enough to keep a device busy, each of a long sum.
+  check_parts({.name = "many long sums",
+               .inputs = {{signs({70'000, 400}, 1)}},
+               .build = [](std::span<const Tensor> x) { return std::vector<Tensor>{sum(x[0], {0})}; },
+               .results = {{}}});
+  check_parts({.name = "sums along the last axis",
+               .inputs = {{signs({100, 300'000}, 1), 1}},
+               .build = [](std::span<const Tensor> x) { return std::vector<Tensor>{sum(x[0], {1})}; },
+               .results = {{}}});
+}
+
+TEST_CASE("beyond the limits of drivers: losses of many classes") {
+  for (const std::int64_t classes : {131'072, 151'936, 300'001}) {
+    Array logits = testing::uniform({8, classes}, 1, -4, 4);
+    Array labels = testing::whole({8}, 2, static_cast<std::uint32_t>(classes));
+    // Half of the rows are right.
+    for (std::size_t row = 0; row < 8; row += 2)
+      logits.values[row * static_cast<std::size_t>(classes) + static_cast<std::size_t>(labels.values[row])] = 5;
+    check_parts(
+        {.name = fmt::format("{} classes", classes),
+         .inputs = {{std::move(logits)}, {std::move(labels), 0, true}, one()},
+         .build =
+             [](std::span<const Tensor> x) {
+               const Tensor loss = cross_entropy(x[0], x[1], 0.1F);
+               return std::vector<Tensor>{loss, accuracy(x[0], x[1]), gradients(loss, x.back(), {x[0]}).front()};
+             },
+         .results = {{Join::mean}, {Join::mean}, {Join::rows, 1.0 / 4}},
+         .tolerance = 1e-6});
+  }
+}
+
+TEST_CASE("cross-entropy of 151,936 equal logits is the logarithm of their number") {
+  for (const plan::Target& target : testing::targets()) {
+    const Case test{.name = "equal logits",
+                    .inputs = {{Array({2, 151'936}, 0.0)}, {Array({2}, 7.0), 0, true}, one()},
+                    .build =
+                        [](std::span<const Tensor> x) {
+                          const Tensor loss = cross_entropy(x[0], x[1]);
+                          return std::vector<Tensor>{loss, gradients(loss, x.back(), {x[0]}).front()};
+                        },
+                    .results = {{}, {}}};
+    const auto results =
+        run(test, {test.inputs[0].values, test.inputs[1].values, test.inputs[2].values}, DType::f32, target);
+    CHECK(static_cast<double>(results[0][0]) == doctest::Approx(std::log(151'936.0)).epsilon(1e-5));
+    CHECK(static_cast<double>(results[1][7]) == doctest::Approx((1 / 151'936.0 - 1) / 2).epsilon(1e-6));
+    CHECK(static_cast<double>(results[1][151'935]) == doctest::Approx(1 / 151'936.0 / 2).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("beyond the limits of drivers: losses of many rows") {
+  check_parts({.name = "rows",
+               .inputs = {{signs({5'000'000, 2}, 1)}, {testing::whole({5'000'000}, 2, 2), 0, true}, one()},
+               .build =
+                   [](std::span<const Tensor> x) {
+                     const Tensor loss = cross_entropy(x[0], x[1]);
+                     return std::vector<Tensor>{loss, accuracy(x[0], x[1]), gradients(loss, x.back(), {x[0]}).front()};
+                   },
+               .results = {{Join::mean}, {Join::mean}, {Join::rows, 1.0 / 4}},
+               .tolerance = 1e-5});
+  check_parts({.name = "pairs",
+               .inputs = {{signs({4'000'000, 1}, 1)}, {signs({4'000'000, 1}, 2)}, one()},
+               .build =
+                   [](std::span<const Tensor> x) {
+                     const Tensor loss = mse_loss(x[0], x[1]);
+                     return std::vector<Tensor>{loss, gradients(loss, x.back(), {x[0]}).front()};
+                   },
+               .results = {{Join::mean}, {Join::rows, 1.0 / 4}},
+               .tolerance = 1e-6});
+}
+
+TEST_CASE("beyond the limits of drivers: norms of many images, and of long channels") {
+  check_parts({.name = "group norm of 66,000 images",
+               .inputs = {{signs({66'000, 3, 4}, 1)}, {signs({66'000, 3, 4}, 2)}, {Array({4}, 1.0), -1}, one()},
+               .build =
+                   [](std::span<const Tensor> x) {
+                     const Tensor bias = scale(x[2], 0);
+                     const Tensor y = group_norm(x[0], 2, x[2], bias);
+                     const std::vector<Tensor> found = gradients(sum(mul(y, x[1])), x.back(), {x[2], bias});
+                     return std::vector<Tensor>{y, found[0], found[1]};
+                   },
+               .results = {{Join::rows}, {}, {}},
+               .tolerance = 1e-4});
+  // Each part has the same numbers, and so the moments of the whole.
+  Array x = signs({20'000, 400}, 1);
+  Array all({80'000, 400});
+  for (std::size_t i = 0; i < all.values.size(); ++i) all.values[i] = x.values[i % x.values.size()];
+  Array dy = all;
+  for (std::size_t i = 0; i < dy.values.size(); ++i) dy.values[i] *= i / 400 % 2 == 0 ? 1 : -2;
+  check_parts({.name = "batch norm of 80,000 rows",
+               .inputs = {{std::move(all)}, {std::move(dy)}, {Array({400}, 1.0), -1}, one()},
+               .build =
+                   [](std::span<const Tensor> in) {
+                     const Tensor bias = scale(in[2], 0);
+                     const Tensor y = ops::batch_norm_training(in[0], in[2], bias, {in[2], in[2]}, {}).y;
+                     const std::vector<Tensor> found = gradients(sum(mul(y, in[1])), in.back(), {in[0], in[2], bias});
+                     return std::vector<Tensor>{y, found[0], found[1], found[2]};
+                   },
+               .results = {{Join::rows}, {Join::rows}, {}, {}},
+               .tolerance = 1e-4});
+}
+
+TEST_CASE("beyond the limits of drivers: elementwise operators of more workgroups than an axis has") {
+  // 5,000,000 quads: 78,125 workgroups of 64.
+  check_parts({.name = "elementwise",
+               .inputs = {{signs({5'000'000, 3}, 1)}, {signs({3}, 2), -1}},
+               .build =
+                   [](std::span<const Tensor> x) {
+                     return std::vector<Tensor>{add(relu(x[0]), x[1]), slice(x[0], {0, 1}, {x[0].dim(0), 2})};
+                   },
+               .results = {{Join::rows}, {Join::rows}}});
+  check_parts({.name = "concat and reshape",
+               .inputs = {{signs({2'500'000, 3}, 1)}, {signs({2'500'000, 2}, 2)}},
+               .build =
+                   [](std::span<const Tensor> x) {
+                     return std::vector<Tensor>{concat({x[0], x[1]}, 1), reshape(x[1], {x[1].dim(0) * 2, 1})};
+                   },
+               .results = {{Join::rows}, {Join::rows}}});
+}
+
+TEST_CASE("windows of more loop rounds than a driver has are refused, smaller ones are right") {
+  plan::Target limited = testing::context().target();
+  limited.max_rounds = 65535;
+  const auto lowered = [&](const std::function<Tensor(Tensor)>& build, const Shape& images) {
+    Graph graph;
+    const Tensor x = graph.input("x", images);
+    const Tensor y = build(x);
+    step::ExecutionOptions options;
+    options.target = limited;
+    step::Execution(testing::context(), graph.ir(), {y.id()}, options);
+  };
+  const Pool2dOptions large{.kernel = {300, 300}};
+  CHECK_THROWS_WITH_AS(lowered([&](Tensor x) { return max_pool2d(x, large); }, {1, 300, 300, 4}),
+                       doctest::Contains("[max_pool2d] expected a kernel of at most 65535 loop rounds"), Error);
+  CHECK_THROWS_WITH_AS(lowered([&](Tensor x) { return average_pool2d(x, large); }, {1, 300, 300, 4}),
+                       doctest::Contains("[average_pool2d] expected a kernel of at most 65535 loop rounds"), Error);
+  check_parts({.name = "the whole of large images",
+               .inputs = {{signs({4, 300, 300, 4}, 1)}},
+               .build = [](std::span<const Tensor> x) { return std::vector<Tensor>{global_average_pool(x[0])}; },
+               .results = {{Join::rows}},
+               .tolerance = 1e-6});
+}
