@@ -81,7 +81,7 @@ class GroupNorm final : public graph::Operator {
     ops::expect_count(name(), inputs, 3);
     const TensorType& x = inputs[0];
     ops::expect_float(name(), "x", x);
-    if (x.shape.size() < 3) fail(name(), fmt::format("expected x {{n, ..., c}}, got {}", to_string(x)));
+    if (x.shape.size() < 2) fail(name(), fmt::format("expected x {{n, ..., c}}, got {}", to_string(x)));
     const TensorType channels{x.dtype, {x.shape.back()}};
     if (inputs[1] != channels || inputs[2] != channels) {
       fail(name(), fmt::format("expected weight and bias {}, got {} and {}", to_string(channels), to_string(inputs[1]),

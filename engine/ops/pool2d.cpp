@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <limits>
+
 #include "ops/expect.h"
 #include "ops/kernel.h"
 
@@ -54,10 +57,13 @@ Pool2d checked_pool(std::string_view op, const Pool2dOptions& options) {
 
 Pool2d adaptive_pool(std::string_view op, Tensor images, const Pair& size) {
   expect_rank(op, "images", images.type(), 4, "{n, h, w, c}");
+  // The kernel multiplies positions of the one by extents of the other, in 32 bits.
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   for (std::size_t i = 0; i < 2; ++i) {
-    if (size[i] < 1 || size[i] > images.shape()[i + 1]) {
-      fail(op, fmt::format("expected a size from 1 to the images' of {}, got {}", to_string(images.type()),
-                           to_string(size)));
+    const std::int64_t extent = images.shape()[i + 1];
+    if (size[i] < 1 || size[i] >= most / (extent + 1)) {
+      fail(op, fmt::format("expected a size of 1 or more whose product with the extents of {} is below 2^31, got {}",
+                           to_string(images.type()), to_string(size)));
     }
   }
   return {.kernel = {1, 1}, .stride = {1, 1}, .padding = {0, 0}, .count_padding = false, .adaptive = size};

@@ -41,11 +41,14 @@ TEST_CASE("group and instance norm") {
   testing::check_operator(check_of({2, 3, 3, 7}, 1));
   testing::check_operator(check_of({2, 5, 3, 7}, 7));
   testing::check_operator(check_of({1, 67, 61, 12}, 4));
+  testing::check_operator(check_of({5, 12}, 3));  // no pixels: statistics of the channels alone
+  testing::check_operator(check_of({4, 7}, 1));
+  testing::check_operator(check_of({3, 5}, 5));
 }
 
 TEST_CASE("gradient of group and instance norm") {
-  for (Check check :
-       {check_of({3, 3, 2, 8}, 2), check_of({2, 4, 6}, 3), check_of({2, 3, 2, 7}, 1), check_of({2, 3, 3, 5}, 5)}) {
+  for (Check check : {check_of({3, 3, 2, 8}, 2), check_of({2, 4, 6}, 3), check_of({2, 3, 2, 7}, 1),
+                      check_of({2, 3, 3, 5}, 5), check_of({5, 12}, 3), check_of({4, 7}, 1)}) {
     check.magnitude = 4;
     testing::check_gradient(check);
   }

@@ -107,7 +107,9 @@ TEST_CASE("adaptive pooling divides images evenly or not") {
     Pair size;
   };
   for (const Fit& fit :
-       {Fit{{2, 6, 4, 5}, {3, 2}}, Fit{{1, 7, 5, 3}, {3, 4}}, Fit{{1, 5, 9, 4}, {5, 2}}, Fit{{2, 3, 3, 6}, {1, 1}}}) {
+       {Fit{{2, 6, 4, 5}, {3, 2}}, Fit{{1, 7, 5, 3}, {3, 4}}, Fit{{1, 5, 9, 4}, {5, 2}}, Fit{{2, 3, 3, 6}, {1, 1}},
+        // Sizes above the images': a pixel is in several windows.
+        Fit{{1, 3, 2, 5}, {7, 4}}, Fit{{2, 1, 1, 3}, {2, 3}}, Fit{{1, 4, 3, 4}, {5, 2}}}) {
     CAPTURE(to_string(fit.images));
     Check average{
         .name = "adaptive_average_pool2d",

@@ -69,7 +69,7 @@ struct BatchNormOptions {
 Tensor batch_norm(Tensor x, Tensor weight, Tensor bias, RunningStatistics running, BatchNormOptions options = {});
 
 /// Normalises each image of x {n, ..., c} in `groups` groups of neighbouring channels, with the mean and variance of
-/// all of a group's elements; then times weight {c} plus bias {c}: Wu and He 2018.
+/// all of a group's elements (x {n, c} has one for each channel); then times weight {c} plus bias {c}: Wu and He 2018.
 Tensor group_norm(Tensor x, std::int64_t groups, Tensor weight, Tensor bias, float epsilon = 1e-5F);
 /// The same with every channel a group of its own: Ulyanov et al. 2016.
 Tensor instance_norm(Tensor x, Tensor weight, Tensor bias, float epsilon = 1e-5F);
@@ -86,7 +86,7 @@ Tensor max_pool2d(Tensor images, Pool2dOptions options = {});
 Tensor average_pool2d(Tensor images, Pool2dOptions options = {});
 
 /// The mean, or the largest element, of windows that divide images {n, h, w, c} into `size`: window i of an extent h
-/// begins at floor(i h / size) and ends before ceil((i + 1) h / size).
+/// begins at floor(i h / size) and ends before ceil((i + 1) h / size). A size above h gives overlapping windows.
 Tensor adaptive_average_pool2d(Tensor images, Pair size);
 Tensor adaptive_max_pool2d(Tensor images, Pair size);
 /// The mean of each channel of each image {n, h, w, c}: {n, c}.
@@ -120,7 +120,8 @@ Tensor sum(Tensor x, std::vector<std::int64_t> axes = {}, bool keep = false);
 Tensor mean(Tensor x, std::vector<std::int64_t> axes = {}, bool keep = false);
 
 /// In training each element with probability `share`, from 0 to below 1, as 0, and the others divided by 1 - share:
-/// Srivastava et al. 2014. What is drawn depends on the seed, the step and the place in x alone. In evaluation x itself.
+/// Srivastava et al. 2014. What is drawn depends on the seed, the step and the place in x alone. In evaluation x
+/// itself.
 Tensor dropout(Tensor x, float share);
 
 /// The same values in another floating type, rounded to nearest.
