@@ -6,7 +6,7 @@ Layout layout(const Shape& shape) {
   Layout result;
   if (!shape.empty()) {
     result.columns = shape.back();
-    result.rows = elements(shape) / shape.back();
+    result.rows = elements({shape.begin(), shape.end() - 1});
   }
   result.pitch = (result.columns + 3) / 4 * 4;
   return result;

@@ -61,6 +61,56 @@ TEST_CASE("a run that was stopped and resumed ends on the same bits") {
   }
 }
 
+namespace {
+
+/// Two runs of nine steps, one of them by way of a checkpoint in `folder`: whether they end on the same file.
+void check_resumed(const testing::ToyOptions& options, const std::filesystem::path& folder) {
+  const auto bytes = [&](const char* name) {
+    std::ifstream file(folder / name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  Trainer whole = testing::toy_trainer(training_set(), options);
+  run(whole, 5);
+  whole.save(folder / "middle");
+  run(whole, 4);
+  whole.save(folder / "whole");
+  testing::ToyOptions other = options;
+  other.seed = 99;
+  Trainer resumed = testing::toy_trainer(training_set(), other);
+  run(resumed, 1);
+  resumed.load(folder / "middle");
+  run(resumed, 4);
+  resumed.save(folder / "resumed");
+  CHECK(bytes("whole").size() > 900);
+  CHECK(bytes("whole") == bytes("resumed"));
+}
+
+}  // namespace
+
+TEST_CASE("every optimizer goes on from its checkpoint on the same bits, whatever stores its options leave empty") {
+  const TemporaryFolder folder;
+  const Optimizer optimizers[] = {Sgd{}, Sgd{.momentum = 0.9F}, Sgd{.momentum = 0.9F, .nesterov = true}, Adam{},
+                                  AdamW{}};
+  for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
+    for (const Optimizer& optimizer : optimizers) {
+      for (const bool frozen : {false, true}) {
+        for (const bool averaged : {false, true}) {
+          CAPTURE(precision.name);
+          CAPTURE(optimizer.index());
+          CAPTURE(frozen);
+          CAPTURE(averaged);
+          testing::ToyOptions options{.optimizer = optimizer, .precision = precision};
+          options.change = [&](TrainerOptions& made) {
+            if (frozen) made.groups = {{.pattern = "conv/*", .frozen = true}};
+            if (averaged) made.average_decay = 0.9F;
+          };
+          check_resumed(options, folder.path());
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("saving disturbs nothing, and saves the same bytes twice") {
   const TemporaryFolder folder;
   const auto bytes = [&](const char* name) {
