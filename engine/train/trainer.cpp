@@ -196,6 +196,7 @@ void Trainer::Impl::start_sampling(std::uint64_t first_step) {
   if (set_ == nullptr) return;
   sampler_ = BatchSampler::training(set_->count, step_batch(), seed_);
   if (graph_.samples->resident) return;
+  if (ring_) waits_for_batch_ += ring_->waits();
   ring_ = std::make_unique<train::UploadRing>(
       [set = set_, sampler = *sampler_](std::int64_t step, train::HostBatch& batch) mutable {
         train::gather(*set, sampler.batch(step), batch);

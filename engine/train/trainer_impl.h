@@ -186,6 +186,7 @@ class Trainer::Impl {
   Evaluation evaluation_sums_;
   std::int64_t evaluation_left_ = 0;
   std::vector<double> host_microseconds_;
+  std::uint64_t waits_for_batch_ = 0;  ///< of rings before ring_
   std::uint64_t waits_elsewhere_ = 0;
   vk::Timeline timeline_;  ///< last: it waits for the steps under way before what they use is gone
 };

@@ -103,7 +103,7 @@ void Trainer::Impl::submit(step::Slots& slots, Clock::time_point start) {
 
 void Trainer::Impl::fill_from_set(step::Slot& slot) {
   if (ring_) {
-    fill_gathered(slot, training_.slot, ring_->next());
+    fill_gathered(slot, training_.slot, ring_->batch(static_cast<std::int64_t>(submitted_)));
   } else {
     copy_into(slot.input, training_.slot.indices, sampler_->batch(static_cast<std::int64_t>(submitted_)));
   }
@@ -226,7 +226,10 @@ void Trainer::Impl::read_evaluation(const step::Slot& slot) {
 }
 
 HostCosts Trainer::Impl::host_costs() const {
-  HostCosts costs{.steps = submitted_, .waits_for_slot = training_slots_->waits(), .waits_elsewhere = waits_elsewhere_};
+  HostCosts costs{.steps = submitted_,
+                  .waits_for_slot = training_slots_->waits(),
+                  .waits_for_batch = waits_for_batch_ + (ring_ ? ring_->waits() : 0),
+                  .waits_elsewhere = waits_elsewhere_};
   if (host_microseconds_.empty()) return costs;
   std::vector<double> times = host_microseconds_;
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);

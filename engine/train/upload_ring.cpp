@@ -1,6 +1,9 @@
 #include "train/upload_ring.h"
 
+#include <halfstep/error.h>
 #include <halfstep/ops.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -20,6 +23,7 @@ void gather(const Dataset& data, std::span<const std::uint32_t> indices, HostBat
 
 UploadRing::UploadRing(Fill fill, std::int64_t first_step, std::size_t slots)
     : fill_(std::move(fill)),
+      first_step_(first_step),
       slots_(std::max<std::size_t>(slots, 2)),
       thread_(&UploadRing::produce, this, first_step) {}
 
@@ -32,12 +36,19 @@ UploadRing::~UploadRing() {
   thread_.join();
 }
 
-const HostBatch& UploadRing::next() {
+const HostBatch& UploadRing::batch(std::int64_t step) {
   std::unique_lock lock(mutex_);
+  const auto wanted = static_cast<std::uint64_t>(step - first_step_);
+  if (step < first_step_ || (wanted != taken_ && wanted + 1 != taken_)) {
+    fail("data", fmt::format("expected batch {} or the one before it, got {}",
+                             first_step_ + static_cast<std::int64_t>(taken_), step));
+  }
   // Asking for the next batch gives back the one before it, and its slot.
-  const std::uint64_t wanted = taken_++;
+  taken_ = wanted + 1;
   changed_.notify_all();
-  changed_.wait(lock, [&] { return filled_ > wanted || failure_; });
+  const auto ready = [&] { return filled_ > wanted || failure_; };
+  if (!ready()) ++waits_;
+  changed_.wait(lock, ready);
   if (filled_ <= wanted) std::rethrow_exception(failure_);
   return slots_[wanted % slots_.size()];
 }

@@ -35,18 +35,23 @@ class UploadRing {
   /// Stops the thread after the batch in hand.
   ~UploadRing();
 
-  /// The next batch, waited for if need be; valid until the next call. Throws what `fill` threw for it, from then on.
-  const HostBatch& next();
+  /// Batch `step`, which is first_step, the one asked for last, or the one after it; valid until another is asked for.
+  /// Blocks until it has been gathered. Throws Error for any other step, and what `fill` threw for it, from then on.
+  const HostBatch& batch(std::int64_t step);
+  /// How often batch() had to wait.
+  std::uint64_t waits() const { return waits_; }
 
  private:
   void produce(std::int64_t step);
 
   Fill fill_;
+  std::int64_t first_step_;
   std::vector<HostBatch> slots_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t filled_ = 0;  ///< batches gathered so far
   std::uint64_t taken_ = 0;   ///< batches handed out so far; the newest of them is still in use
+  std::uint64_t waits_ = 0;   ///< of batch(), in the caller's thread alone
   bool stop_ = false;
   std::exception_ptr failure_;
   std::thread thread_;  ///< last, so that all it uses is there before it starts

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <thread>
 
 #include "train/upload_ring.h"
 
@@ -34,12 +35,43 @@ TEST_CASE("Batches come in order, and the one in hand stays as it is while other
   for (const unsigned slots : {1U, 2U, 3U, 7U}) {
     UploadRing ring(fill_with_step, 5, slots);
     for (std::uint32_t step = 5; step < 300; step++) {
-      const HostBatch& batch = ring.next();
+      const HostBatch& batch = ring.batch(step);
       if (step % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
       CHECK(batch.labels == std::vector<std::uint32_t>(10, step));
       CHECK(batch.samples == std::vector<std::uint8_t>(100, static_cast<std::uint8_t>(step)));
     }
   }
+}
+
+TEST_CASE("A batch can be asked for again until the next one is, and no other can") {
+  UploadRing ring(fill_with_step, 5, 2);
+  CHECK_THROWS_WITH_AS(ring.batch(6), doctest::Contains("expected batch 5"), Error);
+  CHECK_THROWS_AS(ring.batch(4), Error);
+  for (std::uint32_t step = 5; step < 40; step++) {
+    for (int i = 0; i < 3; i++) CHECK(ring.batch(step).labels[0] == step);
+  }
+  CHECK_THROWS_WITH_AS(ring.batch(38), doctest::Contains("got 38"), Error);
+  CHECK_THROWS_AS(ring.batch(41), Error);
+  CHECK(ring.batch(40).labels[0] == 40);
+}
+
+TEST_CASE("Waits for a batch that is not gathered yet are counted") {
+  std::atomic<bool> go = false;
+  UploadRing ring(
+      [&](std::int64_t step, HostBatch& batch) {
+        while (!go) std::this_thread::yield();
+        fill_with_step(step, batch);
+      },
+      0, 3);
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    go = true;
+  });
+  ring.batch(0);
+  later.join();
+  CHECK(ring.waits() == 1);
+  ring.batch(0);
+  CHECK(ring.waits() == 1);
 }
 
 TEST_CASE("At most as many batches as slots are gathered ahead") {
@@ -51,7 +83,7 @@ TEST_CASE("At most as many batches as slots are gathered ahead") {
       },
       0, 3);
   for (std::int64_t step = 0; step < 20; step++) {
-    ring.next();
+    ring.batch(step);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     CHECK(newest >= step);
     CHECK(newest <= step + 2);
@@ -65,14 +97,14 @@ TEST_CASE("What goes wrong in the thread reaches the caller, after the batches b
         fill_with_step(step, batch);
       },
       0, 2);
-  for (std::uint32_t step = 0; step < 3; step++) CHECK(ring.next().labels[0] == step);
-  CHECK_THROWS_AS(ring.next(), Error);
-  CHECK_THROWS_AS(ring.next(), Error);
+  for (std::uint32_t step = 0; step < 3; step++) CHECK(ring.batch(step).labels[0] == step);
+  CHECK_THROWS_AS(ring.batch(3), Error);
+  CHECK_THROWS_AS(ring.batch(3), Error);
 }
 
 TEST_CASE("A ring ends whenever it is let go") {
   for (int taken = 0; taken < 4; taken++) {
     UploadRing ring(fill_with_step, 0, 2);
-    for (int i = 0; i < taken; i++) ring.next();
+    for (int i = 0; i < taken; i++) ring.batch(i);
   }
 }

@@ -123,6 +123,7 @@ struct HostCosts {
   std::uint64_t steps = 0;
   double microseconds_per_step = 0;   ///< inside step(), waiting for a free slot apart (median)
   std::uint64_t waits_for_slot = 0;   ///< times that step() found both slots busy
+  std::uint64_t waits_for_batch = 0;  ///< times that step() found the next batch of a set in host memory not gathered
   std::uint64_t waits_elsewhere = 0;  ///< fence waits of any other kind inside step(): always 0
 };
 

@@ -1,0 +1,74 @@
+#include <doctest/doctest.h>
+
+#include <array>
+#include <filesystem>
+
+#include "host/temporary_folder.h"
+#include "train/safetensors.h"
+#include "train/small_training.h"
+
+namespace halfstep {
+namespace {
+
+const Dataset& training_set() {
+  static const Dataset set = testing::toy_dataset(53, {6, 5, 1}, 3);
+  return set;
+}
+
+testing::ToyOptions stopping(std::uint64_t resident_limit, std::int64_t micro_batches) {
+  Precision precision = Precision::float32();
+  precision.stop_on = {.overflow = true, .invalid = true};
+  testing::ToyOptions options{
+      .precision = precision, .resident_limit = resident_limit, .augmentation = {.flip = 0.5F}, .dropout = 0.3F};
+  options.batch = 8 / micro_batches;
+  options.change = [=](TrainerOptions& made) { made.accumulate = micro_batches; };
+  return options;
+}
+
+/// Weights of toy_trainer that every forward pass overflows with.
+void write_huge_weights(const std::filesystem::path& path) {
+  const std::vector<float> values(std::size_t{3} * 36, 3e38F);
+  const auto bytes = [&](std::size_t count) { return std::as_bytes(std::span(values).first(count)); };
+  train::write_safetensors(path,
+                           {{"conv.weight", "F32", {6, 1, 3, 3}, bytes(54)},
+                            {"conv.bias", "F32", {6}, bytes(6)},
+                            {"dense.weight", "F32", {3, 36}, bytes(108)},
+                            {"dense.bias", "F32", {3}, bytes(3)}},
+                           {});
+}
+
+/// The weights after fourteen steps; step 6 is stopped as often as `stops` says, and then goes on as it was.
+std::vector<float> weights_after(const testing::ToyOptions& options, int stops, const std::filesystem::path& folder) {
+  Trainer trainer = testing::toy_trainer(training_set(), options);
+  for (int i = 0; i < 5; ++i) trainer.step();
+  trainer.save_weights(folder / "before");
+  for (int i = 0; i < stops; ++i) {
+    trainer.load_weights(folder / "huge");
+    CHECK_THROWS_WITH_AS(trainer.step(), doctest::Contains("in step 6"), Error);
+    trainer.load_weights(folder / "before");
+  }
+  for (int i = 0; i < 9; ++i) trainer.step();
+  trainer.finish();
+  CHECK(trainer.report().step == 14);
+  CHECK(trainer.report().skipped == 0);
+  return testing::toy_weights(trainer);
+}
+
+}  // namespace
+
+TEST_CASE("a step that was stopped is taken again on its own batch, from a resident set as from a streamed one") {
+  const TemporaryFolder folder;
+  write_huge_weights(folder.path() / "huge");
+  for (const std::int64_t micro_batches : {1, 2}) {
+    CAPTURE(micro_batches);
+    const testing::ToyOptions resident = stopping(0, micro_batches);
+    const testing::ToyOptions streamed = stopping(1, micro_batches);
+    const std::vector<float> undisturbed = weights_after(resident, 0, folder.path());
+    CHECK(weights_after(resident, 1, folder.path()) == undisturbed);
+    CHECK(weights_after(streamed, 0, folder.path()) == undisturbed);
+    CHECK(weights_after(streamed, 1, folder.path()) == undisturbed);
+    CHECK(weights_after(streamed, 3, folder.path()) == undisturbed);
+  }
+}
+
+}  // namespace halfstep
