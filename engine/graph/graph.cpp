@@ -20,9 +20,7 @@ void check_new(const graph::Ir& ir, std::string_view name, const Shape& shape) {
            "put each layer in a scope of its own");
     }
   }
-  if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent < 1; })) {
-    fail("graph", fmt::format("expected positive extents for '{}', got {}", name, to_string(shape)));
-  }
+  graph::check_extents("graph", fmt::format("'{}'", name), shape);
 }
 
 /// Throws Error unless `stored` is empty or has every axis of `shape` once.
@@ -47,10 +45,14 @@ Initializer normal(float stddev, float mean) {
   return {Initializer::Kind::normal, mean, stddev};
 }
 Initializer he(std::int64_t fan_in) {
+  if (fan_in < 1) fail("he", fmt::format("expected a positive fan_in, got {}", fan_in));
   return normal(std::sqrt(2.0F / static_cast<float>(fan_in)));
 }
 Initializer glorot(std::int64_t fan_in, std::int64_t fan_out) {
-  const float bound = std::sqrt(6.0F / static_cast<float>(fan_in + fan_out));
+  if (fan_in < 1 || fan_out < 1) {
+    fail("glorot", fmt::format("expected a positive fan_in and fan_out, got {} and {}", fan_in, fan_out));
+  }
+  const float bound = std::sqrt(6.0F / (static_cast<float>(fan_in) + static_cast<float>(fan_out)));
   return uniform(-bound, bound);
 }
 

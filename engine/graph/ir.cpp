@@ -8,6 +8,22 @@
 
 namespace halfstep::graph {
 
+void check_extents(std::string_view where, std::string_view what, const Shape& shape) {
+  std::int64_t room = most_elements;
+  for (const std::int64_t extent : shape) {
+    if (extent < 1) fail(where, fmt::format("expected positive extents for {}, got {}", what, to_string(shape)));
+    if (extent > room) {
+      fail(where, fmt::format("expected at most 2^56 elements for {}, got {}", what, to_string(shape)));
+    }
+    room /= extent;
+  }
+}
+
+void expect_value(std::string_view where, std::string_view what, const Ir& ir, Tensor value, std::string_view hint) {
+  if (!value.defined()) fail(where, fmt::format("expected {}, got a tensor that was never set", what), hint);
+  if (&value.ir() != &ir) fail(where, fmt::format("expected {} of the graph, got '{}' of another", what, value.name()));
+}
+
 ValueId Ir::add_value(Value value) {
   values.push_back(std::move(value));
   return static_cast<ValueId>(values.size() - 1);
@@ -47,6 +63,16 @@ std::string scope_of(const Ir& ir, std::span<const Tensor> inputs) {
   return "";
 }
 
+/// Throws Error unless the tensors are values of one graph.
+void check_inputs(const Operator& op, std::span<const Tensor> inputs) {
+  if (inputs.empty()) fail(op.name(), "expected at least one tensor, got none");
+  for (const Tensor& input : inputs) {
+    if (!input.defined()) fail(op.name(), "expected values of a graph, got a tensor that was never set");
+    if (&input.ir() == &inputs.front().ir()) continue;
+    fail(op.name(), fmt::format("expected tensors of one graph, got '{}' of another", input.name()));
+  }
+}
+
 /// The floating types among `types` made one: f32 where any is, but for states, which are f32 always.
 void widen(const Ir& ir, std::span<const Tensor> inputs, std::vector<TensorType>& types) {
   const bool wide = std::ranges::any_of(inputs, [&](const Tensor& input) {
@@ -79,19 +105,18 @@ std::string_view name(Numerics numerics) {
 }
 
 std::vector<Tensor> apply(std::shared_ptr<const Operator> op, std::span<const Tensor> inputs) {
-  if (inputs.empty()) fail(op->name(), "expected at least one tensor, got none");
+  check_inputs(*op, inputs);
   Ir& ir = inputs.front().ir();
   std::vector<TensorType> types;
   Node node{std::move(op), {}, {}, scope_of(ir, inputs), ir.setting.why};
   if (node.scope.empty()) node.scope = ir.setting.scope;
   for (const Tensor& input : inputs) {
-    if (&input.ir() != &ir)
-      fail(node.op->name(), fmt::format("expected tensors of one graph, got '{}' of another", input.name()));
     types.push_back(input.type());
     node.inputs.push_back(input.id());
   }
   if (!ir.settled && node.op->numerics() != Numerics::as_is) widen(ir, inputs, types);
   const std::vector<TensorType> results = node.op->infer(types);
+  for (const TensorType& type : results) check_extents(node.op->name(), "a result", type.shape);
   const auto id = static_cast<NodeId>(ir.nodes.size());
   std::vector<Tensor> outputs;
   for (const TensorType& type : results) {

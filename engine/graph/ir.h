@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/operator.h"
@@ -14,6 +15,19 @@ namespace halfstep::graph {
 
 using ValueId = std::uint32_t;
 using NodeId = std::uint32_t;
+
+/// Most elements of a tensor. Its bytes, with the padding of its rows, are then a number that std::int64_t holds.
+inline constexpr std::int64_t most_elements = std::int64_t{1} << 56;
+
+/// Throws Error "[where] expected ... for `what`, got the shape" unless all extents of `shape` are positive and it has
+/// no more than most_elements.
+void check_extents(std::string_view where, std::string_view what, const Shape& shape);
+
+struct Ir;
+
+/// Throws Error "[where] expected `what`, ..." unless `value` is one of `ir`.
+void expect_value(std::string_view where, std::string_view what, const Ir& ir, Tensor value,
+                  std::string_view hint = {});
 
 /// Where a value comes from.
 enum class Origin : std::uint8_t {

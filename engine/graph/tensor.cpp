@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <functional>
-#include <numeric>
+#include <algorithm>
+#include <limits>
 
 #include "graph/ir.h"
 
@@ -32,7 +32,17 @@ std::string to_string(const Shape& shape) {
 }
 
 std::int64_t elements(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+  const auto refuse = [&] {
+    fail("tensor", fmt::format("expected extents from 0 on whose product is below 2^63, got {}", to_string(shape)));
+  };
+  if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent < 0; })) refuse();
+  if (std::ranges::find(shape, 0) != shape.end()) return 0;
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) {
+    if (extent > std::numeric_limits<std::int64_t>::max() / count) refuse();
+    count *= extent;
+  }
+  return count;
 }
 
 std::string to_string(const TensorType& type) {
@@ -40,11 +50,16 @@ std::string to_string(const TensorType& type) {
 }
 
 const TensorType& Tensor::type() const {
-  return ir_->values.at(id_).type;
+  return ir().values.at(id_).type;
 }
 
 const std::string& Tensor::name() const {
-  return ir_->values.at(id_).name;
+  return ir().values.at(id_).name;
+}
+
+graph::Ir& Tensor::ir() const {
+  if (!defined()) fail("tensor", "expected a value of a graph, got a tensor that was never set");
+  return *ir_;
 }
 
 std::int64_t Tensor::dim(std::int64_t i) const {

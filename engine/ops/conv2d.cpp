@@ -162,23 +162,28 @@ class Conv2d final : public graph::Operator {
 
 }  // namespace
 
+void ops::expect_convolution(std::string_view op, const Pair& images, const Pair& kernel,
+                             const Conv2dOptions& options) {
+  expect_option(op, "image extents", images, 1);
+  expect_option(op, "kernel extents", kernel, 1);
+  expect_option(op, "stride", options.stride, 1);
+  expect_option(op, "padding", options.padding, 0);
+  expect_option(op, "dilation", options.dilation, 1);
+}
+
 Shape ops::Convolution::output(std::string_view op) const {
   expect_images(op, "images", {DType::f32, images});
   if (weight.size() != 4) {
     fail(op, fmt::format("expected weight {{kh, kw, in / groups, out}}, got {}", to_string(weight)));
   }
-  expect_option(op, "image extents", {images[1], images[2]}, 1);
-  expect_option(op, "kernel extents", {weight[0], weight[1]}, 1);
-  expect_option(op, "stride", options.stride, 1);
-  expect_option(op, "padding", options.padding, 0);
-  expect_option(op, "dilation", options.dilation, 1);
+  expect_convolution(op, {images[1], images[2]}, {weight[0], weight[1]}, options);
   if (options.groups < 1 || images[3] % options.groups != 0 || weight[3] % options.groups != 0) {
     fail(op,
          fmt::format("expected groups that divide {} and {} channels, got {}", images[3], weight[3], options.groups));
   }
-  if (images[3] != weight[2] * options.groups) {
-    fail(op, fmt::format("expected {} channels for weight {} in {} groups, got images {}", weight[2] * options.groups,
-                         to_string(weight), options.groups, to_string(images)));
+  if (images[3] / options.groups != weight[2]) {
+    fail(op, fmt::format("expected {} channels for weight {} in {} groups, got images {}",
+                         elements({weight[2], options.groups}), to_string(weight), options.groups, to_string(images)));
   }
   Shape result{images[0], 0, 0, weight[3]};
   for (std::size_t i = 0; i < 2; ++i) {

@@ -30,6 +30,10 @@ struct Convolution {
   bool pointwise() const;
 };
 
+/// Throws Error "[op] expected ..." where extents {height, width} of images or kernel, or an option, are out of the
+/// range that shaders are exact in.
+void expect_convolution(std::string_view op, const Pair& images, const Pair& kernel, const Conv2dOptions& options);
+
 /// Gradient for the images {n, h, w, in} from the output's, `cotangent` {n, oh, ow, out}.
 Tensor conv2d_data_gradient(Tensor cotangent, Tensor weight, Shape images, Conv2dOptions options);
 /// Gradient for the weight {kh, kw, in / groups, out}.

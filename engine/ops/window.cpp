@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
+#include "graph/ir.h"
 #include "ops/apply.h"
 #include "ops/expect.h"
 #include "ops/kernel.h"
@@ -97,12 +99,13 @@ Tensor slice(Tensor x, const Shape& begin, const Shape& end, const Shape& step) 
   Shape shape;
   std::vector<ops::WindowAxis> axes;
   for (std::size_t i = 0; i < begin.size(); ++i) {
-    const std::int64_t stride = step.empty() ? 1 : step[i];
+    std::int64_t stride = step.empty() ? 1 : step[i];
     if (begin[i] < 0 || begin[i] >= end[i] || end[i] > x.shape()[i] || stride < 1) {
       fail("slice", fmt::format("expected 0 <= begin < end <= {} and a positive step on axis {}, got {}, {}, {}",
                                 x.shape()[i], i, begin[i], end[i], stride));
     }
-    shape.push_back((end[i] - begin[i] + stride - 1) / stride);
+    stride = std::min(stride, end[i] - begin[i]);  // a longer one takes the first element alone, too
+    shape.push_back((end[i] - begin[i] - 1) / stride + 1);
     axes.push_back({.step = stride, .offset = begin[i]});
   }
   return ops::window(x, std::move(shape), std::move(axes));
@@ -121,6 +124,7 @@ Tensor pad(Tensor x, const Shape& before, const Shape& after) {
     shape.push_back(before[i] + x.shape()[i] + after[i]);
     axes.push_back({.offset = -before[i]});
   }
+  graph::check_extents("pad", "the result", shape);
   return ops::window(x, std::move(shape), std::move(axes));
 }
 

@@ -27,9 +27,10 @@ Initializer constant(float value);
 Initializer uniform(float low, float high);
 /// Normal with the given mean and standard deviation.
 Initializer normal(float stddev, float mean = 0);
-/// Normal with standard deviation sqrt(2 / fan_in): He et al. 2015, for layers followed by a ReLU.
+/// Normal with standard deviation sqrt(2 / fan_in): He et al. 2015, for layers followed by a ReLU. Throws Error unless
+/// fan_in is positive.
 Initializer he(std::int64_t fan_in);
-/// Uniform on +-sqrt(6 / (fan_in + fan_out)): Glorot and Bengio 2010.
+/// Uniform on +-sqrt(6 / (fan_in + fan_out)): Glorot and Bengio 2010. Throws Error unless both are positive.
 Initializer glorot(std::int64_t fan_in, std::int64_t fan_out);
 
 /// Axes of a tensor, in some order.
@@ -44,7 +45,7 @@ class Scope {
   Scope operator/(std::string_view name) const;
   /// A trainable tensor named "path/name". In files it is called "path.name", and its axes have the order `stored`:
   /// {3, 2, 0, 1} for a convolution's weight as PyTorch has it; empty where they stay as they are. Throws Error if that
-  /// name is taken or the shape is not positive.
+  /// name is taken, an extent is not positive, or there are more than 2^56 elements.
   Tensor parameter(std::string_view name, Shape shape, Initializer initializer, Axes stored = {}) const;
   /// An f32 tensor named "path/name" that is kept from step to step and saved, but not trained: update() says what it
   /// becomes. Throws as parameter() does.
@@ -72,7 +73,8 @@ class Graph {
   Graph(Graph&&) noexcept;
   Graph& operator=(Graph&&) noexcept;
 
-  /// A tensor that every step is fed anew. Throws Error if the name is taken or the shape is not positive.
+  /// A tensor that every step is fed anew. Throws Error if the name is taken, an extent is not positive, or there are
+  /// more than 2^56 elements.
   Tensor input(std::string_view name, Shape shape, DType dtype = DType::f32);
   /// The outermost scope.
   Scope root();

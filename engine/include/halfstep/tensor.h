@@ -23,7 +23,8 @@ using Shape = std::vector<std::int64_t>;
 /// "{64, 28, 28, 1}".
 std::string to_string(const Shape& shape);
 
-/// The number of elements of `shape` (1 for a scalar).
+/// The number of elements of `shape` (1 for a scalar). Throws Error that names the shape where an extent is negative or
+/// std::int64_t cannot hold the number.
 std::int64_t elements(const Shape& shape);
 
 /// What is known of a tensor before anything runs.
@@ -45,8 +46,13 @@ struct Ir;
 /// valid as long as its Graph.
 class Tensor {
  public:
+  /// No value yet, for members that are set later. Until then all but defined() and assignment throw Error, and so does
+  /// every function that is given it.
+  Tensor() = default;
   Tensor(graph::Ir* ir, std::uint32_t id) : ir_(ir), id_(id) {}
 
+  /// Whether it is a value of a graph.
+  bool defined() const { return ir_ != nullptr; }
   const TensorType& type() const;
   const Shape& shape() const { return type().shape; }
   DType dtype() const { return type().dtype; }
@@ -56,12 +62,12 @@ class Tensor {
   /// The name it was given, or one made of its scope and operator.
   const std::string& name() const;
 
-  graph::Ir& ir() const { return *ir_; }
+  graph::Ir& ir() const;
   std::uint32_t id() const { return id_; }
 
  private:
-  graph::Ir* ir_;
-  std::uint32_t id_;
+  graph::Ir* ir_ = nullptr;
+  std::uint32_t id_ = 0;
 };
 
 }  // namespace halfstep
