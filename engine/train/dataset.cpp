@@ -12,7 +12,27 @@ namespace halfstep {
 
 namespace fs = std::filesystem;
 
+void Dataset::check() const {
+  const auto refuse = [&](const std::string& message) { fail("data", fmt::format("'{}': {}", name, message)); };
+  if (count < 0) refuse(fmt::format("expected a count of 0 or more, got {}", count));
+  if (std::ranges::any_of(sample_shape, [](std::int64_t extent) { return extent < 1; })) {
+    refuse(fmt::format("expected positive extents of a sample, got {}", to_string(sample_shape)));
+  }
+  // By division, since a product of what a caller made up may not fit.
+  const auto bytes = static_cast<std::uint64_t>(sample_bytes());
+  const auto wanted = static_cast<std::uint64_t>(count);
+  if (samples.size() / bytes != wanted || samples.size() % bytes != 0) {
+    refuse(fmt::format("expected the bytes of {} samples {}, got {}", count, to_string(sample_shape), samples.size()));
+  }
+  if (labels.size() != wanted) refuse(fmt::format("expected {} labels, got {}", count, labels.size()));
+  const auto bad = std::ranges::find_if(labels, [&](std::uint32_t label) { return label >= classes; });
+  if (bad == labels.end()) return;
+  refuse(
+      fmt::format("expected labels below its {} classes, got {} for sample {}", classes, *bad, bad - labels.begin()));
+}
+
 Dataset Dataset::take(std::int64_t limit) const {
+  check();
   if (limit <= 0) fail("data", fmt::format("expected a positive number of samples to take, got {}", limit));
   Dataset part{name, sample_shape, std::min(limit, count), classes, {}, {}};
   part.samples.assign(samples.begin(), samples.begin() + part.count * sample_bytes());

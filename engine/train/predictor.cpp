@@ -56,6 +56,7 @@ std::vector<graph::ValueId> read_values(const graph::Ir& ir, graph::Origin origi
 class Predictor::Impl {
  public:
   Impl(const Device& device, const Graph& graph, Tensor output, const Precision& precision) : device_(device) {
+    graph::expect_value("predictor", "an output", graph.ir(), output);
     const graph::LoweredPrecision lowered = evaluated(graph, precision);
     output_ = lowered.value.at(output.id());
     const graph::Ir ir = only_for(lowered.ir, output_);

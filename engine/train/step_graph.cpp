@@ -68,7 +68,7 @@ void add_gradients(step::StepGraph& result, Placeable& placeable, std::span<cons
 /// A scalar of the graph as written, in f32.
 graph::ValueId scalar(step::StepGraph& result, const graph::LoweredPrecision& lowered, std::string_view what,
                       Tensor written) {
-  if (elements(written.shape()) != 1 || written.rank() != 0) {
+  if (written.rank() != 0) {
     fail("trainer", fmt::format("expected {} to be a scalar, got {}", what, to_string(written.type())),
          "mean() makes one");
   }
@@ -140,6 +140,18 @@ void add_forward(step::StepGraph& result, Placeable& placeable, const graph::Low
 }
 
 }  // namespace
+
+void check_values(const Graph& graph, const TrainerOptions& options) {
+  graph::expect_value("trainer", "a loss", graph.ir(), options.loss, "set TrainerOptions::loss");
+  for (const auto& [name, metric] : options.metrics) {
+    graph::expect_value("trainer", fmt::format("a value for the metric '{}'", name), graph.ir(), metric);
+  }
+  if (options.feed) {
+    graph::expect_value("feed", "an input for the samples", graph.ir(), options.feed->samples, "set Feed::samples");
+    graph::expect_value("feed", "an input for the labels", graph.ir(), options.feed->labels, "set Feed::labels");
+  }
+  if (options.training_set != nullptr) options.training_set->check();
+}
 
 void check_options(const TrainerOptions& options) {
   check_groups(options);

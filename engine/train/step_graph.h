@@ -20,6 +20,10 @@ void check_precision(const Precision& precision, const Optimizer& optimizer);
 /// parameters in f16: with what it would be, and what is really used.
 std::vector<std::string> hyperparameter_notes(const Precision& precision, const Optimizer& optimizer);
 
+/// Throws Error unless the tensors among the options are values of `graph`, naming the one that is not, and the
+/// training set is one.
+void check_values(const Graph& graph, const TrainerOptions& options);
+
 /// Throws Error where a hyperparameter is out of its range, naming it.
 void check_options(const TrainerOptions& options);
 

@@ -35,10 +35,11 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
       average_decay_(options.average_decay),
       accumulate_(static_cast<std::uint32_t>(options.accumulate)),
       seed_(options.seed),
-      about_(train::about_model(options)),
       pipelines_(context_),
       timeline_(context_) {
+  train::check_values(graph, options);
   train::check_options(options);
+  about_ = train::about_model(options);
   if (options.log) {
     for (const std::string& line : train::hyperparameter_notes(precision_, optimizer_)) options.log(line);
   }

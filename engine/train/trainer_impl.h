@@ -75,7 +75,7 @@ class Trainer::Impl {
   void place_data(const TrainerOptions& options);
   void make_slots();
   /// Samples in a step.
-  std::int64_t step_batch() const { return accumulate_ * batch_shape_.front(); }
+  std::int64_t step_batch() const { return elements({accumulate_, batch_shape_.front()}); }
   /// Stores that states' next values take turns in.
   std::uint64_t next_state_stores() const { return accumulate_ > 1 ? 2 : 1; }
   step::StepOptions step_options() const { return {precision_, optimizer_, clip_norm_, accumulate_, average_decay_}; }

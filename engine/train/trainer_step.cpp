@@ -189,6 +189,7 @@ StepTotals Trainer::Impl::take_totals() {
 Evaluation Trainer::Impl::evaluate(const Dataset& set, Weights weights) {
   check_averages(weights);
   if (!evaluation_slots_) fail("evaluate", "expected a trainer with a feed, got one without");
+  set.check();
   const Shape& stored = graph_.samples->stored;
   if (set.sample_shape != stored || set.count < 1) {
     fail("evaluate", fmt::format("expected samples of {}, got {} of {} in '{}'", to_string(stored), set.count,

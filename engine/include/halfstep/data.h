@@ -21,6 +21,9 @@ struct Dataset {
 
   /// Bytes of one sample.
   std::int64_t sample_bytes() const { return elements(sample_shape); }
+  /// Throws Error, naming what disagrees, unless the extents are positive, there are count samples and count labels,
+  /// and every label is below `classes`. Whatever takes a Dataset calls this.
+  void check() const;
   /// The first `limit` samples, or all where there are no more. Throws Error if `limit` is not positive.
   Dataset take(std::int64_t limit) const;
 };

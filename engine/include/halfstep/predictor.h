@@ -18,7 +18,7 @@ namespace halfstep {
 /// convolutions before them when those are loaded; nothing is dropped at random.
 class Predictor {
  public:
-  /// `output` is what run() computes. Throws Error for a precision that the graph cannot have.
+  /// `output`, a value of `graph`, is what run() computes. Throws Error for a precision that the graph cannot have.
   static Predictor compile(const Device& device, const Graph& graph, Tensor output,
                            const Precision& precision = Precision::float32());
   ~Predictor();

@@ -26,15 +26,17 @@ namespace halfstep {
 /// input's are resized there too, bilinearly (with a wider triangle where they become smaller, so that no pixel is left
 /// out); a single channel goes to all of the input's.
 struct Feed {
-  Tensor samples;                   ///< an f32 input {batch, sample shape...}
-  Tensor labels;                    ///< a u32 input {batch}
+  Tensor samples{};                 ///< an f32 input {batch, sample shape...}
+  Tensor labels{};                  ///< a u32 input {batch}
   std::vector<float> mean{0};       ///< one value, or one a channel (at most 4)
   std::vector<float> deviation{1};  ///< likewise
   Augmentation augmentation{};      ///< in training steps; asks for images
 };
 
+/// What a trainer is compiled from, given at once or set member by member. All but `loss` may stay as they are.
 struct TrainerOptions {
-  Tensor loss;                              ///< a scalar
+  /// A scalar. Parameters that it does not depend on are not trained: they keep their values, weight decay or not.
+  Tensor loss{};
   std::map<std::string, Tensor> metrics{};  ///< scalars reported beside it
   Optimizer optimizer = Sgd{};
   std::vector<ParameterGroup> groups{};  ///< for each parameter the first whose pattern matches its name
@@ -56,12 +58,13 @@ struct TrainerOptions {
                               ///< norms and biases
   Precision precision = Precision::mixed();
   std::uint64_t seed = 42;
-  std::string model{};                    ///< its name, for checkpoints
-  std::vector<std::string> classes{};     ///< their names, likewise
-  std::optional<Feed> feed{};             ///< where the inputs come from Datasets
-  const Dataset* training_set = nullptr;  ///< with `feed`: what train steps draw from; must outlive the trainer
+  std::string model{};                 ///< its name, for checkpoints
+  std::vector<std::string> classes{};  ///< their names, likewise
+  std::optional<Feed> feed{};          ///< where the inputs come from Datasets
+  /// With `feed`: what training steps draw from. Must outlive the trainer, and stay as it is.
+  const Dataset* training_set = nullptr;
   /// Told what compile() decides, a line each: operators that work in f16 instead of f32, hyperparameters that f16
-  /// would not hold.
+  /// would not hold, parameters that the loss does not depend on.
   std::function<void(const std::string&)> log{};
   /// Tensors of each step, by a pattern of their names, that trace() can read after it. They take memory of their own.
   std::string trace{};
@@ -167,8 +170,9 @@ class Trainer {
   StepTotals take_totals();
 
   /// Loss and metrics over a whole set with the present weights, or their averages; every sample counts once. Needs a
-  /// Feed. The samples are as large as the training set's, or as the input where there is none. Throws Error, as do the
-  /// others that take Weights, where averages are asked for and there are none.
+  /// Feed. The samples are as large as the training set's, or as the input where there is none. Throws Error where they
+  /// are not or the set is none (Dataset::check), and, as do the others that take Weights, where averages are asked for
+  /// and there are none.
   Evaluation evaluate(const Dataset& set, Weights weights = Weights::current);
 
   /// Writes weights, their averages, optimizer moments, loss scale, counters and seed as a safetensors file, whole or
