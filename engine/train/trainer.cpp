@@ -281,6 +281,9 @@ void Trainer::load(const std::filesystem::path& path) {
 std::vector<float> Trainer::parameter(std::string_view name, Weights weights) {
   return impl_->parameter(name, weights);
 }
+void Trainer::set_parameter(std::string_view name, std::span<const float> values) {
+  impl_->set_parameter(name, values);
+}
 void Trainer::watch(std::string_view pattern, std::uint64_t every) {
   impl_->watch(pattern, every);
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "step/parameters.h"
@@ -55,6 +56,7 @@ class Trainer::Impl {
 
   // trainer_store.cpp
   std::vector<float> parameter(std::string_view name, Weights weights);
+  void set_parameter(std::string_view name, std::span<const float> values);
 
   const PlanSummary& summary() const { return summary_; }
   std::string plan() const;  // plan_text.cpp
@@ -121,6 +123,8 @@ class Trainer::Impl {
   TensorType best_type(const step::ParameterSlot& slot) const;
   void upload(const vk::Buffer& buffer, const step::ParameterLayout& layout, DType dtype,
               const std::vector<std::vector<float>>& values, std::uint64_t offset = 0);
+  void upload(const vk::Buffer& buffer, const step::ParameterSlot& slot, DType dtype, std::span<const float> values,
+              std::uint64_t offset = 0);
   void upload_weights(const std::vector<std::vector<float>>& values);
   void upload_averages(const std::vector<std::vector<float>>& values);
   void upload_states(const std::vector<std::vector<float>>& values);
@@ -136,6 +140,7 @@ class Trainer::Impl {
   std::vector<float> download_scales();
   void upload_scales(const std::vector<float>& values);
   float rate_after(std::uint32_t applied) const;
+  std::pair<const step::ParameterSlot*, bool> slot_named(std::string_view name) const;
 
   // trainer_checkpoint.cpp
   train::Metadata metadata(const step::StepState& state) const;

@@ -54,6 +54,14 @@ void Trainer::Impl::upload(const vk::Buffer& buffer, const step::ParameterLayout
   vk::upload(context_, buffer, offset, std::span(memory).first(room));
 }
 
+/// Gives `buffer`, from `offset` on, the values of one slot, where it has room for them.
+void Trainer::Impl::upload(const vk::Buffer& buffer, const step::ParameterSlot& slot, DType dtype,
+                           std::span<const float> values, std::uint64_t offset) {
+  offset += slot.first_element * static_cast<std::uint64_t>(bytes(dtype));
+  if (offset >= buffer.bytes()) return;
+  vk::upload(context_, buffer, offset, plan::to_memory({dtype, slot.type.shape}, values));
+}
+
 void Trainer::Impl::upload_weights(const std::vector<std::vector<float>>& values) {
   upload(buffers_[step::weights], layout_.parameters, form_.compute, values);
   if (form_.copy) upload(buffers_[step::masters], layout_.parameters, DType::f32, values);
@@ -203,15 +211,40 @@ void Trainer::Impl::upload_scales(const std::vector<float>& values) {
              std::as_bytes(std::span(tensors)));
 }
 
-std::vector<float> Trainer::Impl::parameter(std::string_view name, Weights weights) {
-  check_averages(weights);
-  finish();
-  const auto slot = std::ranges::find(layout_.parameters.slots(), name, &step::ParameterSlot::name);
-  if (slot != layout_.parameters.slots().end()) return download_weights(*slot, weights);
-  const auto state = std::ranges::find(layout_.states.slots(), name, &step::ParameterSlot::name);
-  if (state != layout_.states.slots().end()) return download_state(*state);
+/// The slot of a parameter or state of that name, and whether it is a parameter's.
+std::pair<const step::ParameterSlot*, bool> Trainer::Impl::slot_named(std::string_view name) const {
+  for (const step::ParameterLayout* layout : {&layout_.parameters, &layout_.states}) {
+    const auto slot = std::ranges::find(layout->slots(), name, &step::ParameterSlot::name);
+    if (slot != layout->slots().end()) return {&*slot, layout == &layout_.parameters};
+  }
   fail("trainer", fmt::format("expected the name of a parameter or state, got '{}'", name),
        fmt::format("the first one is '{}'", layout_.parameters.slots().front().name));
+}
+
+std::vector<float> Trainer::Impl::parameter(std::string_view name, Weights weights) {
+  check_averages(weights);
+  const auto [slot, is_parameter] = slot_named(name);
+  finish();
+  return is_parameter ? download_weights(*slot, weights) : download_state(*slot);
+}
+
+void Trainer::Impl::set_parameter(std::string_view name, std::span<const float> values) {
+  const auto [slot, is_parameter] = slot_named(name);
+  if (std::ssize(values) != elements(slot->type.shape)) {
+    fail("trainer", fmt::format("expected {} values for '{}' {}, got {}", elements(slot->type.shape), name,
+                                to_string(slot->type.shape), values.size()));
+  }
+  finish();
+  if (is_parameter) {
+    upload(buffers_[step::weights], *slot, form_.compute, values);
+    if (form_.copy) upload(buffers_[step::masters], *slot, DType::f32, values);
+    if (average_decay_ > 0) upload(buffers_[step::averages], *slot, DType::f32, download_weights(*slot));
+    return;
+  }
+  upload(buffers_[step::states], *slot, DType::f32, values);
+  const std::uint64_t each = layout_.states.padded_elements() * 4;
+  for (std::uint64_t i = 0; i < next_state_stores(); ++i)
+    upload(buffers_[step::next], *slot, DType::f32, values, i * each);
 }
 
 }  // namespace halfstep

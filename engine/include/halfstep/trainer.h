@@ -187,6 +187,10 @@ class Trainer {
   void load(const std::filesystem::path& path);
   /// A parameter's or state's present values, in the order of its shape.
   std::vector<float> parameter(std::string_view name, Weights weights = Weights::current);
+  /// Gives a parameter or state new values, in the order of its shape. What is kept of it in f16 is rounded to nearest;
+  /// a parameter's average begins anew from them; moments and counters stay as they are. Throws Error, and changes
+  /// nothing, where there is no such name or the number of values is another.
+  void set_parameter(std::string_view name, std::span<const float> values);
 
   /// Has the flight recorder look at every tensor whose name matches `pattern`, in one step out of `every`: on the
   /// device, and read when the step's report is, so that no step waits. "*gradient" are the gradients of parameters. An
