@@ -61,7 +61,8 @@ ParameterLayout::ParameterLayout(const graph::Ir& ir, std::span<const graph::Val
     padded_elements_ += (padded + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
     if (runs_.empty() || runs_.back().training != training[i]) runs_.push_back({first, 0, training[i]});
     runs_.back().padded_elements = padded_elements_ - runs_.back().first_element;
-    if (!training[i].frozen || value.type.dtype == DType::f32) master_elements_ = padded_elements_;
+    const bool wide = !training[i].frozen || training[i].unreached || value.type.dtype == DType::f32;
+    if (wide) master_elements_ = padded_elements_;
     if (training[i].frozen) continue;
     trained_elements_ = padded_elements_;
     count_ += elements(value.type.shape);

@@ -17,6 +17,7 @@ struct Training {
   float rate = 1;  ///< what the optimizer's rate is multiplied by
   float weight_decay = 0;
   bool frozen = false;
+  bool unreached = false;  ///< frozen because the loss does not depend on it: its f32 values are kept all the same
 
   friend bool operator==(const Training&, const Training&) = default;
 };
@@ -52,8 +53,8 @@ class ParameterLayout {
   const std::vector<ParameterRun>& runs() const { return runs_; }
   /// Elements of those that are not frozen, which come first.
   std::uint64_t trained_elements() const { return trained_elements_; }
-  /// Elements up to the last parameter whose f32 values are of use: it is trained, or read in f32. Where operators read
-  /// f16 copies, masters end there.
+  /// Elements up to the last parameter whose f32 values are of use: it is trained or unreached, or read in f32. Where
+  /// operators read f16 copies, masters end there.
   std::uint64_t master_elements() const { return master_elements_; }
   /// Elements of all parameters, with the padding of their rows and between them (which stays zero).
   std::uint64_t padded_elements() const { return padded_elements_; }

@@ -7,6 +7,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
+
+#include "graph/backward.h"
 
 namespace halfstep::train {
 namespace {
@@ -29,9 +33,34 @@ step::Training training_of(const graph::Value& value, const TrainerOptions& opti
   return training;
 }
 
+/// The parameters of a graph that `value` depends on, by name.
+std::set<std::string_view> reaching(const graph::Ir& written, graph::ValueId value) {
+  const graph::ValueId wanted[] = {value};
+  std::set<graph::ValueId> read{value};
+  for (const graph::NodeId node : graph::needed_nodes(written, wanted)) {
+    read.insert(written.nodes[node].inputs.begin(), written.nodes[node].inputs.end());
+  }
+  std::set<std::string_view> names;
+  for (const graph::ValueId id : read) {
+    if (written.values[id].origin == graph::Origin::parameter) names.insert(written.values[id].name);
+  }
+  return names;
+}
+
+/// In the order of stores: trained, frozen because the loss does not depend on them, frozen by a group.
+int place_of(const step::Training& training) {
+  return !training.frozen ? 0 : training.unreached ? 1 : 2;
+}
+
+/// Throws Error unless the first kind, of all in the order of stores, is trained.
+void expect_trained(const step::Training& first) {
+  if (first.unreached) fail("trainer", "expected a loss that depends on a parameter to train, got one on none");
+  if (first.frozen) fail("trainer", "expected a parameter to train, got frozen ones only");
+}
+
 }  // namespace
 
-void group_parameters(step::StepGraph& graph, const TrainerOptions& options) {
+void group_parameters(step::StepGraph& graph, const graph::Ir& written, const TrainerOptions& options) {
   for (const ParameterGroup& group : options.groups) {
     const auto in_group = [&](graph::ValueId id) { return group_of(graph.ir.values[id].name, options) == &group; };
     if (std::ranges::none_of(graph.parameters, in_group)) {
@@ -39,24 +68,29 @@ void group_parameters(step::StepGraph& graph, const TrainerOptions& options) {
            fmt::format("the first parameter is '{}'", graph.ir.values[graph.parameters.front()].name));
     }
   }
+  const std::set<std::string_view> reached = reaching(written, options.loss.id());
+  const auto training = [&](graph::ValueId id) {
+    const graph::Value& value = graph.ir.values[id];
+    const step::Training asked = training_of(value, options);
+    return asked.frozen || reached.contains(value.name) ? asked : step::Training{.frozen = true, .unreached = true};
+  };
   // In the order in which each kind of training first appears.
   std::vector<step::Training> kinds;
   for (const graph::ValueId id : graph.parameters) {
-    const step::Training training = training_of(graph.ir.values[id], options);
-    if (std::ranges::find(kinds, training) == kinds.end()) kinds.push_back(training);
+    if (std::ranges::find(kinds, training(id)) == kinds.end()) kinds.push_back(training(id));
   }
-  std::stable_partition(kinds.begin(), kinds.end(), [](const step::Training& training) { return !training.frozen; });
-  if (!kinds.empty() && kinds.front().frozen) fail("trainer", "expected a parameter to train, got frozen ones only");
+  std::ranges::stable_sort(kinds, {}, place_of);
+  expect_trained(kinds.front());
   std::vector<graph::ValueId> ordered;
   for (const step::Training& kind : kinds) {
     for (const graph::ValueId id : graph.parameters) {
-      if (training_of(graph.ir.values[id], options) != kind) continue;
+      if (training(id) != kind) continue;
       ordered.push_back(id);
       graph.training.push_back(kind);
     }
   }
-  // Of the frozen ones those read in f32 come first, so that masters can end where the others begin.
-  const auto frozen = std::ranges::find(graph.training, true, &step::Training::frozen) - graph.training.begin();
+  // Of those that groups freeze the ones read in f32 come first, so that masters can end where the others begin.
+  const auto frozen = std::ranges::find(graph.training, 2, place_of) - graph.training.begin();
   std::stable_partition(ordered.begin() + frozen, ordered.end(),
                         [&](graph::ValueId id) { return graph.ir.values[id].type.dtype == DType::f32; });
   graph.parameters = std::move(ordered);

@@ -7,8 +7,9 @@
 namespace halfstep::train {
 
 /// Says how each of the graph's parameters is trained, and puts those that are trained alike together, the frozen ones
-/// last. Throws Error where a group is for no parameter, or all are frozen.
-void group_parameters(step::StepGraph& graph, const TrainerOptions& options);
+/// last. Those that the loss of `written`, the graph as it was written, does not depend on are frozen too. Throws Error
+/// where a group is for no parameter, or none is left to train.
+void group_parameters(step::StepGraph& graph, const graph::Ir& written, const TrainerOptions& options);
 
 /// Whether the parameters that a node reads are all frozen, of which it has at least one.
 bool is_frozen(const graph::Ir& ir, const graph::Node& node, const TrainerOptions& options);

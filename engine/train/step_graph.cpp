@@ -4,6 +4,7 @@
 #include <halfstep/ops.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -124,6 +125,17 @@ void check_kind(const AdamW& adam) {
   check_moments(adam.beta1, adam.beta2, adam.epsilon);
 }
 
+/// Names the parameters that are not trained because the loss does not depend on them.
+void note_unreached(const step::StepGraph& result, const TrainerOptions& options) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < result.parameters.size(); ++i) {
+    if (!result.training[i].unreached) continue;
+    names.push_back(fmt::format("'{}'", result.ir.values[result.parameters[i]].name));
+  }
+  if (names.empty()) return;
+  options.log(fmt::format("not trained, since the loss does not depend on them: {}", fmt::join(names, ", ")));
+}
+
 /// Loss, metrics and updates of a graph that precision was applied to, with what feeds them.
 void add_forward(step::StepGraph& result, Placeable& placeable, const graph::LoweredPrecision& lowered,
                  const Graph& graph, const TrainerOptions& options) {
@@ -135,7 +147,7 @@ void add_forward(step::StepGraph& result, Placeable& placeable, const graph::Low
   add_inputs(result, graph.ir(), lowered, options);
   result.parameters = result.ir.of(graph::Origin::parameter);
   if (result.parameters.empty()) fail("trainer", "expected a model with parameters, got none");
-  group_parameters(result, options);
+  group_parameters(result, graph.ir(), options);
   result.states = result.ir.of(graph::Origin::state);
 }
 
@@ -188,6 +200,7 @@ step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options
   add_forward(result, placeable, lowered, graph, options);
   const auto trained = std::ranges::count(result.training, false, &step::Training::frozen);
   const std::span parameters = std::span(result.parameters).first(static_cast<std::size_t>(trained));
+  if (options.log) note_unreached(result, options);
   result.forward_nodes = result.ir.nodes.size();
   result.loss_scale = result.ir.add_value({{DType::f32, {}}, "loss_scale", graph::Origin::state, 0, {}});
   add_gradients(result, placeable, parameters, options.precision);
