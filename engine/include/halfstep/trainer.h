@@ -146,20 +146,30 @@ struct DispatchCost {
   std::uint64_t bytes = 0;     ///< of the tensors it reads and writes
 };
 
-/// Trains one graph. Compiling records the whole training step once; step() submits that recording and returns.
+/// Trains one graph. Compiling records the whole training step once; step() submits that recording and returns. To be
+/// used by one thread at a time. Every member that reads or changes what is trained waits for all steps submitted
+/// before it; step(), report() and take_records() do not. All that use the device throw Error where it is lost or has
+/// no memory left.
 class Trainer {
  public:
-  /// Throws Error for anything that cannot be trained as asked: nothing is found out later, in step().
+  /// Throws Error for anything that cannot be trained as asked: options, shapes, the training set and the device's
+  /// limits are checked here, so that step() throws only what it says. Blocks while it compiles and measures kernels,
+  /// and while the device takes the training set, which may be for seconds.
   static Trainer compile(const Device& device, const Graph& graph, TrainerOptions options);
   ~Trainer();
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
 
   /// Submits one step on the next batch of the training set, in the order that BatchSampler::training draws from the
-  /// seed. Does not wait for it. Throws Error where a step before it overflowed with a dynamic loss scale at its floor,
-  /// saying which gradients did; and, with Precision::stop_on, where this step is stopped.
+  /// seed, and returns without waiting for it. Blocks until the step before last has finished; where the set is not
+  /// kept on the device (TrainerOptions::resident_limit), until a thread of the trainer's has gathered the batch; and
+  /// with Precision::stop_on until this step has finished. HostCosts counts the first two.
+  /// Throws Error where there is no training set; where a step before it overflowed with a dynamic loss scale at its
+  /// floor, saying which gradients did; and, with Precision::stop_on, where this step is stopped: it then has changed
+  /// nothing, and the next call takes the same batch again.
   void step();
-  /// Submits one step on values for every input: for all micro-batches, one after the other. Does not wait for it.
+  /// The same on values for every input: for all micro-batches, one after the other. They are copied. Throws Error as
+  /// well, with nothing submitted, where an input is missing, unknown, or of another type or number of values.
   void step(const std::map<std::string, Values>& inputs);
 
   /// The newest finished step; does not wait.
