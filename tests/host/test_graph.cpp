@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <string>
 
 #include "graph/backward.h"
 #include "graph/ir.h"
@@ -49,6 +50,38 @@ TEST_CASE("tensors of two graphs do not mix") {
   const Tensor a = one.input("a", {2});
   const Tensor b = two.input("b", {2});
   CHECK_THROWS_AS(add(a, b), Error);
+  for (int i = 0; i < 100; ++i) two.input(std::to_string(i), {2});
+  const Tensor beyond = two.input("beyond", {2});  // the first graph has no value of this number
+  CHECK_THROWS_WITH_AS(add(a, beyond), "[add] expected tensors of one graph, got 'beyond' of another", Error);
+  CHECK_THROWS_AS(update(one.root().state("s", {2}, constant(0)), beyond), Error);
+}
+
+TEST_CASE("a tensor that was never set is an Error in whatever is done with it") {
+  Graph graph;
+  const Tensor x = graph.input("x", {2, 3});
+  const Tensor never;
+  CHECK(x.defined());
+  CHECK(!never.defined());
+  CHECK_THROWS_WITH_AS(never.shape(), "[tensor] expected a value of a graph, got a tensor that was never set", Error);
+  CHECK_THROWS_AS(never.name(), Error);
+  CHECK_THROWS_AS(never.dim(0), Error);
+  CHECK_THROWS_WITH_AS(relu(never), "[relu] expected values of a graph, got a tensor that was never set", Error);
+  CHECK_THROWS_WITH_AS(linear(x, x, never), doctest::Contains("never set"), Error);
+  CHECK_THROWS_AS(add(x, never), Error);
+  CHECK_THROWS_AS(add(never, x), Error);
+  CHECK_THROWS_AS(reshape(never, {2}), Error);
+  CHECK_THROWS_AS(flatten(never), Error);
+  CHECK_THROWS_AS(slice(never, {0}, {1}), Error);
+  CHECK_THROWS_AS(concat({x, never}, 0), Error);
+  CHECK_THROWS_AS(sum(never), Error);
+  CHECK_THROWS_AS(conv2d_transpose(x, never), Error);
+  CHECK_THROWS_AS(instance_norm(never, x, x), Error);
+  CHECK_THROWS_AS(batch_norm(x, x, x, RunningStatistics{}), Error);
+  CHECK_THROWS_AS(update(never, x), Error);
+  CHECK_THROWS_AS(update(graph.root().state("s", {2, 3}, constant(0)), never), Error);
+  Tensor later;
+  later = x;
+  CHECK(relu(later).shape() == Shape{2, 3});
 }
 
 TEST_CASE("a value used twice gets the sum of its gradients, and no more additions than that") {
