@@ -120,6 +120,14 @@ TEST_CASE("options of windows that int64 arithmetic would wrap on are refused") 
   });
 }
 
+TEST_CASE("adaptive pooling refuses sizes that its kernel's 32-bit positions do not reach") {
+  Graph graph;
+  const Tensor images = graph.input("images", {1, 50000, 1, 4});
+  CHECK_THROWS_WITH_AS(adaptive_max_pool2d(images, {50000, 1}), doctest::Contains("below 2^31"), Error);
+  CHECK_THROWS_WITH_AS(adaptive_average_pool2d(images, {50000, 1}), doctest::Contains("below 2^31"), Error);
+  CHECK(adaptive_max_pool2d(images, {40000, 3}).shape() == Shape{1, 40000, 3, 4});
+}
+
 TEST_CASE("a step of a slice beyond its end takes the first element alone") {
   Graph graph;
   const Tensor x = graph.input("x", {9});
