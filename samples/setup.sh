@@ -3,7 +3,7 @@
 # for nothing, where all of it is there.
 set -eu
 
-packages="cmake ninja-build g++ pkg-config libvulkan-dev libvulkan-volk-dev glslang-tools spirv-tools doctest-dev
+packages="cmake ninja-build g++ pkg-config libvulkan-dev glslang-tools spirv-tools doctest-dev
 zlib1g-dev libpng-dev libjpeg-dev nlohmann-json3-dev libcli11-dev libfmt-dev dataset-fashion-mnist"
 if [ "${1:-}" = --tests ]; then
   packages="$packages mesa-vulkan-drivers vulkan-validationlayers chromium-common"
@@ -16,7 +16,7 @@ if ! command -v apt-get >/dev/null; then
   cat <<'LIST'
 This is not Debian or Ubuntu, so nothing is installed. Halfstep needs, from this system's packages:
   CMake 3.22 or later, Ninja, a C++20 compiler, pkg-config
-  the Vulkan headers and loader, volk (with its source file), glslangValidator,
+  the Vulkan headers and loader, glslangValidator,
   SPIRV-Tools (spirv-opt, and the library of its optimizer)
   doctest, zlib, libpng, libjpeg-turbo, nlohmann-json, CLI11, fmt
   a Vulkan driver: the GPU's, or Mesa's lavapipe

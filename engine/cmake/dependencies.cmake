@@ -8,8 +8,6 @@ endfunction()
 
 find_path(HALFSTEP_VULKAN_INCLUDE vulkan/vulkan.h)
 halfstep_require(HALFSTEP_VULKAN_INCLUDE "the Vulkan headers" libvulkan-dev)
-find_path(HALFSTEP_VOLK_SOURCE volk.c)
-halfstep_require(HALFSTEP_VOLK_SOURCE "volk, the Vulkan meta-loader" libvulkan-volk-dev)
 set(HALFSTEP_GLSLANG "$ENV{HALFSTEP_GLSLANG}" CACHE FILEPATH "A glslang other than the one found, such as a newer one")
 if(HALFSTEP_GLSLANG)
   set(GLSLANG_VALIDATOR "${HALFSTEP_GLSLANG}")

@@ -1,5 +1,6 @@
 #if !defined(_WIN32)
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "process/files.h"
+#include "process/library.h"
 
 namespace halfstep {
 
@@ -96,6 +98,13 @@ void Temporary::replace() {
   if (rename(path_.c_str(), destination_.c_str()) != 0) fail_to("replace", destination_, system_error());
   exists_ = false;
   sync_folder(folder(destination_));
+}
+
+Function find_function(std::initializer_list<const char*> libraries, const char* symbol) {
+  for (const char* name : libraries) {
+    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return reinterpret_cast<Function>(dlsym(library, symbol));
+  }
+  return nullptr;
 }
 
 }  // namespace process

@@ -2,7 +2,7 @@
 
 #include <halfstep/device.h>
 
-#include <volk.h>
+#include <vulkan/vulkan.h>
 
 #include <cstdint>
 #include <functional>
@@ -36,7 +36,7 @@ class Context : public std::enable_shared_from_this<Context> {
   Context& operator=(const Context&) = delete;
 
   VkDevice device() const { return device_; }
-  const VolkDeviceTable& table() const { return table_; }
+  const DeviceTable& table() const { return table_; }
   const Capabilities& capabilities() const { return capabilities_; }
   const plan::Target& target() const { return target_; }
   const DeviceInfo& info() const { return info_; }
@@ -62,7 +62,7 @@ class Context : public std::enable_shared_from_this<Context> {
   InstanceTable instance_;
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
-  VolkDeviceTable table_{};
+  DeviceTable table_{};
   Capabilities capabilities_;
   plan::Target target_;
   DeviceInfo info_;

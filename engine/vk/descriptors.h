@@ -2,7 +2,7 @@
 
 #include <halfstep/tensor.h>
 
-#include <volk.h>
+#include <vulkan/vulkan.h>
 
 #include <array>
 #include <cstdint>

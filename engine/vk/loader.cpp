@@ -5,36 +5,36 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <mutex>
+
+#include "process/library.h"
 
 namespace halfstep::vk {
 namespace {
-
-/// Guards volk's globals.
-std::mutex& volk_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
 
 std::atomic<bool> in_use = false;
 
 PFN_vkGetInstanceProcAddr find_loader() {
   in_use = true;
-  const std::lock_guard lock(volk_mutex());
-  static const VkResult result = volkInitialize();
-  static const PFN_vkGetInstanceProcAddr found = vkGetInstanceProcAddr;
-  if (result != VK_SUCCESS || found == nullptr) {
+#if defined(__APPLE__)
+  const auto libraries = {"libvulkan.dylib", "libvulkan.1.dylib", "libMoltenVK.dylib"};
+#else
+  const auto libraries = {"libvulkan.so.1", "libvulkan.so"};
+#endif
+  static const auto found =
+      reinterpret_cast<PFN_vkGetInstanceProcAddr>(process::find_function(libraries, "vkGetInstanceProcAddr"));
+  if (found == nullptr) {
     fail("device", "expected a Vulkan loader, got none",
          "install it, on Debian or Ubuntu: apt install libvulkan1 mesa-vulkan-drivers");
   }
   return found;
 }
 
-template <typename Function>
-void load(Function& function, PFN_vkGetInstanceProcAddr get_proc, VkInstance instance, const char* name) {
-  function = reinterpret_cast<Function>(get_proc(instance, name));
+/// Sets `function` to what `get_proc` finds in `owner`, an instance (null for global functions) or a device.
+template <typename Function, typename GetProc, typename Owner>
+void load(Function& function, GetProc get_proc, Owner owner, const char* name) {
+  function = reinterpret_cast<Function>(get_proc(owner, name));
   if (function == nullptr) {
-    fail("device", fmt::format("expected Vulkan 1.1 or later, got a loader or instance without {}", name),
+    fail("device", fmt::format("expected Vulkan 1.1 or later, got a version without {}", name),
          "update the Vulkan loader and drivers");
   }
 }
@@ -73,14 +73,13 @@ InstanceTable load_instance(VkInstance instance, PFN_vkGetInstanceProcAddr get_p
   return table;
 }
 
-VolkDeviceTable load_device(const InstanceTable& instance, VkDevice device) {
-  const std::lock_guard lock(volk_mutex());
-  VolkDeviceTable table{};
-  // volk asks through a global; it is put back, since a program that links volk too may share it.
-  const PFN_vkGetDeviceProcAddr before = vkGetDeviceProcAddr;
-  vkGetDeviceProcAddr = instance.get_device_proc;
-  volkLoadDeviceTable(&table, device);
-  vkGetDeviceProcAddr = before;
+DeviceTable load_device(const InstanceTable& instance, VkDevice device) {
+  DeviceTable table;
+#define HALFSTEP_LOAD(name) load(table.name, instance.get_device_proc, device, #name);
+  HALFSTEP_DEVICE_FUNCTIONS(HALFSTEP_LOAD)
+#undef HALFSTEP_LOAD
+  table.vkGetBufferDeviceAddressKHR = reinterpret_cast<PFN_vkGetBufferDeviceAddressKHR>(
+      instance.get_device_proc(device, "vkGetBufferDeviceAddressKHR"));
   return table;
 }
 

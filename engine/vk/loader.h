@@ -1,13 +1,13 @@
 #pragma once
 
-#include <volk.h>
+#include <vulkan/vulkan.h>
 
 #include <cstdint>
 
 namespace halfstep::vk {
 
-/// The functions of one instance. volk's own globals belong to whichever instance loaded last, so each context keeps
-/// its own table: two of them, or an application's own, never meet.
+/// The functions of one instance. Each context keeps its own tables, and the library defines no function of Vulkan's
+/// names: several contexts, and an application that calls Vulkan itself, do not affect each other.
 struct InstanceTable {
   VkInstance instance = VK_NULL_HANDLE;
   PFN_vkGetInstanceProcAddr get_proc = nullptr;
@@ -27,6 +27,71 @@ struct InstanceTable {
   VkDebugUtilsMessengerEXT messenger = VK_NULL_HANDLE;
 };
 
+/// The functions of a device that the engine calls: F(name) for each. Another one is a line here.
+#define HALFSTEP_DEVICE_FUNCTIONS(F) \
+  F(vkAllocateCommandBuffers)        \
+  F(vkAllocateDescriptorSets)        \
+  F(vkAllocateMemory)                \
+  F(vkBeginCommandBuffer)            \
+  F(vkBindBufferMemory)              \
+  F(vkCmdBindDescriptorSets)         \
+  F(vkCmdBindPipeline)               \
+  F(vkCmdCopyBuffer)                 \
+  F(vkCmdDispatch)                   \
+  F(vkCmdFillBuffer)                 \
+  F(vkCmdPipelineBarrier)            \
+  F(vkCmdPushConstants)              \
+  F(vkCmdResetQueryPool)             \
+  F(vkCmdWriteTimestamp)             \
+  F(vkCreateBuffer)                  \
+  F(vkCreateBufferView)              \
+  F(vkCreateCommandPool)             \
+  F(vkCreateComputePipelines)        \
+  F(vkCreateDescriptorPool)          \
+  F(vkCreateDescriptorSetLayout)     \
+  F(vkCreateFence)                   \
+  F(vkCreatePipelineCache)           \
+  F(vkCreatePipelineLayout)          \
+  F(vkCreateQueryPool)               \
+  F(vkCreateShaderModule)            \
+  F(vkDestroyBuffer)                 \
+  F(vkDestroyBufferView)             \
+  F(vkDestroyCommandPool)            \
+  F(vkDestroyDescriptorPool)         \
+  F(vkDestroyDescriptorSetLayout)    \
+  F(vkDestroyDevice)                 \
+  F(vkDestroyFence)                  \
+  F(vkDestroyPipeline)               \
+  F(vkDestroyPipelineCache)          \
+  F(vkDestroyPipelineLayout)         \
+  F(vkDestroyQueryPool)              \
+  F(vkDestroyShaderModule)           \
+  F(vkEndCommandBuffer)              \
+  F(vkFlushMappedMemoryRanges)       \
+  F(vkFreeMemory)                    \
+  F(vkGetBufferMemoryRequirements)   \
+  F(vkGetDeviceQueue)                \
+  F(vkGetFenceStatus)                \
+  F(vkGetPipelineCacheData)          \
+  F(vkGetQueryPoolResults)           \
+  F(vkInvalidateMappedMemoryRanges)  \
+  F(vkMapMemory)                     \
+  F(vkQueueSubmit)                   \
+  F(vkResetCommandPool)              \
+  F(vkResetFences)                   \
+  F(vkUpdateDescriptorSets)          \
+  F(vkWaitForFences)
+
+/// The functions of one device.
+struct DeviceTable {
+#define HALFSTEP_MEMBER(name) PFN_##name name = nullptr;
+  HALFSTEP_DEVICE_FUNCTIONS(HALFSTEP_MEMBER)
+#undef HALFSTEP_MEMBER
+
+  // Null where the device was made without VK_KHR_buffer_device_address.
+  PFN_vkGetBufferDeviceAddressKHR vkGetBufferDeviceAddressKHR = nullptr;
+};
+
 /// The functions that exist before any instance does.
 struct GlobalTable {
   PFN_vkGetInstanceProcAddr get_proc = nullptr;
@@ -41,10 +106,10 @@ GlobalTable load_global();
 /// Whether load_global has been called in this process.
 bool loader_in_use();
 
-/// The functions of `instance`.
+/// The functions of `instance`. Throws Error where one is missing.
 InstanceTable load_instance(VkInstance instance, PFN_vkGetInstanceProcAddr get_proc);
 
-/// The functions of a device made from `instance`.
-VolkDeviceTable load_device(const InstanceTable& instance, VkDevice device);
+/// The functions of a device made from `instance`. Throws Error where one is missing.
+DeviceTable load_device(const InstanceTable& instance, VkDevice device);
 
 }  // namespace halfstep::vk

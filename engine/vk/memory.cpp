@@ -90,7 +90,7 @@ Buffer::Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string
 }
 
 void Buffer::allocate(Memory intent) {
-  const VolkDeviceTable& table = context_->table();
+  const DeviceTable& table = context_->table();
   const VkPhysicalDeviceMemoryProperties& memory = context_->capabilities().memory;
   VkMemoryRequirements needed;
   table.vkGetBufferMemoryRequirements(context_->device(), buffer_, &needed);

@@ -49,7 +49,7 @@ PipelineCache::~PipelineCache() {
 }
 
 std::vector<std::byte> PipelineCache::data() const {
-  const VolkDeviceTable& table = context_->table();
+  const DeviceTable& table = context_->table();
   std::size_t size = 0;
   std::vector<std::byte> bytes;
   if (table.vkGetPipelineCacheData(context_->device(), cache_, &size, nullptr) != VK_SUCCESS) return {};

@@ -140,7 +140,7 @@ Pipelines::Pipelines(Context& context)
 
 Pipelines::~Pipelines() {
   kernels_.save();
-  const VolkDeviceTable& table = context_->table();
+  const DeviceTable& table = context_->table();
   for (const auto& [key, pipeline] : pipelines_) table.vkDestroyPipeline(context_->device(), pipeline.handle, nullptr);
   for (const auto& [key, layout] : layouts_) table.vkDestroyPipelineLayout(context_->device(), layout, nullptr);
   for (const auto& [key, layout] : set_layouts_)

@@ -97,7 +97,7 @@ void Recorder::dispatch(const Pipeline& pipeline, std::span<const VkDescriptorSe
                                  pipeline.shader, push.size()));
   }
   check_groups(*context_, pipeline, groups);
-  const VolkDeviceTable& table = context_->table();
+  const DeviceTable& table = context_->table();
   if (bound_ != pipeline.handle) {
     table.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
     bound_ = pipeline.handle;

@@ -10,7 +10,7 @@ namespace halfstep::vk {
 Timeline::Timeline(Context& context) : context_(context.shared_from_this()) {}
 
 Timeline::~Timeline() {
-  const VolkDeviceTable& table = context_->table();
+  const DeviceTable& table = context_->table();
   for (const Pending& pending : pending_) {
     // Whatever the answer, nothing more can be done: a lost device has finished too.
     table.vkWaitForFences(context_->device(), 1, &pending.fence, VK_TRUE, std::numeric_limits<std::uint64_t>::max());

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <volk.h>
+#include <vulkan/vulkan.h>
 
 #include <string>
 #include <vector>

@@ -176,7 +176,7 @@ class Application {
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
   std::uint32_t family_ = 0;
-  VolkDeviceTable table_{};
+  vk::DeviceTable table_{};
 };
 
 }  // namespace

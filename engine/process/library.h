@@ -1,0 +1,14 @@
+#pragma once
+
+#include <initializer_list>
+
+namespace halfstep::process {
+
+/// Any function of a shared library, to be cast to its type.
+using Function = void (*)();
+
+/// The function `symbol` of the first of `libraries` that this machine has; null where it has none of them, or that one
+/// has no such function. The library stays loaded until the process ends. Reads files.
+Function find_function(std::initializer_list<const char*> libraries, const char* symbol);
+
+}  // namespace halfstep::process
