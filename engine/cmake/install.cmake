@@ -4,7 +4,8 @@ install(TARGETS halfstep halfstep_models EXPORT halfstep
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/include/halfstep" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/include/halfstep" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.h")
 # A folder of their own in the include path, so that "models/lenet5.h" is found there as it is in the source tree.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/models" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/halfstep_models"
         FILES_MATCHING PATTERN "*.h")
@@ -20,8 +21,21 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/halfstepConfig.cmake"
               "${CMAKE_CURRENT_BINARY_DIR}/halfstepConfigVersion.cmake"
         DESTINATION "${package_folder}")
 
-# pkg-config finds the prefix from where its file lies, so that the tree can be moved.
-file(RELATIVE_PATH HALFSTEP_TO_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+# pkg-config finds the prefix from where its file lies, so that the tree can be moved. Folders that were chosen as absolute
+# paths are named as they are.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(HALFSTEP_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+else()
+  file(RELATIVE_PATH to_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+  set(HALFSTEP_PC_PREFIX "\${pcfiledir}/${to_prefix}")
+endif()
+foreach(folder IN ITEMS LIBDIR INCLUDEDIR)
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
+    set(HALFSTEP_PC_${folder} "${CMAKE_INSTALL_${folder}}")
+  else()
+    set(HALFSTEP_PC_${folder} "\${prefix}/${CMAKE_INSTALL_${folder}}")
+  endif()
+endforeach()
 if(BUILD_SHARED_LIBS)
   set(HALFSTEP_PC_PRIVATE ".private")
 else()

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <halfstep/language.h>
+
 #include <stdexcept>
 #include <string>
 #include <string_view>

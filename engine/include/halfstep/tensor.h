@@ -1,5 +1,7 @@
 #pragma once
 
+#include <halfstep/language.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
