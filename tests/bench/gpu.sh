@@ -1,6 +1,6 @@
 #!/bin/sh
-# Everything there is to learn from a machine with a GPU, in one run of under ten minutes: the whole shader suite, the
-# benchmark, and PyTorch beside it where python3 has it. Results go to a folder: text to read, JSON to keep.
+# Everything there is to learn from a machine with a GPU, in one run: the whole shader suite, the benchmark, and PyTorch
+# beside it where python3 has it. Results go to a folder: text to read, JSON to keep.
 #
 #   tests/bench/gpu.sh [FOLDER]     default: gpu-results
 #   HALFSTEP_DEVICE=NAME            the device, where the machine has several

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Halfstep: trains neural networks in half and mixed precision on any Vulkan device.
+/// Halfstep: trains neural networks in half and mixed precision on Vulkan devices.
 #include <halfstep/checkpoint.h>
 #include <halfstep/data.h>
 #include <halfstep/device.h>
