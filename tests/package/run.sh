@@ -2,7 +2,7 @@
 # Installs a build, moves what was installed, and checks it: its files, its headers, and programs built against it with
 # CMake and with pkg-config, which run on each driver: run.sh CMAKE BUILD COMPILER FLAGS [ICD_FILE...]
 set -u
-cmake=$1 build=$2 compiler=$3 flags=$4
+cmake=$1 build=$(cd "$2" && pwd) compiler=$3 flags=$4
 shift 4
 source=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$source/../.." && pwd)
