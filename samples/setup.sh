@@ -19,6 +19,7 @@ This is not Debian or Ubuntu, so nothing is installed. Halfstep needs, from this
   the Vulkan headers and loader, glslangValidator,
   SPIRV-Tools (spirv-opt, and the library of its optimizer)
   doctest, zlib, libpng, libjpeg-turbo, nlohmann-json, CLI11, fmt
+  for its tests, curl and volk (with its source file)
   a Vulkan driver: the GPU's, or Mesa's lavapipe
   Fashion-MNIST as IDX files, for instance in a folder named with --data
 LIST
