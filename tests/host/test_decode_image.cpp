@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstdlib>
 #include <random>
 
@@ -69,6 +70,113 @@ TEST_CASE("What is transparent lies on black") {
   CHECK(image.bytes == FileBytes{0, 0, 0, 200, 100, 50});
 }
 
+TEST_CASE("Images are turned the way that their EXIF orientation says") {
+  // Stored as two rows of three.
+  const std::array<std::uint8_t, 6> stored{20, 60, 100, 140, 180, 220};
+  const std::array<std::array<std::size_t, 6>, 9> places{{{0, 1, 2, 3, 4, 5},  // 0 is none
+                                                          {0, 1, 2, 3, 4, 5},
+                                                          {2, 1, 0, 5, 4, 3},
+                                                          {5, 4, 3, 2, 1, 0},
+                                                          {3, 4, 5, 0, 1, 2},
+                                                          {0, 3, 1, 4, 2, 5},
+                                                          {3, 0, 4, 1, 5, 2},
+                                                          {5, 2, 4, 1, 3, 0},
+                                                          {2, 5, 1, 4, 0, 3}}};
+  for (const std::uint32_t channels : {1U, 3U}) {
+    FileBytes pixels;
+    for (const std::uint8_t value : stored) pixels.insert(pixels.end(), channels, value);
+    const FileBytes png = image_files::png(2, 3, channels, pixels);
+    const FileBytes jpeg = image_files::jpeg(2, 3, channels, pixels);
+    for (std::uint32_t orientation = 0; orientation < places.size(); orientation++) {
+      CAPTURE(orientation);
+      FileBytes want;
+      for (const std::size_t place : places[orientation]) want.insert(want.end(), channels, stored[place]);
+      for (const bool big_endian : {false, true}) {
+        const FileBytes exif = image_files::exif(orientation, big_endian);
+        for (const FileBytes& file : {image_files::with_exif(png, exif), image_files::with_exif(jpeg, exif)}) {
+          const DecodedImage image = train::decode_image(file, channels);
+          CHECK(image.height == (orientation < 5 ? 2 : 3));
+          CHECK(image.width == (orientation < 5 ? 3 : 2));
+          CHECK(largest_difference(image.bytes, want) <= 4);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("EXIF data that are cut, overlong or of another kind turn nothing and harm nothing") {
+  const FileBytes pixels = gradient(4, 6, 3);
+  const auto height = [&](const FileBytes& exif) {
+    const auto of = [&](const FileBytes& file) {
+      return train::decode_image(image_files::with_exif(file, exif), 3).height;
+    };
+    const std::uint32_t png = of(image_files::png(4, 6, 3, pixels));
+    CHECK(of(image_files::jpeg(4, 6, 3, pixels)) == png);
+    return png;
+  };
+  for (const bool big_endian : {false, true}) {
+    const FileBytes whole = image_files::exif(6, big_endian);
+    CHECK(height(whole) == 6);
+    for (std::size_t size = 0; size < whole.size(); size++) {
+      const FileBytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+      CHECK(height(cut) == (size < 32 ? 4 : 6));  // the orientation is in the 31st and 32nd byte
+    }
+    const auto broken = [&](std::size_t at, std::uint8_t byte) {
+      FileBytes exif = whole;
+      exif[at] = byte;
+      return height(exif);
+    };
+    for (const std::size_t at : {0U, 2U, 4U, 5U, 6U, 7U}) CHECK(broken(at, 0xFF) == 4);  // byte order, magic, offset
+    CHECK(broken(big_endian ? 30 : 31, 1) == 4);                                         // orientation 262
+    CHECK(broken(big_endian ? 25 : 24, 4) == 4);                                         // another type
+    CHECK(broken(8, 0xFF) == 6);                                                         // more tags than there are
+  }
+  CHECK(height(image_files::exif(9, true)) == 4);
+  FileBytes other = image_files::with_exif(image_files::jpeg(4, 6, 3, pixels), image_files::exif(6, true));
+  other[6] = 'X';  // "Xxif": XMP and others use the same marker
+  CHECK(train::decode_image(other, 3).height == 4);
+  FileBytes changed = image_files::with_exif(image_files::png(4, 6, 3, pixels), image_files::exif(6, true));
+  changed[33 + 8 + 20] ^= 1;  // a tag that is not the orientation; the chunk's checksum is wrong then
+  CHECK(train::decode_image(changed, 3).height == 4);
+}
+
+TEST_CASE("Four inks become red, green and blue, stored either way round") {
+  // Each ink by itself, none, all, and half a cyan under half a black, as large as JPEG's blocks.
+  const std::array<std::array<std::uint8_t, 4>, 7> inks{{{0, 0, 0, 0},
+                                                         {255, 0, 0, 0},
+                                                         {0, 255, 0, 0},
+                                                         {0, 0, 255, 0},
+                                                         {0, 0, 0, 255},
+                                                         {255, 255, 255, 255},
+                                                         {128, 0, 0, 128}}};
+  const std::array<std::array<std::uint8_t, 3>, 7> colours{
+      {{255, 255, 255}, {0, 255, 255}, {255, 0, 255}, {255, 255, 0}, {0, 0, 0}, {0, 0, 0}, {63, 127, 127}}};
+  for (const bool inverted : {false, true}) {
+    FileBytes pixels;
+    FileBytes want;
+    FileBytes grey;
+    for (std::size_t i = 0; i < inks.size() * 16 * 16; i++) {
+      const auto& ink = inks[i / 256];
+      const auto& colour = colours[i / 256];
+      for (const std::uint8_t value : ink) pixels.push_back(inverted ? static_cast<std::uint8_t>(255 - value) : value);
+      want.insert(want.end(), colour.begin(), colour.end());
+      grey.push_back(static_cast<std::uint8_t>(0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2] + 0.5));
+    }
+    for (const bool ycck : {false, true}) {
+      CAPTURE(ycck);
+      // libjpeg reads YCCK only where Adobe's marker tells it from CMYK.
+      if (ycck && !inverted) continue;
+      const FileBytes file = image_files::jpeg(7 * 16, 16, 4, pixels, {.ycck = ycck, .adobe_marker = inverted});
+      CHECK(largest_difference(train::decode_image(file, 3).bytes, want) <= 4);
+      CHECK(largest_difference(train::decode_image(file, 1).bytes, grey) <= 4);
+    }
+  }
+  const FileBytes file = image_files::jpeg(2, 1, 4, {255, 255, 255, 0, 255, 255, 255, 255}, {.adobe_marker = true});
+  const DecodedImage turned = train::decode_image(image_files::with_exif(file, image_files::exif(8, false)), 3);
+  CHECK(turned.width == 2);
+  CHECK(largest_difference(turned.bytes, {0, 0, 0, 255, 255, 255}) <= 4);
+}
+
 TEST_CASE("Broken images are refused in one line, wherever they are cut") {
   CHECK(refusal({}).find("expected a PNG or JPEG file") != std::string::npos);
   CHECK(refusal({'G', 'I', 'F', '8', '9', 'a'}).find("expected a PNG or JPEG file") != std::string::npos);
@@ -101,7 +209,10 @@ TEST_CASE("Images that claim to be huge are refused before anything is allocated
 TEST_CASE("Arbitrary bytes never do worse than an Error") {
   std::mt19937 random(3);
   const FileBytes pixels = gradient(9, 11, 3);
-  for (const FileBytes& whole : {image_files::png(9, 11, 3, pixels), image_files::jpeg(9, 11, 3, pixels)}) {
+  const FileBytes exif = image_files::exif(6, true);
+  for (const FileBytes& whole : {image_files::png(9, 11, 3, pixels), image_files::jpeg(9, 11, 3, pixels),
+                                 image_files::with_exif(image_files::jpeg(9, 11, 3, pixels), exif),
+                                 image_files::jpeg(9, 11, 4, gradient(9, 11, 4), {.adobe_marker = true})}) {
     for (int round = 0; round < 2000; round++) {
       FileBytes file = whole;
       for (auto edits = 1 + random() % 4; edits > 0; edits--)
