@@ -9,7 +9,10 @@ namespace halfstep::train {
 Metadata about_model(const TrainerOptions& options) {
   Metadata about;
   if (!options.model.empty()) about["model"] = options.model;
-  if (!options.classes.empty()) about["classes"] = nlohmann::json(options.classes).dump();
+  if (!options.classes.empty()) {
+    // Names may come from a file system, and need not be UTF-8.
+    about["classes"] = nlohmann::json(options.classes).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
   if (!options.feed) return about;
   const Shape shape = options.feed->samples.shape();
   about["input"] = fmt::format("{}", fmt::join(shape.begin() + 1, shape.end(), "x"));

@@ -23,56 +23,11 @@ constexpr std::size_t files_at_once = 64;
 
 constexpr std::int64_t most_extent = 8192;
 
-struct ImageFile {
-  fs::path path;
-  std::uint32_t label = 0;
-};
-
 /// A file's image, or what is wrong with it.
 struct Outcome {
   train::DecodedImage image{};
   std::string problem{};
 };
-
-/// What a folder holds, in the order of the names; hidden entries left out.
-std::vector<fs::directory_entry> entries(const fs::path& folder) {
-  std::error_code error;
-  std::vector<fs::directory_entry> found;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (!entry->path().filename().string().starts_with('.')) found.push_back(*entry);
-  }
-  if (error) fail("images", fmt::format("cannot read the folder {}: {}", folder.string(), error.message()));
-  std::ranges::sort(found);
-  return found;
-}
-
-bool is_image(const fs::directory_entry& entry) {
-  std::string kind = entry.path().extension().string();
-  std::ranges::transform(kind, kind.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  std::error_code error;
-  return entry.is_regular_file(error) && (kind == ".png" || kind == ".jpg" || kind == ".jpeg");
-}
-
-std::vector<ImageFile> find_images(const fs::path& folder, std::vector<std::string>& classes) {
-  std::vector<ImageFile> files;
-  std::error_code error;
-  for (const fs::directory_entry& subfolder : entries(folder)) {
-    if (!subfolder.is_directory(error)) continue;
-    const std::size_t before = files.size();
-    for (const fs::directory_entry& file : entries(subfolder.path())) {
-      if (is_image(file)) files.push_back({file.path(), static_cast<std::uint32_t>(classes.size())});
-    }
-    if (files.size() == before) {
-      fail("images", fmt::format("expected PNG or JPEG files in {}, got none", subfolder.path().string()));
-    }
-    classes.push_back(subfolder.path().filename().string());
-  }
-  if (files.empty()) {
-    fail("images", fmt::format("expected a subfolder of images for each class in {}, got none", folder.string()));
-  }
-  return files;
-}
 
 Outcome decode(const fs::path& path, const ImageFolderOptions& options) {
   Outcome outcome;
@@ -92,11 +47,11 @@ Outcome decode(const fs::path& path, const ImageFolderOptions& options) {
 }
 
 /// Each file's outcome, by as many threads as asked for.
-std::vector<Outcome> decode_all(std::span<const ImageFile> files, const ImageFolderOptions& options) {
+std::vector<Outcome> decode_all(std::span<const fs::path> files, const ImageFolderOptions& options) {
   std::vector<Outcome> outcomes(files.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < files.size(); i = next++) outcomes[i] = decode(files[i].path, options);
+    for (std::size_t i = next++; i < files.size(); i = next++) outcomes[i] = decode(files[i], options);
   };
   std::vector<std::jthread> workers;
   const unsigned threads = options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
@@ -124,27 +79,48 @@ void check_options(const ImageFolderOptions& options) {
        "CorruptFiles::skip leaves them out");
 }
 
-/// Appends the images of `files` to `result`, and a line for each that cannot be decoded.
-void read_into(ImageFolder& result, const Device& device, std::span<const ImageFile> files,
-               const ImageFolderOptions& options) {
+/// Names of the classes that `labels` has none of.
+std::vector<std::string> classes_without(const std::vector<std::uint32_t>& labels,
+                                         const std::vector<std::string>& classes) {
+  std::vector<bool> used(classes.size());
+  for (const std::uint32_t label : labels) used[label] = true;
+  std::vector<std::string> unused;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    if (!used[i]) unused.push_back(classes[i]);
+  }
+  return unused;
+}
+
+void check_labels(const ImageFiles& files) {
+  const bool one_each = files.labels.size() == files.files.size();
+  const bool below =
+      std::ranges::all_of(files.labels, [&](std::uint32_t label) { return label < files.classes.size(); });
+  if (!one_each || !below) {
+    fail("images", fmt::format("expected a label below {} for each of {} files, got {} labels{}", files.classes.size(),
+                               files.files.size(), files.labels.size(), one_each ? ", one too large" : ""));
+  }
+}
+
+/// Fills `result` with the images of `files`, and a line for each that cannot be decoded.
+void read_into(ImageFolder& result, const Device& device, std::span<const fs::path> files,
+               std::span<const std::uint32_t> labels, const ImageFolderOptions& options) {
   const auto extent = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
   train::ImageResizer resizer(device.context(), extent(options.height), extent(options.width),
                               extent(options.channels));
   Dataset& data = result.data;
   data.sample_shape = {options.height, options.width, options.channels};
-  for (std::span<const ImageFile> left = files; !left.empty();) {
-    const auto chunk = left.first(std::min(left.size(), files_at_once));
-    left = left.subspan(chunk.size());
+  for (std::size_t first = 0; first < files.size(); first += files_at_once) {
+    const auto chunk = files.subspan(first, std::min(files.size() - first, files_at_once));
     std::vector<Outcome> outcomes = decode_all(chunk, options);
     std::vector<train::DecodedImage> images;
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       if (!outcomes[i].problem.empty()) {
-        result.skipped.push_back(fmt::format("{}: {}", chunk[i].path.string(), outcomes[i].problem));
+        result.skipped.push_back(fmt::format("{}: {}", chunk[i].string(), outcomes[i].problem));
         continue;
       }
       images.push_back(std::move(outcomes[i].image));
-      result.files.push_back(chunk[i].path);
-      data.labels.push_back(chunk[i].label);
+      result.files.push_back(chunk[i]);
+      data.labels.push_back(labels[first + i]);
     }
     resizer.resize(images, data.samples);
   }
@@ -154,15 +130,22 @@ void read_into(ImageFolder& result, const Device& device, std::span<const ImageF
 
 }  // namespace
 
+ImageFolder read_images(const Device& device, const ImageFiles& files, const ImageFolderOptions& options) {
+  check_options(options);
+  check_labels(files);
+  ImageFolder result;
+  result.classes = files.classes;
+  result.data.name = files.folder.string();
+  result.data.classes = static_cast<std::uint32_t>(files.classes.size());
+  read_into(result, device, files.files, files.labels, options);
+  if (result.data.count == 0 && !files.files.empty()) refuse(result, files.files.size());
+  result.empty_classes = classes_without(result.data.labels, result.classes);
+  return result;
+}
+
 ImageFolder read_image_folder(const Device& device, const fs::path& folder, const ImageFolderOptions& options) {
   check_options(options);
-  ImageFolder result;
-  const std::vector<ImageFile> files = find_images(folder, result.classes);
-  result.data.name = folder.string();
-  result.data.classes = static_cast<std::uint32_t>(result.classes.size());
-  read_into(result, device, files, options);
-  if (result.data.count == 0) refuse(result, files.size());
-  return result;
+  return read_images(device, list_image_folder(folder, options.corrupt), options);
 }
 
 ImageFolder read_images(const Device& device, std::span<const fs::path> files, const ImageFolderOptions& options) {
@@ -170,9 +153,7 @@ ImageFolder read_images(const Device& device, std::span<const fs::path> files, c
   ImageFolder result;
   result.data.name = "images";
   result.data.classes = 1;
-  std::vector<ImageFile> listed;
-  for (const fs::path& path : files) listed.push_back({path, 0});
-  read_into(result, device, listed, options);
+  read_into(result, device, files, std::vector<std::uint32_t>(files.size()), options);
   return result;
 }
 

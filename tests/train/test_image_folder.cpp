@@ -121,11 +121,71 @@ TEST_CASE_FIXTURE(Pets, "folders without images, and sizes that cannot be, are r
   CHECK(refusal({.height = 0}).find("height and width of 1 to") != std::string::npos);
   CHECK(refusal({.channels = 2}).find("1 or 3 channels") != std::string::npos);
   fs::create_directory(folder.path() / "fish");
-  CHECK(refusal({}).find((folder.path() / "fish").string()) != std::string::npos);
+  CHECK(refusal({}).find("for the class fish, got none in " + (folder.path() / "fish").string()) != std::string::npos);
+  CHECK(refusal({}).find("CorruptFiles::skip") != std::string::npos);
   CHECK_THROWS_WITH_AS(read_image_folder(testing::device(), folder.path() / "cat"), doctest::Contains("for each class"),
                        Error);
   CHECK_THROWS_WITH_AS(read_image_folder(testing::device(), folder.path() / "none"), doctest::Contains("cannot read"),
                        Error);
+}
+
+TEST_CASE_FIXTURE(Pets, "a class without images keeps its label where corrupt files are skipped") {
+  fs::create_directory(folder.path() / "bird");
+  fs::create_directory(folder.path() / "crow");
+  image_files::write(folder.path() / "crow" / "a.png", noise(100));
+  const ImageFolder pets = read({.height = 4, .width = 4, .corrupt = CorruptFiles::skip});
+  CHECK(pets.classes == std::vector<std::string>{"bird", "cat", "crow", "dog"});
+  CHECK(pets.empty_classes == std::vector<std::string>{"bird", "crow"});
+  CHECK(pets.data.labels == std::vector<std::uint32_t>{1, 1, 3});
+  CHECK(pets.data.classes == 4);
+  CHECK(pets.skipped.size() == 1);
+  fs::remove_all(folder.path() / "cat");
+  fs::remove_all(folder.path() / "dog");
+  CHECK(refusal({.corrupt = CorruptFiles::skip}).find("1 that cannot be decoded") != std::string::npos);
+  fs::remove_all(folder.path() / "crow");
+  CHECK(refusal({.corrupt = CorruptFiles::skip}).find("for each class") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Pets, "images of a class are found in its subfolders and through links, hidden ones are not") {
+  const fs::path cats = folder.path() / "cat";
+  const fs::path dogs = folder.path() / "dog";
+  fs::create_directories(cats / "2024" / "may");
+  fs::create_directory(cats / ".thumbnails");
+  for (const char* name : {"2024/may/a.png", "2024/z.JPG", ".thumbnails/a.png", "._b.png"})
+    fs::copy(cats / "a.png", cats / name);
+  fs::create_directory_symlink(folder.path(), cats / "everything");  // a loop, and dogs that are no cats
+  fs::create_directory_symlink(cats / "2024", cats / "again");
+  fs::create_directory_symlink(cats, folder.path() / "feline");
+  fs::create_symlink(dogs / "rex.jpeg", dogs / "link.jpg");
+  const ImageFiles found = list_image_folder(folder.path());
+  CHECK(found.classes == std::vector<std::string>{"cat", "dog", "feline"});
+  std::vector<std::string> names;
+  for (const fs::path& file : found.files) names.push_back(file.lexically_relative(folder.path()).string());
+  CHECK(names == std::vector<std::string>{"cat/2024/may/a.png", "cat/2024/z.JPG", "cat/a.png", "cat/b.PNG",
+                                          "dog/link.jpg", "dog/rex.jpeg", "feline/2024/may/a.png", "feline/2024/z.JPG",
+                                          "feline/a.png", "feline/b.PNG"});
+  CHECK(found.labels == std::vector<std::uint32_t>{0, 0, 0, 0, 1, 1, 2, 2, 2, 2});
+  fs::create_symlink(dogs / "nothing", dogs / "gone.png");
+  CHECK(refusal({}).find("gone.png: [image] it cannot be opened") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Pets, "a folder to test on has the labels of the folder trained on, whichever classes it has") {
+  const std::vector<std::string> classes{"bird", "cat", "cow", "dog"};
+  fs::create_directory(folder.path() / "cow");
+  const ImageFiles found = list_image_folder(folder.path(), classes);
+  CHECK(found.classes == classes);
+  CHECK(found.labels == std::vector<std::uint32_t>{1, 1, 3});
+  const ImageFolder pets = read_images(testing::device(), found, {.height = 4, .width = 4});
+  CHECK(pets.data.labels == found.labels);
+  CHECK(pets.data.classes == 4);
+  CHECK(pets.empty_classes == std::vector<std::string>{"bird", "cow"});
+  fs::create_directory(folder.path() / "horse");
+  CHECK_THROWS_WITH_AS(list_image_folder(folder.path(), classes), doctest::Contains("got 'horse'"), Error);
+  ImageFiles wrong = found;
+  wrong.labels.pop_back();
+  CHECK_THROWS_WITH_AS(read_images(testing::device(), wrong), doctest::Contains("got 2 labels"), Error);
+  wrong.labels.push_back(4);
+  CHECK_THROWS_WITH_AS(read_images(testing::device(), wrong), doctest::Contains("one too large"), Error);
 }
 
 TEST_CASE_FIXTURE(Pets, "files that are listed are read in their order, whatever they are called, and bad ones named") {

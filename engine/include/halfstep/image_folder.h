@@ -11,7 +11,7 @@
 
 namespace halfstep {
 
-/// What becomes of image files that cannot be decoded.
+/// What becomes of image files that cannot be decoded, and of classes without images.
 enum class CorruptFiles : std::uint8_t { refuse, skip };
 
 /// How image files become a Dataset.
@@ -23,24 +23,44 @@ struct ImageFolderOptions {
   unsigned threads = 0;  ///< that decode files; 0: as many as the machine has
 };
 
+/// Image files of a folder with a subfolder for each class.
+struct ImageFiles {
+  std::filesystem::path folder{};
+  std::vector<std::filesystem::path> files{};
+  std::vector<std::uint32_t> labels{};  ///< of each file: a place in `classes`
+  std::vector<std::string> classes{};   ///< names of the subfolders
+};
+
+/// Lists the PNG and JPEG files (.png, .jpg, .jpeg) of `folder`, which has a subfolder for each class, by class and
+/// path in the order of the names. Subfolders of a class belong to it. Links are followed; names that begin with a dot
+/// are left out. Throws Error where there are no images, and, naming the class, where one has none and
+/// CorruptFiles::skip does not accept that.
+ImageFiles list_image_folder(const std::filesystem::path& folder, CorruptFiles corrupt = CorruptFiles::refuse);
+/// The same with the classes of another folder, of which some may be missing here or have no images: for samples to
+/// test on. Throws Error where there are no images, or there is a subfolder of another name.
+ImageFiles list_image_folder(const std::filesystem::path& folder, const std::vector<std::string>& classes);
+
 /// Image files, read.
 struct ImageFolder {
   Dataset data{};
   std::vector<std::filesystem::path> files{};  ///< of each sample
-  std::vector<std::string> classes{};          ///< names of the subfolders; a label is a place in this list
+  std::vector<std::string> classes{};          ///< a label is a place in this list
   std::vector<std::string> skipped{};          ///< a line for each file left out: its path, and what is wrong with it
+  std::vector<std::string> empty_classes{};    ///< those of `classes` that no sample is of
 };
 
-/// Reads the PNG and JPEG files (.png, .jpg, .jpeg) of `folder`, which has a subfolder for each class: classes and
-/// files in the order of their names. Files are decoded by worker threads and resized on the device, bilinearly (with a
-/// wider triangle where they become smaller); an image with transparency lies on black. An image more than 60 times as
-/// high or wide as the samples counts as corrupt. Throws Error where there are no images, and, naming the first, where
-/// some are corrupt and are not to be skipped.
+/// Decodes the files by worker threads, turned as their EXIF orientation says, and resizes them on the device,
+/// bilinearly (with a wider triangle where they become smaller); an image with transparency lies on black. An image
+/// more than 60 times as high or wide as the samples counts as corrupt. Throws Error, naming the first, where some are
+/// corrupt and are not to be skipped, or all are; and where the labels do not fit the files and classes.
+ImageFolder read_images(const Device& device, const ImageFiles& files, const ImageFolderOptions& options = {});
+
+/// read_images() of list_image_folder().
 ImageFolder read_image_folder(const Device& device, const std::filesystem::path& folder,
                               const ImageFolderOptions& options = {});
 
-/// Reads these files alike, whatever they are called; all labels are 0. Throws Error as read_image_folder does, but
-/// gives an empty set where all are skipped.
+/// Reads these files alike, whatever they are called; all labels are 0 and there are no names of classes. Gives an
+/// empty set where all are skipped.
 ImageFolder read_images(const Device& device, std::span<const std::filesystem::path> files,
                         const ImageFolderOptions& options = {});
 
