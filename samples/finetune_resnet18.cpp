@@ -62,17 +62,16 @@ void load_weights(Trainer& trainer, const Options& options) {
 }
 
 int run(const Options& options) {
-  constexpr std::uint32_t classes = 10;
   check_weights(options);
   const Precision precision = precision_of(options);
   samples::check_outputs(options.common);
-  const samples::Data data = samples::read_data(options.common, classes);
   const Device device = Device::open(options.common.device);
+  const samples::Data data = samples::read_data(device, options.common, {.shape = {224, 224, 3}});
 
   Graph graph;
   const Tensor images = graph.input("images", {options.plan.batch_size, 224, 224, 3});
   const Tensor labels = graph.input("labels", {options.plan.batch_size}, DType::u32);
-  const Tensor logits = models::resnet(graph.root(), images, 18, classes);
+  const Tensor logits = models::resnet(graph.root(), images, 18, data.train.classes);
   Trainer trainer =
       Trainer::compile(device, graph,
                        {.loss = cross_entropy(logits, labels),
@@ -82,7 +81,7 @@ int run(const Options& options) {
                         .precision = precision,
                         .seed = options.common.seed,
                         .model = "resnet18",
-                        .classes = samples::class_names(options.common, classes),
+                        .classes = data.classes,
                         .feed = Feed{.samples = images, .labels = labels, .mean = {0.5F}, .deviation = {0.5F}},
                         .training_set = &data.train});
   load_weights(trainer, options);

@@ -1,6 +1,8 @@
 // Trains a convolutional network on Fashion-MNIST in f16, with the weights kept in f32.
 #include <halfstep/halfstep.h>
 
+#include <optional>
+
 #include "models/fashion_conv.h"
 #include "samples/common/command_line.h"
 #include "samples/common/training.h"
@@ -18,7 +20,7 @@ struct Options {
   bool float16_partials = false;
   bool dynamic_loss_scaling = false;
   std::string weights = "master";
-  std::uint32_t classes = 10;
+  std::optional<std::uint32_t> classes;
   samples::CommonOptions common;
 };
 
@@ -35,9 +37,8 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--weights", options.weights, "Keep the weights in f32, or in f16 with stochastic rounding")
       ->check(CLI::IsMember({"master", "stochastic"}))
       ->capture_default_str();
-  app.add_option("--classes", options.classes, "Number of labels in the data set")
-      ->check(samples::whole_number(2, 256))
-      ->capture_default_str();
+  app.add_option("--classes", options.classes, "Number of labels in the data set (of IDX files: 10)")
+      ->check(samples::whole_number(2, 256));
   samples::add_common_options(app, options.common);
 }
 
@@ -64,15 +65,15 @@ Precision precision_of(const Options& options) {
 int run(const Options& options) {
   const Precision precision = precision_of(options);
   samples::check_outputs(options.common);
-  const samples::Data data = samples::read_data(options.common, options.classes);
   const Device device = Device::open(options.common.device);
+  const samples::Data data = samples::read_data(device, options.common, {.shape = {28, 28, 1}}, options.classes);
 
   Graph graph;
   Shape shape = data.train.sample_shape;
   shape.insert(shape.begin(), options.plan.batch_size);
   const Tensor images = graph.input("images", shape);
   const Tensor labels = graph.input("labels", {options.plan.batch_size}, DType::u32);
-  const Tensor logits = models::fashion_conv(graph.root(), images, options.classes);
+  const Tensor logits = models::fashion_conv(graph.root(), images, data.train.classes);
   Trainer trainer = Trainer::compile(device, graph,
                                      {.loss = cross_entropy(logits, labels),
                                       .metrics = {{"accuracy", accuracy(logits, labels)}},
@@ -80,7 +81,7 @@ int run(const Options& options) {
                                       .precision = precision,
                                       .seed = options.common.seed,
                                       .model = "fashion_conv",
-                                      .classes = samples::class_names(options.common, options.classes),
+                                      .classes = data.classes,
                                       .feed = Feed{.samples = images, .labels = labels},
                                       .training_set = &data.train});
   return samples::train(trainer, device, precision, data, options.plan, options.common);

@@ -53,7 +53,8 @@ void add_options(CLI::App& app, Options& options) {
   samples::add_learning_rate(app, options.learning_rate, "Rate of gradient descent");
   app.add_option("--momentum", options.momentum, "Its momentum")->capture_default_str();
   samples::add_common_options(app, options.common);
-  app.get_option("--data")->description("Folder with a data set in IDX files, or random for 1,024 random samples");
+  app.get_option("--data")->description(
+      "Folder with a data set in IDX files, or with images by class, or random for 1,024 random samples");
 }
 
 /// "conv1=float16": the layer, and its type.
@@ -103,16 +104,16 @@ Dataset random_set(std::int64_t count, std::uint64_t seed) {
   return set;
 }
 
-samples::Data read_data(const samples::CommonOptions& common) {
-  if (common.data == "random") return {random_set(1024, common.seed), random_set(1024, common.seed + 1)};
-  return samples::read_data(common, 10);
+samples::Data read_data(const Device& device, const samples::CommonOptions& common) {
+  if (common.data != "random") return samples::read_data(device, common, {.shape = {28, 28, 1}});
+  return {random_set(1024, common.seed), random_set(1024, common.seed + 1), samples::class_names(common, 10)};
 }
 
 int run(const Options& options) {
   const Precision precision = precision_of(options);
   samples::check_outputs(options.common);
-  const samples::Data data = read_data(options.common);
   const Device device = Device::open(options.common.device);
+  const samples::Data data = read_data(device, options.common);
 
   Graph graph;
   Shape shape = data.train.sample_shape;
@@ -126,7 +127,7 @@ int run(const Options& options) {
   training.precision = precision;
   training.seed = options.common.seed;
   training.model = "lenet5";
-  training.classes = samples::class_names(options.common, data.train.classes);
+  training.classes = data.classes;
   training.feed = Feed{.samples = images, .labels = labels};
   training.training_set = &data.train;
   if (!options.common.quiet) training.log = [](const std::string& line) { fmt::print("{}\n", line); };

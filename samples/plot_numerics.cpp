@@ -54,7 +54,7 @@ Distribution measure(const Device& device, const samples::Data& data, const Opti
   shape.insert(shape.begin(), batch);
   const Tensor images = graph.input("images", shape);
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
-  const Tensor logits = models::lenet5(graph.root(), images);
+  const Tensor logits = models::lenet5(graph.root(), images, data.train.classes);
   TrainerOptions training{.loss = cross_entropy(logits, labels)};
   training.optimizer = Sgd{.rate = 0.01F, .momentum = 0.9F};
   training.precision = precision;
@@ -168,8 +168,8 @@ Precision half(LossScale scale) {
 }
 
 int run(const Options& options) {
-  const samples::Data data = samples::read_data(options.common, 10);
   const Device device = Device::open(options.common.device);
+  const samples::Data data = samples::read_data(device, options.common, {.shape = {28, 28, 1}});
   const std::string scaled = fmt::format("f16, scale {:g}", options.loss_scale);
   const std::vector<Distribution> distributions{
       measure(device, data, options, "f32", "#777777", Precision::float32()),

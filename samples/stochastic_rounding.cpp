@@ -58,15 +58,16 @@ Precision precision_of(const Options& options) {
 
 int run(const Options& options) {
   const Precision precision = precision_of(options);
+  samples::check_outputs(options.common);
+  const Device device = Device::open(options.common.device);
+  const samples::Data data = samples::read_data(device, options.common, {.shape = {32, 32, 3}});
+
   Graph graph;
   const std::int64_t batch = options.plan.batch_size;
   const Tensor images = graph.input("images", {batch, 32, 32, 3});
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
-  const Tensor logits = models::resnet_cifar(graph.root(), images, options.depth);
+  const Tensor logits = models::resnet_cifar(graph.root(), images, options.depth, data.train.classes);
 
-  samples::check_outputs(options.common);
-  const samples::Data data = samples::read_data(options.common, 10);
-  const Device device = Device::open(options.common.device);
   // The means and deviations of the training set's three colours.
   const Feed feed{.samples = images,
                   .labels = labels,
@@ -79,7 +80,7 @@ int run(const Options& options) {
                                       .precision = precision,
                                       .seed = options.common.seed,
                                       .model = fmt::format("resnet{}", options.depth),
-                                      .classes = samples::class_names(options.common, 10),
+                                      .classes = data.classes,
                                       .feed = feed,
                                       .training_set = &data.train});
   return samples::train(trainer, device, precision, data, options.plan, options.common);

@@ -97,16 +97,16 @@ int run(const Options& options) {
   const Precision precision = precision_of(options);
   samples::Plan plan = options.plan;
   if (options.average_decay > 0) plan.weights = Weights::averaged;
-  Graph graph;
   const std::int64_t batch = part_of_batch(options);
-  const Tensor images = graph.input("images", {batch, 32, 32, 3});
-  const Tensor labels = graph.input("labels", {batch}, DType::u32);
-  const Tensor logits = samples::build_model(graph.root(), images, options.model, 10);
-
   samples::check_outputs(options.common);
   if (!options.plan.best.empty()) check_writable(options.plan.best);
-  const samples::Data data = samples::read_data(options.common, 10);
   const Device device = open_device(options);
+  const samples::Data data = samples::read_data(device, options.common, {.shape = {32, 32, 3}});
+
+  Graph graph;
+  const Tensor images = graph.input("images", {batch, 32, 32, 3});
+  const Tensor labels = graph.input("labels", {batch}, DType::u32);
+  const Tensor logits = samples::build_model(graph.root(), images, options.model, data.train.classes);
   const Feed feed{.samples = images,
                   .labels = labels,
                   .mean = {0.4914F, 0.4822F, 0.4465F},
@@ -124,7 +124,7 @@ int run(const Options& options) {
        .precision = precision,
        .seed = options.common.seed,
        .model = options.model,
-       .classes = samples::class_names(options.common, 10),
+       .classes = data.classes,
        .feed = feed,
        .training_set = &data.train});
   return samples::train(trainer, device, precision, data, plan, options.common);

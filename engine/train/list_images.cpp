@@ -26,10 +26,7 @@ std::vector<fs::directory_entry> entries(const fs::path& folder) {
 
 /// Links to nothing count: reading them gives an error with their names. Pipes and devices do not.
 bool is_image(const fs::directory_entry& entry) {
-  std::string kind = entry.path().extension().string();
-  std::ranges::transform(kind, kind.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  if (kind != ".png" && kind != ".jpg" && kind != ".jpeg") return false;
+  if (!has_image_name(entry.path())) return false;
   std::error_code error;
   const fs::file_type type = entry.status(error).type();
   return type == fs::file_type::regular || type == fs::file_type::not_found || type == fs::file_type::none;
@@ -72,6 +69,13 @@ void check_any(const ImageFiles& found) {
 }
 
 }  // namespace
+
+bool has_image_name(const fs::path& file) {
+  std::string kind = file.extension().string();
+  std::ranges::transform(kind, kind.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return kind == ".png" || kind == ".jpg" || kind == ".jpeg";
+}
 
 ImageFiles list_image_folder(const fs::path& folder, CorruptFiles corrupt) {
   std::error_code error;

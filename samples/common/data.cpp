@@ -5,17 +5,19 @@
 #include <future>
 
 #include "samples/common/command_line.h"
+#include "samples/common/image_data.h"
 
 namespace samples {
 
 using halfstep::Dataset;
 using halfstep::Split;
 
-const DataSource fashion_mnist{"Folder with a data set in IDX files, gzipped or not", HALFSTEP_DATA,
-                               halfstep::read_idx_folder};
+const DataSource fashion_mnist{"Folder with a data set in IDX files, gzipped or not, or with images by class",
+                               HALFSTEP_DATA, halfstep::read_idx_folder};
 
 const DataSource cifar10{
-    "Folder with CIFAR-10 in its binary layout; ./samples/fetch_data.sh cifar10 downloads it", HALFSTEP_CIFAR10,
+    "Folder with CIFAR-10 in its binary layout (./samples/fetch_data.sh cifar10 downloads it), or with images by class",
+    HALFSTEP_CIFAR10,
     [](const std::filesystem::path& folder, Split split, std::uint32_t) { return read_cifar10(folder, split); }};
 
 std::vector<std::string> class_names(const CommonOptions& options, std::uint32_t classes) {
@@ -30,23 +32,37 @@ std::vector<std::string> class_names(const CommonOptions& options, std::uint32_t
   return names;
 }
 
-Data read_data(const CommonOptions& options, std::uint32_t classes) {
+namespace {
+
+Data read_files(const CommonOptions& options, std::uint32_t classes) {
   const auto read = [&](Split split) { return options.source->read(options.data, split, classes); };
   // Unpacking is most of what a program does before its first step.
   std::future<Dataset> test = std::async(std::launch::async, read, Split::test);
-  Data data{read(Split::train), {}};
+  Data data{read(Split::train), {}, class_names(options, classes)};
   data.test = test.get();
-  if (data.train.classes != classes) {
-    halfstep::fail("data", fmt::format("expected a set of {} classes, got {} in {}", classes, data.train.classes,
-                                       options.data.string()));
-  }
   if (data.train.sample_shape != data.test.sample_shape) {
     halfstep::fail("data", fmt::format("expected samples of {} in both halves of {}, got {} to test on",
                                        halfstep::to_string(data.train.sample_shape), options.data.string(),
                                        halfstep::to_string(data.test.sample_shape)));
   }
-  if (!options.limit) return data;
-  return {data.train.take(*options.limit), data.test.take(*options.limit)};
+  if (options.limit) {
+    data.train = data.train.take(*options.limit);
+    data.test = data.test.take(*options.limit);
+  }
+  return data;
+}
+
+}  // namespace
+
+Data read_data(const halfstep::Device& device, const CommonOptions& options, const ImageOptions& images,
+               std::optional<std::uint32_t> classes) {
+  Data data = is_image_folder(options.data) ? read_image_data(device, options, images)
+                                            : read_files(options, classes.value_or(10));
+  if (classes && data.train.classes != *classes) {
+    halfstep::fail("data", fmt::format("expected a set of {} classes, got {} in {}", *classes, data.train.classes,
+                                       options.data.string()));
+  }
+  return data;
 }
 
 }  // namespace samples

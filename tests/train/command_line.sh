@@ -236,7 +236,64 @@ refused "images is required" "$place/best"
 refused "nowhere" "$place/best" "$image" --sheet "$place/nowhere/sheet.png"
 refused "expected a checkpoint whose metadata says the model" "$place/nan" "$image"
 refused "$place/noise" "$place/noise" "$image"
+
+# Folders of images by class: with a part to test on, and without one.
+program=$1/train_images
+photos=$place/photos
+for class in cat dog; do
+  mkdir -p "$photos/$class"
+  for file in colours.png colours.jpeg grey.jpeg progressive.jpeg transparent.png; do
+    cp "$(dirname "$0")/../fuzz/seeds/$file" "$photos/$class"
+  done
+done
+mkdir -p "$place/parts/val"
+cp -r "$photos" "$place/parts/train"
+cp -r "$photos/dog" "$place/parts/val"
+tiny=(-m resnet8 --size 8 --epochs 1 --batch-size 4)
+trains "$photos" "${tiny[@]}" --save "$place/photos.safetensors"
+check "a share of each class is tested on" grep -qF "2 classes, 8 images to train on, 2 to test on" "$place/output"
+trains "$place/parts" "${tiny[@]}" --grey
+check "what is in val is tested on" grep -qF "2 classes, 10 images to train on, 5 to test on" "$place/output"
+trains "$place/parts" "${tiny[@]}" --limit 4
+check "--limit is for both parts" grep -qF "2 classes, 4 images to train on, 4 to test on" "$place/output"
+refused "cannot read the folder" "$place/nowhere"
+refused "for each class in $photos/cat" "$photos/cat"
+refused "two or more classes" "$place/parts/val"
+refused "expected images to test on, got none of 10" "$photos" --test-share 0.01
+mkdir "$place/parts/val/fish"
+refused "known classes in $place/parts/val, got 'fish'" "$place/parts"
+mv "$place/parts/val/fish" "$place/parts/train"
+refused "for the class fish, got none in" "$place/parts"
+noise 100 >"$place/parts/train/cat/noise.jpg"
+run "$place/parts" "${tiny[@]}" --skip-corrupt
+check "--skip-corrupt: exit code 0, got $code" test "$code" = 0
+check "--skip-corrupt: a warning for the file" grep -qF "warning: left out $place/parts/train/cat/noise.jpg" "$place/error"
+check "--skip-corrupt: a warning for the class" grep -qF "warning: no image to train on of the class fish" "$place/error"
+check "--skip-corrupt: the class counts" grep -qF "3 classes, 10 images" "$place/output"
+mkdir "$photos/fish"
+cp "$photos"/dog/* "$photos/fish"
+refused 'was trained on, ["cat","dog"], got ["cat","dog","fish"]' "$photos" "${tiny[@]}" --resume "$place/photos.safetensors"
+program=$1/classify
+trains "$place/photos.safetensors" "$photos/dog/grey.jpeg"
+check "the folder's classes are what images show" test "$(grep -cE '^ +[0-9.]+%  (cat|dog)$' "$place/output")" = 2
+
+# Programs for other sets take such a folder too. What a seed drew to test on is not trained on after a resume.
+program=$1/lenet5
+trains --data "$photos" --batch-size 4 --epochs 1 --save "$place/half"
+trains --data "$photos" --batch-size 4 --epochs 2 --resume "$place/half" --seed 7 --save "$place/resumed"
+trains --data "$photos" --batch-size 4 --epochs 2 --save "$place/whole_lenet"
+check "a resumed run draws the same images to test on" cmp "$place/resumed" "$place/whole_lenet"
+program=$1/float32_master_weights
+trains mixed --data "$photos" --batch-size 4 --epochs 1
+refused "expected a set of 10 classes, got 3" mixed --data "$photos" --classes 10
+program=$1/train_cifar10
+trains -m resnet8 -n 1 --batch-size 4 --data "$photos"
+program=$1/stochastic_rounding
+trains float16 8 --batch-size 4 --epochs 1 --data "$photos"
+
 program=$1/finetune_resnet18
+run --random-weights --data "$photos" --limit 2 --batch-size 2 --epochs 1
+check "a folder of images at 224x224: exit code 0, got $code" test "$code" = 0
 refused "save_file(resnet18" --data "$data"
 refused "excludes" --weights a --random-weights
 refused "mismatched (conv1.weight" --weights "$place/whole" --data "$data" --limit 4 --batch-size 2

@@ -31,7 +31,10 @@ struct ImageFiles {
   std::vector<std::string> classes{};   ///< names of the subfolders
 };
 
-/// Lists the PNG and JPEG files (.png, .jpg, .jpeg) of `folder`, which has a subfolder for each class, by class and
+/// Whether a file is an image by its name: .png, .jpg or .jpeg, in small or capital letters.
+bool has_image_name(const std::filesystem::path& file);
+
+/// Lists the PNG and JPEG files, by their names, of `folder`, which has a subfolder for each class, by class and
 /// path in the order of the names. Subfolders of a class belong to it. Links are followed; names that begin with a dot
 /// are left out. Throws Error where there are no images, and, naming the class, where one has none and
 /// CorruptFiles::skip does not accept that.

@@ -1,0 +1,157 @@
+#include "samples/common/image_data.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "samples/common/command_line.h"
+
+namespace samples {
+
+namespace fs = std::filesystem;
+
+using halfstep::ImageFiles;
+
+namespace {
+
+std::vector<fs::path> subfolders(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const bool hidden = entry->path().filename().string().starts_with('.');
+    std::error_code not_followed;
+    if (!hidden && entry->is_directory(not_followed)) found.push_back(entry->path());
+  }
+  return found;
+}
+
+bool has_images(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (halfstep::has_image_name(entry->path())) return true;
+  }
+  return false;
+}
+
+/// The part to test on; empty where the folder has none.
+fs::path test_part(const fs::path& folder) {
+  std::error_code error;
+  for (const char* name : {"val", "valid", "validation", "test"}) {
+    if (fs::is_directory(folder / name, error)) return folder / name;
+  }
+  return {};
+}
+
+/// Some of the files, in their order.
+ImageFiles chosen(const ImageFiles& files, std::vector<std::uint32_t> places) {
+  std::ranges::sort(places);
+  ImageFiles part{.folder = files.folder, .classes = files.classes};
+  for (const std::uint32_t place : places) {
+    part.files.push_back(files.files[place]);
+    part.labels.push_back(files.labels[place]);
+  }
+  return part;
+}
+
+/// The places 0 to count - 1 in an order drawn from the seed.
+std::vector<std::uint32_t> shuffled(std::size_t count, std::uint64_t seed) {
+  const auto all = static_cast<std::int64_t>(count);
+  halfstep::BatchSampler sampler = halfstep::BatchSampler::training(all, all, seed);
+  const std::span<const std::uint32_t> order = sampler.batch(0);
+  return {order.begin(), order.end()};
+}
+
+ImageFiles limited(const ImageFiles& files, const CommonOptions& options, std::uint64_t seed) {
+  if (!options.limit || std::cmp_less_equal(files.files.size(), *options.limit)) return files;
+  std::vector<std::uint32_t> places = shuffled(files.files.size(), seed);
+  places.resize(static_cast<std::size_t>(*options.limit));
+  return chosen(files, std::move(places));
+}
+
+struct Parts {
+  ImageFiles train;
+  ImageFiles test;
+};
+
+/// `share` of each class, but never all of it, to test on.
+Parts split(const ImageFiles& files, double share, std::uint64_t seed) {
+  std::vector<std::int64_t> wanted(files.classes.size());
+  for (const std::uint32_t label : files.labels) wanted[label]++;
+  for (std::int64_t& count : wanted) {
+    count = std::min(std::llround(share * static_cast<double>(count)), std::max<long long>(count - 1, 0));
+  }
+  std::vector<std::uint32_t> train;
+  std::vector<std::uint32_t> test;
+  for (const std::uint32_t place : shuffled(files.files.size(), seed)) {
+    (wanted[files.labels[place]]-- > 0 ? test : train).push_back(place);
+  }
+  if (test.empty()) {
+    halfstep::fail(
+        "data",
+        fmt::format("expected images to test on, got none of {} in {}", files.files.size(), files.folder.string()),
+        "put some in a folder called val beside one called train, or more in each class");
+  }
+  return {chosen(files, std::move(train)), chosen(files, std::move(test))};
+}
+
+Parts list_parts(const CommonOptions& options, const ImageOptions& images, std::uint64_t seed) {
+  // A class may be called train: then it has images, not folders.
+  const fs::path inner = options.data / "train";
+  const fs::path folder = subfolders(inner).empty() ? options.data : inner;
+  const fs::path test = folder == inner ? test_part(options.data) : fs::path();
+  const ImageFiles files = halfstep::list_image_folder(folder, images.corrupt);
+  Parts parts = test.empty() ? split(files, images.test_share, seed)
+                             : Parts{files, halfstep::list_image_folder(test, files.classes)};
+  return {limited(parts.train, options, seed), limited(parts.test, options, seed)};
+}
+
+/// What was drawn before a checkpoint must be drawn again, so that nothing tested on is trained on.
+std::uint64_t seed_of(const CommonOptions& options, const halfstep::CheckpointSummary& checkpoint) {
+  const auto entry = checkpoint.metadata.find("seed");
+  std::uint64_t seed = options.seed;
+  if (entry != checkpoint.metadata.end()) CLI::detail::lexical_cast(entry->second, seed);
+  return seed;
+}
+
+void check_classes(const std::vector<std::string>& classes, const CommonOptions& options,
+                   const halfstep::CheckpointSummary& checkpoint) {
+  const auto entry = checkpoint.metadata.find("classes");
+  if (entry == checkpoint.metadata.end()) return;
+  const std::string names = nlohmann::json(classes).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (names == entry->second) return;
+  halfstep::fail("data", fmt::format("expected the classes that {} was trained on, {}, got {} in {}",
+                                     options.resume.string(), entry->second, names, options.data.string()));
+}
+
+halfstep::ImageFolder read_part(const halfstep::Device& device, const ImageFiles& files, const ImageOptions& images) {
+  halfstep::ImageFolder part = halfstep::read_images(
+      device, files,
+      {.height = images.shape[0], .width = images.shape[1], .channels = images.shape[2], .corrupt = images.corrupt});
+  for (const std::string& line : part.skipped) fmt::print(stderr, "warning: left out {}\n", line);
+  return part;
+}
+
+}  // namespace
+
+bool is_image_folder(const fs::path& folder) {
+  return !subfolders(folder / "train").empty() || std::ranges::any_of(subfolders(folder), has_images);
+}
+
+Data read_image_data(const halfstep::Device& device, const CommonOptions& options, const ImageOptions& images) {
+  const halfstep::CheckpointSummary checkpoint =
+      options.resume.empty() ? halfstep::CheckpointSummary{} : halfstep::summarize_checkpoint(options.resume);
+  const Parts parts = list_parts(options, images, seed_of(options, checkpoint));
+  check_classes(parts.train.classes, options, checkpoint);
+  halfstep::ImageFolder train = read_part(device, parts.train, images);
+  halfstep::ImageFolder test = read_part(device, parts.test, images);
+  for (const std::string& name : train.empty_classes) {
+    fmt::print(stderr, "warning: no image to train on of the class {}\n", name);
+  }
+  return {std::move(train.data), std::move(test.data), std::move(train.classes)};
+}
+
+}  // namespace samples
