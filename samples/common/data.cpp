@@ -13,11 +13,11 @@ using halfstep::Dataset;
 using halfstep::Split;
 
 const DataSource fashion_mnist{"Folder with a data set in IDX files, gzipped or not, or with images by class",
-                               HALFSTEP_DATA, halfstep::read_idx_folder};
+                               HALFSTEP_DATA, "idx", halfstep::read_idx_folder};
 
 const DataSource cifar10{
     "Folder with CIFAR-10 in its binary layout (./samples/fetch_data.sh cifar10 downloads it), or with images by class",
-    HALFSTEP_CIFAR10,
+    HALFSTEP_CIFAR10, "batch",
     [](const std::filesystem::path& folder, Split split, std::uint32_t) { return read_cifar10(folder, split); }};
 
 std::vector<std::string> class_names(const CommonOptions& options, std::uint32_t classes) {
@@ -33,6 +33,14 @@ std::vector<std::string> class_names(const CommonOptions& options, std::uint32_t
 }
 
 namespace {
+
+bool has_files(const DataSource& source, const std::filesystem::path& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().filename().string().find(source.mark) != std::string::npos) return true;
+  }
+  return false;
+}
 
 Data read_files(const CommonOptions& options, std::uint32_t classes) {
   const auto read = [&](Split split) { return options.source->read(options.data, split, classes); };
@@ -56,8 +64,8 @@ Data read_files(const CommonOptions& options, std::uint32_t classes) {
 
 Data read_data(const halfstep::Device& device, const CommonOptions& options, const ImageOptions& images,
                std::optional<std::uint32_t> classes) {
-  Data data = is_image_folder(options.data) ? read_image_data(device, options, images)
-                                            : read_files(options, classes.value_or(10));
+  const bool files = has_files(*options.source, options.data) || !is_image_folder(options.data);
+  Data data = files ? read_files(options, classes.value_or(10)) : read_image_data(device, options, images);
   if (classes && data.train.classes != *classes) {
     halfstep::fail("data", fmt::format("expected a set of {} classes, got {} in {}", *classes, data.train.classes,
                                        options.data.string()));

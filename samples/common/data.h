@@ -16,6 +16,7 @@ struct CommonOptions;
 struct DataSource {
   const char* help;    ///< what --data names
   const char* folder;  ///< where it lies unless --data says otherwise
+  const char* mark;    ///< is in the name of some of its files
   halfstep::Dataset (*read)(const std::filesystem::path& folder, halfstep::Split split, std::uint32_t classes);
 };
 
@@ -39,9 +40,9 @@ struct ImageOptions {
   halfstep::CorruptFiles corrupt = halfstep::CorruptFiles::refuse;
 };
 
-/// Reads the set that the flags ask for: files of the program's own kind, or a folder of images (see is_image_folder).
-/// Files have labels below `classes`, or 10; a folder of images has any number of classes, or `classes` where that is
-/// given. Throws Error where there is no such set, or the halves differ in shape.
+/// Reads the set that the flags ask for: files of the program's own kind, or, where there are none, a folder of images
+/// (see is_image_folder). Files have labels below `classes`, or 10; a folder of images has any number of classes, or
+/// `classes` where that is given. Throws Error where there is no such set, or the halves differ in shape.
 Data read_data(const halfstep::Device& device, const CommonOptions& options, const ImageOptions& images,
                std::optional<std::uint32_t> classes = {});
 

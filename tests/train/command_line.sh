@@ -285,6 +285,10 @@ trains --data "$photos" --batch-size 4 --epochs 2 --save "$place/whole_lenet"
 check "a resumed run draws the same images to test on" cmp "$place/resumed" "$place/whole_lenet"
 program=$1/float32_master_weights
 trains mixed --data "$photos" --batch-size 4 --epochs 1
+mkdir "$data/plots"
+cp "$photos/dog/grey.jpeg" "$data/plots"
+trains "${small[@]}" --json "$place/report"
+check "pictures beside a set of files are left alone" grep -q '"steps": 3,' "$place/report"
 refused "expected a set of 10 classes, got 3" mixed --data "$photos" --classes 10
 program=$1/train_cifar10
 trains -m resnet8 -n 1 --batch-size 4 --data "$photos"
