@@ -25,7 +25,8 @@ class MaxPool2dGradient final : public graph::Operator {
     const bool apart = !pool_.adaptive && pool_.stride[0] >= pool_.kernel[0] && pool_.stride[1] >= pool_.kernel[1];
     const std::string shader = apart ? "max_pool2d_gradient_apart" : "max_pool2d_gradient";
     // Windows that overlap are each looked through once more, for elements as large that come first.
-    const std::int64_t window_rounds = ops::loop_rounds(ops::largest_window(pool_, images, pooled));
+    const Pair window = ops::largest_window(pool_, images, pooled);
+    const std::int64_t window_rounds = window[0] * window[1] + 1;
     const std::int64_t rounds = apart ? ops::loop_rounds(pool_.stride)
                                       : ops::loop_rounds(ops::most_windows(pool_, images, pooled), window_rounds);
     ops::dispatch_pool(out, shader, pool_, images, pooled, apart ? cells(images) : images, rounds);

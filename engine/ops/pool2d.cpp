@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -32,6 +33,15 @@ Shape pooled_shape(std::string_view op, const Pool2d& pool, const TensorType& im
     result[i + 1] = room / pool.stride[i] + 1;
   }
   return result;
+}
+
+/// Where `of` places are divided into `places` ranges, range i from floor(i of / places) up to but not including
+/// ceil((i + 1) of / places): the extent of the widest.
+std::int64_t widest_range(std::int64_t places, std::int64_t of) {
+  std::int64_t widest = 0;
+  for (std::int64_t i = 0; i < places; ++i)
+    widest = std::max(widest, plan::divided_up((i + 1) * of, places) - i * of / places);
+  return widest;
 }
 
 }  // namespace
@@ -71,11 +81,11 @@ Pool2d adaptive_pool(std::string_view op, Tensor images, const Pair& size) {
 
 Pair largest_window(const Pool2d& pool, const Shape& input, const Shape& output) {
   if (!pool.adaptive) return pool.kernel;
-  return {plan::divided_up(input[1], output[1]) + 1, plan::divided_up(input[2], output[2]) + 1};
+  return {widest_range(output[1], input[1]), widest_range(output[2], input[2])};
 }
 
 Pair most_windows(const Pool2d& pool, const Shape& input, const Shape& output) {
-  if (pool.adaptive) return {plan::divided_up(output[1], input[1]) + 1, plan::divided_up(output[2], input[2]) + 1};
+  if (pool.adaptive) return {widest_range(input[1], output[1]), widest_range(input[2], output[2])};
   return {plan::divided_up(pool.kernel[0], pool.stride[0]), plan::divided_up(pool.kernel[1], pool.stride[1])};
 }
 

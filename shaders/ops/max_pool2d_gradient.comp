@@ -15,12 +15,12 @@ bvec4 none_before(Place at, ivec2 window, vec4 largest) {
   ivec2 begin = window_begin(window);
   ivec2 end = window_end(window);
   bvec4 found = bvec4(false);
-  for (int row = begin.x; row <= at.pixel.x; row++) {
-    int stop = row < at.pixel.x ? end.y : at.pixel.y;
-    for (int column = begin.y; column < stop; column++) {
-      bvec4 same = same_bits(from_quad(x[quad_at(at, ivec2(row, column), input_size)]), largest);
-      found = mix(found, bvec4(true), same);
-    }
+  ivec2 place = begin;
+  while (place != at.pixel) {
+    bvec4 same = same_bits(from_quad(x[quad_at(at, place, input_size)]), largest);
+    found = mix(found, bvec4(true), same);
+    place.y++;
+    if (place.y == end.y) place = ivec2(place.x + 1, begin.y);
   }
   return not(found);
 }
