@@ -23,8 +23,8 @@ PFN_vkGetInstanceProcAddr find_loader() {
   static const auto found =
       reinterpret_cast<PFN_vkGetInstanceProcAddr>(process::find_function(libraries, "vkGetInstanceProcAddr"));
   if (found == nullptr) {
-    fail("device", "expected a Vulkan loader, got none",
-         "install it, on Debian or Ubuntu: apt install libvulkan1 mesa-vulkan-drivers");
+    fail_for_machine("device", "expected a Vulkan loader, got none",
+                     "install it, on Debian or Ubuntu: apt install libvulkan1 mesa-vulkan-drivers");
   }
   return found;
 }

@@ -107,10 +107,10 @@ void Buffer::allocate(Memory intent) {
   }
   if (result != VK_SUCCESS) {
     const std::uint32_t heap = types.empty() ? 0 : memory.memoryTypes[types.front()].heapIndex;
-    fail("memory",
-         fmt::format("expected {} bytes for {}, got {} from heap {} of {} bytes", allocated_, name_, vk::name(result),
-                     heap, memory.memoryHeaps[heap].size),
-         "make the batch smaller, or close other programs that use the device");
+    fail_for_machine("memory",
+                     fmt::format("expected {} bytes for {}, got {} from heap {} of {} bytes", allocated_, name_,
+                                 vk::name(result), heap, memory.memoryHeaps[heap].size),
+                     "make the batch smaller, or close other programs that use the device");
   }
   check(table.vkBindBufferMemory(context_->device(), buffer_, memory_, 0), "vkBindBufferMemory");
   coherent_ = (memory.memoryTypes[info.memoryTypeIndex].propertyFlags & coherent) != 0;

@@ -54,7 +54,7 @@ std::string name(VkResult result) {
 
 void check(VkResult result, std::string_view call) {
   if (result == VK_SUCCESS) return;
-  fail("vulkan", fmt::format("{} failed with {}", call, name(result)), text(result).hint);
+  fail_for_machine("vulkan", fmt::format("{} failed with {}", call, name(result)), text(result).hint);
 }
 
 }  // namespace halfstep::vk
