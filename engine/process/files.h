@@ -9,13 +9,21 @@
 /// What posix.cpp and windows.cpp each define, and what they share.
 namespace halfstep::process {
 
-/// The ordinary file that a write to `file` replaces, symbolic links followed. Throws Error if it can be none.
+/// The ordinary file that a write to `file` creates or replaces, symbolic links followed. Throws Error if it can be
+/// none, or is read-only.
 std::filesystem::path destination(const std::filesystem::path& file);
+
+/// Whether this user may not write to an existing file, or no user may.
+bool read_only(const std::filesystem::path& file);
+
+/// Removes from `folder` the temporaries of processes of this user that have ended without removing them.
+void remove_stale_temporaries(const std::filesystem::path& folder) noexcept;
 
 /// The folder that `file` lies in.
 std::filesystem::path folder(const std::filesystem::path& file);
 
-/// Throws "[file] cannot `what` `file`: the system's reason".
+/// Throws "[file] cannot `what` `file`: the system's reason", by Error::Cause::machine where that is no fault of the
+/// name.
 [[noreturn]] void fail_to(std::string_view what, const std::filesystem::path& file, const std::error_code& error);
 
 /// A new file beside `destination`, gone again unless it came to replace it.
@@ -35,6 +43,7 @@ class Temporary {
   std::filesystem::path path_;
   std::intptr_t handle_;
   bool exists_ = true;
+  std::size_t place_;  ///< among the files that a signal's handler removes
 };
 
 }  // namespace halfstep::process

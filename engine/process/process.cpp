@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 
 #include "process/files.h"
@@ -13,16 +15,44 @@ namespace fs = std::filesystem;
 
 namespace process {
 
+namespace {
+
+/// `file`, or where it leads if it is a symbolic link. The target need not exist.
+fs::path followed(fs::path file) {
+  constexpr int most_links = 40;  // as Linux has it
+  std::error_code error;
+  for (int i = 0; fs::is_symlink(fs::symlink_status(file, error)); ++i) {
+    if (i == most_links) fail_to("write", file, std::make_error_code(std::errc::too_many_symbolic_link_levels));
+    file = folder(file) / fs::read_symlink(file);
+  }
+  return file;
+}
+
+/// Whether an error says that the machine has run out of something, rather than that a name is wrong.
+bool is_of_machine(const std::error_code& error) {
+  constexpr std::errc causes[] = {
+      std::errc::no_space_on_device, std::errc::file_too_large,      std::errc::io_error,
+      std::errc::not_enough_memory,  std::errc::too_many_files_open, std::errc::too_many_files_open_in_system};
+#if defined(EDQUOT)
+  if (error.value() == EDQUOT) return true;
+#endif
+  return std::ranges::any_of(causes, [&](std::errc cause) { return error == cause; });
+}
+
+}  // namespace
+
 fs::path destination(const fs::path& file) {
   if (!file.has_filename()) fail("file", fmt::format("expected the name of a file, got '{}'", file.string()));
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
   if (status.type() == fs::file_type::none) fail_to("write", file, error);
-  if (!fs::exists(status)) return file;
+  if (!fs::exists(status)) return followed(file);
   if (fs::is_directory(status)) fail("file", fmt::format("expected a file, got the folder {}", file.string()));
   if (!fs::is_regular_file(status)) {
     fail("file", fmt::format("expected an ordinary file, got the device or pipe {}", file.string()));
   }
+  if (read_only(file))
+    fail("file", fmt::format("expected a file that may be written, got the read-only {}", file.string()));
   const fs::path resolved = fs::canonical(file, error);
   return error ? file : resolved;
 }
@@ -32,7 +62,9 @@ fs::path folder(const fs::path& file) {
 }
 
 void fail_to(std::string_view what, const fs::path& file, const std::error_code& error) {
-  fail("file", fmt::format("cannot {} {}: {}", what, file.string(), error.message()));
+  const std::string text = fmt::format("cannot {} {}: {}", what, file.string(), error.message());
+  if (is_of_machine(error)) fail_for_machine("file", text);
+  fail("file", text);
 }
 
 }  // namespace process
@@ -70,12 +102,20 @@ fs::path cache_folder() {
   return fs::is_directory(cache, error) ? cache : fs::path();
 }
 
+fs::path written_file(const fs::path& file) {
+  const fs::path destination = process::destination(file);
+  std::error_code error;
+  const fs::path folder = fs::canonical(process::folder(destination), error);
+  return error ? destination : folder / destination.filename();
+}
+
 void check_writable(const fs::path& file) {
   process::Temporary probe(process::destination(file));
 }
 
 void write_atomically(const fs::path& file, std::span<const Bytes> parts) {
   const fs::path destination = process::destination(file);
+  process::remove_stale_temporaries(process::folder(destination));
   process::Temporary temporary(destination);
   for (const Bytes part : parts) temporary.write(part);
   temporary.replace();

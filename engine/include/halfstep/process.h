@@ -17,12 +17,19 @@ using Bytes = std::span<const std::byte>;
 
 /// Replaces `file` by `parts`, one after the other, all or nothing: they go to a temporary in the same folder, which is
 /// synced and renamed. On failure the temporary is gone, what `file` held before is still there, and Error names the
-/// file and the system's reason. Follows a symbolic link; refuses anything that is not a regular file.
+/// file and the system's reason. Follows symbolic links, to a file that need not exist yet. Refuses a file that is
+/// read-only, and anything that is not a regular file. Removes the temporaries of this user's processes that were
+/// killed while they wrote to the same folder. May block until the disk has the bytes. May be called from several
+/// threads.
 void write_atomically(const std::filesystem::path& file, std::span<const Bytes> parts);
 
-/// Throws the Error that write_atomically would throw for a folder that is missing or that takes no new file, so that a
-/// long run learns of it before it starts. Leaves nothing behind.
+/// Throws the Error that write_atomically would throw for a folder that is missing or that takes no new file, or for a
+/// file that may not be replaced, so that a long run learns of it before it starts. Leaves nothing behind.
 void check_writable(const std::filesystem::path& file);
+
+/// The absolute path of the file that a write to `file` creates or replaces: symbolic links are followed, "." and ".."
+/// resolved. Two spellings of one file give the same path. Throws Error where it can be no file.
+std::filesystem::path written_file(const std::filesystem::path& file);
 
 /// The folder for files that can be made again, created if need be: $HALFSTEP_CACHE, or "halfstep" in the user's cache
 /// folder. Empty where none can be had; then nothing is cached.
@@ -31,10 +38,16 @@ std::filesystem::path cache_folder();
 /// The value of an environment variable; empty where it is not set or set to nothing.
 std::optional<std::string> environment(const std::string& variable);
 
-/// From now on the first Ctrl-C or request to terminate only sets what `interrupted` returns, so that the work in hand
-/// can be finished and saved. A second one ends the process at once, and removes the temporary of a file being written.
+/// From now on Ctrl-C (SIGINT), SIGTERM and SIGHUP still end the process at once, by the signal, but remove the
+/// temporaries of files being written. SIGHUP stays ignored where the process was started so (nohup). A write past the
+/// user's limit on file sizes fails from now on, and ends nothing.
+void clean_up_on_interrupt();
+/// The same, but the first of these signals only sets what `interrupted` returns, so that the work in hand can be
+/// finished and saved. A second SIGINT or SIGTERM ends the process at once.
 void watch_interrupts();
 bool interrupted();
+/// The number of the first signal since watch_interrupts(); 0 while there was none.
+int interrupt_signal();
 
 enum class Stream : bool { output, error };
 
