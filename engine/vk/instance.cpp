@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "vk/manifest.h"
 #include "vk/result.h"
 #include "vk/structure.h"
 #include "vk/validation.h"
@@ -16,13 +17,26 @@ namespace {
 
 constexpr const char* validation_layer = "VK_LAYER_KHRONOS_validation";
 
+/// Throws Error for a call of the loader that fails before there is an instance. The loader says that memory has run
+/// out where it cannot parse a driver's manifest.
+void check_loader(VkResult result, std::string_view call) {
+  if (result != VK_ERROR_OUT_OF_HOST_MEMORY && result != VK_ERROR_INCOMPATIBLE_DRIVER) return check(result, call);
+  if (const auto problem = damaged_manifest()) fail_for_machine("device", *problem);
+  if (result == VK_ERROR_OUT_OF_HOST_MEMORY) {
+    fail_for_machine("device", fmt::format("expected a Vulkan driver, got {} from {}", name(result), call),
+                     "memory has run out, or a driver's manifest is damaged: VK_LOADER_DEBUG=all bin/devices names it");
+  }
+  fail_for_machine("device", "expected a Vulkan driver, got a loader that finds none",
+                   "install a driver, on Debian or Ubuntu: apt install mesa-vulkan-drivers");
+}
+
 /// Extensions of the loader and its drivers, or of one layer.
 bool has_extension(const GlobalTable& global, const char* layer, const char* wanted) {
   std::uint32_t count = 0;
   std::vector<VkExtensionProperties> found;
   VkResult result = VK_INCOMPLETE;
   while (result == VK_INCOMPLETE) {
-    check(global.extensions(layer, &count, nullptr), "vkEnumerateInstanceExtensionProperties");
+    check_loader(global.extensions(layer, &count, nullptr), "vkEnumerateInstanceExtensionProperties");
     found.resize(count);
     result = global.extensions(layer, &count, found.data());
   }
@@ -71,12 +85,7 @@ void listen(InstanceTable& table, PFN_vkGetInstanceProcAddr get_proc) {
 
 VkInstance create(const GlobalTable& global, const VkInstanceCreateInfo& info) {
   VkInstance instance = VK_NULL_HANDLE;
-  const VkResult result = global.create_instance(&info, nullptr, &instance);
-  if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
-    fail("device", "expected a Vulkan driver, got a loader that finds none",
-         "install a driver, on Debian or Ubuntu: apt install mesa-vulkan-drivers");
-  }
-  check(result, "vkCreateInstance");
+  check_loader(global.create_instance(&info, nullptr, &instance), "vkCreateInstance");
   return instance;
 }
 

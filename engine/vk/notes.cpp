@@ -30,6 +30,8 @@ std::uint64_t shaders_checksum() {
 
 std::map<std::string, std::string> read_notes(const std::filesystem::path& file) {
   std::map<std::string, std::string> notes;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return {};
   std::ifstream stream(file);
   for (std::string line; std::getline(stream, line);) {
     if (line == last_line) return notes;

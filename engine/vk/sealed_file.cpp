@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 namespace halfstep::vk {
 namespace {
@@ -49,9 +49,12 @@ std::vector<std::byte> unseal(std::span<const std::byte> contents) {
 }
 
 std::vector<std::byte> read_sealed(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return {};
   std::ifstream stream(file, std::ios::binary);
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
-  return unseal(std::as_bytes(std::span(bytes)));
+  std::ostringstream bytes;
+  bytes << stream.rdbuf();  // unlike an iterator over the buffer, throws nothing where reading fails
+  return unseal(std::as_bytes(std::span(bytes.view())));
 }
 
 void write_sealed(const std::filesystem::path& file, std::span<const std::byte> data) {
