@@ -70,6 +70,7 @@ class Predictor::Impl {
 
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options) {
     const train::SafetensorsFile file(path);
+    check_format(file.metadata(), path.string());
     train::CheckpointReader reader(file, options);
     std::vector<std::vector<float>> values;
     for (const step::ParameterSlot& slot : layout_.slots()) {

@@ -191,9 +191,10 @@ void Trainer::Impl::make_slots() {
   if (average_decay_ > 0) averaged_slots_ = evaluation_slots(averaged_evaluation_);
 }
 
-/// Makes the order of samples from the seed, taken up at `first_step`.
-void Trainer::Impl::start_sampling(std::uint64_t first_step) {
+/// Makes the order of samples from the seed, taken up at `first_step`, when `drawn` batches were drawn.
+void Trainer::Impl::start_sampling(std::uint64_t first_step, std::int64_t drawn) {
   submitted_ = first_step;
+  drawn_ahead_ = drawn - static_cast<std::int64_t>(first_step);
   if (set_ == nullptr) return;
   sampler_ = BatchSampler::training(set_->count, step_batch(), seed_);
   if (graph_.samples->resident) return;
@@ -202,7 +203,7 @@ void Trainer::Impl::start_sampling(std::uint64_t first_step) {
       [set = set_, sampler = *sampler_](std::int64_t step, train::HostBatch& batch) mutable {
         train::gather(*set, sampler.batch(step), batch);
       },
-      static_cast<std::int64_t>(first_step));
+      drawn);
 }
 
 void Trainer::Impl::summarize() {
@@ -267,7 +268,10 @@ Evaluation Trainer::evaluate(const Dataset& set, Weights weights) {
   return impl_->evaluate(set, weights);
 }
 void Trainer::save(const std::filesystem::path& path) {
-  impl_->save(path);
+  impl_->checkpoint({}).write(path);
+}
+Checkpoint Trainer::checkpoint(const std::map<std::string, std::string>& notes) {
+  return impl_->checkpoint(notes);
 }
 void Trainer::save_weights(const std::filesystem::path& path, Weights weights) {
   impl_->save_weights(path, weights);
@@ -275,8 +279,8 @@ void Trainer::save_weights(const std::filesystem::path& path, Weights weights) {
 LoadReport Trainer::load_weights(const std::filesystem::path& path, const LoadOptions& options) {
   return impl_->load_weights(path, options);
 }
-void Trainer::load(const std::filesystem::path& path) {
-  impl_->load(path);
+ResumePoint Trainer::load(const std::filesystem::path& path) {
+  return impl_->load(path);
 }
 std::vector<float> Trainer::parameter(std::string_view name, Weights weights) {
   return impl_->parameter(name, weights);

@@ -9,7 +9,9 @@
 #include <cstring>
 
 #include "step/gradient_scales.h"
+#include "train/checkpoint_contents.h"
 #include "train/checkpoint_reader.h"
+#include "train/epoch_position.h"
 #include "train/stored_values.h"
 #include "train/trainer_impl.h"
 
@@ -42,21 +44,24 @@ std::string average_name(const step::ParameterSlot& slot, float decay) {
   return decay == 0 || slot.training.frozen ? "" : train::stored_name(slot.name) + ".average";
 }
 
-/// The tensors of a file to be, with their bytes.
-class TensorList {
- public:
-  void add(const std::string& name, DType dtype, const step::ParameterSlot& slot, std::span<const float> values) {
-    data_.push_back(train::encode(dtype, slot.type.shape, slot.stored, values));
-    tensors_.push_back(
-        {name, dtype == DType::f16 ? "F16" : "F32", train::stored_shape(slot.type.shape, slot.stored), data_.back()});
-  }
-  void add(StoredTensor tensor) { tensors_.push_back(std::move(tensor)); }
-  std::vector<StoredTensor> take() { return std::move(tensors_); }
+void add(Checkpoint::Contents& contents, const std::string& name, DType dtype, const step::ParameterSlot& slot,
+         std::vector<float> values) {
+  contents.values.push_back({name, dtype, slot.type.shape, slot.stored, std::move(values)});
+}
 
- private:
-  std::vector<std::vector<std::byte>> data_;
-  std::vector<StoredTensor> tensors_;
-};
+void add(Checkpoint::Contents& contents, std::string_view name, const char* dtype, std::span<const std::byte> bytes) {
+  contents.raw.push_back({std::string(name), dtype, {bytes.begin(), bytes.end()}});
+}
+
+/// Throws Error where a file is of another model, by what both say of it.
+void refuse_other_model(const train::Metadata& file, const train::Metadata& own, const std::string& name) {
+  for (const char* key : {"model", "input"}) {
+    const auto theirs = file.find(key);
+    const auto ours = own.find(key);
+    if (theirs == file.end() || ours == own.end() || theirs->second == ours->second) continue;
+    fail(name, fmt::format("expected a checkpoint of {} {}, got one of {}", key, ours->second, theirs->second));
+  }
+}
 
 /// The loss scale to go on with: a dynamic one where it was, any other as it is asked for now.
 float resumed_scale(const LossScale& scale, float stored) {
@@ -78,46 +83,54 @@ train::Metadata Trainer::Impl::metadata(const step::StepState& state) const {
                          {"average_decay", fmt::format("{}", average_decay_)},
                          {"loss_scale", fmt::format("{}", state.loss_scale)}};
   result.insert(about_.begin(), about_.end());
+  if (set_ != nullptr) train::note_position(result, epoch_size(), drawn());
   return result;
 }
 
-void Trainer::Impl::save(const std::filesystem::path& path) {
+Checkpoint Trainer::Impl::checkpoint(const std::map<std::string, std::string>& notes) {
   finish();
-  TensorList tensors;
+  Checkpoint::Contents contents;
   for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
-    tensors.add(train::stored_name(slot.name), best_type(slot).dtype, slot, download_weights(slot));
+    add(contents, train::stored_name(slot.name), best_type(slot).dtype, slot, download_weights(slot));
     const std::string average = average_name(slot, average_decay_);
-    if (!average.empty()) tensors.add(average, DType::f32, slot, download_averages(slot));
+    if (!average.empty()) add(contents, average, DType::f32, slot, download_averages(slot));
     const std::vector<std::string> names = moment_names(slot, form_.moments_per_element);
     if (names.empty()) continue;
-    const std::vector<std::vector<float>> moments = download_moments(slot);
-    for (std::size_t i = 0; i < names.size(); ++i) tensors.add(names[i], form_.moments, slot, moments[i]);
+    std::vector<std::vector<float>> moments = download_moments(slot);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      add(contents, names[i], form_.moments, slot, std::move(moments[i]));
+    }
   }
   for (const step::ParameterSlot& slot : layout_.states.slots()) {
-    tensors.add(train::stored_name(slot.name), DType::f32, slot, download_state(slot));
+    add(contents, train::stored_name(slot.name), DType::f32, slot, download_state(slot));
   }
   const step::StepState state = read_state();
-  tensors.add({std::string(state_name), "U32", {sizeof state / 4}, std::as_bytes(std::span(&state, 1))});
-  std::vector<float> scales;
+  add(contents, state_name, "U32", std::as_bytes(std::span(&state, 1)));
   if (form_.scaled) {
-    scales = download_scales();
-    tensors.add({std::string(scales_name), "F32", {std::ssize(scales)}, std::as_bytes(std::span(scales))});
+    const std::vector<float> scales = download_scales();
+    add(contents, scales_name, "F32", std::as_bytes(std::span(scales)));
   }
-  train::write_safetensors(path, tensors.take(), metadata(state));
+  contents.metadata = metadata(state);
+  for (const auto& [key, text] : notes) {
+    if (contents.metadata.emplace(key, text).second) continue;
+    fail("checkpoint", fmt::format("expected notes under names of their own, got '{}'", key));
+  }
+  return Checkpoint(std::make_shared<const Checkpoint::Contents>(std::move(contents)));
 }
 
 void Trainer::Impl::save_weights(const std::filesystem::path& path, Weights weights) {
   check_averages(weights);
   finish();
-  TensorList tensors;
+  Checkpoint::Contents contents;
   for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
     const DType dtype = weights == Weights::averaged ? DType::f32 : best_type(slot).dtype;
-    tensors.add(train::stored_name(slot.name), dtype, slot, download_weights(slot, weights));
+    add(contents, train::stored_name(slot.name), dtype, slot, download_weights(slot, weights));
   }
   for (const step::ParameterSlot& slot : layout_.states.slots()) {
-    tensors.add(train::stored_name(slot.name), DType::f32, slot, download_state(slot));
+    add(contents, train::stored_name(slot.name), DType::f32, slot, download_state(slot));
   }
-  train::write_safetensors(path, tensors.take(), metadata(read_state()));
+  contents.metadata = metadata(read_state());
+  Checkpoint(std::make_shared<const Checkpoint::Contents>(std::move(contents))).write(path);
 }
 
 step::StepState Trainer::Impl::state_from(const train::SafetensorsFile& file, const std::string& path) const {
@@ -153,9 +166,11 @@ std::vector<float> Trainer::Impl::scales_from(const train::SafetensorsFile& file
   return scales;
 }
 
-void Trainer::Impl::load(const std::filesystem::path& path) {
+ResumePoint Trainer::Impl::load(const std::filesystem::path& path) {
   const std::string name = path.string();
   const train::SafetensorsFile file(path);
+  check_format(file.metadata(), name);
+  refuse_other_model(file.metadata(), about_, name);
   const auto kind = file.metadata().find("optimizer");
   if (kind != file.metadata().end() && kind->second != optimizer_name(optimizer_)) {
     fail(name, fmt::format("expected a checkpoint of {}, got one of {}", optimizer_name(optimizer_), kind->second));
@@ -181,6 +196,11 @@ void Trainer::Impl::load(const std::filesystem::path& path) {
     states.push_back(reader.take(train::stored_name(slot.name), slot));
   }
   reader.report(name);
+  const std::uint64_t steps = state.attempted[0] | static_cast<std::uint64_t>(state.attempted[1]) << 32;
+  std::int64_t drawn = 0;
+  if (set_ != nullptr) {
+    drawn = train::position_from(file.metadata(), name, epoch_size(), static_cast<std::int64_t>(steps));
+  }
   finish();
   upload_weights(weights);
   upload_averages(averages);
@@ -194,12 +214,15 @@ void Trainer::Impl::load(const std::filesystem::path& path) {
   latest_.skipped = state.skipped;
   latest_.left_out = state.left_out;
   latest_.loss_scale = state.loss_scale;
-  latest_.step = state.attempted[0] | static_cast<std::uint64_t>(state.attempted[1]) << 32;
-  start_sampling(latest_.step);
+  latest_.step = steps;
+  start_sampling(steps, drawn);
+  if (set_ == nullptr) return {steps};
+  return {steps, drawn / epoch_size().steps(), drawn % epoch_size().steps()};
 }
 
 LoadReport Trainer::Impl::load_weights(const std::filesystem::path& path, const LoadOptions& options) {
   const train::SafetensorsFile file(path);
+  check_format(file.metadata(), path.string());
   train::CheckpointReader reader(file, options);
   finish();
   const auto take = [&](const step::ParameterSlot& slot, const auto& present) {

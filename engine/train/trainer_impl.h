@@ -15,6 +15,7 @@
 #include "step/slots.h"
 #include "step/step_program.h"
 #include "step/step_state.h"
+#include "train/epoch_position.h"
 #include "train/safetensors.h"
 #include "train/upload_ring.h"
 #include "tune/tuner.h"
@@ -49,9 +50,9 @@ class Trainer::Impl {
   std::vector<float> trace(std::string_view name);
 
   // trainer_checkpoint.cpp
-  void save(const std::filesystem::path& path);
+  Checkpoint checkpoint(const std::map<std::string, std::string>& notes);
   void save_weights(const std::filesystem::path& path, Weights weights);
-  void load(const std::filesystem::path& path);
+  ResumePoint load(const std::filesystem::path& path);
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options);
 
   // trainer_store.cpp
@@ -88,7 +89,10 @@ class Trainer::Impl {
   std::uint64_t averaged_bytes() const;
   void summarize();
   std::uint64_t arena_bytes_kept(const Graph& graph, TrainerOptions options) const;
-  void start_sampling(std::uint64_t first_step);
+  void start_sampling(std::uint64_t first_step, std::int64_t drawn);
+  train::EpochSize epoch_size() const { return {set_->count, step_batch()}; }
+  /// Batches drawn from the training set so far, counted from its first epoch on.
+  std::int64_t drawn() const { return static_cast<std::int64_t>(submitted_) + drawn_ahead_; }
   std::array<const vk::Buffer*, step::buffer_count> buffers() const;
 
   // trainer_record.cpp
@@ -182,6 +186,8 @@ class Trainer::Impl {
   std::optional<BatchSampler> sampler_;
   std::unique_ptr<train::UploadRing> ring_;  ///< where the set is not resident
   std::uint64_t submitted_ = 0;              ///< steps of the run, those before a checkpoint included
+  /// Batches drawn less steps submitted: other than 0 after a checkpoint of another batch size or number of samples.
+  std::int64_t drawn_ahead_ = 0;
   PlanSummary summary_;
 
   StepReport latest_;

@@ -105,7 +105,7 @@ void Trainer::Impl::fill_from_set(step::Slot& slot) {
   if (ring_) {
     fill_gathered(slot, training_.slot, ring_->batch(static_cast<std::int64_t>(submitted_)));
   } else {
-    copy_into(slot.input, training_.slot.indices, sampler_->batch(static_cast<std::int64_t>(submitted_)));
+    copy_into(slot.input, training_.slot.indices, sampler_->batch(drawn()));
   }
 }
 

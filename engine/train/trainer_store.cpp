@@ -107,7 +107,7 @@ void Trainer::Impl::initialize(std::uint64_t seed) {
   };
   std::visit(set_betas, optimizer_);
   write_state(state);
-  start_sampling(0);
+  start_sampling(0, 0);
 }
 
 std::vector<float> Trainer::Impl::download(const vk::Buffer& buffer, const step::ParameterSlot& slot,

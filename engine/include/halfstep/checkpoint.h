@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace halfstep {
@@ -48,5 +50,30 @@ struct CheckpointSummary {
 /// Reads a whole safetensors file, of any element type. Throws Error that names the file, and the tensor where there is
 /// one, for anything that the format does not allow.
 CheckpointSummary summarize_checkpoint(const std::filesystem::path& path);
+
+/// Throws Error that names `file` where `metadata`, read from it, says that it has a newer format than this version
+/// knows. Another program's file, whose metadata names no format of Halfstep, is fine.
+void check_format(const std::map<std::string, std::string>& metadata, std::string_view file);
+
+/// A trainer's state in host memory, copied off the device; see Trainer::checkpoint(). Copies share it.
+class Checkpoint {
+ public:
+  struct Contents;
+  explicit Checkpoint(std::shared_ptr<const Contents> contents) : contents_(std::move(contents)) {}
+
+  /// Writes it as a safetensors file, whole or not at all. Blocks until the disk has it. May be called from any thread
+  /// while the trainer goes on. Throws Error where the file cannot be written.
+  void write(const std::filesystem::path& path) const;
+
+ private:
+  std::shared_ptr<const Contents> contents_;
+};
+
+/// Where a trainer that continues from a checkpoint stands.
+struct ResumePoint {
+  std::uint64_t step = 0;       ///< steps attempted so far
+  std::int64_t epoch = 0;       ///< whole epochs of the training set so far; 0 where there is no set
+  std::int64_t epoch_step = 0;  ///< steps of the epoch after these, in batches of the present size
+};
 
 }  // namespace halfstep

@@ -186,15 +186,22 @@ class Trainer {
   Evaluation evaluate(const Dataset& set, Weights weights = Weights::current);
 
   /// Writes weights, their averages, optimizer moments, loss scale, counters and seed as a safetensors file, whole or
-  /// not at all.
+  /// not at all. Waits for every step submitted, and for the disk.
   void save(const std::filesystem::path& path);
+  /// What save() would write, for writing it on another thread while training goes on. Waits for every step submitted,
+  /// and for the copy off the device; takes as much host memory as the file's size. `notes` go to the file's metadata.
+  /// Throws Error where one of them has the name of an entry that the trainer writes.
+  Checkpoint checkpoint(const std::map<std::string, std::string>& notes = {});
   /// Writes weights and states alone, for others to use: names and axes are PyTorch's where the layers' are.
   void save_weights(const std::filesystem::path& path, Weights weights = Weights::current);
   /// Takes weights and states from a safetensors file of F32, F16 or BF16; moments and counters stay as they are.
   /// Throws Error, and changes nothing, where the file's tensors are not the model's, unless `options` allow it.
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
-  /// Continues from a file that save() wrote. Throws Error, and changes nothing, where it is another model's.
-  void load(const std::filesystem::path& path);
+  /// Continues from a file that save() wrote. The file's seed counts; precision, optimizer settings, batch size and
+  /// training set are this trainer's. With another batch size or number of samples, the epoch in progress goes on at
+  /// the same fraction of it. Throws Error, and changes nothing, where the file is another model's, or of a newer
+  /// format.
+  ResumePoint load(const std::filesystem::path& path);
   /// A parameter's or state's present values, in the order of its shape.
   std::vector<float> parameter(std::string_view name, Weights weights = Weights::current);
   /// Gives a parameter or state new values, in the order of its shape. What is kept of it in f16 is rounded to nearest;

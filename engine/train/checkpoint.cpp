@@ -1,0 +1,42 @@
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "train/checkpoint_contents.h"
+#include "train/stored_values.h"
+
+namespace halfstep {
+
+using train::StoredTensor;
+
+void Checkpoint::write(const std::filesystem::path& path) const {
+  std::vector<std::vector<std::byte>> data;
+  std::vector<StoredTensor> tensors;
+  for (const Contents::Values& each : contents_->values) {
+    data.push_back(train::encode(each.dtype, each.shape, each.stored, each.values));
+    tensors.push_back({each.name, each.dtype == DType::f16 ? "F16" : "F32",
+                       train::stored_shape(each.shape, each.stored), data.back()});
+  }
+  for (const Contents::Raw& each : contents_->raw) {
+    const std::size_t count = each.bytes.size() / train::stored_bytes(each.dtype);
+    tensors.push_back({each.name, each.dtype, {static_cast<std::int64_t>(count)}, each.bytes});
+  }
+  train::write_safetensors(path, std::move(tensors), contents_->metadata);
+}
+
+void check_format(const std::map<std::string, std::string>& metadata, std::string_view file) {
+  constexpr std::string_view ours = "halfstep ";
+  constexpr int newest = 1;
+  const auto format = metadata.find("format");
+  if (format == metadata.end() || !format->second.starts_with(ours)) return;
+  const std::string_view text = std::string_view(format->second).substr(ours.size());
+  int version = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (error == std::errc() && end == text.data() + text.size() && version >= 1 && version <= newest) return;
+  fail(file, fmt::format("expected a checkpoint of format {}{} or earlier, got '{}'", ours, newest, format->second),
+       "a newer version of Halfstep wrote it");
+}
+
+}  // namespace halfstep

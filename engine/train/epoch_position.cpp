@@ -1,0 +1,53 @@
+#include "train/epoch_position.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace halfstep::train {
+namespace {
+
+/// The number of an entry, from `low` to `high`.
+std::int64_t number(const Metadata& metadata, const std::string& file, const char* key, std::int64_t low,
+                    std::int64_t high) {
+  const auto found = metadata.find(key);
+  const std::string text = found == metadata.end() ? "" : found->second;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= low && value <= high) return value;
+  fail(file, fmt::format("expected '{}' from {} to {} in its metadata, got '{}'", key, low, high, text));
+}
+
+}  // namespace
+
+void note_position(Metadata& metadata, const EpochSize& size, std::int64_t drawn) {
+  metadata["samples"] = std::to_string(size.samples);
+  metadata["batch"] = std::to_string(size.batch);
+  metadata["epoch"] = std::to_string(drawn / size.steps());
+  metadata["epoch_step"] = std::to_string(drawn % size.steps());
+}
+
+std::int64_t position_from(const Metadata& metadata, const std::string& file, const EpochSize& size,
+                           std::int64_t step) {
+  // Bounds that keep every product below within 64 bits.
+  constexpr std::int64_t most_samples = std::int64_t{1} << 32;
+  constexpr std::int64_t most_epochs = std::int64_t{1} << 30;
+  if (!metadata.contains("epoch")) return step;
+  EpochSize before;
+  before.samples = number(metadata, file, "samples", 1, most_samples);
+  before.batch = number(metadata, file, "batch", 1, before.samples);
+  const std::int64_t epoch = number(metadata, file, "epoch", 0, most_epochs);
+  const std::int64_t epoch_step = number(metadata, file, "epoch_step", 0, before.steps() - 1);
+  std::int64_t here = epoch_step;
+  if (before.samples != size.samples || before.batch != size.batch) {
+    const auto seen = static_cast<double>(epoch_step * before.batch) / static_cast<double>(before.samples);
+    // A little more than the fraction, so that one which is a whole number of steps stays one.
+    here = static_cast<std::int64_t>(seen * static_cast<double>(size.samples) / static_cast<double>(size.batch) + 1e-9);
+  }
+  return epoch * size.steps() + std::min(here, size.steps() - 1);
+}
+
+}  // namespace halfstep::train
