@@ -34,8 +34,9 @@ Tensor block(const Scope& scope, Tensor x, std::int64_t channels, std::int64_t s
 }  // namespace
 
 Tensor resnet_cifar(const Scope& scope, Tensor images, std::int64_t depth, std::int64_t classes, Shortcut shortcut) {
-  if (depth < 8 || depth % 6 != 2) {
-    fail("resnet_cifar", "expected a depth of 6N + 2 (8, 14, 20, 26, ...), got " + std::to_string(depth));
+  if (depth < 8 || depth > deepest_resnet_cifar || depth % 6 != 2) {
+    fail("resnet_cifar", "expected a depth of 6N + 2 (8, 14, 20, 26, ...) up to " +
+                             std::to_string(deepest_resnet_cifar) + ", got " + std::to_string(depth));
   }
   const std::int64_t blocks = (depth - 2) / 6;
   Tensor x = relu(batch_norm(scope / "bn1", conv3x3(scope / "conv1", images, 16, 1)));

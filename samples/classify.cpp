@@ -107,7 +107,9 @@ void print(const ImageFolder& images, const std::vector<std::vector<samples::Gue
 
 int run(const Options& options) {
   constexpr std::int64_t largest_batch = 32;
-  if (!options.sheet.empty()) check_writable(options.sheet);
+  std::vector<samples::NamedFile> inputs{{"model", options.model}};
+  for (const std::filesystem::path& image : options.images) inputs.push_back({"images", image});
+  samples::check_outputs({{"--sheet", options.sheet}}, inputs);
   const CheckpointSummary summary = summarize_checkpoint(options.model);
   const samples::ModelDescription model = samples::describe_model(summary, options.model.string());
   samples::warn_of_values_not_finite(options.model, summary);

@@ -8,7 +8,6 @@
 // Any of them can be chosen by its number or part of its name: HALFSTEP_DEVICE=0, HALFSTEP_DEVICE=llvmpipe.
 #include <halfstep/halfstep.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +15,8 @@
 #include <array>
 #include <string>
 #include <vector>
+
+#include "samples/common/command_line.h"
 
 namespace {
 
@@ -71,15 +72,9 @@ int main(int argc, char** argv) {
   CLI::App app("Lists the machine's Vulkan devices, the tier that each trains in, and whether it can be used.");
   bool json = false;
   app.add_flag("--json", json, "Print JSON instead of a table");
-  try {
-    app.parse(argc, argv);
+  return samples::run_program(app, argc, argv, [&] {
     const std::vector<halfstep::DeviceInfo> devices = halfstep::Device::list();
     json ? print_json(devices) : print_table(devices);
-    return 0;
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 2;
-  }
+    return samples::exit_done;
+  });
 }

@@ -27,9 +27,11 @@ struct Options {
 };
 
 void add_options(CLI::App& app, Options& options) {
-  auto* weights = app.add_option("--weights", options.weights, "Weights of torchvision's ResNet-18, as safetensors");
+  auto* weights = app.add_option("--weights", options.weights, "Weights of torchvision's ResNet-18, as safetensors")
+                      ->group(samples::files_group);
   app.add_flag("--random-weights", options.random_weights, "Do without: fits the last layer to random features")
-      ->excludes(weights);
+      ->excludes(weights)
+      ->group(samples::files_group);
   app.add_flag("--stochastic-rounding", options.stochastic_rounding,
                "Keep the weights in f16 alone, rounded at random, instead of in f32 with an f16 copy");
   samples::add_plan_options(app, options.plan);
@@ -39,7 +41,13 @@ void add_options(CLI::App& app, Options& options) {
 }
 
 void check_weights(const Options& options) {
-  if (!options.weights.empty() || options.random_weights || !options.common.resume.empty()) return;
+  const bool given = !options.weights.empty() || options.random_weights;
+  const bool resumed = !options.common.resume.empty();
+  if (given && resumed) {
+    fail("weights", "expected --weights FILE, --random-weights or --resume FILE, got two of them",
+         "a checkpoint to resume has all weights");
+  }
+  if (given || resumed) return;
   fail("weights", "expected --weights FILE, --random-weights or --resume FILE, got none of them",
        "three lines of Python make the file: from torchvision.models import resnet18; "
        "from safetensors.torch import save_file; "
@@ -64,7 +72,7 @@ void load_weights(Trainer& trainer, const Options& options) {
 int run(const Options& options) {
   check_weights(options);
   const Precision precision = precision_of(options);
-  samples::check_outputs(options.common);
+  samples::check_files(options.common, options.plan, {{"--weights", options.weights}});
   const Device device = Device::open(options.common.device);
   const samples::Data data = samples::read_data(device, options.common, {.shape = {224, 224, 3}});
 

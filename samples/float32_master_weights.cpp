@@ -38,7 +38,7 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"master", "stochastic"}))
       ->capture_default_str();
   app.add_option("--classes", options.classes, "Number of labels in the data set (of IDX files: 10)")
-      ->check(samples::whole_number(2, 256));
+      ->transform(samples::whole_number(2, 256));
   samples::add_common_options(app, options.common);
 }
 
@@ -64,7 +64,7 @@ Precision precision_of(const Options& options) {
 
 int run(const Options& options) {
   const Precision precision = precision_of(options);
-  samples::check_outputs(options.common);
+  samples::check_files(options.common, options.plan);
   const Device device = Device::open(options.common.device);
   const samples::Data data = samples::read_data(device, options.common, {.shape = {28, 28, 1}}, options.classes);
 

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <random>
 
@@ -48,11 +49,16 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--saturate", options.saturate, "Store 65504 for what is too large for f16, not infinity");
   app.add_flag("--use-float16-partials", options.float16_partials, "Keep the sums of products in f16");
   app.add_flag("--gradient-scales", options.gradient_scales, "Store each tensor's gradient times a scale of its own");
-  app.add_flag("--explain", options.explain, "Print what every operator stores, computes and sums in, and stop");
+  CLI::Option* const explain =
+      app.add_flag("--explain", options.explain, "Print what every operator stores, computes and sums in, and stop")
+          ->group(samples::running_group);
   samples::add_plan_options(app, options.plan);
   samples::add_learning_rate(app, options.learning_rate, "Rate of gradient descent");
   app.add_option("--momentum", options.momentum, "Its momentum")->capture_default_str();
   samples::add_common_options(app, options.common);
+  for (const char* flag : {"--epochs", "--save", "--save-every", "--resume", "--json"}) {
+    explain->excludes(app.get_option(flag));
+  }
   app.get_option("--data")->description(
       "Folder with a data set in IDX files, or with images by class, or random for 1,024 random samples");
 }
@@ -106,12 +112,13 @@ Dataset random_set(std::int64_t count, std::uint64_t seed) {
 
 samples::Data read_data(const Device& device, const samples::CommonOptions& common) {
   if (common.data != "random") return samples::read_data(device, common, {.shape = {28, 28, 1}});
-  return {random_set(1024, common.seed), random_set(1024, common.seed + 1), samples::class_names(common, 10)};
+  const std::int64_t count = std::min<std::int64_t>(1024, common.limit.value_or(1024));
+  return {random_set(count, common.seed), random_set(count, common.seed + 1), samples::class_names(common, 10)};
 }
 
 int run(const Options& options) {
   const Precision precision = precision_of(options);
-  samples::check_outputs(options.common);
+  samples::check_files(options.common, options.plan);
   const Device device = Device::open(options.common.device);
   const samples::Data data = read_data(device, options.common);
 

@@ -33,7 +33,9 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("precision", options.precision, "Weights and arithmetic in f16 or in f32")
       ->required()
       ->check(CLI::IsMember({"float16", "float32"}));
-  app.add_option("depth", options.depth, "Layers of the network: 6N + 2, as 8, 14, 20 or 26")->required();
+  app.add_option("depth", options.depth, "Layers of the network: 6N + 2, as 8, 14, 20 or 26")
+      ->required()
+      ->transform(samples::whole_number(8, models::deepest_resnet_cifar));
   samples::add_plan_options(app, options.plan);
   samples::add_loss_scale(app, options.loss_scale, "What the loss is multiplied by (float32: not at all)");
   samples::add_learning_rate(app, options.learning_rate, "The learning rate; the loss scale is divided out of it");
@@ -58,7 +60,7 @@ Precision precision_of(const Options& options) {
 
 int run(const Options& options) {
   const Precision precision = precision_of(options);
-  samples::check_outputs(options.common);
+  samples::check_files(options.common, options.plan);
   const Device device = Device::open(options.common.device);
   const samples::Data data = samples::read_data(device, options.common, {.shape = {32, 32, 3}});
 

@@ -35,27 +35,28 @@ void add_options(CLI::App& app, Options& options) {
                  "resnet8, resnet14, ... resnet56; resnet18, resnet34, resnet50 or mobilenet_v2")
       ->capture_default_str();
   app.add_option("-n,--steps", options.plan.epochs, "Epochs from the start of training")
-      ->check(samples::whole_number(1, 1000000))
+      ->transform(samples::whole_number(1, 1000000))
       ->capture_default_str();
   app.add_option("--lr", options.learning_rate, "The learning rate after the warmup")
       ->check(samples::number_above(0, 1000))
       ->capture_default_str();
   app.add_option("--batch-size", options.plan.batch_size, "Images in a step")
-      ->check(samples::whole_number(1, 65536))
+      ->transform(samples::whole_number(1, 65536))
       ->capture_default_str();
   app.add_option("--accumulate", options.accumulate,
                  "Take each step's images in this many parts, with the memory of one; divides --batch-size")
-      ->check(samples::whole_number(1, 1024))
+      ->transform(samples::whole_number(1, 1024))
       ->capture_default_str();
   app.add_option("--average", options.average_decay,
                  "Test and keep averages of the weights, which each update moves towards them by 1 minus this")
       ->check(CLI::Range(0.0, 0.999999));
   app.add_option("--recompute", options.recompute,
                  "Compute activations again instead of keeping them, in scopes of this pattern: \"layer?/?\"");
-  app.add_flag("-p,--gpu", options.gpu, "Refuse to train on a CPU");
+  app.add_flag("-p,--gpu", options.gpu, "Refuse to train on a CPU")->group(samples::running_group);
   app.add_flag("--fp16", options.fp16, "Compute in f16, with f32 master weights and a loss scale of 128");
   app.add_flag("-s,--loss_scaling", options.loss_scaling, "With --fp16, a loss scale that adapts");
-  app.add_option("--best", options.plan.best, "File for the weights of the epoch that tests best");
+  app.add_option("--best", options.plan.best, "File for the weights of the epoch that tests best")
+      ->group(samples::files_group);
   samples::add_common_options(app, options.common, samples::cifar10);
 }
 
@@ -98,8 +99,7 @@ int run(const Options& options) {
   samples::Plan plan = options.plan;
   if (options.average_decay > 0) plan.weights = Weights::averaged;
   const std::int64_t batch = part_of_batch(options);
-  samples::check_outputs(options.common);
-  if (!options.plan.best.empty()) check_writable(options.plan.best);
+  samples::check_files(options.common, options.plan);
   const Device device = open_device(options);
   const samples::Data data = samples::read_data(device, options.common, {.shape = {32, 32, 3}});
 

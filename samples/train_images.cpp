@@ -49,7 +49,7 @@ void add_options(CLI::App& app, Options& options) {
                  "fashion_cnn")
       ->capture_default_str();
   app.add_option("--size", options.size, "Height and width in pixels that every image is resized to")
-      ->check(samples::whole_number(8, 1024))
+      ->transform(samples::whole_number(8, 1024))
       ->capture_default_str();
   app.add_flag("--grey", options.grey, "Take grey values in place of colours");
   app.add_option("--test-share", options.test_share, "Share of each class to test on, where no folder is for that")
@@ -59,7 +59,7 @@ void add_options(CLI::App& app, Options& options) {
                "Leave out files that cannot be decoded, and accept classes without images (CorruptFiles::skip)");
   app.add_option("--crop-padding", options.crop_padding,
                  "Pixels of black put about an image before a window is cropped from it (an eighth of --size)")
-      ->check(samples::whole_number(0, 1024));
+      ->transform(samples::whole_number(0, 1024));
   app.add_option("--flip", options.flip, "Probability of mirroring an image left and right")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
@@ -101,8 +101,7 @@ void check_classes(const samples::Data& data, const Options& options) {
 
 int run(const Options& options) {
   const Precision precision = Precision::level(options.precision);
-  samples::check_outputs(options.common);
-  if (!options.plan.best.empty()) check_writable(options.plan.best);
+  samples::check_files(options.common, options.plan);
   const Device device = Device::open(options.common.device);
   const CorruptFiles corrupt = options.skip_corrupt ? CorruptFiles::skip : CorruptFiles::refuse;
   const Shape shape{options.size, options.size, options.grey ? 1 : 3};

@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
 #include <limits>
 #include <new>
 
@@ -20,12 +25,74 @@ std::string parse_error(const CLI::ParseError& error) {
   return fmt::format("{} (--help lists what there is)", error.what());
 }
 
+/// A whole number in decimal digits, all of `text`; nothing where it is none or too large.
+std::optional<std::int64_t> decimal(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return value;
+}
+
+/// "500" steps or "30s".
+std::optional<SaveInterval> save_interval(std::string text) {
+  constexpr double most_seconds = 1e7;
+  if (text.ends_with('s')) {
+    text.pop_back();
+    SaveInterval interval;
+    const bool number = CLI::detail::lexical_cast(text, interval.seconds);
+    if (number && interval.seconds > 0 && interval.seconds <= most_seconds) return interval;
+    return {};
+  }
+  const auto steps = decimal(text);
+  if (!steps || *steps < 1) return {};
+  return SaveInterval{.steps = *steps};
+}
+
+std::string name_of(const CLI::Option& option) {
+  return (option.get_lnames().empty() ? "" : "--") + option.get_single_name();
+}
+
+/// The flags that shape training, with what they are worth. The seed is not among them: the trainer notes that.
+std::map<std::string, std::string> flags_of(const CLI::App& app) {
+  std::map<std::string, std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    const bool shapes = option->get_group() == "Options" && option != app.get_help_ptr();
+    if (!shapes || name_of(*option) == "--seed") continue;
+    const std::vector<std::string>& given = option->results();
+    flags[name_of(*option)] =
+        given.empty() ? option->get_default_str() : fmt::format("{}", fmt::join(given.begin(), given.end(), " "));
+  }
+  return flags;
+}
+
+void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const auto empty = [](const std::string& value) { return value.empty(); };
+    if (std::ranges::any_of(option->results(), empty)) {
+      halfstep::fail(name_of(*option), "expected a value, got an empty text", "leave the flag out where none is meant");
+    }
+  }
+}
+
+/// `code`, unless what was printed did not arrive.
+int with_output_written(int code) {
+  std::cout.flush();
+  errno = 0;
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
+  if (written || code != exit_done) return code;
+  return fail(fmt::format("cannot write standard output: {}", errno != 0 ? std::strerror(errno) : "some of it is lost"),
+              exit_failed);
+}
+
 }  // namespace
 
 CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
   const auto check = [low, high](std::string& text) -> std::string {
-    std::int64_t value = 0;
-    if (CLI::detail::lexical_cast(text, value) && value >= low && value <= high) return {};
+    const std::optional<std::int64_t> value = decimal(text);
+    if (value && *value >= low && *value <= high) {
+      text = std::to_string(*value);  // CLI11 would read 010 as octal
+      return {};
+    }
     return fmt::format("expected a whole number from {} to {}, got {}", low, high, text);
   };
   return {check, fmt::format("[{} to {}]", low, high), "whole_number"};
@@ -41,37 +108,78 @@ CLI::Validator number_above(double low, double high) {
   return {check, fmt::format("({} to {}]", low, high), "number_above"};
 }
 
-void add_common_options(CLI::App& app, CommonOptions& options, const DataSource& source) {
+void add_data_options(CLI::App& app, CommonOptions& options, const DataSource& source) {
   options.source = &source;
   options.data = source.folder;
-  app.add_option("--data", options.data, source.help)->capture_default_str();
+  app.add_option("--data", options.data, source.help)->capture_default_str()->group(files_group);
   app.add_option("--limit", options.limit, "Use only this many samples to train on, and to test on")
-      ->check(whole_number(1, std::int64_t{1} << 31));
-  app.add_option("--device", options.device, "Index or part of the name of the device; bin/devices lists them");
-  app.add_option("--seed", options.seed, "Seed of the weights, the order of samples and the rounding")
-      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
-      ->capture_default_str();
-  app.add_option("--save", options.save, "Checkpoint to write after every epoch and when stopped by Ctrl-C");
-  app.add_option("--resume", options.resume, "Checkpoint to go on from");
-  app.add_option("--json", options.json, "File to write a report to");
-  app.add_flag("--quiet", options.quiet, "Print each epoch's result only");
+      ->transform(whole_number(1, std::int64_t{1} << 31));
+  app.add_option("--device", options.device, "Index or part of the name of the device; bin/devices lists them")
+      ->group(running_group);
+  CLI::Option* const seed =
+      app.add_option("--seed", options.seed, "Seed of the weights, the order of samples and the rounding")
+          ->transform(whole_number(0, std::numeric_limits<std::int64_t>::max()))
+          ->capture_default_str();
+  app.final_callback([&app, &options, seed] {
+    options.flags = flags_of(app);
+    options.seed_given = seed->count() > 0;
+  });
+}
+
+void add_common_options(CLI::App& app, CommonOptions& options, const DataSource& source) {
+  add_data_options(app, options, source);
+  CLI::Option* const save =
+      app.add_option("--save", options.save, "Checkpoint to write after every epoch and when stopped by a signal")
+          ->group(files_group);
+  const auto set_interval = [&options](const std::string& text) { options.save_every = *save_interval(text); };
+  const auto check_interval = [](const std::string& text) {
+    return save_interval(text) ? std::string()
+                               : fmt::format("expected steps, as 500, or seconds, as 30s, got {}", text);
+  };
+  app.add_option_function<std::string>("--save-every", set_interval,
+                                       "Also save after every so many steps (500) or seconds (30s), while training "
+                                       "goes on; skipped while the save before is still being written")
+      ->check(check_interval)
+      ->needs(save)
+      ->group(files_group);
+  app.add_option("--resume", options.resume, "Checkpoint to go on from")->group(files_group);
+  app.add_option("--json", options.json, "File to write a report to")->group(files_group);
+  app.add_flag("--quiet", options.quiet, "Print each epoch's result only")->group(running_group);
+}
+
+void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
+  std::map<std::filesystem::path, std::string> taken;
+  for (const auto& [flag, path] : inputs) {
+    std::error_code error;
+    const std::filesystem::path file = std::filesystem::canonical(path, error);
+    if (!error) taken.emplace(file, flag);
+  }
+  for (const auto& [flag, path] : outputs) {
+    if (path.empty()) continue;
+    const auto [other, alone] = taken.emplace(halfstep::written_file(path), flag);
+    if (!alone) {
+      halfstep::fail(flag, fmt::format("expected another file than that of {}, got {}", other->second, path.string()));
+    }
+    halfstep::check_writable(path);
+  }
 }
 
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
   try {
     app.parse(argc, argv);
-    halfstep::watch_interrupts();
-    return body();
+    refuse_empty_values(app);
+    halfstep::clean_up_on_interrupt();
+    return with_output_written(body());
   } catch (const CLI::Success& help) {
-    return app.exit(help);
+    return with_output_written(app.exit(help));
   } catch (const CLI::ParseError& error) {
     return fail(parse_error(error));
   } catch (const halfstep::Error& error) {
-    return fail(error.what());
+    return fail(error.what(), error.cause() == halfstep::Error::Cause::input ? exit_bad_input : exit_failed);
   } catch (const std::bad_alloc&) {
-    return fail("expected enough memory on this machine, got none", 1);
+    return fail("expected enough memory on this machine, got none", exit_failed);
   } catch (const std::exception& error) {
-    return fail(error.what(), 1);
+    return fail(error.what(), exit_failed);
   }
 }
 

@@ -6,13 +6,21 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "samples/common/data.h"
 
 /// What every sample's command line has in common.
 namespace samples {
+
+/// How often to save within an epoch: after this many steps or seconds. Both 0: not at all.
+struct SaveInterval {
+  std::int64_t steps = 0;
+  double seconds = 0;
+};
 
 /// The flags that every training sample takes.
 struct CommonOptions {
@@ -21,27 +29,50 @@ struct CommonOptions {
   std::optional<std::int64_t> limit;  ///< samples used of each half
   std::string device;                 ///< index or part of a name; empty: the best
   std::uint64_t seed = 42;
+  bool seed_given = false;       ///< on the command line
   std::filesystem::path save;    ///< checkpoint written after every epoch and when stopped; empty: none
+  SaveInterval save_every;       ///< and within epochs
   std::filesystem::path resume;  ///< checkpoint to go on from; empty: none
   std::filesystem::path json;    ///< report to write; empty: none
   bool quiet = false;            ///< print each epoch's result only
+  /// Every flag that shapes training, given or not, by its name, "--batch-size", with its value as text; empty: none.
+  std::map<std::string, std::string> flags;
 };
 
-/// Adds the flags, for a program that trains on `source`.
+/// The groups of --help for what does not shape training: files, and how a program runs. CommonOptions::flags leaves
+/// their flags out.
+inline constexpr const char* files_group = "Files";
+inline constexpr const char* running_group = "Running";
+
+/// Adds --data, --limit, --device and --seed, for a program that reads `source`.
+void add_data_options(CLI::App& app, CommonOptions& options, const DataSource& source = fashion_mnist);
+/// Adds all of the flags, for a program that trains on `source`.
 void add_common_options(CLI::App& app, CommonOptions& options, const DataSource& source = fashion_mnist);
 
-/// A check for CLI11: a whole number from `low` to `high`.
+/// For CLI::Option::transform: a whole number from `low` to `high`, in decimal digits, without those that say nothing.
 CLI::Validator whole_number(std::int64_t low, std::int64_t high);
 /// A check for CLI11: a finite number from `low` to `high`, `low` itself left out.
 CLI::Validator number_above(double low, double high);
 
 /// Exit codes, as scripts see them.
 inline constexpr int exit_done = 0;
-inline constexpr int exit_bad_input = 2;
-inline constexpr int exit_interrupted = 130;  ///< as a shell has it for a program ended by Ctrl-C
+inline constexpr int exit_failed = 1;     ///< of the machine: a full disk, no memory left, a lost device, no driver
+inline constexpr int exit_bad_input = 2;  ///< flags, or files that are not what they should be
+inline constexpr int exit_signal = 128;   ///< plus the signal's number, as shells have it: 130 for Ctrl-C
 
-/// Parses the command line, then runs `body` with interrupts watched (see halfstep::watch_interrupts). Whatever is
-/// wrong with the input becomes one line on standard error and exit_bad_input.
+/// A flag and the file that it names; no file where the path is empty.
+struct NamedFile {
+  std::string flag;
+  std::filesystem::path path;
+};
+
+/// Throws Error if a file that is to be written at the end could not be, so that this is known at the beginning; if two
+/// outputs are one file, however it is spelt; or if an output is one of the files that are read.
+void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs = {});
+
+/// Parses the command line, then runs `body`. A signal ends the program at once (see halfstep::clean_up_on_interrupt)
+/// until `body` watches for it. What goes wrong becomes one line on standard error, and exit_bad_input or exit_failed;
+/// so does an empty value of a flag, and output that could not be written.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
 
 }  // namespace samples

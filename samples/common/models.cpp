@@ -65,13 +65,15 @@ std::vector<std::string> names(const std::string& file, const std::string& text)
 void check(const ModelDescription& model, const std::string& file) {
   constexpr std::int64_t largest = 4096;
   const auto fits = [](std::int64_t extent) { return extent >= 1 && extent <= largest; };
+  const auto finite = [](float value) { return std::isfinite(value); };
   const bool image =
       model.input.size() == 3 && std::ranges::all_of(model.input, fits) && (model.input[2] == 1 || model.input[2] == 3);
   const auto one_each = [&](const std::vector<float>& values) {
     return values.size() == 1 || std::ssize(values) == model.input[2];
   };
   const auto usable = [](float value) { return std::isfinite(value) && value > 0; };
-  if (!image || !one_each(model.mean) || !one_each(model.deviation) || !std::ranges::all_of(model.deviation, usable)) {
+  if (!image || !one_each(model.mean) || !std::ranges::all_of(model.mean, finite) || !one_each(model.deviation) ||
+      !std::ranges::all_of(model.deviation, usable)) {
     halfstep::fail(file, "expected images of one or three channels, with a mean and deviation, in its metadata");
   }
 }
@@ -94,6 +96,7 @@ Tensor build_model(const Scope& scope, Tensor images, const std::string& name, s
 }
 
 ModelDescription describe_model(const halfstep::CheckpointSummary& summary, const std::string& file) {
+  halfstep::check_format(summary.metadata, file);
   ModelDescription model;
   model.name = entry(summary, file, "model");
   model.input = numbers<std::int64_t>(file, entry(summary, file, "input"), 'x');

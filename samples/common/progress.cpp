@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
+
+#include "samples/common/say.h"
 
 namespace samples {
 
@@ -36,8 +37,7 @@ Progress::Progress(std::int64_t epoch, std::int64_t epochs, std::int64_t steps, 
 
 Progress::~Progress() {
   if (quiet_ || !terminal_) return;
-  fmt::print("\r{:{}}\r", "", halfstep::terminal_width(halfstep::Stream::output) - 1);
-  std::fflush(stdout);
+  say("\r{:{}}\r", "", halfstep::terminal_width(halfstep::Stream::output) - 1);
 }
 
 bool Progress::due(std::int64_t done) {
@@ -68,11 +68,10 @@ void Progress::update(std::int64_t done, std::int64_t fresh, const halfstep::Ste
     const double share = static_cast<double>(done) / static_cast<double>(steps_);
     const std::string line = room >= 4 ? fmt::format("{} |{}| {}", head, bar(share, std::min(room, 40)), tail)
                                        : fmt::format("{} {}", head, tail).substr(0, static_cast<std::size_t>(width));
-    fmt::print("\r{}", line);
+    say("\r{}", line);
   } else {
-    fmt::print("{}  {}\n", head, tail);
+    say("{}  {}\n", head, tail);
   }
-  std::fflush(stdout);
 }
 
 }  // namespace samples

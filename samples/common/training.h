@@ -4,14 +4,12 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "samples/common/command_line.h"
 #include "samples/common/data.h"
 
 namespace samples {
-
-/// Throws Error if a file that is to be written at the end could not be, so that this is known at the beginning.
-void check_outputs(const CommonOptions& options);
 
 /// How long to train.
 struct Plan {
@@ -22,6 +20,9 @@ struct Plan {
   halfstep::Weights weights = halfstep::Weights::current;  ///< that are tested, and kept where they are best
 };
 
+/// Checks the files that the flags name (see check_outputs in command_line.h), and `inputs`, which are read too.
+void check_files(const CommonOptions& options, const Plan& plan, std::vector<NamedFile> inputs = {});
+
 /// Adds --batch-size and --epochs.
 void add_plan_options(CLI::App& app, Plan& plan);
 /// Adds --learning-rate, and --loss-scaling-factor.
@@ -30,7 +31,9 @@ void add_loss_scale(CLI::App& app, float& scale, const std::string& help);
 /// Adds --rounding, nearest or stochastic.
 void add_rounding(CLI::App& app, std::optional<halfstep::Rounding>& rounding, const std::string& help);
 
-/// Trains, tests after every epoch, reports and saves as the flags ask. Returns the program's exit code.
+/// Trains, tests after every epoch, reports and saves as the flags ask. From its first step to its end, Ctrl-C, SIGTERM
+/// and SIGHUP end it after the step in hand, and it saves. A save that fails is a warning, unless it is the last one:
+/// then Error is thrown in the end. Returns the program's exit code.
 int train(halfstep::Trainer& trainer, const halfstep::Device& device, const halfstep::Precision& precision,
           const Data& data, const Plan& plan, const CommonOptions& options);
 

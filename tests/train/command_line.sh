@@ -1,57 +1,12 @@
 #!/bin/bash
 # The samples as their users meet them: bad input gets one clear line and exit code 2, nothing is left half-written, and
-# a run that was stopped goes on as if it had not been. Usage: command_line.sh FOLDER_OF_PROGRAMS
+# a run that was stopped goes on as if it had not been. saving.sh has more on checkpoints. Usage: command_line.sh
+# FOLDER_OF_PROGRAMS
 set -u
 program=$1/float32_master_weights
 . "$(dirname "$0")/../harness/checks.sh"
+. "$(dirname "$0")/../harness/samples.sh"
 
-run() { # run ARGUMENTS...: leaves code, $place/output and $place/error
-  "$program" "$@" >"$place/output" 2>"$place/error"
-  code=$?
-}
-
-refused() { # refused TEXT ARGUMENTS...: exit code 2, and one line with TEXT on standard error
-  local text=$1
-  shift
-  run "$@"
-  check "'$*': exit code 2, got $code" test "$code" = 2
-  check "'$*': one line on standard error" test "$(wc -l <"$place/error")" = 1
-  check "'$*': the line says '$text'" grep -qF -- "$text" "$place/error"
-}
-
-trains() { # trains ARGUMENTS...
-  run "$@"
-  check "'$*': exit code 0, got $code" test "$code" = 0
-  check "'$*': nothing on standard error" test ! -s "$place/error"
-}
-
-entries() { find "$1" -mindepth 1 | wc -l; }
-
-# bytes NUMBER...: bytes of the given values
-bytes() {
-  local byte
-  for byte in "$@"; do printf "\\x$(printf %02x "$byte")"; done
-}
-
-# idx TYPE COUNT [HEIGHT WIDTH]: the header of an IDX file
-idx() {
-  bytes 0 0 "$1" $(($# - 1))
-  shift
-  local extent
-  for extent in "$@"; do bytes $((extent >> 24 & 255)) $((extent >> 16 & 255)) $((extent >> 8 & 255)) $((extent & 255)); done
-}
-
-noise() { head -c "$1" /dev/urandom; }
-
-# A data set of our own, small enough to break in every way: 96 images of 8 by 8 to train on, 40 to test on.
-write_data() {
-  rm -rf "$data"
-  mkdir -p "$data"
-  { idx 8 96 8 8; noise $((96 * 64)); } >"$data/train-images-idx3-ubyte"
-  { idx 8 96; for i in $(seq 96); do bytes $((i % 10)); done; } >"$data/train-labels-idx1-ubyte"
-  { idx 8 40 8 8; noise $((40 * 64)); } | gzip >"$data/t10k-images-idx3-ubyte.gz"
-  { idx 8 40; for i in $(seq 40); do bytes $((i % 10)); done; } | gzip >"$data/t10k-labels-idx1-ubyte.gz"
-}
 data=$place/data
 write_data
 small=(mixed --data "$data" --epochs 1)
@@ -70,6 +25,9 @@ for value in 0 -0.1 nan inf 1e30 fast; do
   refused "--loss-scaling-factor" mixed --data "$data" --loss-scaling-factor "$value"
 done
 refused "--seed" "${small[@]}" --seed -1
+refused "--seed" "${small[@]}" --seed 99999999999999999999999
+refused "got 10 samples" "${small[@]}" --limit 010
+refused "--limit" "${small[@]}" --limit 0x40
 refused "--weights" "${small[@]}" --weights heavy
 refused "expected mixed with --weights stochastic" float32 --data "$data" --weights stochastic
 refused "expected mixed with --use-float16-partials" float32 --data "$data" --use-float16-partials
@@ -138,7 +96,7 @@ noise 100 >"$place/noise"
 refused "$place/noise" "${small[@]}" --resume "$place/noise"
 head -c 3000 "$model" >"$place/cut"
 refused "$place/cut" "${small[@]}" --resume "$place/cut"
-refused "dense.weight" mixed --data "$data" --classes 12 --resume "$model"
+refused "expected a checkpoint of 12 classes, got one of 10" mixed --data "$data" --classes 12 --resume "$model"
 
 # The list of a checkpoint's tensors.
 "$1/inspect" "$model" >"$place/output" 2>"$place/error"
@@ -168,7 +126,7 @@ cp "$model" "$place/before"
   "$program" mixed --data "$data" --epochs 2 --resume "$model" --save "$model" >"$place/output" 2>"$place/error"
 )
 code=$?
-check "no room to save: exit code 2, got $code" test "$code" = 2
+check "no room to save: exit code 1, got $code" test "$code" = 1
 check "no room to save: one line" test "$(wc -l <"$place/error")" = 1
 check "no room to save: the line names the file" grep -q "cannot write $model" "$place/error"
 check "no room to save: the old checkpoint is as it was" cmp "$model" "$place/before"
@@ -199,7 +157,7 @@ for file in data_batch_1 test_batch; do
     noise 3072
   done >"$place/cifar/$file.bin"
 done
-for depth in 9 7 2 0 -8 many ""; do refused "depth" float16 "$depth" --data "$place/cifar"; done
+for depth in 9 7 2 0 -8 many "" 1208 9999998; do refused "depth" float16 "$depth" --data "$place/cifar"; done
 refused "depth is required" float16
 refused "half" half 8
 refused "expected float16 with --use-float16-partials" float32 8 --data "$place/cifar" --use-float16-partials

@@ -1,0 +1,169 @@
+#include "samples/common/resume.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <zlib.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "samples/common/checkpoint.h"
+#include "samples/common/say.h"
+
+namespace samples {
+namespace {
+
+using Texts = std::map<std::string, std::string>;
+
+constexpr const char* flags_key = "flags";
+constexpr const char* shape_key = "data_shape";
+constexpr const char* checksum_key = "data_checksum";
+
+std::string text_of(const halfstep::Shape& shape) {
+  return fmt::format("{}", fmt::join(shape, "x"));
+}
+
+std::string checksum(const halfstep::Dataset& set) {
+  uLong sum = crc32_z(0, set.samples.data(), set.samples.size());
+  sum = crc32_z(sum, reinterpret_cast<const Bytef*>(set.labels.data()), set.labels.size() * sizeof set.labels[0]);
+  return fmt::format("{:08x}", sum);
+}
+
+std::string entry(const Texts& metadata, const char* key) {
+  const auto found = metadata.find(key);
+  return found == metadata.end() ? "" : found->second;
+}
+
+/// The flags in a checkpoint's metadata; none where it does not have them, or not as a map of texts.
+Texts recorded_flags(const Texts& metadata) {
+  Texts flags;
+  const nlohmann::json json = nlohmann::json::parse(entry(metadata, flags_key), nullptr, false);
+  if (!json.is_object()) return flags;
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_string()) flags[name] = value.get<std::string>();
+  }
+  return flags;
+}
+
+bool same(const std::string& a, const std::string& b) {
+  double x = 0;
+  double y = 0;
+  return a == b || (CLI::detail::lexical_cast(a, x) && CLI::detail::lexical_cast(b, y) && x == y);
+}
+
+/// Whether a set's classes have names, rather than the numbers that class_names() gives where there are none.
+bool named(const nlohmann::json& classes) {
+  return classes.is_array() && !classes.empty() && classes[0].is_string() &&
+         !classes[0].get<std::string>().starts_with("class ");
+}
+
+void refuse_other_data(const Texts& metadata, const Data& data, const CommonOptions& options) {
+  const std::string file = options.resume.string();
+  const std::string shape = entry(metadata, shape_key);
+  const std::string own_shape = text_of(data.train.sample_shape);
+  if (!shape.empty() && shape != own_shape) {
+    halfstep::fail(file, fmt::format("expected a checkpoint of samples of {}, as in {}, got one of {}", own_shape,
+                                     options.data.string(), printable(shape)));
+  }
+  const nlohmann::json classes = nlohmann::json::parse(entry(metadata, "classes"), nullptr, false);
+  if (!classes.is_array()) return;
+  if (classes.size() != data.train.classes) {
+    halfstep::fail(
+        file, fmt::format("expected a checkpoint of {} classes, got one of {}", data.train.classes, classes.size()));
+  }
+  const nlohmann::json own = class_names(options, data.train.classes);
+  if (named(classes) && named(own) && classes != own) {
+    halfstep::fail(
+        file, fmt::format("expected a checkpoint of the classes of {}, {}, ..., got one of {}, ...",
+                          options.data.string(), own[0].get<std::string>(), printable(classes[0].get<std::string>())));
+  }
+}
+
+/// What differs between a checkpoint and the command line, by whose value counts.
+struct Differences {
+  std::vector<std::string> of_command_line;
+  std::vector<std::string> of_checkpoint;
+};
+
+std::string shown(const std::string& flag, const std::string& value) {
+  if (value.empty()) return "no " + flag;
+  return value == "true" ? flag : fmt::format("{} {}", flag, printable(value));
+}
+
+void compare_flags(const Texts& before, const CommonOptions& options, const halfstep::Precision& precision,
+                   Differences& differences) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : before) names.insert(name);
+  for (const auto& [name, value] : options.flags) names.insert(name);
+  for (const std::string& name : names) {
+    const auto there = before.find(name);
+    const auto here = options.flags.find(name);
+    const std::string old = there == before.end() ? "" : there->second;
+    const std::string now = here == options.flags.end() ? "" : here->second;
+    if (same(old, now)) continue;
+    const bool scale =
+        name == "--loss-scaling-factor" && precision.loss_scale.kind == halfstep::LossScale::Kind::dynamic;
+    if (scale) {
+      differences.of_checkpoint.push_back(fmt::format("its loss scale (command line: {})", shown(name, now)));
+    } else {
+      differences.of_command_line.push_back(
+          fmt::format("{} (checkpoint: {})", shown(name, now), old.empty() ? "none" : printable(old)));
+    }
+  }
+}
+
+Differences compare(const Texts& metadata, const CommonOptions& options, const halfstep::Precision& precision,
+                    const Data& data) {
+  Differences differences;
+  if (metadata.contains(flags_key)) compare_flags(recorded_flags(metadata), options, precision, differences);
+  const std::string seed = entry(metadata, "seed");
+  if (options.seed_given && !seed.empty() && seed != std::to_string(options.seed)) {
+    differences.of_checkpoint.push_back(fmt::format("--seed {} (command line: {})", printable(seed), options.seed));
+  }
+  const std::string sum = entry(metadata, checksum_key);
+  if (sum.empty() || sum == checksum(data.train)) return differences;
+  const std::string samples = entry(metadata, "samples");
+  if (samples == std::to_string(data.train.count)) {
+    differences.of_command_line.push_back(
+        fmt::format("the data in {} (checkpoint: other data)", options.data.string()));
+  } else {
+    differences.of_command_line.push_back(
+        fmt::format("{} samples (checkpoint: {})", data.train.count, printable(samples)));
+  }
+  return differences;
+}
+
+}  // namespace
+
+Texts run_notes(const CommonOptions& options, const Data& data) {
+  return {{flags_key, nlohmann::json(options.flags).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)},
+          {shape_key, text_of(data.train.sample_shape)},
+          {checksum_key, checksum(data.train)}};
+}
+
+halfstep::ResumePoint resume(halfstep::Trainer& trainer, const halfstep::Precision& precision, const Data& data,
+                             std::int64_t epoch_steps, const CommonOptions& options) {
+  const halfstep::CheckpointSummary summary = halfstep::summarize_checkpoint(options.resume);
+  const Texts& metadata = summary.metadata;
+  halfstep::check_format(metadata, options.resume.string());
+  refuse_other_data(metadata, data, options);
+  const halfstep::ResumePoint point = trainer.load(options.resume);
+  warn_of_values_not_finite(options.resume, summary);
+  const Differences differences = compare(metadata, options, precision, data);
+  std::string line = fmt::format("resumed from {} after {} steps, with {} of the {} steps of epoch {} done",
+                                 options.resume.string(), point.step, point.epoch_step, epoch_steps, point.epoch + 1);
+  if (!differences.of_command_line.empty()) {
+    line += fmt::format("; the command line counts for {}", fmt::join(differences.of_command_line, ", "));
+  }
+  if (!differences.of_checkpoint.empty()) {
+    line += fmt::format("; the checkpoint counts for {}", fmt::join(differences.of_checkpoint, ", "));
+  }
+  if (!metadata.contains(flags_key)) line += "; an older version wrote it, so flags cannot be compared";
+  const bool differs = !differences.of_command_line.empty() || !differences.of_checkpoint.empty();
+  if (!options.quiet || differs) say("{}\n", line);
+  return point;
+}
+
+}  // namespace samples

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+#include <utility>
+
+namespace samples {
+
+/// Prints to standard output and flushes it. What cannot be written (the terminal is closed, the disk full) ends no
+/// training: run_program reports it at the end.
+template <typename... Values>
+void say(fmt::format_string<Values...> format, Values&&... values) {
+  const std::string text = fmt::format(format, std::forward<Values>(values)...);
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stdout));
+  static_cast<void>(std::fflush(stdout));
+}
+
+}  // namespace samples

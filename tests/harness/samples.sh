@@ -1,0 +1,53 @@
+# What the tests of the samples share: running $program, and a data set of IDX files in $data. Sourced after checks.sh.
+
+run() { # run ARGUMENTS...: leaves code, $place/output and $place/error
+  "$program" "$@" >"$place/output" 2>"$place/error"
+  code=$?
+}
+
+fails() { # fails CODE TEXT ARGUMENTS...: that exit code, and one line with TEXT on standard error
+  local wanted=$1 text=$2
+  shift 2
+  run "$@"
+  check "'$*': exit code $wanted, got $code" test "$code" = "$wanted"
+  check "'$*': one line on standard error" test "$(wc -l <"$place/error")" = 1
+  check "'$*': the line says '$text'" grep -qF -- "$text" "$place/error"
+}
+
+refused() { # refused TEXT ARGUMENTS...: exit code 2, and one line with TEXT on standard error
+  fails 2 "$@"
+}
+
+trains() { # trains ARGUMENTS...
+  run "$@"
+  check "'$*': exit code 0, got $code" test "$code" = 0
+  check "'$*': nothing on standard error" test ! -s "$place/error"
+}
+
+entries() { find "$1" -mindepth 1 | wc -l; }
+
+# bytes NUMBER...: bytes of the given values
+bytes() {
+  local byte
+  for byte in "$@"; do printf "\\x$(printf %02x "$byte")"; done
+}
+
+# idx TYPE COUNT [HEIGHT WIDTH]: the header of an IDX file
+idx() {
+  bytes 0 0 "$1" $(($# - 1))
+  shift
+  local extent
+  for extent in "$@"; do bytes $((extent >> 24 & 255)) $((extent >> 16 & 255)) $((extent >> 8 & 255)) $((extent & 255)); done
+}
+
+noise() { head -c "$1" /dev/urandom; }
+
+# A data set of our own, small enough to break in every way: 96 images of 8 by 8 to train on, 40 to test on.
+write_data() {
+  rm -rf "$data"
+  mkdir -p "$data"
+  { idx 8 96 8 8; noise $((96 * 64)); } >"$data/train-images-idx3-ubyte"
+  { idx 8 96; for i in $(seq 96); do bytes $((i % 10)); done; } >"$data/train-labels-idx1-ubyte"
+  { idx 8 40 8 8; noise $((40 * 64)); } | gzip >"$data/t10k-images-idx3-ubyte.gz"
+  { idx 8 40; for i in $(seq 40); do bytes $((i % 10)); done; } | gzip >"$data/t10k-labels-idx1-ubyte.gz"
+}
