@@ -5,10 +5,15 @@
 
 #include <fstream>
 #include <iterator>
+#include <thread>
+#include <vector>
 
 #include "host/temporary_folder.h"
+#include "process/files.h"
 
 #if !defined(_WIN32)
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -103,6 +108,57 @@ TEST_CASE("Links are followed, permissions kept, devices refused") {
   CHECK(has(message_of([] { write("/dev/full", "x"); }), "got the device or pipe /dev/full"));
 }
 
+TEST_CASE("A link is followed to a file that does not exist yet, and not for ever") {
+  const TemporaryFolder folder;
+  const fs::path first = folder.path() / "first";
+  fs::create_directory(folder.path() / "runs");
+  fs::create_symlink("second", first);
+  fs::create_symlink("runs/file", folder.path() / "second");
+  check_writable(first);
+  write(first, "new");
+  CHECK(fs::is_symlink(first));
+  CHECK(contents(folder.path() / "runs" / "file") == "new");
+  fs::create_symlink("loop", folder.path() / "loop");
+  CHECK(has(message_of([&] { write(folder.path() / "loop", "x"); }), "loop"));
+}
+
+TEST_CASE("However a file is spelt, it is written as one") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "file";
+  fs::create_directory(folder.path() / "a");
+  fs::create_directory_symlink(folder.path(), folder.path() / "a" / "up");
+  fs::create_symlink("file", folder.path() / "link");
+  for (int exists = 0; exists < 2; ++exists) {
+    for (const char* spelling : {"./file", "a/../file", "a/up/file", "a/up/link"}) {
+      CHECK(written_file(folder.path() / spelling) == written_file(file));
+    }
+    CHECK(written_file(folder.path() / "other") != written_file(file));
+    write(file, "x");
+  }
+}
+
+TEST_CASE("A read-only file is not replaced, whoever asks") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "weights";
+  write(file, "kept");
+  fs::permissions(file, fs::perms::owner_read);
+  CHECK(has(message_of([&] { check_writable(file); }), "got the read-only " + file.string()));
+  CHECK(has(message_of([&] { write(file, "x"); }), "got the read-only " + file.string()));
+  CHECK(contents(file) == "kept");
+}
+
+TEST_CASE("Files are written from several threads at a time") {
+  const TemporaryFolder folder;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 12; ++i) {
+    threads.emplace_back([&, i] {
+      for (int k = 0; k < 20; ++k) write(folder.path() / std::to_string(i % 6), std::string(1000, 'x'));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(entries(folder.path()) == 6);
+}
+
 namespace {
 
 // Runs `body` in a child, so that limits and signals do not touch this process: its exit code, or -signal.
@@ -126,6 +182,15 @@ TEST_CASE("When the space runs out the old file survives and no temporary is lef
     const rlimit limit = {1000, 1000};
     setrlimit(RLIMIT_FSIZE, &limit);
     const std::string big(100000, 'x');
+    const auto cause_of = [](auto&& call) {
+      try {
+        call();
+      } catch (const Error& error) {
+        return error.cause();
+      }
+      return Error::Cause::input;
+    };
+    if (cause_of([&] { write(file, big); }) != Error::Cause::machine) return 2;
     const std::string message = message_of([&] { write(file, big); });
     return has(message, "cannot write " + file.string()) && has(message, "File too large") ? 0 : 1;
   });
@@ -147,6 +212,65 @@ TEST_CASE("The first interrupt is noted, the second ends the process") {
           std::raise(SIGTERM);
           return 0;
         }) == -SIGTERM);
+}
+
+TEST_CASE("A terminal that closes twice is noted once, and nohup lasts") {
+  CHECK(in_child([] {
+          watch_interrupts();
+          std::raise(SIGHUP);
+          std::raise(SIGHUP);
+          return interrupt_signal() == SIGHUP ? 0 : 1;
+        }) == 0);
+  CHECK(in_child([] {
+          std::signal(SIGHUP, SIG_IGN);
+          watch_interrupts();
+          std::raise(SIGHUP);
+          return interrupted() ? 1 : 0;
+        }) == 0);
+}
+
+TEST_CASE("Where nothing is watched, a signal ends the process at once and removes what it was writing") {
+  const TemporaryFolder folder;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    CHECK(in_child([&] {
+            clean_up_on_interrupt();
+            const process::Temporary one(folder.path() / "one");
+            const process::Temporary two(folder.path() / "two");
+            if (entries(folder.path()) != 2) return 1;
+            std::raise(signal);
+            return 0;
+          }) == -signal);
+    CHECK(entries(folder.path()) == 0);
+  }
+}
+
+TEST_CASE("What killed processes left is removed by the next write there, and nothing else") {
+  const TemporaryFolder folder;
+  const auto named = [&](const std::string& name) { return folder.path() / (".halfstep-" + name + ".tmp"); };
+  const auto touch = [](const fs::path& file) { std::ofstream(file) << "x"; };
+  const pid_t killed = fork();
+  REQUIRE(killed >= 0);
+  if (killed == 0) {
+    const process::Temporary unfinished(folder.path() / "weights");
+    std::raise(SIGKILL);
+  }
+  waitpid(killed, nullptr, 0);
+  CHECK(entries(folder.path()) == 1);
+  const std::string dead = std::to_string(killed);
+  const std::string alive = std::to_string(getpid());
+  for (const std::string& name : {alive + "-99", dead, dead + "x-0", std::string("-1-0"), std::string()})
+    touch(named(name));
+  touch(folder.path() / "kept");
+  fs::create_symlink("kept", named(dead + "-7"));
+  // As a process of another container with the same number would hold it.
+  const int other = open(named(dead + "-8").c_str(), O_CREAT | O_RDWR, 0600);
+  flock(other, LOCK_EX);
+  const std::size_t before = entries(folder.path());
+  write(folder.path() / "weights", "new");
+  CHECK(entries(folder.path()) == before);  // one gone, one written
+  close(other);
+  write(folder.path() / "weights", "new");
+  CHECK(entries(folder.path()) == before - 1);
 }
 
 TEST_CASE("The cache folder follows the environment and may be missing") {

@@ -23,6 +23,7 @@ edited() { # edited FROM TO: $place/edited is the checkpoint with one text for a
 }
 
 started() { # started ARGUMENTS...: in the background, as $pid
+  : >"$place/output"
   "$program" "$@" >"$place/output" 2>"$place/error" &
   pid=$!
 }
@@ -119,7 +120,7 @@ refused "metadata" "$place/edited" "$data/train-images-idx3-ubyte"
 program=$programs/float32_master_weights
 
 # Saving while training goes on: what was saved within an epoch resumes to the same bits.
-within_epoch() { "$programs/inspect" "$place/copy" | grep "epoch_step = [1-9]"; }
+within_epoch() { "$programs/inspect" "$place/copy" | grep -q "epoch_step = [1-9]"; }
 copied_within_epoch() { test -f "$model" && cp "$model" "$place/copy" && within_epoch; }
 for interval in 7 0.1s; do
   rm -f "$model"

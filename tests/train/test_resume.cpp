@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "harness/device.h"
 #include "host/temporary_folder.h"
@@ -123,6 +124,66 @@ TEST_CASE("saving disturbs nothing, and saves the same bytes twice") {
   trainer.save(folder.path() / "b");
   CHECK(bytes("a").size() > 1000);
   CHECK(bytes("a") == bytes("b"));
+}
+
+TEST_CASE("a checkpoint is written on another thread as it was when it was taken, while training goes on") {
+  const TemporaryFolder folder;
+  const auto bytes = [&](const char* name) {
+    std::ifstream file(folder.path() / name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  Trainer trainer = testing::toy_trainer(training_set(), {});
+  run(trainer, 9);
+  trainer.save(folder.path() / "then");
+  const Checkpoint taken = trainer.checkpoint();
+  std::thread writer([&] {
+    for (int i = 0; i < 10; ++i) taken.write(folder.path() / "later");
+  });
+  run(trainer, 20);
+  writer.join();
+  CHECK(bytes("then").size() > 1000);
+  CHECK(bytes("then") == bytes("later"));
+  trainer.checkpoint({{"colour", "blue"}}).write(folder.path() / "noted");
+  CHECK(train::SafetensorsFile(folder.path() / "noted").metadata().at("colour") == "blue");
+  CHECK_THROWS_WITH_AS(trainer.checkpoint({{"seed", "5"}}), doctest::Contains("got 'seed'"), Error);
+}
+
+TEST_CASE("with another batch size or fewer samples, the epoch in progress goes on where it was") {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "checkpoint.safetensors";
+  Trainer trainer = testing::toy_trainer(training_set(), {});  // 25 steps of 8 of 203 samples
+  run(trainer, 35);
+  trainer.save(file);
+  const auto same = [](const ResumePoint& point, std::uint64_t step, std::int64_t epoch, std::int64_t epoch_step) {
+    return point.step == step && point.epoch == epoch && point.epoch_step == epoch_step;
+  };
+  CHECK(same(trainer.load(file), 35, 1, 10));
+  for (const std::uint64_t resident_limit : {0U, 1U}) {
+    Trainer wider = testing::toy_trainer(training_set(), {.batch = 16, .resident_limit = resident_limit});
+    CHECK(same(wider.load(file), 35, 1, 5));
+    run(wider, 7);
+    wider.save(folder.path() / "wider");
+    const train::SafetensorsFile saved(folder.path() / "wider");
+    CHECK(saved.metadata().at("epoch") == "2");
+    CHECK(saved.metadata().at("epoch_step") == "0");
+    CHECK(saved.metadata().at("step") == "42");
+    CHECK(same(wider.load(folder.path() / "wider"), 42, 2, 0));
+  }
+  const Dataset fewer = training_set().take(100);
+  Trainer shorter = testing::toy_trainer(fewer, {});
+  CHECK(same(shorter.load(file), 35, 1, 4));  // 80 of 203 samples are 39 of 100
+}
+
+TEST_CASE("a checkpoint that says it is of another model is refused") {
+  const TemporaryFolder folder;
+  const auto called = [](const char* name) {
+    return testing::toy_trainer(training_set(), {.change = [name](TrainerOptions& options) { options.model = name; }});
+  };
+  called("one").save(folder.path() / "checkpoint");
+  CHECK_NOTHROW(called("one").load(folder.path() / "checkpoint"));
+  CHECK_NOTHROW(called("").load(folder.path() / "checkpoint"));
+  CHECK_THROWS_WITH_AS(called("two").load(folder.path() / "checkpoint"),
+                       doctest::Contains("expected a checkpoint of model two, got one of one"), Error);
 }
 
 TEST_CASE("another model's checkpoint is refused by its first tensor that differs, and changes nothing") {
