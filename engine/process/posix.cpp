@@ -191,6 +191,8 @@ void clean_up_on_interrupt() {
 
 void watch_interrupts() {
   clean_up_on_interrupt();
+  // Ctrl-C ends the other programs of a pipeline too. Printing to one that is gone must not end this one unsaved.
+  std::signal(SIGPIPE, SIG_IGN);
   watching = true;
 }
 

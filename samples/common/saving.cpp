@@ -42,8 +42,10 @@ void Saver::begin() {
 void Saver::settle() {
   try {
     finish();
+    failing_ = false;
   } catch (const halfstep::Error& error) {
-    warn_not_saved(error);
+    if (!failing_) warn_not_saved(error);
+    failing_ = true;
   }
 }
 

@@ -27,20 +27,21 @@ class Saver {
   void after_step(std::int64_t step);
   /// Saves, once the save before is written.
   void save();
-  /// Waits for the last save. Throws its Error where it failed; an earlier one that failed was a line on standard
-  /// error.
+  /// Waits for the last save. Throws its Error where it failed. Of earlier saves that failed, the first of a run of them
+  /// was a line on standard error.
   void finish();
 
  private:
   bool due(std::int64_t step);
   void begin();
-  /// Waits for the save under way, and warns where it failed.
+  /// Waits for the save under way, and warns where it failed and the one before did not.
   void settle();
 
   halfstep::Trainer& trainer_;
   const CommonOptions& options_;
   std::map<std::string, std::string> notes_;
   std::future<void> writing_;
+  bool failing_ = false;  ///< whether the last save that was waited for failed
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 

@@ -191,6 +191,8 @@ refused "$place/noise" "$place/best" "$image" "$place/noise"
 check "the other image is classified all the same" test "$(grep -c % "$place/output")" = 5
 refused "no.png" "$place/best" no.png
 refused "images is required" "$place/best"
+LC_ALL=C sed 's/"model":"resnet8","optimizer"/"model":"resnet9999998","opt"/' "$place/best" >"$place/deep"
+refused "up to 1202, got 9999998" "$place/deep" "$image"
 refused "nowhere" "$place/best" "$image" --sheet "$place/nowhere/sheet.png"
 refused "expected a checkpoint whose metadata says the model" "$place/nan" "$image"
 refused "$place/noise" "$place/noise" "$image"
