@@ -27,8 +27,8 @@ class Saver {
   void after_step(std::int64_t step);
   /// Saves, once the save before is written.
   void save();
-  /// Waits for the last save. Throws its Error where it failed. Of earlier saves that failed, the first of a run of them
-  /// was a line on standard error.
+  /// Waits for the last save. Throws its Error where it failed. Of earlier saves that failed, the first of a run of
+  /// them was a line on standard error.
   void finish();
 
  private:

@@ -170,9 +170,9 @@ int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Prec
           const Plan& plan, const CommonOptions& options) {
   Run run(trainer, data, plan, options);
   if (!options.resume.empty()) run.resume(precision);
+  halfstep::watch_interrupts();
   Report report{device.info().name, precision.name, {}, {}, trainer.summary(), {}};
   if (!options.quiet) print_start(report);
-  halfstep::watch_interrupts();
   const bool complete = run.train(report.epochs);
   trainer.finish();
   if (!complete) run.save();
