@@ -68,7 +68,8 @@ void add_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   samples::add_plan_options(app, options.plan);
   samples::add_learning_rate(app, options.learning_rate, "AdamW's highest learning rate, after a tenth of the steps");
-  app.add_option("--best", options.plan.best, "File for the weights of the epoch that tests best");
+  app.add_option("--best", options.plan.best, "File for the weights of the epoch that tests best")
+      ->group(samples::files_group);
 }
 
 /// Mean and standard deviation of each channel, for bytes taken as 0 to 1.
