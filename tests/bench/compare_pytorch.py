@@ -5,13 +5,15 @@
     tests/bench/compare_pytorch.py --models resnet8 resnet20 --json ratios.json
     tests/bench/compare_pytorch.py --models --kernels --precisions mixed    # products and convolutions alone, f16
 
-On a CUDA machine PyTorch trains with autocast, GradScaler and channels_last for `mixed`, and torch.compile (with CUDA
-graphs) adds a column. The two take turns, so that whatever else the machine does slows both; medians are compared.
-Needs PyTorch: on Debian, python3-torch.
+PyTorch runs at its best: on every core this process may use (--threads), and in both layouts of images, contiguous and
+channels_last, of which the faster one counts. On a CUDA machine it trains with autocast and GradScaler for `mixed`, and
+torch.compile (with CUDA graphs) takes part too. All take turns, so that whatever else the machine does slows each of
+them; medians are compared. Needs PyTorch: on Debian, python3-torch.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -80,14 +82,11 @@ MODELS = {"lenet5": lenet5, "fashion_cnn": fashion_cnn, "resnet8": lambda: resne
 class PyTorch:
     """A model that trains on the same random batch again and again."""
 
-    def __init__(self, model, precision, batch, device, compiled):
-        shape, self.network = MODELS[model]()
-        self.network.to(device)
-        self.images = torch.rand(batch, *shape, device=device)
+    def __init__(self, model, precision, batch, device, layout, compiled=False):
+        shape, network = MODELS[model]()
+        self.network = network.to(device, memory_format=layout)
+        self.images = torch.rand(batch, *shape, device=device).to(memory_format=layout)
         self.labels = torch.randint(10, (batch,), device=device)
-        if device == "cuda":
-            self.network = self.network.to(memory_format=torch.channels_last)
-            self.images = self.images.to(memory_format=torch.channels_last)
         self.forward = torch.compile(self.loss, mode="reduce-overhead") if compiled else self.loss
         self.device = device
         self.mixed = precision == "mixed"
@@ -199,9 +198,10 @@ def halfstep_samples_per_second(arguments, model, precision):
 
 def compare(arguments, model, precision):
     on = "cuda" if torch.cuda.is_available() else "cpu"
-    rivals = {"PyTorch": PyTorch(model, precision, arguments.batch, on, compiled=False)}
+    rivals = {"contiguous": PyTorch(model, precision, arguments.batch, on, torch.contiguous_format),
+              "channels_last": PyTorch(model, precision, arguments.batch, on, torch.channels_last)}
     if on == "cuda" and hasattr(torch, "compile"):
-        rivals["compiled"] = PyTorch(model, precision, arguments.batch, on, compiled=True)
+        rivals["compiled"] = PyTorch(model, precision, arguments.batch, on, torch.channels_last, compiled=True)
     for rival in rivals.values():
         rival.samples_per_second(3)  # the first steps choose kernels and compile
     speeds = {"Halfstep": [], **{name: [] for name in rivals}}
@@ -212,18 +212,19 @@ def compare(arguments, model, precision):
         for name, rival in rivals.items():
             speeds[name].append(rival.samples_per_second(arguments.steps))
     row = {"model": model, "precision": precision, "batch": arguments.batch, "device": device,
-           "pytorch": torch.__version__, "pytorch_device": torch.cuda.get_device_name() if on == "cuda" else "cpu"}
+           "pytorch": torch.__version__, "pytorch_threads": torch.get_num_threads(),
+           "pytorch_device": torch.cuda.get_device_name() if on == "cuda" else "cpu"}
     for name, values in speeds.items():
         row[f"{name} samples/s"] = statistics.median(values)
-    for name in rivals:
-        row[f"ratio to {name}"] = row["Halfstep samples/s"] / row[f"{name} samples/s"]
+    row["fastest"] = max(rivals, key=lambda name: row[f"{name} samples/s"])
+    row["ratio"] = row["Halfstep samples/s"] / row[f"{row['fastest']} samples/s"]
     return row
 
 
 def show(row):
     speeds = ", ".join(f"{key.split()[0]} {value:.0f}" for key, value in row.items() if key.endswith("samples/s"))
-    ratios = ", ".join(f"{value:.2f} of {key.split()[-1]}" for key, value in row.items() if key.startswith("ratio"))
-    print(f"{row['model']:<12} {row['precision']:<8} batch {row['batch']}: samples/s {speeds}; {ratios}", flush=True)
+    print(f"{row['model']:<12} {row['precision']:<8} batch {row['batch']}: samples/s {speeds}; {row['ratio']:.2f} of "
+          f"PyTorch {row['pytorch']}, {row['fastest']}, {row['pytorch_threads']} threads", flush=True)
 
 
 def arguments_of(text):
@@ -235,6 +236,8 @@ def arguments_of(text):
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--steps", type=int, default=10, help="steps timed together")
     parser.add_argument("--rounds", type=int, default=5, help="turns that each takes")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
+                        help="threads of PyTorch on a CPU (all cores: %(default)s)")
     parser.add_argument("--bench", default=ROOT / "build/release/bin/bench", type=pathlib.Path)
     parser.add_argument("--launcher", nargs="+", default=[], help="command that bench is run by, such as a chroot's")
     parser.add_argument("--device", help="Vulkan device: index or part of its name")
@@ -242,8 +245,8 @@ def arguments_of(text):
     arguments = parser.parse_args(text)
     if not arguments.bench.exists():
         parser.error(f"expected the program {arguments.bench}, got none. Hint: build it, or name it with --bench")
-    if min(arguments.batch, arguments.steps, arguments.rounds) < 1:
-        parser.error("expected --batch, --steps and --rounds of at least 1")
+    if min(arguments.batch, arguments.steps, arguments.rounds, arguments.threads) < 1:
+        parser.error("expected --batch, --steps, --rounds and --threads of at least 1")
     if "mixed" in arguments.precisions and not torch.cuda.is_available():
         parser.error("expected float32 on a CPU, where PyTorch has no f16 training, got mixed")
     return arguments
@@ -251,6 +254,7 @@ def arguments_of(text):
 
 def main():
     arguments = arguments_of(sys.argv[1:])
+    torch.set_num_threads(arguments.threads)
     rows = []
     for precision in arguments.precisions if arguments.kernels else []:
         rows += compare_kernels(arguments, precision)

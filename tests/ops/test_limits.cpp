@@ -362,7 +362,7 @@ TEST_CASE("beyond the limits of drivers: elementwise operators of more workgroup
                .results = {{Join::rows}, {Join::rows}}});
 }
 
-TEST_CASE("windows of more loop rounds than a driver has are refused, smaller ones are right") {
+TEST_CASE("beyond the limits of drivers: windows of too many loop rounds and tensors of too many bytes are refused") {
   plan::Target limited = testing::context().target();
   limited.max_rounds = 65535;
   const auto lowered = [&](const std::function<Tensor(Tensor)>& build, const Shape& images) {
@@ -378,6 +378,9 @@ TEST_CASE("windows of more loop rounds than a driver has are refused, smaller on
                        doctest::Contains("[max_pool2d] expected a kernel of at most 65535 loop rounds"), Error);
   CHECK_THROWS_WITH_AS(lowered([&](Tensor x) { return average_pool2d(x, large); }, {1, 300, 300, 4}),
                        doctest::Contains("[average_pool2d] expected a kernel of at most 65535 loop rounds"), Error);
+  limited.max_storage_range = std::uint64_t{1} << 27;
+  CHECK_THROWS_WITH_AS(lowered([&](Tensor x) { return relu(x); }, {34'000'000, 1}),
+                       doctest::Contains("[relu] expected tensors of at most 134217728 bytes"), Error);
   check_parts({.name = "the whole of large images",
                .inputs = {{signs({4, 300, 300, 4}, 1)}},
                .build = [](std::span<const Tensor> x) { return std::vector<Tensor>{global_average_pool(x[0])}; },
