@@ -1,9 +1,10 @@
 #!/bin/bash
 # Installs a build, moves what was installed, and checks it: its files, its headers, and programs built against it with
-# CMake and with pkg-config, which run on each driver: run.sh CMAKE BUILD COMPILER FLAGS [ICD_FILE...]
+# CMake and with pkg-config, which run on each driver: run.sh CMAKE BUILD COMPILER [ICD_FILE...]
+# CXXFLAGS are the build's, such as those of a sanitizer.
 set -u
-cmake=$1 build=$(cd "$2" && pwd) compiler=$3 flags=$4
-shift 4
+cmake=$1 build=$(cd "$2" && pwd) compiler=$3
+shift 3
 source=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$source/../.." && pwd)
 . "$source/../harness/checks.sh"
@@ -14,7 +15,7 @@ compile() {
   local standard=$1
   shift
   # shellcheck disable=SC2046,SC2086 # flags are lists of words
-  quietly "$compiler" -std="$standard" $flags $(pkg-config --cflags halfstep) "$@" $(pkg-config --libs halfstep)
+  quietly "$compiler" -std="$standard" ${CXXFLAGS:-} $(pkg-config --cflags halfstep) "$@" $(pkg-config --libs halfstep)
 }
 
 # Installed from another folder, under a root that is not the final one, then moved: nothing may lead back.
@@ -61,8 +62,7 @@ done
 
 # The programs.
 configured() {
-  quietly "$cmake" -S "$source" -B "$place/build" -DCMAKE_PREFIX_PATH="$package" -DCMAKE_CXX_COMPILER="$compiler" \
-    -DCMAKE_CXX_FLAGS="$flags"
+  quietly "$cmake" -S "$source" -B "$place/build" -DCMAKE_PREFIX_PATH="$package" -DCMAKE_CXX_COMPILER="$compiler"
 }
 check "CMake finds the package" configured
 check "programs build with CMake" quietly "$cmake" --build "$place/build"
