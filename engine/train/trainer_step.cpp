@@ -103,7 +103,7 @@ void Trainer::Impl::submit(step::Slots& slots, Clock::time_point start) {
 
 void Trainer::Impl::fill_from_set(step::Slot& slot) {
   if (ring_) {
-    fill_gathered(slot, training_.slot, ring_->batch(static_cast<std::int64_t>(submitted_)));
+    fill_gathered(slot, training_.slot, ring_->batch(drawn()));
   } else {
     copy_into(slot.input, training_.slot.indices, sampler_->batch(drawn()));
   }

@@ -126,7 +126,7 @@ TEST_CASE("a data set whose members disagree is refused where it is trained on a
 
 TEST_CASE("a batch that no memory has room for is refused, and so is it times its micro-batches") {
   Graph graph;
-  const std::int64_t batch = std::int64_t{1} << 54;
+  const std::int64_t batch = std::int64_t{1} << 53;
   const Tensor samples = graph.input("samples", {batch, 4});
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
   TrainerOptions options;
