@@ -9,6 +9,9 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/include/halfstep" DESTINATION "$
 # A folder of their own in the include path, so that "models/lenet5.h" is found there as it is in the source tree.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/models" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/halfstep_models"
         FILES_MATCHING PATTERN "*.h")
+# What the kernels of an application's own optimizers include.
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/shaders" DESTINATION "${CMAKE_INSTALL_DATADIR}/halfstep"
+        FILES_MATCHING PATTERN "*.glsl")
 
 include(CMakePackageConfigHelpers)
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/halfstep")

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -58,6 +59,8 @@ struct Dispatch {
   /// ops::column_moments.
   std::uint32_t moment_rows = 0;
   double flops = 0;  ///< multiply-adds counted as two; 0 where it moves data only
+  /// Of a kernel that the application brought, which `shader` is then the name of; null: the library has it.
+  std::shared_ptr<const std::vector<std::uint32_t>> spirv{};
 };
 
 /// Bytes of push constants: the addresses of operands that ask for it, then Dispatch::push.

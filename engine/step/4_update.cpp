@@ -1,53 +1,37 @@
+#include <halfstep/error.h>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <type_traits>
+#include <cstring>
+#include <memory>
+#include <ranges>
+#include <span>
 
 #include "step/stages.h"
 
 namespace halfstep::step {
 namespace {
 
-struct SgdPush {
-  std::uint32_t first_quad;
-  std::uint32_t quads;
-  float rate;
-  float momentum;
-  float weight_decay;
-};
-
-struct AdamPush {
-  std::uint32_t first_quad;
-  std::uint32_t quads;
-  float rate;
-  float beta1;
-  float beta2;
-  float epsilon;
-  float weight_decay;
-};
-
-/// The kernel of an optimizer, with its own constants after those that all share, and its push constants.
-struct Kernel {
-  std::string_view shader;
-  std::vector<std::uint32_t> constants;
-  std::vector<std::byte> push;
-};
-
-Kernel kernel(const Sgd& sgd, const LossScale& scale, std::uint32_t first, std::uint32_t quads,
-              const Training& training) {
-  return {"sgd",
-          {sgd.momentum != 0, sgd.nesterov, scale.in_rate},
-          plan::push_bytes(SgdPush{first, quads, training.rate, sgd.momentum, training.weight_decay})};
+/// The push constants of an update kernel: two words, then the rule's numbers.
+std::vector<std::byte> push_of(const Stretch& stretch, const std::vector<float>& numbers) {
+  const std::uint32_t words[] = {static_cast<std::uint32_t>(stretch.first), static_cast<std::uint32_t>(stretch.count)};
+  std::vector<std::byte> push(sizeof words + numbers.size() * sizeof(float));
+  std::memcpy(push.data(), words, sizeof words);
+  std::ranges::copy(std::as_bytes(std::span(numbers)), push.begin() + sizeof words);
+  return push;
 }
 
-template <typename AdamKind>
-Kernel kernel(const AdamKind& adam, const LossScale& /*scale*/, std::uint32_t first, std::uint32_t quads,
-              const Training& training) {
-  constexpr bool decoupled = std::is_same_v<AdamKind, AdamW>;
-  return {"adam",
-          {decoupled},
-          plan::push_bytes(
-              AdamPush{first, quads, training.rate, adam.beta1, adam.beta2, adam.epsilon, training.weight_decay})};
+/// The SPIR-V that an application brought for a storage type; null where the kernel is the library's.
+std::shared_ptr<const std::vector<std::uint32_t>> spirv_of(const UpdateKernel& kernel, std::string_view storage) {
+  if (kernel.spirv.empty()) return nullptr;
+  const auto found = kernel.spirv.find(std::string(storage));
+  if (found == kernel.spirv.end()) {
+    fail("optimizer", fmt::format("expected SPIR-V of {} for the storage type {}, got {}", kernel.shader, storage,
+                                  fmt::join(kernel.spirv | std::views::keys, ", ")));
+  }
+  return std::make_shared<const std::vector<std::uint32_t>>(found->second);
 }
 
 class Update {
@@ -56,7 +40,8 @@ class Update {
          const ParameterLayout& layout, const ParameterBuffers& buffers)
       : builder_(builder), state_(state), form_(form), precision_(precision), layout_(layout), buffers_(buffers) {}
 
-  void dispatch(const Stretch& stretch, Kernel kernel) {
+  void dispatch(const Stretch& stretch, const UpdateKernel& kernel) {
+    const std::string_view storage = plan::storage(builder_.target(), form_.compute);
     const std::uint32_t local_size = flat_local_size(builder_.target());
     std::vector<std::uint32_t> constants{local_size,
                                          form_.master,
@@ -66,12 +51,13 @@ class Update {
                                          form_.scaled};
     constants.insert(constants.end(), kernel.constants.begin(), kernel.constants.end());
     builder_.dispatch({.label = "update",
-                       .shader = fmt::format("{}.{}", kernel.shader, storage(builder_.target(), form_.compute)),
+                       .shader = fmt::format("{}.{}", kernel.shader, storage),
                        .constants = std::move(constants),
-                       .push = std::move(kernel.push),
+                       .push = push_of(stretch, kernel.numbers),
                        .operands = operands(stretch),
                        .groups = plan::groups_for(static_cast<std::int64_t>(stretch.count), local_size),
-                       .storing = storing()});
+                       .storing = storing(),
+                       .spirv = spirv_of(kernel, storage)});
   }
 
  private:
@@ -120,14 +106,12 @@ void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const P
   Update update(builder, state, form, precision, layout, buffers);
   for (const ParameterRun& run : layout.runs()) {
     if (run.training.frozen) continue;
-    const auto kernel_for = [&](std::uint32_t first, std::uint32_t quads) {
-      return std::visit(
-          [&](const auto& kind) { return kernel(kind, precision.loss_scale, first, quads, run.training); }, optimizer);
-    };
+    const UpdateKernel kernel = optimizer->kernel({.rate = run.training.rate,
+                                                   .weight_decay = run.training.weight_decay,
+                                                   .scale_in_rate = precision.loss_scale.in_rate});
     for (Stretch stretch : cut(builder.target(), run.padded_elements / 4, widest)) {
       stretch.first += run.first_element / 4;
-      const auto first = static_cast<std::uint32_t>(stretch.first);
-      update.dispatch(stretch, kernel_for(first, static_cast<std::uint32_t>(stretch.count)));
+      update.dispatch(stretch, kernel);
     }
   }
 }

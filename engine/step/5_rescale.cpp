@@ -1,24 +1,6 @@
 #include "step/stages.h"
 
 namespace halfstep::step {
-namespace {
-
-struct Betas {
-  float first = 0;
-  float second = 0;
-};
-
-Betas betas(const Sgd&) {
-  return {};
-}
-Betas betas(const Adam& adam) {
-  return {adam.beta1, adam.beta2};
-}
-Betas betas(const AdamW& adam) {
-  return {adam.beta1, adam.beta2};
-}
-
-}  // namespace
 
 void rescale(plan::ProgramBuilder& builder, plan::TensorId state, plan::TensorId schedule, std::uint32_t rates,
              plan::TensorId report, const Precision& precision, const Optimizer& optimizer) {
@@ -32,7 +14,7 @@ void rescale(plan::ProgramBuilder& builder, plan::TensorId state, plan::TensorId
     float beta1;
     float beta2;
   };
-  const Betas beta = std::visit([](const auto& kind) { return betas(kind); }, optimizer);
+  const BiasCorrection correction = optimizer->bias_correction().value_or(BiasCorrection{});
   const LossScale& scale = precision.loss_scale;
   const bool dynamic = scale.kind == LossScale::Kind::dynamic;
   builder.dispatch(
@@ -40,7 +22,7 @@ void rescale(plan::ProgramBuilder& builder, plan::TensorId state, plan::TensorId
        .shader = "rescale",
        .constants = {1, dynamic, precision.stop_on.any()},
        .push = plan::push_bytes(Push{scale.growth, scale.backoff, scale.interval, scale.floor, scale.ceiling, rates,
-                                     beta.first, beta.second}),
+                                     correction.beta1, correction.beta2}),
        .operands = {{state, plan::Access::read_write}, {schedule, plan::Access::read}, {report, plan::Access::write}}});
 }
 

@@ -76,8 +76,7 @@ WeightForm weight_form(const Precision& precision, const Optimizer& optimizer) {
   form.master = precision.weights == DType::f32;
   form.copy = form.master && precision.parameters == DType::f16;
   form.moments = precision.moments;
-  const Sgd* sgd = std::get_if<Sgd>(&optimizer);
-  form.moments_per_element = sgd == nullptr ? 2 : sgd->momentum != 0 ? 1 : 0;
+  form.moments_per_element = static_cast<std::uint32_t>(optimizer->states().size());
   return form;
 }
 

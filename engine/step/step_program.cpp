@@ -22,10 +22,6 @@ std::uint64_t align(std::uint64_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-const Schedule& rates(const Optimizer& optimizer) {
-  return std::visit([](const auto& kind) -> const Schedule& { return kind.rate; }, optimizer);
-}
-
 class Builder {
  public:
   Builder(const plan::Target& target, const StepGraph& graph, const StepLayout& layout, const Precision& precision,
@@ -135,7 +131,7 @@ class Builder {
       average_weights(builder_, state_, parameters, form, buffers, options.average_decay);
     }
     update_states(builder_, state_, layout_.states, states, next_states(micro_batch_.index));
-    const std::uint64_t count = rates(optimizer).rates.size();
+    const std::uint64_t count = optimizer->rate().rates.size();
     const plan::TensorId table = builder_.place_bytes("schedule", count * 4, {schedule, 0});
     const plan::TensorId header = builder_.place_bytes("report", sizeof(ReportHeader), {report, 0});
     rescale(builder_, state_, table, static_cast<std::uint32_t>(count), header, precision_, optimizer);

@@ -38,9 +38,12 @@ void check_floating(const Precision& precision) {
 }
 
 void check_scale(const LossScale& scale, const Optimizer& optimizer) {
-  if (scale.in_rate && (scale.kind != LossScale::Kind::fixed || !std::holds_alternative<Sgd>(optimizer))) {
-    fail("precision", "expected a fixed loss scale and Sgd with the scale in the rate, got another",
-         "momentum would mix gradients of different scales, and Adam divides the scale out by itself");
+  if (scale.in_rate && (scale.kind != LossScale::Kind::fixed || !optimizer->takes_scale_in_rate())) {
+    fail(
+        "precision",
+        fmt::format("expected a fixed loss scale and an optimizer that takes it in its rate, got {} with {} loss scale",
+                    optimizer->name(), scale.kind == LossScale::Kind::fixed ? "a fixed" : "another"),
+        "Sgd takes it; momentum would mix gradients of different scales, and Adam divides the scale out by itself");
   }
   if (scale.kind == LossScale::Kind::none) {
     if (scale.initial != 1) {
@@ -107,18 +110,11 @@ std::vector<std::string> hyperparameter_notes(const Precision& precision, const 
   std::vector<std::string> notes;
   if (precision.parameters != DType::f16) return notes;
   const auto scale = static_cast<double>(precision.loss_scale.initial);
-  std::visit(
-      [&](const auto& kind) {
-        const float rate = *std::ranges::max_element(kind.rate.rates);
-        note(notes, "rate", static_cast<double>(rate));
-        if (scale != 1) note(notes, fmt::format("rate / loss scale {}", scale), static_cast<double>(rate) / scale);
-        note(notes, "weight_decay", static_cast<double>(kind.weight_decay));
-        if constexpr (requires { kind.epsilon; }) {
-          note(notes, "epsilon", static_cast<double>(kind.epsilon));
-          note(notes, "1 - beta2", 1 - static_cast<double>(kind.beta2));
-        }
-      },
-      optimizer);
+  const float rate = *std::ranges::max_element(optimizer->rate().rates);
+  note(notes, "rate", static_cast<double>(rate));
+  if (scale != 1) note(notes, fmt::format("rate / loss scale {}", scale), static_cast<double>(rate) / scale);
+  note(notes, "weight_decay", static_cast<double>(optimizer->weight_decay()));
+  for (const NamedNumber& number : optimizer->small_numbers()) note(notes, number.name, number.value);
   return notes;
 }
 

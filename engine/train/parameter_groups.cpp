@@ -24,7 +24,7 @@ const ParameterGroup* group_of(std::string_view name, const TrainerOptions& opti
 step::Training training_of(const graph::Value& value, const TrainerOptions& options) {
   step::Training training;
   const bool decayed = options.decay_vectors || value.type.shape.size() > 1;
-  if (decayed) std::visit([&](const auto& kind) { training.weight_decay = kind.weight_decay; }, options.optimizer);
+  if (decayed) training.weight_decay = options.optimizer->weight_decay();
   const ParameterGroup* group = group_of(value.name, options);
   if (group == nullptr) return training;
   if (group->frozen) return {.frozen = true};

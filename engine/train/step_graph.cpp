@@ -14,6 +14,8 @@
 #include "graph/inference.h"
 #include "graph/precision_pass.h"
 #include "graph/recompute.h"
+#include "optim/check.h"
+#include "optim/rule.h"
 #include "train/feed.h"
 #include "train/parameter_groups.h"
 
@@ -104,27 +106,6 @@ void add_inputs(step::StepGraph& result, const graph::Ir& written, const graph::
   }
 }
 
-void require(bool condition, std::string_view name, std::string_view range, double value) {
-  if (!condition) fail("optimizer", fmt::format("expected {} to be {}, got {}", name, range, value));
-}
-
-void check_moments(float beta1, float beta2, float epsilon) {
-  require(beta1 >= 0 && beta1 < 1, "beta1", "in [0, 1)", beta1);
-  require(beta2 >= 0 && beta2 < 1, "beta2", "in [0, 1)", beta2);
-  require(epsilon > 0 && std::isfinite(epsilon), "epsilon", "positive", epsilon);
-}
-
-void check_kind(const Sgd& sgd) {
-  require(sgd.momentum >= 0 && sgd.momentum < 1, "momentum", "in [0, 1)", sgd.momentum);
-  require(!sgd.nesterov || sgd.momentum > 0, "momentum", "positive with nesterov", sgd.momentum);
-}
-void check_kind(const Adam& adam) {
-  check_moments(adam.beta1, adam.beta2, adam.epsilon);
-}
-void check_kind(const AdamW& adam) {
-  check_moments(adam.beta1, adam.beta2, adam.epsilon);
-}
-
 /// Names the parameters that are not trained because the loss does not depend on them.
 void note_unreached(const step::StepGraph& result, const TrainerOptions& options) {
   std::vector<std::string> names;
@@ -167,23 +148,15 @@ void check_values(const Graph& graph, const TrainerOptions& options) {
 
 void check_options(const TrainerOptions& options) {
   check_groups(options);
-  require(options.clip_norm >= 0 && std::isfinite(options.clip_norm), "clip_norm", "0 or more", options.clip_norm);
-  require(options.average_decay >= 0 && options.average_decay < 1, "average_decay", "in [0, 1)", options.average_decay);
+  optim::require(options.clip_norm >= 0 && std::isfinite(options.clip_norm), "clip_norm", "0 or more",
+                 options.clip_norm);
+  optim::require(options.average_decay >= 0 && options.average_decay < 1, "average_decay", "in [0, 1)",
+                 options.average_decay);
   if (options.accumulate < 1 || options.accumulate > most_micro_batches) {
     fail("trainer",
          fmt::format("expected 1 to {} micro-batches to accumulate, got {}", most_micro_batches, options.accumulate));
   }
-  std::visit(
-      [](const auto& kind) {
-        check_kind(kind);
-        require(kind.weight_decay >= 0 && std::isfinite(kind.weight_decay), "weight_decay", "0 or more",
-                kind.weight_decay);
-        require(!kind.rate.rates.empty(), "rate", "a schedule of at least one step", 0);
-        for (const float rate : kind.rate.rates) {
-          require(rate >= 0 && std::isfinite(rate), "rate", "0 or more and finite", rate);
-        }
-      },
-      options.optimizer);
+  optim::check(*options.optimizer);
   check_precision(options.precision, options.optimizer);
 }
 

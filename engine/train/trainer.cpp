@@ -19,10 +19,6 @@ std::span<const std::byte> as_bytes_of(const auto& values) {
   return std::as_bytes(std::span(values));
 }
 
-const Schedule& schedule_of(const Optimizer& optimizer) {
-  return std::visit([](const auto& kind) -> const Schedule& { return kind.rate; }, optimizer);
-}
-
 }  // namespace
 
 Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptions& options)
@@ -115,7 +111,7 @@ void Trainer::Impl::place_data(const TrainerOptions& options) {
 void Trainer::Impl::make_buffers(const TrainerOptions& options) {
   const std::uint64_t elements = layout_.parameters.padded_elements();
   const auto compute = static_cast<std::uint64_t>(bytes(form_.compute));
-  const Schedule& schedule = schedule_of(optimizer_);
+  const Schedule& schedule = optimizer_->rate();
   const auto make = [&](step::StepBuffer buffer, std::uint64_t size, const char* name) {
     buffers_[buffer] = vk::Buffer(context_, size, vk::Memory::device, name);
   };

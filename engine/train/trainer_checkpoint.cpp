@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -26,17 +25,12 @@ constexpr std::string_view scales_name = "halfstep.gradient_scales";
 /// What a StepState took before it counted tensors that were left out.
 constexpr std::size_t first_state_bytes = 64;
 
-std::string_view optimizer_name(const Optimizer& optimizer) {
-  constexpr std::array<std::string_view, 3> names{"sgd", "adam", "adamw"};
-  return names[optimizer.index()];
-}
-
-/// What a checkpoint calls the moments of a parameter, as many as the optimizer keeps.
-std::vector<std::string> moment_names(const step::ParameterSlot& slot, std::uint32_t moments) {
-  const std::string stored = train::stored_name(slot.name);
-  if (moments == 0 || slot.training.frozen) return {};
-  if (moments == 1) return {stored + ".momentum"};
-  return {stored + ".first_moment", stored + ".second_moment"};
+/// What a checkpoint calls the optimizer's states of a parameter.
+std::vector<std::string> moment_names(const step::ParameterSlot& slot, const Optimizer& optimizer) {
+  if (slot.training.frozen) return {};
+  std::vector<std::string> names = optimizer->states();
+  for (std::string& name : names) name = fmt::format("{}.{}", train::stored_name(slot.name), name);
+  return names;
 }
 
 /// What a checkpoint calls the averages of a parameter; empty where there are none.
@@ -76,7 +70,7 @@ train::Metadata Trainer::Impl::metadata(const step::StepState& state) const {
   train::Metadata result{{"format", "halfstep 1"},
                          {"version", HALFSTEP_VERSION},
                          {"precision", precision_.name},
-                         {"optimizer", std::string(optimizer_name(optimizer_))},
+                         {"optimizer", optimizer_->name()},
                          {"seed", std::to_string(seed_)},
                          {"step", std::to_string(submitted_)},
                          {"applied", std::to_string(state.applied)},
@@ -94,7 +88,7 @@ Checkpoint Trainer::Impl::checkpoint(const std::map<std::string, std::string>& n
     add(contents, train::stored_name(slot.name), best_type(slot).dtype, slot, download_weights(slot));
     const std::string average = average_name(slot, average_decay_);
     if (!average.empty()) add(contents, average, DType::f32, slot, download_averages(slot));
-    const std::vector<std::string> names = moment_names(slot, form_.moments_per_element);
+    const std::vector<std::string> names = moment_names(slot, optimizer_);
     if (names.empty()) continue;
     std::vector<std::vector<float>> moments = download_moments(slot);
     for (std::size_t i = 0; i < names.size(); ++i) {
@@ -172,8 +166,8 @@ ResumePoint Trainer::Impl::load(const std::filesystem::path& path) {
   check_format(file.metadata(), name);
   refuse_other_model(file.metadata(), about_, name);
   const auto kind = file.metadata().find("optimizer");
-  if (kind != file.metadata().end() && kind->second != optimizer_name(optimizer_)) {
-    fail(name, fmt::format("expected a checkpoint of {}, got one of {}", optimizer_name(optimizer_), kind->second));
+  if (kind != file.metadata().end() && kind->second != optimizer_->name()) {
+    fail(name, fmt::format("expected a checkpoint of {}, got one of {}", optimizer_->name(), kind->second));
   }
   const step::StepState state = state_from(file, name);
   const std::vector<float> scales = scales_from(file, name);
@@ -187,7 +181,7 @@ ResumePoint Trainer::Impl::load(const std::filesystem::path& path) {
     const std::string average = average_name(slot, average_decay_);
     if (!average.empty()) averages.push_back(reader.take(average, slot));
     moments.emplace_back();
-    for (const std::string& moment : moment_names(slot, form_.moments_per_element)) {
+    for (const std::string& moment : moment_names(slot, optimizer_)) {
       moments.back().push_back(reader.take(moment, slot));
     }
   }

@@ -15,8 +15,7 @@ namespace halfstep {
 
 /// The rate of the step after `applied` updates.
 float Trainer::Impl::rate_after(std::uint32_t applied) const {
-  const std::vector<float>& rates =
-      std::visit([](const auto& kind) -> const Schedule& { return kind.rate; }, optimizer_).rates;
+  const std::vector<float>& rates = optimizer_->rate().rates;
   return rates[std::min<std::size_t>(applied, rates.size() - 1)];
 }
 
@@ -99,13 +98,10 @@ void Trainer::Impl::initialize(std::uint64_t seed) {
   state.rate = rate_after(0);
   state.seed[0] = static_cast<std::uint32_t>(seed);
   state.seed[1] = static_cast<std::uint32_t>(seed >> 32);
-  const auto set_betas = [&](const auto& kind) {
-    if constexpr (requires { kind.beta1; }) {
-      state.beta1_power = kind.beta1;
-      state.beta2_power = kind.beta2;
-    }
-  };
-  std::visit(set_betas, optimizer_);
+  if (const auto correction = optimizer_->bias_correction()) {
+    state.beta1_power = correction->beta1;
+    state.beta2_power = correction->beta2;
+  }
   write_state(state);
   start_sampling(0, 0);
 }
@@ -150,7 +146,7 @@ std::vector<float> Trainer::Impl::download_state(const step::ParameterSlot& slot
   return download(buffers_[step::states], slot, slot.type);
 }
 
-/// One value for each moment, for each element: first all of the first moment, then all of the second.
+/// For each of the optimizer's states a value for each element.
 std::vector<std::vector<float>> Trainer::Impl::download_moments(const step::ParameterSlot& slot) {
   const std::size_t moments = form_.moments_per_element;
   if (moments == 0) return {};

@@ -150,7 +150,8 @@ Pipelines::~Pipelines() {
 const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
   const Slots slots = slots_of(dispatch);
   const auto push_bytes = static_cast<std::uint32_t>(plan::pushed_bytes(dispatch));
-  const EmbeddedShader& shader = find_shader(dispatch.shader);
+  const EmbeddedShader shader =
+      dispatch.spirv ? EmbeddedShader{dispatch.shader, *dispatch.spirv} : find_shader(dispatch.shader);
   check_limits(dispatch, shader_facts(shader.words, dispatch.constants), *context_);
   const std::array storing{dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled};
   const Key key{dispatch.shader, dispatch.constants, storing, push_bytes, slots.bindings};
@@ -172,9 +173,10 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
   made.layout = layout(slots, push_bytes, facts.has_storing_set);
   made.bindings = slots.bindings;
   made.push_bytes = push_bytes;
-  made.shader = shader.name;
   made.handle = compile(dispatch, words, facts, made.layout);
-  return pipelines_.emplace(key, made).first->second;
+  const auto at = pipelines_.emplace(key, made).first;
+  at->second.shader = std::get<std::string>(at->first);
+  return at->second;
 }
 
 /// A kernel with an expression is specialized here, the others by the driver.

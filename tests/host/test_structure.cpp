@@ -59,9 +59,10 @@ const std::map<std::string, std::set<std::string>>& layers() {
       {"plan", {"process", "graph"}},
       {"ops", {"process", "graph", "plan"}},
       {"vk", {"process", "graph", "plan"}},
-      {"step", {"process", "graph", "plan", "ops", "vk"}},
-      {"tune", {"process", "graph", "plan", "ops", "vk", "step"}},
-      {"train", {"process", "graph", "plan", "ops", "vk", "step", "tune"}},
+      {"optim", {}},
+      {"step", {"process", "graph", "plan", "ops", "vk", "optim"}},
+      {"tune", {"process", "graph", "plan", "ops", "vk", "optim", "step"}},
+      {"train", {"process", "graph", "plan", "ops", "vk", "optim", "step", "tune"}},
   };
   return allowed;
 }

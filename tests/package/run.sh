@@ -60,6 +60,13 @@ for header in "$package"/include/halfstep/*.h "$package"/include/halfstep_models
   check "<$name> says little else" test "$(wc -l <"$place/error")" -le 15
 done
 
+# An application's own optimizer has a kernel, which includes what was installed.
+for storage in f32 f16 packed; do
+  check "an update kernel compiles against the installed shaders ($storage)" quietly glslangValidator -V \
+    --target-env vulkan1.1 -S comp "-DSTORAGE_$storage=1" "-I$package/share/halfstep/shaders" \
+    -o "$place/kernel.spv" "$root/shaders/optim/sgd.comp"
+done
+
 # The programs.
 configured() {
   quietly "$cmake" -S "$source" -B "$place/build" -DCMAKE_PREFIX_PATH="$package" -DCMAKE_CXX_COMPILER="$compiler"

@@ -97,7 +97,7 @@ TEST_CASE("every optimizer goes on from its checkpoint on the same bits, whateve
       for (const bool frozen : {false, true}) {
         for (const bool averaged : {false, true}) {
           CAPTURE(precision.name);
-          CAPTURE(optimizer.index());
+          CAPTURE(optimizer->name());
           CAPTURE(frozen);
           CAPTURE(averaged);
           testing::ToyOptions options{.optimizer = optimizer, .precision = precision};

@@ -33,7 +33,7 @@ TEST_CASE("every precision and optimizer learns") {
   for (const char* name : {"float32", "mixed", "float16"}) {
     for (const Optimizer& optimizer : optimizers) {
       CAPTURE(name);
-      CAPTURE(optimizer.index());
+      CAPTURE(optimizer->name());
       Trainer trainer =
           testing::toy_trainer(training_set(), {.optimizer = optimizer, .precision = precision_called(name)});
       const Evaluation before = trainer.evaluate(test);

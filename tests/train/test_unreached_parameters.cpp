@@ -44,7 +44,7 @@ TEST_CASE("parameters that the loss does not depend on stay as they are, decay o
   for (const Precision& precision : {Precision::float32(), Precision::mixed()}) {
     for (const Optimizer& optimizer : optimizers) {
       CAPTURE(precision.name);
-      CAPTURE(optimizer.index());
+      CAPTURE(optimizer->name());
       TrainerOptions options;
       options.precision = precision;
       options.precision.loss_scale = LossScale::none();
@@ -70,7 +70,7 @@ TEST_CASE("they are in checkpoints, and are loaded from them") {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "checkpoint";
   for (const Optimizer& optimizer : optimizers) {
-    CAPTURE(optimizer.index());
+    CAPTURE(optimizer->name());
     TrainerOptions options;
     options.optimizer = optimizer;
     options.average_decay = 0.5F;

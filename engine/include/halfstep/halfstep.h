@@ -17,3 +17,4 @@
 #include <halfstep/schedule.h>
 #include <halfstep/tensor.h>
 #include <halfstep/trainer.h>
+#include <halfstep/update_rule.h>

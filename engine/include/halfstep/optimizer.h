@@ -1,13 +1,15 @@
 #pragma once
 
 #include <halfstep/schedule.h>
+#include <halfstep/update_rule.h>
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <variant>
 
 namespace halfstep {
+
+// Hyperparameters are kept and used in f32, whatever the model's precision.
 
 /// Stochastic gradient descent. With g the gradient plus weight_decay times the weight:
 /// v = momentum v + g; w -= rate v, or with Nesterov's look-ahead w -= rate (g + momentum v).
@@ -16,6 +18,8 @@ struct Sgd {
   float momentum = 0;
   bool nesterov = false;
   float weight_decay = 0;
+
+  operator Optimizer() const;  // NOLINT(google-explicit-constructor): `.optimizer = Sgd{}` is how it is used
 };
 
 /// Kingma and Ba 2015, with weight decay added to the gradient.
@@ -25,6 +29,8 @@ struct Adam {
   float beta2 = 0.999F;
   float epsilon = 1e-8F;
   float weight_decay = 0;
+
+  operator Optimizer() const;  // NOLINT(google-explicit-constructor)
 };
 
 /// Adam with decoupled weight decay: Loshchilov and Hutter 2019.
@@ -34,6 +40,8 @@ struct AdamW {
   float beta2 = 0.999F;
   float epsilon = 1e-8F;
   float weight_decay = 0.01F;
+
+  operator Optimizer() const;  // NOLINT(google-explicit-constructor)
 };
 
 /// Parameters that are trained otherwise than the rest.
@@ -48,8 +56,5 @@ struct ParameterGroup {
 
 /// Weights as the last update left them, or their averages over all updates (TrainerOptions::average_decay).
 enum class Weights : std::uint8_t { current, averaged };
-
-/// Hyperparameters are kept and used in f32, whatever the model's precision.
-using Optimizer = std::variant<Sgd, Adam, AdamW>;
 
 }  // namespace halfstep

@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
 // Adam, and AdamW where the decay is DECOUPLED. A quad's first and second moments lie side by side.
-#include "step/update.glsl"
+#include "optim/update.glsl"
 
 layout(constant_id = 6) const bool DECOUPLED = false;
 layout(push_constant) uniform Push {

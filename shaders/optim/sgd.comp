@@ -3,7 +3,7 @@
 //! STORAGE = f32 f16 packed
 // v = momentum v + g; w -= rate v, or rate (g + momentum v) with Nesterov's look-ahead. g holds the weight decay. With the
 // SCALE_IN_RATE, g and v keep the loss scale, and the rate is divided by it instead.
-#include "step/update.glsl"
+#include "optim/update.glsl"
 
 layout(constant_id = 6) const bool MOMENTUM = false;
 layout(constant_id = 7) const bool NESTEROV = false;

@@ -1,0 +1,36 @@
+#include "optim/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "optim/rule.h"
+
+namespace halfstep::optim {
+namespace {
+
+/// Checkpoints keep states beside the weights and, under this name, the averages of these.
+constexpr std::string_view averages = "average";
+
+void check_names(const UpdateRule& rule) {
+  if (rule.name().empty()) fail("optimizer", "expected a name, got none");
+  std::set<std::string> names;
+  for (const std::string& state : rule.states()) {
+    if (!state.empty() && state != averages && names.insert(state).second) continue;
+    fail(rule.name(), fmt::format("expected states of names of their own, other than '{}', got '{}'", averages, state));
+  }
+}
+
+}  // namespace
+
+void check(const UpdateRule& rule) {
+  check_names(rule);
+  rule.check();
+  require(rule.weight_decay() >= 0 && std::isfinite(rule.weight_decay()), "weight_decay", "0 or more",
+          rule.weight_decay());
+  const std::vector<float>& rates = rule.rate().rates;
+  require(!rates.empty(), "rate", "a schedule of at least one step", 0);
+  for (const float rate : rates) require(rate >= 0 && std::isfinite(rate), "rate", "0 or more and finite", rate);
+}
+
+}  // namespace halfstep::optim

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <halfstep/error.h>
+#include <halfstep/optimizer.h>
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string_view>
+#include <utility>
+
+namespace halfstep::optim {
+
+/// Throws Error "[optimizer] expected `name` to be `range`, got `value`" unless the condition holds.
+inline void require(bool condition, std::string_view name, std::string_view range, double value) {
+  if (!condition) fail("optimizer", fmt::format("expected {} to be {}, got {}", name, range, value));
+}
+
+/// A rule of hyperparameters that are `rate`, `weight_decay` and others.
+template <typename Numbers>
+class RuleOf : public UpdateRule {
+ public:
+  explicit RuleOf(Numbers numbers) : numbers_(std::move(numbers)) {}
+
+  const Schedule& rate() const final { return numbers_.rate; }
+  float weight_decay() const final { return numbers_.weight_decay; }
+
+ protected:
+  const Numbers& numbers() const { return numbers_; }
+
+ private:
+  Numbers numbers_;
+};
+
+/// The value that holds a new Rule of these hyperparameters.
+template <typename Rule, typename Numbers>
+Optimizer make(const Numbers& numbers) {
+  return Optimizer(std::make_shared<Rule>(numbers));
+}
+
+}  // namespace halfstep::optim

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <halfstep/halfstep.h>
+
+#include <vector>
+
+namespace halfstep::testing {
+
+/// Updates a weight of 2 with these gradients, one a step, wherever weights and the optimizer's states can be kept
+/// (f32, f16 with f32 masters, f16 alone; states of f32 and f16), and checks that it becomes `expected`, which was
+/// computed in double.
+void check_update(const Optimizer& optimizer, const std::vector<float>& gradients, double expected);
+
+}  // namespace halfstep::testing
