@@ -13,6 +13,7 @@
 #include "vk/specialize.h"
 #include "vk/spirv.h"
 #include "vk/structure.h"
+#include "vk/validate_spirv.h"
 #include "vk/workarounds.h"
 
 namespace halfstep::vk {
@@ -154,10 +155,12 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
       dispatch.spirv ? EmbeddedShader{dispatch.shader, *dispatch.spirv} : find_shader(dispatch.shader);
   check_limits(dispatch, shader_facts(shader.words, dispatch.constants), *context_);
   const std::array storing{dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled};
-  const Key key{dispatch.shader, dispatch.constants, storing, push_bytes, slots.bindings};
+  const std::vector<std::uint32_t> own = dispatch.spirv ? *dispatch.spirv : std::vector<std::uint32_t>{};
+  const Key key{dispatch.shader, own, dispatch.constants, storing, push_bytes, slots.bindings};
   const auto found = pipelines_.find(key);
   if (found != pipelines_.end()) return found->second;
 
+  if (dispatch.spirv) check_spirv(shader.words, dispatch.shader);
   const std::vector<std::uint32_t> words = words_of(dispatch, shader);
   const ShaderFacts facts = shader_facts(words, dispatch.constants);
   if (slots.bindings < facts.bindings) {

@@ -62,8 +62,10 @@ class Pipelines {
   }
 
  private:
-  /// The variant, its constants, how it stores f16, push bytes and bindings.
-  using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::array<bool, 3>, std::uint32_t, std::uint32_t>;
+  /// The variant, its SPIR-V where the application brought it, its constants, how it stores f16, push bytes and
+  /// bindings.
+  using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::vector<std::uint32_t>, std::array<bool, 3>,
+                         std::uint32_t, std::uint32_t>;
   using LayoutKey = std::tuple<Slots, std::uint32_t, bool>;  ///< push bytes, and whether there is set 1
 
   VkDescriptorSetLayout set_layout(Slots slots);

@@ -101,8 +101,12 @@ TEST_CASE("what is wrong with an application's own optimizer is said when it is 
   CHECK(kernel_refusal([](UpdateKernel& kernel) {
           kernel.spirv["f32"] = {1, 2, 3};
         }).find("expected SPIR-V") != std::string::npos);
-  CHECK(kernel_refusal([](UpdateKernel& kernel) { kernel.spirv["f32"].pop_back(); }).find("truncated") !=
+  CHECK(kernel_refusal([](UpdateKernel& kernel) { kernel.spirv["f32"].resize(6); }).find("truncated") !=
         std::string::npos);
+  // Without its OpFunctionEnd, which drivers take no notice of.
+  CHECK(kernel_refusal([](UpdateKernel& kernel) {
+          kernel.spirv["f32"].pop_back();
+        }).find("[shader] expected valid SPIR-V for Vulkan 1.1 of heavy_ball.f32, got a fault: ") == 0);
   CHECK(kernel_refusal([](UpdateKernel& kernel) { kernel.spirv.clear(); }) ==
         "[shader] expected a shader variant of the library, got heavy_ball.f32");
   CHECK(kernel_refusal([](UpdateKernel& kernel) { kernel.numbers.resize(40'000); }).find("push constants") !=
