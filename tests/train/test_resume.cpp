@@ -112,6 +112,27 @@ TEST_CASE("every optimizer goes on from its checkpoint on the same bits, whateve
   }
 }
 
+TEST_CASE("checkpoints name an optimizer and its states as they always did") {
+  const TemporaryFolder folder;
+  struct Case {
+    Optimizer optimizer;
+    const char* name;
+    std::vector<std::string> states;
+  };
+  const Case cases[] = {{Sgd{}, "sgd", {}},
+                        {Sgd{.momentum = 0.9F}, "sgd", {"momentum"}},
+                        {Adam{}, "adam", {"first_moment", "second_moment"}},
+                        {AdamW{}, "adamw", {"first_moment", "second_moment"}}};
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    testing::toy_trainer(training_set(), {.optimizer = c.optimizer}).save(folder.path() / "checkpoint");
+    const train::SafetensorsFile file(folder.path() / "checkpoint");
+    CHECK(file.metadata().at("optimizer") == c.name);
+    CHECK(file.tensors().size() == 4 * (1 + c.states.size()) + 1);
+    for (const std::string& state : c.states) CHECK(file.find("dense.bias." + state) != nullptr);
+  }
+}
+
 TEST_CASE("saving disturbs nothing, and saves the same bytes twice") {
   const TemporaryFolder folder;
   const auto bytes = [&](const char* name) {
