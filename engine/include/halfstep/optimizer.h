@@ -44,6 +44,18 @@ struct AdamW {
   operator Optimizer() const;  // NOLINT(google-explicit-constructor)
 };
 
+/// The sign of an average of gradients, with decoupled weight decay: Chen et al. 2023. With g the gradient:
+/// w -= rate (sign(beta1 m + (1 - beta1) g) + weight_decay w); m = beta2 m + (1 - beta2) g.
+/// Every step moves a weight by the whole rate: choose a third to a tenth of AdamW's.
+struct Lion {
+  Schedule rate = 0.0001F;
+  float beta1 = 0.9F;
+  float beta2 = 0.99F;
+  float weight_decay = 0;
+
+  operator Optimizer() const;  // NOLINT(google-explicit-constructor)
+};
+
 /// Parameters that are trained otherwise than the rest.
 struct ParameterGroup {
   std::string pattern;                  ///< of their names, as matches() has it: "layer1/*", "*/bias"

@@ -1,0 +1,27 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+//! STORAGE = f32 f16 packed
+// w -= rate (sign(beta1 m + (1 - beta1) g) + weight_decay w); m = beta2 m + (1 - beta2) g. The sign of 0 is 0.
+#include "optim/update.glsl"
+
+layout(push_constant) uniform Push {
+  uint first_quad;
+  uint quads;
+  float rate;  // what the step's is multiplied by
+  float beta1;
+  float beta2;
+  float weight_decay;
+};
+
+float step_rate() { return rate * state.rate; }
+
+void main() {
+  uint i = linear_invocation();
+  uint quad = first_quad + i;
+  if (i >= quads || !is_updated(quad)) return;
+  vec4 w = load_weight(i);
+  vec4 g = unscaled_gradient(i, quad);
+  vec4 m = load_moment(i);
+  store_moment(i, quad, mix(g, m, beta2));
+  store_weight(i, quad, w - step_rate() * (sign(mix(g, m, beta1)) + weight_decay * w));
+}
