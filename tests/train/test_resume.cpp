@@ -36,7 +36,7 @@ TEST_CASE("a run that was stopped and resumed ends on the same bits") {
   for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16(), noisy}) {
     for (const Optimizer& optimizer :
          {Optimizer{Sgd{.rate = 0.01F, .momentum = 0.9F}}, Optimizer{Adam{.rate = Schedule::cosine(0.01F, 10, 90)}},
-          Optimizer{Lion{.rate = 0.001F}}}) {
+          Optimizer{Lion{.rate = 0.001F}}, Optimizer{RmsProp{.rate = 0.001F, .momentum = 0.5F, .centered = true}}}) {
       for (const std::uint64_t resident_limit : {0U, 1U}) {
         CAPTURE(precision.name);
         const testing::ToyOptions options{
@@ -91,8 +91,14 @@ void check_resumed(const testing::ToyOptions& options, const std::filesystem::pa
 
 TEST_CASE("every optimizer goes on from its checkpoint on the same bits, whatever stores its options leave empty") {
   const TemporaryFolder folder;
-  const Optimizer optimizers[] = {
-      Sgd{}, Sgd{.momentum = 0.9F}, Sgd{.momentum = 0.9F, .nesterov = true}, Adam{}, AdamW{}, Lion{}};
+  const Optimizer optimizers[] = {Sgd{},
+                                  Sgd{.momentum = 0.9F},
+                                  Sgd{.momentum = 0.9F, .nesterov = true},
+                                  Adam{},
+                                  AdamW{},
+                                  Lion{},
+                                  RmsProp{},
+                                  RmsProp{.momentum = 0.5F, .centered = true}};
   for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
     for (const Optimizer& optimizer : optimizers) {
       for (const bool frozen : {false, true}) {

@@ -28,9 +28,13 @@ void run(Trainer& trainer, int steps) {
 
 TEST_CASE("every precision and optimizer learns") {
   const Dataset test = testing::toy_dataset(101, {6, 5, 1}, 3, 2);
-  const Optimizer optimizers[] = {Sgd{.rate = 0.1F}, Sgd{.rate = 0.02F, .momentum = 0.9F, .nesterov = true},
-                                  Adam{.rate = 0.01F}, AdamW{.rate = 0.01F, .weight_decay = 0.01F},
-                                  Lion{.rate = 0.002F}};
+  const Optimizer optimizers[] = {Sgd{.rate = 0.1F},
+                                  Sgd{.rate = 0.02F, .momentum = 0.9F, .nesterov = true},
+                                  Adam{.rate = 0.01F},
+                                  AdamW{.rate = 0.01F, .weight_decay = 0.01F},
+                                  Lion{.rate = 0.002F},
+                                  RmsProp{.rate = 0.003F},
+                                  RmsProp{.rate = 0.002F, .momentum = 0.5F, .centered = true}};
   for (const char* name : {"float32", "mixed", "float16"}) {
     for (const Optimizer& optimizer : optimizers) {
       CAPTURE(name);

@@ -56,6 +56,21 @@ struct Lion {
   operator Optimizer() const;  // NOLINT(google-explicit-constructor)
 };
 
+/// Tieleman and Hinton 2012, with PyTorch's options. With g the gradient plus weight_decay times the weight:
+/// v = alpha v + (1 - alpha) g^2; d = g / (sqrt(v) + epsilon); w -= rate d, or with momentum
+/// b = momentum b + d; w -= rate b. `centered` takes the variance of g in place of v: v less the square of the
+/// average of g. It is averaged as a variance, so that it cannot become negative by rounding.
+struct RmsProp {
+  Schedule rate = 0.01F;
+  float alpha = 0.99F;
+  float epsilon = 1e-8F;
+  float momentum = 0;
+  bool centered = false;
+  float weight_decay = 0;
+
+  operator Optimizer() const;  // NOLINT(google-explicit-constructor)
+};
+
 /// Parameters that are trained otherwise than the rest.
 struct ParameterGroup {
   std::string pattern;                  ///< of their names, as matches() has it: "layer1/*", "*/bias"

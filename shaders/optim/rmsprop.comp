@@ -1,0 +1,46 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+//! STORAGE = f32 f16 packed
+// RMSProp, with momentum and CENTERED by choice. g holds the weight decay. A quad's states lie side by side: the average
+// of g^2, or where CENTERED the variance and the average of g; then the momentum.
+#include "optim/update.glsl"
+
+layout(constant_id = 6) const bool MOMENTUM = false;
+layout(constant_id = 7) const bool CENTERED = false;
+layout(push_constant) uniform Push {
+  uint first_quad;
+  uint quads;
+  float rate;  // what the step's is multiplied by
+  float alpha;
+  float epsilon;
+  float momentum;
+  float weight_decay;
+};
+
+float step_rate() { return rate * state.rate; }
+
+void main() {
+  uint i = linear_invocation();
+  uint quad = first_quad + i;
+  if (i >= quads || !is_updated(quad)) return;
+  const uint states = 1u + uint(CENTERED) + uint(MOMENTUM);
+  vec4 w = load_weight(i);
+  vec4 g = unscaled_gradient(i, quad) + weight_decay * w;
+  vec4 square = load_moment(states * i);
+  if (CENTERED) {
+    // The average of g^2 less the square of the average m of g, without their difference: both follow from g - m.
+    vec4 m = load_moment(states * i + 1u);
+    vec4 away = g - m;
+    square = alpha * (square + (1.0 - alpha) * away * away);
+    store_moment(states * i + 1u, states * quad + 1u, m + (1.0 - alpha) * away);
+  } else {
+    square = mix(g * g, square, alpha);
+  }
+  store_moment(states * i, states * quad, square);
+  vec4 direction = g / (sqrt(square) + epsilon);
+  if (MOMENTUM) {
+    direction += momentum * load_moment(states * i + states - 1u);
+    store_moment(states * i + states - 1u, states * quad + states - 1u, direction);
+  }
+  store_weight(i, quad, w - step_rate() * direction);
+}
