@@ -46,7 +46,13 @@ std::map<std::string, Measured> stages(const Options& options, const Optimizer& 
 
 void run(const Options& options, const Bench& bench, Report& report) {
   const std::map<std::string, Optimizer> optimizers{
-      {"sgd", Sgd{}}, {"sgd with momentum", Sgd{.momentum = 0.9F}}, {"adam", Adam{}}, {"adamw", AdamW{}}};
+      {"sgd", Sgd{}},
+      {"sgd with momentum", Sgd{.momentum = 0.9F}},
+      {"adam", Adam{}},
+      {"adamw", AdamW{}},
+      {"lion", Lion{}},
+      {"rmsprop", RmsProp{}},
+      {"rmsprop centered with momentum", RmsProp{.momentum = 0.9F, .centered = true}}};
   for (const auto& [name, optimizer] : optimizers) {
     const std::map<std::string, Measured> costs = stages(options, optimizer, bench);
     if (name == "adam")
