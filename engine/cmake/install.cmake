@@ -10,8 +10,10 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/include/halfstep" DESTINATION "$
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/models" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/halfstep_models"
         FILES_MATCHING PATTERN "*.h")
 # What the kernels of an application's own optimizers include.
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/shaders" DESTINATION "${CMAKE_INSTALL_DATADIR}/halfstep"
-        FILES_MATCHING PATTERN "*.glsl")
+foreach(folder IN ITEMS common optim step)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/shaders/${folder}" DESTINATION "${CMAKE_INSTALL_DATADIR}/halfstep/shaders"
+          FILES_MATCHING PATTERN "*.glsl")
+endforeach()
 
 include(CMakePackageConfigHelpers)
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/halfstep")

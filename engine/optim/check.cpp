@@ -12,10 +12,17 @@ namespace {
 /// Checkpoints keep states beside the weights and, under this name, the averages of these.
 constexpr std::string_view averages = "average";
 
+/// More than anyone can want kept for each weight.
+constexpr std::size_t most_states = 16;
+
 void check_names(const UpdateRule& rule) {
   if (rule.name().empty()) fail("optimizer", "expected a name, got none");
+  const std::vector<std::string> states = rule.states();
+  if (states.size() > most_states) {
+    fail(rule.name(), fmt::format("expected at most {} states, got {}", most_states, states.size()));
+  }
   std::set<std::string> names;
-  for (const std::string& state : rule.states()) {
+  for (const std::string& state : states) {
     if (!state.empty() && state != averages && names.insert(state).second) continue;
     fail(rule.name(), fmt::format("expected states of names of their own, other than '{}', got '{}'", averages, state));
   }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <ranges>
 #include <span>
 
 #include "step/stages.h"
@@ -28,8 +27,10 @@ std::shared_ptr<const std::vector<std::uint32_t>> spirv_of(const UpdateKernel& k
   if (kernel.spirv.empty()) return nullptr;
   const auto found = kernel.spirv.find(std::string(storage));
   if (found == kernel.spirv.end()) {
+    std::vector<std::string> types;
+    for (const auto& [type, words] : kernel.spirv) types.push_back(type);
     fail("optimizer", fmt::format("expected SPIR-V of {} for the storage type {}, got {}", kernel.shader, storage,
-                                  fmt::join(kernel.spirv | std::views::keys, ", ")));
+                                  fmt::join(types, ", ")));
   }
   return std::make_shared<const std::vector<std::uint32_t>>(found->second);
 }
@@ -102,7 +103,7 @@ class Update {
 void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
                     const Precision& precision, const ParameterBuffers& buffers, const Optimizer& optimizer) {
   const WeightForm form = weight_form(precision, optimizer);
-  const std::uint64_t widest = 16 * std::max<std::uint32_t>(1, form.moments_per_element);
+  const std::uint64_t widest = 16 * std::max<std::uint64_t>(1, form.moments_per_element);
   Update update(builder, state, form, precision, layout, buffers);
   for (const ParameterRun& run : layout.runs()) {
     if (run.training.frozen) continue;

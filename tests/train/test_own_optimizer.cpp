@@ -96,6 +96,7 @@ TEST_CASE("what is wrong with an application's own optimizer is said when it is 
     const std::string text = refusal([&](HeavyBall& rule) { rule.states_ = states; });
     CHECK(text.find("[heavy_ball] expected states of names of their own") == 0);
   }
+  CHECK(refusal([](HeavyBall& rule) { rule.states_.resize(17); }) == "[heavy_ball] expected at most 16 states, got 17");
   CHECK(kernel_refusal([](UpdateKernel& kernel) { kernel.spirv.erase("f32"); }) ==
         "[optimizer] expected SPIR-V of heavy_ball for the storage type f32, got f16, packed");
   CHECK(kernel_refusal([](UpdateKernel& kernel) {
