@@ -7,7 +7,8 @@
 namespace halfstep::testing {
 
 /// A program of random dispatches over random tensors, in the arena and in a buffer of the caller's; every tensor is
-/// written before it is read.
+/// written before it is read. Some dispatches read what noise is keyed on, or the table of scales, and others write
+/// them.
 inline plan::Program random_program(std::uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](std::uint32_t end) {
@@ -15,6 +16,10 @@ inline plan::Program random_program(std::uint32_t seed) {
   };
   plan::Program program;
   program.buffers.emplace_back("outside");
+  program.noise_key = 0;
+  program.scales = 1;
+  program.buffers.emplace_back("state");
+  program.tensors = {{"noise key", {}, 80, {2, 0}}, {"scales", {}, 64, {2, 256}}};
   const std::uint32_t dispatches = 1 + below(40);
   for (std::uint32_t i = 0; i < dispatches; ++i) {
     plan::Dispatch dispatch;
@@ -30,6 +35,8 @@ inline plan::Program random_program(std::uint32_t seed) {
           {"t", {}, bytes, {outside ? 1U : 0U, outside ? 256 * std::uint64_t{below(20)} : 0}, below(10) == 0});
       dispatch.operands.push_back({static_cast<plan::TensorId>(program.tensors.size() - 1), plan::Access::write});
     }
+    dispatch.storing.stochastic = below(4) == 0;
+    dispatch.storing.scaled = below(4) == 0;
     program.dispatches.push_back(std::move(dispatch));
   }
   return program;

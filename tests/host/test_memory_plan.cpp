@@ -17,10 +17,19 @@ bool writes(const plan::Operand& operand) {
   return operand.access != plan::Access::read;
 }
 
+/// Its operands, and what its stores read besides: the key of noise, the table of scales.
+std::vector<plan::Operand> touched(const plan::Program& program, std::size_t dispatch) {
+  std::vector<plan::Operand> operands = program.dispatches[dispatch].operands;
+  const plan::Storing& storing = program.dispatches[dispatch].storing;
+  if (storing.stochastic) operands.push_back({program.noise_key.value(), plan::Access::read});
+  if (storing.scaled) operands.push_back({program.scales.value(), plan::Access::read});
+  return operands;
+}
+
 /// Whether dispatches i < j of a program must not overlap in time: found byte by byte, with no cleverness.
 bool depend(const plan::Program& program, std::size_t i, std::size_t j) {
-  for (const plan::Operand& a : program.dispatches[i].operands) {
-    for (const plan::Operand& b : program.dispatches[j].operands) {
+  for (const plan::Operand& a : touched(program, i)) {
+    for (const plan::Operand& b : touched(program, j)) {
       if ((writes(a) || writes(b)) && share_bytes(program.tensors[a.tensor], program.tensors[b.tensor])) return true;
     }
   }

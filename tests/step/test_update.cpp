@@ -157,6 +157,40 @@ TEST_CASE("the dynamic loss scale backs off, holds at the floor, grows after the
   CHECK(pull.trainer().report().loss_scale == 32);
 }
 
+TEST_CASE("good steps are counted from the last overflow, and from the last growth") {
+  Precision precision = Precision::mixed();
+  precision.loss_scale = LossScale{.kind = LossScale::Kind::dynamic, .initial = 16, .growth = 2, .interval = 3};
+  Pull pull(3, 1, Sgd{.rate = 0.001F}, precision);
+  std::vector<float> scales;
+  for (const float gradient : {1.0F, 1.0F, infinity, 1.0F, 1.0F, 1.0F, 1.0F, 1.0F, 1.0F, infinity, 1.0F, 1.0F, 1.0F}) {
+    pull.step(gradient);
+    scales.push_back(pull.trainer().report().loss_scale);
+  }
+  CHECK(scales == std::vector<float>{16, 16, 16, 8, 8, 8, 16, 16, 16, 32, 16, 16, 16});
+}
+
+TEST_CASE("one number that is not finite skips the step, wherever it is among the gradients") {
+  // So many that check.comp has more than one workgroup of any size, and reads all that an invocation reads.
+  constexpr std::size_t count = 20011;
+  Precision scaled = Precision::mixed();
+  scaled.gradient_scales = GradientScales::per_tensor;
+  for (Precision precision : {Precision::float32(), Precision::mixed(), scaled}) {
+    CAPTURE(precision.name);
+    precision.loss_scale = LossScale::none();
+    Pull pull(count, 1, Sgd{.rate = 0.5F}, precision);
+    std::uint64_t skipped = 0;
+    for (std::size_t place = 0; place < count; place += 401) {
+      CAPTURE(place);
+      std::vector<float> pulls(count, 0.25F);
+      pulls[place] = place % 2 == 0 ? infinity : std::nanf("");
+      pull.trainer().step({{"pull", std::span<const float>(pulls)}});
+      pull.trainer().finish();
+      CHECK(pull.trainer().report().skipped == ++skipped);
+    }
+    CHECK(pull.weights() == std::vector<float>(count, 1));
+  }
+}
+
 TEST_CASE("rates follow the schedule by applied step, and its last holds") {
   Pull pull(4, 0, Sgd{.rate = Schedule(std::vector<float>{1, 0.5F, 0.25F})}, Precision::float32());
   pull.run(1, 5);

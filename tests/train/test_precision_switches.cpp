@@ -1,16 +1,20 @@
 // Every switch of a precision policy has an effect, in the direction it promises: one that changed nothing would fail.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "harness/device.h"
 #include "harness/values.h"
+#include "host/temporary_folder.h"
 #include "plan/host_tensor.h"
 #include "process/philox.h"
 #include "reference/half.h"
 #include "step/execution.h"
+#include "train/safetensors.h"
 #include "train/small_training.h"
+#include "train/stored_values.h"
 
 namespace halfstep {
 namespace {
@@ -117,6 +121,72 @@ TEST_CASE("weights rounded stochastically have the bits that seed, step and plac
       w = static_cast<float>(reference::half_value(reference::stochastic_half_bits(w - rate, noise[i % 4])));
     }
     CHECK(got[i] == w);
+  }
+}
+
+TEST_CASE("the noise of weights is keyed on their place among all parameters, whatever group they are in") {
+  constexpr std::int64_t count = 37;
+  constexpr std::uint32_t second_quad = 32;  // parameters start at multiples of 128 elements
+  Graph graph;
+  const Tensor first = graph.root().parameter("first", {count}, constant(1.5F));
+  const Tensor second = graph.root().parameter("second", {count}, constant(1.5F));
+  const Tensor pull = graph.input("pull", {count});
+  TrainerOptions options{.loss = sum(mul(add(first, second), pull))};
+  options.optimizer = Sgd{.rate = 0x1p-12F};
+  options.precision = Precision::float16(1);
+  options.groups = {{.pattern = "second", .rate = 1.5F}};
+  Trainer trainer = Trainer::compile(testing::device(), graph, options);
+  const std::vector<float> ones(count, 1);
+  trainer.step({{"pull", std::span<const float>(ones)}});
+  const auto check = [&](const char* name, std::uint32_t first_quad, float rate) {
+    CAPTURE(name);
+    const std::vector<float> got = trainer.parameter(name);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto noise = process::philox4x32({first_quad + i / 4, 1, 0, 0}, process::philox_key(42));
+      CHECK(got[i] == reference::half_value(reference::stochastic_half_bits(1.5F - rate, noise[i % 4])));
+    }
+  };
+  check("first", 0, 0x1p-12F);
+  check("second", second_quad, 0x1.8p-12F);
+}
+
+TEST_CASE("moments rounded stochastically have the bits that seed, step, stream and place call for") {
+  constexpr std::uint32_t count = 37;
+  constexpr std::uint32_t stream = 3;  // STREAM_MOMENT_ROUNDING
+  Precision precision = plain(Precision::mixed());
+  precision.moments = DType::f16;
+  precision.rounding.optimizer = Rounding::stochastic;
+  const auto rounded = [](float value, std::uint32_t quad, std::uint32_t step, std::uint32_t i) {
+    const auto noise = process::philox4x32({quad, stream, step, 0}, process::philox_key(42));
+    return static_cast<float>(reference::half_value(reference::stochastic_half_bits(value, noise[i % 4])));
+  };
+  SUBCASE("momentum") {
+    Pull pull(count, 0, Sgd{.rate = 1, .momentum = 0.3F}, precision, 42);
+    pull.run(1, 2);  // the momentum is 1, then 1.3
+    const std::vector<float> before = pull.weights();
+    pull.step(0);
+    const std::vector<float> after = pull.weights();
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const float moved = 0.3F * rounded(1.3F, i / 4, 1, i);
+      CHECK(after[i] == before[i] - moved);
+    }
+  }
+  SUBCASE("both of Adam") {
+    const TemporaryFolder folder;
+    const std::filesystem::path path = folder.path() / "moments.safetensors";
+    Pull pull(count, 0, Adam{}, precision, 42);
+    pull.step(1);
+    pull.trainer().save(path);
+    const train::SafetensorsFile file(path);
+    const auto check = [&](const char* name, float value, std::uint32_t offset) {
+      CAPTURE(name);
+      const auto found = std::ranges::find(file.tensors(), name, &train::StoredTensor::name);
+      REQUIRE(found != file.tensors().end());
+      const std::vector<float> got = train::decode(*found, {count}, {});
+      for (std::uint32_t i = 0; i < count; ++i) CHECK(got[i] == rounded(value, 2 * (i / 4) + offset, 0, i));
+    };
+    check("w.first_moment", 1 - 0.9F, 0);
+    check("w.second_moment", 1 - 0.999F, 1);
   }
 }
 
