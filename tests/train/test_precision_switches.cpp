@@ -222,6 +222,17 @@ TEST_CASE("saturating gradients train on where infinities skip the step") {
   CHECK(applied(Overflow::saturate) == 1);
 }
 
+TEST_CASE("moments kept in f16 saturate where that is asked for") {
+  Precision precision = plain(Precision::mixed());
+  precision.moments = DType::f16;
+  precision.overflow = Overflow::saturate;
+  Pull pull(5, 0, Sgd{.rate = 0x1p-10F, .momentum = 0.5F}, precision);
+  pull.run(60000, 2);  // the momentum is 60000, then 90000
+  const std::vector<float> before = pull.weights();
+  pull.step(0);
+  for (std::size_t i = 0; i < before.size(); ++i) CHECK(before[i] - pull.weights()[i] == 0x1p-11F * 65504);
+}
+
 TEST_CASE("with the scale in the rate, momentum keeps the scale, and the weights move as far") {
   const auto moved = [](bool in_rate, const Sgd& sgd, float start, float pull_by) {
     Precision precision = plain(Precision::mixed());

@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -8,6 +10,7 @@
 
 #include "harness/device.h"
 #include "host/temporary_folder.h"
+#include "step/step_state.h"
 #include "train/safetensors.h"
 #include "train/small_training.h"
 
@@ -138,6 +141,30 @@ TEST_CASE("checkpoints name an optimizer and its states as they always did") {
     CHECK(file.tensors().size() == 4 * (1 + c.states.size()) + 1);
     for (const std::string& state : c.states) CHECK(file.find("dense.bias." + state) != nullptr);
   }
+}
+
+TEST_CASE("attempted steps carry over into their high word, which noise is keyed on too") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "late.safetensors";
+  testing::Pull pull(4, 1, Sgd{.rate = 0.5F}, Precision::float32());
+  pull.step(1);
+  pull.trainer().save(path);
+  {
+    const train::SafetensorsFile saved(path);
+    std::vector<train::StoredTensor> tensors = saved.tensors();
+    const auto found = std::ranges::find(tensors, "halfstep.state", &train::StoredTensor::name);
+    REQUIRE(found != tensors.end());
+    std::vector<std::byte> state(found->data.begin(), found->data.end());
+    constexpr std::uint32_t last = 0xFFFFFFFF;
+    std::memcpy(state.data() + offsetof(step::StepState, attempted), &last, sizeof last);
+    found->data = state;
+    train::write_safetensors(path, tensors, saved.metadata());
+  }
+  pull.trainer().load(path);
+  pull.step(1);
+  CHECK(pull.trainer().report().step == std::uint64_t{1} << 32);
+  pull.step(1);
+  CHECK(pull.trainer().report().step == (std::uint64_t{1} << 32) + 1);
 }
 
 TEST_CASE("saving disturbs nothing, and saves the same bytes twice") {
