@@ -1,0 +1,157 @@
+#!/bin/bash
+# Mutation tests: makes one small change to the product at a time, and says whether the tests that should notice do.
+#     tests/mutation/run.sh [--list] [--build FOLDER] [PATTERN...]
+# Prints "caught NAME (TESTS)" or "SURVIVED NAME" for each mutation whose name matches a pattern (*: any text), or for
+# all. Exit code: 0 where all were caught, 1 where one survived, 2 where a mutation no longer applies, builds or has
+# tests that pass without it, 77 where this machine cannot run them.
+#
+# The mutations are blocks of tests/mutation/*.txt, apart by an empty line:
+#     NAME | FILE | PROGRAM | TEST CASES
+#     - text to replace, once in the file; more such lines for several lines
+#     + new text
+# FILE is the name of a file that only one folder of engine/ or shaders/ has. PROGRAM is host_tests or device_tests.
+#
+# The source and a finished build (FOLDER, build/release if not given) are copied to a scratch folder, and the copies
+# mounted in the place of both, for this process alone. So nothing is compiled but what a mutation changes.
+set -u
+source=$(cd "$(dirname "$0")/../.." && pwd -P) || exit 2
+build=$source/build/release
+list=""
+patterns=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --list) list=yes ;;
+    --build) build=$2 && shift ;;
+    -*) echo "expected --list, --build FOLDER or patterns, got $1" >&2 && exit 2 ;;
+    *) patterns+=("$1") ;;
+  esac
+  shift
+done
+[ ${#patterns[@]} -gt 0 ] || patterns=('*')
+seconds=300 # for the tests of a mutation; one that makes them hang is caught
+
+error() {
+  echo "ERROR $1: $2" >&2
+  errors=$((errors + 1))
+}
+
+wanted() {
+  local pattern
+  # shellcheck disable=SC2053 # a pattern
+  for pattern in "${patterns[@]}"; do [[ $1 == $pattern ]] && return; done
+  return 1
+}
+
+# Runs the test cases $2 of the program $1.
+tests_pass() {
+  timeout "$seconds" "$build/bin/$1" "--test-case=$2" --no-version >"$log" 2>&1
+}
+
+# passed_before NAME PROGRAM TESTS: without a mutation, and that there are such tests
+declare -A passed
+passed_before() {
+  [ -n "${passed["$2 $3"]-}" ] && return
+  if ! tests_pass "$2" "$3"; then
+    error "$1" "its tests fail without it: $3"
+    tail -n 20 "$log" >&2
+    return 1
+  fi
+  grep -q 'test cases: *[1-9]' "$log" || { error "$1" "no test case is called $3" && return 1; }
+  passed["$2 $3"]=yes
+}
+
+# Puts back what a mutation changed, in the source and in the build.
+restore() {
+  local changed
+  cp -p "$scratch/original_source/${file#"$source"/}" "$file"
+  while IFS= read -r -d '' changed; do
+    cp -p "$scratch/original_build/$changed" "$build/$changed" 2>/dev/null || rm -f "${build:?}/$changed"
+  done < <(cd "$build" && find . -newer "$scratch/start" -type f -print0)
+}
+
+make_program() {
+  cmake --build "$build" --target "$1" >"$log" 2>&1 && return
+  tail -n 30 "$log" >&2
+  return 1
+}
+
+# run_one NAME FILE PROGRAM TESTS OLD NEW
+run_one() {
+  local name=$1 program=$3 tests=$4 old=$5 new=$6 files file text after
+  mapfile -t files < <(find "$source/engine" "$source/shaders" -name "$2")
+  [ ${#files[@]} = 1 ] || { error "$name" "expected one file called $2, got ${#files[@]}" && return; }
+  file=${files[0]}
+  text=$(<"$file")
+  after=${text#*"$old"}
+  [[ $after != "$text" && $after != *"$old"* ]] || { error "$name" "expected its text once in $2" && return; }
+  passed_before "$name" "$program" "$tests" || return
+  printf '%s\n' "${text/"$old"/"$new"}" >"$file"
+  if ! make_program "$program"; then
+    error "$name" "does not build"
+  elif tests_pass "$program" "$tests"; then
+    echo "SURVIVED $name"
+    survived=$((survived + 1))
+  else
+    echo "caught $name ($tests)"
+  fi
+  restore
+}
+
+# Calls $1 with the six parts of each mutation that is wanted.
+for_each() {
+  local head="" old="" new="" line name file program tests newline=$'\n'
+  while IFS= read -r line || [ -n "$line" ]; do
+    case $line in
+      '#'*) continue ;;
+      '- '*) old+=${line#- }$newline ;;
+      '+ '*) new+=${line#+ }$newline ;;
+      '')
+        [ -n "$head" ] || continue
+        IFS='|' read -r name file program tests <<<"${head// | /|}"
+        ! wanted "$name" || "$1" "$name" "$file" "$program" "$tests" \
+          "${old%"$newline"}" "${new%"$newline"}"
+        head="" old="" new=""
+        ;;
+      *) head=$line ;;
+    esac
+  done < <(for file in "$source"/tests/mutation/*.txt; do cat "$file" && echo; done)
+}
+
+show() { echo "$1 ($2): $4"; }
+
+if [ -n "$list" ]; then
+  for_each show
+  exit
+fi
+
+# Begins again with mounts of its own.
+if [ -z "${HALFSTEP_MUTATION_SCRATCH-}" ]; then
+  build=$(cd "$build" 2>/dev/null && pwd -P) || { echo "expected a finished build, got no folder $build" >&2 && exit 2; }
+  isolate=(unshare --mount)
+  [ "$(id -u)" = 0 ] || isolate=(unshare --map-root-user --mount)
+  "${isolate[@]}" mount --bind "$source" "$source" 2>/dev/null || { echo "cannot mount on this machine" && exit 77; }
+  scratch=$(mktemp -d) || exit 2
+  trap 'rm -rf "$scratch"' EXIT
+  trap 'exit 130' INT TERM HUP
+  mkdir "$scratch"/{,original_}{source,build}
+  cmake --build "$build" --target host_tests device_tests || exit 2
+  for entry in "$source"/*; do
+    [ "$entry" = "$source/build" ] || cp -a "$entry" "$scratch/source" || exit 2
+  done
+  cp -a "$build/." "$scratch/build" || exit 2
+  touch "$scratch/start"
+  HALFSTEP_MUTATION_SCRATCH=$scratch "${isolate[@]}" "$0" --build "$build" "${patterns[@]}"
+  exit
+fi
+scratch=$HALFSTEP_MUTATION_SCRATCH
+log=$scratch/log
+export HALFSTEP_CACHE=$scratch/cache
+case $build in "$source"/*) mkdir -p "$scratch/source/${build#"$source"/}" ;; esac
+mount --bind "$source" "$scratch/original_source" && mount --bind "$build" "$scratch/original_build" || exit 77
+mount --bind "$scratch/source" "$source" && mount --bind "$scratch/build" "$build" || exit 77
+cd "$source" || exit 2
+survived=0
+errors=0
+for_each run_one
+[ "$errors" = 0 ] || exit 2
+[ "$survived" = 0 ]
