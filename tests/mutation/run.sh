@@ -44,7 +44,7 @@ wanted() {
 
 # Runs the test cases $2 of the program $1.
 tests_pass() {
-  timeout "$seconds" "$build/bin/$1" "--test-case=$2" --no-version >"$log" 2>&1
+  timeout "$seconds" "$build/bin/$1" "--test-case=$2" --no-version >"$log" 2>&1 </dev/null
 }
 
 # passed_before NAME PROGRAM TESTS: without a mutation, and that there are such tests
@@ -70,7 +70,7 @@ restore() {
 }
 
 make_program() {
-  cmake --build "$build" --target "$1" >"$log" 2>&1 && return
+  cmake --build "$build" --target "$1" >"$log" 2>&1 </dev/null && return
   tail -n 30 "$log" >&2
   return 1
 }
@@ -78,6 +78,7 @@ make_program() {
 # run_one NAME FILE PROGRAM TESTS OLD NEW
 run_one() {
   local name=$1 program=$3 tests=$4 old=$5 new=$6 files file text after
+  chosen=$((chosen + 1))
   mapfile -t files < <(find "$source/engine" "$source/shaders" -name "$2")
   [ ${#files[@]} = 1 ] || { error "$name" "expected one file called $2, got ${#files[@]}" && return; }
   file=${files[0]}
@@ -134,7 +135,7 @@ if [ -z "${HALFSTEP_MUTATION_SCRATCH-}" ]; then
   trap 'rm -rf "$scratch"' EXIT
   trap 'exit 130' INT TERM HUP
   mkdir "$scratch"/{,original_}{source,build}
-  cmake --build "$build" --target host_tests device_tests || exit 2
+  cmake --build "$build" --target host_tests device_tests >"$scratch/log" 2>&1 || { cat "$scratch/log" && exit 2; }
   for entry in "$source"/*; do
     [ "$entry" = "$source/build" ] || cp -a "$entry" "$scratch/source" || exit 2
   done
@@ -150,8 +151,10 @@ case $build in "$source"/*) mkdir -p "$scratch/source/${build#"$source"/}" ;; es
 mount --bind "$source" "$scratch/original_source" && mount --bind "$build" "$scratch/original_build" || exit 77
 mount --bind "$scratch/source" "$source" && mount --bind "$scratch/build" "$build" || exit 77
 cd "$source" || exit 2
+chosen=0
 survived=0
 errors=0
 for_each run_one
+[ "$chosen" != 0 ] || error "${patterns[*]}" "no mutation has such a name"
 [ "$errors" = 0 ] || exit 2
 [ "$survived" = 0 ]
