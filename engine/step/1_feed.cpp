@@ -47,6 +47,12 @@ static_assert(sizeof(SamplesPush) <= 128);
 
 }  // namespace
 
+std::int64_t resize_rounds(std::int64_t height, std::int64_t width, std::int64_t to_height, std::int64_t to_width) {
+  // Both loops run over a triangle that is as wide as two pixels of the smaller image.
+  const auto taps = [](std::int64_t pixels, std::int64_t places) { return 2 * plan::divided_up(pixels, places) + 1; };
+  return taps(height, to_height) * (taps(width, to_width) + 2) + 1;
+}
+
 void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed) {
   const TensorType input = builder.info(feed.samples).type;
   const std::int64_t batch = input.shape.front();
@@ -71,13 +77,16 @@ void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed) {
   if (augmented) operands.push_back({feed.state, plan::Access::read});
   const bool resize = push.input.height != push.stored.height || push.input.width != push.stored.width;
   const std::uint32_t local_size = flat_local_size(builder.target());
-  builder.dispatch({.label = "feed",
-                    .shader = fmt::format("feed_samples.{}.{}", storage(builder.target(), input.dtype),
-                                          augmented ? "augmented" : "plain"),
-                    .constants = {local_size, resize},
-                    .push = plan::push_bytes(push),
-                    .operands = std::move(operands),
-                    .groups = plan::groups_for(plan::layout(input.shape).quads() + (batch + 3) / 4, local_size)});
+  builder.dispatch(
+      {.label = "feed",
+       .shader =
+           fmt::format("feed_samples.{}.{}", storage(builder.target(), input.dtype), augmented ? "augmented" : "plain"),
+       .constants = {local_size, resize},
+       .push = plan::push_bytes(push),
+       .operands = std::move(operands),
+       .groups = plan::groups_for(plan::layout(input.shape).quads() + (batch + 3) / 4, local_size),
+       .rounds =
+           resize ? resize_rounds(push.stored.height, push.stored.width, push.input.height, push.input.width) : 0});
 }
 
 void feed_values(plan::ProgramBuilder& builder, plan::TensorId values, plan::TensorId input) {

@@ -34,6 +34,9 @@ struct SampleFeed {
   Augmentation augmentation{};
 };
 
+/// Loop rounds that common/image.glsl takes for a pixel of an image resized from {height, width} to the other extents.
+std::int64_t resize_rounds(std::int64_t height, std::int64_t width, std::int64_t to_height, std::int64_t to_width);
+
 /// 1. Gathers, normalises and casts a batch, or a micro-batch of the step's.
 void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed);
 /// 1. Casts an input's values, given as f32 or u32.

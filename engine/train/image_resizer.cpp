@@ -16,6 +16,9 @@ namespace {
 /// Bytes of images, and of samples, that one run is made for; an image may be larger.
 constexpr std::uint64_t usual_bytes = std::uint64_t{1} << 24;
 
+/// How many times as high and wide as its sample an image may be.
+constexpr std::int64_t most_shrinking = 60;
+
 std::uint64_t whole_words(std::uint64_t bytes) {
   return (bytes + 3) / 4 * 4;
 }
@@ -23,12 +26,11 @@ std::uint64_t whole_words(std::uint64_t bytes) {
 }  // namespace
 
 void check_resizable(std::int64_t height, std::int64_t width, std::int64_t to_height, std::int64_t to_width) {
-  constexpr std::int64_t most = 60;
-  if (height > most * to_height || width > most * to_width) {
+  if (height > most_shrinking * to_height || width > most_shrinking * to_width) {
     fail("image",
          fmt::format("expected an image at most {} times as high and wide as the {} by {} it is resized to, got "
                      "{} by {}",
-                     most, to_height, to_width, height, width));
+                     most_shrinking, to_height, to_width, height, width));
   }
 }
 
@@ -72,7 +74,8 @@ void ImageResizer::record(std::uint64_t image_bytes) {
        .operands = {{whole("sources", sources_), plan::Access::read},
                     {whole("images", images_), plan::Access::read},
                     {whole("samples", samples_), plan::Access::write}},
-       .groups = plan::groups_for(words, local_size)});
+       .groups = plan::groups_for(words, local_size),
+       .rounds = 4 * (step::resize_rounds(most_shrinking, most_shrinking, 1, 1) + 1)});
   plan_ = plan::make_plan(builder.finish(), {.alignment = context_.target().offset_alignment});
   const vk::Buffer* buffers[] = {&arena_, &sources_, &images_, &samples_};
   recording_ = std::make_unique<step::Recording>(context_, pipelines_, plan_, buffers);
