@@ -42,9 +42,12 @@ wanted() {
   return 1
 }
 
-# Runs the test cases $2 of the program $1.
+# Runs the test cases $2 of the program $1; by a shell of its own, whose report of a crash goes to the log.
 tests_pass() {
-  timeout "$seconds" "$build/bin/$1" "--test-case=$2" --no-version >"$log" 2>&1 </dev/null
+  (
+    timeout "$seconds" "$build/bin/$1" "--test-case=$2" --no-version
+    exit
+  ) >"$log" 2>&1 </dev/null
 }
 
 # passed_before NAME PROGRAM TESTS: without a mutation, and that there are such tests
