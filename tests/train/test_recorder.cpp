@@ -70,6 +70,8 @@ TEST_CASE("the recorder counts, sums and sorts by exponent what a tensor holds, 
   x[0] = -3;
   x[7] = 0;
   x[9] = 65504;
+  x[10] = 0x1p-14F;    // f16's smallest normal number
+  x[11] = 0x1.8p-15F;  // above half of it
   x[14] = 0x1p-20F;
   for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
     CAPTURE(precision.name);
@@ -78,20 +80,42 @@ TEST_CASE("the recorder counts, sums and sorts by exponent what a tensor holds, 
     CHECK(seen.elements == 15);
     CHECK(seen.zeros == 2);
     CHECK(seen.large == 1);
-    CHECK(seen.subnormals == 1);
+    CHECK(seen.subnormals == 2);
     CHECK(seen.min == 0);
     CHECK(seen.max == 65504);
     CHECK(seen.infinities + seen.nans == 0);
-    CHECK(seen.mean_magnitude == doctest::Approx((65504 + 11 * 0.25 + 0x1p-20) / 15).epsilon(1e-6));
-    CHECK(seen.rms == doctest::Approx(std::sqrt((65504.0 * 65504.0 + 11 * 0.0625) / 15)).epsilon(1e-6));
+    CHECK(seen.mean_magnitude ==
+          doctest::Approx((65504 + 9 * 0.25 + 0x1p-14 + 0x1.8p-15 + 0x1p-20) / 15).epsilon(1e-6));
+    CHECK(seen.rms == doctest::Approx(std::sqrt((65504.0 * 65504.0 + 9 * 0.0625) / 15)).epsilon(1e-6));
     const auto bin = [&](int exponent) {
       return seen.exponents[static_cast<std::size_t>(exponent - TensorStatistics::first_exponent)];
     };
-    CHECK(bin(-2) == 11);
+    CHECK(bin(-2) == 9);
     CHECK(bin(15) == 1);
+    CHECK(bin(-14) == 1);
+    CHECK(bin(-15) == 1);
     CHECK(bin(-20) == 1);
     CHECK(std::accumulate(seen.exponents.begin(), seen.exponents.end(), std::uint64_t{0}) == 13);
   }
+}
+
+TEST_CASE("the recorder counts all of a tensor that takes many workgroups") {
+  constexpr std::int64_t count = 300001;
+  testing::Pull pull(count, 0, Sgd{.rate = 0}, Precision::float32());
+  pull.trainer().watch("w.gradient");
+  std::vector<float> gradients(count, 0.25F);
+  gradients.front() = 4;
+  gradients.back() = -8;
+  pull.trainer().step({{"pull", std::span<const float>(gradients)}});
+  pull.trainer().finish();
+  const std::vector<TensorStatistics> records = pull.trainer().take_records();
+  REQUIRE(records.size() == 1);
+  const TensorStatistics& seen = records.front();
+  CHECK(seen.elements == count);
+  CHECK(seen.min == -8);
+  CHECK(seen.max == 4);
+  CHECK(seen.mean_magnitude == doctest::Approx(0.25 + 11.5 / count).epsilon(1e-5));
+  CHECK(seen.exponents[static_cast<std::size_t>(-2 - TensorStatistics::first_exponent)] == count - 2);
 }
 
 TEST_CASE("the recorder counts infinities and NaNs apart, and looks at one step out of as many as asked") {
