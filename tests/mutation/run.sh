@@ -92,11 +92,16 @@ run_one() {
   printf '%s\n' "${text/"$old"/"$new"}" >"$file"
   if ! make_program "$program"; then
     error "$name" "does not build"
-  elif tests_pass "$program" "$tests"; then
-    echo "SURVIVED $name"
-    survived=$((survived + 1))
   else
-    echo "caught $name ($tests)"
+    tests_pass "$program" "$tests"
+    case $? in
+      0)
+        echo "SURVIVED $name"
+        survived=$((survived + 1))
+        ;;
+      137 | 143) error "$name" "its tests were ended from outside" ;;
+      *) echo "caught $name ($tests)" ;;
+    esac
   fi
   restore
 }
