@@ -91,7 +91,7 @@ class PyTorch:
         self.device = device
         self.mixed = precision == "mixed"
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=1e-4)
-        self.scaler = torch.cuda.amp.GradScaler(enabled=self.mixed)
+        self.scaler = torch.amp.GradScaler(device, enabled=self.mixed)
         self.batch = batch
 
     def loss(self):
