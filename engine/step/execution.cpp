@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "graph/backward.h"
+#include "passes/backward.h"
 #include "plan/host_tensor.h"
 #include "step/step_state.h"
-#include "vk/transfer.h"
+#include "vk/command/transfer.h"
 
 namespace halfstep::step {
 namespace {
@@ -59,7 +59,7 @@ void Execution::lower(const graph::Ir& ir, const std::vector<graph::ValueId>& ou
     builder.bind(id, tensors_[id]);
     input_bytes_ += round_up(plan::byte_size(value.type), alignment) + guard;
   }
-  for (const graph::NodeId node : graph::needed_nodes(ir, outputs)) builder.lower(ir, ir.nodes[node]);
+  for (const graph::NodeId node : passes::needed_nodes(ir, outputs)) builder.lower(ir, ir.nodes[node]);
   for (const graph::ValueId output : outputs) tensors_[output] = builder.keep(builder.tensor_of(ir, output));
   plan_ = plan::make_plan(builder.finish(),
                           {.alignment = alignment, .guard_bytes = options_.guard_bytes, .reuse = options_.reuse});

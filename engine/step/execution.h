@@ -11,7 +11,7 @@
 #include "graph/ir.h"
 #include "plan/plan.h"
 #include "step/recording.h"
-#include "vk/timeline.h"
+#include "vk/command/timeline.h"
 
 namespace halfstep::step {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/philox.h"
 #include "plan/layout.h"
-#include "process/philox.h"
 
 namespace halfstep::step {
 namespace {

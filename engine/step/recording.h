@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "plan/plan.h"
-#include "vk/context.h"
-#include "vk/descriptors.h"
-#include "vk/memory.h"
-#include "vk/pipelines.h"
-#include "vk/recorder.h"
+#include "vk/command/descriptors.h"
+#include "vk/command/memory.h"
+#include "vk/command/recorder.h"
+#include "vk/device/context.h"
+#include "vk/shader/pipelines.h"
 
 namespace halfstep::step {
 

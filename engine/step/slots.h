@@ -10,7 +10,7 @@
 
 #include "step/recording.h"
 #include "step/step_program.h"
-#include "vk/timeline.h"
+#include "vk/command/timeline.h"
 
 namespace halfstep::step {
 

@@ -34,7 +34,7 @@ struct SampleFeed {
   Augmentation augmentation{};
 };
 
-/// Loop rounds that common/image.glsl takes for a pixel of an image resized from {height, width} to the other extents.
+/// Loop rounds that data/image.glsl takes for a pixel of an image resized from {height, width} to the other extents.
 std::int64_t resize_rounds(std::int64_t height, std::int64_t width, std::int64_t to_height, std::int64_t to_width);
 
 /// 1. Gathers, normalises and casts a batch, or a micro-batch of the step's.

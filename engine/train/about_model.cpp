@@ -6,8 +6,8 @@
 
 namespace halfstep::train {
 
-Metadata about_model(const TrainerOptions& options) {
-  Metadata about;
+io::Metadata about_model(const TrainerOptions& options) {
+  io::Metadata about;
   if (!options.model.empty()) about["model"] = options.model;
   if (!options.classes.empty()) {
     // Names may come from a file system, and need not be UTF-8.

@@ -9,21 +9,21 @@
 
 namespace halfstep {
 
-using train::StoredTensor;
+using io::StoredTensor;
 
 void Checkpoint::write(const std::filesystem::path& path) const {
   std::vector<std::vector<std::byte>> data;
-  std::vector<StoredTensor> tensors;
+  std::vector<io::StoredTensor> tensors;
   for (const Contents::Values& each : contents_->values) {
     data.push_back(train::encode(each.dtype, each.shape, each.stored, each.values));
     tensors.push_back({each.name, each.dtype == DType::f16 ? "F16" : "F32",
                        train::stored_shape(each.shape, each.stored), data.back()});
   }
   for (const Contents::Raw& each : contents_->raw) {
-    const std::size_t count = each.bytes.size() / train::stored_bytes(each.dtype);
+    const std::size_t count = each.bytes.size() / io::stored_bytes(each.dtype);
     tensors.push_back({each.name, each.dtype, {static_cast<std::int64_t>(count)}, each.bytes});
   }
-  train::write_safetensors(path, std::move(tensors), contents_->metadata);
+  io::write_safetensors(path, std::move(tensors), contents_->metadata);
 }
 
 void check_format(const std::map<std::string, std::string>& metadata, std::string_view file) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "train/safetensors.h"
+#include "io/safetensors.h"
 
 namespace halfstep {
 
@@ -29,7 +29,7 @@ struct Checkpoint::Contents {
 
   std::vector<Values> values{};
   std::vector<Raw> raw{};  ///< of one axis
-  train::Metadata metadata{};
+  io::Metadata metadata{};
 };
 
 }  // namespace halfstep

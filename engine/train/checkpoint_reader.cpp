@@ -19,7 +19,7 @@ bool CheckpointReader::ignored(std::string_view name) const {
 std::vector<float> CheckpointReader::take(const std::string& name, const step::ParameterSlot& slot) {
   asked_.insert(name);
   if (ignored(name)) return {};
-  const StoredTensor* tensor = file_.find(name);
+  const io::StoredTensor* tensor = file_.find(name);
   if (tensor == nullptr) {
     report_.missing.push_back(name);
     return {};
@@ -36,7 +36,7 @@ std::vector<float> CheckpointReader::take(const std::string& name, const step::P
 }
 
 LoadReport CheckpointReader::report(std::string_view path) {
-  for (const StoredTensor& tensor : file_.tensors()) {
+  for (const io::StoredTensor& tensor : file_.tensors()) {
     if (!asked_.contains(tensor.name) && !ignored(tensor.name)) report_.unexpected.push_back(tensor.name);
   }
   if (options_.strict) refuse_differences(path);

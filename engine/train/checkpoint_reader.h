@@ -7,15 +7,15 @@
 #include <string_view>
 #include <vector>
 
+#include "io/safetensors.h"
 #include "step/parameters.h"
-#include "train/safetensors.h"
 
 namespace halfstep::train {
 
 /// Takes a model's tensors out of a file, and keeps account of what is there and what is not.
 class CheckpointReader {
  public:
-  CheckpointReader(const SafetensorsFile& file, const LoadOptions& options) : file_(file), options_(options) {}
+  CheckpointReader(const io::SafetensorsFile& file, const LoadOptions& options) : file_(file), options_(options) {}
 
   /// The values of a tensor; empty where the file has none that fits.
   std::vector<float> take(const std::string& name, const step::ParameterSlot& slot);
@@ -27,7 +27,7 @@ class CheckpointReader {
   bool ignored(std::string_view name) const;
   void refuse_differences(std::string_view path) const;
 
-  const SafetensorsFile& file_;
+  const io::SafetensorsFile& file_;
   const LoadOptions& options_;
   std::set<std::string> asked_;
   LoadReport report_;

@@ -11,7 +11,7 @@ namespace halfstep::train {
 namespace {
 
 /// The number of an entry, from `low` to `high`.
-std::int64_t number(const Metadata& metadata, const std::string& file, const char* key, std::int64_t low,
+std::int64_t number(const io::Metadata& metadata, const std::string& file, const char* key, std::int64_t low,
                     std::int64_t high) {
   const auto found = metadata.find(key);
   const std::string text = found == metadata.end() ? "" : found->second;
@@ -23,14 +23,14 @@ std::int64_t number(const Metadata& metadata, const std::string& file, const cha
 
 }  // namespace
 
-void note_position(Metadata& metadata, const EpochSize& size, std::int64_t drawn) {
+void note_position(io::Metadata& metadata, const EpochSize& size, std::int64_t drawn) {
   metadata["samples"] = std::to_string(size.samples);
   metadata["batch"] = std::to_string(size.batch);
   metadata["epoch"] = std::to_string(drawn / size.steps());
   metadata["epoch_step"] = std::to_string(drawn % size.steps());
 }
 
-std::int64_t position_from(const Metadata& metadata, const std::string& file, const EpochSize& size,
+std::int64_t position_from(const io::Metadata& metadata, const std::string& file, const EpochSize& size,
                            std::int64_t step) {
   // Bounds that keep every product below within 64 bits.
   constexpr std::int64_t most_samples = std::int64_t{1} << 32;

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "train/safetensors.h"
+#include "io/safetensors.h"
 
 /// How far training is through its epochs, as checkpoints record it.
 namespace halfstep::train {
@@ -17,11 +17,12 @@ struct EpochSize {
 };
 
 /// Records that `drawn` batches were drawn, counted from the first epoch on.
-void note_position(Metadata& metadata, const EpochSize& size, std::int64_t drawn);
+void note_position(io::Metadata& metadata, const EpochSize& size, std::int64_t drawn);
 
 /// The batches drawn according to a checkpoint's metadata, in epochs of `size`. Whole epochs stay whole; of an epoch in
 /// progress the same fraction is done, rounded down to a step. A checkpoint without a position (of an older version)
 /// was at `step`. Throws Error that names `file` for a position that cannot be.
-std::int64_t position_from(const Metadata& metadata, const std::string& file, const EpochSize& size, std::int64_t step);
+std::int64_t position_from(const io::Metadata& metadata, const std::string& file, const EpochSize& size,
+                           std::int64_t step);
 
 }  // namespace halfstep::train

@@ -10,7 +10,7 @@
 #include <set>
 #include <string_view>
 
-#include "graph/backward.h"
+#include "passes/backward.h"
 
 namespace halfstep::train {
 namespace {
@@ -37,7 +37,7 @@ step::Training training_of(const graph::Value& value, const TrainerOptions& opti
 std::set<std::string_view> reaching(const graph::Ir& written, graph::ValueId value) {
   const graph::ValueId wanted[] = {value};
   std::set<graph::ValueId> read{value};
-  for (const graph::NodeId node : graph::needed_nodes(written, wanted)) {
+  for (const graph::NodeId node : passes::needed_nodes(written, wanted)) {
     read.insert(written.nodes[node].inputs.begin(), written.nodes[node].inputs.end());
   }
   std::set<std::string_view> names;

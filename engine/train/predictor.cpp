@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <set>
 
-#include "graph/backward.h"
-#include "graph/inference.h"
-#include "graph/precision_pass.h"
-#include "graph/weight_nodes.h"
+#include "passes/backward.h"
+#include "passes/inference.h"
+#include "passes/precision.h"
+#include "passes/weight_nodes.h"
 #include "step/execution.h"
 #include "step/parameters.h"
 #include "train/checkpoint_reader.h"
@@ -19,9 +19,9 @@ namespace halfstep {
 namespace {
 
 /// The graph as it is evaluated, in the types of a policy.
-graph::LoweredPrecision evaluated(const Graph& graph, const Precision& precision) {
-  graph::LoweredPrecision lowered =
-      graph::for_inference(graph::apply_precision(graph.ir(), precision), [](const graph::Node&) { return true; });
+passes::LoweredPrecision evaluated(const Graph& graph, const Precision& precision) {
+  passes::LoweredPrecision lowered =
+      passes::for_inference(passes::apply_precision(graph.ir(), precision), [](const graph::Node&) { return true; });
   lowered.ir.updates.clear();
   return lowered;
 }
@@ -31,7 +31,7 @@ graph::Ir only_for(const graph::Ir& ir, graph::ValueId output) {
   graph::Ir result = ir;
   result.nodes.clear();
   const graph::ValueId wanted[] = {output};
-  for (const graph::NodeId node : graph::needed_nodes(ir, wanted)) {
+  for (const graph::NodeId node : passes::needed_nodes(ir, wanted)) {
     for (const graph::ValueId value : ir.nodes[node].outputs) {
       result.values[value].producer = static_cast<graph::NodeId>(result.nodes.size());
     }
@@ -57,10 +57,10 @@ class Predictor::Impl {
  public:
   Impl(const Device& device, const Graph& graph, Tensor output, const Precision& precision) : device_(device) {
     graph::expect_value("predictor", "an output", graph.ir(), output);
-    const graph::LoweredPrecision lowered = evaluated(graph, precision);
+    const passes::LoweredPrecision lowered = evaluated(graph, precision);
     output_ = lowered.value.at(output.id());
     const graph::Ir ir = only_for(lowered.ir, output_);
-    split_ = graph::split_at_weights(ir);
+    split_ = passes::split_at_weights(ir);
     inputs_ = read_values(ir, graph::Origin::input);
     weights_ = read_values(ir, graph::Origin::parameter);
     for (const graph::ValueId state : read_values(ir, graph::Origin::state)) weights_.push_back(state);
@@ -69,7 +69,7 @@ class Predictor::Impl {
   }
 
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options) {
-    const train::SafetensorsFile file(path);
+    const io::SafetensorsFile file(path);
     check_format(file.metadata(), path.string());
     train::CheckpointReader reader(file, options);
     std::vector<std::vector<float>> values;
@@ -120,7 +120,7 @@ class Predictor::Impl {
 
   Device device_;
   graph::ValueId output_ = 0;
-  graph::WeightSplit split_;
+  passes::WeightSplit split_;
   std::vector<graph::ValueId> inputs_;
   std::vector<graph::ValueId> weights_;  ///< parameters and states
   step::ParameterLayout layout_;         ///< of those, in their order

@@ -10,12 +10,12 @@
 #include <cmath>
 #include <set>
 
-#include "graph/backward.h"
-#include "graph/inference.h"
-#include "graph/precision_pass.h"
-#include "graph/recompute.h"
 #include "optim/check.h"
 #include "optim/rule.h"
+#include "passes/backward.h"
+#include "passes/inference.h"
+#include "passes/precision.h"
+#include "passes/recompute.h"
 #include "train/feed.h"
 #include "train/parameter_groups.h"
 
@@ -60,7 +60,7 @@ void add_gradients(step::StepGraph& result, Placeable& placeable, std::span<cons
                    const Precision& precision) {
   const DType stored = precision.parameters;
   const bool scaled = precision.gradient_scales == GradientScales::per_tensor;
-  for (const graph::ValueId gradient : graph::add_backward(result.ir, result.loss, result.loss_scale, parameters)) {
+  for (const graph::ValueId gradient : passes::add_backward(result.ir, result.loss, result.loss_scale, parameters)) {
     const Tensor tensor = result.ir.tensor(gradient);
     graph::ValueId placed = placeable(tensor.dtype() == stored ? gradient : cast(tensor, stored).id());
     if (scaled && !is_scalable(result.ir, placed)) placed = scale(result.ir.tensor(placed), 1.0F).id();
@@ -69,7 +69,7 @@ void add_gradients(step::StepGraph& result, Placeable& placeable, std::span<cons
 }
 
 /// A scalar of the graph as written, in f32.
-graph::ValueId scalar(step::StepGraph& result, const graph::LoweredPrecision& lowered, std::string_view what,
+graph::ValueId scalar(step::StepGraph& result, const passes::LoweredPrecision& lowered, std::string_view what,
                       Tensor written) {
   if (written.rank() != 0) {
     fail("trainer", fmt::format("expected {} to be a scalar, got {}", what, to_string(written.type())),
@@ -79,7 +79,7 @@ graph::ValueId scalar(step::StepGraph& result, const graph::LoweredPrecision& lo
   return now.dtype() == DType::f32 ? now.id() : cast(now, DType::f32).id();
 }
 
-void add_inputs(step::StepGraph& result, const graph::Ir& written, const graph::LoweredPrecision& lowered,
+void add_inputs(step::StepGraph& result, const graph::Ir& written, const passes::LoweredPrecision& lowered,
                 const TrainerOptions& options) {
   std::vector<graph::ValueId> inputs = written.of(graph::Origin::input);
   if (options.feed) {
@@ -118,7 +118,7 @@ void note_unreached(const step::StepGraph& result, const TrainerOptions& options
 }
 
 /// Loss, metrics and updates of a graph that precision was applied to, with what feeds them.
-void add_forward(step::StepGraph& result, Placeable& placeable, const graph::LoweredPrecision& lowered,
+void add_forward(step::StepGraph& result, Placeable& placeable, const passes::LoweredPrecision& lowered,
                  const Graph& graph, const TrainerOptions& options) {
   result.loss = placeable(scalar(result, lowered, "the loss", options.loss));
   for (const auto& [name, metric] : options.metrics) {
@@ -161,12 +161,12 @@ void check_options(const TrainerOptions& options) {
 }
 
 step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options) {
-  const graph::LoweredPrecision whole = graph::apply_precision(graph.ir(), options.precision);
+  const passes::LoweredPrecision whole = passes::apply_precision(graph.ir(), options.precision);
   if (options.log) {
     for (const std::string& line : whole.reduced) options.log("reduced precision: " + line);
   }
-  graph::LoweredPrecision lowered =
-      graph::for_inference(whole, [&](const graph::Node& node) { return is_frozen(whole.ir, node, options); });
+  passes::LoweredPrecision lowered =
+      passes::for_inference(whole, [&](const graph::Node& node) { return is_frozen(whole.ir, node, options); });
   step::StepGraph result;
   result.ir = std::move(lowered.ir);
   Placeable placeable(result.ir);
@@ -181,14 +181,14 @@ step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options
     std::vector<graph::ValueId> wanted = result.metrics;
     wanted.push_back(result.loss);
     for (const graph::Update& update : result.ir.updates) wanted.push_back(update.next);
-    graph::recompute(result.ir, result.forward_nodes, options.recompute, wanted);
+    passes::recompute(result.ir, result.forward_nodes, options.recompute, wanted);
   }
   return result;
 }
 
 step::StepGraph evaluation_graph(const Graph& graph, const TrainerOptions& options) {
-  graph::LoweredPrecision lowered = graph::for_inference(graph::apply_precision(graph.ir(), options.precision),
-                                                         [](const graph::Node&) { return true; });
+  passes::LoweredPrecision lowered = passes::for_inference(passes::apply_precision(graph.ir(), options.precision),
+                                                           [](const graph::Node&) { return true; });
   lowered.ir.updates.clear();
   step::StepGraph result;
   result.ir = std::move(lowered.ir);

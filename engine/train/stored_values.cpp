@@ -18,7 +18,7 @@ Element element_at(Bytes data, std::size_t i) {
   return element;
 }
 
-float number_at(const StoredTensor& tensor, std::size_t i) {
+float number_at(const io::StoredTensor& tensor, std::size_t i) {
   if (tensor.dtype == "F32") return element_at<float>(tensor.data, i);
   const auto bits = element_at<std::uint16_t>(tensor.data, i);
   if (tensor.dtype == "F16") return plan::float_from_half(bits);
@@ -77,7 +77,7 @@ std::vector<std::byte> encode(DType dtype, const Shape& shape, const Axes& store
   return encoded;
 }
 
-std::optional<std::string> mismatch(const StoredTensor& tensor, const Shape& shape, const Axes& stored) {
+std::optional<std::string> mismatch(const io::StoredTensor& tensor, const Shape& shape, const Axes& stored) {
   const Shape wanted = stored_shape(shape, stored);
   const bool floating = tensor.dtype == "F32" || tensor.dtype == "F16" || tensor.dtype == "BF16";
   if (floating && tensor.shape == wanted) return std::nullopt;
@@ -85,7 +85,7 @@ std::optional<std::string> mismatch(const StoredTensor& tensor, const Shape& sha
                      to_string(tensor.shape));
 }
 
-std::vector<float> decode(const StoredTensor& tensor, const Shape& shape, const Axes& stored) {
+std::vector<float> decode(const io::StoredTensor& tensor, const Shape& shape, const Axes& stored) {
   std::vector<float> values(static_cast<std::size_t>(elements(shape)));
   for_each_element(shape, stored, [&](std::size_t to, std::size_t from) { values[to] = number_at(tensor, from); });
   return values;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "train/safetensors.h"
+#include "io/safetensors.h"
 
 /// Tensors as files have them: under the names and in the order of axes that other tools expect.
 namespace halfstep::train {
@@ -23,9 +23,9 @@ std::vector<std::byte> encode(DType dtype, const Shape& shape, const Axes& store
 
 /// Why a stored tensor is not what encode() could have made of a tensor of `shape`, or BF16 of that shape: "expected
 /// ..., got ..."; nothing if it is.
-std::optional<std::string> mismatch(const StoredTensor& tensor, const Shape& shape, const Axes& stored);
+std::optional<std::string> mismatch(const io::StoredTensor& tensor, const Shape& shape, const Axes& stored);
 
 /// The values of a stored tensor that matches, in the order of `shape`.
-std::vector<float> decode(const StoredTensor& tensor, const Shape& shape, const Axes& stored);
+std::vector<float> decode(const io::StoredTensor& tensor, const Shape& shape, const Axes& stored);
 
 }  // namespace halfstep::train

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "train/safetensors.h"
+#include "io/safetensors.h"
 
 namespace halfstep {
 namespace {
@@ -78,13 +78,13 @@ Read reader(std::string_view dtype) {
   return std::ranges::find(types, dtype, &Type::name)->read;
 }
 
-TensorSummary summarize(const train::StoredTensor& tensor) {
+TensorSummary summarize(const io::StoredTensor& tensor) {
   TensorSummary summary;
   summary.name = tensor.name;
   summary.dtype = tensor.dtype;
   summary.shape = tensor.shape;
   const Read read = reader(tensor.dtype);
-  const std::size_t element = train::stored_bytes(tensor.dtype);
+  const std::size_t element = io::stored_bytes(tensor.dtype);
   for (std::size_t offset = 0; offset < tensor.data.size(); offset += element) {
     const double value = read(tensor.data.data() + offset);
     if (!std::isfinite(value)) {
@@ -102,10 +102,10 @@ TensorSummary summarize(const train::StoredTensor& tensor) {
 
 CheckpointSummary summarize_checkpoint(const std::filesystem::path& path) {
   static_assert(std::endian::native == std::endian::little, "the format is little-endian");
-  const train::SafetensorsFile file(path);
+  const io::SafetensorsFile file(path);
   CheckpointSummary summary;
   summary.metadata = file.metadata();
-  for (const train::StoredTensor& tensor : file.tensors()) summary.tensors.push_back(summarize(tensor));
+  for (const io::StoredTensor& tensor : file.tensors()) summary.tensors.push_back(summarize(tensor));
   return summary;
 }
 

@@ -10,7 +10,7 @@
 #include "train/feed.h"
 #include "train/step_graph.h"
 #include "train/trainer_impl.h"
-#include "vk/transfer.h"
+#include "vk/command/transfer.h"
 
 namespace halfstep {
 namespace {
@@ -195,9 +195,9 @@ void Trainer::Impl::start_sampling(std::uint64_t first_step, std::int64_t drawn)
   sampler_ = BatchSampler::training(set_->count, step_batch(), seed_);
   if (graph_.samples->resident) return;
   if (ring_) waits_for_batch_ += ring_->waits();
-  ring_ = std::make_unique<train::UploadRing>(
-      [set = set_, sampler = *sampler_](std::int64_t step, train::HostBatch& batch) mutable {
-        train::gather(*set, sampler.batch(step), batch);
+  ring_ = std::make_unique<data::UploadRing>(
+      [set = set_, sampler = *sampler_](std::int64_t step, data::HostBatch& batch) mutable {
+        data::gather(*set, sampler.batch(step), batch);
       },
       drawn);
 }

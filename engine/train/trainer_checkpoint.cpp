@@ -17,7 +17,7 @@
 namespace halfstep {
 namespace {
 
-using train::StoredTensor;
+using io::StoredTensor;
 
 constexpr std::string_view state_name = "halfstep.state";
 constexpr std::string_view scales_name = "halfstep.gradient_scales";
@@ -48,7 +48,7 @@ void add(Checkpoint::Contents& contents, std::string_view name, const char* dtyp
 }
 
 /// Throws Error where a file is of another model, by what both say of it.
-void refuse_other_model(const train::Metadata& file, const train::Metadata& own, const std::string& name) {
+void refuse_other_model(const io::Metadata& file, const io::Metadata& own, const std::string& name) {
   for (const char* key : {"model", "input"}) {
     const auto theirs = file.find(key);
     const auto ours = own.find(key);
@@ -66,16 +66,16 @@ float resumed_scale(const LossScale& scale, float stored) {
 
 }  // namespace
 
-train::Metadata Trainer::Impl::metadata(const step::StepState& state) const {
-  train::Metadata result{{"format", "halfstep 1"},
-                         {"version", HALFSTEP_VERSION},
-                         {"precision", precision_.name},
-                         {"optimizer", optimizer_->name()},
-                         {"seed", std::to_string(seed_)},
-                         {"step", std::to_string(submitted_)},
-                         {"applied", std::to_string(state.applied)},
-                         {"average_decay", fmt::format("{}", average_decay_)},
-                         {"loss_scale", fmt::format("{}", state.loss_scale)}};
+io::Metadata Trainer::Impl::metadata(const step::StepState& state) const {
+  io::Metadata result{{"format", "halfstep 1"},
+                      {"version", HALFSTEP_VERSION},
+                      {"precision", precision_.name},
+                      {"optimizer", optimizer_->name()},
+                      {"seed", std::to_string(seed_)},
+                      {"step", std::to_string(submitted_)},
+                      {"applied", std::to_string(state.applied)},
+                      {"average_decay", fmt::format("{}", average_decay_)},
+                      {"loss_scale", fmt::format("{}", state.loss_scale)}};
   result.insert(about_.begin(), about_.end());
   if (set_ != nullptr) train::note_position(result, epoch_size(), drawn());
   return result;
@@ -127,8 +127,8 @@ void Trainer::Impl::save_weights(const std::filesystem::path& path, Weights weig
   Checkpoint(std::make_shared<const Checkpoint::Contents>(std::move(contents))).write(path);
 }
 
-step::StepState Trainer::Impl::state_from(const train::SafetensorsFile& file, const std::string& path) const {
-  const StoredTensor* stored = file.find(state_name);
+step::StepState Trainer::Impl::state_from(const io::SafetensorsFile& file, const std::string& path) const {
+  const io::StoredTensor* stored = file.find(state_name);
   step::StepState state;
   const std::size_t size = stored == nullptr ? 0 : stored->data.size();
   if ((size != sizeof state && size != first_state_bytes) || stored->dtype != "U32") {
@@ -147,8 +147,8 @@ step::StepState Trainer::Impl::state_from(const train::SafetensorsFile& file, co
 }
 
 /// The scales of gradients to go on with: from 1 on where the file has none.
-std::vector<float> Trainer::Impl::scales_from(const train::SafetensorsFile& file, const std::string& path) const {
-  const StoredTensor* stored = file.find(scales_name);
+std::vector<float> Trainer::Impl::scales_from(const io::SafetensorsFile& file, const std::string& path) const {
+  const io::StoredTensor* stored = file.find(scales_name);
   std::vector<float> scales(layout_.parameters.slots().size(), 1.0F);
   if (stored == nullptr) return scales;
   const bool fits = stored->dtype == "F32" && stored->data.size() == 4 * scales.size();
@@ -162,7 +162,7 @@ std::vector<float> Trainer::Impl::scales_from(const train::SafetensorsFile& file
 
 ResumePoint Trainer::Impl::load(const std::filesystem::path& path) {
   const std::string name = path.string();
-  const train::SafetensorsFile file(path);
+  const io::SafetensorsFile file(path);
   check_format(file.metadata(), name);
   refuse_other_model(file.metadata(), about_, name);
   const auto kind = file.metadata().find("optimizer");
@@ -215,7 +215,7 @@ ResumePoint Trainer::Impl::load(const std::filesystem::path& path) {
 }
 
 LoadReport Trainer::Impl::load_weights(const std::filesystem::path& path, const LoadOptions& options) {
-  const train::SafetensorsFile file(path);
+  const io::SafetensorsFile file(path);
   check_format(file.metadata(), path.string());
   train::CheckpointReader reader(file, options);
   finish();

@@ -11,18 +11,18 @@
 #include <utility>
 #include <vector>
 
+#include "data/upload_ring.h"
+#include "io/safetensors.h"
 #include "step/parameters.h"
 #include "step/slots.h"
 #include "step/step_program.h"
 #include "step/step_state.h"
 #include "train/epoch_position.h"
-#include "train/safetensors.h"
-#include "train/upload_ring.h"
 #include "tune/tuner.h"
-#include "vk/context.h"
-#include "vk/memory.h"
-#include "vk/pipelines.h"
-#include "vk/timeline.h"
+#include "vk/command/memory.h"
+#include "vk/command/timeline.h"
+#include "vk/device/context.h"
+#include "vk/shader/pipelines.h"
 
 namespace halfstep {
 
@@ -147,9 +147,9 @@ class Trainer::Impl {
   std::pair<const step::ParameterSlot*, bool> slot_named(std::string_view name) const;
 
   // trainer_checkpoint.cpp
-  train::Metadata metadata(const step::StepState& state) const;
-  step::StepState state_from(const train::SafetensorsFile& file, const std::string& path) const;
-  std::vector<float> scales_from(const train::SafetensorsFile& file, const std::string& path) const;
+  io::Metadata metadata(const step::StepState& state) const;
+  step::StepState state_from(const io::SafetensorsFile& file, const std::string& path) const;
+  std::vector<float> scales_from(const io::SafetensorsFile& file, const std::string& path) const;
 
   Device device_;
   vk::Context& context_;
@@ -160,7 +160,7 @@ class Trainer::Impl {
   float average_decay_;
   std::uint32_t accumulate_;
   std::uint64_t seed_;
-  train::Metadata about_;  ///< what checkpoints say of the model and what it is fed
+  io::Metadata about_;  ///< what checkpoints say of the model and what it is fed
   std::vector<std::string> metric_names_;
   std::vector<InputInfo> inputs_;  ///< fed with values
   Shape batch_shape_;              ///< of the samples, where a Feed gives them
@@ -184,8 +184,8 @@ class Trainer::Impl {
   std::vector<TensorStatistics> records_;
   const Dataset* set_ = nullptr;
   std::optional<BatchSampler> sampler_;
-  std::unique_ptr<train::UploadRing> ring_;  ///< where the set is not resident
-  std::uint64_t submitted_ = 0;              ///< steps of the run, those before a checkpoint included
+  std::unique_ptr<data::UploadRing> ring_;  ///< where the set is not resident
+  std::uint64_t submitted_ = 0;             ///< steps of the run, those before a checkpoint included
   /// Batches drawn less steps submitted: other than 0 after a checkpoint of another batch size or number of samples.
   std::int64_t drawn_ahead_ = 0;
   PlanSummary summary_;

@@ -15,7 +15,7 @@
 #include "step/gradient_scales.h"
 #include "step/statistics.h"
 #include "train/trainer_impl.h"
-#include "vk/transfer.h"
+#include "vk/command/transfer.h"
 
 namespace halfstep {
 namespace {

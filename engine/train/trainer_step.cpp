@@ -33,7 +33,7 @@ void copy_into(const vk::Buffer& buffer, std::uint64_t offset, std::span<const E
 }
 
 /// Puts a gathered batch into a slot; its indices count from 0, or are no sample.
-void fill_gathered(step::Slot& slot, const step::SlotLayout& layout, const train::HostBatch& batch) {
+void fill_gathered(step::Slot& slot, const step::SlotLayout& layout, const data::HostBatch& batch) {
   std::vector<std::uint32_t> indices(batch.labels.size());
   std::iota(indices.begin(), indices.end(), 0U);
   for (std::size_t i = 0; i < indices.size(); ++i) {
@@ -201,9 +201,9 @@ Evaluation Trainer::Impl::evaluate(const Dataset& set, Weights weights) {
   evaluation_sums_ = {};
   evaluation_left_ = set.count;
   BatchSampler sampler = BatchSampler::evaluation(set.count, batch_shape_.front());
-  train::HostBatch batch;
+  data::HostBatch batch;
   for (std::int64_t i = 0; i < sampler.batches_per_epoch(); ++i) {
-    train::gather(set, sampler.batch(i), batch);
+    data::gather(set, sampler.batch(i), batch);
     fill_gathered(slots.acquire(), evaluation_.slot, batch);
     slots.submit();
   }

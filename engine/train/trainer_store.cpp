@@ -9,7 +9,7 @@
 #include "plan/layout.h"
 #include "step/gradient_scales.h"
 #include "train/trainer_impl.h"
-#include "vk/transfer.h"
+#include "vk/command/transfer.h"
 
 namespace halfstep {
 

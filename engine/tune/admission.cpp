@@ -8,7 +8,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "ops/gemm_choice.h"
+#include "ops/gemm/gemm_choice.h"
 #include "tune/trial_run.h"
 
 namespace halfstep::tune {

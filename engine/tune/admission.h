@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "plan/choice.h"
-#include "vk/notes.h"
-#include "vk/pipelines.h"
+#include "vk/device/notes.h"
+#include "vk/shader/pipelines.h"
 
 namespace halfstep::tune {
 

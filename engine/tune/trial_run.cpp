@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "plan/host_tensor.h"
-#include "vk/transfer.h"
+#include "vk/command/transfer.h"
 
 namespace halfstep::tune {
 namespace {

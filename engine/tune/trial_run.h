@@ -4,7 +4,7 @@
 
 #include "plan/choice.h"
 #include "step/recording.h"
-#include "vk/timeline.h"
+#include "vk/command/timeline.h"
 
 namespace halfstep::tune {
 

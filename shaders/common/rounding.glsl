@@ -3,7 +3,7 @@
 #ifndef HALFSTEP_ROUNDING
 #define HALFSTEP_ROUNDING
 
-// Whether packHalf2x16() rounds to nearest, ties to even, subnormals too, and is worth its while: vk/workarounds.h.
+// Whether packHalf2x16() rounds to nearest, ties to even, subnormals too, and is worth its while: vk/device/workarounds.h.
 layout(constant_id = 103) const bool DRIVER_ROUNDS = false;
 
 const uint HALF_INFINITY = 0x7c00u;

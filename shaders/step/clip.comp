@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // By one workgroup: the norm of all gradients, unscaled, and what brings it down to the limit.
-#include "common/row_mean.glsl"
+#include "loss/row_mean.glsl"
 #include "step/step_state.glsl"
 
 layout(push_constant) uniform Push {

@@ -2,9 +2,9 @@
 
 #include "bench/commands.h"
 #include "ops/apply.h"
+#include "ops/elementwise/multiply_adds.h"
 #include "ops/kernel.h"
-#include "ops/multiply_adds.h"
-#include "vk/context.h"
+#include "vk/device/context.h"
 
 namespace bench {
 namespace {

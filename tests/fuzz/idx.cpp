@@ -1,5 +1,5 @@
 // IDX files, gzipped or not.
-#include "train/idx.h"
+#include "data/idx.h"
 
 #include <halfstep/error.h>
 
@@ -8,7 +8,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const InputFile file(data, size);
   try {
-    const halfstep::train::IdxArray array = halfstep::train::read_idx_array(file.path(), 1, 4);
+    const halfstep::data::IdxArray array = halfstep::data::read_idx_array(file.path(), 1, 4);
     if (array.bytes.size() != static_cast<std::size_t>(halfstep::elements(array.shape))) __builtin_trap();
   } catch (const halfstep::Error&) {
   }

@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/backward.h"
 #include "graph/ir.h"
 #include "harness/device.h"
 #include "harness/values.h"
+#include "passes/backward.h"
 #include "plan/layout.h"
 #include "step/execution.h"
 
@@ -165,7 +165,7 @@ void check_gradient_in(const Check& check, DType dtype, const plan::Target& targ
   std::vector<graph::ValueId> ids;
   for (const Tensor& tensor : wanted) ids.push_back(tensor.id());
   std::vector<Tensor> gradients;
-  for (const graph::ValueId id : graph::add_backward(built.ir(), loss.id(), seed.id(), ids)) {
+  for (const graph::ValueId id : passes::add_backward(built.ir(), loss.id(), seed.id(), ids)) {
     gradients.push_back(built.ir().tensor(id));
   }
   const std::vector<Array> operands = built.values;

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "plan/target.h"
-#include "vk/context.h"
-#include "vk/pipelines.h"
+#include "vk/device/context.h"
+#include "vk/shader/pipelines.h"
 
 namespace halfstep::testing {
 

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "vk/spirv.h"
+#include "vk/shader/spirv.h"
 
 namespace halfstep::testing {
 namespace {

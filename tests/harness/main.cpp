@@ -17,9 +17,9 @@
 #include <string_view>
 
 #include "harness/loop_limit.h"
-#include "vk/instance.h"
-#include "vk/shaders.h"
-#include "vk/validation.h"
+#include "vk/device/instance.h"
+#include "vk/device/validation.h"
+#include "vk/shader/shaders.h"
 
 namespace {
 

@@ -12,15 +12,15 @@
 
 #include "plan/expression.h"
 #include "plan/lowering.h"
-#include "vk/capabilities.h"
-#include "vk/float_controls.h"
-#include "vk/pipeline_cache.h"
-#include "vk/sealed_file.h"
-#include "vk/selection.h"
-#include "vk/shaders.h"
-#include "vk/specialize.h"
-#include "vk/spirv.h"
-#include "vk/workarounds.h"
+#include "vk/device/capabilities.h"
+#include "vk/device/float_controls.h"
+#include "vk/device/selection.h"
+#include "vk/device/workarounds.h"
+#include "vk/shader/pipeline_cache.h"
+#include "vk/shader/sealed_file.h"
+#include "vk/shader/shaders.h"
+#include "vk/shader/specialize.h"
+#include "vk/shader/spirv.h"
 
 using namespace halfstep;
 

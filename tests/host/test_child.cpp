@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "process/child.h"
+#include "base/child.h"
 
 using halfstep::process::Child;
 using namespace std::chrono_literals;

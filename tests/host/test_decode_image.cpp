@@ -7,11 +7,11 @@
 #include <random>
 
 #include "host/image_files.h"
-#include "train/decode_image.h"
+#include "io/decode_image.h"
 
 using namespace halfstep;
 using image_files::FileBytes;
-using train::DecodedImage;
+using io::DecodedImage;
 
 namespace {
 
@@ -29,7 +29,7 @@ FileBytes gradient(std::uint32_t height, std::uint32_t width, std::uint32_t chan
 
 std::string refusal(const FileBytes& file) {
   try {
-    train::decode_image(file, 3);
+    io::decode_image(file, 3);
   } catch (const Error& error) {
     return error.what();
   }
@@ -48,25 +48,25 @@ int largest_difference(const FileBytes& a, const FileBytes& b) {
 TEST_CASE("PNG and JPEG files become pixels, in as many channels as asked for") {
   for (const std::uint32_t channels : {1U, 3U}) {
     const FileBytes pixels = gradient(7, 13, channels);
-    const DecodedImage png = train::decode_image(image_files::png(7, 13, channels, pixels), channels);
+    const DecodedImage png = io::decode_image(image_files::png(7, 13, channels, pixels), channels);
     CHECK(png.height == 7);
     CHECK(png.width == 13);
     CHECK(png.bytes == pixels);
-    const DecodedImage jpeg = train::decode_image(image_files::jpeg(7, 13, channels, pixels), channels);
+    const DecodedImage jpeg = io::decode_image(image_files::jpeg(7, 13, channels, pixels), channels);
     CHECK(jpeg.height == 7);
     CHECK(jpeg.width == 13);
     CHECK(largest_difference(jpeg.bytes, pixels) <= 8);
   }
   const FileBytes grey = gradient(5, 3, 1);
   const FileBytes file = image_files::png(5, 3, 1, grey);
-  const DecodedImage colours = train::decode_image(file, 3);
+  const DecodedImage colours = io::decode_image(file, 3);
   REQUIRE(colours.bytes.size() == 45);
   for (std::size_t i = 0; i < 45; i++) CHECK(colours.bytes[i] == grey[i / 3]);
-  CHECK(train::decode_image(image_files::jpeg(5, 3, 1, grey), 3).bytes.size() == 45);
+  CHECK(io::decode_image(image_files::jpeg(5, 3, 1, grey), 3).bytes.size() == 45);
 }
 
 TEST_CASE("What is transparent lies on black") {
-  const DecodedImage image = train::decode_image(image_files::png(1, 2, 4, {200, 100, 50, 0, 200, 100, 50, 255}), 3);
+  const DecodedImage image = io::decode_image(image_files::png(1, 2, 4, {200, 100, 50, 0, 200, 100, 50, 255}), 3);
   CHECK(image.bytes == FileBytes{0, 0, 0, 200, 100, 50});
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("Images are turned the way that their EXIF orientation says") {
       for (const bool big_endian : {false, true}) {
         const FileBytes exif = image_files::exif(orientation, big_endian);
         for (const FileBytes& file : {image_files::with_exif(png, exif), image_files::with_exif(jpeg, exif)}) {
-          const DecodedImage image = train::decode_image(file, channels);
+          const DecodedImage image = io::decode_image(file, channels);
           CHECK(image.height == (orientation < 5 ? 2 : 3));
           CHECK(image.width == (orientation < 5 ? 3 : 2));
           CHECK(largest_difference(image.bytes, want) <= 4);
@@ -108,7 +108,7 @@ TEST_CASE("EXIF data that are cut, overlong or of another kind turn nothing and 
   const FileBytes pixels = gradient(4, 6, 3);
   const auto height = [&](const FileBytes& exif) {
     const auto of = [&](const FileBytes& file) {
-      return train::decode_image(image_files::with_exif(file, exif), 3).height;
+      return io::decode_image(image_files::with_exif(file, exif), 3).height;
     };
     const std::uint32_t png = of(image_files::png(4, 6, 3, pixels));
     CHECK(of(image_files::jpeg(4, 6, 3, pixels)) == png);
@@ -134,10 +134,10 @@ TEST_CASE("EXIF data that are cut, overlong or of another kind turn nothing and 
   CHECK(height(image_files::exif(9, true)) == 4);
   FileBytes other = image_files::with_exif(image_files::jpeg(4, 6, 3, pixels), image_files::exif(6, true));
   other[6] = 'X';  // "Xxif": XMP and others use the same marker
-  CHECK(train::decode_image(other, 3).height == 4);
+  CHECK(io::decode_image(other, 3).height == 4);
   FileBytes changed = image_files::with_exif(image_files::png(4, 6, 3, pixels), image_files::exif(6, true));
   changed[33 + 8 + 20] ^= 1;  // a tag that is not the orientation; the chunk's checksum is wrong then
-  CHECK(train::decode_image(changed, 3).height == 4);
+  CHECK(io::decode_image(changed, 3).height == 4);
 }
 
 TEST_CASE("Four inks become red, green and blue, stored either way round") {
@@ -167,12 +167,12 @@ TEST_CASE("Four inks become red, green and blue, stored either way round") {
       // libjpeg reads YCCK only where Adobe's marker tells it from CMYK.
       if (ycck && !inverted) continue;
       const FileBytes file = image_files::jpeg(7 * 16, 16, 4, pixels, {.ycck = ycck, .adobe_marker = inverted});
-      CHECK(largest_difference(train::decode_image(file, 3).bytes, want) <= 4);
-      CHECK(largest_difference(train::decode_image(file, 1).bytes, grey) <= 4);
+      CHECK(largest_difference(io::decode_image(file, 3).bytes, want) <= 4);
+      CHECK(largest_difference(io::decode_image(file, 1).bytes, grey) <= 4);
     }
   }
   const FileBytes file = image_files::jpeg(2, 1, 4, {255, 255, 255, 0, 255, 255, 255, 255}, {.adobe_marker = true});
-  const DecodedImage turned = train::decode_image(image_files::with_exif(file, image_files::exif(8, false)), 3);
+  const DecodedImage turned = io::decode_image(image_files::with_exif(file, image_files::exif(8, false)), 3);
   CHECK(turned.width == 2);
   CHECK(largest_difference(turned.bytes, {0, 0, 0, 255, 255, 255}) <= 4);
 }
@@ -194,9 +194,9 @@ TEST_CASE("Broken images are refused in one line, wherever they are cut") {
 
 TEST_CASE("Images that claim to be huge are refused before anything is allocated") {
   FileBytes png = image_files::png(20, 30, 1, gradient(20, 30, 1));
-  CHECK_THROWS_AS(train::check_extents(1U << 20, 1U << 20), Error);
-  CHECK_THROWS_AS(train::check_extents(0, 5), Error);
-  train::check_extents(1U << 13, 1U << 13);
+  CHECK_THROWS_AS(io::check_extents(1U << 20, 1U << 20), Error);
+  CHECK_THROWS_AS(io::check_extents(0, 5), Error);
+  io::check_extents(1U << 13, 1U << 13);
   FileBytes jpeg = image_files::jpeg(20, 30, 3, gradient(20, 30, 3));
   for (std::size_t i = 0; i + 8 < jpeg.size(); i++) {
     if (jpeg[i] != 0xFF || jpeg[i + 1] != 0xC0) continue;
@@ -218,7 +218,7 @@ TEST_CASE("Arbitrary bytes never do worse than an Error") {
       for (auto edits = 1 + random() % 4; edits > 0; edits--)
         file[random() % file.size()] = static_cast<std::uint8_t>(random());
       try {
-        const DecodedImage image = train::decode_image(file, 3);
+        const DecodedImage image = io::decode_image(file, 3);
         CHECK(image.bytes.size() == std::size_t{3} * image.height * image.width);
       } catch (const Error&) {
       }

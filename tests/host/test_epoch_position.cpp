@@ -9,8 +9,8 @@
 namespace halfstep::train {
 namespace {
 
-Metadata at(const EpochSize& size, std::int64_t drawn) {
-  Metadata metadata;
+io::Metadata at(const EpochSize& size, std::int64_t drawn) {
+  io::Metadata metadata;
   note_position(metadata, size, drawn);
   return metadata;
 }
@@ -41,7 +41,7 @@ TEST_CASE("in epochs of another size, whole ones stay whole and the same fractio
 TEST_CASE("a checkpoint without a position was at its step; one that cannot be is refused") {
   const EpochSize size{96, 32};
   CHECK(position_from({}, "file", size, 17) == 17);
-  const Metadata sound = at(size, 4);
+  const io::Metadata sound = at(size, 4);
   for (const auto& [key, value] : {std::pair{"epoch", "-1"},
                                    {"epoch", "99999999999999999999"},
                                    {"epoch", "1 "},
@@ -51,7 +51,7 @@ TEST_CASE("a checkpoint without a position was at its step; one that cannot be i
                                    {"batch", "97"},
                                    {"samples", "4294967297"},
                                    {"samples", ""}}) {
-    Metadata metadata = sound;
+    io::Metadata metadata = sound;
     metadata[key] = value;
     CHECK_THROWS_WITH_AS(position_from(metadata, "file", size, 0), doctest::Contains("[file] expected '"), Error);
   }

@@ -8,11 +8,11 @@
 #include <functional>
 #include <set>
 
-#include "graph/backward.h"
 #include "graph/ir.h"
+#include "passes/backward.h"
 #include "plan/program.h"
-#include "vk/shaders.h"
-#include "vk/spirv.h"
+#include "vk/shader/shaders.h"
+#include "vk/shader/spirv.h"
 
 namespace halfstep {
 namespace {
@@ -94,7 +94,7 @@ struct Differentiated {
     ir = &loss.ir();
     std::vector<graph::ValueId> ids;
     for (const Tensor& input : inputs) ids.push_back(input.id());
-    gradients = graph::add_backward(*ir, loss.id(), seed.id(), ids);
+    gradients = passes::add_backward(*ir, loss.id(), seed.id(), ids);
   }
 
   std::string fresh_name() const { return "input" + std::to_string(inputs.size()); }
@@ -127,7 +127,7 @@ plan::Program lower(const Differentiated& example, const plan::Target& target) {
     const graph::Value& value = example.ir->values[id];
     if (value.origin != graph::Origin::node) builder.bind(id, builder.tensor(value.name, value.type));
   }
-  for (const graph::NodeId node : graph::needed_nodes(*example.ir, example.gradients)) {
+  for (const graph::NodeId node : passes::needed_nodes(*example.ir, example.gradients)) {
     builder.lower(*example.ir, example.ir->nodes[node]);
   }
   return builder.finish();
@@ -217,7 +217,7 @@ TEST_CASE("a metric cannot be trained on") {
   const Tensor metric = accuracy(logits, labels);
   const Tensor seed = graph.input("seed", {});
   const graph::ValueId parameters[] = {logits.id()};
-  CHECK_THROWS_WITH_AS(graph::add_backward(logits.ir(), metric.id(), seed.id(), parameters),
+  CHECK_THROWS_WITH_AS(passes::add_backward(logits.ir(), metric.id(), seed.id(), parameters),
                        doctest::Contains("[accuracy] expected an operator with a gradient"), Error);
 }
 

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <string>
 
-#include "graph/backward.h"
 #include "graph/ir.h"
-#include "graph/precision_pass.h"
+#include "passes/backward.h"
+#include "passes/precision.h"
 
 namespace halfstep {
 namespace {
@@ -90,7 +90,7 @@ TEST_CASE("a value used twice gets the sum of its gradients, and no more additio
   const Tensor loss = sum(mul(w, w));
   graph::Ir ir = graph.ir();
   const graph::ValueId parameters[] = {w.id()};
-  const auto gradients = graph::add_backward(ir, loss.id(), add_seed(ir), parameters);
+  const auto gradients = passes::add_backward(ir, loss.id(), add_seed(ir), parameters);
   REQUIRE(gradients.size() == 1);
   CHECK(ir.values[gradients[0]].type == TensorType{DType::f32, {3}});
   CHECK(count(ir, "add") == 1);
@@ -103,7 +103,7 @@ TEST_CASE("no gradient is computed for inputs, or for what the loss does not nee
   const Tensor loss = mean(bias(sigmoid(x), w));
   graph::Ir ir = graph.ir();
   const graph::ValueId parameters[] = {w.id()};
-  graph::add_backward(ir, loss.id(), add_seed(ir), parameters);
+  passes::add_backward(ir, loss.id(), add_seed(ir), parameters);
   CHECK(count(ir, "sigmoid_gradient") == 0);
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("a parameter that the loss does not depend on is an error that names i
   const Tensor loss = sum(w);
   graph::Ir ir = graph.ir();
   const graph::ValueId parameters[] = {w.id(), idle.id()};
-  CHECK_THROWS_WITH_AS(graph::add_backward(ir, loss.id(), add_seed(ir), parameters), doctest::Contains("'idle'"),
+  CHECK_THROWS_WITH_AS(passes::add_backward(ir, loss.id(), add_seed(ir), parameters), doctest::Contains("'idle'"),
                        Error);
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("only the nodes that are wanted run") {
   const Tensor used = relu(x);
   tanh(x);
   const graph::ValueId wanted[] = {used.id()};
-  CHECK(graph::needed_nodes(graph.ir(), wanted).size() == 1);
+  CHECK(passes::needed_nodes(graph.ir(), wanted).size() == 1);
 }
 
 TEST_CASE("the precision pass narrows what computes, and leaves labels, losses and their targets") {
@@ -134,7 +134,7 @@ TEST_CASE("the precision pass narrows what computes, and leaves labels, losses a
   const Tensor w = graph.root().parameter("w", {3}, constant(1));
   const Tensor y = bias(x, w);
   const Tensor loss = mse_loss(y, target);
-  const graph::LoweredPrecision lowered = graph::apply_precision(graph.ir(), Precision::mixed());
+  const passes::LoweredPrecision lowered = passes::apply_precision(graph.ir(), Precision::mixed());
   const auto dtype = [&](Tensor tensor) { return lowered.ir.values[lowered.value[tensor.id()]].type.dtype; };
   CHECK(dtype(x) == DType::f16);
   CHECK(dtype(w) == DType::f16);
@@ -148,7 +148,7 @@ TEST_CASE("a value that was cast by hand is cast back once where operators compu
   const Tensor x = graph.input("x", {4, 3});
   const Tensor wide = cast(relu(x), DType::f32);
   add(sigmoid(wide), tanh(wide));
-  const graph::LoweredPrecision lowered = graph::apply_precision(graph.ir(), Precision::mixed());
+  const passes::LoweredPrecision lowered = passes::apply_precision(graph.ir(), Precision::mixed());
   const auto to = [&](DType dtype) {
     return std::ranges::count_if(lowered.ir.nodes, [&](const graph::Node& node) {
       return node.op->name() == "cast" && lowered.ir.values[node.outputs[0]].type.dtype == dtype;
@@ -162,7 +162,7 @@ TEST_CASE("float32 leaves the graph as it was written") {
   Graph graph;
   const Tensor x = graph.input("x", {4, 3});
   relu(x);
-  const graph::LoweredPrecision lowered = graph::apply_precision(graph.ir(), Precision::float32());
+  const passes::LoweredPrecision lowered = passes::apply_precision(graph.ir(), Precision::float32());
   CHECK(lowered.ir.nodes.size() == graph.ir().nodes.size());
   CHECK(lowered.ir.values.size() == graph.ir().values.size());
 }

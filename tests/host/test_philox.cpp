@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "process/philox.h"
+#include "base/philox.h"
 
 using halfstep::process::philox4x32;
 using Words = std::array<std::uint32_t, 4>;

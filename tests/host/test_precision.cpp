@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "graph/precision_pass.h"
 #include "models/layers.h"
+#include "passes/precision.h"
 #include "train/step_graph.h"
 
 namespace halfstep {
@@ -26,7 +26,7 @@ struct Model {
 
   /// The types of all of them under a policy, in that order.
   std::vector<DType> types(const Precision& precision) const {
-    const graph::LoweredPrecision lowered = graph::apply_precision(graph.ir(), precision);
+    const passes::LoweredPrecision lowered = passes::apply_precision(graph.ir(), precision);
     std::vector<DType> found;
     for (const Tensor& tensor : {conv, active, pooled, shifted, logits, loss}) {
       found.push_back(lowered.ir.values[lowered.value[tensor.id()]].type.dtype);
@@ -91,7 +91,7 @@ TEST_CASE("a layer in f32 reads its f32 master where there is one") {
   const Model model;
   const auto weight = [&](Precision precision) {
     precision.layer("fc", f32);
-    const graph::LoweredPrecision lowered = graph::apply_precision(model.graph.ir(), precision);
+    const passes::LoweredPrecision lowered = passes::apply_precision(model.graph.ir(), precision);
     for (const graph::Value& value : lowered.ir.values) {
       if (value.name == "fc/weight") return value.type.dtype;
     }
@@ -117,12 +117,12 @@ TEST_CASE("two types by hand are an error that names operator, argument and type
   const Tensor b = graph.input("b", {4, 5}, f16);
   const Tensor y = mul(a, b);
   for (const char* level : {"O0", "O2", "O3"}) {
-    const std::string text = refusal([&] { graph::apply_precision(graph.ir(), Precision::level(level)); });
+    const std::string text = refusal([&] { passes::apply_precision(graph.ir(), Precision::level(level)); });
     CHECK(text ==
           "[mul] expected argument 2, 'b', in f32 as 'a' is, got f16. Hint: cast one of them, or let the policy "
           "promote");
   }
-  const graph::LoweredPrecision lowered = graph::apply_precision(graph.ir(), Precision::autocast());
+  const passes::LoweredPrecision lowered = passes::apply_precision(graph.ir(), Precision::autocast());
   CHECK(lowered.ir.values[lowered.value[y.id()]].type.dtype == f32);
 }
 
@@ -130,10 +130,10 @@ TEST_CASE("operators that lose precision are named once each") {
   const Model model;
   Precision precision = Precision::float32();
   precision.layer("conv1", f16);
-  const graph::LoweredPrecision lowered = graph::apply_precision(model.graph.ir(), precision);
+  const passes::LoweredPrecision lowered = passes::apply_precision(model.graph.ir(), precision);
   REQUIRE(lowered.reduced.size() == 1);
   CHECK(lowered.reduced[0] == "conv1 conv2d forward f32 -> f16");
-  CHECK(graph::apply_precision(model.graph.ir(), Precision::float32()).reduced.empty());
+  CHECK(passes::apply_precision(model.graph.ir(), Precision::float32()).reduced.empty());
 }
 
 TEST_CASE("hyperparameters that f16 would lose are named with what they would be") {

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/files.h"
 #include "host/temporary_folder.h"
-#include "process/files.h"
 
 #if !defined(_WIN32)
 #include <fcntl.h>

@@ -12,12 +12,12 @@
 #include <sstream>
 
 #include "host/temporary_folder.h"
-#include "train/safetensors.h"
+#include "io/safetensors.h"
 
 using namespace halfstep;
-using train::SafetensorsFile;
-using train::StoredTensor;
-using train::write_safetensors;
+using io::SafetensorsFile;
+using io::StoredTensor;
+using io::write_safetensors;
 namespace fs = std::filesystem;
 
 namespace {
@@ -82,7 +82,7 @@ TEST_CASE_FIXTURE(Fixture, "What is written is read back") {
                     {{"seed", "42"}, {"text", "line\nbreak"}});
   const SafetensorsFile file(path);
   REQUIRE(file.tensors().size() == 4);
-  CHECK(file.metadata() == train::Metadata{{"seed", "42"}, {"text", "line\nbreak"}});
+  CHECK(file.metadata() == io::Metadata{{"seed", "42"}, {"text", "line\nbreak"}});
   const StoredTensor* weight = file.find("conv \"1\"/weight");
   REQUIRE(weight != nullptr);
   CHECK(weight->dtype == "F32");
@@ -230,8 +230,7 @@ TEST_CASE_FIXTURE(Fixture, "Arbitrary bytes never do worse than an Error") {
     try {
       const SafetensorsFile file(path);
       for (const StoredTensor& tensor : file.tensors()) {
-        CHECK(tensor.data.size() ==
-              train::stored_bytes(tensor.dtype) * static_cast<std::size_t>(elements(tensor.shape)));
+        CHECK(tensor.data.size() == io::stored_bytes(tensor.dtype) * static_cast<std::size_t>(elements(tensor.shape)));
       }
     } catch (const Error&) {
     }

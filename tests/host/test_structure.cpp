@@ -50,21 +50,54 @@ bool is_code(const SourceFile& source) {
   return kind == ".h" || kind == ".cpp";
 }
 
+std::string layer_of(const std::string& source) {
+  return source.substr(7, source.find('/', 7) - 7);
+}
+
 // What each layer of the engine may include beside itself and the public headers.
 const std::map<std::string, std::set<std::string>>& layers() {
   static const std::map<std::string, std::set<std::string>> allowed{
       {"include", {}},
-      {"process", {}},
-      {"graph", {"process"}},
-      {"plan", {"process", "graph"}},
-      {"ops", {"process", "graph", "plan"}},
-      {"vk", {"process", "graph", "plan"}},
+      {"base", {}},
+      {"graph", {"base"}},
+      {"plan", {"base", "graph"}},
+      {"ops", {"base", "graph", "plan"}},
+      {"passes", {"base", "graph"}},
+      {"vk", {"base", "graph", "plan"}},
       {"optim", {}},
-      {"step", {"process", "graph", "plan", "ops", "vk", "optim"}},
-      {"tune", {"process", "graph", "plan", "ops", "vk", "optim", "step"}},
-      {"train", {"process", "graph", "plan", "ops", "vk", "optim", "step", "tune"}},
+      {"io", {"base"}},
+      {"step", {"base", "graph", "plan", "ops", "passes", "vk", "optim"}},
+      {"data", {"base", "plan", "vk", "step", "io"}},
+      {"tune", {"base", "graph", "plan", "ops", "passes", "vk", "optim", "step"}},
+      {"train", {"base", "graph", "plan", "ops", "passes", "vk", "optim", "io", "step", "data", "tune"}},
   };
   return allowed;
+}
+
+// Public headers that any layer may include, and those that some may beside them. train/ may include all.
+bool may_include(const std::string& layer, const std::string& header) {
+  static const std::set<std::string> basic{"language", "error", "tensor", "process", "pattern", "precision", "device"};
+  static const std::map<std::string, std::set<std::string>> more{
+      {"graph", {"graph"}},
+      {"ops", {"ops"}},
+      {"passes", {"ops"}},
+      {"optim", {"optimizer", "update_rule"}},
+      {"io", {"image_folder"}},
+      {"step", {"optimizer", "data", "recorder"}},
+      {"data", {"data", "image_folder", "ops"}},
+  };
+  if (layer == "train" || basic.count(header) > 0) return true;
+  const auto found = more.find(layer);
+  return found != more.end() && found->second.count(header) > 0;
+}
+
+// Why a file of `layer` may not declare something in halfstep::`room`, or nothing. That an operator is lowered is part
+// of what it is, so graph/ names the class by which that happens.
+std::string objection_to_declaring(const std::string& layer, const std::string& room, const std::string& name) {
+  const auto known = layers().find(layer);
+  if (known == layers().end() || layers().count(room) == 0 || room == layer || layer == "include") return "";
+  if (layer == "graph" && room == "plan" && name == "Lowering") return "";
+  return known->second.count(room) > 0 ? "" : layer + " may not declare " + room + "::" + name;
 }
 
 // Why `source` may not have `#include "include"`, or nothing.
@@ -79,8 +112,13 @@ std::string objection(const std::string& source, const std::string& include, boo
     const bool fine = !quotes || starts_with(include, "models/") || starts_with(include, "samples/");
     return fine ? "" : "samples see the public headers and the models only";
   }
-  if (!starts_with(source, "engine/") || !quotes) return "";
-  const std::string layer = source.substr(7, source.find('/', 7) - 7);
+  if (!starts_with(source, "engine/")) return "";
+  const std::string layer = layer_of(source);
+  if (is_public && layer != "include") {
+    const std::string header = include.substr(9, include.find('.') - 9);
+    return may_include(layer, header) ? "" : layer + " may not include <" + include + ">";
+  }
+  if (!quotes) return "";
   const std::string other = include.substr(0, include.find('/'));
   const auto known = layers().find(layer);
   if (known == layers().end()) return "engine/" + layer + " is no layer";
@@ -146,6 +184,26 @@ TEST_CASE("Includes run one way only") {
     }
   }
   CHECK(seen > 100);
+}
+
+TEST_CASE("Forward declarations run the same way") {
+  static const std::regex space(R"re(^namespace halfstep(::(\w+))? \{)re");
+  static const std::regex declaration(R"re(^(namespace \w+(::(\w+))? \{ )?(class|struct|enum class) (\w+);)re");
+  int seen = 0;
+  for (const SourceFile& source : sources()) {
+    if (!is_code(source) || !starts_with(source.path, "engine/")) continue;
+    std::string room;
+    for (const std::string& line : source.lines) {
+      std::smatch match;
+      if (std::regex_search(line, match, space)) room = match[2];
+      if (!std::regex_search(line, match, declaration)) continue;
+      seen++;
+      const std::string why =
+          objection_to_declaring(layer_of(source.path), match[3].matched ? match[3] : room, match[5]);
+      if (!why.empty()) FAIL_CHECK(source.path << ": " << line << ": " << why);
+    }
+  }
+  CHECK(seen > 3);
 }
 
 TEST_CASE("Public headers know neither Vulkan nor any library") {

@@ -7,11 +7,11 @@
 #include <chrono>
 #include <thread>
 
-#include "train/upload_ring.h"
+#include "data/upload_ring.h"
 
 using namespace halfstep;
-using train::HostBatch;
-using train::UploadRing;
+using data::HostBatch;
+using data::UploadRing;
 
 namespace {
 
@@ -26,7 +26,7 @@ TEST_CASE("A batch has its samples' bytes and labels, and marks the places left"
   const Dataset data{"", {2}, 3, 3, {1, 2, 3, 4, 5, 6}, {2, 0, 1}};
   HostBatch batch;
   const std::uint32_t indices[] = {2, no_sample, 0};
-  train::gather(data, indices, batch);
+  data::gather(data, indices, batch);
   CHECK(batch.samples == std::vector<std::uint8_t>{5, 6, 0, 0, 1, 2});
   CHECK(batch.labels == std::vector<std::uint32_t>{1, ignored_label, 2});
 }

@@ -7,7 +7,7 @@
 #include "graph/ir.h"
 #include "harness/check.h"
 #include "harness/values.h"
-#include "ops/batch_norm.h"
+#include "ops/norm/batch_norm.h"
 #include "reference/conv2d.h"
 #include "reference/matmul.h"
 #include "reference/norm.h"

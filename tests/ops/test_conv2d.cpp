@@ -8,7 +8,7 @@
 #include "graph/ir.h"
 #include "harness/check.h"
 #include "harness/values.h"
-#include "ops/conv2d.h"
+#include "ops/conv/conv2d.h"
 #include "reference/conv2d.h"
 #include "reference/elementwise.h"
 #include "reference/sum.h"

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/philox.h"
 #include "harness/check.h"
 #include "harness/device.h"
 #include "harness/values.h"
 #include "plan/layout.h"
 #include "plan/program.h"
-#include "process/philox.h"
 #include "step/execution.h"
 #include "train/small_training.h"
 

@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "graph/backward.h"
 #include "graph/ir.h"
 #include "harness/device.h"
 #include "harness/values.h"
-#include "ops/conv2d.h"
+#include "ops/conv/conv2d.h"
+#include "passes/backward.h"
 #include "step/execution.h"
 
 using namespace halfstep;
@@ -184,7 +184,7 @@ std::vector<Tensor> gradients(Tensor loss, Tensor seed, const std::vector<Tensor
   std::vector<graph::ValueId> ids;
   for (const Tensor& tensor : wanted) ids.push_back(tensor.id());
   std::vector<Tensor> results;
-  for (const graph::ValueId id : graph::add_backward(loss.ir(), loss.id(), seed.id(), ids))
+  for (const graph::ValueId id : passes::add_backward(loss.ir(), loss.id(), seed.id(), ids))
     results.push_back(loss.ir().tensor(id));
   return results;
 }

@@ -10,11 +10,11 @@
 #include <limits>
 #include <utility>
 
-#include "graph/backward.h"
 #include "graph/ir.h"
 #include "harness/check.h"
 #include "harness/device.h"
 #include "harness/values.h"
+#include "passes/backward.h"
 #include "reference/losses.h"
 #include "step/execution.h"
 
@@ -63,7 +63,7 @@ std::vector<float> run_on(const Array& logits, const Array& labels, const plan::
   Tensor wanted = cross_entropy(x, y);
   if (gradient) {
     const graph::ValueId inputs[] = {x.id()};
-    wanted = x.ir().tensor(graph::add_backward(x.ir(), wanted.id(), seed.id(), inputs).front());
+    wanted = x.ir().tensor(passes::add_backward(x.ir(), wanted.id(), seed.id(), inputs).front());
   }
   step::ExecutionOptions options;
   options.target = target;
@@ -325,7 +325,7 @@ TEST_CASE("losses of an f16 prediction and an f32 target, and the prediction's g
                                 testing::rounded(check.inputs[1].values, DType::f32)};
     const Tensor loss = check.build(inputs);
     const graph::ValueId wanted[] = {inputs[0].id()};
-    const graph::ValueId gradient = graph::add_backward(loss.ir(), loss.id(), seed.id(), wanted).front();
+    const graph::ValueId gradient = passes::add_backward(loss.ir(), loss.id(), seed.id(), wanted).front();
     step::Execution execution(testing::context(), graph.ir(), {loss.id(), gradient});
     for (std::size_t i = 0; i < 2; ++i) {
       execution.set(inputs[i].id(), std::vector<float>(values[i].values.begin(), values[i].values.end()));

@@ -4,7 +4,7 @@
 
 #include "harness/check.h"
 #include "harness/values.h"
-#include "ops/multiply_adds.h"
+#include "ops/elementwise/multiply_adds.h"
 
 using namespace halfstep;
 using testing::Check;

@@ -5,7 +5,7 @@
 
 #include "graph/ir.h"
 #include "harness/device.h"
-#include "ops/conv2d.h"
+#include "ops/conv/conv2d.h"
 #include "step/execution.h"
 
 using namespace halfstep;

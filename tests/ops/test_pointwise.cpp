@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "graph/backward.h"
 #include "graph/ir.h"
 #include "harness/check.h"
 #include "harness/values.h"
+#include "passes/backward.h"
 #include "reference/elementwise.h"
 
 using namespace halfstep;
@@ -168,7 +168,7 @@ TEST_CASE("gradients of activations at their kinks are those of the side that is
                const Tensor y = build(x[0]);
                const graph::ValueId wanted[] = {x[0].id()};
                graph::Ir& ir = y.ir();
-               return ir.tensor(graph::add_backward(ir, sum(y).id(), x[1].id(), wanted)[0]);
+               return ir.tensor(passes::add_backward(ir, sum(y).id(), x[1].id(), wanted)[0]);
              },
          .inputs = {{kinks}, {reference::Array({}, 1.0)}},
          .reference = [=](std::span<const reference::Array> x) { return reference::map(x[0], gradient); }});

@@ -10,9 +10,9 @@
 #include <random>
 #include <vector>
 
+#include "base/philox.h"
 #include "harness/device.h"
 #include "plan/program.h"
-#include "process/philox.h"
 #include "reference/half.h"
 #include "step/execution.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <span>
 
-#include "process/philox.h"
+#include "base/philox.h"
 
 namespace halfstep::reference {
 namespace {

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <random>
 
-#include "graph/backward.h"
 #include "graph/ir.h"
 #include "harness/device.h"
 #include "harness/values.h"
-#include "ops/batch_norm.h"
+#include "ops/norm/batch_norm.h"
+#include "passes/backward.h"
 #include "step/execution.h"
 
 using namespace halfstep;
@@ -136,7 +136,7 @@ class Layer : public TestGraph {
     const Tensor loss = mean(mul(x, x));
     const graph::ValueId wanted[] = {inputs_[0].id(), inputs_[1].id(), inputs_[2].id(), inputs_[3].id()};
     outputs_ = {loss};
-    for (const graph::ValueId id : graph::add_backward(loss.ir(), loss.id(), inputs_[5].id(), wanted)) {
+    for (const graph::ValueId id : passes::add_backward(loss.ir(), loss.id(), inputs_[5].id(), wanted)) {
       outputs_.push_back(loss.ir().tensor(id));
     }
   }

@@ -10,7 +10,7 @@
 
 #include "graph/ir.h"
 #include "harness/device.h"
-#include "ops/gemm_choice.h"
+#include "ops/gemm/gemm_choice.h"
 #include "step/execution.h"
 #include "tune/trial_run.h"
 #include "tune/tuner.h"

@@ -1,8 +1,8 @@
 #include "train/small_training.h"
 
+#include "base/philox.h"
 #include "harness/device.h"
 #include "models/layers.h"
-#include "process/philox.h"
 
 namespace halfstep::testing {
 

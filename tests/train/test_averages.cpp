@@ -7,7 +7,7 @@
 
 #include "harness/device.h"
 #include "host/temporary_folder.h"
-#include "train/safetensors.h"
+#include "io/safetensors.h"
 #include "train/small_training.h"
 
 namespace halfstep {
@@ -77,7 +77,7 @@ TEST_CASE("evaluation takes the averages by choice, as a model that was loaded w
     const double loss = trainer.evaluate(test, Weights::averaged).loss;
     CHECK(loss != trainer.evaluate(test).loss);
     trainer.save_weights(folder.path() / "averages", Weights::averaged);
-    CHECK(train::SafetensorsFile(folder.path() / "averages").find("dense.weight")->dtype == "F32");
+    CHECK(io::SafetensorsFile(folder.path() / "averages").find("dense.weight")->dtype == "F32");
     Trainer other = averaging(0.9F, {.precision = precision});
     run(other, 3);
     other.load_weights(folder.path() / "averages");
@@ -98,7 +98,7 @@ TEST_CASE("averages do not change the training, are saved under their own names,
     Trainer first = averaging(0.95F, {.precision = precision});
     run(first, 13);
     first.save(folder.path() / "checkpoint");
-    const train::SafetensorsFile file(folder.path() / "checkpoint");
+    const io::SafetensorsFile file(folder.path() / "checkpoint");
     REQUIRE(file.find("conv.weight.average") != nullptr);
     CHECK(file.find("conv.weight.average")->dtype == "F32");
     CHECK(file.find("conv.weight.average")->shape == Shape{6, 1, 3, 3});

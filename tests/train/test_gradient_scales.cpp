@@ -11,8 +11,8 @@
 #include "harness/device.h"
 #include "harness/values.h"
 #include "host/temporary_folder.h"
+#include "io/safetensors.h"
 #include "models/layers.h"
-#include "train/safetensors.h"
 #include "train/small_training.h"
 
 namespace halfstep {
@@ -370,9 +370,9 @@ TEST_CASE("a run with scales of gradients that was resumed ends on the same bits
   CHECK(second.report().left_out == first.report().left_out);
   run(second, 21);
   CHECK(testing::toy_weights(second) == testing::toy_weights(whole));
-  const train::SafetensorsFile saved(file);
-  std::vector<train::StoredTensor> older;
-  for (train::StoredTensor tensor : saved.tensors()) {
+  const io::SafetensorsFile saved(file);
+  std::vector<io::StoredTensor> older;
+  for (io::StoredTensor tensor : saved.tensors()) {
     if (tensor.name == "halfstep.gradient_scales") continue;
     if (tensor.name == "halfstep.state") {
       tensor.data = tensor.data.first(64);
@@ -380,7 +380,7 @@ TEST_CASE("a run with scales of gradients that was resumed ends on the same bits
     }
     older.push_back(tensor);
   }
-  train::write_safetensors(folder.path() / "older", older, saved.metadata());
+  io::write_safetensors(folder.path() / "older", older, saved.metadata());
   second.load(folder.path() / "older");
   run(second, 21);
   CHECK(second.report().step == 40);
@@ -392,16 +392,16 @@ TEST_CASE("scales in a file that are none are refused, and change nothing") {
   Layers layers(2, scaled());
   layers.step({{1, 1}, {1, 1}});
   layers.trainer().save(folder.path() / "good");
-  const train::SafetensorsFile good(folder.path() / "good");
+  const io::SafetensorsFile good(folder.path() / "good");
   const std::vector<float> before = layers.weights(0);
   for (const std::vector<float>& scales : {std::vector<float>{1, 3}, {1, 0x1p25F}, {1, -1}, {1, std::nanf("")}, {1}}) {
-    std::vector<train::StoredTensor> tensors = good.tensors();
-    for (train::StoredTensor& tensor : tensors) {
+    std::vector<io::StoredTensor> tensors = good.tensors();
+    for (io::StoredTensor& tensor : tensors) {
       if (tensor.name != "halfstep.gradient_scales") continue;
       tensor.shape = {std::ssize(scales)};
       tensor.data = std::as_bytes(std::span(scales));
     }
-    train::write_safetensors(folder.path() / "bad", tensors, good.metadata());
+    io::write_safetensors(folder.path() / "bad", tensors, good.metadata());
     CHECK_THROWS_WITH_AS(layers.trainer().load(folder.path() / "bad"), doctest::Contains("gradient_scales"), Error);
     CHECK(layers.weights(0) == before);
   }

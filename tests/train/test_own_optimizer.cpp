@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "host/temporary_folder.h"
-#include "train/safetensors.h"
+#include "io/safetensors.h"
 #include "train/small_training.h"
-#include "vk/shaders.h"
+#include "vk/shader/shaders.h"
 
 namespace halfstep {
 namespace {
@@ -76,7 +76,7 @@ TEST_CASE("checkpoints keep the states of an application's own optimizer by its 
   for (int i = 0; i < 4; ++i) whole.step();
   whole.save(folder.path() / "middle");
   for (int i = 0; i < 4; ++i) whole.step();
-  const train::SafetensorsFile file(folder.path() / "middle");
+  const io::SafetensorsFile file(folder.path() / "middle");
   CHECK(file.metadata().at("optimizer") == "heavy_ball");
   REQUIRE(file.find("conv.weight.velocity") != nullptr);
   CHECK(file.find("conv.weight.velocity")->shape == file.find("conv.weight")->shape);

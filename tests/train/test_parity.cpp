@@ -11,15 +11,15 @@
 #include <cstring>
 #include <fstream>
 
-#include "graph/backward.h"
-#include "graph/precision_pass.h"
 #include "harness/device.h"
 #include "host/temporary_folder.h"
+#include "io/safetensors.h"
 #include "models/mobilenet_v2.h"
 #include "models/resnet.h"
 #include "models/resnet_cifar.h"
+#include "passes/backward.h"
+#include "passes/precision.h"
 #include "step/execution.h"
-#include "train/safetensors.h"
 #include "train/stored_values.h"
 
 namespace halfstep {
@@ -145,14 +145,14 @@ double norm_of(const Json& gradients) {
 /// of all gradients' norm where it is less: that of an offset which a batch norm takes out again is 0), and all of them
 /// together within `allowed`.
 void check_step(const Network& network, const Precision& precision, double allowed, double each_allowed) {
-  graph::LoweredPrecision lowered = graph::apply_precision(network.graph.ir(), precision);
+  passes::LoweredPrecision lowered = passes::apply_precision(network.graph.ir(), precision);
   graph::Ir& ir = lowered.ir;
   const std::vector<graph::ValueId> parameters = ir.of(graph::Origin::parameter);
   const std::vector<graph::ValueId> states = ir.of(graph::Origin::state);
   const graph::ValueId seed = ir.add_value({{DType::f32, {}}, "loss_scale", graph::Origin::state, 0, {}});
   const graph::ValueId loss = lowered.value[network.loss.id()];
   const graph::ValueId logits = lowered.value[network.logits.id()];
-  const std::vector<graph::ValueId> gradients = graph::add_backward(ir, loss, seed, parameters);
+  const std::vector<graph::ValueId> gradients = passes::add_backward(ir, loss, seed, parameters);
   std::vector<graph::ValueId> outputs{loss, logits};
   outputs.insert(outputs.end(), gradients.begin(), gradients.end());
   step::ExecutionOptions options;
@@ -202,14 +202,14 @@ void check_training(const Network& network) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "first.safetensors";
   std::vector<std::vector<float>> data;
-  std::vector<train::StoredTensor> tensors;
+  std::vector<io::StoredTensor> tensors;
   for (const graph::Value& value : network.kept()) {
     const std::string name = train::stored_name(value.name);
     const Shape shape = train::stored_shape(value.type.shape, value.stored);
     data.push_back(first_values(name, shape));
     tensors.push_back({name, "F32", shape, std::as_bytes(std::span(data.back()))});
   }
-  train::write_safetensors(path, tensors, {});
+  io::write_safetensors(path, tensors, {});
   Trainer trainer = Trainer::compile(
       testing::device(), network.graph,
       {.loss = network.loss,

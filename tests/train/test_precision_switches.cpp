@@ -5,14 +5,14 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/philox.h"
 #include "harness/device.h"
 #include "harness/values.h"
 #include "host/temporary_folder.h"
+#include "io/safetensors.h"
 #include "plan/host_tensor.h"
-#include "process/philox.h"
 #include "reference/half.h"
 #include "step/execution.h"
-#include "train/safetensors.h"
 #include "train/small_training.h"
 #include "train/stored_values.h"
 
@@ -177,10 +177,10 @@ TEST_CASE("moments rounded stochastically have the bits that seed, step, stream 
     Pull pull(count, 0, Adam{}, precision, 42);
     pull.step(1);
     pull.trainer().save(path);
-    const train::SafetensorsFile file(path);
+    const io::SafetensorsFile file(path);
     const auto check = [&](const char* name, float value, std::uint32_t offset) {
       CAPTURE(name);
-      const auto found = std::ranges::find(file.tensors(), name, &train::StoredTensor::name);
+      const auto found = std::ranges::find(file.tensors(), name, &io::StoredTensor::name);
       REQUIRE(found != file.tensors().end());
       const std::vector<float> got = train::decode(*found, {count}, {});
       for (std::uint32_t i = 0; i < count; ++i) CHECK(got[i] == rounded(value, 2 * (i / 4) + offset, 0, i));

@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/inference.h"
-#include "graph/precision_pass.h"
-#include "graph/weight_nodes.h"
 #include "harness/device.h"
 #include "harness/values.h"
 #include "host/temporary_folder.h"
+#include "io/safetensors.h"
 #include "models/layers.h"
+#include "passes/inference.h"
+#include "passes/precision.h"
+#include "passes/weight_nodes.h"
 #include "reference/conv2d.h"
-#include "train/safetensors.h"
 #include "train/stored_values.h"
 
 namespace halfstep {
@@ -39,7 +39,7 @@ struct LayerWeights {
 
   void write(const std::filesystem::path& path) const {
     std::vector<std::vector<std::byte>> data;
-    std::vector<train::StoredTensor> tensors;
+    std::vector<io::StoredTensor> tensors;
     const auto add = [&](const char* name, const Array& array, const Axes& stored) {
       const std::vector<float> values(array.values.begin(), array.values.end());
       data.push_back(train::encode(DType::f32, array.shape, stored, values));
@@ -51,7 +51,7 @@ struct LayerWeights {
     add("bn.bias", bias, {});
     add("bn.running_mean", mean, {});
     add("bn.running_var", variance, {});
-    train::write_safetensors(path, tensors, {});
+    io::write_safetensors(path, tensors, {});
   }
 
   /// What a Layer makes of images, with the norm apart from the convolution.
@@ -95,9 +95,9 @@ TEST_CASE("a predictor's folded convolutions give what convolution and norm give
 
 TEST_CASE("what follows from weights alone is computed when they are loaded, and the norm is gone from the rest") {
   const Layer layer;
-  const graph::LoweredPrecision lowered = graph::for_inference(
-      graph::apply_precision(layer.graph.ir(), Precision::float32()), [](const graph::Node&) { return true; });
-  const graph::WeightSplit split = graph::split_at_weights(lowered.ir);
+  const passes::LoweredPrecision lowered = passes::for_inference(
+      passes::apply_precision(layer.graph.ir(), Precision::float32()), [](const graph::Node&) { return true; });
+  const passes::WeightSplit split = passes::split_at_weights(lowered.ir);
   const auto has = [](const graph::Ir& ir, std::string_view op) {
     return std::ranges::any_of(ir.nodes, [&](const graph::Node& node) { return node.op->name() == op; });
   };

@@ -10,8 +10,8 @@
 
 #include "harness/device.h"
 #include "host/temporary_folder.h"
+#include "io/safetensors.h"
 #include "step/step_state.h"
-#include "train/safetensors.h"
 #include "train/small_training.h"
 
 namespace halfstep {
@@ -136,7 +136,7 @@ TEST_CASE("checkpoints name an optimizer and its states as they always did") {
   for (const Case& c : cases) {
     CAPTURE(c.name);
     testing::toy_trainer(training_set(), {.optimizer = c.optimizer}).save(folder.path() / "checkpoint");
-    const train::SafetensorsFile file(folder.path() / "checkpoint");
+    const io::SafetensorsFile file(folder.path() / "checkpoint");
     CHECK(file.metadata().at("optimizer") == c.name);
     CHECK(file.tensors().size() == 4 * (1 + c.states.size()) + 1);
     for (const std::string& state : c.states) CHECK(file.find("dense.bias." + state) != nullptr);
@@ -150,15 +150,15 @@ TEST_CASE("attempted steps carry over into their high word, which noise is keyed
   pull.step(1);
   pull.trainer().save(path);
   {
-    const train::SafetensorsFile saved(path);
-    std::vector<train::StoredTensor> tensors = saved.tensors();
-    const auto found = std::ranges::find(tensors, "halfstep.state", &train::StoredTensor::name);
+    const io::SafetensorsFile saved(path);
+    std::vector<io::StoredTensor> tensors = saved.tensors();
+    const auto found = std::ranges::find(tensors, "halfstep.state", &io::StoredTensor::name);
     REQUIRE(found != tensors.end());
     std::vector<std::byte> state(found->data.begin(), found->data.end());
     constexpr std::uint32_t last = 0xFFFFFFFF;
     std::memcpy(state.data() + offsetof(step::StepState, attempted), &last, sizeof last);
     found->data = state;
-    train::write_safetensors(path, tensors, saved.metadata());
+    io::write_safetensors(path, tensors, saved.metadata());
   }
   pull.trainer().load(path);
   pull.step(1);
@@ -199,7 +199,7 @@ TEST_CASE("a checkpoint is written on another thread as it was when it was taken
   CHECK(bytes("then").size() > 1000);
   CHECK(bytes("then") == bytes("later"));
   trainer.checkpoint({{"colour", "blue"}}).write(folder.path() / "noted");
-  CHECK(train::SafetensorsFile(folder.path() / "noted").metadata().at("colour") == "blue");
+  CHECK(io::SafetensorsFile(folder.path() / "noted").metadata().at("colour") == "blue");
   CHECK_THROWS_WITH_AS(trainer.checkpoint({{"seed", "5"}}), doctest::Contains("got 'seed'"), Error);
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("with another batch size or fewer samples, the epoch in progress goes 
     CHECK(same(wider.load(file), 35, 1, 5));
     run(wider, 7);
     wider.save(folder.path() / "wider");
-    const train::SafetensorsFile saved(folder.path() / "wider");
+    const io::SafetensorsFile saved(folder.path() / "wider");
     CHECK(saved.metadata().at("epoch") == "2");
     CHECK(saved.metadata().at("epoch_step") == "0");
     CHECK(saved.metadata().at("step") == "42");
@@ -264,7 +264,7 @@ TEST_CASE("weights are saved by the names and axes that PyTorch has, and load in
   Trainer trainer = testing::toy_trainer(training_set(), {});
   run(trainer, 7);
   trainer.save_weights(path);
-  const train::SafetensorsFile file(path);
+  const io::SafetensorsFile file(path);
   REQUIRE(file.tensors().size() == 4);
   REQUIRE(file.find("conv.weight") != nullptr);
   CHECK(file.find("conv.weight")->shape == Shape{6, 1, 3, 3});
@@ -295,13 +295,13 @@ TEST_CASE("a file of other tensors is refused with lists of what differs, or giv
   // -1.5 as BF16; the dense bias has another shape, its weight another name, and the convolution's bias is NaN.
   const std::vector<std::uint16_t> weight(6 * 9, 0xBFC0);
   const std::vector<float> bias(6, std::nanf(""));
-  train::write_safetensors(path,
-                           {{"conv.weight", "BF16", {6, 1, 3, 3}, std::as_bytes(std::span(weight))},
-                            {"conv.bias", "F32", {6}, std::as_bytes(std::span(bias))},
-                            {"dense.bias", "F32", {2, 3}, std::as_bytes(std::span(bias))},
-                            {"head.weight", "F32", {6}, std::as_bytes(std::span(bias))},
-                            {"bn.num_batches_tracked", "I64", {}, std::as_bytes(std::span(bias)).first(8)}},
-                           {});
+  io::write_safetensors(path,
+                        {{"conv.weight", "BF16", {6, 1, 3, 3}, std::as_bytes(std::span(weight))},
+                         {"conv.bias", "F32", {6}, std::as_bytes(std::span(bias))},
+                         {"dense.bias", "F32", {2, 3}, std::as_bytes(std::span(bias))},
+                         {"head.weight", "F32", {6}, std::as_bytes(std::span(bias))},
+                         {"bn.num_batches_tracked", "I64", {}, std::as_bytes(std::span(bias)).first(8)}},
+                        {});
   const char* text =
       "1 missing (dense.weight), 1 unexpected (head.weight), 1 mismatched (dense.bias: expected F32, F16 or BF16 {3}, "
       "got F32 {2, 3})";

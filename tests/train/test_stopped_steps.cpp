@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "host/temporary_folder.h"
-#include "train/safetensors.h"
+#include "io/safetensors.h"
 #include "train/small_training.h"
 
 namespace halfstep {
@@ -29,12 +29,12 @@ testing::ToyOptions stopping(std::uint64_t resident_limit, std::int64_t micro_ba
 void write_huge_weights(const std::filesystem::path& path) {
   const std::vector<float> values(std::size_t{3} * 36, 3e38F);
   const auto bytes = [&](std::size_t count) { return std::as_bytes(std::span(values).first(count)); };
-  train::write_safetensors(path,
-                           {{"conv.weight", "F32", {6, 1, 3, 3}, bytes(54)},
-                            {"conv.bias", "F32", {6}, bytes(6)},
-                            {"dense.weight", "F32", {3, 36}, bytes(108)},
-                            {"dense.bias", "F32", {3}, bytes(3)}},
-                           {});
+  io::write_safetensors(path,
+                        {{"conv.weight", "F32", {6, 1, 3, 3}, bytes(54)},
+                         {"conv.bias", "F32", {6}, bytes(6)},
+                         {"dense.weight", "F32", {3, 36}, bytes(108)},
+                         {"dense.bias", "F32", {3}, bytes(3)}},
+                        {});
 }
 
 /// The weights after fourteen steps; step 6 is stopped as often as `stops` says, and then goes on as it was.

@@ -43,8 +43,8 @@ std::optional<std::string> environment(const std::string& variable);
 /// user's limit on file sizes fails from now on, and ends nothing.
 void clean_up_on_interrupt();
 /// The same, but the first of these signals only sets what `interrupted` returns, so that the work in hand can be
-/// finished and saved. A second SIGINT or SIGTERM ends the process at once. A write to a pipe that nobody reads any more
-/// fails from now on, and ends nothing.
+/// finished and saved. A second SIGINT or SIGTERM ends the process at once. A write to a pipe that nobody reads any
+/// more fails from now on, and ends nothing.
 void watch_interrupts();
 bool interrupted();
 /// The number of the first signal since watch_interrupts(); 0 while there was none.

@@ -1,0 +1,219 @@
+#if !defined(_WIN32)
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/files.h"
+#include "base/library.h"
+
+namespace halfstep {
+
+namespace {
+
+constexpr std::string_view temporary_start = ".halfstep-";
+constexpr std::string_view temporary_end = ".tmp";
+
+// Read and written by the signal handler, so all must be lock-free.
+std::atomic<bool> watching = false;
+std::atomic<int> first_interrupt = 0;
+std::array<std::atomic<const char*>, 8> files_being_written{};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
+              std::atomic<const char*>::is_always_lock_free);
+
+std::error_code system_error() {
+  return {errno, std::system_category()};
+}
+
+extern "C" void on_interrupt(int signal) {
+  int none = 0;
+  if (watching && first_interrupt.compare_exchange_strong(none, signal)) return;
+  // A terminal that closes often sends it twice, by its shell and by the kernel.
+  if (watching && signal == SIGHUP) return;
+  for (const auto& file : files_being_written) {
+    if (const char* path = file.load()) unlink(path);
+  }
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+/// Has `path` removed if a signal ends the process. Returns its place; past the last one where there is none left.
+std::size_t note_written(const char* path) {
+  std::size_t place = 0;
+  for (const char* none = nullptr; place < files_being_written.size(); ++place, none = nullptr) {
+    if (files_being_written[place].compare_exchange_strong(none, path)) break;
+  }
+  return place;
+}
+
+/// The process whose temporary has this name; nothing where it is no temporary of ours.
+std::optional<pid_t> writer_of(std::string_view name) {
+  if (!name.starts_with(temporary_start) || !name.ends_with(temporary_end)) return {};
+  name.remove_prefix(temporary_start.size());
+  pid_t writer = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), writer);
+  if (error != std::errc() || writer <= 0 || end == name.data() + name.size() || *end != '-') return {};
+  return writer;
+}
+
+/// Writers hold a lock as long as they live, wherever they run: a process of another container or machine may have any
+/// number.
+void remove_if_stale(int folder, const char* name) {
+  const std::optional<pid_t> writer = writer_of(name);
+  if (!writer || kill(*writer, 0) == 0 || errno != ESRCH) return;
+  const int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return;
+  struct stat status = {};
+  const bool ours = fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
+  if (ours && flock(file, LOCK_EX | LOCK_NB) == 0) unlinkat(folder, name, 0);
+  close(file);
+}
+
+int descriptor(Stream stream) {
+  return stream == Stream::output ? STDOUT_FILENO : STDERR_FILENO;
+}
+
+int flush(int file) {
+#if defined(__APPLE__)
+  // fsync leaves the bytes in the drive's own cache there.
+  if (fcntl(file, F_FULLFSYNC) == 0) return 0;
+#endif
+  return fsync(file);
+}
+
+// A rename is on the disk once its folder is. Some file systems cannot sync a folder and need not.
+void sync_folder(const std::filesystem::path& folder) {
+  const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return;
+  const bool failed = fsync(file) != 0 && errno != EINVAL && errno != ENOTSUP;
+  const std::error_code error = system_error();
+  close(file);
+  if (failed) process::fail_to("sync", folder, error);
+}
+
+}  // namespace
+
+namespace process {
+
+bool read_only(const std::filesystem::path& file) {
+  struct stat status = {};
+  if (stat(file.c_str(), &status) != 0) return false;
+  // The superuser may write to any file, and would replace one that was protected on purpose.
+  return (status.st_mode & 0222) == 0 || access(file.c_str(), W_OK) != 0;
+}
+
+void remove_stale_temporaries(const std::filesystem::path& folder) noexcept {
+  DIR* const entries = opendir(folder.c_str());
+  if (entries == nullptr) return;
+  while (const dirent* entry = readdir(entries)) remove_if_stale(dirfd(entries), entry->d_name);
+  closedir(entries);
+}
+
+Temporary::Temporary(const std::filesystem::path& destination)
+    : destination_(destination), handle_(-1), place_(files_being_written.size()) {
+  static std::atomic<unsigned> made = 0;
+  do {
+    path_ = folder(destination) / (std::string(temporary_start) + std::to_string(getpid()) + "-" +
+                                   std::to_string(made++) + std::string(temporary_end));
+    handle_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (handle_ < 0 && errno == EEXIST);
+  if (handle_ < 0) fail_to("write", destination, system_error());
+  static_cast<void>(flock(static_cast<int>(handle_), LOCK_EX | LOCK_NB));
+  place_ = note_written(path_.c_str());
+  struct stat old = {};
+  // The file keeps the permissions it had.
+  if (stat(destination.c_str(), &old) == 0) static_cast<void>(fchmod(static_cast<int>(handle_), old.st_mode & 0777));
+}
+
+Temporary::~Temporary() {
+  if (handle_ >= 0) close(static_cast<int>(handle_));
+  if (exists_) unlink(path_.c_str());
+  if (place_ < files_being_written.size()) files_being_written[place_] = nullptr;
+}
+
+void Temporary::write(Bytes bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(static_cast<int>(handle_), bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      fail_to("write", destination_, system_error());
+    }
+  }
+}
+
+void Temporary::replace() {
+  if (flush(static_cast<int>(handle_)) != 0) fail_to("write", destination_, system_error());
+  const int closed = close(static_cast<int>(handle_));
+  handle_ = -1;
+  if (closed != 0) fail_to("write", destination_, system_error());
+  if (rename(path_.c_str(), destination_.c_str()) != 0) fail_to("replace", destination_, system_error());
+  exists_ = false;
+  sync_folder(folder(destination_));
+}
+
+Function find_function(std::initializer_list<const char*> libraries, const char* symbol) {
+  for (const char* name : libraries) {
+    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return reinterpret_cast<Function>(dlsym(library, symbol));
+  }
+  return nullptr;
+}
+
+}  // namespace process
+
+void clean_up_on_interrupt() {
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before = {};
+    // What nohup starts is to outlive its terminal. A shell starts all background jobs with SIGINT ignored.
+    const bool ignored = sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
+    if (signal != SIGHUP || !ignored) sigaction(signal, &action, nullptr);
+  }
+  // A file that passes the user's size limit then fails to be written, like one that no longer fits the disk.
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+void watch_interrupts() {
+  clean_up_on_interrupt();
+  // Ctrl-C ends the other programs of a pipeline too. Printing to one that is gone must not end this one unsaved.
+  std::signal(SIGPIPE, SIG_IGN);
+  watching = true;
+}
+
+bool interrupted() {
+  return first_interrupt != 0;
+}
+
+int interrupt_signal() {
+  return first_interrupt;
+}
+
+bool is_terminal(Stream stream) {
+  return isatty(descriptor(stream)) == 1;
+}
+
+int terminal_width(Stream stream) {
+  winsize size = {};
+  if (ioctl(descriptor(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+}  // namespace halfstep
+
+#endif

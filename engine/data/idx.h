@@ -1,0 +1,22 @@
+#pragma once
+
+#include <halfstep/tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace halfstep::data {
+
+/// An array of unsigned bytes, as an IDX file holds it.
+struct IdxArray {
+  Shape shape;
+  std::vector<std::uint8_t> bytes;
+};
+
+/// Reads a whole IDX file of unsigned bytes, gzipped or not, whose rank is from `least_rank` to `most_rank`.
+/// The format: two zero bytes, the element type (8: unsigned byte), the rank, the extents as big-endian 32-bit words,
+/// then the elements, row-major. Throws Error naming the file unless it is exactly that.
+IdxArray read_idx_array(const std::filesystem::path& path, int least_rank, int most_rank);
+
+}  // namespace halfstep::data

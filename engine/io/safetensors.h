@@ -1,0 +1,56 @@
+#pragma once
+
+#include <halfstep/process.h>
+#include <halfstep/tensor.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The safetensors format: the size of a header as a little-endian 64-bit word, the header as JSON ({name: {dtype,
+/// shape, data_offsets}} and a map of strings under "__metadata__"), then the tensors' bytes with no gap between them.
+namespace halfstep::io {
+
+/// One tensor of a file: row-major, without padding, little-endian.
+struct StoredTensor {
+  std::string name;
+  std::string dtype;  ///< as in the header: "F32", "F16", "U32", ...
+  Shape shape;
+  Bytes data;
+};
+
+using Metadata = std::map<std::string, std::string>;
+
+/// Bytes of one element of a type named as in the header; 0 if there is no such type.
+std::size_t stored_bytes(std::string_view dtype);
+
+/// Writes a file, all or nothing. Throws Error where it cannot be written, two tensors share a name, or a tensor's
+/// bytes are not what its type and shape take.
+void write_safetensors(const std::filesystem::path& path, std::vector<StoredTensor> tensors, const Metadata& metadata);
+
+/// A file in memory. Moving it leaves the tensors' data where it is.
+class SafetensorsFile {
+ public:
+  /// Reads and checks the whole file. Throws Error that names the file, and the tensor where there is one, for anything
+  /// that the format does not allow.
+  explicit SafetensorsFile(const std::filesystem::path& path);
+  SafetensorsFile(SafetensorsFile&&) = default;
+  SafetensorsFile& operator=(SafetensorsFile&&) = default;
+
+  /// In the order of their bytes in the file.
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }
+  /// Null if there is none of that name.
+  const StoredTensor* find(std::string_view name) const;
+  const Metadata& metadata() const { return metadata_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::vector<StoredTensor> tensors_;
+  Metadata metadata_;
+};
+
+}  // namespace halfstep::io

@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ops/conv/conv2d.h"
+#include "ops/gemm/gemm.h"
+#include "ops/kernel.h"
+
+namespace halfstep::ops {
+namespace {
+
+constexpr std::int64_t block_positions = 4;  ///< POSITIONS of conv2d_depthwise.comp
+
+/// Its push constants.
+struct Push {
+  std::uint32_t count, columns, pitch, lines, part_lines, blocks;
+  WindowPush window;
+};
+
+Push push_constants(const plan::Lowering& out, const Convolution& convolution) {
+  const auto size = [&](std::int64_t value) { return index32(out, value); };
+  const Shape output = convolution.output("conv2d");
+  Push push{};
+  push.columns = size(convolution.options.groups);
+  push.pitch = size(plan::layout(convolution.images).quads_per_row());
+  push.lines = size(output[0] * output[1]);
+  push.window = window_push(out, convolution);
+  return push;
+}
+
+std::string shader(const plan::Lowering& out, std::string_view part) {
+  return fmt::format("conv2d_depthwise.{}.{}.{}", part, out.input_type(0).dtype == DType::f16 ? "packed" : "f32",
+                     out.partials().conv2d == DType::f16 ? "sums_f16" : "sums_f32");
+}
+
+void dispatch(plan::Lowering& out, const Convolution& convolution, std::string_view part, const Push& push,
+              const std::vector<plan::Operand>& operands, std::int64_t rounds) {
+  const double terms = static_cast<double>(elements(convolution.output("conv2d")) * convolution.taps());
+  dispatch_flat(out, shader(out, part), push.count, push, operands,
+                {out.input_count() == 3, convolution.options.stride != Pair{1, 1}},
+                {.flops = 2 * terms, .rounds = rounds});
+}
+
+/// The lines are cut into parts where there are too few taps and channels to occupy the device.
+void lower_weight_gradient(plan::Lowering& out, const Convolution& convolution) {
+  Push push = push_constants(out, convolution);
+  const std::int64_t sums = plan::layout(convolution.weight).quads();
+  const std::int64_t wanted = std::int64_t{out.target().wanted_groups} * flat_local_size(out.target());
+  const std::int64_t most = plan::divided_up(push.lines, std::max<std::int64_t>(1, 64 / push.window.positions[1]));
+  const std::int64_t line_rounds = std::int64_t{push.window.positions[1]} + 2;
+  const std::int64_t longest = std::max<std::int64_t>((std::int64_t{out.target().max_rounds} - 1) / line_rounds, 1);
+  const std::int64_t part_lines =
+      std::min(plan::divided_up(push.lines, std::min(plan::divided_up(wanted, sums), most)), longest);
+  const std::int64_t parts = plan::divided_up(push.lines, part_lines);
+  push.part_lines = index32(out, part_lines);
+  push.count = index32(out, parts * sums);
+  Shape shape = convolution.weight;
+  shape.insert(shape.begin(), parts);
+  const plan::TensorId to = out.workspace("parts", {DType::f32, shape});
+  dispatch(out, convolution, "weight_gradient", push,
+           {{out.input(0), plan::Access::read}, {out.input(1), plan::Access::read}, {to, plan::Access::write}},
+           part_lines * line_rounds + 1);
+  lower_sum_of_parts(out, to, out.output(0), out.partials().conv2d);
+}
+
+}  // namespace
+
+void lower_conv2d_depthwise(plan::Lowering& out, const Convolution& convolution, std::string_view part) {
+  if (part == "weight_gradient") return lower_weight_gradient(out, convolution);
+  Push push = push_constants(out, convolution);
+  const Shape result = out.output_type(0).shape;
+  const std::int64_t blocks = plan::divided_up(result[2], block_positions);
+  push.blocks = index32(out, blocks);
+  push.count = index32(out, result[0] * result[1] * blocks * push.pitch);
+  std::vector<plan::Operand> operands{
+      {out.input(0), plan::Access::read}, {out.input(1), plan::Access::read}, {out.output(0), plan::Access::write}};
+  // Without a bias the weight takes its binding, and is not read there.
+  if (part == "forward") operands.push_back({out.input(out.input_count() == 3 ? 2 : 1), plan::Access::read});
+  const Shape& weight = convolution.weight;
+  dispatch(out, convolution, part, push, operands, weight[0] * (weight[1] + 2) + 1);
+}
+
+}  // namespace halfstep::ops

@@ -1,0 +1,303 @@
+#include "ops/gemm/gemm.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "ops/gemm/gemm_bodies.h"
+#include "ops/gemm/gemm_choice.h"
+#include "ops/gemm/gemm_panels.h"
+#include "ops/kernel.h"
+#include "ops/reduce/reduce.h"
+
+namespace halfstep::ops {
+namespace {
+
+/// The push constants of gemm.comp; see shaders/gemm/gemm.glsl for what each is.
+struct GemmPush {
+  std::int32_t rows, columns, k, segments;
+  std::int32_t row_tiles, column_tiles, splits, split_quads, groups;
+  std::int32_t a_pitch, b_pitch, c_pitch;
+  std::int32_t a_batch, b_batch, c_batch, c_split;
+  std::int32_t channels, kernel_width;
+  std::int32_t grid[2], image[2], stride[2], tap_step[2], offset[2];
+};
+static_assert(sizeof(GemmPush) == 112);
+
+std::int64_t segment_quads(const Gemm& gemm) {
+  return plan::divided_up(gemm.k, 4);
+}
+
+std::int64_t k_quads(const Gemm& gemm) {
+  return gemm.segments * segment_quads(gemm);
+}
+
+/// How the work is cut up.
+struct Cut {
+  std::int64_t row_tiles;
+  std::int64_t column_tiles;
+  std::int64_t splits;
+  std::int64_t split_quads;
+};
+
+/// C as it is stored for a part of k, with the sums of columns as a last row.
+TensorType part_type(const plan::Lowering& out, const Gemm& gemm) {
+  const Shape& shape = out.type(gemm.c).shape;
+  return {DType::f32, {elements(shape) / shape.back() + (gemm.column_sums ? 1 : 0), shape.back()}};
+}
+
+/// k is cut into parts where there are too few tiles for the device, but not into parts of less than 64 elements, and
+/// no further than one binding can hold the partial results. Parts are no longer than the driver's limit of loop rounds
+/// allows.
+Cut cut(const plan::Lowering& out, const Gemm& gemm, const Body& body) {
+  constexpr std::int64_t least_quads = 16;
+  Cut result{plan::divided_up(rows_of_a(gemm), body.tile_rows), plan::divided_up(gemm.columns, body.tile_columns), 1,
+             k_quads(gemm)};
+  const std::int64_t tiles = result.row_tiles * result.column_tiles * gemm.batches;
+  const auto bytes = static_cast<std::int64_t>(plan::byte_size(part_type(out, gemm)));
+  const std::int64_t most =
+      std::min(static_cast<std::int64_t>(out.target().max_storage_range) / bytes, k_quads(gemm) / least_quads);
+  const std::int64_t occupying = std::min(plan::divided_up(out.target().wanted_groups, tiles), most);
+  const std::int64_t least = plan::divided_up(k_quads(gemm), most_part_quads(out.target(), body, segment_quads(gemm)));
+  const std::int64_t wanted = std::max(occupying, least);
+  if (wanted < 2) return result;
+  result.split_quads = plan::divided_up(plan::divided_up(k_quads(gemm), wanted), body.k_quads) * body.k_quads;
+  result.splits = plan::divided_up(k_quads(gemm), result.split_quads);
+  return result;
+}
+
+/// How a product is computed.
+struct Way {
+  const Body& body;
+  Cut cut;
+  bool halves;  ///< whether its kernels know f16 too
+};
+
+/// Writes sizes into push constants.
+class Sizes {
+ public:
+  explicit Sizes(const plan::Lowering& out) : out_(out) {}
+
+  std::int32_t operator()(std::int64_t value) const {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    if (value <= most && value >= -most) return static_cast<std::int32_t>(value);
+    fail(out_.label(), fmt::format("expected sizes below 2^31, got {}", value), "use a smaller batch");
+  }
+
+  void operator()(std::int32_t (&to)[2], const Pair& pair) const {
+    to[0] = (*this)(pair[0]);
+    to[1] = (*this)(pair[1]);
+  }
+
+ private:
+  const plan::Lowering& out_;
+};
+
+std::int64_t row_quads(const plan::Lowering& out, plan::TensorId tensor) {
+  return plan::layout(out.type(tensor).shape).quads_per_row();
+}
+
+GemmPush push_constants(const plan::Lowering& out, const Gemm& gemm, const Cut& cut) {
+  const Sizes size(out);
+  GemmPush push{};
+  push.rows = size(gemm.rows);
+  push.columns = size(gemm.columns);
+  push.k = size(gemm.k);
+  push.segments = size(gemm.segments);
+  push.row_tiles = size(cut.row_tiles);
+  push.column_tiles = size(cut.column_tiles);
+  push.splits = size(cut.splits);
+  push.split_quads = size(cut.split_quads);
+  push.groups = size(cut.row_tiles * cut.column_tiles * cut.splits * gemm.batches);
+  push.a_pitch = size(row_quads(out, gemm.a));
+  push.b_pitch = size(row_quads(out, gemm.b));
+  push.c_pitch = size(row_quads(out, gemm.c));
+  push.a_batch = size(gemm.a_batch);
+  push.b_batch = size(gemm.b_batch);
+  push.c_batch = size(gemm.c_batch);
+  push.c_split = size(plan::layout(out.type(gemm.c).shape).quads() / cut.splits);
+  push.channels = size(gemm.patches.channels);
+  push.kernel_width = size(gemm.patches.kernel_width);
+  size(push.grid, gemm.patches.grid);
+  size(push.image, gemm.patches.image);
+  size(push.stride, gemm.patches.divided() ? gemm.patches.divisor : gemm.patches.step);
+  size(push.tap_step, gemm.patches.tap_step);
+  size(push.offset, gemm.patches.offset);
+  return push;
+}
+
+/// Every index that the shader works out must fit in 31 bits.
+void expect_indexable(const plan::Lowering& out, const Gemm& gemm, const Body& body, const Cut& cut) {
+  const Sizes size(out);
+  for (const plan::TensorId tensor : {gemm.a, gemm.b}) size(plan::layout(out.type(tensor).shape).quads());
+  size(plan::layout(out.type(gemm.c).shape).quads() * cut.splits);
+  size((cut.row_tiles + 1) * body.tile_rows);
+  size((cut.column_tiles + 1) * body.tile_columns);
+  size(k_quads(gemm) * 4);
+}
+
+/// Elements of a quad of A that are not padding.
+std::uint32_t quad_elements(const Gemm& gemm) {
+  const bool of_rows = gemm.operands == Operands::col_row || gemm.operands == Operands::col_col;
+  const std::int64_t elements = gemm.operands == Operands::pixels_row ? gemm.patches.channels : gemm.k;
+  return of_rows ? 4 : static_cast<std::uint32_t>(std::min<std::int64_t>(elements, 4));
+}
+
+/// What the binding `edge` is for; numbered as in shaders/gemm/gemm.glsl.
+enum class Edge : std::uint8_t { none, bias, sums, sums_in_c, moments };
+
+// Where a product's dispatch has what gemm.comp knows by name.
+constexpr std::size_t edge_constant = 1;
+constexpr std::size_t c_operand = 2;
+constexpr std::size_t edge_operand = 3;
+
+/// What goes along with a product, and what is bound for it: where nothing does, what is bound for B or for parts.
+struct EdgeOperand {
+  Edge edge = Edge::none;
+  plan::Operand operand;
+};
+
+EdgeOperand edge_of(const Gemm& gemm, plan::TensorId other) {
+  if (gemm.bias) return {Edge::bias, {*gemm.bias, plan::Access::read}};
+  if (gemm.column_sums) return {Edge::sums, {*gemm.column_sums, plan::Access::write}};
+  return {Edge::none, {other, plan::Access::read}};
+}
+
+/// plan::Dispatch::moment_rows of a product.
+std::uint32_t moment_rows(const plan::Lowering& out, const Gemm& gemm, const Body& body, Edge edge) {
+  const bool can = out.target().fusion && edge == Edge::none && gemm.batches == 1;
+  return can ? static_cast<std::uint32_t>(body.moment_rows) : 0;
+}
+
+void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, const EdgeOperand& edge) {
+  const Body& body = way.body;
+  const GemmPush push = push_constants(out, gemm, way.cut);
+  const std::int64_t results = elements(out.type(gemm.c).shape) / way.cut.splits;
+  std::vector<std::uint32_t> constants{body.local_size, static_cast<std::uint32_t>(edge.edge),
+                                       gemm.partials == DType::f16, gemm.patches.divided(), quad_elements(gemm)};
+  constants.insert(constants.end(), body.constants.begin(), body.constants.end());
+  plan::Expression expression = result_expression(out, gemm.c, 2, 4);
+  expression.halves = way.halves;
+  expression.noise = false;
+  expression.rows_known = true;
+  out.dispatch({.label = {},
+                .shader = body.shader,
+                .constants = std::move(constants),
+                .push = plan::push_bytes(push),
+                .operands = {{gemm.a, plan::Access::read, body.texels, body.uniform},
+                             {gemm.b, plan::Access::read, body.texels, body.uniform},
+                             {gemm.c, plan::Access::write},
+                             edge.operand},
+                .groups = plan::groups_for(std::int64_t{push.groups} * body.local_size, body.local_size),
+                .rounds = part_rounds(body, way.cut.split_quads, segment_quads(gemm)),
+                .expression = std::move(expression),
+                .moment_rows = moment_rows(out, gemm, body, edge.edge),
+                .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments)});
+}
+
+/// One part from parts {n, ...} of which there are too many for one loop.
+plan::TensorId sum_of_parts(plan::Lowering& out, plan::TensorId parts) {
+  Shape shape = out.type(parts).shape;
+  std::vector<bool> summed(shape.size(), false);
+  summed.front() = true;
+  shape.front() = 1;
+  const plan::TensorId sum = out.workspace("parts", {DType::f32, shape});
+  lower_sum(out, parts, summed, sum, 1);
+  return sum;
+}
+
+/// `to` and what `edge` takes from parts {n, ...} of them, in order.
+void reduce_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, DType partials,
+                  const EdgeOperand& edge) {
+  struct Push {
+    std::int32_t quads, part_quads, splits, pitch;
+  };
+  const Sizes size(out);
+  const plan::Layout layout = plan::layout(out.type(to).shape);
+  const std::int64_t splits = out.type(parts).shape.front();
+  if (splits > out.target().max_rounds) return reduce_parts(out, sum_of_parts(out, parts), to, partials, edge);
+  const std::int64_t part_quads = plan::layout(out.type(parts).shape).quads() / splits;
+  const DType edge_type = edge.edge == Edge::none ? DType::f32 : out.type(edge.operand.tensor).dtype;
+  const bool halves = out.type(to).dtype == DType::f16 || edge_type == DType::f16;
+  const Push push{size(layout.quads()), size(part_quads), size(splits), size(layout.quads_per_row())};
+  plan::Expression expression = result_expression(out, to, 1, 3);
+  expression.halves = halves;
+  const std::uint32_t local_size = plan::flat_local_size(out.target());
+  out.dispatch({.label = {},
+                .shader = fmt::format("gemm_reduce.{}", halves ? "packed" : "f32"),
+                .constants = {local_size, static_cast<std::uint32_t>(edge.edge), partials == DType::f16},
+                .push = plan::push_bytes(push),
+                .operands = {{parts, plan::Access::read}, {to, plan::Access::write}, edge.operand},
+                .groups = plan::groups_for(part_quads, local_size),
+                .rounds = splits,
+                .expression = std::move(expression)});
+}
+
+/// The product in parts of k, one or more, and their sum.
+void lower_in_parts(plan::Lowering& out, const Gemm& gemm, const Gemm& product, const Way& way) {
+  TensorType type = part_type(out, gemm);
+  type.shape.insert(type.shape.begin(), way.cut.splits);
+  Gemm parts = product;
+  parts.c = out.workspace("parts", std::move(type));
+  const Edge inside = gemm.column_sums ? Edge::sums_in_c : Edge::none;
+  dispatch_product(out, parts, way, {inside, {parts.b, plan::Access::read}});
+  reduce_parts(out, parts.c, gemm.c, gemm.partials, edge_of(gemm, parts.c));
+}
+
+/// Whether a product can sum the columns of B on its way: not in f16, where its sums are, and not where results are
+/// rounded at random, since the noise is keyed on the tensor and a dispatch has one key.
+bool sums_columns(const plan::Lowering& out, const Gemm& gemm) {
+  return out.target().fusion && gemm.partials == DType::f32 && !out.storing().stochastic;
+}
+
+void lower_columns_apart(plan::Lowering& out, Gemm gemm) {
+  const plan::TensorId sums = *std::exchange(gemm.column_sums, {});
+  lower_gemm(out, gemm);
+  lower_column_sums(out, gemm.b, sums);
+}
+
+}  // namespace
+
+std::int64_t rows_of_a(const Gemm& gemm) {
+  return gemm.column_sums ? plan::divided_up(gemm.rows, 4) * 4 + 1 : gemm.rows;
+}
+
+void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, DType partials) {
+  reduce_parts(out, parts, to, partials, {Edge::none, {parts, plan::Access::read}});
+}
+
+std::optional<ColumnMoments> column_moments(plan::Lowering& out, plan::TensorId c) {
+  plan::Dispatch* product = out.writer(c);
+  if (product == nullptr || product->moment_rows == 0 || product->storing.scaled) return std::nullopt;
+  const Shape shape = out.type(c).shape;
+  if (out.type(product->operands[c_operand].tensor).shape.back() != shape.back()) return std::nullopt;
+  plan::Operand& moments = product->operands[edge_operand];
+  const auto edge = static_cast<std::uint32_t>(Edge::moments);
+  if (std::exchange(product->constants[edge_constant], edge) != edge) {
+    const std::int64_t parts = plan::divided_up(elements(shape) / shape.back(), product->moment_rows);
+    moments = {out.workspace("moments", {DType::f32, {1, parts, 2, shape.back()}}), plan::Access::write};
+  }
+  return ColumnMoments{moments.tensor, product->moment_rows};
+}
+
+void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
+  if (gemm.column_sums && !sums_columns(out, gemm)) return lower_columns_apart(out, gemm);
+  if (gemm.column_sums) out.leave_out(column_sum_dispatches(out, gemm.b));
+  const Problem size = problem(out, gemm);
+  const std::vector<Body> candidates = bodies(out.target(), size);
+  const Body& body = candidates[out.choose(gemm_choice(out, gemm, size, candidates))];
+  const Way way{body, cut(out, gemm, body), size.dtype == DType::f16};
+  expect_indexable(out, gemm, body, way.cut);
+  const Gemm product = body.uniform ? lower_panels(out, gemm, body.tile_columns) : gemm;
+  // Noise is drawn by gemm_reduce, so that the products' code stays small.
+  const bool rounds_at_random = out.storing().stochastic && out.type(gemm.c).dtype == DType::f16;
+  if (way.cut.splits > 1 || rounds_at_random) return lower_in_parts(out, gemm, product, way);
+  dispatch_product(out, product, way, edge_of(product, product.b));
+}
+
+}  // namespace halfstep::ops

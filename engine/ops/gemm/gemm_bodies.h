@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/gemm/gemm.h"
+
+/// The kernels that a matrix product can be computed by, and which to prefer where.
+namespace halfstep::ops {
+
+/// A way to compute tiles of C.
+struct Body {
+  std::string name;              ///< "tile64", "cooperative64.16x16x16"
+  std::string shader;            ///< the variant: "gemm.row_row.f32.tile64"
+  std::uint32_t local_size = 0;  ///< invocations of a workgroup, which computes one tile
+  std::int64_t tile_rows = 0;
+  std::int64_t tile_columns = 0;
+  bool risky = false;            ///< see plan::Candidate
+  bool texels = false;           ///< reads A and B through texel buffers
+  bool uniform = false;          ///< reads them by address: A in f32, and B in panels of f32
+  std::int64_t k_quads = 1;      ///< quads of k that it does at a time: parts are multiples of them
+  std::int64_t moment_rows = 0;  ///< plan::Dispatch::moment_rows
+  /// Loop rounds of an invocation: for each quad of k, for each segment that a part of k touches, and for the rest of
+  /// its work, such as storing its share of the tile.
+  std::int64_t quad_rounds = 1;
+  std::int64_t segment_rounds = 1;
+  std::int64_t other_rounds = 0;
+  std::vector<std::uint32_t> constants = {};  ///< specialization constants that follow those all bodies have
+};
+
+/// The most quads of k that an invocation of `body` can take in one part, a multiple of Body::k_quads, so that it stays
+/// within the target's limit of loop rounds; 0 where it cannot take any. `segment_quads` are those of a segment.
+std::int64_t most_part_quads(const plan::Target& target, const Body& body, std::int64_t segment_quads);
+/// Loop rounds of an invocation for a part of `part_quads`.
+std::int64_t part_rounds(const Body& body, std::int64_t part_quads, std::int64_t segment_quads);
+
+/// The value of a shader's OPERANDS axis.
+std::string_view name(Operands operands);
+
+/// What the choice of a body depends on.
+struct Problem {
+  Operands operands = Operands::row_row;
+  DType dtype = DType::f32;  ///< of A and B
+  bool float16_partials = false;
+  std::int64_t rows = 1;  ///< of A
+  std::int64_t columns = 1;
+  std::int64_t k = 1;  ///< of one segment
+  std::int64_t segments = 1;
+  std::int64_t batches = 1;
+  std::int64_t operand_quads = 0;  ///< of the larger of A and B
+};
+
+/// The problem that `gemm` is.
+Problem problem(const plan::Lowering& out, const Gemm& gemm);
+
+/// The bodies to consider for `problem` on `target`, the one expected to be fastest first; never empty. Where
+/// Target::gemm_bodies names some, these alone, unless they do not compute such problems. Throws Error where it names
+/// none that the target has.
+std::vector<Body> bodies(const plan::Target& target, const Problem& problem);
+
+}  // namespace halfstep::ops

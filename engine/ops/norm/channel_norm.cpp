@@ -1,0 +1,183 @@
+#include "ops/norm/channel_norm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "ops/gemm/gemm.h"
+#include "ops/kernel.h"
+#include "ops/reduce/reduce.h"
+
+namespace halfstep::ops {
+namespace {
+
+using plan::Access;
+
+/// The rows of every set are cut into slices of `length`, the last one shorter; an invocation takes one quad of
+/// channels through a slice. The push constants of norm/channel_norm.glsl.
+struct Slices {
+  std::uint32_t rows;
+  std::uint32_t length;
+  std::uint32_t slices;  ///< of a set
+  std::uint32_t invocations;
+};
+
+std::int64_t quads_of(const ChannelSets& sets) {
+  return plan::layout({sets.channels}).quads_per_row();
+}
+
+Slices slices_of(const plan::Lowering& out, const ChannelSets& sets, std::int64_t length) {
+  const std::int64_t slices = plan::divided_up(sets.rows, length);
+  return {index32(out, sets.rows), index32(out, length), index32(out, slices),
+          index32(out, sets.sets * slices * quads_of(sets))};
+}
+
+/// Loop rounds of an invocation that goes through a slice `passes` times.
+std::int64_t rounds_of(std::int64_t length, std::int64_t passes) {
+  return passes * (length + 1);
+}
+
+/// The longest slice that the driver's limit of loop rounds allows, for that many passes.
+std::int64_t longest_slice(const plan::Target& target, std::int64_t passes) {
+  return std::int64_t{target.max_rounds} / passes - 1;
+}
+
+constexpr std::int64_t moment_passes = 2;  ///< of channel_moments.comp and channel_moments_merge.comp
+
+/// As many slices as keep the device busy, none of them short: what an invocation reads once is then worth it. More of
+/// them where the driver limits loop rounds.
+Slices slices_of(const plan::Lowering& out, const ChannelSets& sets) {
+  constexpr std::int64_t shortest = 16;
+  const std::int64_t columns = sets.sets * quads_of(sets);
+  const std::int64_t busy = 2 * std::int64_t{out.target().wanted_groups} * flat_local_size(out.target());
+  const std::int64_t wanted =
+      std::clamp<std::int64_t>(busy / columns, 1, std::max<std::int64_t>(sets.rows / shortest, 1));
+  return slices_of(out, sets,
+                   std::min(plan::divided_up(sets.rows, wanted), longest_slice(out.target(), moment_passes)));
+}
+
+/// A dispatch over slices; its constants are the quads of a row and then `constants`.
+void dispatch_slices(plan::Lowering& out, const std::string& shader, const ChannelSets& sets, const Slices& slices,
+                     const std::vector<plan::Operand>& operands, std::int64_t rounds,
+                     std::vector<std::uint32_t> constants = {}) {
+  constants.insert(constants.begin(), index32(out, quads_of(sets)));
+  dispatch_flat(out, shader, slices.invocations, slices, operands, constants, {.rounds = rounds});
+}
+
+Shape partial_shape(const ChannelSets& sets, const Slices& slices) {
+  return {sets.sets, slices.slices, 2, sets.channels};
+}
+
+/// How many parts an invocation merges: all where they are few, else so many that few remain.
+std::uint32_t merged_at_once(const plan::Target& target, std::uint32_t parts) {
+  constexpr std::uint32_t few = 128;
+  const std::uint32_t wanted =
+      parts <= few ? parts : std::max(few / 2, static_cast<std::uint32_t>(std::ceil(std::sqrt(parts))));
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(wanted, longest_slice(target, moment_passes)));
+}
+
+/// How many dispatches merge `parts`.
+std::ptrdiff_t merge_count(const plan::Target& target, std::uint32_t parts) {
+  if (parts == 1) return 0;
+  const std::uint32_t once = merged_at_once(target, parts);
+  return 1 + merge_count(target, (parts + once - 1) / once);
+}
+
+/// The moments of whole sets from those of their slices.
+plan::TensorId merge_moments(plan::Lowering& out, plan::TensorId moments, const ChannelSets& sets, Slices slices) {
+  while (slices.slices > 1) {
+    const plan::TensorId parts = moments;
+    const Slices from = slices;
+    const std::uint32_t once = merged_at_once(out.target(), from.slices);
+    slices = slices_of(out, sets, std::int64_t{from.length} * once);
+    moments = out.workspace("moments", {DType::f32, partial_shape(sets, slices)});
+    dispatch_slices(out, "channel_moments_merge", sets, slices, {{parts, Access::read}, {moments, Access::write}},
+                    rounds_of(once, moment_passes), {from.length, from.slices});
+  }
+  return moments;
+}
+
+}  // namespace
+
+plan::TensorId lower_moments(plan::Lowering& out, plan::TensorId x, const ChannelSets& sets) {
+  const Slices alone = slices_of(out, sets);
+  const std::optional<ColumnMoments> found = sets.sets == 1 ? column_moments(out, x) : std::nullopt;
+  if (found) {
+    const Slices slices = slices_of(out, sets, found->rows);
+    out.leave_out(1 + merge_count(out.target(), alone.slices) - merge_count(out.target(), slices.slices));
+    return merge_moments(out, found->parts, sets, slices);
+  }
+  const plan::TensorId moments = out.workspace("moments", {DType::f32, partial_shape(sets, alone)});
+  dispatch_slices(out, "channel_moments." + out.storage(out.type(x).dtype), sets, alone,
+                  {{x, Access::read}, {moments, Access::write}}, rounds_of(alone.length, moment_passes));
+  return merge_moments(out, moments, sets, alone);
+}
+
+void lower_channel_norm(plan::Lowering& out, plan::TensorId x, plan::TensorId statistics, plan::TensorId weight,
+                        plan::TensorId bias, plan::TensorId y, const ChannelSets& sets) {
+  const Slices slices = slices_of(out, sets);
+  const std::uint32_t local_size = flat_local_size(out.target());
+  out.dispatch({.label = {},
+                .shader = "channel_norm." + out.storage(out.type(x).dtype),
+                .constants = {local_size, index32(out, quads_of(sets))},
+                .push = plan::push_bytes(slices),
+                .operands = {{x, Access::read},
+                             {statistics, Access::read},
+                             {weight, Access::read},
+                             {bias, Access::read},
+                             {y, Access::write}},
+                .groups = plan::groups_for(slices.invocations, local_size),
+                .rounds = rounds_of(slices.length, 1),
+                .expression = result_expression(out, y, 4, 5)});
+}
+
+plan::TensorId lower_gradient_sums(plan::Lowering& out, plan::TensorId x, plan::TensorId dy, plan::TensorId statistics,
+                                   const ChannelSets& sets) {
+  const Slices slices = slices_of(out, sets);
+  const plan::TensorId parts = out.workspace("partial_sums", {DType::f32, partial_shape(sets, slices)});
+  dispatch_slices(out, "channel_norm_sums." + out.storage(out.type(x).dtype), sets, slices,
+                  {{x, Access::read}, {dy, Access::read}, {statistics, Access::read}, {parts, Access::write}},
+                  rounds_of(slices.length, 1));
+  if (slices.slices == 1) return parts;
+  const plan::TensorId sums = out.workspace("sums", {DType::f32, sets.shape(2)});
+  lower_sum(out, parts, {false, true, false, false}, sums, 1);
+  return sums;
+}
+
+void lower_parameter_gradients(plan::Lowering& out, plan::TensorId sums, plan::TensorId weight_gradient,
+                               plan::TensorId bias_gradient, const ChannelSets& sets) {
+  struct Push {
+    std::uint32_t quads;
+    std::uint32_t sets;
+  };
+  // Too many sets for one loop are added up first.
+  std::int64_t count = sets.sets;
+  if (count > longest_slice(out.target(), 1)) {
+    const plan::TensorId every = std::exchange(sums, out.workspace("sums", {DType::f32, {1, 2, sets.channels}}));
+    std::vector<bool> summed(out.type(every).shape.size(), false);
+    summed.front() = true;
+    lower_sum(out, every, summed, sums, 1);
+    count = 1;
+  }
+  const Push push{index32(out, quads_of(sets)), index32(out, count)};
+  dispatch_flat(out, "channel_norm_parameters." + out.storage(out.type(weight_gradient).dtype), push.quads, push,
+                {{sums, Access::read}, {weight_gradient, Access::write}, {bias_gradient, Access::write}}, {},
+                {.rounds = rounds_of(count, 1)});
+}
+
+void lower_norm_gradient(plan::Lowering& out, plan::TensorId x, plan::TensorId dy, plan::TensorId statistics,
+                         plan::TensorId weight, plan::TensorId means, GradientMeans kind, plan::TensorId dx,
+                         const ChannelSets& sets) {
+  const Slices slices = slices_of(out, sets);
+  dispatch_slices(out, "channel_norm_gradient." + out.storage(out.type(x).dtype), sets, slices,
+                  {{x, Access::read},
+                   {dy, Access::read},
+                   {statistics, Access::read},
+                   {weight, Access::read},
+                   {means, Access::read},
+                   {dx, Access::write}},
+                  rounds_of(slices.length, 1), {kind == GradientMeans::sums});
+}
+
+}  // namespace halfstep::ops

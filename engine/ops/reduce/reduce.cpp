@@ -1,0 +1,161 @@
+#include "ops/reduce/reduce.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "ops/kernel.h"
+
+namespace halfstep::ops {
+namespace {
+
+struct Axis {
+  std::int64_t extent;
+  std::int64_t stride;
+};
+
+/// The axes of a sum, outermost first, in quads.
+struct Geometry {
+  std::vector<Axis> kept;
+  std::vector<Axis> summed;
+  bool last_summed = false;
+};
+
+/// Appends an axis inside `axes`, merged with the one before where the two lie together.
+void append(std::vector<Axis>& axes, Axis axis) {
+  if (axis.extent == 1) return;
+  if (!axes.empty() && axes.back().stride == axis.extent * axis.stride) {
+    axes.back() = {axes.back().extent * axis.extent, axis.stride};
+  } else {
+    axes.push_back(axis);
+  }
+}
+
+Geometry geometry(const Shape& shape, const std::vector<bool>& summed) {
+  Geometry result;
+  std::int64_t stride = plan::layout(shape).quads();
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const bool last = i + 1 == shape.size();
+    const std::int64_t extent = last ? plan::layout(shape).quads_per_row() : shape[i];
+    stride /= extent;
+    append(summed[i] ? result.summed : result.kept, {extent, stride});
+    if (last) result.last_summed = summed[i];
+  }
+  if (result.kept.empty()) result.kept.push_back({1, 0});
+  if (result.summed.empty()) result.summed.push_back({1, 0});
+  return result;
+}
+
+std::int64_t positions(const std::vector<Axis>& axes) {
+  std::int64_t count = 1;
+  for (const Axis& axis : axes) count *= axis.extent;
+  return count;
+}
+
+struct Push {
+  std::uint32_t quads;
+  std::uint32_t slices;
+  std::uint32_t summed;
+  std::uint32_t quads_per_row;
+  std::uint32_t columns;
+  float factor;
+  std::array<std::uint32_t, 4> kept_extents;
+  std::array<std::uint32_t, 4> kept_strides;
+  std::array<std::uint32_t, 4> summed_extents;
+  std::array<std::uint32_t, 4> summed_strides;
+};
+
+void put(const plan::Lowering& out, const std::vector<Axis>& axes, std::array<std::uint32_t, 4>& extents,
+         std::array<std::uint32_t, 4>& strides) {
+  if (axes.size() > extents.size()) {
+    fail(out.label(), "expected at most 4 groups of axes to sum and 4 to keep in turn, got more",
+         "sum over some of the axes first");
+  }
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    extents[i] = index32(out, axes[i].extent);
+    strides[i] = index32(out, axes[i].stride);
+  }
+}
+
+/// Loop rounds of an invocation of sum.comp that adds up `terms`: where the last axis is summed, of each of four rows.
+std::int64_t rounds_of(std::int64_t terms, bool last_summed) {
+  return last_summed ? 4 * (terms + 2) + 1 : terms + 1;
+}
+
+/// In how many slices a sum is made: one where it is short or there are results enough to keep the device busy, but as
+/// many as the driver's limit of loop rounds asks for.
+std::int64_t slices_of(const plan::Target& target, std::int64_t quads, std::int64_t summed, bool last_summed) {
+  constexpr std::int64_t short_sum = 256;
+  constexpr std::int64_t shortest_slice = 64;
+  const std::int64_t most_rounds = target.max_rounds;
+  const std::int64_t most_terms = last_summed ? (most_rounds - 1) / 4 - 2 : most_rounds - 1;
+  const std::int64_t least = plan::divided_up(summed, most_terms);
+  if (summed <= short_sum) return least;
+  const std::int64_t wanted = std::int64_t{target.wanted_groups} * flat_local_size(target);
+  return std::max(least, std::clamp<std::int64_t>(wanted / quads, 1, summed / shortest_slice));
+}
+
+/// What is summed: the source as it is.
+plan::Expression summand(const plan::Lowering& out, plan::TensorId source, bool halves) {
+  plan::Expression expression;
+  expression.kernel = plan::Expression::Kernel::after;
+  expression.layout = plan::layout(out.type(source).shape);
+  expression.halves = halves;
+  expression.reads = {plan::Reading{}};
+  expression.value = 0;
+  return expression;
+}
+
+}  // namespace
+
+void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<bool>& summed, plan::TensorId result,
+               float factor) {
+  const Geometry axes = geometry(out.type(source).shape, summed);
+  const plan::Layout lay = plan::layout(out.type(result).shape);
+  const std::int64_t terms = positions(axes.summed);
+  const std::int64_t slices = slices_of(out.target(), lay.quads(), terms, axes.last_summed);
+  const bool whole = slices == 1;
+  const Shape partial{slices, lay.quads() * 4};
+  const plan::TensorId to = whole ? result : out.workspace("partial", {DType::f32, partial});
+  Push push{};
+  push.quads = index32(out, lay.quads());
+  push.slices = index32(out, slices);
+  push.summed = index32(out, terms);
+  push.quads_per_row = index32(out, lay.quads_per_row());
+  push.columns = index32(out, lay.columns);
+  push.factor = whole ? factor : 1;
+  put(out, axes.kept, push.kept_extents, push.kept_strides);
+  put(out, axes.summed, push.summed_extents, push.summed_strides);
+  const bool halves = out.type(source).dtype == DType::f16 || out.type(to).dtype == DType::f16;
+  const std::uint32_t local_size = flat_local_size(out.target());
+  out.dispatch({.label = {},
+                .shader = "sum." + out.storage(halves ? DType::f16 : DType::f32),
+                .constants = {local_size, axes.last_summed, static_cast<std::uint32_t>(axes.kept.size()),
+                              static_cast<std::uint32_t>(axes.summed.size())},
+                .push = plan::push_bytes(push),
+                .operands = {{to, plan::Access::write}, {source, plan::Access::read}},
+                .groups = plan::groups_for(lay.quads() * slices, local_size),
+                .rounds = rounds_of(plan::divided_up(terms, slices), axes.last_summed),
+                .expression = summand(out, source, halves)});
+  if (!whole) lower_sum(out, to, {true, false}, result, factor);
+}
+
+void lower_column_sums(plan::Lowering& out, plan::TensorId source, plan::TensorId result) {
+  std::vector<bool> summed(out.type(source).shape.size(), true);
+  summed.back() = false;
+  lower_sum(out, source, summed, result, 1);
+}
+
+std::ptrdiff_t column_sum_dispatches(const plan::Lowering& out, plan::TensorId source) {
+  const plan::Layout lay = plan::layout(out.type(source).shape);
+  std::ptrdiff_t dispatches = 1;
+  for (std::int64_t terms = lay.rows; (terms = slices_of(out.target(), lay.quads_per_row(), terms, false)) > 1;)
+    ++dispatches;
+  return dispatches;
+}
+
+}  // namespace halfstep::ops

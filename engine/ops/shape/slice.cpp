@@ -1,0 +1,131 @@
+#include "ops/shape/slice.h"
+
+#include <halfstep/error.h>
+#include <halfstep/ops.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "graph/ir.h"
+#include "ops/apply.h"
+#include "ops/expect.h"
+#include "ops/kernel.h"
+
+namespace halfstep {
+namespace {
+
+constexpr std::size_t most_axes = 5;
+
+class Window final : public graph::Operator {
+ public:
+  Window(Shape shape, std::vector<ops::WindowAxis> axes) : shape_(std::move(shape)), axes_(std::move(axes)) {}
+
+  std::string name() const override { return "window"; }
+
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    ops::expect_count(name(), inputs, 1);
+    ops::expect_float(name(), "a tensor", inputs[0]);
+    return {{inputs[0].dtype, shape_}};
+  }
+
+  // Position p is taken from q where p step + offset = q divisor; dx takes q from p by the same relation.
+  graph::Gradients vjp(const graph::Vjp& call) const override {
+    std::vector<ops::WindowAxis> back;
+    for (const ops::WindowAxis& axis : axes_) back.push_back({axis.divisor, -axis.offset, axis.step});
+    return {ops::window(*call.cotangents[0], call.inputs[0].shape(), std::move(back))};
+  }
+
+  void lower(plan::Lowering& out) const override {
+    const std::int64_t quads = plan::layout(shape_).quads();
+    const std::uint32_t local_size = plan::flat_local_size(out.target());
+    out.dispatch({.label = {},
+                  .shader = "slice." + out.storage(out.output_type(0).dtype),
+                  .constants = constants(local_size, out.input_type(0).shape),
+                  .push = plan::push_bytes(ops::index32(out, quads)),
+                  .operands = {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}},
+                  .groups = plan::groups_for(quads, local_size),
+                  .expression = ops::result_expression(out, out.output(0), 1, 2)});
+  }
+
+ private:
+  /// Those of window.comp.
+  std::vector<std::uint32_t> constants(std::uint32_t local_size, const Shape& x) const {
+    using Five = std::array<std::int64_t, most_axes>;  // one for each axis, outermost first
+    Five extents, x_extents, steps, offsets, divisors;
+    for (Five* ones : {&extents, &x_extents, &steps, &divisors}) ones->fill(1);
+    offsets.fill(0);
+    const std::size_t missing = most_axes - shape_.size();
+    for (std::size_t i = 0; i < shape_.size(); ++i) {
+      extents[missing + i] = shape_[i];
+      x_extents[missing + i] = x[i];
+      steps[missing + i] = axes_[i].step;
+      offsets[missing + i] = axes_[i].offset;
+      divisors[missing + i] = axes_[i].divisor;
+    }
+    const ops::WindowAxis& last = axes_.back();
+    const bool whole_quads = last.step == 1 && last.divisor == 1 && last.offset % 4 == 0;
+    std::vector<std::uint32_t> result{local_size, whole_quads};
+    for (const Five& five : {extents, x_extents, steps, offsets, divisors}) {
+      for (const std::int64_t value : five) result.push_back(static_cast<std::uint32_t>(value));
+    }
+    return result;
+  }
+
+  Shape shape_;
+  std::vector<ops::WindowAxis> axes_;
+};
+
+void expect_axes(std::string_view op, Tensor x, std::string_view what, std::size_t given) {
+  if (x.rank() < 1 || x.shape().size() > most_axes) {
+    fail(op, fmt::format("expected a tensor of 1 to {} axes, got {}", most_axes, to_string(x.type())));
+  }
+  if (given != x.shape().size()) {
+    fail(op, fmt::format("expected {} for each axis of {}, got {}", what, to_string(x.shape()), given));
+  }
+}
+
+}  // namespace
+
+Tensor ops::window(Tensor x, Shape shape, std::vector<WindowAxis> axes) {
+  return apply<Window>({x}, std::move(shape), std::move(axes));
+}
+
+Tensor slice(Tensor x, const Shape& begin, const Shape& end, const Shape& step) {
+  expect_axes("slice", x, "a begin", begin.size());
+  expect_axes("slice", x, "an end", end.size());
+  if (!step.empty()) expect_axes("slice", x, "a step", step.size());
+  Shape shape;
+  std::vector<ops::WindowAxis> axes;
+  for (std::size_t i = 0; i < begin.size(); ++i) {
+    std::int64_t stride = step.empty() ? 1 : step[i];
+    if (begin[i] < 0 || begin[i] >= end[i] || end[i] > x.shape()[i] || stride < 1) {
+      fail("slice", fmt::format("expected 0 <= begin < end <= {} and a positive step on axis {}, got {}, {}, {}",
+                                x.shape()[i], i, begin[i], end[i], stride));
+    }
+    stride = std::min(stride, end[i] - begin[i]);  // a longer one takes the first element alone, too
+    shape.push_back((end[i] - begin[i] - 1) / stride + 1);
+    axes.push_back({.step = stride, .offset = begin[i]});
+  }
+  return ops::window(x, std::move(shape), std::move(axes));
+}
+
+Tensor pad(Tensor x, const Shape& before, const Shape& after) {
+  expect_axes("pad", x, "zeros before", before.size());
+  expect_axes("pad", x, "zeros after", after.size());
+  constexpr std::int64_t most = 1 << 24;
+  Shape shape;
+  std::vector<ops::WindowAxis> axes;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (before[i] < 0 || after[i] < 0 || before[i] > most || after[i] > most) {
+      fail("pad", fmt::format("expected 0 to {} zeros on each side, got {} and {}", most, before[i], after[i]));
+    }
+    shape.push_back(before[i] + x.shape()[i] + after[i]);
+    axes.push_back({.offset = -before[i]});
+  }
+  graph::check_extents("pad", "the result", shape);
+  return ops::window(x, std::move(shape), std::move(axes));
+}
+
+}  // namespace halfstep

@@ -1,0 +1,212 @@
+#include "passes/precision.h"
+
+#include <halfstep/error.h>
+#include <halfstep/ops.h>
+#include <halfstep/pattern.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace halfstep::passes {
+
+using graph::Ir;
+using graph::Node;
+using graph::Numerics;
+using graph::Origin;
+using graph::Update;
+using graph::Value;
+using graph::ValueId;
+
+namespace {
+
+bool is_floating(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f16;
+}
+
+/// What decides on an operator's type, and why.
+struct Decision {
+  Compute compute = Compute::widest;
+  std::string why;
+};
+
+Compute fixed(DType dtype) {
+  return dtype == DType::f16 ? Compute::f16 : Compute::f32;
+}
+
+Compute on_list(const Lists& lists, Numerics numerics) {
+  switch (numerics) {
+    case Numerics::product:
+      return lists.products;
+    case Numerics::pair:
+      return lists.pairs;
+    case Numerics::reduction:
+      return lists.reductions;
+    case Numerics::norm:
+      return lists.norms;
+    case Numerics::other:
+      return lists.others;
+    case Numerics::as_is:
+      break;
+  }
+  return Compute::widest;
+}
+
+/// Overrides come first: by layer, then by operator.
+Decision decide(const Precision& precision, const Node& node) {
+  if (node.op->numerics() == Numerics::as_is) return {Compute::widest, "takes what it is given, f32 inside"};
+  for (const auto& [pattern, dtype] : precision.layers) {
+    if (!node.scope.empty() && matches(pattern, node.scope)) return {fixed(dtype), fmt::format("layer '{}'", pattern)};
+  }
+  const auto by_name = precision.operators.find(node.op->name());
+  if (by_name != precision.operators.end()) {
+    return {by_name->second, fmt::format("operator '{}' of the policy", by_name->first)};
+  }
+  return {on_list(precision.lists, node.op->numerics()),
+          fmt::format("{}: {}", precision.name, name(node.op->numerics()))};
+}
+
+class Pass {
+ public:
+  Pass(const Ir& written, const Precision& precision) : written_(written), precision_(precision) {
+    result_.ir.settled = true;
+  }
+
+  LoweredPrecision run() {
+    check_names();
+    for (const Node& node : written_.nodes) decisions_.push_back(decide(precision_, node));
+    result_.value.resize(written_.values.size());
+    for (ValueId id = 0; id < written_.values.size(); ++id) {
+      if (written_.values[id].origin != Origin::node) result_.value[id] = leaf(id);
+    }
+    for (std::size_t i = 0; i < written_.nodes.size(); ++i) rewrite(written_.nodes[i], decisions_[i]);
+    for (const Update& update : written_.updates) {
+      result_.ir.updates.push_back({result_.value[update.state], in_type(result_.value[update.next], DType::f32).id()});
+    }
+    result_.ir.setting = {};
+    return std::move(result_);
+  }
+
+ private:
+  /// A name that nothing has would be a choice silently ignored.
+  void check_names() const {
+    const auto expect_any = [&](std::string_view what, std::string_view name, auto&& is_meant) {
+      if (std::ranges::any_of(written_.nodes, is_meant)) return;
+      fail("precision", fmt::format("expected a {} '{}' in the graph, got none", what, name));
+    };
+    for (const auto& [pattern, dtype] : precision_.layers) {
+      expect_any("layer", pattern, [&, &pattern = pattern](const Node& node) {
+        return !node.scope.empty() && matches(pattern, node.scope);
+      });
+    }
+    for (const auto& [name, compute] : precision_.operators) {
+      expect_any("operator", name, [&name = name](const Node& node) { return node.op->name() == name; });
+    }
+  }
+
+  /// The one fixed type that all operators on lists read a value in; none where they differ or there are none.
+  std::optional<DType> read_in(ValueId id) const {
+    std::optional<DType> found;
+    for (std::size_t i = 0; i < written_.nodes.size(); ++i) {
+      const Node& node = written_.nodes[i];
+      const bool reads = std::ranges::find(node.inputs, id) != node.inputs.end();
+      if (!reads || node.op->numerics() == Numerics::as_is) continue;
+      if (decisions_[i].compute == Compute::widest) return {};
+      const DType dtype = decisions_[i].compute == Compute::f16 ? DType::f16 : DType::f32;
+      if (found && *found != dtype) return {};
+      found = dtype;
+    }
+    return found;
+  }
+
+  /// An input is fed in the type it is read in; a state stays as it is. A parameter has the policy's type; its f32
+  /// master is read instead where there is one and all who read it work in f32.
+  ValueId leaf(ValueId id) {
+    Value value = written_.values[id];
+    if (is_floating(value.type.dtype)) {
+      const std::optional<DType> read = read_in(id);
+      if (value.origin == Origin::parameter) {
+        const bool from_master = read == DType::f32 && precision_.weights == DType::f32;
+        value.type.dtype = from_master ? DType::f32 : precision_.parameters;
+      } else if (value.origin == Origin::input && value.type.dtype == DType::f32 && read) {
+        value.type.dtype = *read;
+      }
+    }
+    return result_.ir.add_value(std::move(value));
+  }
+
+  Tensor in_type(ValueId id, DType dtype) {
+    const Tensor tensor = result_.ir.tensor(id);
+    if (!is_floating(tensor.dtype()) || tensor.dtype() == dtype) return tensor;
+    if (result_.ir.values[id].origin == Origin::state) return tensor;
+    const auto found = casts_.find({id, dtype});
+    if (found != casts_.end()) return result_.ir.tensor(found->second);
+    const Tensor converted = cast(tensor, dtype);
+    casts_[{id, dtype}] = converted.id();
+    return converted;
+  }
+
+  /// The type a node works in; none where it takes what there is.
+  std::optional<DType> working_type(const Node& node, const Decision& decision) const {
+    if (node.op->numerics() == Numerics::as_is) return {};
+    if (decision.compute != Compute::widest) return decision.compute == Compute::f16 ? DType::f16 : DType::f32;
+    bool any_f32 = false;
+    bool any_f16 = false;
+    for (const ValueId input : node.inputs) {
+      const Value& value = result_.ir.values[result_.value[input]];
+      any_f32 |= value.type.dtype == DType::f32 && value.origin != Origin::state;
+      any_f16 |= value.type.dtype == DType::f16;
+    }
+    return any_f16 && !any_f32 ? DType::f16 : DType::f32;
+  }
+
+  /// Types that differ as the graph was written were given by hand.
+  void check_given_types(const Node& node) const {
+    if (precision_.promote || node.op->numerics() == Numerics::as_is) return;
+    const Value* first = nullptr;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Value& value = written_.values[node.inputs[i]];
+      if (!is_floating(value.type.dtype) || value.origin == Origin::state) continue;
+      if (first == nullptr) first = &value;
+      if (value.type.dtype == first->type.dtype) continue;
+      fail(node.op->name(),
+           fmt::format("expected argument {}, '{}', in {} as '{}' is, got {}", i + 1, value.name,
+                       name(first->type.dtype), first->name, name(value.type.dtype)),
+           "cast one of them, or let the policy promote");
+    }
+  }
+
+  void rewrite(const Node& node, const Decision& decision) {
+    check_given_types(node);
+    result_.ir.setting = {node.scope, decision.why};
+    const std::optional<DType> type = working_type(node, decision);
+    std::vector<Tensor> inputs;
+    for (const ValueId input : node.inputs) {
+      const ValueId now = result_.value[input];
+      inputs.push_back(type ? in_type(now, *type) : result_.ir.tensor(now));
+    }
+    const std::vector<Tensor> outputs = graph::apply(node.op, inputs);
+    for (std::size_t i = 0; i < outputs.size(); ++i) result_.value[node.outputs[i]] = outputs[i].id();
+    if (type == DType::f16 && written_.values[node.outputs.front()].type.dtype == DType::f32) {
+      const std::string name = node.scope.empty() ? written_.values[node.outputs.front()].name
+                                                  : fmt::format("{} {}", node.scope, node.op->name());
+      result_.reduced.push_back(fmt::format("{} forward f32 -> f16", name));
+    }
+  }
+
+  const Ir& written_;
+  const Precision& precision_;
+  LoweredPrecision result_;
+  std::vector<Decision> decisions_;  ///< for each node as written
+  std::map<std::pair<ValueId, DType>, ValueId> casts_;
+};
+
+}  // namespace
+
+LoweredPrecision apply_precision(const Ir& written, const Precision& precision) {
+  return Pass(written, precision).run();
+}
+
+}  // namespace halfstep::passes

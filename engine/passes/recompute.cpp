@@ -1,0 +1,123 @@
+#include "passes/recompute.h"
+
+#include <halfstep/error.h>
+#include <halfstep/pattern.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace halfstep::passes {
+
+using graph::Ir;
+using graph::Node;
+using graph::NodeId;
+using graph::Origin;
+using graph::Value;
+using graph::ValueId;
+
+namespace {
+
+/// "layer1/0" of "layer1/0/conv1" where the pattern is "layer?/?"; empty where nothing about it matches.
+std::string_view matching_scope(std::string_view scope, std::string_view pattern) {
+  for (std::size_t end = 0; end != std::string_view::npos && !scope.empty();) {
+    end = scope.find('/', end + 1);
+    if (matches(pattern, scope.substr(0, end))) return scope.substr(0, end);
+  }
+  return {};
+}
+
+class Recompute {
+ public:
+  Recompute(Ir& ir, std::size_t forward_nodes, std::string_view pattern)
+      : ir_(ir), forward_nodes_(forward_nodes), inner_(ir.values.size(), false) {
+    for (std::size_t i = 0; i < forward_nodes; ++i) segments_.push_back(segment_of(ir.nodes[i], pattern));
+  }
+
+  /// Whether there is anything to compute again.
+  bool any() const {
+    return std::ranges::any_of(segments_, [](std::string_view segment) { return !segment.empty(); });
+  }
+
+  /// Finds the values that nothing outside of their segment reads in the forward pass.
+  void find_inner(std::span<const ValueId> wanted) {
+    for (std::size_t i = 0; i < forward_nodes_; ++i) {
+      for (const ValueId output : ir_.nodes[i].outputs) inner_[output] = !segments_[i].empty();
+    }
+    for (std::size_t i = 0; i < forward_nodes_; ++i) {
+      for (const ValueId input : ir_.nodes[i].inputs) {
+        const Value& value = ir_.values[input];
+        if (value.origin == Origin::node && segments_[value.producer] != segments_[i]) inner_[input] = false;
+      }
+    }
+    for (const ValueId value : wanted) inner_[value] = false;
+  }
+
+  /// Puts ahead of each node of the backward pass what it needs again.
+  void run() {
+    nodes_.assign(ir_.nodes.begin(), ir_.nodes.begin() + static_cast<std::ptrdiff_t>(forward_nodes_));
+    for (std::size_t i = forward_nodes_; i < ir_.nodes.size(); ++i) {
+      Node node = ir_.nodes[i];
+      for (ValueId& input : node.inputs) input = again(input);
+      append(std::move(node));
+    }
+    ir_.nodes = std::move(nodes_);
+  }
+
+ private:
+  std::string_view segment_of(const Node& node, std::string_view pattern) const {
+    if (!node.scope.empty()) return matching_scope(node.scope, pattern);
+    const Value* newest = nullptr;
+    for (const ValueId input : node.inputs) {
+      const Value& value = ir_.values[input];
+      if (value.origin == Origin::node && (newest == nullptr || value.producer > newest->producer)) newest = &value;
+    }
+    return newest == nullptr ? std::string_view{} : segments_[newest->producer];
+  }
+
+  void append(Node node) {
+    for (const ValueId output : node.outputs) ir_.values[output].producer = static_cast<NodeId>(nodes_.size());
+    nodes_.push_back(std::move(node));
+  }
+
+  /// What stands for a value in the backward pass: itself where it is kept. Its name, which noise is keyed on, is the
+  /// same.
+  ValueId again(ValueId id) {
+    if (id >= inner_.size() || !inner_[id]) return id;
+    if (const auto found = again_.find(id); found != again_.end()) return found->second;
+    Node node = nodes_[ir_.values[id].producer];
+    node.again = true;
+    for (ValueId& input : node.inputs) input = again(input);
+    for (ValueId& output : node.outputs) {
+      const ValueId copy = ir_.add_value(ir_.values[output]);
+      if (inner_[output]) again_[output] = copy;
+      output = copy;
+    }
+    append(std::move(node));
+    return again_.at(id);
+  }
+
+  Ir& ir_;
+  std::size_t forward_nodes_;
+  std::vector<std::string_view> segments_;  ///< of each forward node: the scope it is computed again with, or empty
+  std::vector<bool> inner_;                 ///< values that are not kept
+  std::map<ValueId, ValueId> again_;
+  std::vector<Node> nodes_;
+};
+
+}  // namespace
+
+void recompute(Ir& ir, std::size_t forward_nodes, std::string_view pattern, std::span<const ValueId> wanted) {
+  Recompute pass(ir, forward_nodes, pattern);
+  if (!pass.any()) {
+    fail("recompute", fmt::format("expected a scope that matches '{}', got none", pattern),
+         "a parameter 'layer1/0/conv1/weight' lies in the scopes 'layer1', 'layer1/0' and 'layer1/0/conv1'");
+  }
+  pass.find_inner(wanted);
+  pass.run();
+}
+
+}  // namespace halfstep::passes

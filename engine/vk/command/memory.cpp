@@ -1,0 +1,181 @@
+#include "vk/command/memory.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "vk/device/result.h"
+#include "vk/device/structure.h"
+
+namespace halfstep::vk {
+namespace {
+
+constexpr VkMemoryPropertyFlags device_local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+constexpr VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
+constexpr VkMemoryPropertyFlags coherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+constexpr VkMemoryPropertyFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+
+/// What an intent needs of a memory type, and what it would rather have or not; the earlier flag weighs more.
+struct Wishes {
+  VkMemoryPropertyFlags required;
+  std::vector<VkMemoryPropertyFlags> wanted;
+  std::vector<VkMemoryPropertyFlags> unwanted;
+};
+
+Wishes wishes(Memory intent) {
+  switch (intent) {
+    case Memory::upload:  // written in order and read once: from the host's own memory, past its caches
+      return {visible, {coherent}, {device_local, cached}};
+    case Memory::readback:  // reading uncached memory is very slow
+      return {visible, {cached, coherent}, {device_local}};
+    case Memory::device:  // memory that the host can map too may be a small window; leave it to those who need it
+      break;
+  }
+  return {device_local, {}, {visible}};
+}
+
+int score(VkMemoryPropertyFlags flags, const Wishes& wishes) {
+  int score = 0;
+  for (const VkMemoryPropertyFlags wanted : wishes.wanted) score = 2 * score + ((flags & wanted) != 0 ? 1 : 0);
+  for (const VkMemoryPropertyFlags unwanted : wishes.unwanted) score = 2 * score + ((flags & unwanted) == 0 ? 1 : 0);
+  return score;
+}
+
+/// The memory types that can serve an intent, best first; among equals the driver's order is kept, as it asks for.
+std::vector<std::uint32_t> memory_types(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed,
+                                        Memory intent) {
+  constexpr VkMemoryPropertyFlags special = VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT |
+                                            VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD;
+  const Wishes wished = wishes(intent);
+  const auto flags = [&](std::uint32_t type) { return memory.memoryTypes[type].propertyFlags; };
+  std::vector<std::uint32_t> types;
+  for (std::uint32_t type = 0; type < memory.memoryTypeCount; ++type) {
+    const bool can = (allowed >> type & 1) != 0 && (flags(type) & wished.required) == wished.required;
+    if (can && (flags(type) & special) == 0) types.push_back(type);
+  }
+  std::stable_sort(types.begin(), types.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return score(flags(a), wished) > score(flags(b), wished); });
+  return types;
+}
+
+}  // namespace
+
+Buffer::Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string name)
+    : context_(context.shared_from_this()), bytes_(std::max<std::uint64_t>(bytes, 4)), name_(std::move(name)) {
+  const std::uint64_t limit = context.capabilities().max_buffer_bytes;
+  if (bytes_ > limit) {
+    fail("memory",
+         fmt::format("expected {} to take at most {} bytes, the largest buffer of {}, got {}", name_, limit,
+                     context.capabilities().name, bytes_),
+         "make the batch smaller");
+  }
+  try {
+    auto info = structure<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+    info.size = bytes_;
+    info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
+                 VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    if (context.target().max_texels > 0) info.usage |= VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
+    if (context.capabilities().buffer_address) info.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT_KHR;
+    info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+    check(context.table().vkCreateBuffer(context.device(), &info, nullptr, &buffer_), "vkCreateBuffer");
+    allocate(intent);
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+void Buffer::allocate(Memory intent) {
+  const DeviceTable& table = context_->table();
+  const VkPhysicalDeviceMemoryProperties& memory = context_->capabilities().memory;
+  VkMemoryRequirements needed;
+  table.vkGetBufferMemoryRequirements(context_->device(), buffer_, &needed);
+  const std::vector<std::uint32_t> types = memory_types(memory, needed.memoryTypeBits, intent);
+  auto info = structure<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
+  info.allocationSize = allocated_ = needed.size;
+  auto flags = structure<VkMemoryAllocateFlagsInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO);
+  flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT_KHR;
+  if (context_->capabilities().buffer_address) info.pNext = &flags;
+  VkResult result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  for (std::size_t i = 0; i < types.size() && result != VK_SUCCESS; ++i) {
+    info.memoryTypeIndex = types[i];
+    result = table.vkAllocateMemory(context_->device(), &info, nullptr, &memory_);
+  }
+  if (result != VK_SUCCESS) {
+    const std::uint32_t heap = types.empty() ? 0 : memory.memoryTypes[types.front()].heapIndex;
+    fail_for_machine("memory",
+                     fmt::format("expected {} bytes for {}, got {} from heap {} of {} bytes", allocated_, name_,
+                                 vk::name(result), heap, memory.memoryHeaps[heap].size),
+                     "make the batch smaller, or close other programs that use the device");
+  }
+  check(table.vkBindBufferMemory(context_->device(), buffer_, memory_, 0), "vkBindBufferMemory");
+  coherent_ = (memory.memoryTypes[info.memoryTypeIndex].propertyFlags & coherent) != 0;
+  if (intent == Memory::device) return;
+  void* address = nullptr;
+  check(table.vkMapMemory(context_->device(), memory_, 0, VK_WHOLE_SIZE, 0, &address), "vkMapMemory");
+  mapped_ = static_cast<std::byte*>(address);
+}
+
+std::uint64_t Buffer::address() const {
+  if (!context_->capabilities().buffer_address) return 0;
+  auto info = structure<VkBufferDeviceAddressInfoKHR>(VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO_KHR);
+  info.buffer = buffer_;
+  return context_->table().vkGetBufferDeviceAddressKHR(context_->device(), &info);
+}
+
+Buffer::~Buffer() {
+  release();
+}
+
+Buffer::Buffer(Buffer&& other) noexcept {
+  *this = std::move(other);
+}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(context_, other.context_);
+  std::swap(buffer_, other.buffer_);
+  std::swap(memory_, other.memory_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(allocated_, other.allocated_);
+  std::swap(mapped_, other.mapped_);
+  std::swap(coherent_, other.coherent_);
+  std::swap(name_, other.name_);
+  return *this;
+}
+
+void Buffer::release() noexcept {
+  if (!context_) return;
+  context_->table().vkDestroyBuffer(context_->device(), buffer_, nullptr);
+  context_->table().vkFreeMemory(context_->device(), memory_, nullptr);  // unmaps it too
+}
+
+void Buffer::flush(std::uint64_t offset, std::uint64_t size) const {
+  if (coherent_ || size == 0) return;
+  const VkMappedMemoryRange range = atoms(offset, size);
+  check(context_->table().vkFlushMappedMemoryRanges(context_->device(), 1, &range), "vkFlushMappedMemoryRanges");
+}
+
+void Buffer::invalidate(std::uint64_t offset, std::uint64_t size) const {
+  if (coherent_ || size == 0) return;
+  const VkMappedMemoryRange range = atoms(offset, size);
+  check(context_->table().vkInvalidateMappedMemoryRanges(context_->device(), 1, &range),
+        "vkInvalidateMappedMemoryRanges");
+}
+
+/// The range, widened to whole units of nonCoherentAtomSize within the allocation.
+VkMappedMemoryRange Buffer::atoms(std::uint64_t offset, std::uint64_t size) const {
+  const std::uint64_t atom = context_->capabilities().limits.nonCoherentAtomSize;
+  const std::uint64_t begin = offset / atom * atom;
+  const std::uint64_t end = (offset + size + atom - 1) / atom * atom;
+  auto range = structure<VkMappedMemoryRange>(VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE);
+  range.memory = memory_;
+  range.offset = begin;
+  range.size = end >= allocated_ ? VK_WHOLE_SIZE : end - begin;
+  return range;
+}
+
+}  // namespace halfstep::vk

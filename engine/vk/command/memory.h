@@ -1,0 +1,61 @@
+#pragma once
+
+#include <vulkan/vulkan.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "vk/device/context.h"
+
+namespace halfstep::vk {
+
+/// What a buffer's memory is for.
+enum class Memory : std::uint8_t {
+  device,    ///< read and written by shaders only
+  upload,    ///< written by the host in order, read by copies or shaders
+  readback,  ///< written by copies or shaders, read by the host
+};
+
+/// A storage buffer (also a source and target of copies) with memory of its own. Its contents are undefined at first.
+class Buffer {
+ public:
+  Buffer() = default;
+  /// Throws Error naming the buffer, its bytes and the limit or heap where there is no memory for it. Zero bytes are
+  /// taken as four.
+  Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string name);
+  ~Buffer();
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+
+  VkBuffer handle() const { return buffer_; }
+  std::uint64_t bytes() const { return bytes_; }
+  const std::string& name() const { return name_; }
+  /// Where it lies for shaders; 0 where the device has no Capabilities::buffer_address.
+  std::uint64_t address() const;
+
+  /// The memory as the host sees it; null for Memory::device.
+  std::byte* mapped() const { return mapped_; }
+  /// Makes the host's writes to a range available to submits that follow. No-op on coherent memory.
+  void flush(std::uint64_t offset, std::uint64_t size) const;
+  /// Makes a finished submit's writes (made visible to the host by Recorder::host_barrier) readable. No-op on coherent
+  /// memory.
+  void invalidate(std::uint64_t offset, std::uint64_t size) const;
+
+ private:
+  void allocate(Memory intent);
+  VkMappedMemoryRange atoms(std::uint64_t offset, std::uint64_t size) const;
+  void release() noexcept;
+
+  std::shared_ptr<Context> context_;
+  VkBuffer buffer_ = VK_NULL_HANDLE;
+  VkDeviceMemory memory_ = VK_NULL_HANDLE;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t allocated_ = 0;
+  std::byte* mapped_ = nullptr;
+  bool coherent_ = false;
+  std::string name_;
+};
+
+}  // namespace halfstep::vk

@@ -1,0 +1,146 @@
+#include "vk/command/recorder.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include "vk/device/result.h"
+#include "vk/device/structure.h"
+
+namespace halfstep::vk {
+namespace {
+
+constexpr VkPipelineStageFlags work_stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkAccessFlags work_writes = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+constexpr VkAccessFlags work_reads =
+    VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_UNIFORM_READ_BIT;
+
+void check_groups(const Context& context, const Pipeline& pipeline, const std::array<std::uint32_t, 3>& groups) {
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const std::uint32_t limit = context.capabilities().limits.maxComputeWorkGroupCount[axis];
+    if (groups[axis] > limit) {
+      fail("dispatch", fmt::format("expected {} to take at most {} workgroups along {}, the device's limit, got {}",
+                                   pipeline.shader, limit, "xyz"[axis], groups[axis]));
+    }
+  }
+}
+
+}  // namespace
+
+Recorder::Recorder(Context& context) : context_(context.shared_from_this()) {
+  auto pool = structure<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+  pool.queueFamilyIndex = context.queue_family();
+  check(context.table().vkCreateCommandPool(context.device(), &pool, nullptr, &pool_), "vkCreateCommandPool");
+  auto info = structure<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+  info.commandPool = pool_;
+  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  info.commandBufferCount = 1;
+  const VkResult result = context.table().vkAllocateCommandBuffers(context.device(), &info, &commands_);
+  if (result != VK_SUCCESS) release();
+  check(result, "vkAllocateCommandBuffers");
+}
+
+Recorder::~Recorder() {
+  release();
+}
+
+void Recorder::release() noexcept {
+  context_->table().vkDestroyQueryPool(context_->device(), queries_, nullptr);
+  context_->table().vkDestroyCommandPool(context_->device(), pool_, nullptr);  // frees the command buffer too
+}
+
+void Recorder::begin(std::uint32_t timestamps) {
+  check(context_->table().vkResetCommandPool(context_->device(), pool_, 0), "vkResetCommandPool");
+  const auto info = structure<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+  check(context_->table().vkBeginCommandBuffer(commands_, &info), "vkBeginCommandBuffer");
+  bound_ = VK_NULL_HANDLE;
+  queries_used_ = 0;
+  if (context_->capabilities().timestamp_bits == 0) timestamps = 0;
+  if (timestamps > query_capacity_) make_queries(timestamps);
+  if (timestamps > 0) context_->table().vkCmdResetQueryPool(commands_, queries_, 0, query_capacity_);
+}
+
+void Recorder::make_queries(std::uint32_t capacity) {
+  context_->table().vkDestroyQueryPool(context_->device(), queries_, nullptr);
+  queries_ = VK_NULL_HANDLE;
+  query_capacity_ = 0;
+  auto info = structure<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
+  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  info.queryCount = capacity;
+  check(context_->table().vkCreateQueryPool(context_->device(), &info, nullptr, &queries_), "vkCreateQueryPool");
+  query_capacity_ = capacity;
+}
+
+void Recorder::end() {
+  check(context_->table().vkEndCommandBuffer(commands_), "vkEndCommandBuffer");
+}
+
+void Recorder::barrier() {
+  auto memory = structure<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
+  memory.srcAccessMask = work_writes;
+  memory.dstAccessMask = work_reads | work_writes;
+  context_->table().vkCmdPipelineBarrier(commands_, work_stages, work_stages, 0, 1, &memory, 0, nullptr, 0, nullptr);
+}
+
+void Recorder::host_barrier() {
+  auto memory = structure<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
+  memory.srcAccessMask = work_writes;
+  memory.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
+  context_->table().vkCmdPipelineBarrier(commands_, work_stages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &memory, 0, nullptr,
+                                         0, nullptr);
+}
+
+void Recorder::dispatch(const Pipeline& pipeline, std::span<const VkDescriptorSet> sets,
+                        std::span<const std::byte> push, const std::array<std::uint32_t, 3>& groups) {
+  if (push.size() != pipeline.push_bytes) {
+    fail("dispatch", fmt::format("expected {} bytes of push constants for {}, got {}", pipeline.push_bytes,
+                                 pipeline.shader, push.size()));
+  }
+  check_groups(*context_, pipeline, groups);
+  const DeviceTable& table = context_->table();
+  if (bound_ != pipeline.handle) {
+    table.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
+    bound_ = pipeline.handle;
+  }
+  table.vkCmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0,
+                                static_cast<std::uint32_t>(sets.size()), sets.data(), 0, nullptr);
+  if (!push.empty()) {
+    table.vkCmdPushConstants(commands_, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, pipeline.push_bytes,
+                             push.data());
+  }
+  table.vkCmdDispatch(commands_, groups[0], groups[1], groups[2]);
+}
+
+void Recorder::copy(VkBuffer source, std::uint64_t source_offset, VkBuffer target, std::uint64_t target_offset,
+                    std::uint64_t bytes) {
+  const VkBufferCopy region{source_offset, target_offset, bytes};
+  context_->table().vkCmdCopyBuffer(commands_, source, target, 1, &region);
+}
+
+void Recorder::fill(VkBuffer buffer, std::uint64_t offset, std::uint64_t bytes, std::uint32_t word) {
+  context_->table().vkCmdFillBuffer(commands_, buffer, offset, bytes, word);
+}
+
+void Recorder::timestamp() {
+  if (queries_used_ == query_capacity_) return;
+  context_->table().vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, queries_used_++);
+}
+
+std::vector<double> Recorder::timestamps() const {
+  if (queries_used_ == 0) return {};
+  std::vector<std::uint64_t> ticks(queries_used_);
+  check(context_->table().vkGetQueryPoolResults(context_->device(), queries_, 0, queries_used_,
+                                                ticks.size() * sizeof ticks[0], ticks.data(), sizeof ticks[0],
+                                                VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+        "vkGetQueryPoolResults");
+  // Only the lowest bits count, and they wrap round.
+  const std::uint64_t mask = ~std::uint64_t{0} >> (64 - context_->capabilities().timestamp_bits);
+  const double microseconds = static_cast<double>(context_->capabilities().limits.timestampPeriod) / 1000;
+  std::vector<double> times;
+  for (const std::uint64_t tick : ticks) {
+    times.push_back(static_cast<double>((tick - ticks.front()) & mask) * microseconds);
+  }
+  return times;
+}
+
+}  // namespace halfstep::vk

@@ -1,0 +1,62 @@
+#include "vk/command/transfer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "vk/command/recorder.h"
+#include "vk/command/timeline.h"
+
+namespace halfstep::vk {
+namespace {
+
+constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
+
+/// Records what `record` does between barriers, submits it and waits.
+template <typename Record>
+void run(Recorder& recorder, Timeline& timeline, const Record& record) {
+  recorder.begin();
+  recorder.barrier();
+  record(recorder);
+  recorder.barrier();
+  recorder.host_barrier();
+  recorder.end();
+  timeline.wait(timeline.submit(recorder));
+}
+
+}  // namespace
+
+void upload(Context& context, const Buffer& target, std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  const Buffer staging(context, std::min<std::uint64_t>(bytes.size(), piece_bytes), Memory::upload, "upload staging");
+  Recorder recorder(context);
+  Timeline timeline(context);
+  for (std::uint64_t done = 0; done < bytes.size(); done += piece_bytes) {
+    const std::uint64_t size = std::min<std::uint64_t>(bytes.size() - done, piece_bytes);
+    std::memcpy(staging.mapped(), bytes.data() + done, size);
+    staging.flush(0, size);
+    run(recorder, timeline, [&](Recorder& r) { r.copy(staging.handle(), 0, target.handle(), offset + done, size); });
+  }
+}
+
+void download(Context& context, const Buffer& source, std::uint64_t offset, std::span<std::byte> bytes) {
+  if (bytes.empty()) return;
+  const Buffer staging(context, std::min<std::uint64_t>(bytes.size(), piece_bytes), Memory::readback,
+                       "download staging");
+  Recorder recorder(context);
+  Timeline timeline(context);
+  for (std::uint64_t done = 0; done < bytes.size(); done += piece_bytes) {
+    const std::uint64_t size = std::min<std::uint64_t>(bytes.size() - done, piece_bytes);
+    run(recorder, timeline, [&](Recorder& r) { r.copy(source.handle(), offset + done, staging.handle(), 0, size); });
+    staging.invalidate(0, size);
+    std::memcpy(bytes.data() + done, staging.mapped(), size);
+  }
+}
+
+void fill(Context& context, const Buffer& target, std::uint64_t offset, std::uint64_t size, std::uint32_t word) {
+  if (size == 0) return;
+  Recorder recorder(context);
+  Timeline timeline(context);
+  run(recorder, timeline, [&](Recorder& r) { r.fill(target.handle(), offset, size, word); });
+}
+
+}  // namespace halfstep::vk

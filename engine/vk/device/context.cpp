@@ -1,0 +1,272 @@
+#include "vk/device/context.h"
+
+#include <halfstep/error.h>
+#include <halfstep/process.h>
+
+#include <fmt/format.h>
+
+#include "vk/device/cooperative_matrix.h"
+#include "vk/device/instance.h"
+#include "vk/device/notes.h"
+#include "vk/device/result.h"
+#include "vk/device/selection.h"
+#include "vk/device/structure.h"
+#include "vk/device/validation.h"
+
+namespace halfstep::vk {
+namespace {
+
+std::vector<VkPhysicalDevice> physical_devices(const InstanceTable& instance) {
+  std::uint32_t count = 0;
+  std::vector<VkPhysicalDevice> devices;
+  VkResult result = VK_INCOMPLETE;
+  while (result == VK_INCOMPLETE) {
+    check(instance.enumerate_physical_devices(instance.instance, &count, nullptr), "vkEnumeratePhysicalDevices");
+    devices.resize(count);
+    result = instance.enumerate_physical_devices(instance.instance, &count, devices.data());
+  }
+  check(result, "vkEnumeratePhysicalDevices");
+  devices.resize(count);
+  return devices;
+}
+
+/// Run in a child: the matrix shapes of the device that has this index.
+std::string ask_for_matrix_shapes(std::string_view index) {
+  const InstanceTable instance = create_instance(false);
+  const std::vector<VkPhysicalDevice> devices = physical_devices(instance);
+  return text(matrix_shapes(instance, devices.at(std::stoul(std::string(index)))));
+}
+
+/// Whether a device's matrix units are of use: a CPU emulates them, several times slower than it runs plain code, so
+/// only where it is told to.
+bool wants_matrices(const Capabilities& c) {
+  const bool told = environment("HALFSTEP_GEMM").value_or("").starts_with("cooperative");
+  return c.cooperative_matrix && (told || c.type != VK_PHYSICAL_DEVICE_TYPE_CPU);
+}
+
+std::string driver_text(const Capabilities& c) {
+  if (c.driver_name.empty()) return version_text(c.driver_version);
+  return c.driver_info.empty() ? c.driver_name : fmt::format("{} {}", c.driver_name, c.driver_info);
+}
+
+DeviceInfo info_of(const Capabilities& capabilities, std::uint32_t index) {
+  DeviceInfo info;
+  info.index = index;
+  info.name = capabilities.name;
+  info.type = type_name(capabilities.type);
+  info.driver = driver_text(capabilities);
+  info.api_version = version_text(capabilities.api_version);
+  info.memory_bytes = memory_bytes(capabilities);
+  info.tier = tier(target(capabilities));
+  info.usable = capabilities.unusable.empty();
+  info.reason = fmt::format("{}", fmt::join(capabilities.unusable, "; "));
+  return info;
+}
+
+std::vector<DeviceInfo> infos_of(const InstanceTable& instance, const std::vector<VkPhysicalDevice>& devices) {
+  std::vector<DeviceInfo> infos;
+  for (VkPhysicalDevice device : devices) {
+    infos.push_back(info_of(query(instance, device), static_cast<std::uint32_t>(infos.size())));
+  }
+  return infos;
+}
+
+/// Every optional feature that the device has, as VkDeviceCreateInfo wants it.
+class DeviceFeatures {
+ public:
+  explicit DeviceFeatures(const Capabilities& c) {
+    storage_.storageBuffer16BitAccess = c.storage_16bit ? VK_TRUE : VK_FALSE;
+    append(storage_);
+    if (c.float16_arithmetic) {
+      extensions_.push_back(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME);
+      arithmetic_.shaderFloat16 = VK_TRUE;
+      append(arithmetic_);
+    }
+    if (c.subgroup_size_control) {
+      extensions_.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+      subgroups_.subgroupSizeControl = VK_TRUE;
+      subgroups_.computeFullSubgroups = VK_TRUE;
+      append(subgroups_);
+    }
+    if (c.cooperative_matrix) {
+      extensions_.push_back(cooperative_matrix_extension);
+      extensions_.push_back(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME);
+      matrices_.cooperativeMatrix = VK_TRUE;
+      memory_model_.vulkanMemoryModel = VK_TRUE;
+      append(matrices_);
+      append(memory_model_);
+    }
+    if (c.buffer_address) {
+      extensions_.push_back(VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME);
+      address_.bufferDeviceAddress = VK_TRUE;
+      core_.features.shaderInt64 = VK_TRUE;  // addresses are counted in 64 bits
+      append(address_);
+      append(core_);
+    }
+    if (c.float_controls) extensions_.push_back(VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME);
+    if (c.portability_subset) extensions_.push_back("VK_KHR_portability_subset");
+  }
+  DeviceFeatures(const DeviceFeatures&) = delete;
+  DeviceFeatures& operator=(const DeviceFeatures&) = delete;
+
+  const void* chain() const { return head_; }
+  const std::vector<const char*>& extensions() const { return extensions_; }
+
+ private:
+  template <typename Struct>
+  void append(Struct& feature) {
+    feature.pNext = head_;
+    head_ = &feature;
+  }
+
+  VkPhysicalDevice16BitStorageFeatures storage_ =
+      structure<VkPhysicalDevice16BitStorageFeatures>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES);
+  VkPhysicalDeviceShaderFloat16Int8FeaturesKHR arithmetic_ = structure<VkPhysicalDeviceShaderFloat16Int8FeaturesKHR>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_KHR);
+  VkPhysicalDeviceSubgroupSizeControlFeaturesEXT subgroups_ = structure<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT);
+  VkPhysicalDeviceVulkanMemoryModelFeaturesKHR memory_model_ = structure<VkPhysicalDeviceVulkanMemoryModelFeaturesKHR>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_KHR);
+  VkPhysicalDeviceFeatures2 core_ = structure<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
+  CooperativeMatrixFeatures matrices_;
+  VkPhysicalDeviceBufferDeviceAddressFeaturesKHR address_ = structure<VkPhysicalDeviceBufferDeviceAddressFeaturesKHR>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_KHR);
+  void* head_ = nullptr;
+  std::vector<const char*> extensions_;
+};
+
+void require_handles(const AdoptedDevice& handles) {
+  const std::pair<const void*, std::string_view> required[] = {{handles.instance, "instance"},
+                                                               {handles.physical_device, "physical_device"},
+                                                               {handles.device, "device"},
+                                                               {handles.queue, "queue"}};
+  for (const auto& [handle, field] : required) {
+    if (handle == nullptr) fail("device", fmt::format("expected the application's {}, got null", field));
+  }
+  if (static_cast<bool>(handles.lock_queue) != static_cast<bool>(handles.unlock_queue)) {
+    fail("device", "expected both of lock_queue and unlock_queue or neither, got one");
+  }
+}
+
+/// What is left of a device's capabilities when only what the application says that it enabled may be used.
+void keep_promised(Capabilities& c, const AdoptedDevice& handles) {
+  c.storage_16bit = c.storage_16bit && handles.storage_buffer_16bit_access;
+  c.float16_arithmetic = c.float16_arithmetic && handles.shader_float16;
+  c.float_controls = c.float_controls && handles.shader_float_controls;
+  c.subgroup_size_control = c.subgroup_size_control && handles.subgroup_size_control;
+  c.buffer_address = c.buffer_address && handles.buffer_device_address;
+  c.cooperative_matrix = false;  // there is no way to promise it yet
+}
+
+}  // namespace
+
+std::shared_ptr<Context> Context::open(std::string_view selector) {
+  const std::string wanted = selector.empty() ? environment("HALFSTEP_DEVICE").value_or("") : std::string(selector);
+  std::shared_ptr<Context> context(new Context);
+  context->blames_driver_ = !loader_in_use();
+  std::unique_ptr<process::Child> child;
+  if (cooperative_shaders_built() && !process::Child::inside()) child = std::make_unique<process::Child>();
+  context->validating_ = validation_wanted();
+  context->instance_ = create_instance(context->validating_);
+  const std::vector<VkPhysicalDevice> devices = physical_devices(context->instance_);
+  const std::size_t chosen = select_device(infos_of(context->instance_, devices), wanted);
+  context->capabilities_ = query(context->instance_, devices[chosen]);
+  if (process::Child::inside()) {
+    context->capabilities_.matrix_shapes = matrix_shapes(context->instance_, devices[chosen]);
+  } else {
+    context->find_matrix_shapes(std::move(child), chosen);
+  }
+  context->describe(static_cast<std::uint32_t>(chosen));
+  context->open_device(devices[chosen]);
+  return context;
+}
+
+std::vector<DeviceInfo> Context::list() {
+  Context context;
+  context.instance_ = create_instance(validation_wanted());
+  return infos_of(context.instance_, physical_devices(context.instance_));
+}
+
+std::shared_ptr<Context> Context::adopt(const AdoptedDevice& handles) {
+  require_handles(handles);
+  std::shared_ptr<Context> context(new Context);
+  context->owned_ = false;
+  const auto get_proc = reinterpret_cast<PFN_vkGetInstanceProcAddr>(handles.get_instance_proc_addr);
+  context->instance_ =
+      load_instance(static_cast<VkInstance>(handles.instance), get_proc != nullptr ? get_proc : load_global().get_proc);
+  const auto physical_device = static_cast<VkPhysicalDevice>(handles.physical_device);
+  context->capabilities_ = query(context->instance_, physical_device);
+  keep_promised(context->capabilities_, handles);
+  context->describe(0);
+  if (!context->info_.usable) {
+    fail("device", fmt::format("expected a usable device, got {}, but {}", context->info_.name, context->info_.reason));
+  }
+  context->use_queue_of(handles);
+  return context;
+}
+
+/// Asks a child, once for each driver build. What crashed it is not asked again.
+void Context::find_matrix_shapes(std::unique_ptr<process::Child> child, std::size_t index) {
+  constexpr std::chrono::seconds limit(10);
+  if (!wants_matrices(capabilities_)) return;
+  Notes notes(capabilities_);
+  std::optional<std::string> shapes = notes.find("matrix shapes");
+  if (!shapes && child) {
+    shapes = child->run(ask_for_matrix_shapes, std::to_string(index), limit);
+    if (shapes || blames_driver_) notes.add("matrix shapes", shapes.value_or(""));
+    notes.save();
+  }
+  capabilities_.matrix_shapes = matrix_shapes_from(shapes.value_or(""));
+  if (!capabilities_.matrix_shapes.empty()) child_ = std::move(child);
+}
+
+void Context::use_queue_of(const AdoptedDevice& handles) {
+  capabilities_.queue_family = handles.queue_family;
+  capabilities_.timestamp_bits =
+      timestamp_bits(instance_, static_cast<VkPhysicalDevice>(handles.physical_device), handles.queue_family);
+  device_ = static_cast<VkDevice>(handles.device);
+  queue_ = static_cast<VkQueue>(handles.queue);
+  table_ = load_device(instance_, device_);
+  lock_ = handles.lock_queue;
+  unlock_ = handles.unlock_queue;
+}
+
+void Context::describe(std::uint32_t index) {
+  target_ = vk::target(capabilities_);
+  info_ = info_of(capabilities_, index);
+}
+
+void Context::open_device(VkPhysicalDevice physical_device) {
+  const float priority = 1;
+  auto queue = structure<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
+  queue.queueFamilyIndex = queue_family();
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  const DeviceFeatures features(capabilities_);
+  auto info = structure<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
+  info.pNext = features.chain();
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue;
+  info.enabledExtensionCount = static_cast<std::uint32_t>(features.extensions().size());
+  info.ppEnabledExtensionNames = features.extensions().data();
+  check(instance_.create_device(physical_device, &info, nullptr, &device_), "vkCreateDevice");
+  table_ = load_device(instance_, device_);
+  table_.vkGetDeviceQueue(device_, queue_family(), 0, &queue_);
+}
+
+Context::~Context() {
+  if (!owned_) return;
+  if (device_ != VK_NULL_HANDLE) table_.vkDestroyDevice(device_, nullptr);
+  destroy_instance(instance_);
+}
+
+void Context::submit(std::span<const VkSubmitInfo> batches, VkFence fence) {
+  const std::lock_guard lock(queue_mutex_);
+  if (lock_) lock_();
+  const VkResult result =
+      table_.vkQueueSubmit(queue_, static_cast<std::uint32_t>(batches.size()), batches.data(), fence);
+  if (unlock_) unlock_();
+  check(result, "vkQueueSubmit");
+}
+
+}  // namespace halfstep::vk

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <halfstep/device.h>
+
+#include <vulkan/vulkan.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/child.h"
+#include "plan/target.h"
+#include "vk/device/capabilities.h"
+#include "vk/device/loader.h"
+#include "vk/device/notes.h"
+
+namespace halfstep::vk {
+
+/// An instance, a device and one compute queue: opened here, or an application's own. Whatever is made with a context
+/// keeps it alive.
+class Context : public std::enable_shared_from_this<Context> {
+ public:
+  /// See Device::open.
+  static std::shared_ptr<Context> open(std::string_view selector);
+  /// See Device::adopt.
+  static std::shared_ptr<Context> adopt(const AdoptedDevice& handles);
+  /// See Device::list.
+  static std::vector<DeviceInfo> list();
+
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  VkDevice device() const { return device_; }
+  const DeviceTable& table() const { return table_; }
+  const Capabilities& capabilities() const { return capabilities_; }
+  const plan::Target& target() const { return target_; }
+  const DeviceInfo& info() const { return info_; }
+  std::uint32_t queue_family() const { return capabilities_.queue_family.value(); }
+  /// For what may crash the driver; null where nothing does, or nothing can be risked.
+  process::Child* child() const { return child_.get(); }
+  /// Whether a crash of the child's is the driver's own fault: not where the driver may have been loaded before the
+  /// child was made.
+  bool blames_driver() const { return blames_driver_; }
+  /// Whether the Khronos validation layer watches this context (never an adopted one's doing).
+  bool validating() const { return validating_; }
+
+  /// vkQueueSubmit under the queue's lock; an application that shares its queue holds its own lock meanwhile.
+  void submit(std::span<const VkSubmitInfo> batches, VkFence fence);
+
+ private:
+  Context() = default;
+  void open_device(VkPhysicalDevice physical_device);
+  void find_matrix_shapes(std::unique_ptr<process::Child> child, std::size_t index);
+  void use_queue_of(const AdoptedDevice& handles);
+  void describe(std::uint32_t index);
+
+  InstanceTable instance_;
+  VkDevice device_ = VK_NULL_HANDLE;
+  VkQueue queue_ = VK_NULL_HANDLE;
+  DeviceTable table_{};
+  Capabilities capabilities_;
+  plan::Target target_;
+  DeviceInfo info_;
+  std::mutex queue_mutex_;
+  std::function<void()> lock_;
+  std::function<void()> unlock_;
+  std::unique_ptr<process::Child> child_;
+  bool blames_driver_ = false;
+  bool owned_ = true;
+  bool validating_ = false;
+};
+
+}  // namespace halfstep::vk

@@ -1,0 +1,91 @@
+#include "vk/device/cooperative_matrix.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <sstream>
+
+#include "vk/shader/shaders.h"
+
+namespace halfstep::vk {
+namespace {
+
+/// VkCooperativeMatrixPropertiesKHR.
+struct CooperativeMatrixProperties {
+  VkStructureType sType = static_cast<VkStructureType>(1000506001);
+  void* pNext = nullptr;
+  std::uint32_t MSize = 0;
+  std::uint32_t NSize = 0;
+  std::uint32_t KSize = 0;
+  std::int32_t AType = 0;
+  std::int32_t BType = 0;
+  std::int32_t CType = 0;
+  std::int32_t ResultType = 0;
+  VkBool32 saturatingAccumulation = VK_FALSE;
+  std::int32_t scope = 0;
+};
+
+constexpr std::int32_t component_float16 = 0;
+constexpr std::int32_t component_float32 = 1;
+constexpr std::int32_t scope_subgroup = 3;
+
+using Query = VkResult(VKAPI_PTR*)(VkPhysicalDevice, std::uint32_t*, CooperativeMatrixProperties*);
+
+bool usable(const CooperativeMatrixProperties& p) {
+  const bool sums = p.ResultType == component_float16 || p.ResultType == component_float32;
+  return p.AType == component_float16 && p.BType == component_float16 && sums && p.CType == p.ResultType &&
+         p.scope == scope_subgroup && p.saturatingAccumulation == VK_FALSE && p.MSize != 0 && p.NSize != 0 &&
+         p.KSize != 0;
+}
+
+}  // namespace
+
+bool cooperative_shaders_built() {
+  return std::ranges::any_of(embedded_shaders(),
+                             [](const EmbeddedShader& s) { return s.name.starts_with("gemm_cooperative"); });
+}
+
+std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPhysicalDevice device) {
+  const auto query = reinterpret_cast<Query>(
+      instance.get_proc(instance.instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+  std::uint32_t count = 0;
+  if (query == nullptr || query(device, &count, nullptr) != VK_SUCCESS) return {};
+  std::vector<CooperativeMatrixProperties> found(count);
+  if (query(device, &count, found.data()) != VK_SUCCESS) return {};
+  found.resize(count);
+  std::vector<plan::MatrixShape> shapes;
+  for (const CooperativeMatrixProperties& p : found) {
+    if (usable(p)) shapes.push_back({p.MSize, p.NSize, p.KSize, p.ResultType == component_float16});
+  }
+  std::ranges::stable_sort(shapes, std::greater{}, [](const plan::MatrixShape& s) { return s.rows * s.columns * s.k; });
+  const auto repeated = std::ranges::unique(shapes);
+  shapes.erase(repeated.begin(), repeated.end());
+  return shapes;
+}
+
+std::string text(const std::vector<plan::MatrixShape>& shapes) {
+  std::string all;
+  for (const plan::MatrixShape& s : shapes) {
+    all +=
+        fmt::format("{}{}x{}x{} {}", all.empty() ? "" : ", ", s.rows, s.columns, s.k, s.float16_sums ? "f16" : "f32");
+  }
+  return all;
+}
+
+std::vector<plan::MatrixShape> matrix_shapes_from(const std::string& text) {
+  std::vector<plan::MatrixShape> shapes;
+  std::istringstream stream(text);
+  for (std::string shape; std::getline(stream, shape, ',');) {
+    plan::MatrixShape s;
+    std::istringstream part(shape);
+    std::string sums;
+    char times[2];
+    if (!(part >> s.rows >> times[0] >> s.columns >> times[1] >> s.k >> sums)) return {};
+    s.float16_sums = sums == "f16";
+    shapes.push_back(s);
+  }
+  return shapes;
+}
+
+}  // namespace halfstep::vk

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/target.h"
+#include "vk/device/loader.h"
+
+/// VK_KHR_cooperative_matrix, declared here because Vulkan headers before 1.3.255 lack it.
+namespace halfstep::vk {
+
+inline constexpr const char* cooperative_matrix_extension = "VK_KHR_cooperative_matrix";
+
+/// VkPhysicalDeviceCooperativeMatrixFeaturesKHR.
+struct CooperativeMatrixFeatures {
+  VkStructureType sType = static_cast<VkStructureType>(1000506000);
+  void* pNext = nullptr;
+  VkBool32 cooperativeMatrix = VK_FALSE;
+  VkBool32 cooperativeMatrixRobustBufferAccess = VK_FALSE;
+};
+
+/// Whether the library was built with shaders for it: glslang may have been too old.
+bool cooperative_shaders_built();
+
+/// The shapes that `device` reports for f16 within a subgroup, largest first; empty where it reports none. Some drivers
+/// crash here.
+std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPhysicalDevice device);
+
+/// Shapes as text, "16x16x16 f32, 16x16x16 f16", and back.
+std::string text(const std::vector<plan::MatrixShape>& shapes);
+std::vector<plan::MatrixShape> matrix_shapes_from(const std::string& text);
+
+}  // namespace halfstep::vk

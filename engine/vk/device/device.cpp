@@ -1,0 +1,27 @@
+#include <halfstep/device.h>
+
+#include <utility>
+
+#include "vk/device/context.h"
+
+namespace halfstep {
+
+Device::Device(std::shared_ptr<vk::Context> context) : context_(std::move(context)) {}
+
+Device Device::open(std::string_view selector) {
+  return Device(vk::Context::open(selector));
+}
+
+Device Device::adopt(const AdoptedDevice& handles) {
+  return Device(vk::Context::adopt(handles));
+}
+
+std::vector<DeviceInfo> Device::list() {
+  return vk::Context::list();
+}
+
+const DeviceInfo& Device::info() const {
+  return context_->info();
+}
+
+}  // namespace halfstep

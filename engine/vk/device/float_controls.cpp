@@ -1,0 +1,95 @@
+#include "vk/device/float_controls.h"
+
+#include <cstring>
+#include <set>
+#include <string_view>
+
+#include "vk/shader/spirv.h"
+
+namespace halfstep::vk {
+namespace {
+
+/// An execution mode of SPV_KHR_float_controls and the capability it needs.
+struct Mode {
+  std::uint32_t mode;
+  std::uint32_t capability;
+};
+constexpr Mode denorm_preserve{4459, 4464};
+constexpr Mode signed_zero_inf_nan_preserve{4461, 4466};
+constexpr Mode rounding_mode_rte{4462, 4467};
+
+struct Wanted {
+  Mode mode;
+  std::uint32_t width;
+};
+
+using Promise = bool FloatControls::*;
+
+/// Adds `mode` for each width that the shader has and the device supports. Where the device cannot tell the widths
+/// apart, it is for all of them or for none.
+void want(std::vector<Wanted>& wanted, Mode mode, Promise promise, bool independent, const ShaderFacts& facts,
+          const Capabilities& capabilities) {
+  const bool for16 = facts.has_float16 && capabilities.float16.*promise;
+  const bool for32 = facts.has_float32 && capabilities.float32.*promise;
+  const bool all = (for16 || !facts.has_float16) && (for32 || !facts.has_float32);
+  if (!independent && !all) return;
+  if (for16) wanted.push_back({mode, 16});
+  if (for32) wanted.push_back({mode, 32});
+}
+
+std::vector<Wanted> wanted_modes(const ShaderFacts& facts, const Capabilities& c) {
+  std::vector<Wanted> wanted;
+  if (!c.float_controls) return wanted;
+  want(wanted, denorm_preserve, &FloatControls::preserves_denormals, c.denormals_independent, facts, c);
+  want(wanted, rounding_mode_rte, &FloatControls::rounds_to_nearest_even, c.rounding_independent, facts, c);
+  want(wanted, signed_zero_inf_nan_preserve, &FloatControls::preserves_signed_zero_inf_nan, true, facts, c);
+  return wanted;
+}
+
+void append(std::vector<std::uint32_t>& words, Op op, std::initializer_list<std::uint32_t> operands) {
+  words.push_back(static_cast<std::uint32_t>(operands.size() + 1) << 16 | op);
+  words.insert(words.end(), operands);
+}
+
+void append_capabilities(std::vector<std::uint32_t>& words, const std::vector<Wanted>& wanted) {
+  std::set<std::uint32_t> capabilities;
+  for (const Wanted& one : wanted) capabilities.insert(one.mode.capability);
+  for (const std::uint32_t capability : capabilities) append(words, op_capability, {capability});
+}
+
+void append_extension(std::vector<std::uint32_t>& words) {
+  constexpr std::string_view name = "SPV_KHR_float_controls";
+  std::uint32_t text[name.size() / 4 + 1] = {};  // ends in a zero byte, and is filled up with more
+  std::memcpy(text, name.data(), name.size());
+  words.push_back(static_cast<std::uint32_t>(std::size(text) + 1) << 16 | op_extension);
+  words.insert(words.end(), std::begin(text), std::end(text));
+}
+
+void append_modes(std::vector<std::uint32_t>& words, const std::vector<Wanted>& wanted, std::uint32_t entry_point) {
+  for (const Wanted& one : wanted) append(words, op_execution_mode, {entry_point, one.mode.mode, one.width});
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> with_float_controls(std::span<const std::uint32_t> words, const Capabilities& capabilities) {
+  const ShaderFacts facts = shader_facts(words, {});
+  const std::vector<Wanted> wanted = wanted_modes(facts, capabilities);
+  if (wanted.empty()) return {words.begin(), words.end()};
+  // A module's sections come in a fixed order: capabilities, extensions, ..., entry points, execution modes.
+  std::vector<std::uint32_t> result(words.begin(), words.begin() + spirv_header_words);
+  bool in_capabilities = true;
+  bool in_entry_points = false;
+  for_each_instruction(words, [&](const Instruction& i) {
+    if (in_capabilities && i.opcode != op_capability) {
+      in_capabilities = false;
+      append_capabilities(result, wanted);
+      append_extension(result);
+    }
+    if (in_entry_points && i.opcode != op_entry_point) append_modes(result, wanted, facts.entry_point);
+    in_entry_points = i.opcode == op_entry_point;
+    result.insert(result.end(), i.words.begin(), i.words.end());
+  });
+  return result;
+}
+
+}  // namespace halfstep::vk

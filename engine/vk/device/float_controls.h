@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "vk/device/capabilities.h"
+
+namespace halfstep::vk {
+
+/// The same shader with the execution modes of SPV_KHR_float_controls that the device supports, for the float widths
+/// that the shader uses: denormals kept, rounding to nearest even, signed zeros, infinities and NaN kept. Unchanged
+/// where the device supports none.
+std::vector<std::uint32_t> with_float_controls(std::span<const std::uint32_t> words, const Capabilities& capabilities);
+
+}  // namespace halfstep::vk

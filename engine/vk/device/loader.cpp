@@ -1,0 +1,86 @@
+#include "vk/device/loader.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <atomic>
+
+#include "base/library.h"
+
+namespace halfstep::vk {
+namespace {
+
+std::atomic<bool> in_use = false;
+
+PFN_vkGetInstanceProcAddr find_loader() {
+  in_use = true;
+#if defined(__APPLE__)
+  const auto libraries = {"libvulkan.dylib", "libvulkan.1.dylib", "libMoltenVK.dylib"};
+#else
+  const auto libraries = {"libvulkan.so.1", "libvulkan.so"};
+#endif
+  static const auto found =
+      reinterpret_cast<PFN_vkGetInstanceProcAddr>(process::find_function(libraries, "vkGetInstanceProcAddr"));
+  if (found == nullptr) {
+    fail_for_machine("device", "expected a Vulkan loader, got none",
+                     "install it, on Debian or Ubuntu: apt install libvulkan1 mesa-vulkan-drivers");
+  }
+  return found;
+}
+
+/// Sets `function` to what `get_proc` finds in `owner`, an instance (null for global functions) or a device.
+template <typename Function, typename GetProc, typename Owner>
+void load(Function& function, GetProc get_proc, Owner owner, const char* name) {
+  function = reinterpret_cast<Function>(get_proc(owner, name));
+  if (function == nullptr) {
+    fail("device", fmt::format("expected Vulkan 1.1 or later, got a version without {}", name),
+         "update the Vulkan loader and drivers");
+  }
+}
+
+}  // namespace
+
+GlobalTable load_global() {
+  GlobalTable table;
+  table.get_proc = find_loader();
+  PFN_vkEnumerateInstanceVersion version = nullptr;  // new in Vulkan 1.1
+  load(version, table.get_proc, nullptr, "vkEnumerateInstanceVersion");
+  load(table.create_instance, table.get_proc, nullptr, "vkCreateInstance");
+  load(table.extensions, table.get_proc, nullptr, "vkEnumerateInstanceExtensionProperties");
+  load(table.layers, table.get_proc, nullptr, "vkEnumerateInstanceLayerProperties");
+  return table;
+}
+
+bool loader_in_use() {
+  return in_use;
+}
+
+InstanceTable load_instance(VkInstance instance, PFN_vkGetInstanceProcAddr get_proc) {
+  InstanceTable table;
+  table.instance = instance;
+  table.get_proc = get_proc;
+  load(table.get_device_proc, get_proc, instance, "vkGetDeviceProcAddr");
+  load(table.destroy_instance, get_proc, instance, "vkDestroyInstance");
+  load(table.enumerate_physical_devices, get_proc, instance, "vkEnumeratePhysicalDevices");
+  load(table.enumerate_device_extensions, get_proc, instance, "vkEnumerateDeviceExtensionProperties");
+  load(table.properties_1_0, get_proc, instance, "vkGetPhysicalDeviceProperties");
+  load(table.properties, get_proc, instance, "vkGetPhysicalDeviceProperties2");
+  load(table.features, get_proc, instance, "vkGetPhysicalDeviceFeatures2");
+  load(table.memory_properties, get_proc, instance, "vkGetPhysicalDeviceMemoryProperties");
+  load(table.queue_families, get_proc, instance, "vkGetPhysicalDeviceQueueFamilyProperties");
+  load(table.create_device, get_proc, instance, "vkCreateDevice");
+  return table;
+}
+
+DeviceTable load_device(const InstanceTable& instance, VkDevice device) {
+  DeviceTable table;
+#define HALFSTEP_LOAD(name) load(table.name, instance.get_device_proc, device, #name);
+  HALFSTEP_DEVICE_FUNCTIONS(HALFSTEP_LOAD)
+#undef HALFSTEP_LOAD
+  table.vkGetBufferDeviceAddressKHR = reinterpret_cast<PFN_vkGetBufferDeviceAddressKHR>(
+      instance.get_device_proc(device, "vkGetBufferDeviceAddressKHR"));
+  return table;
+}
+
+}  // namespace halfstep::vk

@@ -1,0 +1,86 @@
+#include "vk/device/notes.h"
+
+#include <halfstep/process.h>
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <exception>
+#include <fstream>
+#include <span>
+
+#include "vk/shader/shaders.h"
+
+namespace halfstep::vk {
+namespace {
+
+constexpr std::string_view last_line = "end of notes";  // shows that a file is whole
+
+std::uint64_t shaders_checksum() {
+  static const std::uint64_t sum = [] {
+    std::uint64_t all = 0;
+    for (const EmbeddedShader& shader : embedded_shaders()) {
+      const auto bytes = std::as_bytes(shader.words);
+      all = crc32_z(all, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+    }
+    return all;
+  }();
+  return sum;
+}
+
+std::map<std::string, std::string> read_notes(const std::filesystem::path& file) {
+  std::map<std::string, std::string> notes;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return {};
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    if (line == last_line) return notes;
+    const std::size_t tab = line.find('\t');
+    if (tab == std::string::npos) return {};
+    notes.emplace(line.substr(0, tab), line.substr(tab + 1));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::filesystem::path device_file(std::string_view what, const Capabilities& c) {
+  if (environment("HALFSTEP_CACHE") == "off") return {};
+  const std::filesystem::path folder = cache_folder();
+  if (folder.empty()) return {};
+  const std::string device = fmt::format("{:02x}{:02x}", fmt::join(c.device_uuid, ""), fmt::join(c.driver_uuid, ""));
+  return folder / fmt::format("{}-{}-{:08x}-{:08x}", what, device, c.driver_version, shaders_checksum());
+}
+
+Notes::Notes(const Capabilities& capabilities) : file_(device_file("notes", capabilities)) {
+  if (kept()) notes_ = read_notes(file_);
+}
+
+std::optional<std::string> Notes::find(const std::string& key) const {
+  const auto found = notes_.find(key);
+  return found == notes_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void Notes::add(const std::string& key, const std::string& value) {
+  notes_[key] = value;
+  changed_ = true;
+}
+
+void Notes::save() noexcept {
+  if (!kept() || !changed_) return;
+  try {
+    std::map<std::string, std::string> all = read_notes(file_);
+    all.insert(notes_.begin(), notes_.end());
+    std::string text;
+    for (const auto& [key, value] : all) text += fmt::format("{}\t{}\n", key, value);
+    text += fmt::format("{}\n", last_line);
+    const Bytes parts[] = {std::as_bytes(std::span(text))};
+    write_atomically(file_, parts);
+    notes_ = std::move(all);
+    changed_ = false;
+  } catch (const std::exception&) {
+    file_.clear();  // the disk is full or not ours
+  }
+}
+
+}  // namespace halfstep::vk

@@ -1,0 +1,65 @@
+#include "vk/device/validation.h"
+
+#include <halfstep/error.h>
+#include <halfstep/process.h>
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <mutex>
+#include <utility>
+
+#include "vk/device/structure.h"
+
+namespace halfstep::vk {
+namespace {
+
+struct Log {
+  std::mutex mutex;
+  std::vector<std::string> messages;
+};
+
+/// Never destroyed: a driver may still speak while the process ends.
+Log& log() {
+  static Log* const log = new Log;
+  return *log;
+}
+
+VKAPI_ATTR VkBool32 VKAPI_CALL keep(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
+                                    const VkDebugUtilsMessengerCallbackDataEXT* data, void*) {
+  const std::lock_guard lock(log().mutex);
+  log().messages.emplace_back(data->pMessage);
+  fmt::print(stderr, "{}\n", data->pMessage);
+  return VK_FALSE;
+}
+
+}  // namespace
+
+bool validation_wanted() {
+  const std::string value = environment("HALFSTEP_VALIDATION").value_or("0");
+  if (value != "0" && value != "1") {
+    fail("device", fmt::format("expected HALFSTEP_VALIDATION to be 0 or 1, got {}", value));
+  }
+  return value == "1";
+}
+
+std::vector<std::string> validation_messages() {
+  const std::lock_guard lock(log().mutex);
+  return log().messages;
+}
+
+std::vector<std::string> take_validation_messages() {
+  const std::lock_guard lock(log().mutex);
+  return std::exchange(log().messages, {});
+}
+
+VkDebugUtilsMessengerCreateInfoEXT validation_messenger_info() {
+  auto info = structure<VkDebugUtilsMessengerCreateInfoEXT>(VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT);
+  info.messageSeverity =
+      VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+  info.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
+  info.pfnUserCallback = keep;
+  return info;
+}
+
+}  // namespace halfstep::vk

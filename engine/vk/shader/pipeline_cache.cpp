@@ -1,0 +1,74 @@
+#include "vk/shader/pipeline_cache.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iterator>
+
+#include "vk/device/notes.h"
+#include "vk/device/result.h"
+#include "vk/device/structure.h"
+#include "vk/shader/sealed_file.h"
+
+namespace halfstep::vk {
+namespace {
+
+/// What the driver puts first in its data: itself.
+bool is_drivers_own(std::span<const std::byte> data, const Capabilities& capabilities) {
+  VkPipelineCacheHeaderVersionOne header;
+  if (data.size() < sizeof header) return false;
+  std::memcpy(&header, data.data(), sizeof header);
+  return header.headerVersion == VK_PIPELINE_CACHE_HEADER_VERSION_ONE && header.vendorID == capabilities.vendor_id &&
+         header.deviceID == capabilities.device_id &&
+         std::equal(std::begin(header.pipelineCacheUUID), std::end(header.pipelineCacheUUID),
+                    capabilities.pipeline_cache_uuid.begin());
+}
+
+}  // namespace
+
+std::vector<std::byte> drivers_own(std::vector<std::byte> data, const Capabilities& capabilities) {
+  if (!is_drivers_own(data, capabilities)) return {};
+  return data;
+}
+
+PipelineCache::PipelineCache(Context& context)
+    : context_(context.shared_from_this()), file_(device_file("pipelines", context.capabilities())) {
+  const std::vector<std::byte> known =
+      file_.empty() ? std::vector<std::byte>{} : drivers_own(read_sealed(file_), context.capabilities());
+  auto info = structure<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
+  info.initialDataSize = known.size();
+  info.pInitialData = known.data();
+  check(context.table().vkCreatePipelineCache(context.device(), &info, nullptr, &cache_), "vkCreatePipelineCache");
+  // Asked of the driver rather than taken from the file: some add to what they are given.
+  known_bytes_ = known.empty() ? 0 : data().size();
+}
+
+PipelineCache::~PipelineCache() {
+  save();
+  context_->table().vkDestroyPipelineCache(context_->device(), cache_, nullptr);
+}
+
+std::vector<std::byte> PipelineCache::data() const {
+  const DeviceTable& table = context_->table();
+  std::size_t size = 0;
+  std::vector<std::byte> bytes;
+  if (table.vkGetPipelineCacheData(context_->device(), cache_, &size, nullptr) != VK_SUCCESS) return {};
+  bytes.resize(size);
+  if (table.vkGetPipelineCacheData(context_->device(), cache_, &size, bytes.data()) != VK_SUCCESS) return {};
+  bytes.resize(size);
+  return bytes;
+}
+
+void PipelineCache::save() noexcept {
+  if (file_.empty()) return;
+  try {
+    const std::vector<std::byte> now = data();
+    if (now.size() <= known_bytes_) return;
+    write_sealed(file_, now);
+    known_bytes_ = now.size();
+  } catch (const std::exception&) {
+    file_.clear();  // the disk is full or not ours; the next process compiles anew
+  }
+}
+
+}  // namespace halfstep::vk

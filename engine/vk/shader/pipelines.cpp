@@ -1,0 +1,252 @@
+#include "vk/shader/pipelines.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "vk/device/float_controls.h"
+#include "vk/device/result.h"
+#include "vk/device/structure.h"
+#include "vk/device/workarounds.h"
+#include "vk/shader/shaders.h"
+#include "vk/shader/specialize.h"
+#include "vk/shader/spirv.h"
+#include "vk/shader/validate_spirv.h"
+
+namespace halfstep::vk {
+namespace {
+
+void at_most(const plan::Dispatch& dispatch, std::string_view what, std::uint64_t limit, std::uint64_t got) {
+  if (got <= limit) return;
+  fail(dispatch.label,
+       fmt::format("expected {} to take at most {} {}, the device's limit, got {}", dispatch.shader, limit, what, got));
+}
+
+void check_limits(const plan::Dispatch& dispatch, const ShaderFacts& facts, const Context& context) {
+  const VkPhysicalDeviceLimits& limits = context.capabilities().limits;
+  const auto [x, y, z] = facts.local_size;
+  at_most(dispatch, "invocations in a workgroup", limits.maxComputeWorkGroupInvocations, std::uint64_t{x} * y * z);
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const char name = "xyz"[axis];
+    at_most(dispatch, fmt::format("invocations along {}", name), limits.maxComputeWorkGroupSize[axis],
+            facts.local_size[axis]);
+    at_most(dispatch, fmt::format("workgroups along {}", name), limits.maxComputeWorkGroupCount[axis],
+            dispatch.groups[axis]);
+  }
+  at_most(dispatch, "bytes of push constants", limits.maxPushConstantsSize, plan::pushed_bytes(dispatch));
+  at_most(dispatch, "storage buffers", context.target().max_storage_buffers, dispatch.operands.size());
+}
+
+/// Whether to ask for Target::subgroup_size and for full subgroups, which shaders with subgroup operations rely on.
+bool asks_for_subgroups(const plan::Dispatch& dispatch, const ShaderFacts& facts, const Context& context) {
+  const Capabilities& c = context.capabilities();
+  if (!facts.uses_subgroups || !c.subgroup_size_control) return false;
+  const bool full = facts.local_size[0] % c.subgroup_size == 0;
+  const std::uint64_t size = std::uint64_t{facts.local_size[0]} * facts.local_size[1] * facts.local_size[2];
+  const std::uint64_t limit = std::uint64_t{c.subgroup_size} * c.max_subgroups_per_group;
+  if (full && size <= limit) return true;
+  if (c.min_subgroup_size != c.max_subgroup_size) at_most(dispatch, "invocations in full subgroups", limit, size);
+  return false;
+}
+
+class ShaderModule {
+ public:
+  ShaderModule(Context& context, std::span<const std::uint32_t> words) : context_(context) {
+    auto info = structure<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
+    info.codeSize = words.size_bytes();
+    info.pCode = words.data();
+    check(context.table().vkCreateShaderModule(context.device(), &info, nullptr, &module_), "vkCreateShaderModule");
+  }
+  ~ShaderModule() { context_.table().vkDestroyShaderModule(context_.device(), module_, nullptr); }
+  ShaderModule(const ShaderModule&) = delete;
+  ShaderModule& operator=(const ShaderModule&) = delete;
+
+  VkShaderModule handle() const { return module_; }
+
+ private:
+  Context& context_;
+  VkShaderModule module_ = VK_NULL_HANDLE;
+};
+
+Slots slots_of(const plan::Dispatch& dispatch) {
+  Slots slots{.bindings = static_cast<std::uint32_t>(dispatch.operands.size())};
+  for (std::uint32_t i = 0; i < slots.bindings; ++i) {
+    if (dispatch.operands[i].texels) slots.texels |= 1U << i;
+  }
+  return slots;
+}
+
+/// What set 1 binds.
+constexpr Slots storing_slots{.bindings = 3, .uniforms = true};
+
+/// Specialization constants by their numbers: constant i of the dispatch is i, how f16 is stored are those of
+/// common/storing.glsl and common/rounding.glsl.
+Constants constants_of(const plan::Dispatch& dispatch, const Capabilities& capabilities) {
+  constexpr std::uint32_t stochastic_id = 100;
+  constexpr std::uint32_t saturate_id = 101;
+  constexpr std::uint32_t scaled_id = 102;
+  constexpr std::uint32_t driver_rounds_id = 103;
+  Constants constants;
+  for (std::uint32_t i = 0; i < dispatch.constants.size(); ++i) constants[i] = dispatch.constants[i];
+  constants[stochastic_id] = dispatch.storing.stochastic ? 1 : 0;
+  constants[saturate_id] = dispatch.storing.saturate ? 1 : 0;
+  constants[scaled_id] = dispatch.storing.scaled ? 1 : 0;
+  constants[driver_rounds_id] = rounds_to_half_well(capabilities) ? 1 : 0;
+  return constants;
+}
+
+/// Constants as the driver takes them.
+class Specialization {
+ public:
+  explicit Specialization(const Constants& constants) {
+    for (const auto& [id, value] : constants) {
+      entries_.push_back({id, static_cast<std::uint32_t>(values_.size() * sizeof value), sizeof value});
+      values_.push_back(value);
+    }
+  }
+
+  VkSpecializationInfo info() const {
+    return {static_cast<std::uint32_t>(entries_.size()), entries_.data(), values_.size() * sizeof(values_[0]),
+            values_.data()};
+  }
+
+ private:
+  std::vector<VkSpecializationMapEntry> entries_;
+  std::vector<std::uint32_t> values_;
+};
+
+/// The shader as this device is to have it.
+std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
+                                    const ShaderFacts& facts, const Capabilities& capabilities) {
+  if (facts.needs_float16 && !capabilities.float16_arithmetic) {
+    fail(dispatch.label, fmt::format("expected a device with f16 arithmetic (shaderFloat16) for {}, got {}",
+                                     dispatch.shader, capabilities.name));
+  }
+  return with_float_controls(words, capabilities);
+}
+
+VkDescriptorType type_of(Slots slots, std::uint32_t binding) {
+  if (slots.uniforms) return VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+  const bool texels = (slots.texels >> binding & 1) != 0;
+  return texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+}
+
+}  // namespace
+
+Pipelines::Pipelines(Context& context)
+    : context_(context.shared_from_this()), cache_(context), kernels_(context.capabilities()) {}
+
+Pipelines::~Pipelines() {
+  kernels_.save();
+  const DeviceTable& table = context_->table();
+  for (const auto& [key, pipeline] : pipelines_) table.vkDestroyPipeline(context_->device(), pipeline.handle, nullptr);
+  for (const auto& [key, layout] : layouts_) table.vkDestroyPipelineLayout(context_->device(), layout, nullptr);
+  for (const auto& [key, layout] : set_layouts_)
+    table.vkDestroyDescriptorSetLayout(context_->device(), layout, nullptr);
+}
+
+const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
+  const Slots slots = slots_of(dispatch);
+  const auto push_bytes = static_cast<std::uint32_t>(plan::pushed_bytes(dispatch));
+  const EmbeddedShader shader =
+      dispatch.spirv ? EmbeddedShader{dispatch.shader, *dispatch.spirv} : find_shader(dispatch.shader);
+  check_limits(dispatch, shader_facts(shader.words, dispatch.constants), *context_);
+  const std::array storing{dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled};
+  const std::vector<std::uint32_t> own = dispatch.spirv ? *dispatch.spirv : std::vector<std::uint32_t>{};
+  const Key key{dispatch.shader, own, dispatch.constants, storing, push_bytes, slots.bindings};
+  const auto found = pipelines_.find(key);
+  if (found != pipelines_.end()) return found->second;
+
+  if (dispatch.spirv) check_spirv(shader.words, dispatch.shader);
+  const std::vector<std::uint32_t> words = words_of(dispatch, shader);
+  const ShaderFacts facts = shader_facts(words, dispatch.constants);
+  if (slots.bindings < facts.bindings) {
+    fail(dispatch.label, fmt::format("expected an operand for each of the {} bindings of {}, got {}", facts.bindings,
+                                     dispatch.shader, slots.bindings));
+  }
+  if (dispatch.storing.scaled && !facts.has_storing_set) {
+    fail(dispatch.label, fmt::format("expected a kernel that can scale what it stores, got {}", dispatch.shader));
+  }
+  Pipeline made;
+  made.set_layout = set_layout(slots);
+  if (facts.has_storing_set) made.storing_layout = set_layout(storing_slots);
+  made.layout = layout(slots, push_bytes, facts.has_storing_set);
+  made.bindings = slots.bindings;
+  made.push_bytes = push_bytes;
+  made.handle = compile(dispatch, words, facts, made.layout);
+  const auto at = pipelines_.emplace(key, made).first;
+  at->second.shader = std::get<std::string>(at->first);
+  return at->second;
+}
+
+/// A kernel with an expression is specialized here, the others by the driver.
+std::vector<std::uint32_t> Pipelines::words_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader) {
+  if (!dispatch.expression) return {shader.words.begin(), shader.words.end()};
+  return with_bindings(kernels_.get(shader, constants_of(dispatch, context_->capabilities())),
+                       static_cast<std::uint32_t>(dispatch.operands.size()));
+}
+
+VkDescriptorSetLayout Pipelines::set_layout(Slots slots) {
+  const auto found = set_layouts_.find(slots);
+  if (found != set_layouts_.end()) return found->second;
+  std::vector<VkDescriptorSetLayoutBinding> bindings;
+  for (std::uint32_t i = 0; i < slots.bindings; ++i) {
+    bindings.push_back({i, type_of(slots, i), 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+  }
+  auto info = structure<VkDescriptorSetLayoutCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
+  info.bindingCount = slots.bindings;
+  info.pBindings = bindings.data();
+  VkDescriptorSetLayout layout = VK_NULL_HANDLE;
+  check(context_->table().vkCreateDescriptorSetLayout(context_->device(), &info, nullptr, &layout),
+        "vkCreateDescriptorSetLayout");
+  return set_layouts_.emplace(slots, layout).first->second;
+}
+
+VkPipelineLayout Pipelines::layout(Slots slots, std::uint32_t push_bytes, bool storing) {
+  const LayoutKey key{slots, push_bytes, storing};
+  const auto found = layouts_.find(key);
+  if (found != layouts_.end()) return found->second;
+  std::vector<VkDescriptorSetLayout> sets{set_layout(slots)};
+  if (storing) sets.push_back(set_layout(storing_slots));
+  const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes};
+  auto info = structure<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
+  info.setLayoutCount = static_cast<std::uint32_t>(sets.size());
+  info.pSetLayouts = sets.data();
+  info.pushConstantRangeCount = push_bytes != 0 ? 1 : 0;
+  info.pPushConstantRanges = &push;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  check(context_->table().vkCreatePipelineLayout(context_->device(), &info, nullptr, &layout),
+        "vkCreatePipelineLayout");
+  return layouts_.emplace(key, layout).first->second;
+}
+
+VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
+                              const ShaderFacts& facts, VkPipelineLayout layout) {
+  const ShaderModule module(*context_,
+                            patched(dispatch.shader, code_for(dispatch, words, facts, context_->capabilities())));
+  const Specialization specialization(constants_of(dispatch, context_->capabilities()));
+  const VkSpecializationInfo constants = specialization.info();
+  auto size = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
+      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
+  size.requiredSubgroupSize = context_->target().subgroup_size;
+  auto info = structure<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
+  info.layout = layout;
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = module.handle();
+  info.stage.pName = "main";
+  info.stage.pSpecializationInfo = constants.mapEntryCount == 0 ? nullptr : &constants;
+  if (asks_for_subgroups(dispatch, facts, *context_)) {
+    info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
+    info.stage.pNext = &size;
+  }
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  check(context_->table().vkCreateComputePipelines(context_->device(), cache_.handle(), 1, &info, nullptr, &pipeline),
+        fmt::format("vkCreateComputePipelines for {} ({})", dispatch.label, dispatch.shader));
+  return pipeline;
+}
+
+}  // namespace halfstep::vk

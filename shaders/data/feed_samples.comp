@@ -1,0 +1,91 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+//! STORAGE = f32 f16 packed
+//! FEED = plain augmented
+// Gathers a batch from bytes: sample[indices[first + b]] becomes row b of the input, resized, augmented, normalised and cast,
+// and its label row b of the labels. An index without a sample gives zeros and the label that losses and metrics leave
+// out.
+#include "common/precision.glsl"
+#include "common/indexing.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const bool RESIZE = false;
+layout(push_constant) uniform Push {
+  uint batch;
+  uint height;  // of the input
+  uint width;
+  uint channels;
+  uint stored_height;  // of the set's samples
+  uint stored_width;
+  uint stored_channels;
+  uint samples;  // in the set
+  vec4 factor;   // value = byte * factor + offset, by channel
+  vec4 offset;
+  vec4 colour;        // how far from 1 brightness, contrast and saturation may go, and hue in turns from 0
+  uint flip;          // probability, in 2^-24
+  uint crop_padding;  // pixels
+  uint cutout;        // side of the square
+  uint first;         // place of this batch in the step's, whose indices are bound
+};
+layout(std430, binding = 0) readonly buffer Indices { uint indices[]; };
+layout(std430, binding = 1) readonly buffer Bytes { uint words[]; };
+layout(std430, binding = 2) readonly buffer Labels { uint labels[]; };
+layout(std430, binding = 3) writeonly buffer Input { QUAD result[]; };
+layout(std430, binding = 4) writeonly buffer LabelInput { uvec4 result_labels[]; };
+
+#include "data/image.glsl"
+#if defined(FEED_augmented)
+#include "step/step_state.glsl"
+layout(std430, binding = 5) readonly buffer State { StepState state; };
+#include "data/augment.glsl"
+#endif
+
+const uint IGNORED_LABEL = 0xFFFFFFFFu;
+
+// Pixel {y, x} of the input, as 0 to 255.
+vec4 input_pixel(uint sample_index, uint y, uint x, uvec4 channel) {
+  uint sample_bytes = stored_height * stored_width * stored_channels;
+  Image image = Image(sample_index * sample_bytes, stored_height, stored_width, stored_channels);
+  if (RESIZE) return resized_pixel(image, y, x, height, width, channel);
+  return pixel(image, y, x, channel);
+}
+
+vec4 normalised(vec4 bytes) { return fma(bytes, factor, offset); }
+
+vec4 sample_quad(uint b, uint sample_index, uint y, uint x, uvec4 channel) {
+#if defined(FEED_augmented)
+  Draws draws = draws_of(first + b);
+  if (is_cut_out(draws, y, x)) return vec4(0.0);
+  ivec2 source = cropped_and_flipped(draws, y, x);
+  bool inside = source.x >= 0 && source.x < int(width) && source.y >= 0 && source.y < int(height);
+  vec4 bytes = inside ? input_pixel(sample_index, uint(source.y), uint(source.x), channel) : vec4(0.0);
+  return normalised(jittered(draws, bytes));
+#else
+  return normalised(input_pixel(sample_index, y, x, channel));
+#endif
+}
+
+uint label_of(uint b) {
+  if (b >= batch) return 0u;
+  uint index = indices[first + b];
+  return index < samples ? labels[index] : IGNORED_LABEL;
+}
+
+void main() {
+  uint i = linear_invocation();
+  uint quads_per_pixel = (channels + 3u) / 4u;
+  uint sample_quads = batch * height * width * quads_per_pixel;
+  if (i < sample_quads) {
+    uint place = i / quads_per_pixel;
+    uint row = place / width;
+    uint b = row / height;
+    uint index = indices[first + b];
+    uint column = (i % quads_per_pixel) * 4u;
+    vec4 v = vec4(0.0);
+    if (index < samples) v = sample_quad(b, index, row % height, place % width, uvec4(column) + uvec4(0u, 1u, 2u, 3u));
+    result[i] = to_quad(keep_columns(v, column, channels), i);
+  } else if (i - sample_quads < (batch + 3u) / 4u) {
+    uint q = i - sample_quads;
+    result_labels[q] = uvec4(label_of(4u * q), label_of(4u * q + 1u), label_of(4u * q + 2u), label_of(4u * q + 3u));
+  }
+}

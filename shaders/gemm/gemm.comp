@@ -1,0 +1,36 @@
+#version 450
+//! OPERANDS = row_row row_col col_row col_col patches_row patches_col pixels_row
+//! STORAGE = f32 packed
+//! BODY = lanes4 lanes8 lanes8_texels thin8 thin8_texels tile32 tile64 tile128
+// Matrix products: matmul and linear (A and B by row or by column), convolution (patches_row), its data gradient
+// (patches_col) and its weight gradient (pixels_row). f16 is always read as 32-bit words: half as many loads.
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_ballot : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+
+#if defined(BODY_lanes4)
+#define LANES 4
+#include "gemm/gemm_subgroup.glsl"
+#elif defined(BODY_lanes8) || defined(BODY_lanes8_texels)
+#define LANES 8
+#ifdef BODY_lanes8_texels
+#define TEXELS
+#endif
+#include "gemm/gemm_subgroup.glsl"
+#elif defined(BODY_thin8) || defined(BODY_thin8_texels)
+#ifdef BODY_thin8_texels
+#define TEXELS
+#endif
+#include "gemm/gemm_thin.glsl"
+#else
+#if defined(BODY_tile32)
+#define TILE 32
+#elif defined(BODY_tile64)
+#define TILE 64
+#else
+#define TILE 128
+#endif
+#include "gemm/gemm_tile.glsl"
+#endif

@@ -1,0 +1,133 @@
+// The left operand. Each invocation follows one or more places of it with an ACursor:
+//   A_ALONG_K   a quad holds four k of one row:      a_cursor(row),  a_load(cursor, quad of k)
+//   otherwise   a quad holds four rows of one k:     a_cursor(quad of rows),  a_load(cursor, k)
+// after a_seek(cursor, segment). Rows past the last read the last one, whose results are not stored; k past the last
+// gives zeros.
+#ifndef HALFSTEP_GEMM_A
+#define HALFSTEP_GEMM_A
+
+#include "gemm/gemm.glsl"
+
+// The quad of rows that begins with the row of ones, and no others in it.
+bool is_of_ones(int row_quad) { return SUM_COLUMNS && row_quad >= quads(rows); }
+#ifdef OPERANDS_AS_BITS
+#define FIRST_ONE uvec2(0x3C00u, 0u)
+#else
+#define FIRST_ONE vec4(1.0, 0.0, 0.0, 0.0)
+#endif
+
+#if defined(OPERANDS_row_row) || defined(OPERANDS_row_col)
+// {rows, k}
+#define A_ALONG_K
+
+struct ACursor {
+  int base;
+};
+
+ACursor a_cursor(Tile tile, int row) { return ACursor(tile.a_base + min(row, rows - 1) * a_pitch); }
+
+void a_seek(inout ACursor cursor, int segment) {}
+
+OPERAND a_load(ACursor cursor, int k_quad) { return A_QUAD(cursor.base + k_quad); }
+
+#elif defined(OPERANDS_col_row) || defined(OPERANDS_col_col)
+// {k, rows}
+struct ACursor {
+  int base;
+  bool ones;
+};
+
+ACursor a_cursor(Tile tile, int row_quad) {
+  return ACursor(tile.a_base + min(row_quad, quads(rows) - 1), is_of_ones(row_quad));
+}
+
+void a_seek(inout ACursor cursor, int segment) {}
+
+OPERAND a_load(ACursor cursor, int k_place) {
+  OPERAND v = A_QUAD(cursor.base + min(k_place, k - 1) * a_pitch);
+  if (cursor.ones) v = FIRST_ONE;
+  return k_place < k ? v : OPERAND(0);
+}
+
+#elif defined(OPERANDS_patches_row) || defined(OPERANDS_patches_col)
+// Images {n, height, width, channels}: a row of A is a position, k the channels of the pixel under one tap.
+#define A_ALONG_K
+#include "conv/patches.glsl"
+
+struct ACursor {
+  ivec2 place;  // the position times stride, plus offset: the first tap's pixel, or DIVIDED, that times stride
+  int start;    // where that pixel lies, or DIVIDED, its image
+  int base;     // the pixel under the tap
+  bool inside;
+};
+
+ACursor a_cursor(Tile tile, int row) {
+  int position = min(row, rows - 1);
+  int line = position / grid.y;
+  int n = line / grid.x;
+  ivec2 at = ivec2(line - n * grid.x, position - line * grid.y);
+  ivec2 place = (DIVIDED ? at : at * stride) + offset;
+  int pixel = n * image.x * image.y + (DIVIDED ? 0 : place.x * image.y + place.y);
+  return ACursor(place, tile.a_base + pixel * a_pitch, 0, false);
+}
+
+void a_seek(inout ACursor cursor, int segment) {
+  ivec2 shift = tap_place(segment) * tap_step;
+  ivec2 pixel = pixel_at(cursor.place + shift, cursor.inside);
+  if (!DIVIDED) pixel = shift;  // the same for all cursors
+  cursor.base = cursor.inside ? cursor.start + (pixel.x * image.y + pixel.y) * a_pitch : 0;
+}
+
+OPERAND a_load(ACursor cursor, int k_quad) {
+  OPERAND v = A_QUAD(cursor.base + k_quad);
+  return cursor.inside ? v : OPERAND(0);
+}
+
+#elif defined(OPERANDS_pixels_row)
+// The same patches transposed: a row of A is a (tap, channel), k the positions of one line of the grid.
+#include "conv/patches.glsl"
+
+struct ACursor {
+  ivec2 place;  // the tap's shift
+  int base;     // the quad of channels; then the line of pixels too
+  int channel;
+  bool inside;
+  bool ones;
+};
+
+ACursor a_cursor(Tile tile, int row_quad) {
+  int channel_quads = quads(channels);
+  int at = min(row_quad, quads(rows) - 1);
+  int tap = at / channel_quads;
+  int channel = tile.a_base + at - tap * channel_quads;
+  return ACursor(tap_place(tap) * tap_step + offset, 0, channel, false, is_of_ones(row_quad));
+}
+
+void a_seek(inout ACursor cursor, int segment) {
+  int n = segment / grid.x;
+  int y = (segment - n * grid.x) * stride.x + cursor.place.x;
+  cursor.inside = y >= 0 && y < image.x;
+  cursor.base = cursor.channel + (n * image.x + (cursor.inside ? y : 0)) * image.y * a_pitch;
+}
+
+OPERAND a_load(ACursor cursor, int k_place) {
+  int x = k_place * stride.y + cursor.place.y;
+  bool inside = cursor.inside && k_place < k && x >= 0 && x < image.y;
+  OPERAND v = A_QUAD(cursor.base + (inside ? x * a_pitch : 0));
+  if (cursor.ones) {
+    v = FIRST_ONE;
+    inside = k_place < k;
+  }
+  return inside ? v : OPERAND(0);
+}
+
+#endif
+
+// Which element of its quad the kk-th of four k of a row is; those from QUAD_ELEMENTS on are zero.
+#ifdef A_ALONG_K
+#define A_ELEMENT(kk, row) (kk)
+#else
+#define A_ELEMENT(kk, row) ((row) % 4)
+#endif
+
+#endif

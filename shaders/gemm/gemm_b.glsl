@@ -1,0 +1,41 @@
+// The right operand. Each invocation follows places of it with a BCursor:
+//   B_ALONG_K   a quad holds four k of one column:   b_cursor(column),  b_load(cursor, quad of k)
+//   otherwise   a quad holds four columns of one k:  b_cursor(quad of columns),  b_load(cursor, k)
+// after b_seek(cursor, segment). Columns past the last repeat the last, and are not stored; so do k past the last, which
+// meet zeros of A.
+#ifndef HALFSTEP_GEMM_B
+#define HALFSTEP_GEMM_B
+
+#include "gemm/gemm.glsl"
+
+struct BCursor {
+  int start;
+  int base;
+};
+
+#if defined(OPERANDS_row_col) || defined(OPERANDS_col_col) || defined(OPERANDS_patches_col)
+// {segments, columns, k}
+#define B_ALONG_K
+
+BCursor b_cursor(Tile tile, int column) {
+  int start = tile.b_base + min(column, columns - 1) * b_pitch;
+  return BCursor(start, start);
+}
+
+void b_seek(inout BCursor cursor, int segment) { cursor.base = cursor.start + segment * columns * b_pitch; }
+
+OPERAND b_load(BCursor cursor, int k_quad) { return B_QUAD(cursor.base + k_quad); }
+
+#else
+// {segments, k, columns}
+BCursor b_cursor(Tile tile, int column_quad) {
+  int start = tile.b_base + min(column_quad, quads(columns) - 1);
+  return BCursor(start, start);
+}
+
+void b_seek(inout BCursor cursor, int segment) { cursor.base = cursor.start + segment * k * b_pitch; }
+
+OPERAND b_load(BCursor cursor, int k_place) { return B_QUAD(cursor.base + min(k_place, k - 1) * b_pitch); }
+
+#endif
+#endif

@@ -1,0 +1,59 @@
+// The moments of C's columns, found as C is stored: for the rows of a tile, or of a part of it, the mean, and the sum of
+// the squares of what is left without it; {parts, 2, columns}, in f32. A batch norm begins with them.
+#ifndef HALFSTEP_GEMM_MOMENTS
+#define HALFSTEP_GEMM_MOMENTS
+
+#include "gemm/gemm_store.glsl"
+
+const bool FIND_MOMENTS = EDGE == 4u;
+layout(std430, binding = 3) writeonly buffer ColumnMoments { vec4 column_moments[]; };
+
+struct Moments {
+  float rows;
+  vec4 mean;
+  vec4 squares;
+};
+const Moments NO_MOMENTS = Moments(0.0, vec4(0.0), vec4(0.0));
+
+// One more row, of numbers as they will be read back; Welford 1962.
+void include_row(inout Moments moments, Tile tile, int row, vec4 v) {
+  if (FIND_MOMENTS && row < tile.row_end) {
+    vec4 read = (RESULT & WIDE) != 0u ? v : stored(v);
+    vec4 difference = read - moments.mean;
+    moments.rows += 1.0;
+    moments.mean += difference / moments.rows;
+    moments.squares += difference * (read - moments.mean);
+  }
+}
+
+// The moments of both; Chan, Golub and LeVeque 1979.
+Moments merged(Moments a, Moments b) {
+  float rows = a.rows + b.rows;
+  float share = b.rows / max(rows, 1.0);
+  vec4 difference = b.mean - a.mean;
+  return Moments(rows, a.mean + difference * share,
+                 a.squares + b.squares + difference * difference * (a.rows * share));
+}
+
+void store_moments(int part, int column_quad, Moments moments) {
+  if (!FIND_MOMENTS || moments.rows == 0.0 || column_quad >= quads(columns)) return;
+  int at = part * 2 * c_pitch + column_quad;
+  uint column = uint(column_quad) * 4u;
+  column_moments[at] = keep_columns(moments.mean, column, uint(columns));
+  column_moments[at + c_pitch] = keep_columns(moments.squares, column, uint(columns));
+}
+
+#ifdef SHUFFLES
+// With those of the lane whose number differs in the bits of `mask`.
+Moments merged_across(Moments moments, uint mask) {
+  Moments other;
+  other.rows = subgroupShuffleXor(moments.rows, mask);
+  [[unroll]] for (int e = 0; e < 4; e++) {
+    other.mean[e] = subgroupShuffleXor(moments.mean[e], mask);
+    other.squares[e] = subgroupShuffleXor(moments.squares[e], mask);
+  }
+  return merged(moments, other);
+}
+#endif
+
+#endif

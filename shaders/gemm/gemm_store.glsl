@@ -1,0 +1,50 @@
+// From accumulators to C. What becomes of them is an expression's to say, and that is much code until a kernel is
+// specialized: so bodies store in a loop that is not unrolled, and from a copy of the accumulators, since an array that
+// is indexed cannot stay in registers.
+#ifndef HALFSTEP_GEMM_STORE
+#define HALFSTEP_GEMM_STORE
+
+#include "gemm/gemm.glsl"
+
+int stored_column_quad;  // of the quad that store() has
+#define RESULT_PITCH uint(c_pitch)
+#define WITHOUT_PAD(v, at) keep_columns(v, uint(stored_column_quad) * 4u, uint(columns))
+#define RESULT_BINDING 2
+#define FIRST_SLOT 4
+#include "common/expression.glsl"
+
+// Rounds a partial sum to f16.
+vec4 f16_partial(vec4 v) { return from_half_bits(half_bits_nearest(v)); }
+
+// What row of C a row of A makes; -1 for padding. The row of ones makes the one after the last.
+int result_row(int row) {
+#ifdef OPERANDS_pixels_row
+  int padded = quads(channels) * 4;
+  int tap = row / padded;
+  int channel = row - tap * padded;
+  return channel < channels ? tap * channels + channel : -1;
+#else
+  if (SUM_COLUMNS && row >= rows) return row == row_of_ones() ? rows : -1;
+  return row;
+#endif
+}
+
+// The bias of a quad of columns.
+vec4 column_bias(Tile tile, int column_quad) {
+  return ADD_BIAS && column_quad < quads(columns) ? from_quad(edge[tile.edge_base + column_quad]) : vec4(0.0);
+}
+
+// Writes columns 4 column_quad ... of a row, where there is such a quad: what the expression makes of it.
+void store_quad(Tile tile, int row, int column_quad, vec4 v) {
+  int place = result_row(row);
+  if (row >= tile.row_end || place < 0 || column_quad >= quads(columns)) return;
+  stored_column_quad = column_quad;
+  if (SUMS_APART && row == row_of_ones()) {
+    int at = tile.edge_base + column_quad;
+    edge[at] = to_quad_of(1, WITHOUT_PAD(v, at), at);
+  } else {
+    store(uint(tile.c_base + place * c_pitch + column_quad), v);
+  }
+}
+
+#endif

@@ -1,0 +1,137 @@
+// A tile of C for each subgroup, all in registers: ROWS rows, and four columns for each of its LANES invocations. Each
+// loads its share of A, which the others then take from it lane by lane, and its own four columns of B. There is no
+// shared memory and no barrier: this is the body for software drivers, where a load is dear and a shuffle is free.
+#ifndef HALFSTEP_GEMM_SUBGROUP
+#define HALFSTEP_GEMM_SUBGROUP
+
+#include "gemm/gemm_a.glsl"
+#include "gemm/gemm_b.glsl"
+#include "gemm/gemm_moments.glsl"
+
+#if LANES == 4
+// SwiftShader, where a broadcast costs less than a shuffle. Its lane must be a literal; the optimiser unrolls the loops
+// that this is used in and keeps one branch.
+float from_lane(float v, int lane) {
+  if (lane == 0) return subgroupBroadcast(v, 0);
+  if (lane == 1) return subgroupBroadcast(v, 1);
+  if (lane == 2) return subgroupBroadcast(v, 2);
+  return subgroupBroadcast(v, 3);
+}
+#define ROWS 8
+// It does not round sums to f16: a branch, though never taken, makes every segment cost SwiftShader as much as 37 k.
+const bool ROUNDS = false;
+const int ELEMENTS = 4;  // for the same reason
+#else
+// lavapipe, where a shuffle from a constant lane takes half the time of a broadcast
+float from_lane(float v, int lane) { return subgroupShuffle(v, lane); }
+#define ROWS 32
+const bool ROUNDS = PARTIALS_IN_F16;
+const int ELEMENTS = QUAD_ELEMENTS;
+#endif
+
+const int A_LOADS = ROWS / LANES;  // quads of A that each lane loads for four k
+const int ROW_QUADS = ROWS / 4;
+// Quads of k that are added up before the sums are rounded, where they are; otherwise all of a segment.
+const int MOST_QUADS = ROUNDS ? 4 : 0x7fffffff;
+
+ACursor a_at[A_LOADS];  // only the first is used where quads do not lie along k
+BCursor b_at[4];        // likewise
+vec4 a_quads[A_LOADS];  // the tile's share of A for four k, spread over the lanes
+vec4 b_quads[4];        // B for the same k and this lane's columns
+vec4 sums[ROWS];
+
+int lane() { return int(gl_SubgroupInvocationID); }
+
+#ifdef A_ALONG_K
+void place_a(Tile tile) {
+  [[unroll]] for (int i = 0; i < A_LOADS; i++) a_at[i] = a_cursor(tile, tile.row + i * LANES + lane());
+}
+void seek_a(int segment) {
+  [[unroll]] for (int i = 0; i < A_LOADS; i++) a_seek(a_at[i], segment);
+}
+void load_a(int k_quad) {
+  [[unroll]] for (int i = 0; i < A_LOADS; i++) a_quads[i] = a_load(a_at[i], k_quad);
+}
+float a_of(int row, int kk) { return from_lane(a_quads[row / LANES][kk], row % LANES); }
+#else
+void place_a(Tile tile) { a_at[0] = a_cursor(tile, tile.row / 4 + lane() % ROW_QUADS); }
+void seek_a(int segment) { a_seek(a_at[0], segment); }
+void load_a(int k_quad) {
+  [[unroll]] for (int i = 0; i < A_LOADS; i++) {
+    a_quads[i] = a_load(a_at[0], k_quad * 4 + i * LANES / ROW_QUADS + lane() / ROW_QUADS);
+  }
+}
+float a_of(int row, int kk) {
+  int place = kk * ROW_QUADS + row / 4;
+  return from_lane(a_quads[place / LANES][row % 4], place % LANES);
+}
+#endif
+
+#ifdef B_ALONG_K
+void place_b(Tile tile, int column_quad) {
+  [[unroll]] for (int i = 0; i < 4; i++) b_at[i] = b_cursor(tile, column_quad * 4 + i);
+}
+void seek_b(int segment) {
+  [[unroll]] for (int i = 0; i < 4; i++) b_seek(b_at[i], segment);
+}
+void load_b(int k_quad) {
+  mat4 columns_of_b;
+  [[unroll]] for (int i = 0; i < 4; i++) columns_of_b[i] = b_load(b_at[i], k_quad);
+  columns_of_b = transpose(columns_of_b);
+  [[unroll]] for (int i = 0; i < 4; i++) b_quads[i] = columns_of_b[i];
+}
+#else
+void place_b(Tile tile, int column_quad) { b_at[0] = b_cursor(tile, column_quad); }
+void seek_b(int segment) { b_seek(b_at[0], segment); }
+void load_b(int k_quad) {
+  [[unroll]] for (int i = 0; i < 4; i++) b_quads[i] = b_load(b_at[0], k_quad * 4 + i);
+}
+#endif
+
+// Row by row: there are more sums than registers, and each is fetched and put back once for the four k.
+void add_products(int k_quad) {
+  load_a(k_quad);
+  load_b(k_quad);
+  [[unroll]] for (int i = 0; i < ROWS; i++) {
+    [[unroll]] for (int kk = 0; kk < 4; kk++) {
+      if (A_ELEMENT(kk, i) < ELEMENTS) sums[i] = fma(vec4(a_of(i, kk)), b_quads[kk], sums[i]);
+    }
+  }
+}
+
+void seek(int segment) {
+  seek_a(segment);
+  seek_b(segment);
+}
+
+
+#include "gemm/gemm_segments.glsl"
+
+void main() {
+  Tile tile = workgroup_tile(ROWS, LANES);
+  int column_quad = tile.column_quad + lane();
+  place_a(tile);
+  place_b(tile, column_quad);
+  vec4 start = column_bias(tile, column_quad);
+  [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = start;
+  int done = tile.k_begin;
+  do {
+    done += add_segment(tile, done);
+    if (ROUNDS) {
+      [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = f16_partial(sums[i]);
+    }
+  } while (done < tile.k_end);
+  // Not unrolled, and a copy: see gemm_store.glsl.
+  vec4 results[ROWS];
+  [[unroll]] for (int i = 0; i < ROWS; i++) results[i] = sums[i];
+  Moments moments = NO_MOMENTS;
+  int row = 0;
+  do {
+    store_quad(tile, tile.row + row, column_quad, results[row]);
+    include_row(moments, tile, tile.row + row, results[row]);
+    row++;
+  } while (row < ROWS);
+  store_moments(tile.row / ROWS, column_quad, moments);
+}
+
+#endif

@@ -1,0 +1,135 @@
+// A tile of C for each subgroup, all in registers, where C has few columns: each of the eight invocations has ROWS rows of
+// its own, and all eight columns of the tile. It loads its rows of A for itself, and a share of B, which the others take
+// from it lane by lane: next to gemm_subgroup.glsl, no lane idles for want of columns, and a load of A is used less.
+#ifndef HALFSTEP_GEMM_THIN
+#define HALFSTEP_GEMM_THIN
+
+#include "gemm/gemm_a.glsl"
+#include "gemm/gemm_b.glsl"
+#define SHUFFLES
+#include "gemm/gemm_moments.glsl"
+
+layout(constant_id = 5) const int ROWS = 16;  // of an invocation; a multiple of four where A does not lie along k
+
+const int LANES = 8;
+const int COLUMN_QUADS = 2;  // of the tile
+const int ELEMENTS = QUAD_ELEMENTS;
+// Quads of k that are added up before the sums are rounded, where they are; otherwise all of a segment.
+const int MOST_QUADS = PARTIALS_IN_F16 ? 4 : 0x7fffffff;
+
+vec4 sums[ROWS * COLUMN_QUADS];
+
+int lane() { return int(gl_SubgroupInvocationID); }
+
+// Neighbouring lanes have neighbouring quads of A: four rows each, or one.
+#ifdef A_ALONG_K
+const int A_PLACES = ROWS;
+int row_of(Tile tile, int i) { return tile.row + i * LANES + lane(); }
+ACursor a_place(Tile tile, int i) { return a_cursor(tile, row_of(tile, i)); }
+#else
+const int A_PLACES = ROWS / 4;
+int row_of(Tile tile, int i) { return tile.row + (i / 4 * LANES + lane()) * 4 + i % 4; }
+ACursor a_place(Tile tile, int i) { return a_cursor(tile, row_of(tile, i * 4) / 4); }
+#endif
+
+ACursor a_at[A_PLACES];
+vec4 a_quads[ROWS];  // this lane's rows of A for four k
+BCursor b_at;
+vec4 b_quad;  // this lane's share of B for them
+
+void load_a(int k_quad) {
+  [[unroll]] for (int i = 0; i < ROWS; i++) {
+#ifdef A_ALONG_K
+    a_quads[i] = a_load(a_at[i], k_quad);
+#else
+    a_quads[i] = a_load(a_at[i / 4], k_quad * 4 + i % 4);
+#endif
+  }
+}
+
+float a_of(int row, int kk) {
+#ifdef A_ALONG_K
+  return a_quads[row][kk];
+#else
+  return a_quads[row / 4 * 4 + kk][row % 4];
+#endif
+}
+
+// A lane has four k of a column, or four columns of a k.
+#ifdef B_ALONG_K
+BCursor b_place(Tile tile) { return b_cursor(tile, tile.column_quad * 4 + lane()); }
+void load_b(int k_quad) { b_quad = b_load(b_at, k_quad); }
+float b_of(int kk, int column) { return subgroupShuffle(b_quad[kk], column); }
+#else
+BCursor b_place(Tile tile) { return b_cursor(tile, tile.column_quad + lane() % COLUMN_QUADS); }
+void load_b(int k_quad) { b_quad = b_load(b_at, k_quad * 4 + lane() / COLUMN_QUADS); }
+float b_of(int kk, int column) { return subgroupShuffle(b_quad[column % 4], kk * COLUMN_QUADS + column / 4); }
+#endif
+
+vec4 b_quad_of(int kk, int quad) {
+  return vec4(b_of(kk, quad * 4), b_of(kk, quad * 4 + 1), b_of(kk, quad * 4 + 2), b_of(kk, quad * 4 + 3));
+}
+
+// Row by row, as in gemm_subgroup.glsl.
+void add_products(int k_quad) {
+  load_a(k_quad);
+  load_b(k_quad);
+  [[unroll]] for (int quad = 0; quad < COLUMN_QUADS; quad++) {
+    vec4 b_values[4];
+    [[unroll]] for (int kk = 0; kk < 4; kk++) b_values[kk] = b_quad_of(kk, quad);
+    [[unroll]] for (int i = 0; i < ROWS; i++) {
+      int at = i * COLUMN_QUADS + quad;
+      [[unroll]] for (int kk = 0; kk < 4; kk++) {
+        if (A_ELEMENT(kk, i) < ELEMENTS) sums[at] = fma(vec4(a_of(i, kk)), b_values[kk], sums[at]);
+      }
+    }
+  }
+}
+
+void seek(int segment) {
+  [[unroll]] for (int i = 0; i < A_PLACES; i++) a_seek(a_at[i], segment);
+  b_seek(b_at, segment);
+}
+
+#include "gemm/gemm_segments.glsl"
+
+// Every lane has rows of its own of the same columns.
+void store_lanes_moments(Tile tile, int quad, Moments moments) {
+  [[unroll]] for (uint mask = 1u; mask < LANES; mask *= 2u) moments = merged_across(moments, mask);
+  if (lane() == 0) store_moments(tile.row / (ROWS * LANES), tile.column_quad + quad, moments);
+}
+
+void main() {
+  Tile tile = workgroup_tile(ROWS * LANES, COLUMN_QUADS);
+  [[unroll]] for (int i = 0; i < A_PLACES; i++) a_at[i] = a_place(tile, i);
+  b_at = b_place(tile);
+  [[unroll]] for (int i = 0; i < ROWS * COLUMN_QUADS; i++) {
+    sums[i] = column_bias(tile, tile.column_quad + i % COLUMN_QUADS);
+  }
+  int done = tile.k_begin;
+  do {
+    done += add_segment(tile, done);
+    if (PARTIALS_IN_F16) {
+      [[unroll]] for (int i = 0; i < ROWS * COLUMN_QUADS; i++) sums[i] = f16_partial(sums[i]);
+    }
+  } while (done < tile.k_end);
+  // Not unrolled, and a copy: see gemm_store.glsl.
+  vec4 results[ROWS * COLUMN_QUADS];
+  [[unroll]] for (int i = 0; i < ROWS * COLUMN_QUADS; i++) results[i] = sums[i];
+  int quad = 0;
+  do {
+    Moments moments = NO_MOMENTS;
+    int i = 0;
+    do {
+      int row = row_of(tile, i);
+      vec4 v = results[i * COLUMN_QUADS + quad];
+      store_quad(tile, row, tile.column_quad + quad, v);
+      include_row(moments, tile, row, v);
+      i++;
+    } while (i < ROWS);
+    if (FIND_MOMENTS) store_lanes_moments(tile, quad, moments);
+    quad++;
+  } while (quad < COLUMN_QUADS);
+}
+
+#endif

@@ -1,0 +1,139 @@
+// A tile of C for each workgroup: TILE rows by TILE columns, of which each invocation has four or eight rows by four or
+// eight columns. A and B come through shared memory, 16 k at a time. This is the body for GPUs; it asks nothing of
+// subgroups, so it runs anywhere.
+#ifndef HALFSTEP_GEMM_TILE
+#define HALFSTEP_GEMM_TILE
+
+#define K_QUADS 4
+// ops/gemm/gemm_bodies.cpp has the same threads.
+#if TILE == 128
+#define THREADS 256
+#define ROW_QUADS 2     // of an invocation
+#define COLUMN_QUADS 2
+#elif TILE == 64
+#define THREADS 128
+#define ROW_QUADS 2
+#define COLUMN_QUADS 1
+#else
+#define THREADS 64
+#define ROW_QUADS 1
+#define COLUMN_QUADS 1
+#endif
+
+#include "gemm/gemm_stage.glsl"
+#include "gemm/gemm_moments.glsl"
+
+const int PITCH = TILE / 4 + 1;  // of shared memory; the odd quad spreads it over the banks
+const int ACROSS = TILE / 4 / COLUMN_QUADS;  // invocations side by side
+const int DOWN = TILE / 4 / ROW_QUADS;       // and below each other
+
+// [k][quad of rows or of columns]
+shared vec4 shared_a[4 * K_QUADS * PITCH];
+shared vec4 shared_b[4 * K_QUADS * PITCH];
+
+vec4 sums[ROW_QUADS * 4][COLUMN_QUADS];
+
+void keep_step() {
+  [[unroll]] for (int i = 0; i < LOADS; i++) {
+    ivec2 at_a = A_PLACE(i);
+    ivec2 at_b = B_PLACE(i);
+#ifdef A_ALONG_K
+    [[unroll]] for (int e = 0; e < 4; e++) shared_a[(at_a.y * 4 + e) * PITCH + at_a.x / 4][at_a.x % 4] = a_next[i][e];
+#else
+    shared_a[at_a.y * PITCH + at_a.x] = a_next[i];
+#endif
+#ifdef B_ALONG_K
+    [[unroll]] for (int e = 0; e < 4; e++) shared_b[(at_b.y * 4 + e) * PITCH + at_b.x / 4][at_b.x % 4] = b_next[i][e];
+#else
+    shared_b[at_b.y * PITCH + at_b.x] = b_next[i];
+#endif
+  }
+}
+
+// An invocation's quads of rows and of columns lie apart, so that neighbours read neighbouring shared memory.
+void add_products(int row_quad, int column_quad) {
+  for (int kk = 0; kk < 4 * K_QUADS; kk++) {
+    vec4 b_part[COLUMN_QUADS];
+    [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) b_part[j] = shared_b[kk * PITCH + column_quad + j * ACROSS];
+    [[unroll]] for (int i = 0; i < ROW_QUADS; i++) {
+      vec4 a_part = shared_a[kk * PITCH + row_quad + i * DOWN];
+      [[unroll]] for (int e = 0; e < 4; e++) {
+        [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) {
+          sums[i * 4 + e][j] = fma(vec4(a_part[e]), b_part[j], sums[i * 4 + e][j]);
+        }
+      }
+    }
+  }
+}
+
+// Invocations below each other hand over what they have found through shared memory, which nobody reads any more.
+void keep_moments(int row_quad, int column_quad, Moments moments) {
+  shared_a[row_quad * (TILE / 4) + column_quad] = moments.mean;
+  shared_b[row_quad * (TILE / 4) + column_quad] = moments.squares;
+}
+Moments kept_moments(Tile tile, int row_quad, int column_quad) {
+  int rows_stored = 0;
+  [[unroll]] for (int i = 0; i < ROW_QUADS; i++) {
+    rows_stored += clamp(tile.row_end - tile.row - (row_quad + i * DOWN) * 4, 0, 4);
+  }
+  int at = row_quad * (TILE / 4) + column_quad;
+  return Moments(float(rows_stored), shared_a[at], shared_b[at]);
+}
+void store_kept_moments(Tile tile) {
+  barrier();
+  int column_quad = int(gl_LocalInvocationIndex);
+  if (column_quad >= TILE / 4) return;
+  Moments moments = NO_MOMENTS;
+  for (int below = 0; below < DOWN; below++) moments = merged(moments, kept_moments(tile, below, column_quad));
+  store_moments(tile.row / TILE, tile.column_quad + column_quad, moments);
+}
+
+void main() {
+  Tile tile = workgroup_tile(TILE, TILE / 4);
+  int column_quad = int(gl_LocalInvocationIndex) % ACROSS;
+  int row_quad = int(gl_LocalInvocationIndex) / ACROSS;
+  place_operands(tile);
+  [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) {
+    vec4 start = column_bias(tile, tile.column_quad + column_quad + j * ACROSS);
+    [[unroll]] for (int i = 0; i < ROW_QUADS * 4; i++) sums[i][j] = start;
+  }
+  KPlace next = k_place(tile.k_begin);
+  fetch_step(tile, next);
+  int k_quad = tile.k_begin;
+  do {
+    keep_step();
+    barrier();
+    fetch_step(tile, next);
+    add_products(row_quad, column_quad);
+    if (PARTIALS_IN_F16) {
+      [[unroll]] for (int i = 0; i < ROW_QUADS * 4; i++) {
+        [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) sums[i][j] = f16_partial(sums[i][j]);
+      }
+    }
+    barrier();
+    k_quad += K_QUADS;
+  } while (k_quad < tile.k_end);
+
+  // Not unrolled, and a copy: see gemm_store.glsl.
+  vec4 results[ROW_QUADS * 4 * COLUMN_QUADS];
+  [[unroll]] for (int i = 0; i < ROW_QUADS * 4; i++) {
+    [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) results[i * COLUMN_QUADS + j] = sums[i][j];
+  }
+  int j = 0;
+  do {
+    Moments moments = NO_MOMENTS;
+    int i = 0;
+    do {
+      int row = tile.row + (row_quad + i / 4 * DOWN) * 4 + i % 4;
+      vec4 v = results[i * COLUMN_QUADS + j];
+      store_quad(tile, row, tile.column_quad + column_quad + j * ACROSS, v);
+      include_row(moments, tile, row, v);
+      i++;
+    } while (i < ROW_QUADS * 4);
+    if (FIND_MOMENTS) keep_moments(row_quad, column_quad + j * ACROSS, moments);
+    j++;
+  } while (j < COLUMN_QUADS);
+  if (FIND_MOMENTS) store_kept_moments(tile);
+}
+
+#endif

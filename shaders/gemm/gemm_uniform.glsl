@@ -1,0 +1,159 @@
+// A tile of C for each subgroup of 8, all in registers: 6 rows by 32 columns, four of them for each invocation, or where
+// C has few columns 12 by 16 (TILE). All invocations load the same of A, by address, which the driver does once for all; B lies in panels (gemm/gemm_panels.comp)
+// in which what the eight of them need next to each other is what they need at once. So a product takes a multiplication
+// by a number in memory and an addition, and nothing else. This is the body for drivers with Target::uniform_loads.
+//
+// Such loads are done whether or not an invocation is active, so that every address must be good: loops are
+// do-while, which lavapipe does not run once too often, and where there is no pixel zeros are read that lie in front of
+// the panels.
+#ifndef HALFSTEP_GEMM_UNIFORM
+#define HALFSTEP_GEMM_UNIFORM
+
+#include "gemm/gemm_a.glsl"
+#define SHUFFLES
+#include "gemm/gemm_moments.glsl"
+
+layout(constant_id = 5) const int STEP = 1;  // quads of k done at a time; a divisor of a segment's
+
+// Their sums, the columns of B and a number of A are what 32 registers hold; with eight rows by 32 columns, sums go to
+// memory and back.
+#ifdef TILE_12x16
+#define COLUMNS 2  // of an invocation
+#define SUMS vec2
+#else
+#define COLUMNS 4
+#define SUMS vec4
+#endif
+const int ROWS = 24 / COLUMNS;
+const int LANES = 8;
+const int PANEL_QUADS = LANES * COLUMNS / 4;  // of a k in a panel
+const int MOST_STEP = 8;
+
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer RowStep { vec4 v[MOST_STEP]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer PanelStep {
+  vec4 v[MOST_STEP * 4 * PANEL_QUADS];
+};
+
+ACursor a_at[ROWS];
+QuadAt row_at[ROWS];  // where the segment's numbers of A lie
+SUMS sums[ROWS];
+
+int lane() { return int(gl_SubgroupInvocationID); }
+
+// This invocation's of eight numbers that lie next to each other: becomes one load of a vector.
+float of_lane(vec4 low, vec4 high) {
+  float v = 0.0;
+  [[unroll]] for (int e = 0; e < 4; e++) v = lane() == e ? low[e] : v;
+  [[unroll]] for (int e = 0; e < 4; e++) v = lane() == 4 + e ? high[e] : v;
+  return v;
+}
+
+void add_products(PanelStep panel, int k_quad) {
+  [[unroll]] for (int q = 0; q < STEP; q++) {
+    [[unroll]] for (int kk = 0; kk < 4; kk++) {
+      int first = (q * 4 + kk) * PANEL_QUADS;
+      SUMS columns_of_b;
+      [[unroll]] for (int j = 0; j < COLUMNS; j++) {
+        columns_of_b[j] = of_lane(panel.v[first + 2 * j], panel.v[first + 2 * j + 1]);
+      }
+      [[unroll]] for (int i = 0; i < ROWS; i++) {
+        float row = RowStep(row_at[i] + k_quad).v[q][kk];
+        sums[i] = fma(SUMS(row), columns_of_b, sums[i]);
+      }
+    }
+  }
+}
+
+void seek(int segment) {
+  [[unroll]] for (int i = 0; i < ROWS; i++) {
+    a_seek(a_at[i], segment);
+    row_at[i] = a + a_at[i].base;
+#ifdef OPERANDS_patches_row
+    if (!a_at[i].inside) row_at[i] = b;
+#endif
+  }
+}
+
+// Adds the products of quads of k from `done` on, at most to the end of their segment; returns how many.
+int add_segment(Tile tile, int panel, int done) {
+  int segment = done / quads(k);
+  int k_quad = done - segment * quads(k);
+  int count = min(quads(k) - k_quad, tile.k_end - done);
+  seek(segment);
+  panel += done * 4 * PANEL_QUADS;
+  int k_stop = k_quad + count;
+  do {
+    add_products(PanelStep(b + panel), k_quad);
+    panel += STEP * 4 * PANEL_QUADS;
+    k_quad += STEP;
+  } while (k_quad < k_stop);
+  return count;
+}
+
+// Tiles below each other follow each other: a panel stays in the cache while all of A, of which a tile has less, passes.
+Tile panel_tile() {
+  Tile tile = workgroup_tile(ROWS, PANEL_QUADS);
+  int at = tile.row / ROWS * column_tiles + tile.column_quad / PANEL_QUADS;
+  tile.row = at % row_tiles * ROWS;
+  tile.column_quad = at / row_tiles * PANEL_QUADS;
+  return tile;
+}
+
+// The sums as quads of C, and where in the tile they lie.
+const int RESULTS = 6;
+#ifdef TILE_12x16
+// Two invocations share a quad of columns: of two rows, each puts one together.
+vec4 result_quad(int i) {
+  bool even = lane() % 2 == 0;
+  vec2 kept = even ? sums[2 * i] : sums[2 * i + 1];
+  vec2 given = even ? sums[2 * i + 1] : sums[2 * i];
+  vec2 got = vec2(subgroupShuffleXor(given.x, 1), subgroupShuffleXor(given.y, 1));
+  return even ? vec4(kept, got) : vec4(got, kept);
+}
+int row_of_result(int i) { return 2 * i + lane() % 2; }
+void store_tile_moments(Tile tile, int column_quad, Moments moments) {
+  if (!FIND_MOMENTS) return;
+  moments = merged_across(moments, 1u);
+  if (lane() % 2 == 0) store_moments(tile.row / ROWS, column_quad, moments);
+}
+int column_of_results() { return lane() / 2; }
+SUMS first_sum(vec4 bias) { return lane() % 2 == 0 ? bias.xy : bias.zw; }
+#else
+vec4 result_quad(int i) { return sums[i]; }
+int row_of_result(int i) { return i; }
+void store_tile_moments(Tile tile, int column_quad, Moments moments) {
+  store_moments(tile.row / ROWS, column_quad, moments);
+}
+int column_of_results() { return lane(); }
+SUMS first_sum(vec4 bias) { return bias; }
+#endif
+
+void main() {
+  Tile tile = panel_tile();
+  int column_quad = tile.column_quad + column_of_results();
+  int zeros = quads(quads(k)) * 4;
+  int panel = zeros + tile.b_base + tile.column_quad * segments * quads(k) * 4;
+  SUMS start = first_sum(column_bias(tile, column_quad));
+  [[unroll]] for (int i = 0; i < ROWS; i++) {
+    a_at[i] = a_cursor(tile, tile.row + i);
+    sums[i] = start;
+  }
+  int done = tile.k_begin;
+  do {
+    done += add_segment(tile, panel, done);
+  } while (done < tile.k_end);
+  // Not unrolled, and a copy: see gemm_store.glsl.
+  vec4 results[RESULTS];
+  [[unroll]] for (int i = 0; i < RESULTS; i++) results[i] = result_quad(i);
+  Moments moments = NO_MOMENTS;
+  int i = 0;
+  do {
+    int row = tile.row + row_of_result(i);
+    store_quad(tile, row, column_quad, results[i]);
+    include_row(moments, tile, row, results[i]);
+    i++;
+  } while (i < RESULTS);
+  store_tile_moments(tile, column_quad, moments);
+}
+
+#endif

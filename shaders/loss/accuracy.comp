@@ -1,0 +1,39 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+//! STORAGE = f32 f16 packed
+#include "loss/row_loss.glsl"
+
+struct Best {
+  float logit;
+  uint index;
+};
+
+// The larger logit; of equals, the one that comes first.
+Best better(Best a, Best b) {
+  bool second = b.logit > a.logit || (b.logit == a.logit && b.index < a.index);
+  return Best(second ? b.logit : a.logit, second ? b.index : a.index);
+}
+
+Best best_over_lanes(Best best) {
+  uint i = gl_LocalInvocationID.x;
+  if (LANES > 1u) exchanged[i] = vec2(best.logit, best.index);
+  for (uint step = LANES / 2u; step > 0u; step /= 2u) {
+    barrier();
+    vec2 other = exchanged[i ^ step];
+    best = better(best, Best(other.x, uint(other.y)));
+    barrier();
+    exchanged[i] = vec2(best.logit, best.index);
+  }
+  return best;
+}
+
+// Whether the largest logit is the label's.
+vec3 row_value(uint row, uint label) {
+  Best best = Best(minus_infinity(), lane() * 4u);
+  for (uint quad = lane(); quad < quads_per_row; quad += LANES) {
+    vec4 v = logits_of(row, quad);
+    [[unroll]] for (uint i = 0u; i < 4u; i++) best = better(best, Best(v[i], quad * 4u + i));
+  }
+  return vec3(best_over_lanes(best).index == label ? 1.0 : 0.0, 0.0, 0.0);
+}

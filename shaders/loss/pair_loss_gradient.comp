@@ -1,0 +1,20 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+//! LOSS = mse_loss l1_loss huber_loss binary_cross_entropy
+//! STORAGE = f32 f16 packed
+#include "loss/pair_loss.glsl"
+
+// Whose gradient it is: b's, otherwise a's.
+layout(constant_id = 1) const bool OF_B = false;
+
+layout(std430, binding = 2) readonly buffer Cotangent { vec4 cotangent[]; };
+layout(std430, binding = 3) writeonly buffer Gradient { QUAD gradient[]; };
+
+void main() {
+  uint i = linear_invocation();
+  if (i >= quads) return;
+  vec4 left = from_quad(a[i]);
+  vec4 right = from_quad(b[i]);
+  vec4 slope = OF_B ? slope_b(left, right) : slope_a(left, right);
+  gradient[i] = to_quad(real_columns(slope, i) * (factor * cotangent[0].x), i);
+}

@@ -1,0 +1,39 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "common/long_sum.glsl"
+#include "loss/row_mean.glsl"
+
+// The second half of loss/row_loss.glsl, for many rows: their mean, by one workgroup. Where there are too many for one,
+// this runs twice: first each workgroup adds up `length` rows, then one adds up those sums.
+layout(constant_id = 1) const bool FROM_SUMS = false;  // reads {sum, rows that count}
+layout(constant_id = 2) const bool TO_SUMS = false;    // writes them
+layout(push_constant) uniform Push {
+  uint count;   // of rows, or of sums
+  uint length;  // read by each workgroup
+  uint rows;    // of all
+};
+layout(std430, binding = 0) readonly buffer Numbers { vec4 numbers[]; };
+layout(std430, binding = 1) writeonly buffer Mean { vec4 mean[]; };  // or sums
+layout(std430, binding = 2) writeonly buffer Statistics { vec4 statistics[]; };
+
+void main() {
+  LongSum sum = EMPTY_SUM;
+  uint begin = gl_WorkGroupID.x * length;
+  uint end = min(begin + length, count);
+  for (uint i = begin + gl_LocalInvocationID.x; i < end; i += gl_WorkGroupSize.x) {
+    vec4 one = numbers[i];
+    if (FROM_SUMS) {
+      add_term(sum, vec4(one.xy, 0.0, 0.0));
+    } else if (one.y >= 0.0) {
+      add_term(sum, vec4(one.x, 1.0, 0.0, 0.0));
+    }
+  }
+  vec2 total = sum_over(gl_WorkGroupSize.x, value_of(sum).xy);
+  if (gl_LocalInvocationID.x != 0u) return;
+  if (TO_SUMS) {
+    mean[gl_WorkGroupID.x] = vec4(total, 0.0, 0.0);
+  } else {
+    mean[0] = mean_of(total);
+    statistics[rows] = weight_of(total);
+  }
+}

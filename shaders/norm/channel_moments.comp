@@ -1,0 +1,30 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+//! STORAGE = f32 f16 packed
+#include "norm/channel_norm.glsl"
+#include "common/precision.glsl"
+
+// The mean of every channel of a slice, then the squares of what is left without it: the second look finds the slice in
+// a cache. Sums are of differences from the first row, so that a mean far from zero costs no bits.
+layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
+layout(std430, binding = 1) writeonly buffer Moments { vec4 moments[]; };
+
+void main() {
+  uint invocation = linear_invocation();
+  if (invocation >= invocations) return;
+  Slice s = slice_of(invocation);
+  uint begin = slice_begin(s);
+  uint end = slice_end(s);
+  vec4 first = from_quad(x[begin]);
+  vec4 total = vec4(0.0);
+  for (uint i = begin; i < end; i += QUADS) total += from_quad(x[i]) - first;
+  vec4 mean = first + total / float(rows_in(s));
+  vec4 squares = vec4(0.0);
+  for (uint i = begin; i < end; i += QUADS) {
+    vec4 difference = from_quad(x[i]) - mean;
+    squares += difference * difference;
+  }
+  uint plane = partial_plane_of(s);
+  moments[plane] = mean;
+  moments[plane + QUADS] = squares;
+}

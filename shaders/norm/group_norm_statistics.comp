@@ -1,0 +1,27 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "norm/channel_groups.glsl"
+
+// Mean and inverse deviation of a group, for each of its channels, from the moments of the channels.
+layout(std430, binding = 0) readonly buffer Moments { float moments[]; };
+layout(std430, binding = 1) writeonly buffer Statistics { float statistics[]; };
+
+void main() {
+  uint invocation = linear_invocation();
+  if (invocation >= invocations) return;
+  Group group = group_of(invocation);
+  float size = float(group.end - group.begin);
+  float total = 0.0;
+  for (uint c = group.begin; c < group.end; c++) total += moments[group.plane + c];
+  float mean = total / size;
+  float squares = 0.0;
+  for (uint c = group.begin; c < group.end; c++) {
+    float difference = moments[group.plane + c] - mean;
+    squares += moments[group.plane + pitch() + c] + rows * difference * difference;
+  }
+  float inverse = 1.0 / sqrt(squares / (rows * size) + epsilon);
+  for (uint c = group.begin; c < written_end(group); c++) {
+    statistics[group.plane + c] = c < group.end ? mean : 0.0;
+    statistics[group.plane + pitch() + c] = c < group.end ? inverse : 0.0;
+  }
+}

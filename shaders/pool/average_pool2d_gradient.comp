@@ -1,0 +1,25 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+//! STORAGE = f32 f16 packed
+#define RESULT_BINDING 1
+#define FIRST_SLOT 2
+#include "pool/average_pool.glsl"
+
+// Each pixel gathers its share of the gradients of the windows that cover it.
+layout(std430, binding = 0) readonly buffer DY { QUAD dy[]; };
+
+void main() {
+  uint i = linear_invocation();
+  if (i >= invocations) return;
+  Place at = place_of(i);
+  ivec2 begin = windows_begin(at.pixel);
+  ivec2 end = windows_end(at.pixel);
+  vec4 total = vec4(0.0);
+  for (int row = begin.x; row < end.x; row++) {
+    for (int column = begin.y; column < end.y; column++) {
+      ivec2 window = ivec2(row, column);
+      total += from_quad(dy[quad_at(at, window, output_size)]) * weight_in(window);
+    }
+  }
+  store(i, total);
+}
