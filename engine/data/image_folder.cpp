@@ -105,7 +105,8 @@ void check_labels(const ImageFiles& files) {
 void read_into(ImageFolder& result, const Device& device, std::span<const fs::path> files,
                std::span<const std::uint32_t> labels, const ImageFolderOptions& options) {
   const auto extent = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
-  data::ImageResizer resizer(device.context(), extent(options.height), extent(options.width), extent(options.channels));
+  data::ImageResizer resizer(vk::context_of(device), extent(options.height), extent(options.width),
+                             extent(options.channels));
   Dataset& data = result.data;
   data.sample_shape = {options.height, options.width, options.channels};
   for (std::size_t first = 0; first < files.size(); first += files_at_once) {

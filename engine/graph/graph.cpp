@@ -79,13 +79,13 @@ Tensor Scope::add(std::string_view name, Shape shape, Initializer initializer, g
   value.origin = origin;
   value.initializer = initializer;
   value.stored = std::move(stored);
-  return ir_->tensor(ir_->add_value(std::move(value)));
+  return graph::Access::tensor(ir_, ir_->add_value(std::move(value)));
 }
 
 void update(Tensor state, Tensor next) {
-  graph::Ir& ir = state.ir();
+  graph::Ir& ir = graph::ir_of(state);
   const auto updated = [&](const graph::Update& other) { return other.state == state.id(); };
-  if (ir.values[state.id()].origin != graph::Origin::state || &next.ir() != &ir) {
+  if (ir.values[state.id()].origin != graph::Origin::state || &graph::ir_of(next) != &ir) {
     fail("update", fmt::format("expected a state and a tensor of one graph, got '{}'", state.name()),
          "Scope::state makes one");
   }
@@ -100,7 +100,8 @@ void update(Tensor state, Tensor next) {
   ir.updates.push_back({state.id(), next.id()});
 }
 
-Graph::Graph() : ir_(std::make_unique<graph::Ir>()) {}
+Graph::Graph() : Graph(std::make_shared<graph::Ir>()) {}
+Graph::Graph(std::shared_ptr<graph::Ir> ir) : ir_(std::move(ir)) {}
 Graph::~Graph() = default;
 Graph::Graph(Graph&&) noexcept = default;
 Graph& Graph::operator=(Graph&&) noexcept = default;
@@ -111,11 +112,11 @@ Tensor Graph::input(std::string_view name, Shape shape, DType dtype) {
   value.type = TensorType{dtype, std::move(shape)};
   value.name = name;
   value.origin = graph::Origin::input;
-  return ir_->tensor(ir_->add_value(std::move(value)));
+  return graph::Access::tensor(ir_, ir_->add_value(std::move(value)));
 }
 
 Scope Graph::root() {
-  return {ir_.get(), ""};
+  return {ir_, ""};
 }
 
 std::int64_t Graph::parameter_count() const {

@@ -21,12 +21,19 @@ void check_extents(std::string_view where, std::string_view what, const Shape& s
 
 void expect_value(std::string_view where, std::string_view what, const Ir& ir, Tensor value, std::string_view hint) {
   if (!value.defined()) fail(where, fmt::format("expected {}, got a tensor that was never set", what), hint);
-  if (&value.ir() != &ir) fail(where, fmt::format("expected {} of the graph, got '{}' of another", what, value.name()));
+  if (&ir_of(value) != &ir)
+    fail(where, fmt::format("expected {} of the graph, got '{}' of another", what, value.name()));
 }
 
 ValueId Ir::add_value(Value value) {
   values.push_back(std::move(value));
   return static_cast<ValueId>(values.size() - 1);
+}
+
+Tensor Ir::tensor(ValueId id) {
+  std::shared_ptr<Ir> owner = weak_from_this().lock();
+  if (owner == nullptr) owner = std::shared_ptr<Ir>(std::shared_ptr<Ir>(), this);
+  return Access::tensor(std::move(owner), id);
 }
 
 std::vector<ValueId> Ir::of(Origin origin) const {
@@ -68,7 +75,7 @@ void check_inputs(const Operator& op, std::span<const Tensor> inputs) {
   if (inputs.empty()) fail(op.name(), "expected at least one tensor, got none");
   for (const Tensor& input : inputs) {
     if (!input.defined()) fail(op.name(), "expected values of a graph, got a tensor that was never set");
-    if (&input.ir() == &inputs.front().ir()) continue;
+    if (&ir_of(input) == &ir_of(inputs.front())) continue;
     fail(op.name(), fmt::format("expected tensors of one graph, got '{}' of another", input.name()));
   }
 }
@@ -84,7 +91,30 @@ void widen(const Ir& ir, std::span<const Tensor> inputs, std::vector<TensorType>
   }
 }
 
+std::string result_name(const Node& node, NodeId id) {
+  return fmt::format("{}{}{}:{}", node.scope, node.scope.empty() ? "" : "/", node.op->name(), id);
+}
+
 }  // namespace
+
+void Ir::attribute(NodeId first, std::string_view scope, std::string_view why) {
+  for (NodeId id = first; id < nodes.size(); ++id) {
+    Node& node = nodes[id];
+    node.why = why;
+    if (!node.scope.empty()) continue;
+    node.scope = scope;
+    for (const ValueId output : node.outputs) values[output].name = result_name(node, id);
+  }
+}
+
+Ir& Access::ir(const Tensor& tensor) {
+  if (!tensor.defined()) fail("tensor", "expected a value of a graph, got a tensor that was never set");
+  return *tensor.ir_;
+}
+
+Graph Access::graph(std::shared_ptr<Ir> ir) {
+  return Graph(std::move(ir));
+}
 
 std::string_view name(Numerics numerics) {
   switch (numerics) {
@@ -106,22 +136,20 @@ std::string_view name(Numerics numerics) {
 
 std::vector<Tensor> apply(std::shared_ptr<const Operator> op, std::span<const Tensor> inputs) {
   check_inputs(*op, inputs);
-  Ir& ir = inputs.front().ir();
+  Ir& ir = ir_of(inputs.front());
   std::vector<TensorType> types;
-  Node node{std::move(op), {}, {}, scope_of(ir, inputs), ir.setting.why};
-  if (node.scope.empty()) node.scope = ir.setting.scope;
+  Node node{std::move(op), {}, {}, scope_of(ir, inputs), {}};
   for (const Tensor& input : inputs) {
     types.push_back(input.type());
     node.inputs.push_back(input.id());
   }
-  if (!ir.settled && node.op->numerics() != Numerics::as_is) widen(ir, inputs, types);
+  if (ir.types == Types::written && node.op->numerics() != Numerics::as_is) widen(ir, inputs, types);
   const std::vector<TensorType> results = node.op->infer(types);
   for (const TensorType& type : results) check_extents(node.op->name(), "a result", type.shape);
   const auto id = static_cast<NodeId>(ir.nodes.size());
   std::vector<Tensor> outputs;
   for (const TensorType& type : results) {
-    const std::string name = fmt::format("{}{}{}:{}", node.scope, node.scope.empty() ? "" : "/", node.op->name(), id);
-    node.outputs.push_back(ir.add_value({type, name, Origin::node, id, {}}));
+    node.outputs.push_back(ir.add_value({type, result_name(node, id), Origin::node, id, {}}));
     outputs.push_back(ir.tensor(node.outputs.back()));
   }
   ir.nodes.push_back(std::move(node));

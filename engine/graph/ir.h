@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "graph/operator.h"
@@ -56,31 +57,54 @@ struct Node {
   bool again = false;  ///< computes for the backward pass what the forward pass did not keep
 };
 
-/// What the operators applied from here on have in common.
-struct Setting {
-  std::string scope;  ///< of those that use no parameter
-  std::string why;
-};
-
 /// What a state becomes with every update of the weights.
 struct Update {
   ValueId state;
   ValueId next;
 };
 
+/// What the types of a graph's values mean.
+enum class Types : std::uint8_t {
+  written,  ///< operators may be given two floating types, and work in the wider; a policy has the last word
+  settled,  ///< as the precision pass leaves them: each is what the value is computed and stored in
+};
+
 /// A graph in the order it was built, which is an order it can run in.
-struct Ir {
+struct Ir : std::enable_shared_from_this<Ir> {
+  Ir() = default;
+  explicit Ir(Types meaning) : types(meaning) {}
+
   std::vector<Value> values;
   std::vector<Node> nodes;
   std::vector<Update> updates;  ///< at most one for each state
-  Setting setting;
-  /// Whether types are final, as the precision pass leaves them. Until then operators may be given two floating types,
-  /// and count as working in the wider; the policy has the last word.
-  bool settled = false;
+  Types types = Types::written;
+
   ValueId add_value(Value value);
-  Tensor tensor(ValueId id) { return {this, id}; }
+  /// The value's handle. It shares ownership of the graph where the graph is shared at all, as a Graph's is; a handle
+  /// on a graph that a pass holds by value is valid as long as that.
+  Tensor tensor(ValueId id);
   /// Values of one origin, in the order they were made.
   std::vector<ValueId> of(Origin origin) const;
+  /// Says why the nodes from `first` on work in their types, and what scope those belong to that use no parameter;
+  /// their values are named accordingly.
+  void attribute(NodeId first, std::string_view scope, std::string_view why);
 };
+
+/// to_string(const Graph&) of what the graph is made of.
+std::string text_of(const Ir& ir);
+
+/// The engine's side of the handles that users hold.
+struct Access {
+  /// The graph of `tensor`. Throws Error where it was never set.
+  static Ir& ir(const Tensor& tensor);
+  static Tensor tensor(std::shared_ptr<Ir> ir, ValueId id) { return {std::move(ir), id}; }
+  /// A Graph whose values are those of `ir`.
+  static Graph graph(std::shared_ptr<Ir> ir);
+};
+
+/// Access::ir, for short.
+inline Ir& ir_of(const Tensor& tensor) {
+  return Access::ir(tensor);
+}
 
 }  // namespace halfstep::graph

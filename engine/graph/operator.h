@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/attribute.h"
+
 namespace halfstep::plan {
 class Lowering;
 }
@@ -51,6 +53,8 @@ class Operator {
 
   /// As in errors and labels: "conv2d".
   virtual std::string name() const = 0;
+  /// What it computes with beside its inputs. Two operators of one name and equal attributes compute the same.
+  virtual Attributes attributes() const = 0;
   /// The types of the outputs. Throws Error "[name] expected ..., got ...".
   virtual std::vector<TensorType> infer(std::span<const TensorType> inputs) const = 0;
   /// Gradients for the inputs, written in operators. The default is an error: not differentiable.

@@ -50,16 +50,11 @@ std::string to_string(const TensorType& type) {
 }
 
 const TensorType& Tensor::type() const {
-  return ir().values.at(id_).type;
+  return graph::Access::ir(*this).values.at(id_).type;
 }
 
 const std::string& Tensor::name() const {
-  return ir().values.at(id_).name;
-}
-
-graph::Ir& Tensor::ir() const {
-  if (!defined()) fail("tensor", "expected a value of a graph, got a tensor that was never set");
-  return *ir_;
+  return graph::Access::ir(*this).values.at(id_).name;
 }
 
 std::int64_t Tensor::dim(std::int64_t i) const {

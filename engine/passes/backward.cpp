@@ -38,7 +38,6 @@ class Backward {
     std::vector<NodeId> order = needed_nodes(ir_, wanted);
     cotangents_[loss] = ir_.tensor(seed);
     for (auto node = order.rbegin(); node != order.rend(); ++node) step_back(*node);
-    ir_.setting = {};
   }
 
   const std::optional<Tensor>& cotangent(ValueId id) const { return cotangents_[id]; }
@@ -47,7 +46,6 @@ class Backward {
   void step_back(NodeId id) {
     const Node node = ir_.nodes[id];  // a copy: the backward pass appends nodes
     const bool reached = std::ranges::any_of(node.outputs, [&](ValueId v) { return cotangents_[v].has_value(); });
-    ir_.setting = {node.scope, node.why};
     std::vector<bool> needed;
     for (const ValueId input : node.inputs) needed.push_back(trained_[input]);
     if (!reached || std::ranges::none_of(needed, std::identity{})) return;
@@ -59,10 +57,12 @@ class Backward {
       outputs.push_back(ir_.tensor(output));
       cotangents.push_back(cotangents_[output]);
     }
+    const auto first = static_cast<NodeId>(ir_.nodes.size());
     const Gradients gradients = node.op->vjp({inputs, outputs, cotangents, needed});
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       if (needed[i] && gradients[i]) accumulate(node, node.inputs[i], *gradients[i]);
     }
+    ir_.attribute(first, node.scope, node.why);
   }
 
   /// The first gradient of a value is its gradient; a later one is added to it.

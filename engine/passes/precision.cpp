@@ -14,6 +14,7 @@ namespace halfstep::passes {
 
 using graph::Ir;
 using graph::Node;
+using graph::NodeId;
 using graph::Numerics;
 using graph::Origin;
 using graph::Update;
@@ -70,9 +71,7 @@ Decision decide(const Precision& precision, const Node& node) {
 
 class Pass {
  public:
-  Pass(const Ir& written, const Precision& precision) : written_(written), precision_(precision) {
-    result_.ir.settled = true;
-  }
+  Pass(const Ir& written, const Precision& precision) : written_(written), precision_(precision) {}
 
   LoweredPrecision run() {
     check_names();
@@ -85,7 +84,6 @@ class Pass {
     for (const Update& update : written_.updates) {
       result_.ir.updates.push_back({result_.value[update.state], in_type(result_.value[update.next], DType::f32).id()});
     }
-    result_.ir.setting = {};
     return std::move(result_);
   }
 
@@ -180,7 +178,7 @@ class Pass {
 
   void rewrite(const Node& node, const Decision& decision) {
     check_given_types(node);
-    result_.ir.setting = {node.scope, decision.why};
+    const auto first = static_cast<NodeId>(result_.ir.nodes.size());
     const std::optional<DType> type = working_type(node, decision);
     std::vector<Tensor> inputs;
     for (const ValueId input : node.inputs) {
@@ -188,6 +186,7 @@ class Pass {
       inputs.push_back(type ? in_type(now, *type) : result_.ir.tensor(now));
     }
     const std::vector<Tensor> outputs = graph::apply(node.op, inputs);
+    result_.ir.attribute(first, node.scope, decision.why);
     for (std::size_t i = 0; i < outputs.size(); ++i) result_.value[node.outputs[i]] = outputs[i].id();
     if (type == DType::f16 && written_.values[node.outputs.front()].type.dtype == DType::f32) {
       const std::string name = node.scope.empty() ? written_.values[node.outputs.front()].name
@@ -198,7 +197,7 @@ class Pass {
 
   const Ir& written_;
   const Precision& precision_;
-  LoweredPrecision result_;
+  LoweredPrecision result_{Ir(graph::Types::settled), {}, {}};
   std::vector<Decision> decisions_;  ///< for each node as written
   std::map<std::pair<ValueId, DType>, ValueId> casts_;
 };

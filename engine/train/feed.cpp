@@ -15,7 +15,7 @@ namespace {
 
 void check_inputs(const Feed& feed, const graph::Ir& ir) {
   for (const Tensor& input : {feed.samples, feed.labels}) {
-    if (&input.ir() != &ir || ir.values[input.id()].origin != graph::Origin::input) {
+    if (&graph::ir_of(input) != &ir || ir.values[input.id()].origin != graph::Origin::input) {
       fail("feed", fmt::format("expected inputs of the graph, got '{}'", input.name()));
     }
   }

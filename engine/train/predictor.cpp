@@ -65,7 +65,7 @@ class Predictor::Impl {
     weights_ = read_values(ir, graph::Origin::parameter);
     for (const graph::ValueId state : read_values(ir, graph::Origin::state)) weights_.push_back(state);
     layout_ = step::ParameterLayout(ir, weights_, std::vector<step::Training>(weights_.size()));
-    rest_ = std::make_unique<step::Execution>(device_.context(), split_.rest, std::vector{output_});
+    rest_ = std::make_unique<step::Execution>(vk::context_of(device_), split_.rest, std::vector{output_});
   }
 
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options) {
@@ -99,7 +99,7 @@ class Predictor::Impl {
   void fold(const std::vector<std::vector<float>>& values) {
     for (std::size_t i = 0; i < weights_.size(); ++i) rest_->set(weights_[i], values[i]);
     if (split_.made.empty()) return;
-    step::Execution folding(device_.context(), split_.weights, split_.made);
+    step::Execution folding(vk::context_of(device_), split_.weights, split_.made);
     for (std::size_t i = 0; i < weights_.size(); ++i) folding.set(weights_[i], values[i]);
     folding.run();
     for (const graph::ValueId made : split_.made) rest_->set(made, folding.floats(made));

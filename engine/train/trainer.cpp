@@ -23,7 +23,7 @@ std::span<const std::byte> as_bytes_of(const auto& values) {
 
 Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptions& options)
     : device_(device),
-      context_(device.context()),
+      context_(vk::context_of(device)),
       target_(context_.target()),
       precision_(options.precision),
       optimizer_(options.optimizer),

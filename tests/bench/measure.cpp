@@ -41,7 +41,7 @@ double bytes_touched(const plan::Program& program, std::size_t skipped) {
 }  // namespace
 
 bool Bench::has_timestamps() const {
-  return device_.context().capabilities().timestamp_bits > 0;
+  return vk::context_of(device_).capabilities().timestamp_bits > 0;
 }
 
 Times Bench::time_returned(const std::function<double()>& work) const {
@@ -62,7 +62,7 @@ Times Bench::time(const std::function<void()>& work) const {
 Measured Bench::run(const Graph& graph, Tensor result, bool last_only) const {
   step::ExecutionOptions options;
   options.timestamps = true;
-  step::Execution execution(device_.context(), graph.ir(), {result.id()}, options);
+  step::Execution execution(vk::context_of(device_), graph.ir(), {result.id()}, options);
   feed_random(execution, graph.ir());
   const plan::Program& program = execution.plan().program;
   const std::size_t skipped = last_only ? program.dispatches.size() - 1 : 0;

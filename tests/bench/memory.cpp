@@ -22,7 +22,7 @@ struct Options {
 /// The gradient for input `i` of the operator that made `y`.
 Tensor gradient(Graph& graph, Tensor y, std::size_t i = 0) {
   const Tensor dy = graph.input("gradient of " + y.name(), y.shape(), y.dtype());
-  graph::Ir& ir = y.ir();
+  graph::Ir& ir = graph::ir_of(y);
   const graph::Node node = ir.nodes[ir.values[y.id()].producer];
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;

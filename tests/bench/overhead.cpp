@@ -22,7 +22,7 @@ Times submits(const Bench& bench, int count, bool dependent) {
     last = scale(dependent ? last : first, 0.5F);
     results.push_back(last.id());
   }
-  step::Execution execution(bench.device().context(), graph.ir(), results);
+  step::Execution execution(vk::context_of(bench.device()), graph.ir(), results);
   execution.set(first.id(), random_values(4));
   return bench.time([&] { execution.run(); });
 }

@@ -25,7 +25,7 @@ class Copy final : public graph::Operator {
 Result multiply_adds_row(const Bench& bench) {
   constexpr std::int64_t numbers = 1 << 20;
   // Enough for a launch not to count, and not so much that software drivers make one wait.
-  const std::int32_t rounds = bench.device().context().target().cpu ? 16 : 512;
+  const std::int32_t rounds = vk::context_of(bench.device()).target().cpu ? 16 : 512;
   Graph graph;
   const Tensor y = ops::multiply_adds(graph.input("x", {numbers}), rounds, 0.5F, 1);
   const Measured measured = bench.run(graph, y);

@@ -53,7 +53,7 @@ void add(const tune::Finding& finding, Report& report) {
 }
 
 void run(const Options& options, const Bench& bench, Report& report) {
-  vk::Context& context = bench.device().context();
+  vk::Context& context = vk::context_of(bench.device());
   plan::Target target = context.target();
   vk::Pipelines pipelines(context);
   const bool told = environment("HALFSTEP_TUNE").has_value();

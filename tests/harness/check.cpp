@@ -28,7 +28,7 @@ DType dtype_of(const Operand& operand, DType dtype) {
 
 /// A graph with the inputs of a check, in one precision.
 struct Built {
-  Graph graph;
+  Graph graph = settled_graph();
   std::vector<Tensor> inputs;
   std::vector<Array> values;  ///< as the device sees them
 
@@ -38,10 +38,9 @@ struct Built {
       inputs.push_back(graph.input(fmt::format("input{}", inputs.size()), operand.values.shape, type));
       values.push_back(rounded(operand.values, type));
     }
-    ir().settled = true;
   }
 
-  graph::Ir& ir() { return inputs.front().ir(); }
+  graph::Ir& ir() { return graph::ir_of(inputs.front()); }
 };
 
 void feed(step::Execution& execution, Tensor tensor, const Array& array) {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <halfstep/device.h>
+#include <halfstep/graph.h>
 
 #include <memory>
 #include <vector>
 
+#include "graph/ir.h"
 #include "plan/target.h"
 #include "vk/device/context.h"
 #include "vk/shader/pipelines.h"
@@ -14,7 +16,12 @@ namespace halfstep::testing {
 /// The device that all tests of a process share: HALFSTEP_DEVICE's, or the default one.
 const Device& device();
 inline vk::Context& context() {
-  return device().context();
+  return vk::context_of(device());
+}
+
+/// A graph whose types no policy is still to change.
+inline Graph settled_graph() {
+  return graph::Access::graph(std::make_shared<graph::Ir>(graph::Types::settled));
 }
 
 /// Pipelines that all checks share, so that each is compiled once.

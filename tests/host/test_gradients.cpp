@@ -91,7 +91,7 @@ struct Differentiated {
     Tensor loss = example.build(inputs, labels);
     if (loss.rank() > 0) loss = sum(loss);
     const Tensor seed = graph.input("seed", {}, loss.dtype());
-    ir = &loss.ir();
+    ir = &graph::ir_of(loss);
     std::vector<graph::ValueId> ids;
     for (const Tensor& input : inputs) ids.push_back(input.id());
     gradients = passes::add_backward(*ir, loss.id(), seed.id(), ids);
@@ -217,7 +217,7 @@ TEST_CASE("a metric cannot be trained on") {
   const Tensor metric = accuracy(logits, labels);
   const Tensor seed = graph.input("seed", {});
   const graph::ValueId parameters[] = {logits.id()};
-  CHECK_THROWS_WITH_AS(passes::add_backward(logits.ir(), metric.id(), seed.id(), parameters),
+  CHECK_THROWS_WITH_AS(passes::add_backward(graph::ir_of(logits), metric.id(), seed.id(), parameters),
                        doctest::Contains("[accuracy] expected an operator with a gradient"), Error);
 }
 

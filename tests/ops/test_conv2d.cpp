@@ -195,10 +195,9 @@ TEST_CASE("gradient of conv2d's bias") {
 }
 
 TEST_CASE("conv2d says what does not fit") {
-  Graph graph;
+  Graph graph = testing::settled_graph();
   const Tensor images = graph.input("images", {2, 5, 5, 6});
   const Tensor weight = graph.input("weight", {3, 3, 3, 8});
-  images.ir().settled = true;  // no policy is still to make the types one
   CHECK_THROWS_WITH_AS(conv2d(images, weight),
                        "[conv2d] expected 3 channels for weight {3, 3, 3, 8} in 1 groups, got images {2, 5, 5, 6}",
                        Error);

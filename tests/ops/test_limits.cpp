@@ -86,13 +86,12 @@ Array part_of(const Input& input, std::int64_t part, std::int64_t parts) {
 
 std::vector<std::vector<float>> run(const Case& test, const std::vector<Array>& values, DType dtype,
                                     const plan::Target& target) {
-  Graph graph;
+  Graph graph = testing::settled_graph();
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const DType type = test.inputs[i].labels ? DType::u32 : values[i].shape.empty() ? DType::f32 : dtype;
     inputs.push_back(graph.input(fmt::format("x{}", i), values[i].shape, type));
   }
-  inputs.front().ir().settled = true;
   std::vector<graph::ValueId> wanted;
   for (const Tensor& result : test.build(inputs)) wanted.push_back(result.id());
   step::ExecutionOptions options;
@@ -184,8 +183,8 @@ std::vector<Tensor> gradients(Tensor loss, Tensor seed, const std::vector<Tensor
   std::vector<graph::ValueId> ids;
   for (const Tensor& tensor : wanted) ids.push_back(tensor.id());
   std::vector<Tensor> results;
-  for (const graph::ValueId id : passes::add_backward(loss.ir(), loss.id(), seed.id(), ids))
-    results.push_back(loss.ir().tensor(id));
+  for (const graph::ValueId id : passes::add_backward(graph::ir_of(loss), loss.id(), seed.id(), ids))
+    results.push_back(graph::ir_of(loss).tensor(id));
   return results;
 }
 

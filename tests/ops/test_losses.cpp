@@ -55,15 +55,14 @@ std::vector<float> as_floats(const Array& array) {
 
 /// Results of a graph on logits in f32 and labels.
 std::vector<float> run_on(const Array& logits, const Array& labels, const plan::Target& target, bool gradient) {
-  Graph graph;
+  Graph graph = testing::settled_graph();
   const Tensor x = graph.input("logits", logits.shape);
   const Tensor y = graph.input("labels", labels.shape, DType::u32);
   const Tensor seed = graph.input("seed", {});
-  x.ir().settled = true;
   Tensor wanted = cross_entropy(x, y);
   if (gradient) {
     const graph::ValueId inputs[] = {x.id()};
-    wanted = x.ir().tensor(passes::add_backward(x.ir(), wanted.id(), seed.id(), inputs).front());
+    wanted = graph::ir_of(x).tensor(passes::add_backward(graph::ir_of(x), wanted.id(), seed.id(), inputs).front());
   }
   step::ExecutionOptions options;
   options.target = target;
@@ -325,7 +324,7 @@ TEST_CASE("losses of an f16 prediction and an f32 target, and the prediction's g
                                 testing::rounded(check.inputs[1].values, DType::f32)};
     const Tensor loss = check.build(inputs);
     const graph::ValueId wanted[] = {inputs[0].id()};
-    const graph::ValueId gradient = passes::add_backward(loss.ir(), loss.id(), seed.id(), wanted).front();
+    const graph::ValueId gradient = passes::add_backward(graph::ir_of(loss), loss.id(), seed.id(), wanted).front();
     step::Execution execution(testing::context(), graph.ir(), {loss.id(), gradient});
     for (std::size_t i = 0; i < 2; ++i) {
       execution.set(inputs[i].id(), std::vector<float>(values[i].values.begin(), values[i].values.end()));

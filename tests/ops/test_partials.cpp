@@ -20,7 +20,7 @@ float result(Tensor output, const std::vector<std::pair<Tensor, std::vector<floa
   options.lowering.partials = {partials, partials};
   options.target = target;
   options.pipelines = testing::pipelines();
-  step::Execution execution(testing::context(), output.ir(), {output.id()}, options);
+  step::Execution execution(testing::context(), graph::ir_of(output), {output.id()}, options);
   for (const auto& [tensor, values] : inputs) execution.set(tensor.id(), values);
   execution.run();
   return execution.floats(output.id()).front();

@@ -167,7 +167,7 @@ TEST_CASE("gradients of activations at their kinks are those of the side that is
              [=](std::span<const Tensor> x) {
                const Tensor y = build(x[0]);
                const graph::ValueId wanted[] = {x[0].id()};
-               graph::Ir& ir = y.ir();
+               graph::Ir& ir = graph::ir_of(y);
                return ir.tensor(passes::add_backward(ir, sum(y).id(), x[1].id(), wanted)[0]);
              },
          .inputs = {{kinks}, {reference::Array({}, 1.0)}},

@@ -36,7 +36,7 @@ class TestGraph {
   std::vector<Tensor> outputs_;
 
  private:
-  Graph graph_;
+  Graph graph_ = testing::settled_graph();
 };
 
 /// A random graph of elementwise operators, broadcasts, sums and products, all of whose values stay near 1.
@@ -136,8 +136,8 @@ class Layer : public TestGraph {
     const Tensor loss = mean(mul(x, x));
     const graph::ValueId wanted[] = {inputs_[0].id(), inputs_[1].id(), inputs_[2].id(), inputs_[3].id()};
     outputs_ = {loss};
-    for (const graph::ValueId id : passes::add_backward(loss.ir(), loss.id(), inputs_[5].id(), wanted)) {
-      outputs_.push_back(loss.ir().tensor(id));
+    for (const graph::ValueId id : passes::add_backward(graph::ir_of(loss), loss.id(), inputs_[5].id(), wanted)) {
+      outputs_.push_back(graph::ir_of(loss).tensor(id));
     }
   }
 };
@@ -149,7 +149,6 @@ class Block : public TestGraph {
     for (const Shape& shape : {Shape{2, 6, 8, 4}, {3, 3, 4, 8}, {8}, {8}, {8}}) input(shape, dtype);
     const RunningStatistics running{input({8}, DType::f32), input({8}, DType::f32)};
     const Tensor x = inputs_[0];
-    x.ir().settled = true;  // no policy is still to make the types one
     // With a bias: without, it would find the norm's moments on its way, in another order than the norm itself.
     const Tensor images = conv2d(x, inputs_[1], {.stride = {2, 2}, .padding = {1, 1}}, inputs_[4]);
     const auto norm = ops::batch_norm_training(images, inputs_[2], inputs_[3], running, {});

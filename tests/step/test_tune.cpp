@@ -149,13 +149,13 @@ TEST_CASE("a program takes the candidate that its target names") {
   step::ExecutionOptions options;
   options.pipelines = testing::pipelines();
   options.target = target;
-  const step::Execution by_rule(testing::context(), c.ir(), {c.id()}, options);
+  const step::Execution by_rule(testing::context(), graph::ir_of(c), {c.id()}, options);
   REQUIRE(by_rule.plan().program.choices.size() == 1);
   const plan::Choice& choice = by_rule.plan().program.choices.front();
   CHECK(choice.key == "gemm row_row f32 f32 1x5x3x7");
   REQUIRE(choice.candidates.size() > 1);
   options.target->choices[choice.key] = choice.candidates[1].name;
-  const step::Execution chosen(testing::context(), c.ir(), {c.id()}, options);
+  const step::Execution chosen(testing::context(), graph::ir_of(c), {c.id()}, options);
   CHECK(chosen.plan().program.dispatches.front().shader == "gemm.row_row.f32." + choice.candidates[1].name);
 }
 

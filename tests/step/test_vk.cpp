@@ -183,7 +183,7 @@ class Application {
 
 TEST_CASE("vk: bytes go up and come down, in pieces where there are many") {
   const Device device = Device::open();
-  vk::Context& context = device.context();
+  vk::Context& context = vk::context_of(device);
   const std::size_t sizes[] = {1, 4, 1021, (std::size_t{16} << 20) + 4099};
   for (const std::size_t size : sizes) {
     CAPTURE(size);
@@ -202,7 +202,7 @@ TEST_CASE("vk: bytes go up and come down, in pieces where there are many") {
 
 TEST_CASE("vk: a recording is submitted again and again, and sees what it is given each time") {
   const Device device = Device::open();
-  vk::Context& context = device.context();
+  vk::Context& context = vk::context_of(device);
   CopyTwice work(context, 4096);
   for (unsigned turn = 0; turn < 3; ++turn) {
     vk::upload(context, work.first, 0, pattern(4096, turn));
@@ -219,7 +219,7 @@ TEST_CASE("vk: a recording is submitted again and again, and sees what it is giv
 
 TEST_CASE("vk: tickets finish in order, and only wait() waits") {
   const Device device = Device::open();
-  vk::Context& context = device.context();
+  vk::Context& context = vk::context_of(device);
   CopyTwice a(context, 1024), b(context, 1024);
   vk::Timeline timeline(context);
   CHECK(timeline.finished(0));
@@ -248,7 +248,7 @@ TEST_CASE("vk: tickets finish in order, and only wait() waits") {
 
 TEST_CASE("vk: one submit of several recordings runs them in order") {
   const Device device = Device::open();
-  vk::Context& context = device.context();
+  vk::Context& context = vk::context_of(device);
   CopyTwice work(context, 512);
   vk::upload(context, work.first, 0, pattern(512, 1));
   vk::Recorder after(context);  // begins with a barrier, as every recording does
@@ -268,10 +268,10 @@ TEST_CASE("vk: two devices are open at once, each with a thread, and either may 
   auto first = std::make_unique<Device>(Device::open());
   const Device second = Device::open();
   const auto run = [](const Device& device, unsigned seed, bool& good) {
-    CopyTwice work(device.context(), 2048);
+    CopyTwice work(vk::context_of(device), 2048);
     good = true;
     for (unsigned turn = 0; turn < 20; ++turn) {
-      vk::upload(device.context(), work.first, 0, pattern(2048, seed + turn));
+      vk::upload(vk::context_of(device), work.first, 0, pattern(2048, seed + turn));
       work.timeline.wait(work.timeline.submit(work.recorder));
       good = good && work.result() == pattern(2048, seed + turn);
     }
@@ -290,8 +290,8 @@ TEST_CASE("vk: two devices are open at once, each with a thread, and either may 
 
 TEST_CASE("vk: what was made with a device keeps it alive") {
   auto device = std::make_unique<Device>(Device::open());
-  CopyTwice work(device->context(), 256);
-  vk::upload(device->context(), work.first, 0, pattern(256, 5));
+  CopyTwice work(vk::context_of(*device), 256);
+  vk::upload(vk::context_of(*device), work.first, 0, pattern(256, 5));
   device.reset();
   work.timeline.wait(work.timeline.submit(work.recorder));
   CHECK(work.result() == pattern(256, 5));
@@ -302,9 +302,9 @@ TEST_CASE("vk: an application's device is used, left as it is, and works afterwa
   {
     const Device device = Device::adopt(application.handles());
     CHECK(device.info().tier == "packed f16");  // 16-bit storage was not promised
-    CHECK_FALSE(device.context().capabilities().float_controls);
-    CopyTwice work(device.context(), 4096);
-    vk::upload(device.context(), work.first, 0, pattern(4096, 8));
+    CHECK_FALSE(vk::context_of(device).capabilities().float_controls);
+    CopyTwice work(vk::context_of(device), 4096);
+    vk::upload(vk::context_of(device), work.first, 0, pattern(4096, 8));
     work.timeline.wait(work.timeline.submit(work.recorder));
     CHECK(work.result() == pattern(4096, 8));
     CHECK(application.works());
@@ -339,7 +339,7 @@ TEST_CASE("vk: a device is opened by index, name or HALFSTEP_DEVICE") {
 
 TEST_CASE("vk: what passes a limit is an error that names it") {
   const Device device = Device::open();
-  vk::Context& context = device.context();
+  vk::Context& context = vk::context_of(device);
   const VkPhysicalDeviceLimits& limits = context.capabilities().limits;
   CHECK_THROWS_WITH_AS(vk::Buffer(context, std::uint64_t{1} << 60, vk::Memory::device, "arena"),
                        doctest::Contains("expected arena to take at most"), Error);
@@ -384,7 +384,7 @@ TEST_CASE("vk: what passes a limit is an error that names it") {
 
 TEST_CASE("vk: many descriptor sets, more than one pool holds") {
   const Device device = Device::open();
-  vk::Context& context = device.context();
+  vk::Context& context = vk::context_of(device);
   vk::Pipelines pipelines(context);
   vk::DescriptorSets sets(context);
   const vk::Buffer buffer(context, 1024, vk::Memory::device, "buffer");
@@ -403,8 +403,8 @@ TEST_CASE("vk: specialized kernels and compiled pipelines are kept on disk, and 
   const Variable cache("HALFSTEP_CACHE", folder.string());
   const Device device = Device::open();
   const auto compile = [&] {
-    vk::Pipelines pipelines(device.context());
-    pipelines.get(negation(device.context().target()));
+    vk::Pipelines pipelines(vk::context_of(device));
+    pipelines.get(negation(vk::context_of(device).target()));
   };
   compile();
   std::vector<fs::path> files;
@@ -433,7 +433,7 @@ TEST_CASE("vk: specialized kernels and compiled pipelines are kept on disk, and 
 TEST_CASE("vk: the validation layer sees a missing barrier") {
   const Variable validation("HALFSTEP_VALIDATION", "1");
   const Device device = Device::open();
-  vk::Context& context = device.context();
+  vk::Context& context = vk::context_of(device);
   CHECK(context.validating());
   const vk::Buffer buffer(context, 1024, vk::Memory::device, "buffer");
   CHECK(vk::validation_messages().empty());  // of whatever ran before, too

@@ -13,7 +13,8 @@ namespace halfstep {
 
 namespace vk {
 class Context;
-}
+struct Access;
+}  // namespace vk
 
 /// What there is to know of a device before using it.
 struct DeviceInfo {
@@ -69,10 +70,8 @@ class Device {
 
   const DeviceInfo& info() const;
 
-  /// The engine's side of it.
-  vk::Context& context() const { return *context_; }
-
  private:
+  friend struct vk::Access;
   explicit Device(std::shared_ptr<vk::Context> context);
   std::shared_ptr<vk::Context> context_;
 };

@@ -10,7 +10,8 @@ namespace halfstep {
 
 namespace graph {
 enum class Origin : std::uint8_t;
-}
+struct Access;
+}  // namespace graph
 
 /// How a parameter's first values are drawn. Draws are keyed on (seed, parameter, element), so they do not
 /// depend on the device or on the order in which parameters are made.
@@ -55,8 +56,8 @@ class Scope {
  private:
   friend class Graph;
   Tensor add(std::string_view name, Shape shape, Initializer initializer, graph::Origin origin, Axes stored) const;
-  Scope(graph::Ir* ir, std::string path) : ir_(ir), path_(std::move(path)) {}
-  graph::Ir* ir_;
+  Scope(std::shared_ptr<graph::Ir> ir, std::string path) : ir_(std::move(ir)), path_(std::move(path)) {}
+  std::shared_ptr<graph::Ir> ir_;
   std::string path_;
 };
 
@@ -65,13 +66,16 @@ class Scope {
 /// already, or the types differ.
 void update(Tensor state, Tensor next);
 
-/// A model: inputs, parameters and the operators between them. Building one touches no GPU.
+/// A model: inputs, parameters and the operators between them. Building one touches no GPU. What it is made of is
+/// shared with its tensors and scopes, which stay valid when the Graph is gone; one thread at a time may build it.
 class Graph {
  public:
   Graph();
   ~Graph();
   Graph(Graph&&) noexcept;
   Graph& operator=(Graph&&) noexcept;
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
 
   /// A tensor that every step is fed anew. Throws Error if the name is taken, an extent is not positive, or there are
   /// more than 2^56 elements.
@@ -84,7 +88,17 @@ class Graph {
   const graph::Ir& ir() const { return *ir_; }
 
  private:
-  std::unique_ptr<graph::Ir> ir_;
+  friend struct graph::Access;
+  explicit Graph(std::shared_ptr<graph::Ir> ir);
+  std::shared_ptr<graph::Ir> ir_;
 };
+
+/// A line for each input, parameter, state and operator, in the order they were made, and for each update of a state:
+/// names, types, initial values, and every attribute of every operator. Graphs of equal text compute the same.
+std::string to_string(const Graph& graph);
+/// Whether two graphs have the same text.
+bool operator==(const Graph& a, const Graph& b);
+/// A hash of the text, the same on every machine.
+std::uint64_t hash(const Graph& graph);
 
 }  // namespace halfstep

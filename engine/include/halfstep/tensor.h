@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace halfstep {
@@ -42,16 +43,16 @@ std::string to_string(const TensorType& type);
 
 namespace graph {
 struct Ir;
-}
+struct Access;
+}  // namespace graph
 
-/// A symbolic value of a graph: what an operator takes and returns. Cheap to copy; it owns nothing and is
-/// valid as long as its Graph.
+/// A symbolic value of a graph: what an operator takes and returns. Cheap to copy; it shares ownership of what its
+/// Graph is made of, and so outlives the Graph.
 class Tensor {
  public:
   /// No value yet, for members that are set later. Until then all but defined() and assignment throw Error, and so does
   /// every function that is given it.
   Tensor() = default;
-  Tensor(graph::Ir* ir, std::uint32_t id) : ir_(ir), id_(id) {}
 
   /// Whether it is a value of a graph.
   bool defined() const { return ir_ != nullptr; }
@@ -64,11 +65,14 @@ class Tensor {
   /// The name it was given, or one made of its scope and operator.
   const std::string& name() const;
 
-  graph::Ir& ir() const;
+  /// Its number among the values of its graph.
   std::uint32_t id() const { return id_; }
 
  private:
-  graph::Ir* ir_ = nullptr;
+  friend struct graph::Access;
+  Tensor(std::shared_ptr<graph::Ir> ir, std::uint32_t id) : ir_(std::move(ir)), id_(id) {}
+
+  std::shared_ptr<graph::Ir> ir_;
   std::uint32_t id_ = 0;
 };
 

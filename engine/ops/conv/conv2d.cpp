@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "ops/apply.h"
@@ -33,6 +35,7 @@ class DataGradient final : public graph::Operator {
   DataGradient(Shape images, Conv2dOptions options) : images_(std::move(images)), options_(options) {}
 
   std::string name() const override { return "conv2d_data_gradient"; }
+  graph::Attributes attributes() const override { return ops::attributes(options_, {{"images", images_}}); }
   graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -72,6 +75,9 @@ class WeightGradient final : public graph::Operator {
       : weight_(std::move(weight)), options_(options), with_bias_(with_bias) {}
 
   std::string name() const override { return "conv2d_weight_gradient"; }
+  graph::Attributes attributes() const override {
+    return ops::attributes(options_, {{"weight", weight_}, {"bias", with_bias_}});
+  }
   graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -89,7 +95,8 @@ class WeightGradient final : public graph::Operator {
     const Tensor x = call.inputs[0];
     const Tensor dy = call.inputs[1];
     const std::optional<Tensor>& u = call.cotangents[0];
-    const std::optional<Tensor> v = with_bias_ ? call.cotangents[1] : std::nullopt;
+    std::optional<Tensor> v;
+    if (with_bias_) v = call.cotangents[1];
     graph::Gradients gradients(2);
     if (call.needed[0] && u) gradients[0] = ops::conv2d_data_gradient(dy, *u, x.shape(), options_);
     if (call.needed[1]) gradients[1] = u ? conv2d(x, *u, options_, v) : ops::expand(*v, dy.shape());
@@ -114,6 +121,7 @@ class Conv2d final : public graph::Operator {
   explicit Conv2d(Conv2dOptions options) : options_(options) {}
 
   std::string name() const override { return "conv2d"; }
+  graph::Attributes attributes() const override { return ops::attributes(options_); }
   graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -161,6 +169,15 @@ class Conv2d final : public graph::Operator {
 };
 
 }  // namespace
+
+graph::Attributes ops::attributes(const Conv2dOptions& options, graph::Attributes more) {
+  graph::Attributes all{{"stride", graph::list_of(options.stride)},
+                        {"padding", graph::list_of(options.padding)},
+                        {"dilation", graph::list_of(options.dilation)},
+                        {"groups", options.groups}};
+  std::ranges::move(more, std::back_inserter(all));
+  return all;
+}
 
 void ops::expect_convolution(std::string_view op, const Pair& images, const Pair& kernel,
                              const Conv2dOptions& options) {

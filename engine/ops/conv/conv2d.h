@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "graph/operator.h"
 #include "ops/gemm/gemm.h"
 #include "plan/lowering.h"
 
@@ -29,6 +30,9 @@ struct Convolution {
   /// Whether it is a product of the pixels with one matrix.
   bool pointwise() const;
 };
+
+/// The options as an operator's attributes, followed by `more`.
+graph::Attributes attributes(const Conv2dOptions& options, graph::Attributes more = {});
 
 /// Throws Error "[op] expected ..." where extents {height, width} of images or kernel, or an option, are out of the
 /// range that shaders are exact in.

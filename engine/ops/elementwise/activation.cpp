@@ -37,12 +37,13 @@ enum class GradientOf : std::uint8_t {
 class Activation final : public ops::Elementwise {
  public:
   /// y of x, and dx of dy and y or x.
-  Activation(std::string name, const ops::Formula& result, ops::Formula gradient, GradientOf from = GradientOf::result)
-      : Elementwise(std::move(name), result), gradient_(std::move(gradient)), from_(from) {}
+  Activation(std::string name, const ops::Formula& result, ops::Formula gradient, GradientOf from = GradientOf::result,
+             graph::Attributes attributes = {})
+      : Elementwise(std::move(name), result, std::move(attributes)), gradient_(std::move(gradient)), from_(from) {}
 
   graph::Gradients vjp(const graph::Vjp& call) const override {
     const Tensor from = from_ == GradientOf::result ? call.outputs[0] : call.inputs[0];
-    return {ops::apply<ActivationGradient>({*call.cotangents[0], from}, name() + "_gradient", gradient_)};
+    return {ops::apply<ActivationGradient>({*call.cotangents[0], from}, name() + "_gradient", gradient_, attributes())};
   }
 
  private:
@@ -70,7 +71,8 @@ Tensor leaky_relu(Tensor x, float slope) {
   }
   return ops::apply<Activation>(
       {x}, "leaky_relu", [slope](Numbers v) { return where_positive_or_scaled(v[0], v[0], slope); },
-      [slope](Numbers v) { return where_positive_or_scaled(v[0], v[1], slope); });
+      [slope](Numbers v) { return where_positive_or_scaled(v[0], v[1], slope); }, GradientOf::result,
+      graph::Attributes{{"slope", slope}});
 }
 
 Tensor sigmoid(Tensor x) {

@@ -81,7 +81,8 @@ class Div final : public ops::Elementwise {
 
 class Scale final : public ops::Elementwise {
  public:
-  explicit Scale(float factor) : Elementwise("scale", [factor](Numbers x) { return x[0] * factor; }), factor_(factor) {}
+  explicit Scale(float factor)
+      : Elementwise("scale", [factor](Numbers x) { return x[0] * factor; }, {{"factor", factor}}), factor_(factor) {}
 
   // dx = factor dy
   graph::Gradients vjp(const graph::Vjp& call) const override { return {scale(*call.cotangents[0], factor_)}; }

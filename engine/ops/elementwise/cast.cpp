@@ -23,6 +23,7 @@ class Cast final : public graph::Operator {
   explicit Cast(DType dtype) : dtype_(dtype) {}
 
   std::string name() const override { return "cast"; }
+  graph::Attributes attributes() const override { return {{"dtype", dtype_}}; }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
   bool moves_bits(std::span<const TensorType> inputs) const override { return inputs[0].dtype == dtype_; }
 
@@ -41,7 +42,7 @@ class Cast final : public graph::Operator {
 
   // By what it is a cast of, in that one's type.
   std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const override {
-    graph::Ir& ir = inputs[0].ir();
+    graph::Ir& ir = graph::ir_of(inputs[0]);
     const graph::Value& value = ir.values[inputs[0].id()];
     if (value.origin != graph::Origin::node) return {};
     const DType dtype = value.type.dtype;

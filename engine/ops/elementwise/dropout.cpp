@@ -21,6 +21,7 @@ class Dropout final : public graph::Operator {
   Dropout(float share, std::string noise) : share_(share), noise_(std::move(noise)) {}
 
   std::string name() const override { return "dropout"; }
+  graph::Attributes attributes() const override { return {{"probability", share_}, {"noise", noise_}}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 1);
@@ -69,7 +70,7 @@ std::string fresh_noise(const graph::Ir& ir) {
 Tensor dropout(Tensor x, float share) {
   if (!(share >= 0 && share < 1)) fail("dropout", fmt::format("expected a share from 0 to below 1, got {}", share));
   if (share == 0) return x;
-  return ops::apply<Dropout>({x}, share, fresh_noise(x.ir()));
+  return ops::apply<Dropout>({x}, share, fresh_noise(graph::ir_of(x)));
 }
 
 }  // namespace halfstep

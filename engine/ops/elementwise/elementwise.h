@@ -62,15 +62,19 @@ void lower_elementwise(plan::Lowering& out, std::span<const plan::TensorId> inpu
 /// y = f(a, b, ...), elementwise, with the shapes broadcast.
 class Elementwise : public graph::Operator {
  public:
-  Elementwise(std::string name, Formula formula) : name_(std::move(name)), formula_(std::move(formula)) {}
+  /// `attributes` are the numbers in the formula that are given with the operator.
+  Elementwise(std::string name, Formula formula, graph::Attributes attributes = {})
+      : name_(std::move(name)), formula_(std::move(formula)), attributes_(std::move(attributes)) {}
 
   std::string name() const override { return name_; }
+  graph::Attributes attributes() const override { return attributes_; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   void lower(plan::Lowering& out) const override;
 
  private:
   std::string name_;
   Formula formula_;
+  graph::Attributes attributes_;
 };
 
 }  // namespace halfstep::ops

@@ -16,6 +16,9 @@ class MultiplyAdds final : public graph::Operator {
   MultiplyAdds(std::int32_t rounds, float factor, float term) : rounds_(rounds), factor_(factor), term_(term) {}
 
   std::string name() const override { return "multiply_adds"; }
+  graph::Attributes attributes() const override {
+    return {{"rounds", std::int64_t{rounds_}}, {"factor", factor_}, {"term", term_}};
+  }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     expect_count(name(), inputs, 1);

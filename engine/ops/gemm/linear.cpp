@@ -20,6 +20,7 @@ Tensor rows_of(Tensor x) {
 class ParameterGradients final : public graph::Operator {
  public:
   std::string name() const override { return "linear_weight_gradient"; }
+  graph::Attributes attributes() const override { return {}; }
   graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -59,6 +60,7 @@ class ParameterGradients final : public graph::Operator {
 class Linear final : public graph::Operator {
  public:
   std::string name() const override { return "linear"; }
+  graph::Attributes attributes() const override { return {}; }
   graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {

@@ -55,6 +55,9 @@ class Matmul final : public graph::Operator {
   explicit Matmul(MatmulOptions options) : options_(options) {}
 
   std::string name() const override { return "matmul"; }
+  graph::Attributes attributes() const override {
+    return {{"transpose_a", options_.transpose_a}, {"transpose_b", options_.transpose_b}};
+  }
   graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {

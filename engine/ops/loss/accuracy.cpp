@@ -11,6 +11,7 @@ namespace {
 class Accuracy final : public graph::Operator {
  public:
   std::string name() const override { return "accuracy"; }
+  graph::Attributes attributes() const override { return {}; }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {

@@ -19,6 +19,7 @@ class CrossEntropyGradient final : public graph::Operator {
   explicit CrossEntropyGradient(float smoothing) : smoothing_(smoothing) {}
 
   std::string name() const override { return "cross_entropy_gradient"; }
+  graph::Attributes attributes() const override { return {{"smoothing", smoothing_}}; }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -54,6 +55,7 @@ class CrossEntropy final : public graph::Operator {
   explicit CrossEntropy(float smoothing) : smoothing_(smoothing) {}
 
   std::string name() const override { return "cross_entropy"; }
+  graph::Attributes attributes() const override { return {{"smoothing", smoothing_}}; }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {

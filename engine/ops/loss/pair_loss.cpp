@@ -62,6 +62,9 @@ class PairLossGradient final : public graph::Operator {
   PairLossGradient(Kind kind, std::uint32_t side) : kind_(std::move(kind)), side_(side) {}
 
   std::string name() const override { return kind_.name + "_gradient"; }
+  graph::Attributes attributes() const override {
+    return {{"parameter", kind_.parameter}, {"side", std::int64_t{side_}}};
+  }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -96,6 +99,7 @@ class PairLoss final : public graph::Operator {
   explicit PairLoss(Kind kind) : kind_(std::move(kind)) {}
 
   std::string name() const override { return kind_.name; }
+  graph::Attributes attributes() const override { return {{"parameter", kind_.parameter}}; }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {

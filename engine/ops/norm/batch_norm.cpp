@@ -37,6 +37,7 @@ void expect_parameters(std::string_view op, std::span<const TensorType> inputs, 
 class BatchNormGradient final : public graph::Operator {
  public:
   std::string name() const override { return "batch_norm_gradient"; }
+  graph::Attributes attributes() const override { return {}; }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -59,6 +60,9 @@ class BatchNorm final : public graph::Operator {
   explicit BatchNorm(BatchNormOptions options) : options_(options) {}
 
   std::string name() const override { return "batch_norm"; }
+  graph::Attributes attributes() const override {
+    return {{"momentum", options_.momentum}, {"epsilon", options_.epsilon}};
+  }
   graph::Numerics numerics() const override { return graph::Numerics::norm; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -120,6 +124,7 @@ class BatchNormAffine final : public graph::Operator {
   explicit BatchNormAffine(float epsilon) : epsilon_(epsilon) {}
 
   std::string name() const override { return "batch_norm_affine"; }
+  graph::Attributes attributes() const override { return {{"epsilon", epsilon_}}; }
   graph::Numerics numerics() const override { return graph::Numerics::norm; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -167,12 +172,12 @@ ops::BatchNormResult ops::batch_norm_training(Tensor x, Tensor weight, Tensor bi
 Tensor ops::batch_norm_inference(Tensor x, Tensor weight, Tensor bias, RunningStatistics running, float epsilon) {
   const Tensor inputs[] = {weight, bias, running.mean, running.variance};
   const std::vector<Tensor> affine = graph::apply(std::make_shared<BatchNormAffine>(epsilon), inputs);
-  const graph::Ir& ir = x.ir();
+  graph::Ir& ir = graph::ir_of(x);
   const graph::Value& value = ir.values[x.id()];
   if (value.origin == graph::Origin::node) {
     const graph::Node producer = ir.nodes[value.producer];  // a copy: this appends nodes
     std::vector<Tensor> operands;
-    for (const graph::ValueId input : producer.inputs) operands.push_back(x.ir().tensor(input));
+    for (const graph::ValueId input : producer.inputs) operands.push_back(ir.tensor(input));
     if (const auto folded = producer.op->with_affine(operands, affine[0], affine[1])) return *folded;
   }
   return add(mul(x, affine[0]), affine[1]);

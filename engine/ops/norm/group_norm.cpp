@@ -45,6 +45,7 @@ class GroupNormGradient final : public graph::Operator {
   explicit GroupNormGradient(std::int64_t groups) : groups_(groups) {}
 
   std::string name() const override { return "group_norm_gradient"; }
+  graph::Attributes attributes() const override { return {{"groups", groups_}}; }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -75,6 +76,7 @@ class GroupNorm final : public graph::Operator {
   GroupNorm(std::int64_t groups, float epsilon) : groups_(groups), epsilon_(epsilon) {}
 
   std::string name() const override { return "group_norm"; }
+  graph::Attributes attributes() const override { return {{"groups", groups_}, {"epsilon", epsilon_}}; }
   graph::Numerics numerics() const override { return graph::Numerics::norm; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {

@@ -13,6 +13,7 @@ class AveragePool2dGradient final : public graph::Operator {
   AveragePool2dGradient(ops::Pool2d pool, Shape images) : pool_(pool), images_(std::move(images)) {}
 
   std::string name() const override { return "average_pool2d_gradient"; }
+  graph::Attributes attributes() const override { return ops::attributes(pool_, {{"images", images_}}); }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 1);

@@ -13,6 +13,7 @@ class MaxPool2dGradient final : public graph::Operator {
   explicit MaxPool2dGradient(ops::Pool2d pool) : pool_(pool) {}
 
   std::string name() const override { return "max_pool2d_gradient"; }
+  graph::Attributes attributes() const override { return ops::attributes(pool_); }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 3);

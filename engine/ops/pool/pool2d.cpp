@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 
 #include "ops/expect.h"
@@ -63,6 +64,16 @@ Pool2d checked_pool(std::string_view op, const Pool2dOptions& options) {
     }
   }
   return pool;
+}
+
+graph::Attributes attributes(const Pool2d& pool, graph::Attributes more) {
+  graph::Attributes all{{"kernel", graph::list_of(pool.kernel)},
+                        {"stride", graph::list_of(pool.stride)},
+                        {"padding", graph::list_of(pool.padding)},
+                        {"count_padding", pool.count_padding}};
+  if (pool.adaptive) all.push_back({"size", graph::list_of(*pool.adaptive)});
+  std::ranges::move(more, std::back_inserter(all));
+  return all;
 }
 
 Pool2d adaptive_pool(std::string_view op, Tensor images, const Pair& size) {

@@ -20,6 +20,9 @@ struct Pool2d {
   std::optional<Pair> adaptive{};  ///< the extents of the result, where windows are made to fit them
 };
 
+/// As an operator's attributes, followed by `more`.
+graph::Attributes attributes(const Pool2d& pool, graph::Attributes more = {});
+
 /// Windows that make images {n, h, w, c} into `size`.
 Pool2d adaptive_pool(std::string_view op, Tensor images, const Pair& size);
 
@@ -46,6 +49,7 @@ class Pooling : public graph::Operator {
   /// {n, h, w, c} of the images becomes that of the result. Throws Error where they are no images or no window fits.
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   void lower(plan::Lowering& out) const override;
+  graph::Attributes attributes() const override { return ops::attributes(pool_); }
 
  protected:
   Pool2d pool_;

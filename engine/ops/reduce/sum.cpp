@@ -20,6 +20,13 @@ class Sum final : public graph::Operator {
       : name_(std::move(name)), summed_(std::move(summed)), keep_(keep), mean_(mean) {}
 
   std::string name() const override { return name_; }
+  graph::Attributes attributes() const override {
+    std::vector<std::int64_t> axes;
+    for (std::size_t axis = 0; axis < summed_.size(); ++axis) {
+      if (summed_[axis]) axes.push_back(static_cast<std::int64_t>(axis));
+    }
+    return {{"axes", std::move(axes)}, {"keep", keep_}};
+  }
   graph::Numerics numerics() const override { return graph::Numerics::reduction; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {

@@ -33,7 +33,8 @@ std::vector<std::int64_t> repeated_axes(const Shape& result, const Shape& shape)
 class Expand final : public Elementwise {
  public:
   Expand(Shape shape, float factor)
-      : Elementwise("expand", [factor](std::span<const Number> x) { return factor == 1 ? x[0] : x[0] * factor; }),
+      : Elementwise("expand", [factor](std::span<const Number> x) { return factor == 1 ? x[0] : x[0] * factor; },
+                    {{"shape", shape}, {"factor", factor}}),
         shape_(std::move(shape)),
         factor_(factor) {}
 

@@ -16,6 +16,7 @@ class Concat final : public graph::Operator {
   explicit Concat(std::size_t axis) : axis_(axis) {}
 
   std::string name() const override { return "concat"; }
+  graph::Attributes attributes() const override { return {{"axis", static_cast<std::int64_t>(axis_)}}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 2);

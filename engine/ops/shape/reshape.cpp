@@ -28,6 +28,7 @@ class Reshape final : public graph::Operator {
   explicit Reshape(Shape shape) : shape_(std::move(shape)) {}
 
   std::string name() const override { return "reshape"; }
+  graph::Attributes attributes() const override { return {{"shape", shape_}}; }
   bool moves_bits(std::span<const TensorType> /*inputs*/) const override { return true; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {

@@ -23,6 +23,15 @@ class Window final : public graph::Operator {
   Window(Shape shape, std::vector<ops::WindowAxis> axes) : shape_(std::move(shape)), axes_(std::move(axes)) {}
 
   std::string name() const override { return "window"; }
+  graph::Attributes attributes() const override {
+    std::vector<std::int64_t> step, offset, divisor;
+    for (const ops::WindowAxis& axis : axes_) {
+      step.push_back(axis.step);
+      offset.push_back(axis.offset);
+      divisor.push_back(axis.divisor);
+    }
+    return {{"shape", shape_}, {"step", step}, {"offset", offset}, {"divisor", divisor}};
+  }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 1);

@@ -75,4 +75,14 @@ class Context : public std::enable_shared_from_this<Context> {
   bool validating_ = false;
 };
 
+/// The engine's side of the handles that users hold.
+struct Access {
+  static Context& context(const Device& device) { return *device.context_; }
+};
+
+/// Access::context, for short.
+inline Context& context_of(const Device& device) {
+  return Access::context(device);
+}
+
 }  // namespace halfstep::vk
