@@ -10,6 +10,7 @@ namespace halfstep::models {
 /// dense layers of 120, 84 and `classes`. For images {n, 32, 32, c}, or {n, 28, 28, c}, whose first convolution then
 /// has the border of two zeros that 32 would have brought. Dense weights start as `dense`, or as layers.h has it where
 /// there is none. Returns logits {n, classes}.
-Tensor lenet5(const Scope& scope, Tensor images, std::int64_t classes = 10, std::optional<Initializer> dense = {});
+HALFSTEP_API Tensor lenet5(const Scope& scope, Tensor images, std::int64_t classes = 10,
+                           std::optional<Initializer> dense = {});
 
 }  // namespace halfstep::models

@@ -8,6 +8,6 @@ namespace halfstep::models {
 
 /// Dense layers of the widths in `hidden`, each with a ReLU, then one of `classes`; none at all in `hidden` makes it
 /// linear. x {n, ...} is flattened; returns logits {n, classes}.
-Tensor mlp(const Scope& scope, Tensor x, std::span<const std::int64_t> hidden, std::int64_t classes = 10);
+HALFSTEP_API Tensor mlp(const Scope& scope, Tensor x, std::span<const std::int64_t> hidden, std::int64_t classes = 10);
 
 }  // namespace halfstep::models

@@ -16,7 +16,7 @@ struct MobileNetOptions {
 /// parameters: a convolution, 17 inverted residual blocks around depthwise convolutions, a 1x1 convolution to 1280
 /// channels (more for a width above 1), the mean of each channel and a dense layer. Returns logits {n, classes}. Throws
 /// Error unless the width is from 0.1 to 10.
-Tensor mobilenet_v2(const Scope& scope, Tensor images, std::int64_t classes = 1000,
-                    const MobileNetOptions& options = {});
+HALFSTEP_API Tensor mobilenet_v2(const Scope& scope, Tensor images, std::int64_t classes = 1000,
+                                 const MobileNetOptions& options = {});
 
 }  // namespace halfstep::models

@@ -5,20 +5,34 @@
 #include <string>
 
 namespace halfstep {
-namespace {
 
-std::string text(std::string_view where, std::string_view message, std::string_view hint) {
-  return hint.empty() ? fmt::format("[{}] {}", where, message) : fmt::format("[{}] {}. Hint: {}", where, message, hint);
+std::string_view name(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::bad_argument:
+      return "bad argument";
+    case ErrorCode::bad_file:
+      return "bad file";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::out_of_memory:
+      return "out of memory";
+    case ErrorCode::device_lost:
+      return "device lost";
+    case ErrorCode::numerics:
+      return "numerics";
+    case ErrorCode::system:
+      return "system";
+  }
+  return "?";
 }
 
-}  // namespace
+void fail(ErrorCode code, std::string_view where, std::string_view message, std::string_view hint) {
+  const std::string text = fmt::format("[{}] {}", where, message);
+  throw Error(hint.empty() ? text : fmt::format("{}. Hint: {}", text, hint), code);
+}
 
 void fail(std::string_view where, std::string_view message, std::string_view hint) {
-  throw Error(text(where, message, hint));
-}
-
-void fail_for_machine(std::string_view where, std::string_view message, std::string_view hint) {
-  throw Error(text(where, message, hint), Error::Cause::machine);
+  fail(ErrorCode::bad_argument, where, message, hint);
 }
 
 }  // namespace halfstep

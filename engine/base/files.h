@@ -22,7 +22,7 @@ void remove_stale_temporaries(const std::filesystem::path& folder) noexcept;
 /// The folder that `file` lies in.
 std::filesystem::path folder(const std::filesystem::path& file);
 
-/// Throws "[file] cannot `what` `file`: the system's reason", by Error::Cause::machine where that is no fault of the
+/// Throws "[file] cannot `what` `file`: the system's reason", by ErrorCode::system where that is no fault of the
 /// name.
 [[noreturn]] void fail_to(std::string_view what, const std::filesystem::path& file, const std::error_code& error);
 

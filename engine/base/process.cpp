@@ -63,8 +63,7 @@ fs::path folder(const fs::path& file) {
 
 void fail_to(std::string_view what, const fs::path& file, const std::error_code& error) {
   const std::string text = fmt::format("cannot {} {}: {}", what, file.string(), error.message());
-  if (is_of_machine(error)) fail_for_machine("file", text);
-  fail("file", text);
+  fail(is_of_machine(error) ? ErrorCode::system : ErrorCode::bad_file, "file", text);
 }
 
 }  // namespace process

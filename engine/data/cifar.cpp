@@ -35,7 +35,7 @@ void append_file(const fs::path& path, const Labels& labels, Dataset& data) {
   data::GzipFile file(path);
   std::vector<std::uint8_t> record(labels.bytes + channels * pixels);
   const auto fail_at = [&](std::int64_t index, std::string_view message) {
-    fail("cifar", fmt::format("{}: image {}: {}", path.string(), index, message));
+    fail(ErrorCode::bad_file, "cifar", fmt::format("{}: image {}: {}", path.string(), index, message));
   };
   std::int64_t index = 0;
   for (std::size_t got = file.read(record); got > 0; got = file.read(record), index++) {
@@ -48,7 +48,8 @@ void append_file(const fs::path& path, const Labels& labels, Dataset& data) {
     append_pixels(std::span(record).subspan(labels.bytes), data.samples);
     data.labels.push_back(label);
   }
-  if (index == 0) fail("cifar", fmt::format("{}: expected images, got an empty file", path.string()));
+  if (index == 0)
+    fail(ErrorCode::bad_file, "cifar", fmt::format("{}: expected images, got an empty file", path.string()));
 }
 
 Dataset read_files(const fs::path& folder, std::span<const std::string> files, const Labels& labels) {
@@ -67,7 +68,7 @@ fs::path folder_with(const fs::path& folder, const char* inner, const std::strin
   for (const fs::path& place : {folder, folder / inner}) {
     if (fs::exists(place / file, error)) return place;
   }
-  fail("cifar", fmt::format("expected {} in {}, got no such file", file, folder.string()),
+  fail(ErrorCode::bad_file, "cifar", fmt::format("expected {} in {}, got no such file", file, folder.string()),
        fmt::format("./samples/fetch_data.sh {} downloads it into data/{}", set, set));
 }
 

@@ -47,8 +47,9 @@ std::vector<std::uint32_t> checked_labels(const std::vector<std::uint8_t>& bytes
                                           const fs::path& path) {
   const auto bad = std::find_if(bytes.begin(), bytes.end(), [&](std::uint8_t label) { return label >= classes; });
   if (bad != bytes.end()) {
-    fail("idx", fmt::format("{}: expected labels below {}, got {} for sample {}", path.string(), classes, *bad,
-                            bad - bytes.begin()));
+    fail(ErrorCode::bad_file, "idx",
+         fmt::format("{}: expected labels below {}, got {} for sample {}", path.string(), classes, *bad,
+                     bad - bytes.begin()));
   }
   return {bytes.begin(), bytes.end()};
 }
@@ -65,7 +66,8 @@ std::set<fs::path> candidates(const fs::path& folder, Split split, std::string_v
     if (!in_split || !has(role) || !has("idx")) continue;
     found.insert(entry->path().extension() == ".gz" ? fs::path(entry->path()).replace_extension() : entry->path());
   }
-  if (error) fail("data", fmt::format("cannot read the folder {}: {}", folder.string(), error.message()));
+  if (error)
+    fail(ErrorCode::bad_file, "data", fmt::format("cannot read the folder {}: {}", folder.string(), error.message()));
   return found;
 }
 
@@ -74,11 +76,13 @@ fs::path find_file(const fs::path& folder, Split split, std::string_view role) {
   const std::string usual =
       fmt::format("{}-{}-idx{}-ubyte", split == Split::train ? "train" : "t10k", role, role == "images" ? 3 : 1);
   if (found.empty()) {
-    fail("data", fmt::format("expected {0} or {0}.gz in {1}, got no such file", usual, folder.string()));
+    fail(ErrorCode::bad_file, "data",
+         fmt::format("expected {0} or {0}.gz in {1}, got no such file", usual, folder.string()));
   }
   if (found.size() > 1) {
-    fail("data", fmt::format("expected one file like {} in {}, got {} and {}", usual, folder.string(),
-                             found.begin()->filename().string(), std::next(found.begin())->filename().string()));
+    fail(ErrorCode::bad_file, "data",
+         fmt::format("expected one file like {} in {}, got {} and {}", usual, folder.string(),
+                     found.begin()->filename().string(), std::next(found.begin())->filename().string()));
   }
   std::error_code error;
   return fs::exists(*found.begin(), error) ? *found.begin() : fs::path(found.begin()->string() + ".gz");
@@ -90,8 +94,9 @@ Dataset read_idx(const fs::path& images, const fs::path& labels, std::uint32_t c
   data::IdxArray samples = data::read_idx_array(images, 2, 4);
   const data::IdxArray answers = data::read_idx_array(labels, 1, 1);
   if (samples.shape[0] != answers.shape[0]) {
-    fail("idx", fmt::format("expected as many labels as images, got {} in {} and {} in {}", answers.shape[0],
-                            labels.string(), samples.shape[0], images.string()));
+    fail(ErrorCode::bad_file, "idx",
+         fmt::format("expected as many labels as images, got {} in {} and {} in {}", answers.shape[0], labels.string(),
+                     samples.shape[0], images.string()));
   }
   Dataset data;
   data.name = images.string();
@@ -107,7 +112,7 @@ Dataset read_idx(const fs::path& images, const fs::path& labels, std::uint32_t c
 Dataset read_idx_folder(const fs::path& folder, Split split, std::uint32_t classes) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
-    fail("data", fmt::format("expected a folder with IDX files, got {}", folder.string()),
+    fail(ErrorCode::bad_file, "data", fmt::format("expected a folder with IDX files, got {}", folder.string()),
          "Debian's package dataset-fashion-mnist has one in /usr/share/datasets/fashion-mnist");
   }
   const fs::path images = find_file(folder, split, "images");

@@ -21,7 +21,7 @@ gzFile gz(void* file) {
 }
 
 [[noreturn]] void fail_to_read(const fs::path& path, std::string_view reason) {
-  fail("data", fmt::format("cannot read {}: {}", path.string(), reason));
+  fail(ErrorCode::bad_file, "data", fmt::format("cannot read {}: {}", path.string(), reason));
 }
 
 void* open(const fs::path& path) {

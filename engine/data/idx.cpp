@@ -19,7 +19,7 @@ constexpr std::uint8_t unsigned_byte = 8;
 constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
 
 [[noreturn]] void fail_on(const GzipFile& file, std::string_view message) {
-  fail("idx", fmt::format("{}: {}", file.path().string(), message));
+  fail(ErrorCode::bad_file, "idx", fmt::format("{}: {}", file.path().string(), message));
 }
 
 void read_header_bytes(GzipFile& file, std::span<std::uint8_t> bytes) {

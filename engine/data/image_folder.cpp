@@ -33,7 +33,7 @@ Outcome decode(const fs::path& path, const ImageFolderOptions& options) {
   Outcome outcome;
   try {
     std::ifstream file(path, std::ios::binary);
-    if (!file) fail("image", "it cannot be opened");
+    if (!file) fail(ErrorCode::bad_file, "image", "it cannot be opened");
     const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
     const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());  // NOLINT: bytes of a file
     outcome.image = io::decode_image({data, bytes.size()}, options.channels);
@@ -73,7 +73,7 @@ void check_options(const ImageFolderOptions& options) {
 }
 
 [[noreturn]] void refuse(const ImageFolder& result, std::size_t files) {
-  fail("images",
+  fail(ErrorCode::bad_file, "images",
        fmt::format("expected {} images, got {} that cannot be decoded, the first {}", files, result.skipped.size(),
                    result.skipped.front()),
        "CorruptFiles::skip leaves them out");

@@ -19,7 +19,8 @@ std::vector<fs::directory_entry> entries(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     if (!entry->path().filename().string().starts_with('.')) found.push_back(*entry);
   }
-  if (error) fail("images", fmt::format("cannot read the folder {}: {}", folder.string(), error.message()));
+  if (error)
+    fail(ErrorCode::bad_file, "images", fmt::format("cannot read the folder {}: {}", folder.string(), error.message()));
   std::ranges::sort(found);
   return found;
 }
@@ -64,8 +65,9 @@ std::vector<fs::path> subfolders(const fs::path& folder) {
 
 void check_any(const ImageFiles& found) {
   if (!found.files.empty()) return;
-  fail("images", fmt::format("expected a subfolder of PNG or JPEG files for each class in {}, got no such files",
-                             found.folder.string()));
+  fail(ErrorCode::bad_file, "images",
+       fmt::format("expected a subfolder of PNG or JPEG files for each class in {}, got no such files",
+                   found.folder.string()));
 }
 
 }  // namespace
@@ -90,7 +92,7 @@ ImageFiles list_image_folder(const fs::path& folder, CorruptFiles corrupt) {
   }
   check_any(found);
   if (!empty.empty() && corrupt == CorruptFiles::refuse) {
-    fail("images",
+    fail(ErrorCode::bad_file, "images",
          fmt::format("expected PNG or JPEG files for the class {}, got none in {}", empty.front().filename().string(),
                      empty.front().string()),
          "CorruptFiles::skip accepts classes without images");
@@ -104,8 +106,9 @@ ImageFiles list_image_folder(const fs::path& folder, const std::vector<std::stri
   for (const fs::path& subfolder : subfolders(folder)) {
     const auto name = std::ranges::find(classes, subfolder.filename().string());
     if (name == classes.end()) {
-      fail("images", fmt::format("expected subfolders of the {} known classes in {}, got '{}'", classes.size(),
-                                 folder.string(), subfolder.filename().string()));
+      fail(ErrorCode::bad_file, "images",
+           fmt::format("expected subfolders of the {} known classes in {}, got '{}'", classes.size(), folder.string(),
+                       subfolder.filename().string()));
     }
     add_class(found, subfolder, static_cast<std::uint32_t>(name - classes.begin()),
               {fs::weakly_canonical(folder, error)});

@@ -64,6 +64,9 @@ class Operator {
   virtual Numerics numerics() const { return Numerics::other; }
   /// Whether an infinite result of finite inputs is a division by zero.
   virtual bool divides() const { return false; }
+  /// Whether it begins with the mean and variance of each channel (of the last axis) of its first input, over all other
+  /// axes, which the operator that computes that input may then output as well.
+  virtual bool reads_channel_moments(std::span<const TensorType> /*inputs*/) const { return false; }
   /// Whether the output is its input's bits, moved; otherwise it is computed, and stored as the policy has it.
   virtual bool moves_bits(std::span<const TensorType> /*inputs*/) const { return false; }
   /// What takes the place of the first output where nothing is trained; empty where that is the operator itself.

@@ -11,7 +11,8 @@ namespace halfstep::io {
 
 void check_extents(std::uint64_t height, std::uint64_t width) {
   if (height == 0 || width == 0 || height > most_pixels / width) {
-    fail("image", fmt::format("expected 1 to {} pixels, got {} by {}", most_pixels, height, width));
+    fail(ErrorCode::bad_file, "image",
+         fmt::format("expected 1 to {} pixels, got {} by {}", most_pixels, height, width));
   }
 }
 
@@ -23,7 +24,7 @@ DecodedImage decode_image(std::span<const std::uint8_t> file, std::int64_t chann
   };
   if (starts_with(png)) return decode_png(file, channels);
   if (starts_with(jpeg)) return decode_jpeg(file, channels);
-  fail("image", "expected a PNG or JPEG file, got neither");
+  fail(ErrorCode::bad_file, "image", "expected a PNG or JPEG file, got neither");
 }
 
 }  // namespace halfstep::io

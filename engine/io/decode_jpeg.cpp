@@ -120,7 +120,7 @@ struct Owner {
 DecodedImage decode_jpeg(std::span<const std::uint8_t> file, std::int64_t channels) {
   Owner owner;
   Decompressor& d = owner.d;
-  if (!begin(d, file.data(), file.size())) fail("jpeg", d.message.data());
+  if (!begin(d, file.data(), file.size())) fail(ErrorCode::bad_file, "jpeg", d.message.data());
   check_extents(d.jpeg.image_height, d.jpeg.image_width);
   const bool inks = is_cmyk(d);
   d.jpeg.out_color_space = inks ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
@@ -130,7 +130,7 @@ DecodedImage decode_jpeg(std::span<const std::uint8_t> file, std::int64_t channe
   const std::size_t stride = std::size_t{image.width} * (inks ? 4 : static_cast<std::size_t>(channels));
   image.bytes.resize(image.height * stride);
   const int orientation = exif_orientation(exif_data(d));  // before jpeg_finish_decompress frees the data
-  if (!decode(d, image.bytes.data(), stride)) fail("jpeg", d.message.data());
+  if (!decode(d, image.bytes.data(), stride)) fail(ErrorCode::bad_file, "jpeg", d.message.data());
   if (inks) image.bytes = colours_of_inks(image.bytes, d.jpeg.saw_Adobe_marker != FALSE, channels);
   return upright(std::move(image), static_cast<std::size_t>(channels), orientation);
 }

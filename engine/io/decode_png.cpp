@@ -46,7 +46,8 @@ std::span<const std::uint8_t> exif_chunk(std::span<const std::uint8_t> file) {
 
 DecodedImage decode_png(std::span<const std::uint8_t> file, std::int64_t channels) {
   PngImage png;
-  if (png_image_begin_read_from_memory(&png, file.data(), file.size()) == 0) fail("png", png.message);
+  if (png_image_begin_read_from_memory(&png, file.data(), file.size()) == 0)
+    fail(ErrorCode::bad_file, "png", png.message);
   check_extents(png.height, png.width);
   png.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
   DecodedImage image;
@@ -55,7 +56,8 @@ DecodedImage decode_png(std::span<const std::uint8_t> file, std::int64_t channel
   image.bytes.resize(PNG_IMAGE_SIZE(png));
   const png_color black{0, 0, 0};
   // A row's bytes follow the last one's: a stride of 0.
-  if (png_image_finish_read(&png, &black, image.bytes.data(), 0, nullptr) == 0) fail("png", png.message);
+  if (png_image_finish_read(&png, &black, image.bytes.data(), 0, nullptr) == 0)
+    fail(ErrorCode::bad_file, "png", png.message);
   return upright(std::move(image), static_cast<std::size_t>(channels), exif_orientation(exif_chunk(file)));
 }
 

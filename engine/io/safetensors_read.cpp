@@ -66,7 +66,7 @@ class Parser {
 
  private:
   [[noreturn]] void fail_with(std::string_view message) const {
-    fail("safetensors", fmt::format("{}: {}", path_.string(), message));
+    fail(ErrorCode::bad_file, "safetensors", fmt::format("{}: {}", path_.string(), message));
   }
   [[noreturn]] void fail_with(std::string_view tensor, std::string_view message) const {
     fail_with(fmt::format("tensor {}: {}", in_quotes(tensor), message));
@@ -195,7 +195,7 @@ class Parser {
 };
 
 [[noreturn]] void fail_to_read(const fs::path& path, std::string_view reason) {
-  fail("safetensors", fmt::format("cannot read {}: {}", path.string(), reason));
+  fail(ErrorCode::bad_file, "safetensors", fmt::format("cannot read {}: {}", path.string(), reason));
 }
 
 std::vector<std::byte> read_file(const fs::path& path) {

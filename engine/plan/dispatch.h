@@ -55,10 +55,7 @@ struct Dispatch {
   /// What is done elementwise beside or in place of the kernel's own work; its slots are the last operands.
   std::optional<Expression> expression{};
   bool again = false;  ///< computes what was computed before and not kept
-  /// Of how many rows at a time it can find the moments of each column as it stores them; 0 where it cannot. See
-  /// ops::column_moments.
-  std::uint32_t moment_rows = 0;
-  double flops = 0;  ///< multiply-adds counted as two; 0 where it moves data only
+  double flops = 0;    ///< multiply-adds counted as two; 0 where it moves data only
   /// Of a kernel that the application brought, which `shader` is then the name of; null: the library has it.
   std::shared_ptr<const std::vector<std::uint32_t>> spirv{};
 };

@@ -47,8 +47,12 @@ void Lowering::dispatch(Dispatch dispatch) {
   builder_->dispatch(std::move(dispatch));
 }
 
-Dispatch* Lowering::writer(TensorId tensor) {
-  return builder_->writer(tensor);
+void Lowering::provide_moments(TensorId tensor, const ChannelMoments& moments) {
+  builder_->provide_moments(tensor, moments);
+}
+
+std::optional<ChannelMoments> Lowering::moments_of(TensorId tensor) const {
+  return builder_->moments_of(tensor);
 }
 
 void Lowering::leave_out(std::ptrdiff_t dispatches) {

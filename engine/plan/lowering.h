@@ -4,6 +4,8 @@
 #include <halfstep/tensor.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,11 +18,23 @@ namespace halfstep::plan {
 
 class ProgramBuilder;
 
+/// The moments of every channel of a tensor {..., channels}, of `rows` rows at a time: f32 {1, parts, 2, channels}, the
+/// mean and the sum of the squares of the differences from it.
+struct ChannelMoments {
+  TensorId parts = 0;
+  std::int64_t rows = 0;
+};
+
 /// What an operator is given to turn itself into dispatches: its operands, the device, and places to put things.
 class Lowering {
  public:
-  Lowering(ProgramBuilder& builder, std::string label, std::vector<TensorId> inputs, std::vector<TensorId> outputs)
-      : builder_(&builder), label_(std::move(label)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
+  Lowering(ProgramBuilder& builder, std::string label, std::vector<TensorId> inputs, std::vector<TensorId> outputs,
+           bool moments_wanted = false)
+      : builder_(&builder),
+        label_(std::move(label)),
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)),
+        moments_wanted_(moments_wanted) {}
 
   const Target& target() const;
   TensorId input(std::size_t i) const { return inputs_.at(i); }
@@ -37,9 +51,13 @@ class Lowering {
   void alias(std::size_t out, std::size_t in);
   /// Appends a dispatch; an empty label becomes the node's.
   void dispatch(Dispatch dispatch);
-  /// The one dispatch so far that writes a tensor, to be given more to do; null where none or several write it. Good
-  /// until the next dispatch.
-  Dispatch* writer(TensorId tensor);
+  /// Whether an operator that follows asks for the moments of the first output's channels
+  /// (graph::Operator::reads_channel_moments), and that output is stored as it is.
+  bool moments_wanted() const { return moments_wanted_; }
+  /// Says that the dispatch before this leaves the moments of `tensor`'s channels in `moments`.
+  void provide_moments(TensorId tensor, const ChannelMoments& moments);
+  /// The moments that came with `tensor`; nothing where none did, or several dispatches wrote it.
+  std::optional<ChannelMoments> moments_of(TensorId tensor) const;
 
   /// Says that as many dispatches were left out as an operator would have had more without fusion.
   void leave_out(std::ptrdiff_t dispatches);
@@ -64,6 +82,7 @@ class Lowering {
   std::string label_;
   std::vector<TensorId> inputs_;
   std::vector<TensorId> outputs_;
+  bool moments_wanted_ = false;
 };
 
 /// The value of a shader's STORAGE axis for tensors of `dtype`: "f32", "f16", "packed" or "u32".

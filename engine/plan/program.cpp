@@ -83,7 +83,7 @@ void ProgramBuilder::lower(const graph::Ir& ir, const graph::Node& node) {
     if (!is_bound(value)) bind(value, tensor(ir.values[value].name, ir.values[value].type));
     outputs.push_back(bound_.at(value));
   }
-  Lowering lowering(*this, label_of(node), std::move(inputs), std::move(outputs));
+  Lowering lowering(*this, label_of(node), std::move(inputs), std::move(outputs), moments_wanted(ir, node));
   const std::size_t first = program_.dispatches.size();
   node.op->lower(lowering);
   for (Dispatch& dispatch : std::span(program_.dispatches).subspan(first)) dispatch.again = node.again;
@@ -96,16 +96,29 @@ void ProgramBuilder::dispatch(Dispatch dispatch) {
   program_.dispatches.push_back(std::move(dispatch));
 }
 
-Dispatch* ProgramBuilder::writer(TensorId tensor) {
+std::optional<ChannelMoments> ProgramBuilder::moments_of(TensorId tensor) const {
   const TensorId root = resolve(tensor);
+  const auto found = moments_.find(root);
+  if (found == moments_.end()) return std::nullopt;
   const auto writes = [&](const Dispatch& dispatch) {
     return std::ranges::any_of(dispatch.operands, [&](const Operand& operand) {
       return operand.tensor == root && operand.access != Access::read;
     });
   };
-  const auto found = std::ranges::find_if(program_.dispatches, writes);
-  if (found == program_.dispatches.end() || std::any_of(found + 1, program_.dispatches.end(), writes)) return nullptr;
-  return &*found;
+  if (std::ranges::count_if(program_.dispatches, writes) != 1) return std::nullopt;
+  if (info(tensor).type.shape.back() != info(root).type.shape.back()) return std::nullopt;
+  return found->second;
+}
+
+bool ProgramBuilder::moments_wanted(const graph::Ir& ir, const graph::Node& node) const {
+  const graph::ValueId output = node.outputs.front();
+  if (scale_of(bound_.at(output)) != 0) return false;
+  return std::ranges::any_of(ir.nodes, [&](const graph::Node& reader) {
+    if (reader.inputs.front() != output) return false;
+    std::vector<TensorType> types;
+    for (const graph::ValueId input : reader.inputs) types.push_back(ir.values[input].type);
+    return reader.op->reads_channel_moments(types);
+  });
 }
 
 void ProgramBuilder::store_f16(Rounding rounding, Overflow overflow) {

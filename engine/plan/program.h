@@ -107,8 +107,9 @@ class ProgramBuilder {
   /// Appends a dispatch, checked against the device's limits. Throws Error naming the tensor or operator that
   /// exceeds one.
   void dispatch(Dispatch dispatch);
-  /// The one dispatch so far that writes a tensor; see Lowering::writer.
-  Dispatch* writer(TensorId tensor);
+  /// See Lowering::provide_moments and moments_of.
+  void provide_moments(TensorId tensor, const ChannelMoments& moments) { moments_[resolve(tensor)] = moments; }
+  std::optional<ChannelMoments> moments_of(TensorId tensor) const;
   /// Counts dispatches that there would be more without fusion; see Lowering::leave_out.
   void leave_out(std::ptrdiff_t dispatches) { left_out_ += dispatches; }
   /// Which of a choice's candidates to take; see Lowering::choose.
@@ -126,6 +127,7 @@ class ProgramBuilder {
 
  private:
   TensorId resolve(TensorId tensor) const;
+  bool moments_wanted(const graph::Ir& ir, const graph::Node& node) const;
   void check_limits(const Dispatch& dispatch) const;
   void set_storing(Dispatch& dispatch) const;
   void set_scales(Dispatch& dispatch) const;
@@ -139,7 +141,8 @@ class ProgramBuilder {
   std::ptrdiff_t left_out_ = 0;  ///< dispatches
   std::map<graph::ValueId, TensorId> bound_;
   std::map<TensorId, TensorId> aliases_;
-  std::map<TensorId, std::uint32_t> scaled_;  ///< the places of their scales
+  std::map<TensorId, ChannelMoments> moments_;  ///< that came with tensors
+  std::map<TensorId, std::uint32_t> scaled_;    ///< the places of their scales
 };
 
 }  // namespace halfstep::plan

@@ -35,7 +35,8 @@ void check_format(const std::map<std::string, std::string>& metadata, std::strin
   int version = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
   if (error == std::errc() && end == text.data() + text.size() && version >= 1 && version <= newest) return;
-  fail(file, fmt::format("expected a checkpoint of format {}{} or earlier, got '{}'", ours, newest, format->second),
+  fail(ErrorCode::bad_file, file,
+       fmt::format("expected a checkpoint of format {}{} or earlier, got '{}'", ours, newest, format->second),
        "a newer version of Halfstep wrote it");
 }
 

@@ -56,7 +56,7 @@ void CheckpointReader::refuse_differences(std::string_view path) const {
   list("unexpected", report_.unexpected);
   list("mismatched", report_.mismatched);
   if (text.empty()) return;
-  fail(path, "expected the tensors of this model, got " + text, "it is another model's");
+  fail(ErrorCode::bad_file, path, "expected the tensors of this model, got " + text, "it is another model's");
 }
 
 }  // namespace halfstep::train

@@ -18,7 +18,8 @@ std::int64_t number(const io::Metadata& metadata, const std::string& file, const
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size() && value >= low && value <= high) return value;
-  fail(file, fmt::format("expected '{}' from {} to {} in its metadata, got '{}'", key, low, high, text));
+  fail(ErrorCode::bad_file, file,
+       fmt::format("expected '{}' from {} to {} in its metadata, got '{}'", key, low, high, text));
 }
 
 }  // namespace

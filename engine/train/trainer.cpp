@@ -47,7 +47,7 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
   layout_ = step::StepLayout(graph_);
   if (precision_.gradient_scales == GradientScales::per_tensor) step::gradient_scales::check_count(layout_.parameters);
   form_ = step::weight_form(precision_, optimizer_);
-  tune::Tuner tuner(context_, pipelines_, tune::mode());
+  tune::Tuner tuner(context_, pipelines_, context_.settings().tuning, context_.settings().cache_folder);
   if (options.feed) {
     batch_shape_ = options.feed->samples.shape();
     const step::StepGraph evaluated = train::evaluation_graph(graph, options);

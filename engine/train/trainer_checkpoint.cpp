@@ -1,5 +1,6 @@
 #include <halfstep/checkpoint.h>
 #include <halfstep/error.h>
+#include <halfstep/version.h>
 
 #include <fmt/format.h>
 
@@ -53,7 +54,8 @@ void refuse_other_model(const io::Metadata& file, const io::Metadata& own, const
     const auto theirs = file.find(key);
     const auto ours = own.find(key);
     if (theirs == file.end() || ours == own.end() || theirs->second == ours->second) continue;
-    fail(name, fmt::format("expected a checkpoint of {} {}, got one of {}", key, ours->second, theirs->second));
+    fail(ErrorCode::bad_file, name,
+         fmt::format("expected a checkpoint of {} {}, got one of {}", key, ours->second, theirs->second));
   }
 }
 
@@ -68,7 +70,7 @@ float resumed_scale(const LossScale& scale, float stored) {
 
 io::Metadata Trainer::Impl::metadata(const step::StepState& state) const {
   io::Metadata result{{"format", "halfstep 1"},
-                      {"version", HALFSTEP_VERSION},
+                      {"version", std::string(version())},
                       {"precision", precision_.name},
                       {"optimizer", optimizer_->name()},
                       {"seed", std::to_string(seed_)},
@@ -132,7 +134,7 @@ step::StepState Trainer::Impl::state_from(const io::SafetensorsFile& file, const
   step::StepState state;
   const std::size_t size = stored == nullptr ? 0 : stored->data.size();
   if ((size != sizeof state && size != first_state_bytes) || stored->dtype != "U32") {
-    fail(path,
+    fail(ErrorCode::bad_file, path,
          fmt::format("expected '{}' as U32 {{{}}}, got {}", state_name, sizeof state / 4,
                      stored == nullptr ? "none" : stored->dtype + " " + to_string(stored->shape)),
          "only a file that save() wrote can be resumed; load_weights() takes others");
@@ -154,8 +156,9 @@ std::vector<float> Trainer::Impl::scales_from(const io::SafetensorsFile& file, c
   const bool fits = stored->dtype == "F32" && stored->data.size() == 4 * scales.size();
   if (fits) std::memcpy(scales.data(), stored->data.data(), stored->data.size());
   if (!fits || !std::ranges::all_of(scales, step::gradient_scales::is_scale)) {
-    fail(path, fmt::format("expected '{}' as F32 {{{}}}, powers of two from 2^-24 to 2^24, got {} {}", scales_name,
-                           scales.size(), stored->dtype, fits ? "others" : to_string(stored->shape)));
+    fail(ErrorCode::bad_file, path,
+         fmt::format("expected '{}' as F32 {{{}}}, powers of two from 2^-24 to 2^24, got {} {}", scales_name,
+                     scales.size(), stored->dtype, fits ? "others" : to_string(stored->shape)));
   }
   return scales;
 }
@@ -167,7 +170,8 @@ ResumePoint Trainer::Impl::load(const std::filesystem::path& path) {
   refuse_other_model(file.metadata(), about_, name);
   const auto kind = file.metadata().find("optimizer");
   if (kind != file.metadata().end() && kind->second != optimizer_->name()) {
-    fail(name, fmt::format("expected a checkpoint of {}, got one of {}", optimizer_->name(), kind->second));
+    fail(ErrorCode::bad_file, name,
+         fmt::format("expected a checkpoint of {}, got one of {}", optimizer_->name(), kind->second));
   }
   const step::StepState state = state_from(file, name);
   const std::vector<float> scales = scales_from(file, name);

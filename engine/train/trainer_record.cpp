@@ -169,7 +169,7 @@ void Trainer::Impl::stop_at_floor() {
     const bool finite = std::ranges::all_of(gradient, [](float v) { return std::isfinite(v); });
     if (!finite) names.push_back(fmt::format("'{}'", slot.name));
   }
-  fail("trainer",
+  fail(ErrorCode::numerics, "trainer",
        fmt::format("expected finite gradients at the loss scale's floor of {}, got an overflow in step {}: in {}",
                    precision_.loss_scale.floor, std::exchange(overflowed_at_floor_, 0),
                    names.empty() ? "none of the step after it" : fmt::format("{}", fmt::join(names, ", "))),
@@ -183,7 +183,7 @@ void Trainer::Impl::stop_where_broken(const step::Slot& slot) {
     const auto element = step::first_bad(row_of(slot, watched), watched.stop);
     if (!element) continue;
     fail(
-        "trainer",
+        ErrorCode::numerics, "trainer",
         fmt::format("expected finite numbers in step {}, got {}{}", latest_.step + 1, describe(watched, *element, slot),
                     accumulate_ > 1 ? fmt::format(" in micro-batch {}", watched.micro_batch) : ""),
         "the weights are as they were before the step, and can be saved");

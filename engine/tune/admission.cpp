@@ -43,9 +43,12 @@ std::string check(vk::Context& context, vk::Pipelines& pipelines, const std::str
 
 std::string check_in_child(std::string_view argument) {
   std::istringstream lines{std::string(argument)};
-  std::array<std::string, 3> line;
+  std::array<std::string, 5> line;  // as find_out() gives them
   for (std::string& each : line) std::getline(lines, each);
-  const std::shared_ptr<vk::Context> context = vk::Context::open(line[0]);
+  DeviceSettings settings;
+  settings.tier = line[3];
+  settings.gemm = line[4];
+  const std::shared_ptr<vk::Context> context = vk::Context::open(line[0], settings);
   vk::Pipelines pipelines(*context);
   const std::string wrong = check(*context, pipelines, line[1], line[2]);
   return wrong.empty() ? "right" : wrong;
@@ -66,7 +69,11 @@ std::string Admission::find_out(const std::string& kind, const plan::Candidate& 
   if (!candidate.risky) return check(context_, pipelines_, kind, candidate.name);
   lasting = child_ != nullptr && child_->alive();
   if (!lasting) return "no process to try it in";
-  const auto answer = child_->run(work_, fmt::format("{}\n{}\n{}", context_.info().index, kind, candidate.name), limit);
+  const vk::Settings& settings = context_.settings();
+  const auto answer = child_->run(
+      work_,
+      fmt::format("{}\n{}\n{}\n{}\n{}", context_.info().index, kind, candidate.name, settings.tier, settings.gemm),
+      limit);
   lasting = answer || context_.blames_driver();
   if (!answer) return "it crashed";
   return *answer == "right" ? "" : *answer;

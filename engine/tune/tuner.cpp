@@ -1,7 +1,6 @@
 #include "tune/tuner.h"
 
 #include <halfstep/error.h>
-#include <halfstep/process.h>
 
 #include <fmt/format.h>
 
@@ -31,20 +30,12 @@ std::vector<Finding::Way*> admitted(Finding& finding) {
 
 }  // namespace
 
-Mode mode() {
-  const std::string text = environment("HALFSTEP_TUNE").value_or("on");
-  if (text == "off") return Mode::off;
-  if (text == "on") return Mode::on;
-  if (text == "force") return Mode::force;
-  fail("tune", fmt::format("expected HALFSTEP_TUNE to be off, on or force, got {}", text));
-}
-
-Tuner::Tuner(vk::Context& context, vk::Pipelines& pipelines, Mode mode)
+Tuner::Tuner(vk::Context& context, vk::Pipelines& pipelines, Tuning tuning, const std::filesystem::path& cache_folder)
     : context_(context),
       pipelines_(pipelines),
-      mode_(mode),
-      notes_(context.capabilities()),
-      admission_(context, pipelines, notes_, mode == Mode::force, context.child()),
+      tuning_(tuning),
+      notes_(context.capabilities(), cache_folder),
+      admission_(context, pipelines, notes_, tuning == Tuning::force, context.child()),
       end_(Clock::now() + budget) {}
 
 bool Tuner::settle(std::span<const plan::Choice> choices, plan::Target& target) {
@@ -53,7 +44,7 @@ bool Tuner::settle(std::span<const plan::Choice> choices, plan::Target& target) 
   std::ranges::stable_sort(order, std::ranges::greater{}, [](const plan::Choice* choice) { return choice->flops; });
   bool changed = false;
   for (const plan::Choice* choice : order) {
-    const bool open = mode_ == Mode::force || (choice->candidates.size() > 1 && !choice->rule_is_known);
+    const bool open = tuning_ == Tuning::force || (choice->candidates.size() > 1 && !choice->rule_is_known);
     if (!open || !settled_.insert(choice->key).second) continue;
     settle(*choice);
     if (findings_.back().chosen == choice->candidates.front().name) continue;
@@ -84,8 +75,8 @@ std::string Tuner::measured(const plan::Choice& choice, Finding& finding) {
   const std::vector<Finding::Way*> ways = admitted(finding);
   const std::string rule = ways.front()->name;
   finding.reason = "by rule";
-  if (mode_ == Mode::off || (mode_ == Mode::on && !notes_.kept())) return rule;
-  if (const auto kept = notes_.find(choice.key); kept && mode_ == Mode::on) {
+  if (tuning_ == Tuning::off || (tuning_ == Tuning::on && !notes_.kept())) return rule;
+  if (const auto kept = notes_.find(choice.key); kept && tuning_ == Tuning::on) {
     const bool usable = std::ranges::any_of(ways, [&](const Finding::Way* way) { return way->name == *kept; });
     finding.reason = usable ? "kept" : "by rule";
     return usable ? *kept : rule;
@@ -125,7 +116,7 @@ double Tuner::time(const plan::Choice& choice, const std::string& candidate) {
 }
 
 bool Tuner::out_of_time() const {
-  return mode_ == Mode::on && Clock::now() > end_;
+  return tuning_ == Tuning::on && Clock::now() > end_;
 }
 
 }  // namespace halfstep::tune

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <halfstep/device.h>
+
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <set>
 #include <span>
 #include <string>
@@ -10,15 +13,6 @@
 #include "tune/admission.h"
 
 namespace halfstep::tune {
-
-enum class Mode : std::uint8_t {
-  off,    ///< the first candidate that is admitted
-  on,     ///< the fastest of the first few, measured once and kept from then on
-  force,  ///< measured and admitted anew, without a limit of time and where the rule is known too
-};
-
-/// HALFSTEP_TUNE: off, on or force; on where it is not set. Throws Error where it is anything else.
-Mode mode();
 
 /// What was found out about a choice.
 struct Finding {
@@ -37,7 +31,8 @@ struct Finding {
 /// another would give other bits; where nothing is kept, the rule alone decides.
 class Tuner {
  public:
-  Tuner(vk::Context& context, vk::Pipelines& pipelines, Mode mode);
+  /// Nothing is kept where `cache_folder` is empty.
+  Tuner(vk::Context& context, vk::Pipelines& pipelines, Tuning tuning, const std::filesystem::path& cache_folder);
   ~Tuner() { notes_.save(); }
   Tuner(const Tuner&) = delete;
   Tuner& operator=(const Tuner&) = delete;
@@ -56,7 +51,7 @@ class Tuner {
 
   vk::Context& context_;
   vk::Pipelines& pipelines_;
-  Mode mode_;
+  Tuning tuning_;
   vk::Notes notes_;
   Admission admission_;
   std::set<std::string> settled_;

@@ -164,6 +164,12 @@ void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<Name
   }
 }
 
+/// Whether other arguments or files would help.
+static bool is_bad_input(halfstep::ErrorCode code) {
+  return code == halfstep::ErrorCode::bad_argument || code == halfstep::ErrorCode::bad_file ||
+         code == halfstep::ErrorCode::unsupported;
+}
+
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
   try {
     app.parse(argc, argv);
@@ -175,7 +181,7 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>
   } catch (const CLI::ParseError& error) {
     return fail(parse_error(error));
   } catch (const halfstep::Error& error) {
-    return fail(error.what(), error.cause() == halfstep::Error::Cause::input ? exit_bad_input : exit_failed);
+    return fail(error.what(), is_bad_input(error.code()) ? exit_bad_input : exit_failed);
   } catch (const std::bad_alloc&) {
     return fail("expected enough memory on this machine, got none", exit_failed);
   } catch (const std::exception& error) {

@@ -57,7 +57,8 @@ void run(const Options& options, const Bench& bench, Report& report) {
   plan::Target target = context.target();
   vk::Pipelines pipelines(context);
   const bool told = environment("HALFSTEP_TUNE").has_value();
-  tune::Tuner tuner(context, pipelines, told ? tune::mode() : tune::Mode::force);
+  tune::Tuner tuner(context, pipelines, told ? context.settings().tuning : Tuning::force,
+                    context.settings().cache_folder);
   tuner.settle(choices_of(options, target), target);
   for (const tune::Finding& finding : tuner.findings()) add(finding, report);
   if (tuner.findings().empty())

@@ -132,7 +132,7 @@ std::vector<std::byte> cache_data(const vk::Capabilities& c) {
 }  // namespace
 
 TEST_CASE("a plan's target follows from the device") {
-  const plan::Target target = vk::target(capable());
+  const plan::Target target = vk::target(capable(), vk::settings({}));
   CHECK(target.storage16 == plan::Storage16::native);
   CHECK(target.float16_arithmetic);
   CHECK_FALSE(target.cpu);
@@ -150,43 +150,43 @@ TEST_CASE("a plan's target follows from the device") {
 TEST_CASE("tiers: f16 arithmetic is not for CPUs, and packed is for devices without 16-bit storage") {
   vk::Capabilities c = capable();
   c.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
-  CHECK(vk::tier(vk::target(c)) == "native 16-bit storage");
-  CHECK(plan::storage(vk::target(c), DType::f16) == "packed");  // CPUs are faster with words
+  CHECK(vk::tier(vk::target(c, vk::settings({}))) == "native 16-bit storage");
+  CHECK(plan::storage(vk::target(c, vk::settings({})), DType::f16) == "packed");  // CPUs are faster with words
   c = capable();
   c.float16_arithmetic = false;
-  CHECK(vk::tier(vk::target(c)) == "native 16-bit storage");
+  CHECK(vk::tier(vk::target(c, vk::settings({}))) == "native 16-bit storage");
   c = capable();
   c.storage_16bit = false;
-  CHECK(vk::tier(vk::target(c)) == "packed f16");
-  CHECK_FALSE(vk::target(c).float16_arithmetic);
+  CHECK(vk::tier(vk::target(c, vk::settings({}))) == "packed f16");
+  CHECK_FALSE(vk::target(c, vk::settings({})).float16_arithmetic);
 }
 
 TEST_CASE("HALFSTEP_TIER forces the packed tier, or 16-bit storage on a CPU, and nothing else") {
   {
     const Variable tier("HALFSTEP_TIER", "packed");
-    CHECK(vk::target(capable()).storage16 == plan::Storage16::packed);
+    CHECK(vk::target(capable(), vk::settings({})).storage16 == plan::Storage16::packed);
   }
   {
     const Variable tier("HALFSTEP_TIER", "native");
     vk::Capabilities c = capable();
     c.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
-    CHECK(plan::storage(vk::target(c), DType::f16) == "f16");
+    CHECK(plan::storage(vk::target(c, vk::settings({})), DType::f16) == "f16");
   }
   const Variable tier("HALFSTEP_TIER", "fast");
-  CHECK_THROWS_WITH_AS(vk::target(capable()), "[device] expected HALFSTEP_TIER to be empty, packed or native, got fast",
-                       Error);
+  CHECK_THROWS_WITH_AS(vk::target(capable(), vk::settings({})),
+                       "[device] expected HALFSTEP_TIER to be empty, packed or native, got fast", Error);
 }
 
 TEST_CASE("a subgroup size is relied on only where it can be asked for or never varies") {
   vk::Capabilities c = capable();
   c.subgroup_size_control = false;
-  CHECK(vk::target(c).subgroup_size == 0);
+  CHECK(vk::target(c, vk::settings({})).subgroup_size == 0);
   c.min_subgroup_size = 32;
-  CHECK(vk::target(c).subgroup_size == 32);
+  CHECK(vk::target(c, vk::settings({})).subgroup_size == 32);
   c.min_subgroup_size = c.max_subgroup_size = 0;  // without the extension nothing is known of them
-  CHECK(vk::target(c).subgroup_size == 0);
+  CHECK(vk::target(c, vk::settings({})).subgroup_size == 0);
   c.driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
-  CHECK(vk::target(c).subgroup_size == 32);
+  CHECK(vk::target(c, vk::settings({})).subgroup_size == 32);
 }
 
 TEST_CASE("workarounds take matrix units away where they are emulated or wrong") {

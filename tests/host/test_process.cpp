@@ -182,15 +182,15 @@ TEST_CASE("When the space runs out the old file survives and no temporary is lef
     const rlimit limit = {1000, 1000};
     setrlimit(RLIMIT_FSIZE, &limit);
     const std::string big(100000, 'x');
-    const auto cause_of = [](auto&& call) {
+    const auto code_of = [](auto&& call) {
       try {
         call();
       } catch (const Error& error) {
-        return error.cause();
+        return error.code();
       }
-      return Error::Cause::input;
+      return ErrorCode::bad_argument;
     };
-    if (cause_of([&] { write(file, big); }) != Error::Cause::machine) return 2;
+    if (code_of([&] { write(file, big); }) != ErrorCode::system) return 2;
     const std::string message = message_of([&] { write(file, big); });
     return has(message, "cannot write " + file.string()) && has(message, "File too large") ? 0 : 1;
   });

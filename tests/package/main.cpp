@@ -3,17 +3,26 @@
 
 #include <cmath>
 #include <cstdio>
+#include <string>
 
 #include "models/layers.h"
 
 using namespace halfstep;
 
 int main() {
+  static_assert(HALFSTEP_VERSION >= HALFSTEP_MAKE_VERSION(0, 1, 0));
+  // An exception thrown in the library is caught as what it is, also where that is a shared one.
+  try {
+    Graph().input("x", {-1});
+    return 1;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::bad_argument) return 1;
+  }
   Graph graph;
   const Tensor x = graph.input("x", {4, 1});
   const Tensor y = graph.input("y", {4, 1});
   const Tensor loss = mse_loss(models::dense(graph.root() / "line", x, 1), y);
-  Trainer trainer = Trainer::compile(Device::open(), graph,
+  Trainer trainer = Trainer::compile(Device::open({}, {.may_fork = false}), graph,
                                      {.loss = loss, .optimizer = Sgd{.rate = 0.1F}, .precision = Precision::float32()});
   const float xs[] = {-1, 0, 1, 2};
   const float ys[] = {-3, -1, 1, 3};
@@ -22,5 +31,6 @@ int main() {
   const float slope = trainer.parameter("line/weight").at(0);
   const float offset = trainer.parameter("line/bias").at(0);
   std::printf("y = %.3f x %+.3f\n", static_cast<double>(slope), static_cast<double>(offset));
+  std::printf("Halfstep %s\n", std::string(version()).c_str());
   return std::abs(slope - 2) < 0.01F && std::abs(offset + 1) < 0.01F ? 0 : 1;
 }

@@ -67,6 +67,27 @@ for storage in f32 f16 packed; do
     -o "$place/kernel.spv" "$root/shaders/optim/sgd.comp"
 done
 
+# As a shared library: the archive's objects are compiled as a shared library's are, position independent and hidden but
+# for the public interface, so that it takes no second build.
+shared_library() {
+  # shellcheck disable=SC2046,SC2086 # flags are lists of words
+  quietly "$compiler" -shared ${CXXFLAGS:-} -o "$place/libhalfstep_shared.so" -Wl,--whole-archive $archives \
+    -Wl,--no-whole-archive $(pkg-config --libs halfstep | tr ' ' '\n' | grep -v -e -lhalfstep)
+}
+check "the library links as a shared one" shared_library
+nm -DC --defined-only "$place/libhalfstep_shared.so" | sed 's/^[0-9a-f]* . //' |
+  grep -E '^(vtable for |typeinfo (name )?for )?halfstep::(base|data|graph|io|ops|optim|passes|plan|process|run|state|step|train|tune|vk)::' |
+  grep -v -e '^halfstep::process::interrupt' >"$place/error"
+check "a shared library shows nothing of the engine's insides" test ! -s "$place/error"
+nm -DC --defined-only "$place/libhalfstep_shared.so" | grep -q ' T halfstep::Trainer::step()'
+check "a shared library shows the public interface" test $? = 0
+shared_program() {
+  # shellcheck disable=SC2046,SC2086 # flags are lists of words
+  quietly "$compiler" -std=c++20 ${CXXFLAGS:-} -fvisibility=hidden $(pkg-config --cflags halfstep) "$source/main.cpp" \
+    -o "$place/with_shared" -L"$place" -lhalfstep_shared -Wl,-rpath,"$place"
+}
+check "a program links with the shared library" shared_program
+
 # The programs.
 configured() {
   quietly "$cmake" -S "$source" -B "$place/build" -DCMAKE_PREFIX_PATH="$package" -DCMAKE_CXX_COMPILER="$compiler"
@@ -86,7 +107,7 @@ if [ $# = 0 ]; then set -- ""; fi # whatever driver the machine has
 for driver in "$@"; do
   # Loaders before 1.3.207 know the second name only.
   [ -z "$driver" ] || export VK_DRIVER_FILES=$driver VK_ICD_FILENAMES=$driver
-  for program in build/package_user with_pkg_config build/own_device build/own_volk; do
+  for program in build/package_user with_pkg_config with_shared build/own_device build/own_volk; do
     check "$program runs ($driver)" quietly "$place/$program"
   done
 done

@@ -38,12 +38,17 @@ class Variable {
 /// A cache folder of the test's own.
 class OwnCache {
  public:
-  OwnCache() { std::filesystem::remove_all(folder_); }
+  OwnCache() {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+  }
   ~OwnCache() { std::filesystem::remove_all(folder_); }
+  OwnCache(const OwnCache&) = delete;
+  OwnCache& operator=(const OwnCache&) = delete;
+  const std::filesystem::path& folder() const { return folder_; }
 
  private:
   std::filesystem::path folder_ = std::filesystem::temp_directory_path() / "halfstep-test-tune";
-  Variable variable_{"HALFSTEP_CACHE", folder_.string()};
 };
 
 /// A choice between two tiles, whose rule prefers the first.
@@ -62,10 +67,10 @@ struct Settled {
   plan::Target target;
 };
 
-Settled settle(const plan::Choice& choice, tune::Mode mode) {
+Settled settle(const plan::Choice& choice, Tuning tuning, const std::filesystem::path& cache_folder = {}) {
   Settled settled;
   settled.target = testing::context().target();
-  tune::Tuner tuner(testing::context(), *testing::pipelines(), mode);
+  tune::Tuner tuner(testing::context(), *testing::pipelines(), tuning, cache_folder);
   settled.changed = tuner.settle(std::vector{choice}, settled.target);
   if (!tuner.findings().empty()) settled.finding = tuner.findings().front();
   return settled;
@@ -93,26 +98,26 @@ TEST_CASE("a result that is not the reference's is refused") {
   CHECK(run.result() == trial.expected);  // whole numbers: to the bit
   const plan::Choice choice = choice_of({{"fastest"}, {"tile32"}});
   const OwnCache cache;
-  const Settled settled = settle(choice, tune::Mode::off);
+  const Settled settled = settle(choice, Tuning::off);
   CHECK(settled.finding.ways.front().objection.find("expected HALFSTEP_GEMM") != std::string::npos);
   CHECK(settled.finding.chosen == "tile32");
   CHECK(settled.target.choices.at(choice.key) == "tile32");
   CHECK(settled.changed);
-  CHECK_THROWS_WITH_AS(settle(choice_of({{"fastest"}}), tune::Mode::force),
+  CHECK_THROWS_WITH_AS(settle(choice_of({{"fastest"}}), Tuning::force),
                        doctest::Contains("[tune] expected a gemm row_row f32 f32 that matches its reference"), Error);
 }
 
 TEST_CASE("what is risky is refused where there is no process to try it in") {
   if (testing::context().child() != nullptr) return;
   const OwnCache cache;
-  const Settled settled = settle(choice_of({{"tile64", true}, {"tile32", false}}), tune::Mode::off);
+  const Settled settled = settle(choice_of({{"tile64", true}, {"tile32", false}}), Tuning::off);
   CHECK(settled.finding.chosen == "tile32");
 }
 
 TEST_CASE("a candidate that crashes its first run is refused, and costs nothing else") {
   constexpr const char* kind = "gemm row_row f32 f32";
   const OwnCache cache;
-  vk::Notes notes(testing::context().capabilities());
+  vk::Notes notes(testing::context().capabilities(), cache.folder());
   process::Child child;
   const auto crash = [](std::string_view) -> std::string { std::abort(); };
   tune::Admission admission(testing::context(), *testing::pipelines(), notes, false, &child, crash);
@@ -129,16 +134,15 @@ TEST_CASE("a candidate that crashes its first run is refused, and costs nothing 
 TEST_CASE("a choice once made is kept, and not where nothing is") {
   const plan::Choice choice = choice_of({{"tile64"}, {"tile32"}});
   const OwnCache cache;
-  CHECK(settle(choice, tune::Mode::off).finding.chosen == "tile64");
-  const Settled first = settle(choice, tune::Mode::on);
+  CHECK(settle(choice, Tuning::off, cache.folder()).finding.chosen == "tile64");
+  const Settled first = settle(choice, Tuning::on, cache.folder());
   CHECK(first.finding.reason == "measured");
   CHECK(first.finding.ways.front().microseconds > 0);
-  const Settled second = settle(choice, tune::Mode::on);
+  const Settled second = settle(choice, Tuning::on, cache.folder());
   CHECK(second.finding.reason == "kept");
   CHECK(second.finding.chosen == first.finding.chosen);
-  CHECK(settle(choice, tune::Mode::force).finding.reason == "measured");
-  const Variable none("HALFSTEP_CACHE", "off");
-  CHECK(settle(choice, tune::Mode::on).finding.reason == "by rule");
+  CHECK(settle(choice, Tuning::force, cache.folder()).finding.reason == "measured");
+  CHECK(settle(choice, Tuning::on).finding.reason == "by rule");
 }
 
 TEST_CASE("a program takes the candidate that its target names") {
@@ -159,7 +163,30 @@ TEST_CASE("a program takes the candidate that its target names") {
   CHECK(chosen.plan().program.dispatches.front().shader == "gemm.row_row.f32." + choice.candidates[1].name);
 }
 
-TEST_CASE("HALFSTEP_TUNE is honoured or refused") {
+TEST_CASE("HALFSTEP_TUNE is honoured or refused, unless the application has chosen") {
+  const Variable off("HALFSTEP_TUNE", "off");
+  CHECK(vk::settings({}).tuning == Tuning::off);
+  CHECK(vk::settings({.tuning = Tuning::on}).tuning == Tuning::on);
   const Variable fast("HALFSTEP_TUNE", "fast");
-  CHECK_THROWS_WITH_AS(tune::mode(), "[tune] expected HALFSTEP_TUNE to be off, on or force, got fast", Error);
+  CHECK_THROWS_WITH_AS(vk::settings({}), "[tune] expected HALFSTEP_TUNE to be off, on or force, got fast", Error);
+  CHECK(vk::settings({.tuning = Tuning::on}).tuning == Tuning::on);
+}
+
+TEST_CASE("an application's settings count before the environment's") {
+  const OwnCache cache;
+  const Variable tier("HALFSTEP_TIER", "native");
+  const Variable fusion("HALFSTEP_FUSION", "on");
+  const Variable gemm("HALFSTEP_GEMM", "tile");
+  const Variable off("HALFSTEP_CACHE", "off");
+  const Device device = Device::open(
+      {}, {.tier = "packed", .fusion = false, .gemm = "thin", .cache_folder = cache.folder(), .may_fork = false});
+  const plan::Target& target = vk::context_of(device).target();
+  CHECK(target.storage16 == plan::Storage16::packed);
+  CHECK_FALSE(target.fusion);
+  CHECK(target.gemm_bodies == "thin");
+  CHECK(vk::context_of(device).child() == nullptr);
+  CHECK(vk::context_of(device).settings().cache_folder == cache.folder());
+  CHECK(vk::settings({}).cache_folder.empty());
+  CHECK_THROWS_WITH_AS(Device::open({}, {.tier = "fast"}), doctest::Contains("to be empty, packed or native, got fast"),
+                       Error);
 }

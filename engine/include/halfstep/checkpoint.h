@@ -32,7 +32,7 @@ struct LoadReport {
 };
 
 /// One tensor of a safetensors file, and what its values are like.
-struct TensorSummary {
+struct HALFSTEP_API TensorSummary {
   std::string name{};
   std::string dtype{};  ///< as in the file: "F32", "BF16", "I64"
   Shape shape{};
@@ -49,14 +49,14 @@ struct CheckpointSummary {
 
 /// Reads a whole safetensors file, of any element type. Throws Error that names the file, and the tensor where there is
 /// one, for anything that the format does not allow.
-CheckpointSummary summarize_checkpoint(const std::filesystem::path& path);
+HALFSTEP_API CheckpointSummary summarize_checkpoint(const std::filesystem::path& path);
 
 /// Throws Error that names `file` where `metadata`, read from it, says that it has a newer format than this version
 /// knows. Another program's file, whose metadata names no format of Halfstep, is fine.
-void check_format(const std::map<std::string, std::string>& metadata, std::string_view file);
+HALFSTEP_API void check_format(const std::map<std::string, std::string>& metadata, std::string_view file);
 
 /// A trainer's state in host memory, copied off the device; see Trainer::checkpoint(). Copies share it.
-class Checkpoint {
+class HALFSTEP_API Checkpoint {
  public:
   struct Contents;
   explicit Checkpoint(std::shared_ptr<const Contents> contents) : contents_(std::move(contents)) {}

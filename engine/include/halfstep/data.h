@@ -11,7 +11,7 @@
 namespace halfstep {
 
 /// Labelled samples in host memory, as bytes; the device normalises and casts them.
-struct Dataset {
+struct HALFSTEP_API Dataset {
   std::string name{};                   ///< for people: the folder or file it came from
   Shape sample_shape{};                 ///< of one sample, without the batch: {28, 28, 1}
   std::int64_t count = 0;               ///< number of samples
@@ -31,25 +31,27 @@ struct Dataset {
 /// Reads a pair of IDX files, gzipped or not: images of unsigned bytes, {n, features}, {n, h, w} (taken as {h, w, 1})
 /// or {n, h, w, c}, and as many labels of one byte. `classes` bounds the labels; 0 takes the largest label plus one.
 /// Throws Error that names the file for whatever is missing, malformed, truncated or too long.
-Dataset read_idx(const std::filesystem::path& images, const std::filesystem::path& labels, std::uint32_t classes = 0);
+HALFSTEP_API Dataset read_idx(const std::filesystem::path& images, const std::filesystem::path& labels,
+                              std::uint32_t classes = 0);
 
 enum class Split : std::uint8_t { train, test };
 
 /// Reads the training or the test half of a set in the form of MNIST: the one pair of files in `folder` whose names
 /// have "train" (or "t10k" or "test"), "images" or "labels", and "idx" in them, as train-images-idx3-ubyte.gz does.
-Dataset read_idx_folder(const std::filesystem::path& folder, Split split, std::uint32_t classes = 0);
+HALFSTEP_API Dataset read_idx_folder(const std::filesystem::path& folder, Split split, std::uint32_t classes = 0);
 
 /// Reads the training or the test half of CIFAR-10 in its binary layout from `folder`, or from cifar-10-batches-bin in
 /// it: data_batch_1.bin to data_batch_5.bin (fewer where the last are missing), or test_batch.bin. Samples are
 /// {32, 32, 3}; there are 10 classes. Throws Error that names the file, and the image where there is one, for whatever
 /// is missing, truncated or labelled with another class.
-Dataset read_cifar10(const std::filesystem::path& folder, Split split);
+HALFSTEP_API Dataset read_cifar10(const std::filesystem::path& folder, Split split);
 
 /// The 100 classes of CIFAR-100, or the 20 groups that they fall into.
 enum class Cifar100Labels : std::uint8_t { fine, coarse };
 
 /// The same for CIFAR-100: train.bin or test.bin, from `folder` or from cifar-100-binary in it.
-Dataset read_cifar100(const std::filesystem::path& folder, Split split, Cifar100Labels labels = Cifar100Labels::fine);
+HALFSTEP_API Dataset read_cifar100(const std::filesystem::path& folder, Split split,
+                                   Cifar100Labels labels = Cifar100Labels::fine);
 
 /// What is done to an image at random each time that it is trained on, in this order, on the device. What is drawn
 /// depends on the seed, the step and the place in the batch alone, so that a resumed run sees the same images;
@@ -78,7 +80,7 @@ struct Augmentation {
 inline constexpr std::uint32_t no_sample = 0xFFFFFFFF;
 
 /// Which samples make up each batch: a function of the seed and the step alone, so that a run can be taken up anywhere.
-class BatchSampler {
+class HALFSTEP_API BatchSampler {
  public:
   /// Every epoch in an order of its own, drawn from (seed, epoch); what is left over after the last full batch is
   /// dropped. Throws Error unless 1 <= batch_size <= count < 2^32 - 1.

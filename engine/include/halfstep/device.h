@@ -3,8 +3,10 @@
 #include <halfstep/language.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,17 +55,42 @@ struct AdoptedDevice {
   std::function<void()> unlock_queue;
 };
 
-/// The device that training runs on. Copies share it.
-class Device {
+/// How the choices that a program leaves open (several kernels for one product) are made.
+enum class Tuning : std::uint8_t {
+  off,    ///< by rule: the first kernel that gives known results
+  on,     ///< the fastest of the first few, measured once and kept from then on in the cache folder
+  force,  ///< measured and admitted anew, without a limit of time
+};
+
+/// Choices that an application makes in place of its user. What is not set is the environment's: the variable named
+/// beside it, or its default. Device::open and adopt throw Error where a text is none that is listed.
+struct DeviceSettings {
+  std::optional<std::string> tier;  ///< HALFSTEP_TIER: "", "packed" or "native" 16-bit storage
+  std::optional<bool> fusion;       ///< HALFSTEP_FUSION, on: elementwise operators are fused with others
+  std::optional<Tuning> tuning;     ///< HALFSTEP_TUNE, on
+  std::optional<std::string> gemm;  ///< HALFSTEP_GEMM, "": kernels of the matrix product by what their names begin with
+  /// HALFSTEP_CACHE, the user's: the folder for pipelines and measurements. An empty path: nothing is kept.
+  std::optional<std::filesystem::path> cache_folder;
+  /// HALFSTEP_VALIDATION, off: Khronos's validation layer watches the device. Not for an adopted device.
+  std::optional<bool> validation;
+  /// Whether open() may copy the process (fork) before it loads a driver, to try in the copy what has crashed drivers:
+  /// questions about matrix units and their first run. Without, matrix units are not used unless that was found out
+  /// before. Never for an adopted device.
+  bool may_fork = true;
+};
+
+/// The device that training runs on. Copies share it; they may be used from several threads at once.
+class HALFSTEP_API Device {
  public:
   /// Opens a device: by its index in list(), or by part of its name in any case. Where `selector` is empty, by the
   /// environment variable HALFSTEP_DEVICE; where that is empty too, the best usable one: discrete before integrated
   /// before virtual before CPU. Throws Error where there is no such device, or it cannot be used.
-  static Device open(std::string_view selector = {});
+  /// Copies the process (fork) for a moment, where `settings` allow it. May block for seconds while drivers load.
+  static Device open(std::string_view selector = {}, const DeviceSettings& settings = {});
 
   /// Uses an application's own device and queue. Nothing of the application's is destroyed or reconfigured. Throws
   /// Error where a handle is null or the device cannot be used.
-  static Device adopt(const AdoptedDevice& handles);
+  static Device adopt(const AdoptedDevice& handles, const DeviceSettings& settings = {});
 
   /// Every device of the machine, usable or not. Throws Error where the machine has no Vulkan at all.
   static std::vector<DeviceInfo> list();

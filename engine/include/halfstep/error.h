@@ -2,33 +2,44 @@
 
 #include <halfstep/language.h>
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace halfstep {
 
+/// What kind of failure an Error is, and so what may help.
+enum class ErrorCode : std::uint8_t {
+  bad_argument,   ///< what the caller gave: a shape, an option, a name
+  bad_file,       ///< a file that is missing, damaged, of another format or another model's
+  unsupported,    ///< the device or driver cannot do it
+  out_of_memory,  ///< of the device or the host
+  device_lost,    ///< the driver gave the device up: everything on it is gone
+  numerics,       ///< training stopped at a number that is not finite
+  system,         ///< the machine: a full disk, no Vulkan driver
+};
+
+/// "bad argument", "device lost", ...
+HALFSTEP_API std::string_view name(ErrorCode code);
+
 /// Every failure that a caller can act on. Its text reads
 /// "[where] expected X, got Y. Hint: Z" and names the tensor, operator or file.
-class Error : public std::runtime_error {
+class HALFSTEP_API Error : public std::runtime_error {
  public:
-  /// What must change before the same call can succeed.
-  enum class Cause : bool {
-    input,    ///< what the caller or a file gave
-    machine,  ///< the machine: a full disk, no memory left, a lost device, no Vulkan driver
-  };
-
-  explicit Error(const std::string& text, Cause cause = Cause::input) : std::runtime_error(text), cause_(cause) {}
-  Cause cause() const noexcept { return cause_; }
+  explicit Error(const std::string& text, ErrorCode code = ErrorCode::bad_argument)
+      : std::runtime_error(text), code_(code) {}
+  ErrorCode code() const noexcept { return code_; }
 
  private:
-  Cause cause_;
+  ErrorCode code_;
 };
 
 /// Throws Error with the text "[where] message. Hint: hint" (without the hint where it is empty).
 /// `message` carries no final full stop.
-[[noreturn]] void fail(std::string_view where, std::string_view message, std::string_view hint = {});
-/// The same with Cause::machine.
-[[noreturn]] void fail_for_machine(std::string_view where, std::string_view message, std::string_view hint = {});
+[[noreturn]] HALFSTEP_API void fail(ErrorCode code, std::string_view where, std::string_view message,
+                                    std::string_view hint = {});
+/// The same with ErrorCode::bad_argument.
+[[noreturn]] HALFSTEP_API void fail(std::string_view where, std::string_view message, std::string_view hint = {});
 
 }  // namespace halfstep

@@ -23,16 +23,16 @@ struct Initializer {
 };
 
 /// Every element is `value`.
-Initializer constant(float value);
+HALFSTEP_API Initializer constant(float value);
 /// Uniform on [low, high).
-Initializer uniform(float low, float high);
+HALFSTEP_API Initializer uniform(float low, float high);
 /// Normal with the given mean and standard deviation.
-Initializer normal(float stddev, float mean = 0);
+HALFSTEP_API Initializer normal(float stddev, float mean = 0);
 /// Normal with standard deviation sqrt(2 / fan_in): He et al. 2015, for layers followed by a ReLU. Throws Error unless
 /// fan_in is positive.
-Initializer he(std::int64_t fan_in);
+HALFSTEP_API Initializer he(std::int64_t fan_in);
 /// Uniform on +-sqrt(6 / (fan_in + fan_out)): Glorot and Bengio 2010. Throws Error unless both are positive.
-Initializer glorot(std::int64_t fan_in, std::int64_t fan_out);
+HALFSTEP_API Initializer glorot(std::int64_t fan_in, std::int64_t fan_out);
 
 /// Axes of a tensor, in some order.
 using Axes = std::vector<std::int64_t>;
@@ -40,7 +40,7 @@ using Axes = std::vector<std::int64_t>;
 class Graph;
 
 /// A place in a model's tree of names: parameters made in it are called "outer/inner/name".
-class Scope {
+class HALFSTEP_API Scope {
  public:
   /// The scope `name` inside this one.
   Scope operator/(std::string_view name) const;
@@ -64,11 +64,11 @@ class Scope {
 /// Gives `state`, made by Scope::state, the value `next` with every update of the weights: not in a step that is
 /// skipped because a gradient overflowed, and not in evaluation. Throws Error where `state` is none, has an update
 /// already, or the types differ.
-void update(Tensor state, Tensor next);
+HALFSTEP_API void update(Tensor state, Tensor next);
 
 /// A model: inputs, parameters and the operators between them. Building one touches no GPU. What it is made of is
 /// shared with its tensors and scopes, which stay valid when the Graph is gone; one thread at a time may build it.
-class Graph {
+class HALFSTEP_API Graph {
  public:
   Graph();
   ~Graph();
@@ -95,10 +95,10 @@ class Graph {
 
 /// A line for each input, parameter, state and operator, in the order they were made, and for each update of a state:
 /// names, types, initial values, and every attribute of every operator. Graphs of equal text compute the same.
-std::string to_string(const Graph& graph);
+HALFSTEP_API std::string to_string(const Graph& graph);
 /// Whether two graphs have the same text.
-bool operator==(const Graph& a, const Graph& b);
+HALFSTEP_API bool operator==(const Graph& a, const Graph& b);
 /// A hash of the text, the same on every machine.
-std::uint64_t hash(const Graph& graph);
+HALFSTEP_API std::uint64_t hash(const Graph& graph);
 
 }  // namespace halfstep

@@ -18,3 +18,4 @@
 #include <halfstep/tensor.h>
 #include <halfstep/trainer.h>
 #include <halfstep/update_rule.h>
+#include <halfstep/version.h>

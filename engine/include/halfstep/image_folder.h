@@ -32,16 +32,17 @@ struct ImageFiles {
 };
 
 /// Whether a file is an image by its name: .png, .jpg or .jpeg, in small or capital letters.
-bool has_image_name(const std::filesystem::path& file);
+HALFSTEP_API bool has_image_name(const std::filesystem::path& file);
 
 /// Lists the PNG and JPEG files, by their names, of `folder`, which has a subfolder for each class, by class and
 /// path in the order of the names. Subfolders of a class belong to it. Links are followed; names that begin with a dot
 /// are left out. Throws Error where there are no images, and, naming the class, where one has none and
 /// CorruptFiles::skip does not accept that.
-ImageFiles list_image_folder(const std::filesystem::path& folder, CorruptFiles corrupt = CorruptFiles::refuse);
+HALFSTEP_API ImageFiles list_image_folder(const std::filesystem::path& folder,
+                                          CorruptFiles corrupt = CorruptFiles::refuse);
 /// The same with the classes of another folder, of which some may be missing here or have no images: for samples to
 /// test on. Throws Error where there are no images, or there is a subfolder of another name.
-ImageFiles list_image_folder(const std::filesystem::path& folder, const std::vector<std::string>& classes);
+HALFSTEP_API ImageFiles list_image_folder(const std::filesystem::path& folder, const std::vector<std::string>& classes);
 
 /// Image files, read.
 struct ImageFolder {
@@ -56,20 +57,21 @@ struct ImageFolder {
 /// bilinearly (with a wider triangle where they become smaller); an image with transparency lies on black. An image
 /// more than 60 times as high or wide as the samples counts as corrupt. Throws Error, naming the first, where some are
 /// corrupt and are not to be skipped, or all are; and where the labels do not fit the files and classes.
-ImageFolder read_images(const Device& device, const ImageFiles& files, const ImageFolderOptions& options = {});
+HALFSTEP_API ImageFolder read_images(const Device& device, const ImageFiles& files,
+                                     const ImageFolderOptions& options = {});
 
 /// read_images() of list_image_folder().
-ImageFolder read_image_folder(const Device& device, const std::filesystem::path& folder,
-                              const ImageFolderOptions& options = {});
+HALFSTEP_API ImageFolder read_image_folder(const Device& device, const std::filesystem::path& folder,
+                                           const ImageFolderOptions& options = {});
 
 /// Reads these files alike, whatever they are called; all labels are 0 and there are no names of classes. Gives an
 /// empty set where all are skipped.
-ImageFolder read_images(const Device& device, std::span<const std::filesystem::path> files,
-                        const ImageFolderOptions& options = {});
+HALFSTEP_API ImageFolder read_images(const Device& device, std::span<const std::filesystem::path> files,
+                                     const ImageFolderOptions& options = {});
 
 /// Writes rows of red, green and blue bytes, {height, width, 3}, as a PNG file, whole or not at all. Throws Error where
 /// it cannot be written, or there are not as many bytes as pixels ask for.
-void write_png(const std::filesystem::path& path, std::span<const std::uint8_t> pixels, std::int64_t height,
-               std::int64_t width);
+HALFSTEP_API void write_png(const std::filesystem::path& path, std::span<const std::uint8_t> pixels,
+                            std::int64_t height, std::int64_t width);
 
 }  // namespace halfstep

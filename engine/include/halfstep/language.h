@@ -6,3 +6,16 @@
 // Compilers go on after #error, but not without a file.
 #include <halfstep needs C++20>
 #endif
+
+// HALFSTEP_API: what a shared library shows. Everything else is hidden.
+#if defined(_WIN32) && defined(HALFSTEP_SHARED)
+#if defined(HALFSTEP_BUILDING)
+#define HALFSTEP_API __declspec(dllexport)
+#else
+#define HALFSTEP_API __declspec(dllimport)
+#endif
+#elif defined(__GNUC__)
+#define HALFSTEP_API __attribute__((visibility("default")))
+#else
+#define HALFSTEP_API
+#endif

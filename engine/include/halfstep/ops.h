@@ -17,10 +17,10 @@ struct MatmulOptions {
   bool transpose_b = false;  ///< b is {..., n, k}
 };
 /// a {..., m, k} times b {..., k, n}: {..., m, n}. The batch axes are equal, or one side has none and serves them all.
-Tensor matmul(Tensor a, Tensor b, MatmulOptions options = {});
+HALFSTEP_API Tensor matmul(Tensor a, Tensor b, MatmulOptions options = {});
 
 /// x {..., in} times weight {in, out}, plus bias {out} where there is one: {..., out}.
-Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias = {});
+HALFSTEP_API Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias = {});
 
 struct Conv2dOptions {
   Pair stride{1, 1};
@@ -30,28 +30,29 @@ struct Conv2dOptions {
 };
 /// Cross-correlation of images {n, h, w, in} with weight {kh, kw, in / groups, out}, plus bias {out} where there is
 /// one: {n, oh, ow, out} with oh = (h + 2 padding - dilation (kh - 1) - 1) / stride + 1.
-Tensor conv2d(Tensor images, Tensor weight, Conv2dOptions options = {}, std::optional<Tensor> bias = {});
+HALFSTEP_API Tensor conv2d(Tensor images, Tensor weight, Conv2dOptions options = {}, std::optional<Tensor> bias = {});
 
 /// The transpose of conv2d with these options: images {n, h, w, in} and weight {kh, kw, out / groups, in} give
 /// {n, oh, ow, out} with oh = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
-Tensor conv2d_transpose(Tensor images, Tensor weight, Conv2dOptions options = {}, Pair output_padding = {0, 0});
+HALFSTEP_API Tensor conv2d_transpose(Tensor images, Tensor weight, Conv2dOptions options = {},
+                                     Pair output_padding = {0, 0});
 
 /// x {..., c} plus b {c}.
-Tensor bias(Tensor x, Tensor b);
+HALFSTEP_API Tensor bias(Tensor x, Tensor b);
 
 /// max(x, 0); the gradient at 0 is 0.
-Tensor relu(Tensor x);
+HALFSTEP_API Tensor relu(Tensor x);
 /// min(max(x, 0), 6); the gradient at 0 and 6 is 0.
-Tensor relu6(Tensor x);
+HALFSTEP_API Tensor relu6(Tensor x);
 /// x where x > 0, else slope x; `slope` is 0 or more and the gradient at 0.
-Tensor leaky_relu(Tensor x, float slope = 0.01F);
+HALFSTEP_API Tensor leaky_relu(Tensor x, float slope = 0.01F);
 /// 1 / (1 + exp(-x)).
-Tensor sigmoid(Tensor x);
-Tensor tanh(Tensor x);
+HALFSTEP_API Tensor sigmoid(Tensor x);
+HALFSTEP_API Tensor tanh(Tensor x);
 /// x sigmoid(x), also called swish: Elfwing et al. 2018.
-Tensor silu(Tensor x);
+HALFSTEP_API Tensor silu(Tensor x);
 /// x relu6(x + 3) / 6: Howard et al. 2019.
-Tensor hardswish(Tensor x);
+HALFSTEP_API Tensor hardswish(Tensor x);
 
 /// The mean and variance that batch norm keeps for inference: f32 {c} each, made by Scope::state.
 struct RunningStatistics {
@@ -66,13 +67,14 @@ struct BatchNormOptions {
 /// 2015. In training with the mean and variance of the batch, in f32, and every update moves the running statistics
 /// towards them (towards the unbiased variance); in evaluation with the running ones, folded into the weights of a
 /// convolution that x comes from.
-Tensor batch_norm(Tensor x, Tensor weight, Tensor bias, RunningStatistics running, BatchNormOptions options = {});
+HALFSTEP_API Tensor batch_norm(Tensor x, Tensor weight, Tensor bias, RunningStatistics running,
+                               BatchNormOptions options = {});
 
 /// Normalises each image of x {n, ..., c} in `groups` groups of neighbouring channels, with the mean and variance of
 /// all of a group's elements (x {n, c} has one for each channel); then times weight {c} plus bias {c}: Wu and He 2018.
-Tensor group_norm(Tensor x, std::int64_t groups, Tensor weight, Tensor bias, float epsilon = 1e-5F);
+HALFSTEP_API Tensor group_norm(Tensor x, std::int64_t groups, Tensor weight, Tensor bias, float epsilon = 1e-5F);
 /// The same with every channel a group of its own: Ulyanov et al. 2016.
-Tensor instance_norm(Tensor x, Tensor weight, Tensor bias, float epsilon = 1e-5F);
+HALFSTEP_API Tensor instance_norm(Tensor x, Tensor weight, Tensor bias, float epsilon = 1e-5F);
 
 struct Pool2dOptions {
   Pair kernel{2, 2};
@@ -81,51 +83,51 @@ struct Pool2dOptions {
   bool count_padding = true;     ///< average pooling: whether the border counts in the divisor
 };
 /// The largest element of each window of {n, h, w, c}; among equals the first takes the gradient.
-Tensor max_pool2d(Tensor images, Pool2dOptions options = {});
+HALFSTEP_API Tensor max_pool2d(Tensor images, Pool2dOptions options = {});
 /// The mean of each window of {n, h, w, c}.
-Tensor average_pool2d(Tensor images, Pool2dOptions options = {});
+HALFSTEP_API Tensor average_pool2d(Tensor images, Pool2dOptions options = {});
 
 /// The mean, or the largest element, of windows that divide images {n, h, w, c} into `size`: window i of an extent h
 /// begins at floor(i h / size) and ends before ceil((i + 1) h / size). A size above h gives overlapping windows.
-Tensor adaptive_average_pool2d(Tensor images, Pair size);
-Tensor adaptive_max_pool2d(Tensor images, Pair size);
+HALFSTEP_API Tensor adaptive_average_pool2d(Tensor images, Pair size);
+HALFSTEP_API Tensor adaptive_max_pool2d(Tensor images, Pair size);
 /// The mean of each channel of each image {n, h, w, c}: {n, c}.
-Tensor global_average_pool(Tensor images);
+HALFSTEP_API Tensor global_average_pool(Tensor images);
 
 /// The same elements, in the same order, in another shape; one extent may be -1, to be worked out.
-Tensor reshape(Tensor x, Shape shape);
+HALFSTEP_API Tensor reshape(Tensor x, Shape shape);
 /// {n, ...} as {n, product of the rest}.
-Tensor flatten(Tensor x);
+HALFSTEP_API Tensor flatten(Tensor x);
 
 /// The part of x from `begin` up to but not including `end`, every `step`-th element where steps are given; one number
 /// for each axis, of which there are at most 5.
-Tensor slice(Tensor x, const Shape& begin, const Shape& end, const Shape& step = {});
+HALFSTEP_API Tensor slice(Tensor x, const Shape& begin, const Shape& end, const Shape& step = {});
 /// x with zeros before and after it: their numbers for each axis, of which there are at most 5.
-Tensor pad(Tensor x, const Shape& before, const Shape& after);
+HALFSTEP_API Tensor pad(Tensor x, const Shape& before, const Shape& after);
 /// The parts one after the other along `axis` (negative: from the end); they are alike but for its extent.
-Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis);
+HALFSTEP_API Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis);
 
 /// Elementwise, with the shapes broadcast as NumPy does.
-Tensor add(Tensor a, Tensor b);
-Tensor sub(Tensor a, Tensor b);
-Tensor mul(Tensor a, Tensor b);
-Tensor div(Tensor a, Tensor b);
+HALFSTEP_API Tensor add(Tensor a, Tensor b);
+HALFSTEP_API Tensor sub(Tensor a, Tensor b);
+HALFSTEP_API Tensor mul(Tensor a, Tensor b);
+HALFSTEP_API Tensor div(Tensor a, Tensor b);
 /// x times a constant.
-Tensor scale(Tensor x, float factor);
+HALFSTEP_API Tensor scale(Tensor x, float factor);
 
 /// Sum over `axes` (all of them where empty; a negative axis counts from the end). The summed axes are dropped, or kept
 /// as 1 with `keep`. Summed in f32.
-Tensor sum(Tensor x, std::vector<std::int64_t> axes = {}, bool keep = false);
+HALFSTEP_API Tensor sum(Tensor x, std::vector<std::int64_t> axes = {}, bool keep = false);
 /// The same, divided by the number of elements summed.
-Tensor mean(Tensor x, std::vector<std::int64_t> axes = {}, bool keep = false);
+HALFSTEP_API Tensor mean(Tensor x, std::vector<std::int64_t> axes = {}, bool keep = false);
 
 /// In training each element with probability `share`, from 0 to below 1, as 0, and the others divided by 1 - share:
 /// Srivastava et al. 2014. What is drawn depends on the seed, the step and the place in x alone. In evaluation x
 /// itself.
-Tensor dropout(Tensor x, float share);
+HALFSTEP_API Tensor dropout(Tensor x, float share);
 
 /// The same values in another floating type, rounded to nearest.
-Tensor cast(Tensor x, DType dtype);
+HALFSTEP_API Tensor cast(Tensor x, DType dtype);
 
 /// A label that marks a row to be left out of losses and metrics, as in the last batch of an evaluation.
 inline constexpr std::uint32_t ignored_label = 0xFFFFFFFF;
@@ -133,17 +135,17 @@ inline constexpr std::uint32_t ignored_label = 0xFFFFFFFF;
 /// Mean over the batch of -log softmax(logits)[label]; logits {n, classes}, labels u32 {n}: f32 scalar. Rows with
 /// ignored_label do not count. Computed in f32, the largest logit subtracted first. With smoothing, that share of each
 /// row's weight is spread over all classes: Szegedy et al. 2016.
-Tensor cross_entropy(Tensor logits, Tensor labels, float label_smoothing = 0);
+HALFSTEP_API Tensor cross_entropy(Tensor logits, Tensor labels, float label_smoothing = 0);
 /// Mean of (prediction - target)^2 over all elements: f32 scalar. This and those below are computed in f32.
-Tensor mse_loss(Tensor prediction, Tensor target);
+HALFSTEP_API Tensor mse_loss(Tensor prediction, Tensor target);
 /// Mean of |prediction - target|, whose slope at 0 is 0.
-Tensor l1_loss(Tensor prediction, Tensor target);
+HALFSTEP_API Tensor l1_loss(Tensor prediction, Tensor target);
 /// Mean of half the square of prediction - target, which from `delta` on goes on as a straight line: Huber 1964.
-Tensor huber_loss(Tensor prediction, Tensor target, float delta = 1);
+HALFSTEP_API Tensor huber_loss(Tensor prediction, Tensor target, float delta = 1);
 /// Mean over all elements of -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)); targets are
 /// probabilities of the logits' shape.
-Tensor binary_cross_entropy(Tensor logits, Tensor targets);
+HALFSTEP_API Tensor binary_cross_entropy(Tensor logits, Tensor targets);
 /// The share of rows whose largest logit is the label's: f32 scalar. Rows with ignored_label do not count.
-Tensor accuracy(Tensor logits, Tensor labels);
+HALFSTEP_API Tensor accuracy(Tensor logits, Tensor labels);
 
 }  // namespace halfstep

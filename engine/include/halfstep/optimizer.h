@@ -13,7 +13,7 @@ namespace halfstep {
 
 /// Stochastic gradient descent. With g the gradient plus weight_decay times the weight:
 /// v = momentum v + g; w -= rate v, or with Nesterov's look-ahead w -= rate (g + momentum v).
-struct Sgd {
+struct HALFSTEP_API Sgd {
   Schedule rate = 0.01F;
   float momentum = 0;
   bool nesterov = false;
@@ -23,7 +23,7 @@ struct Sgd {
 };
 
 /// Kingma and Ba 2015, with weight decay added to the gradient.
-struct Adam {
+struct HALFSTEP_API Adam {
   Schedule rate = 0.001F;
   float beta1 = 0.9F;
   float beta2 = 0.999F;
@@ -34,7 +34,7 @@ struct Adam {
 };
 
 /// Adam with decoupled weight decay: Loshchilov and Hutter 2019.
-struct AdamW {
+struct HALFSTEP_API AdamW {
   Schedule rate = 0.001F;
   float beta1 = 0.9F;
   float beta2 = 0.999F;
@@ -47,7 +47,7 @@ struct AdamW {
 /// The sign of an average of gradients, with decoupled weight decay: Chen et al. 2023. With g the gradient:
 /// w -= rate (sign(beta1 m + (1 - beta1) g) + weight_decay w); m = beta2 m + (1 - beta2) g.
 /// Every step moves a weight by the whole rate: choose a third to a tenth of AdamW's.
-struct Lion {
+struct HALFSTEP_API Lion {
   Schedule rate = 0.0001F;
   float beta1 = 0.9F;
   float beta2 = 0.99F;
@@ -60,7 +60,7 @@ struct Lion {
 /// v = alpha v + (1 - alpha) g^2; d = g / (sqrt(v) + epsilon); w -= rate d, or with momentum
 /// b = momentum b + d; w -= rate b. `centered` takes the variance of g in place of v: v less the square of the
 /// average of g. It is averaged as a variance, so that it cannot become negative by rounding.
-struct RmsProp {
+struct HALFSTEP_API RmsProp {
   Schedule rate = 0.01F;
   float alpha = 0.99F;
   float epsilon = 1e-8F;

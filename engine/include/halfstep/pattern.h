@@ -7,6 +7,6 @@
 namespace halfstep {
 
 /// Whether `name` is what `pattern` describes: `*` stands for any characters (none too), `?` for one.
-bool matches(std::string_view pattern, std::string_view name);
+HALFSTEP_API bool matches(std::string_view pattern, std::string_view name);
 
 }  // namespace halfstep

@@ -13,7 +13,7 @@ namespace halfstep {
 
 /// The factor the loss is multiplied by before the backward pass, so that small gradients survive in f16; the update
 /// divides it out again in f32. Kept and changed on the device: the host never waits for it.
-struct LossScale {
+struct HALFSTEP_API LossScale {
   enum class Kind : std::uint8_t { none, fixed, dynamic };
   Kind kind = Kind::none;
   float initial = 1;     ///< the scale of the first step
@@ -92,7 +92,7 @@ struct StopOn {
 
 /// What is stored and computed in which type. Separate from the model: the same model trains in any of them. Losses and
 /// metrics, statistics of norms and hyperparameters are f32 in all of them.
-struct Precision {
+struct HALFSTEP_API Precision {
   std::string name = "float32";
   DType weights = DType::f32;     ///< as they are kept from step to step
   DType parameters = DType::f32;  ///< as operators read them, and as their gradients are stored

@@ -16,7 +16,7 @@ namespace halfstep {
 
 /// Runs a graph forwards with weights from a file, and trains nothing. Batch norms are folded into the weights of the
 /// convolutions before them when those are loaded; nothing is dropped at random.
-class Predictor {
+class HALFSTEP_API Predictor {
  public:
   /// `output`, a value of `graph`, is what run() computes. Throws Error for a precision that the graph cannot have.
   static Predictor compile(const Device& device, const Graph& graph, Tensor output,

@@ -21,40 +21,40 @@ using Bytes = std::span<const std::byte>;
 /// read-only, and anything that is not a regular file. Removes the temporaries of this user's processes that were
 /// killed while they wrote to the same folder. May block until the disk has the bytes. May be called from several
 /// threads.
-void write_atomically(const std::filesystem::path& file, std::span<const Bytes> parts);
+HALFSTEP_API void write_atomically(const std::filesystem::path& file, std::span<const Bytes> parts);
 
 /// Throws the Error that write_atomically would throw for a folder that is missing or that takes no new file, or for a
 /// file that may not be replaced, so that a long run learns of it before it starts. Leaves nothing behind.
-void check_writable(const std::filesystem::path& file);
+HALFSTEP_API void check_writable(const std::filesystem::path& file);
 
 /// The absolute path of the file that a write to `file` creates or replaces: symbolic links are followed, "." and ".."
 /// resolved. Two spellings of one file give the same path. Throws Error where it can be no file.
-std::filesystem::path written_file(const std::filesystem::path& file);
+HALFSTEP_API std::filesystem::path written_file(const std::filesystem::path& file);
 
 /// The folder for files that can be made again, created if need be: $HALFSTEP_CACHE, or "halfstep" in the user's cache
 /// folder. Empty where none can be had; then nothing is cached.
-std::filesystem::path cache_folder();
+HALFSTEP_API std::filesystem::path cache_folder();
 
 /// The value of an environment variable; empty where it is not set or set to nothing.
-std::optional<std::string> environment(const std::string& variable);
+HALFSTEP_API std::optional<std::string> environment(const std::string& variable);
 
 /// From now on Ctrl-C (SIGINT), SIGTERM and SIGHUP still end the process at once, by the signal, but remove the
 /// temporaries of files being written. SIGHUP stays ignored where the process was started so (nohup). A write past the
 /// user's limit on file sizes fails from now on, and ends nothing.
-void clean_up_on_interrupt();
+HALFSTEP_API void clean_up_on_interrupt();
 /// The same, but the first of these signals only sets what `interrupted` returns, so that the work in hand can be
 /// finished and saved. A second SIGINT or SIGTERM ends the process at once. A write to a pipe that nobody reads any
 /// more fails from now on, and ends nothing.
-void watch_interrupts();
-bool interrupted();
+HALFSTEP_API void watch_interrupts();
+HALFSTEP_API bool interrupted();
 /// The number of the first signal since watch_interrupts(); 0 while there was none.
-int interrupt_signal();
+HALFSTEP_API int interrupt_signal();
 
 enum class Stream : bool { output, error };
 
 /// Whether standard output, or standard error, is a terminal rather than a file or a pipe.
-bool is_terminal(Stream stream);
+HALFSTEP_API bool is_terminal(Stream stream);
 /// Columns of the terminal that `stream` is; 80 where it is none.
-int terminal_width(Stream stream);
+HALFSTEP_API int terminal_width(Stream stream);
 
 }  // namespace halfstep

@@ -9,7 +9,7 @@ namespace halfstep {
 
 /// A learning rate for every applied step: a table on the device, indexed by the number of updates made so far, so that
 /// a skipped step does not use one up. Past its end the last rate holds.
-struct Schedule {
+struct HALFSTEP_API Schedule {
   std::vector<float> rates;
 
   /// The same rate always. A number converts to this.

@@ -15,20 +15,20 @@ namespace halfstep {
 enum class DType : std::uint8_t { f32, f16, u32 };
 
 /// "f32", "f16" or "u32".
-std::string_view name(DType dtype);
+HALFSTEP_API std::string_view name(DType dtype);
 
 /// Bytes of one element.
-std::int64_t bytes(DType dtype);
+HALFSTEP_API std::int64_t bytes(DType dtype);
 
 /// Extents, outermost first. Images are {batch, height, width, channels}. {} is a scalar.
 using Shape = std::vector<std::int64_t>;
 
 /// "{64, 28, 28, 1}".
-std::string to_string(const Shape& shape);
+HALFSTEP_API std::string to_string(const Shape& shape);
 
 /// The number of elements of `shape` (1 for a scalar). Throws Error that names the shape where an extent is negative or
 /// std::int64_t cannot hold the number.
-std::int64_t elements(const Shape& shape);
+HALFSTEP_API std::int64_t elements(const Shape& shape);
 
 /// What is known of a tensor before anything runs.
 struct TensorType {
@@ -39,7 +39,7 @@ struct TensorType {
 };
 
 /// "f16 {64, 10}".
-std::string to_string(const TensorType& type);
+HALFSTEP_API std::string to_string(const TensorType& type);
 
 namespace graph {
 struct Ir;
@@ -48,7 +48,7 @@ struct Access;
 
 /// A symbolic value of a graph: what an operator takes and returns. Cheap to copy; it shares ownership of what its
 /// Graph is made of, and so outlives the Graph.
-class Tensor {
+class HALFSTEP_API Tensor {
  public:
   /// No value yet, for members that are set later. Until then all but defined() and assignment throw Error, and so does
   /// every function that is given it.

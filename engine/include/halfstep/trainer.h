@@ -34,7 +34,7 @@ struct Feed {
 };
 
 /// What a trainer is compiled from, given at once or set member by member. All but `loss` may stay as they are.
-struct TrainerOptions {
+struct HALFSTEP_API TrainerOptions {
   /// A scalar. Parameters that it does not depend on are not trained: they keep their values, weight decay or not.
   Tensor loss{};
   std::map<std::string, Tensor> metrics{};  ///< scalars reported beside it
@@ -150,7 +150,7 @@ struct DispatchCost {
 /// used by one thread at a time. Every member that reads or changes what is trained waits for all steps submitted
 /// before it; step(), report() and take_records() do not. All that use the device throw Error where it is lost or has
 /// no memory left.
-class Trainer {
+class HALFSTEP_API Trainer {
  public:
   /// Throws Error for anything that cannot be trained as asked: options, shapes, the training set and the device's
   /// limits are checked here, so that step() throws only what it says. Blocks while it compiles and measures kernels,

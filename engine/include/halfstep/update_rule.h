@@ -44,7 +44,7 @@ struct NamedNumber {
 
 /// How weights are updated from their gradients: hyperparameters, the state tensors kept for each weight, and the
 /// kernel. Immutable. An application may derive its own; see "Adding an optimizer" in engine/README.md.
-class UpdateRule {
+class HALFSTEP_API UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
@@ -67,7 +67,7 @@ class UpdateRule {
 };
 
 /// An update rule as a value. Sgd, Adam and the others of optimizer.h convert to it.
-class Optimizer {
+class HALFSTEP_API Optimizer {
  public:
   /// Throws Error where there is no rule.
   explicit Optimizer(std::shared_ptr<const UpdateRule> rule);

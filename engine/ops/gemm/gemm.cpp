@@ -151,11 +151,6 @@ std::uint32_t quad_elements(const Gemm& gemm) {
 /// What the binding `edge` is for; numbered as in shaders/gemm/gemm.glsl.
 enum class Edge : std::uint8_t { none, bias, sums, sums_in_c, moments };
 
-// Where a product's dispatch has what gemm.comp knows by name.
-constexpr std::size_t edge_constant = 1;
-constexpr std::size_t c_operand = 2;
-constexpr std::size_t edge_operand = 3;
-
 /// What goes along with a product, and what is bound for it: where nothing does, what is bound for B or for parts.
 struct EdgeOperand {
   Edge edge = Edge::none;
@@ -168,10 +163,17 @@ EdgeOperand edge_of(const Gemm& gemm, plan::TensorId other) {
   return {Edge::none, {other, plan::Access::read}};
 }
 
-/// plan::Dispatch::moment_rows of a product.
-std::uint32_t moment_rows(const plan::Lowering& out, const Gemm& gemm, const Body& body, Edge edge) {
-  const bool can = out.target().fusion && edge == Edge::none && gemm.batches == 1;
-  return can ? static_cast<std::uint32_t>(body.moment_rows) : 0;
+/// The edge of a product that also outputs the moments of its columns, where an operator that follows asks for them;
+/// else `edge`. Nothing else may come with the product then.
+EdgeOperand with_moments(plan::Lowering& out, const Gemm& gemm, const Body& body, const EdgeOperand& edge) {
+  const Shape shape = out.type(gemm.c).shape;
+  const bool can = out.target().fusion && edge.edge == Edge::none && gemm.batches == 1 && body.moment_rows > 0 &&
+                   gemm.c == out.output(0) && out.moments_wanted();
+  if (!can) return edge;
+  const std::int64_t parts = plan::divided_up(elements(shape) / shape.back(), body.moment_rows);
+  const plan::TensorId moments = out.workspace("moments", {DType::f32, {1, parts, 2, shape.back()}});
+  out.provide_moments(gemm.c, {moments, body.moment_rows});
+  return {Edge::moments, {moments, plan::Access::write}};
 }
 
 void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, const EdgeOperand& edge) {
@@ -196,7 +198,6 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
                 .groups = plan::groups_for(std::int64_t{push.groups} * body.local_size, body.local_size),
                 .rounds = part_rounds(body, way.cut.split_quads, segment_quads(gemm)),
                 .expression = std::move(expression),
-                .moment_rows = moment_rows(out, gemm, body, edge.edge),
                 .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments)});
 }
 
@@ -271,20 +272,6 @@ void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorI
   reduce_parts(out, parts, to, partials, {Edge::none, {parts, plan::Access::read}});
 }
 
-std::optional<ColumnMoments> column_moments(plan::Lowering& out, plan::TensorId c) {
-  plan::Dispatch* product = out.writer(c);
-  if (product == nullptr || product->moment_rows == 0 || product->storing.scaled) return std::nullopt;
-  const Shape shape = out.type(c).shape;
-  if (out.type(product->operands[c_operand].tensor).shape.back() != shape.back()) return std::nullopt;
-  plan::Operand& moments = product->operands[edge_operand];
-  const auto edge = static_cast<std::uint32_t>(Edge::moments);
-  if (std::exchange(product->constants[edge_constant], edge) != edge) {
-    const std::int64_t parts = plan::divided_up(elements(shape) / shape.back(), product->moment_rows);
-    moments = {out.workspace("moments", {DType::f32, {1, parts, 2, shape.back()}}), plan::Access::write};
-  }
-  return ColumnMoments{moments.tensor, product->moment_rows};
-}
-
 void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
   if (gemm.column_sums && !sums_columns(out, gemm)) return lower_columns_apart(out, gemm);
   if (gemm.column_sums) out.leave_out(column_sum_dispatches(out, gemm.b));
@@ -297,7 +284,7 @@ void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
   // Noise is drawn by gemm_reduce, so that the products' code stays small.
   const bool rounds_at_random = out.storing().stochastic && out.type(gemm.c).dtype == DType::f16;
   if (way.cut.splits > 1 || rounds_at_random) return lower_in_parts(out, gemm, product, way);
-  dispatch_product(out, product, way, edge_of(product, product.b));
+  dispatch_product(out, product, way, with_moments(out, product, body, edge_of(product, product.b)));
 }
 
 }  // namespace halfstep::ops

@@ -64,17 +64,6 @@ std::int64_t rows_of_a(const Gemm& gemm);
 /// Appends the dispatch that adds up parts {n, ...to} of `to`, in order; `partials` as Gemm's.
 void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, DType partials);
 
-/// The moments of every column of a product's result, of `rows` rows at a time: f32 {parts, 2, columns}, the mean and
-/// the sum of the squares of what is left without it.
-struct ColumnMoments {
-  plan::TensorId parts;
-  std::int64_t rows;
-};
-
-/// Has the product that stores `c` find those on its way. Nothing where it cannot: k is cut into parts, something else
-/// goes along with it already, or `c` is no product's result.
-std::optional<ColumnMoments> column_moments(plan::Lowering& out, plan::TensorId c);
-
 /// Appends the dispatches of a product: one, or two where k is cut into parts to occupy the device; and where sums of
 /// columns cannot be had along with it, theirs.
 void lower_gemm(plan::Lowering& out, const Gemm& gemm);

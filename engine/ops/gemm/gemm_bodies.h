@@ -21,7 +21,7 @@ struct Body {
   bool texels = false;           ///< reads A and B through texel buffers
   bool uniform = false;          ///< reads them by address: A in f32, and B in panels of f32
   std::int64_t k_quads = 1;      ///< quads of k that it does at a time: parts are multiples of them
-  std::int64_t moment_rows = 0;  ///< plan::Dispatch::moment_rows
+  std::int64_t moment_rows = 0;  ///< rows of C that it finds the moments of columns of at a time; 0: it cannot
   /// Loop rounds of an invocation: for each quad of k, for each segment that a part of k touches, and for the rest of
   /// its work, such as storing its share of the tile.
   std::int64_t quad_rounds = 1;

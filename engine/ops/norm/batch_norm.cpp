@@ -60,6 +60,7 @@ class BatchNorm final : public graph::Operator {
   explicit BatchNorm(BatchNormOptions options) : options_(options) {}
 
   std::string name() const override { return "batch_norm"; }
+  bool reads_channel_moments(std::span<const TensorType> /*inputs*/) const override { return true; }
   graph::Attributes attributes() const override {
     return {{"momentum", options_.momentum}, {"epsilon", options_.epsilon}};
   }

@@ -102,7 +102,8 @@ plan::TensorId merge_moments(plan::Lowering& out, plan::TensorId moments, const 
 
 plan::TensorId lower_moments(plan::Lowering& out, plan::TensorId x, const ChannelSets& sets) {
   const Slices alone = slices_of(out, sets);
-  const std::optional<ColumnMoments> found = sets.sets == 1 ? column_moments(out, x) : std::nullopt;
+  std::optional<plan::ChannelMoments> found;
+  if (sets.sets == 1) found = out.moments_of(x);
   if (found) {
     const Slices slices = slices_of(out, sets, found->rows);
     out.leave_out(1 + merge_count(out.target(), alone.slices) - merge_count(out.target(), slices.slices));

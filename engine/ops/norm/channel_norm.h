@@ -21,8 +21,8 @@ struct ChannelSets {
 
 /// Appends the dispatches that find the mean of every channel of every set, and the sum of the squares of what is left
 /// when it is subtracted, in f32: {sets, 2, channels}. Slices are summed up apart and merged as Chan, Golub and
-/// LeVeque 1979 have it, so that nothing cancels however far the mean lies from zero. Where x is what a product stores,
-/// that product finds those of slices on its way (ops/gemm/gemm.h).
+/// LeVeque 1979 have it, so that nothing cancels however far the mean lies from zero. Where the product
+/// that computed x output those of slices as well (plan::ChannelMoments), they are only merged.
 plan::TensorId lower_moments(plan::Lowering& out, plan::TensorId x, const ChannelSets& sets);
 
 /// Appends y = (x - mean) * inverse deviation * weight + bias. `statistics` {sets, 2, channels} holds mean and inverse

@@ -76,6 +76,7 @@ class GroupNorm final : public graph::Operator {
   GroupNorm(std::int64_t groups, float epsilon) : groups_(groups), epsilon_(epsilon) {}
 
   std::string name() const override { return "group_norm"; }
+  bool reads_channel_moments(std::span<const TensorType> inputs) const override { return inputs[0].shape.front() == 1; }
   graph::Attributes attributes() const override { return {{"groups", groups_}, {"epsilon", epsilon_}}; }
   graph::Numerics numerics() const override { return graph::Numerics::norm; }
 

@@ -19,7 +19,7 @@ constexpr std::uint32_t bindings_in_pool = 6 * sets_in_pool;
 void check_range(const Context& context, const BufferRange& range) {
   const VkPhysicalDeviceLimits& limits = context.capabilities().limits;
   if (range.size > limits.maxStorageBufferRange) {
-    fail("memory",
+    fail(ErrorCode::unsupported, "memory",
          fmt::format("expected tensor {} to take at most {} bytes, what {} can bind (maxStorageBufferRange), got {}",
                      range.name, limits.maxStorageBufferRange, context.capabilities().name, range.size),
          "make the batch or the layer smaller");
@@ -46,7 +46,7 @@ DescriptorSets::~DescriptorSets() {
 
 VkDescriptorSet DescriptorSets::make(const Pipeline& pipeline, std::span<const BufferRange> ranges) {
   if (ranges.size() != pipeline.bindings) {
-    fail("memory",
+    fail(ErrorCode::unsupported, "memory",
          fmt::format("expected {} buffers for {}, got {}", pipeline.bindings, pipeline.shader, ranges.size()));
   }
   for (const BufferRange& range : ranges) check_range(*context_, range);

@@ -68,7 +68,7 @@ Buffer::Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string
     : context_(context.shared_from_this()), bytes_(std::max<std::uint64_t>(bytes, 4)), name_(std::move(name)) {
   const std::uint64_t limit = context.capabilities().max_buffer_bytes;
   if (bytes_ > limit) {
-    fail("memory",
+    fail(ErrorCode::unsupported, "memory",
          fmt::format("expected {} to take at most {} bytes, the largest buffer of {}, got {}", name_, limit,
                      context.capabilities().name, bytes_),
          "make the batch smaller");
@@ -107,10 +107,10 @@ void Buffer::allocate(Memory intent) {
   }
   if (result != VK_SUCCESS) {
     const std::uint32_t heap = types.empty() ? 0 : memory.memoryTypes[types.front()].heapIndex;
-    fail_for_machine("memory",
-                     fmt::format("expected {} bytes for {}, got {} from heap {} of {} bytes", allocated_, name_,
-                                 vk::name(result), heap, memory.memoryHeaps[heap].size),
-                     "make the batch smaller, or close other programs that use the device");
+    fail(ErrorCode::out_of_memory, "memory",
+         fmt::format("expected {} bytes for {}, got {} from heap {} of {} bytes", allocated_, name_, vk::name(result),
+                     heap, memory.memoryHeaps[heap].size),
+         "make the batch smaller, or close other programs that use the device");
   }
   check(table.vkBindBufferMemory(context_->device(), buffer_, memory_, 0), "vkBindBufferMemory");
   coherent_ = (memory.memoryTypes[info.memoryTypeIndex].propertyFlags & coherent) != 0;

@@ -19,8 +19,9 @@ void check_groups(const Context& context, const Pipeline& pipeline, const std::a
   for (std::size_t axis = 0; axis < 3; ++axis) {
     const std::uint32_t limit = context.capabilities().limits.maxComputeWorkGroupCount[axis];
     if (groups[axis] > limit) {
-      fail("dispatch", fmt::format("expected {} to take at most {} workgroups along {}, the device's limit, got {}",
-                                   pipeline.shader, limit, "xyz"[axis], groups[axis]));
+      fail(ErrorCode::unsupported, "dispatch",
+           fmt::format("expected {} to take at most {} workgroups along {}, the device's limit, got {}",
+                       pipeline.shader, limit, "xyz"[axis], groups[axis]));
     }
   }
 }

@@ -1,12 +1,10 @@
 #include "vk/device/capabilities.h"
 
 #include <halfstep/error.h>
-#include <halfstep/process.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <optional>
 #include <set>
@@ -207,38 +205,6 @@ std::uint32_t wanted_groups(const Capabilities& c) {
   return 4 * compute_units(c);
 }
 
-/// What HALFSTEP_TIER asks for: nothing, "packed" or "native".
-std::string wanted_tier() {
-  std::string tier = environment("HALFSTEP_TIER").value_or("");
-  if (!tier.empty() && tier != "packed" && tier != "native") {
-    fail("device", fmt::format("expected HALFSTEP_TIER to be empty, packed or native, got {}", tier));
-  }
-  return tier;
-}
-
-/// What HALFSTEP_FUSION asks for: nothing, which is "on", or "off".
-bool fusion_wanted() {
-  const std::string fusion = environment("HALFSTEP_FUSION").value_or("");
-  if (!fusion.empty() && fusion != "on" && fusion != "off") {
-    fail("device", fmt::format("expected HALFSTEP_FUSION to be empty, on or off, got {}", fusion));
-  }
-  return fusion != "off";
-}
-
-/// The driver's limit of loop rounds, or the lower one that HALFSTEP_LOOP_LIMIT names.
-std::uint32_t loop_rounds(const Capabilities& c) {
-  constexpr std::uint32_t least = 100;  // what kernels take whatever the sizes
-  const std::uint32_t limit = max_loop_rounds(c);
-  const std::optional<std::string> wanted = environment("HALFSTEP_LOOP_LIMIT");
-  if (!wanted) return limit;
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(wanted->data(), wanted->data() + wanted->size(), value);
-  if (error != std::errc{} || end != wanted->data() + wanted->size() || value < least) {
-    fail("device", fmt::format("expected HALFSTEP_LOOP_LIMIT to be {} or more, got {}", least, *wanted));
-  }
-  return std::min(limit, value);
-}
-
 }  // namespace
 
 Capabilities query(const InstanceTable& instance, VkPhysicalDevice device) {
@@ -301,14 +267,13 @@ std::string_view type_name(VkPhysicalDeviceType type) {
   }
 }
 
-plan::Target target(const Capabilities& c) {
+plan::Target target(const Capabilities& c, const Settings& settings) {
   const VkPhysicalDeviceLimits& limits = c.limits;
   plan::Target target;
-  const std::string tier = wanted_tier();
-  const bool native = c.storage_16bit && tier != "packed";
+  const bool native = c.storage_16bit && settings.tier != "packed";
   target.cpu = c.type == VK_PHYSICAL_DEVICE_TYPE_CPU;
   target.storage16 = native ? plan::Storage16::native : plan::Storage16::packed;
-  target.words16 = target.cpu && tier != "native";
+  target.words16 = target.cpu && settings.tier != "native";
   target.float16_arithmetic = native && c.float16_arithmetic && !target.cpu;
   target.subgroup_size = c.subgroup_size_control || subgroup_size_is_fixed(c) ? c.subgroup_size : 0;
   target.subgroup_shuffle = (c.subgroup_operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
@@ -319,7 +284,7 @@ plan::Target target(const Capabilities& c) {
   target.shared_memory_bytes = limits.maxComputeSharedMemorySize;
   target.max_push_bytes = limits.maxPushConstantsSize;
   target.max_storage_range = limits.maxStorageBufferRange;
-  target.max_rounds = loop_rounds(c);
+  target.max_rounds = std::min(max_loop_rounds(c), settings.loop_limit);
   // A quad of f32 is 16 bytes, also where the device would take less.
   target.offset_alignment =
       static_cast<std::uint32_t>(std::max<VkDeviceSize>(limits.minStorageBufferOffsetAlignment, 16));
@@ -334,8 +299,8 @@ plan::Target target(const Capabilities& c) {
   target.wanted_groups = wanted_groups(c);
   target.compute_units = compute_units(c);
   target.matrix_shapes = c.matrix_shapes;
-  target.gemm_bodies = environment("HALFSTEP_GEMM").value_or("");
-  target.fusion = fusion_wanted();
+  target.gemm_bodies = settings.gemm;
+  target.fusion = settings.fusion;
   return target;
 }
 

@@ -11,6 +11,7 @@
 
 #include "plan/target.h"
 #include "vk/device/loader.h"
+#include "vk/device/settings.h"
 
 namespace halfstep::vk {
 
@@ -85,11 +86,9 @@ std::string version_text(std::uint32_t version);
 /// "discrete", "integrated", "virtual", "cpu" or "other".
 std::string_view type_name(VkPhysicalDeviceType type);
 
-/// What plans are made for. HALFSTEP_TIER=packed forces the packed tier; HALFSTEP_TIER=native makes software drivers
-/// use their 16-bit storage, which they would not by themselves, being slower at it. HALFSTEP_FUSION=off leaves every
-/// operator its own dispatch. Throws Error where either is anything else. HALFSTEP_GEMM is Target::gemm_bodies.
-/// HALFSTEP_LOOP_LIMIT lowers Target::max_rounds.
-plan::Target target(const Capabilities& capabilities);
+/// What plans are made for. `settings.tier` "packed" forces the packed tier; "native" makes software drivers use their
+/// 16-bit storage, which they would not by themselves, being slower at it.
+plan::Target target(const Capabilities& capabilities, const Settings& settings);
 
 /// "native 16-bit storage, f16 arithmetic", "native 16-bit storage" or "packed f16".
 std::string tier(const plan::Target& target);

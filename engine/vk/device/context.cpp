@@ -39,8 +39,8 @@ std::string ask_for_matrix_shapes(std::string_view index) {
 
 /// Whether a device's matrix units are of use: a CPU emulates them, several times slower than it runs plain code, so
 /// only where it is told to.
-bool wants_matrices(const Capabilities& c) {
-  const bool told = environment("HALFSTEP_GEMM").value_or("").starts_with("cooperative");
+bool wants_matrices(const Capabilities& c, const Settings& settings) {
+  const bool told = settings.gemm.starts_with("cooperative");
   return c.cooperative_matrix && (told || c.type != VK_PHYSICAL_DEVICE_TYPE_CPU);
 }
 
@@ -49,7 +49,7 @@ std::string driver_text(const Capabilities& c) {
   return c.driver_info.empty() ? c.driver_name : fmt::format("{} {}", c.driver_name, c.driver_info);
 }
 
-DeviceInfo info_of(const Capabilities& capabilities, std::uint32_t index) {
+DeviceInfo info_of(const Capabilities& capabilities, const Settings& settings, std::uint32_t index) {
   DeviceInfo info;
   info.index = index;
   info.name = capabilities.name;
@@ -57,16 +57,17 @@ DeviceInfo info_of(const Capabilities& capabilities, std::uint32_t index) {
   info.driver = driver_text(capabilities);
   info.api_version = version_text(capabilities.api_version);
   info.memory_bytes = memory_bytes(capabilities);
-  info.tier = tier(target(capabilities));
+  info.tier = tier(target(capabilities, settings));
   info.usable = capabilities.unusable.empty();
   info.reason = fmt::format("{}", fmt::join(capabilities.unusable, "; "));
   return info;
 }
 
-std::vector<DeviceInfo> infos_of(const InstanceTable& instance, const std::vector<VkPhysicalDevice>& devices) {
+std::vector<DeviceInfo> infos_of(const InstanceTable& instance, const std::vector<VkPhysicalDevice>& devices,
+                                 const Settings& settings) {
   std::vector<DeviceInfo> infos;
   for (VkPhysicalDevice device : devices) {
-    infos.push_back(info_of(query(instance, device), static_cast<std::uint32_t>(infos.size())));
+    infos.push_back(info_of(query(instance, device), settings, static_cast<std::uint32_t>(infos.size())));
   }
   return infos;
 }
@@ -160,16 +161,16 @@ void keep_promised(Capabilities& c, const AdoptedDevice& handles) {
 
 }  // namespace
 
-std::shared_ptr<Context> Context::open(std::string_view selector) {
+std::shared_ptr<Context> Context::open(std::string_view selector, const DeviceSettings& settings) {
   const std::string wanted = selector.empty() ? environment("HALFSTEP_DEVICE").value_or("") : std::string(selector);
-  std::shared_ptr<Context> context(new Context);
+  std::shared_ptr<Context> context(new Context(settings));
   context->blames_driver_ = !loader_in_use();
   std::unique_ptr<process::Child> child;
-  if (cooperative_shaders_built() && !process::Child::inside()) child = std::make_unique<process::Child>();
-  context->validating_ = validation_wanted();
-  context->instance_ = create_instance(context->validating_);
+  const bool may_fork = settings.may_fork && !process::Child::inside();
+  if (may_fork && cooperative_shaders_built()) child = std::make_unique<process::Child>();
+  context->instance_ = create_instance(context->settings_.validation);
   const std::vector<VkPhysicalDevice> devices = physical_devices(context->instance_);
-  const std::size_t chosen = select_device(infos_of(context->instance_, devices), wanted);
+  const std::size_t chosen = select_device(infos_of(context->instance_, devices, context->settings_), wanted);
   context->capabilities_ = query(context->instance_, devices[chosen]);
   if (process::Child::inside()) {
     context->capabilities_.matrix_shapes = matrix_shapes(context->instance_, devices[chosen]);
@@ -182,14 +183,14 @@ std::shared_ptr<Context> Context::open(std::string_view selector) {
 }
 
 std::vector<DeviceInfo> Context::list() {
-  Context context;
-  context.instance_ = create_instance(validation_wanted());
-  return infos_of(context.instance_, physical_devices(context.instance_));
+  Context context{DeviceSettings{}};
+  context.instance_ = create_instance(context.settings_.validation);
+  return infos_of(context.instance_, physical_devices(context.instance_), context.settings_);
 }
 
-std::shared_ptr<Context> Context::adopt(const AdoptedDevice& handles) {
+std::shared_ptr<Context> Context::adopt(const AdoptedDevice& handles, const DeviceSettings& settings) {
   require_handles(handles);
-  std::shared_ptr<Context> context(new Context);
+  std::shared_ptr<Context> context(new Context(settings));
   context->owned_ = false;
   const auto get_proc = reinterpret_cast<PFN_vkGetInstanceProcAddr>(handles.get_instance_proc_addr);
   context->instance_ =
@@ -199,7 +200,8 @@ std::shared_ptr<Context> Context::adopt(const AdoptedDevice& handles) {
   keep_promised(context->capabilities_, handles);
   context->describe(0);
   if (!context->info_.usable) {
-    fail("device", fmt::format("expected a usable device, got {}, but {}", context->info_.name, context->info_.reason));
+    fail(ErrorCode::unsupported, "device",
+         fmt::format("expected a usable device, got {}, but {}", context->info_.name, context->info_.reason));
   }
   context->use_queue_of(handles);
   return context;
@@ -208,8 +210,8 @@ std::shared_ptr<Context> Context::adopt(const AdoptedDevice& handles) {
 /// Asks a child, once for each driver build. What crashed it is not asked again.
 void Context::find_matrix_shapes(std::unique_ptr<process::Child> child, std::size_t index) {
   constexpr std::chrono::seconds limit(10);
-  if (!wants_matrices(capabilities_)) return;
-  Notes notes(capabilities_);
+  if (!wants_matrices(capabilities_, settings_)) return;
+  Notes notes(capabilities_, settings_.cache_folder);
   std::optional<std::string> shapes = notes.find("matrix shapes");
   if (!shapes && child) {
     shapes = child->run(ask_for_matrix_shapes, std::to_string(index), limit);
@@ -232,8 +234,8 @@ void Context::use_queue_of(const AdoptedDevice& handles) {
 }
 
 void Context::describe(std::uint32_t index) {
-  target_ = vk::target(capabilities_);
-  info_ = info_of(capabilities_, index);
+  target_ = vk::target(capabilities_, settings_);
+  info_ = info_of(capabilities_, settings_, index);
 }
 
 void Context::open_device(VkPhysicalDevice physical_device) {

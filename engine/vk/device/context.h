@@ -17,6 +17,7 @@
 #include "vk/device/capabilities.h"
 #include "vk/device/loader.h"
 #include "vk/device/notes.h"
+#include "vk/device/settings.h"
 
 namespace halfstep::vk {
 
@@ -25,9 +26,9 @@ namespace halfstep::vk {
 class Context : public std::enable_shared_from_this<Context> {
  public:
   /// See Device::open.
-  static std::shared_ptr<Context> open(std::string_view selector);
+  static std::shared_ptr<Context> open(std::string_view selector, const DeviceSettings& settings);
   /// See Device::adopt.
-  static std::shared_ptr<Context> adopt(const AdoptedDevice& handles);
+  static std::shared_ptr<Context> adopt(const AdoptedDevice& handles, const DeviceSettings& settings);
   /// See Device::list.
   static std::vector<DeviceInfo> list();
 
@@ -38,6 +39,7 @@ class Context : public std::enable_shared_from_this<Context> {
   VkDevice device() const { return device_; }
   const DeviceTable& table() const { return table_; }
   const Capabilities& capabilities() const { return capabilities_; }
+  const Settings& settings() const { return settings_; }
   const plan::Target& target() const { return target_; }
   const DeviceInfo& info() const { return info_; }
   std::uint32_t queue_family() const { return capabilities_.queue_family.value(); }
@@ -47,18 +49,19 @@ class Context : public std::enable_shared_from_this<Context> {
   /// child was made.
   bool blames_driver() const { return blames_driver_; }
   /// Whether the Khronos validation layer watches this context (never an adopted one's doing).
-  bool validating() const { return validating_; }
+  bool validating() const { return owned_ && settings_.validation; }
 
   /// vkQueueSubmit under the queue's lock; an application that shares its queue holds its own lock meanwhile.
   void submit(std::span<const VkSubmitInfo> batches, VkFence fence);
 
  private:
-  Context() = default;
+  explicit Context(const DeviceSettings& settings) : settings_(vk::settings(settings)) {}
   void open_device(VkPhysicalDevice physical_device);
   void find_matrix_shapes(std::unique_ptr<process::Child> child, std::size_t index);
   void use_queue_of(const AdoptedDevice& handles);
   void describe(std::uint32_t index);
 
+  Settings settings_;
   InstanceTable instance_;
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
@@ -72,7 +75,6 @@ class Context : public std::enable_shared_from_this<Context> {
   std::unique_ptr<process::Child> child_;
   bool blames_driver_ = false;
   bool owned_ = true;
-  bool validating_ = false;
 };
 
 /// The engine's side of the handles that users hold.

@@ -8,12 +8,12 @@ namespace halfstep {
 
 Device::Device(std::shared_ptr<vk::Context> context) : context_(std::move(context)) {}
 
-Device Device::open(std::string_view selector) {
-  return Device(vk::Context::open(selector));
+Device Device::open(std::string_view selector, const DeviceSettings& settings) {
+  return Device(vk::Context::open(selector, settings));
 }
 
-Device Device::adopt(const AdoptedDevice& handles) {
-  return Device(vk::Context::adopt(handles));
+Device Device::adopt(const AdoptedDevice& handles, const DeviceSettings& settings) {
+  return Device(vk::Context::adopt(handles, settings));
 }
 
 std::vector<DeviceInfo> Device::list() {

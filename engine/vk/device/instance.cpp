@@ -21,13 +21,13 @@ constexpr const char* validation_layer = "VK_LAYER_KHRONOS_validation";
 /// out where it cannot parse a driver's manifest.
 void check_loader(VkResult result, std::string_view call) {
   if (result != VK_ERROR_OUT_OF_HOST_MEMORY && result != VK_ERROR_INCOMPATIBLE_DRIVER) return check(result, call);
-  if (const auto problem = damaged_manifest()) fail_for_machine("device", *problem);
+  if (const auto problem = damaged_manifest()) fail(ErrorCode::system, "device", *problem);
   if (result == VK_ERROR_OUT_OF_HOST_MEMORY) {
-    fail_for_machine("device", fmt::format("expected a Vulkan driver, got {} from {}", name(result), call),
-                     "memory has run out, or a driver's manifest is damaged: VK_LOADER_DEBUG=all bin/devices names it");
+    fail(ErrorCode::system, "device", fmt::format("expected a Vulkan driver, got {} from {}", name(result), call),
+         "memory has run out, or a driver's manifest is damaged: VK_LOADER_DEBUG=all bin/devices names it");
   }
-  fail_for_machine("device", "expected a Vulkan driver, got a loader that finds none",
-                   "install a driver, on Debian or Ubuntu: apt install mesa-vulkan-drivers");
+  fail(ErrorCode::system, "device", "expected a Vulkan driver, got a loader that finds none",
+       "install a driver, on Debian or Ubuntu: apt install mesa-vulkan-drivers");
 }
 
 /// Extensions of the loader and its drivers, or of one layer.
@@ -68,7 +68,8 @@ void require_validation(const GlobalTable& global) {
       has_extension(global, validation_layer, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME)) {
     return;
   }
-  fail("device", fmt::format("expected the layer {}, which HALFSTEP_VALIDATION=1 asks for, got none", validation_layer),
+  fail(ErrorCode::system, "device",
+       fmt::format("expected the layer {}, which HALFSTEP_VALIDATION=1 asks for, got none", validation_layer),
        "install it, on Debian or Ubuntu: apt install vulkan-validationlayers");
 }
 

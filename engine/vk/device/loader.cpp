@@ -23,8 +23,8 @@ PFN_vkGetInstanceProcAddr find_loader() {
   static const auto found =
       reinterpret_cast<PFN_vkGetInstanceProcAddr>(process::find_function(libraries, "vkGetInstanceProcAddr"));
   if (found == nullptr) {
-    fail_for_machine("device", "expected a Vulkan loader, got none",
-                     "install it, on Debian or Ubuntu: apt install libvulkan1 mesa-vulkan-drivers");
+    fail(ErrorCode::system, "device", "expected a Vulkan loader, got none",
+         "install it, on Debian or Ubuntu: apt install libvulkan1 mesa-vulkan-drivers");
   }
   return found;
 }
@@ -34,7 +34,7 @@ template <typename Function, typename GetProc, typename Owner>
 void load(Function& function, GetProc get_proc, Owner owner, const char* name) {
   function = reinterpret_cast<Function>(get_proc(owner, name));
   if (function == nullptr) {
-    fail("device", fmt::format("expected Vulkan 1.1 or later, got a version without {}", name),
+    fail(ErrorCode::unsupported, "device", fmt::format("expected Vulkan 1.1 or later, got a version without {}", name),
          "update the Vulkan loader and drivers");
   }
 }

@@ -44,15 +44,14 @@ std::map<std::string, std::string> read_notes(const std::filesystem::path& file)
 
 }  // namespace
 
-std::filesystem::path device_file(std::string_view what, const Capabilities& c) {
-  if (environment("HALFSTEP_CACHE") == "off") return {};
-  const std::filesystem::path folder = cache_folder();
+std::filesystem::path device_file(std::string_view what, const Capabilities& c, const std::filesystem::path& folder) {
   if (folder.empty()) return {};
   const std::string device = fmt::format("{:02x}{:02x}", fmt::join(c.device_uuid, ""), fmt::join(c.driver_uuid, ""));
   return folder / fmt::format("{}-{}-{:08x}-{:08x}", what, device, c.driver_version, shaders_checksum());
 }
 
-Notes::Notes(const Capabilities& capabilities) : file_(device_file("notes", capabilities)) {
+Notes::Notes(const Capabilities& capabilities, const std::filesystem::path& folder)
+    : file_(device_file("notes", capabilities, folder)) {
   if (kept()) notes_ = read_notes(file_);
 }
 

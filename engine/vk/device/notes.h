@@ -10,16 +10,17 @@
 
 namespace halfstep::vk {
 
-/// The file in the cache folder for what is known of a device, its driver build and the library's shaders; empty where
-/// nothing is to be kept (HALFSTEP_CACHE=off, or there is no such folder).
-std::filesystem::path device_file(std::string_view what, const Capabilities& capabilities);
+/// The file in `folder` for what is known of a device, its driver build and the library's shaders; empty where the
+/// folder is.
+std::filesystem::path device_file(std::string_view what, const Capabilities& capabilities,
+                                  const std::filesystem::path& folder);
 
 /// What was found out about a device, kept between processes in lines of key and value. A note once kept stays: of two
 /// processes that find out at the same time, the first one's holds.
 class Notes {
  public:
   /// Reads those that are kept; a damaged file counts as none.
-  explicit Notes(const Capabilities& capabilities);
+  Notes(const Capabilities& capabilities, const std::filesystem::path& folder);
 
   /// Whether notes outlive the process.
   bool kept() const { return !file_.empty(); }

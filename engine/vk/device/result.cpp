@@ -45,6 +45,25 @@ ResultText text(VkResult result) {
   return {result, {}, {}};
 }
 
+ErrorCode code_of(VkResult result) {
+  switch (result) {
+    case VK_ERROR_OUT_OF_HOST_MEMORY:
+    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
+    case VK_ERROR_OUT_OF_POOL_MEMORY:
+    case VK_ERROR_FRAGMENTED_POOL:
+    case VK_ERROR_MEMORY_MAP_FAILED:
+      return ErrorCode::out_of_memory;
+    case VK_ERROR_DEVICE_LOST:
+      return ErrorCode::device_lost;
+    case VK_ERROR_LAYER_NOT_PRESENT:
+    case VK_ERROR_EXTENSION_NOT_PRESENT:
+    case VK_ERROR_FEATURE_NOT_PRESENT:
+      return ErrorCode::unsupported;
+    default:
+      return ErrorCode::system;
+  }
+}
+
 }  // namespace
 
 std::string name(VkResult result) {
@@ -54,7 +73,7 @@ std::string name(VkResult result) {
 
 void check(VkResult result, std::string_view call) {
   if (result == VK_SUCCESS) return;
-  fail_for_machine("vulkan", fmt::format("{} failed with {}", call, name(result)), text(result).hint);
+  fail(code_of(result), "vulkan", fmt::format("{} failed with {}", call, name(result)), text(result).hint);
 }
 
 }  // namespace halfstep::vk

@@ -61,15 +61,15 @@ std::string listing(std::span<const DeviceInfo> devices) {
 
 std::size_t select_device(std::span<const DeviceInfo> devices, std::string_view selector) {
   if (devices.empty()) {
-    fail_for_machine("device", "expected a Vulkan device, got none",
-                     "install a driver, on Debian or Ubuntu: apt install mesa-vulkan-drivers");
+    fail(ErrorCode::system, "device", "expected a Vulkan device, got none",
+         "install a driver, on Debian or Ubuntu: apt install mesa-vulkan-drivers");
   }
   const std::vector<std::size_t> found = matches(devices, selector);
   if (found.empty()) fail("device", fmt::format("expected one of {}, got {}", listing(devices), selector), hint);
   const DeviceInfo& best = devices[found.front()];
   if (!best.usable) {
-    fail("device", fmt::format("expected a usable device, got {}: {}, but {}", best.index, best.name, best.reason),
-         hint);
+    fail(ErrorCode::unsupported, "device",
+         fmt::format("expected a usable device, got {}: {}, but {}", best.index, best.name, best.reason), hint);
   }
   return found.front();
 }

@@ -1,7 +1,6 @@
 #include "vk/device/validation.h"
 
 #include <halfstep/error.h>
-#include <halfstep/process.h>
 
 #include <fmt/format.h>
 
@@ -34,14 +33,6 @@ VKAPI_ATTR VkBool32 VKAPI_CALL keep(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDe
 }
 
 }  // namespace
-
-bool validation_wanted() {
-  const std::string value = environment("HALFSTEP_VALIDATION").value_or("0");
-  if (value != "0" && value != "1") {
-    fail("device", fmt::format("expected HALFSTEP_VALIDATION to be 0 or 1, got {}", value));
-  }
-  return value == "1";
-}
 
 std::vector<std::string> validation_messages() {
   const std::lock_guard lock(log().mutex);

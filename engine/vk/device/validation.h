@@ -7,10 +7,6 @@
 
 namespace halfstep::vk {
 
-/// Whether HALFSTEP_VALIDATION asks for the Khronos validation layer, with synchronization validation, in every
-/// context that is opened. Throws Error where it is neither empty, "0" nor "1".
-bool validation_wanted();
-
 /// Every warning and error that the validation layer has given so far in this process, oldest first.
 std::vector<std::string> validation_messages();
 

@@ -32,7 +32,8 @@ std::vector<std::byte> drivers_own(std::vector<std::byte> data, const Capabiliti
 }
 
 PipelineCache::PipelineCache(Context& context)
-    : context_(context.shared_from_this()), file_(device_file("pipelines", context.capabilities())) {
+    : context_(context.shared_from_this()),
+      file_(device_file("pipelines", context.capabilities(), context.settings().cache_folder)) {
   const std::vector<std::byte> known =
       file_.empty() ? std::vector<std::byte>{} : drivers_own(read_sealed(file_), context.capabilities());
   auto info = structure<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);

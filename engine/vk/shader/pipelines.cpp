@@ -122,8 +122,9 @@ class Specialization {
 std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
                                     const ShaderFacts& facts, const Capabilities& capabilities) {
   if (facts.needs_float16 && !capabilities.float16_arithmetic) {
-    fail(dispatch.label, fmt::format("expected a device with f16 arithmetic (shaderFloat16) for {}, got {}",
-                                     dispatch.shader, capabilities.name));
+    fail(ErrorCode::unsupported, dispatch.label,
+         fmt::format("expected a device with f16 arithmetic (shaderFloat16) for {}, got {}", dispatch.shader,
+                     capabilities.name));
   }
   return with_float_controls(words, capabilities);
 }
@@ -136,8 +137,7 @@ VkDescriptorType type_of(Slots slots, std::uint32_t binding) {
 
 }  // namespace
 
-Pipelines::Pipelines(Context& context)
-    : context_(context.shared_from_this()), cache_(context), kernels_(context.capabilities()) {}
+Pipelines::Pipelines(Context& context) : context_(context.shared_from_this()), cache_(context), kernels_(context) {}
 
 Pipelines::~Pipelines() {
   kernels_.save();

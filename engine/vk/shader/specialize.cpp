@@ -72,7 +72,8 @@ std::vector<std::uint32_t> specialized(std::span<const std::uint32_t> words, con
   return known ? result : std::vector(words.begin(), words.end());
 }
 
-SpecializedKernels::SpecializedKernels(const Capabilities& capabilities) : file_(device_file("kernels", capabilities)) {
+SpecializedKernels::SpecializedKernels(const Context& context)
+    : file_(device_file("kernels", context.capabilities(), context.settings().cache_folder)) {
   if (!file_.empty()) kernels_ = read(read_sealed(file_));
 }
 

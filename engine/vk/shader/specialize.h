@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "vk/device/capabilities.h"
+#include "vk/device/context.h"
 #include "vk/shader/shaders.h"
 
 namespace halfstep::vk {
@@ -24,7 +24,7 @@ std::vector<std::uint32_t> specialized(std::span<const std::uint32_t> words, con
 /// Kernels by key, kept between processes in the cache folder as the pipeline cache is.
 class SpecializedKernels {
  public:
-  explicit SpecializedKernels(const Capabilities& capabilities);
+  explicit SpecializedKernels(const Context& context);
 
   /// specialized(), done once.
   const std::vector<std::uint32_t>& get(const EmbeddedShader& shader, const Constants& constants);

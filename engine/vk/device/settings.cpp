@@ -1,0 +1,84 @@
+#include "vk/device/settings.h"
+
+#include <halfstep/error.h>
+#include <halfstep/process.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+#include <string_view>
+
+namespace halfstep::vk {
+namespace {
+
+struct Word {
+  std::string_view text;
+  int value;
+};
+
+/// The value of the word that an environment variable is set to; the first word's where it is not set.
+int chosen_word(const char* variable, std::string_view where, std::span<const Word> words, std::string_view listing) {
+  const std::optional<std::string> text = environment(variable);
+  if (!text) return words.front().value;
+  for (const Word& word : words) {
+    if (word.text == *text) return word.value;
+  }
+  fail(where, fmt::format("expected {} to be {}, got {}", variable, listing, *text));
+}
+
+bool fusion_wanted() {
+  constexpr Word words[] = {{"on", 1}, {"off", 0}};
+  return chosen_word("HALFSTEP_FUSION", "device", words, "empty, on or off") != 0;
+}
+
+bool validation_wanted() {
+  constexpr Word words[] = {{"0", 0}, {"1", 1}};
+  return chosen_word("HALFSTEP_VALIDATION", "device", words, "0 or 1") != 0;
+}
+
+Tuning tuning_wanted() {
+  constexpr Word words[] = {{"on", static_cast<int>(Tuning::on)},
+                            {"off", static_cast<int>(Tuning::off)},
+                            {"force", static_cast<int>(Tuning::force)}};
+  return static_cast<Tuning>(chosen_word("HALFSTEP_TUNE", "tune", words, "off, on or force"));
+}
+
+std::string checked_tier(const std::string& tier) {
+  if (tier.empty() || tier == "packed" || tier == "native") return tier;
+  fail("device", fmt::format("expected HALFSTEP_TIER to be empty, packed or native, got {}", tier));
+}
+
+std::uint32_t wanted_loop_limit() {
+  constexpr std::uint32_t least = 100;  // what kernels take whatever the sizes
+  const std::optional<std::string> wanted = environment("HALFSTEP_LOOP_LIMIT");
+  if (!wanted) return std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(wanted->data(), wanted->data() + wanted->size(), value);
+  if (error != std::errc{} || end != wanted->data() + wanted->size() || value < least) {
+    fail("device", fmt::format("expected HALFSTEP_LOOP_LIMIT to be {} or more, got {}", least, *wanted));
+  }
+  return value;
+}
+
+}  // namespace
+
+Settings settings(const DeviceSettings& chosen) {
+  Settings all;
+  all.tier = checked_tier(chosen.tier ? *chosen.tier : environment("HALFSTEP_TIER").value_or(""));
+  all.fusion = chosen.fusion ? *chosen.fusion : fusion_wanted();
+  all.tuning = chosen.tuning ? *chosen.tuning : tuning_wanted();
+  all.gemm = chosen.gemm ? *chosen.gemm : environment("HALFSTEP_GEMM").value_or("");
+  if (chosen.cache_folder) {
+    all.cache_folder = *chosen.cache_folder;
+  } else if (environment("HALFSTEP_CACHE") != "off") {
+    all.cache_folder = cache_folder();
+  }
+  all.validation = chosen.validation ? *chosen.validation : validation_wanted();
+  all.may_fork = chosen.may_fork;
+  all.loop_limit = wanted_loop_limit();
+  return all;
+}
+
+}  // namespace halfstep::vk
