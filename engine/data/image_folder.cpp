@@ -29,7 +29,7 @@ struct Outcome {
   std::string problem{};
 };
 
-Outcome decode(const fs::path& path, const ImageFolderOptions& options) {
+Outcome decode(const train::ImageResizer& resizer, const fs::path& path, const ImageFolderOptions& options) {
   Outcome outcome;
   try {
     std::ifstream file(path, std::ios::binary);
@@ -37,7 +37,7 @@ Outcome decode(const fs::path& path, const ImageFolderOptions& options) {
     const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
     const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());  // NOLINT: bytes of a file
     outcome.image = io::decode_image({data, bytes.size()}, options.channels);
-    data::check_resizable(outcome.image.height, outcome.image.width, options.height, options.width);
+    resizer.check(outcome.image);
   } catch (const Error& error) {
     outcome.problem = error.what();
   } catch (const std::bad_alloc&) {
@@ -47,11 +47,12 @@ Outcome decode(const fs::path& path, const ImageFolderOptions& options) {
 }
 
 /// Each file's outcome, by as many threads as asked for.
-std::vector<Outcome> decode_all(std::span<const fs::path> files, const ImageFolderOptions& options) {
+std::vector<Outcome> decode_all(const train::ImageResizer& resizer, std::span<const fs::path> files,
+                                const ImageFolderOptions& options) {
   std::vector<Outcome> outcomes(files.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < files.size(); i = next++) outcomes[i] = decode(files[i], options);
+    for (std::size_t i = next++; i < files.size(); i = next++) outcomes[i] = decode(resizer, files[i], options);
   };
   std::vector<std::jthread> workers;
   const unsigned threads = options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
@@ -111,7 +112,7 @@ void read_into(ImageFolder& result, const Device& device, std::span<const fs::pa
   data.sample_shape = {options.height, options.width, options.channels};
   for (std::size_t first = 0; first < files.size(); first += files_at_once) {
     const auto chunk = files.subspan(first, std::min(files.size() - first, files_at_once));
-    std::vector<Outcome> outcomes = decode_all(chunk, options);
+    std::vector<Outcome> outcomes = decode_all(resizer, chunk, options);
     std::vector<io::DecodedImage> images;
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       if (!outcomes[i].problem.empty()) {

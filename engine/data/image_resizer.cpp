@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 #include "plan/program.h"
 #include "step/stages.h"
@@ -15,24 +17,37 @@ namespace {
 
 /// Bytes of images, and of samples, that one run is made for; an image may be larger.
 constexpr std::uint64_t usual_bytes = std::uint64_t{1} << 24;
+/// The same in quads of f32 of what the first pass leaves: 32 MiB.
+constexpr std::uint64_t usual_column_quads = std::uint64_t{1} << 21;
 
-/// How many times as high and wide as its sample an image may be.
-constexpr std::int64_t most_shrinking = 60;
+/// Places in the table of images.
+constexpr std::size_t most_places = 256;
 
 std::uint64_t whole_words(std::uint64_t bytes) {
   return (bytes + 3) / 4 * 4;
 }
 
-}  // namespace
-
-void check_resizable(std::int64_t height, std::int64_t width, std::int64_t to_height, std::int64_t to_width) {
-  if (height > most_shrinking * to_height || width > most_shrinking * to_width) {
-    fail("image",
-         fmt::format("expected an image at most {} times as high and wide as the {} by {} it is resized to, got "
-                     "{} by {}",
-                     most_shrinking, to_height, to_width, height, width));
-  }
+TensorType columns_type(std::uint64_t quads) {
+  return {DType::f32, {4 * static_cast<std::int64_t>(quads)}};
 }
+
+/// Loop rounds of an invocation of either pass where an axis shrinks `ratio` times. The first pass finds its image by
+/// halving the table; the second makes four bytes.
+std::int64_t column_rounds(std::int64_t ratio) {
+  constexpr std::int64_t halvings = std::bit_width(most_places - 1);
+  return halvings + 1 + step::resize_rounds(ratio, 1);
+}
+
+std::int64_t row_rounds(std::int64_t ratio) {
+  return 4 * (step::resize_rounds(ratio, 1) + 1) + 1;
+}
+
+/// How many times as high and wide as its sample an image may be: row_rounds, the larger, grows by 8 with the ratio.
+std::int64_t most_shrinking(const plan::Target& target) {
+  return (std::int64_t{target.max_rounds} - row_rounds(0)) / (row_rounds(1) - row_rounds(0));
+}
+
+}  // namespace
 
 ImageResizer::ImageResizer(vk::Context& context, std::uint32_t height, std::uint32_t width, std::uint32_t channels)
     : context_(context),
@@ -41,42 +56,70 @@ ImageResizer::ImageResizer(vk::Context& context, std::uint32_t height, std::uint
       channels_(channels),
       sample_bytes_(std::uint64_t{height} * width * channels),
       stride_(whole_words(sample_bytes_)),
-      most_samples_(std::clamp<std::size_t>(usual_bytes / stride_, 1, 256)),
+      most_samples_(std::clamp<std::size_t>(usual_bytes / stride_, 1, most_places)),
       pipelines_(context),
       arena_(context, 0, vk::Memory::device, "arena"),
       sources_(context, most_samples_ * sizeof(Source), vk::Memory::device, "image table"),
       samples_(context, most_samples_ * stride_, vk::Memory::device, "resized images"),
       timeline_(context) {
-  record(usual_bytes);
+  record(usual_bytes, usual_column_quads);
 }
 
-/// Makes room for `image_bytes` of images, and the recording that resizes them.
-void ImageResizer::record(std::uint64_t image_bytes) {
-  struct Push {
-    std::uint32_t samples;
-    std::uint32_t height;
-    std::uint32_t width;
-    std::uint32_t channels;
-  };
+std::uint64_t ImageResizer::column_quads(const io::DecodedImage& image) const {
+  return std::uint64_t{image.height} * width_ * ((channels_ + 3) / 4);
+}
+
+void ImageResizer::check(const io::DecodedImage& image) const {
+  const plan::Target& target = context_.target();
+  const std::int64_t most = most_shrinking(target);
+  if (image.height > most * height_ || image.width > most * width_) {
+    fail("image", fmt::format("expected an image at most {} times as high and wide as the {} by {} it is resized to, "
+                              "by the driver's limit of loop rounds, got {} by {}",
+                              most, height_, width_, image.height, image.width));
+  }
+  const std::uint64_t bytes =
+      std::max(whole_words(image.bytes.size()), plan::byte_size(columns_type(column_quads(image))));
+  if (bytes > target.max_storage_range) {
+    fail("image", fmt::format("expected at most {} bytes, the device's maxStorageBufferRange, to resize an image, got "
+                              "{} for {} by {}",
+                              target.max_storage_range, bytes, image.height, image.width));
+  }
+}
+
+/// Makes room for `image_bytes` of images and `column_quads` of their columns, and the recording that resizes them.
+void ImageResizer::record(std::uint64_t image_bytes, std::uint64_t column_quads) {
   image_capacity_ = image_bytes;
+  column_capacity_ = column_quads;
   images_ = vk::Buffer(context_, image_bytes, vk::Memory::device, "decoded images");
   plan::ProgramBuilder builder(context_.target());
   const auto whole = [&](const char* name, const vk::Buffer& buffer) {
     return builder.place_bytes(name, buffer.bytes(), {builder.buffer(name), 0});
   };
+  const plan::TensorId sources = whole("sources", sources_);
+  const plan::TensorId columns = builder.tensor("columns", columns_type(column_quads));
   const std::uint32_t local_size = plan::flat_local_size(builder.target());
-  const auto words = static_cast<std::int64_t>(most_samples_ * stride_ / 4);
-  builder.dispatch(
-      {.label = "resize",
-       .shader = "resize_images",
-       .constants = {local_size},
-       .push = plan::push_bytes(Push{static_cast<std::uint32_t>(most_samples_), height_, width_, channels_}),
-       .operands = {{whole("sources", sources_), plan::Access::read},
-                    {whole("images", images_), plan::Access::read},
-                    {whole("samples", samples_), plan::Access::write}},
-       .groups = plan::groups_for(words, local_size),
-       .rounds = 4 * (step::resize_rounds(most_shrinking, most_shrinking, 1, 1) + 1)});
+  const std::int64_t most = most_shrinking(builder.target());
+  const auto places = static_cast<std::uint32_t>(most_samples_);
+  builder.dispatch({.label = "resize columns",
+                    .shader = "resize_columns.table",
+                    .constants = {local_size},
+                    .push = plan::push_bytes(std::array{places, width_, channels_}),
+                    .operands = {{sources, plan::Access::read},
+                                 {whole("images", images_), plan::Access::read},
+                                 {columns, plan::Access::write}},
+                    .groups = plan::groups_for(static_cast<std::int64_t>(column_quads), local_size),
+                    .rounds = column_rounds(most)});
+  builder.dispatch({.label = "resize rows",
+                    .shader = "resize_images",
+                    .constants = {local_size},
+                    .push = plan::push_bytes(std::array{places, height_, width_, channels_}),
+                    .operands = {{sources, plan::Access::read},
+                                 {columns, plan::Access::read},
+                                 {whole("samples", samples_), plan::Access::write}},
+                    .groups = plan::groups_for(static_cast<std::int64_t>(most_samples_ * stride_ / 4), local_size),
+                    .rounds = row_rounds(most)});
   plan_ = plan::make_plan(builder.finish(), {.alignment = context_.target().offset_alignment});
+  arena_ = vk::Buffer(context_, plan_.arena.bytes, vk::Memory::device, "arena");
   const vk::Buffer* buffers[] = {&arena_, &sources_, &images_, &samples_};
   recording_ = std::make_unique<step::Recording>(context_, pipelines_, plan_, buffers);
 }
@@ -85,27 +128,35 @@ void ImageResizer::resize(std::span<const io::DecodedImage> images, std::vector<
   while (!images.empty()) {
     std::size_t count = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t quads = 0;
     while (count < std::min(images.size(), most_samples_)) {
-      const std::uint64_t next = bytes + whole_words(images[count].bytes.size());
-      if (count > 0 && next > image_capacity_) break;
-      bytes = next;
+      const std::uint64_t next_bytes = bytes + whole_words(images[count].bytes.size());
+      const std::uint64_t next_quads = quads + column_quads(images[count]);
+      if (count > 0 && (next_bytes > image_capacity_ || next_quads > column_capacity_)) break;
+      bytes = next_bytes;
+      quads = next_quads;
       count++;
     }
-    if (bytes > image_capacity_) record(bytes);
+    if (bytes > image_capacity_ || quads > column_capacity_)
+      record(std::max(bytes, image_capacity_), std::max(quads, column_capacity_));
     run(images.first(count), samples);
     images = images.subspan(count);
   }
 }
 
 void ImageResizer::run(std::span<const io::DecodedImage> images, std::vector<std::uint8_t>& samples) {
-  // A place without an image has no width.
-  std::vector<Source> table(most_samples_);
+  // A place without an image has no rows, and begins after all columns.
+  std::vector<Source> table;
   std::vector<std::uint8_t> bytes;
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    table[i] = {static_cast<std::uint32_t>(bytes.size()), images[i].height, images[i].width, 0};
-    bytes.insert(bytes.end(), images[i].bytes.begin(), images[i].bytes.end());
+  std::uint64_t quads = 0;
+  for (const io::DecodedImage& image : images) {
+    table.push_back(
+        {static_cast<std::uint32_t>(bytes.size()), image.height, image.width, static_cast<std::uint32_t>(quads)});
+    quads += column_quads(image);
+    bytes.insert(bytes.end(), image.bytes.begin(), image.bytes.end());
     bytes.resize(whole_words(bytes.size()));
   }
+  table.resize(most_samples_, {.first_quad = static_cast<std::uint32_t>(quads)});
   vk::upload(context_, sources_, 0, std::as_bytes(std::span(table)));
   vk::upload(context_, images_, 0, std::as_bytes(std::span(bytes)));
   timeline_.wait(timeline_.submit(recording_->commands()));

@@ -15,29 +15,32 @@
 
 namespace halfstep::data {
 
-/// Throws Error unless an image of the first extents can be resized to the second: to no less than a sixtieth of its
-/// height and width. (Mesa's lavapipe ends a kernel's loops after 65535 rounds in all, and an invocation resizes four
-/// bytes.)
-void check_resizable(std::int64_t height, std::int64_t width, std::int64_t to_height, std::int64_t to_width);
-
 /// Resizes images on the device, each of its own size, to samples of one.
 class ImageResizer {
  public:
   /// Samples are {height, width, channels}; so many channels do the images have that it is given.
   ImageResizer(vk::Context& context, std::uint32_t height, std::uint32_t width, std::uint32_t channels);
 
-  /// Appends the bytes of every image's sample to `samples`. Throws Error for an image that the device cannot bind.
+  /// Throws Error unless the image can be resized: it shrinks along neither axis further than the driver's limit of
+  /// loop rounds allows (8,190 times where that is 65,535), and the device can bind its bytes and its columns. May be
+  /// called from any thread.
+  void check(const io::DecodedImage& image) const;
+
+  /// Appends the bytes of every image's sample to `samples`, in order, and waits for the device. The images have passed
+  /// check().
   void resize(std::span<const io::DecodedImage> images, std::vector<std::uint8_t>& samples);
 
  private:
+  /// As in shaders/data/resize.glsl.
   struct Source {
     std::uint32_t first_byte = 0;
     std::uint32_t height = 0;
     std::uint32_t width = 0;
-    std::uint32_t reserved = 0;
+    std::uint32_t first_quad = 0;
   };
 
-  void record(std::uint64_t image_bytes);
+  std::uint64_t column_quads(const io::DecodedImage& image) const;
+  void record(std::uint64_t image_bytes, std::uint64_t column_quads);
   void run(std::span<const io::DecodedImage> images, std::vector<std::uint8_t>& samples);
 
   vk::Context& context_;
@@ -45,9 +48,10 @@ class ImageResizer {
   std::uint32_t width_;
   std::uint32_t channels_;
   std::uint64_t sample_bytes_;
-  std::uint64_t stride_;      ///< bytes from one sample to the next on the device
-  std::size_t most_samples_;  ///< of one run
-  std::uint64_t image_capacity_ = 0;
+  std::uint64_t stride_;               ///< bytes from one sample to the next on the device
+  std::size_t most_samples_;           ///< of one run
+  std::uint64_t image_capacity_ = 0;   ///< bytes of one run's images
+  std::uint64_t column_capacity_ = 0;  ///< quads of f32 that the first pass leaves of them
   vk::Pipelines pipelines_;
   plan::Plan plan_;
   vk::Buffer arena_;

@@ -45,12 +45,36 @@ struct SamplesPush {
 };
 static_assert(sizeof(SamplesPush) <= 128);
 
+/// The first pass of resizing the batch: what feed_samples then reads in the place of the set's bytes.
+plan::TensorId resize_columns(plan::ProgramBuilder& builder, const SampleFeed& feed, const SamplesPush& of) {
+  struct Push {
+    std::uint32_t images, width, channels;
+    std::uint32_t stored_height, stored_width;
+    std::uint32_t samples, first;
+  };
+  const ImageShape& stored = of.stored;
+  const std::int64_t padded_channels = plan::divided_up(stored.channels, 4) * 4;
+  const plan::TensorId columns =
+      builder.tensor("resized columns", {DType::f32, {of.batch, stored.height, of.input.width, padded_channels}});
+  const std::uint32_t local_size = flat_local_size(builder.target());
+  builder.dispatch({.label = "resize columns",
+                    .shader = "resize_columns.batch",
+                    .constants = {local_size},
+                    .push = plan::push_bytes(Push{of.batch, of.input.width, stored.channels, stored.height,
+                                                  stored.width, of.samples, of.first}),
+                    .operands = {{feed.indices, plan::Access::read},
+                                 {feed.bytes, plan::Access::read},
+                                 {columns, plan::Access::write}},
+                    .groups = plan::groups_for(plan::layout(builder.info(columns).type.shape).quads(), local_size),
+                    .rounds = resize_rounds(stored.width, of.input.width)});
+  return columns;
+}
+
 }  // namespace
 
-std::int64_t resize_rounds(std::int64_t height, std::int64_t width, std::int64_t to_height, std::int64_t to_width) {
-  // Both loops run over a triangle that is as wide as two pixels of the smaller image.
-  const auto taps = [](std::int64_t pixels, std::int64_t places) { return 2 * plan::divided_up(pixels, places) + 1; };
-  return taps(height, to_height) * (taps(width, to_width) + 2) + 1;
+std::int64_t resize_rounds(std::int64_t pixels, std::int64_t places) {
+  // The loop runs over a triangle that is as wide as two pixels of the smaller image.
+  return 2 * plan::divided_up(pixels, places) + 2;
 }
 
 void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed) {
@@ -69,24 +93,23 @@ void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed) {
                          static_cast<std::uint32_t>(augmentation.crop_padding),
                          static_cast<std::uint32_t>(augmentation.cutout),
                          feed.first};
+  const bool resize = push.input.height != push.stored.height || push.input.width != push.stored.width;
+  const plan::TensorId source = resize ? resize_columns(builder, feed, push) : feed.bytes;
   std::vector<plan::Operand> operands{{feed.indices, plan::Access::read},
-                                      {feed.bytes, plan::Access::read},
+                                      {source, plan::Access::read},
                                       {feed.label_words, plan::Access::read},
                                       {feed.samples, plan::Access::write},
                                       {feed.labels, plan::Access::write}};
   if (augmented) operands.push_back({feed.state, plan::Access::read});
-  const bool resize = push.input.height != push.stored.height || push.input.width != push.stored.width;
   const std::uint32_t local_size = flat_local_size(builder.target());
-  builder.dispatch(
-      {.label = "feed",
-       .shader =
-           fmt::format("feed_samples.{}.{}", storage(builder.target(), input.dtype), augmented ? "augmented" : "plain"),
-       .constants = {local_size, resize},
-       .push = plan::push_bytes(push),
-       .operands = std::move(operands),
-       .groups = plan::groups_for(plan::layout(input.shape).quads() + (batch + 3) / 4, local_size),
-       .rounds =
-           resize ? resize_rounds(push.stored.height, push.stored.width, push.input.height, push.input.width) : 0});
+  builder.dispatch({.label = "feed",
+                    .shader = fmt::format("feed_samples.{}.{}.{}", storage(builder.target(), input.dtype),
+                                          augmented ? "augmented" : "plain", resize ? "columns" : "bytes"),
+                    .constants = {local_size},
+                    .push = plan::push_bytes(push),
+                    .operands = std::move(operands),
+                    .groups = plan::groups_for(plan::layout(input.shape).quads() + (batch + 3) / 4, local_size),
+                    .rounds = resize ? resize_rounds(push.stored.height, push.input.height) : 0});
 }
 
 void feed_values(plan::ProgramBuilder& builder, plan::TensorId values, plan::TensorId input) {

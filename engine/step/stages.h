@@ -34,10 +34,12 @@ struct SampleFeed {
   Augmentation augmentation{};
 };
 
-/// Loop rounds that data/image.glsl takes for a pixel of an image resized from {height, width} to the other extents.
-std::int64_t resize_rounds(std::int64_t height, std::int64_t width, std::int64_t to_height, std::int64_t to_width);
+/// Loop rounds that each of the two passes of resizing (shaders/data/resize.glsl) takes for a pixel, where the axis
+/// that it runs along goes from `pixels` to `places`.
+std::int64_t resize_rounds(std::int64_t pixels, std::int64_t places);
 
-/// 1. Gathers, normalises and casts a batch, or a micro-batch of the step's.
+/// 1. Gathers, normalises and casts a batch, or a micro-batch of the step's; resizes it before where its samples are of
+/// another size than the input.
 void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed);
 /// 1. Casts an input's values, given as f32 or u32.
 void feed_values(plan::ProgramBuilder& builder, plan::TensorId values, plan::TensorId input);

@@ -2,14 +2,14 @@
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f32 f16 packed
 //! FEED = plain augmented
-// Gathers a batch from bytes: sample[indices[first + b]] becomes row b of the input, resized, augmented, normalised and cast,
-// and its label row b of the labels. An index without a sample gives zeros and the label that losses and metrics leave
-// out.
+//! SOURCE = bytes columns
+// Gathers a batch: sample[indices[first + b]] becomes row b of the input, augmented, normalised and cast, and its label
+// row b of the labels. An index without a sample gives zeros and the label that losses and metrics leave out. Samples of
+// the input's size are read as bytes; others are resized from the columns that data/resize_columns.comp left.
 #include "common/precision.glsl"
 #include "common/indexing.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const bool RESIZE = false;
 layout(push_constant) uniform Push {
   uint batch;
   uint height;  // of the input
@@ -28,12 +28,20 @@ layout(push_constant) uniform Push {
   uint first;         // place of this batch in the step's, whose indices are bound
 };
 layout(std430, binding = 0) readonly buffer Indices { uint indices[]; };
+#if defined(SOURCE_columns)
+layout(std430, binding = 1) readonly buffer Columns { vec4 columns[]; };
+#else
 layout(std430, binding = 1) readonly buffer Bytes { uint words[]; };
+#endif
 layout(std430, binding = 2) readonly buffer Labels { uint labels[]; };
 layout(std430, binding = 3) writeonly buffer Input { QUAD result[]; };
 layout(std430, binding = 4) writeonly buffer LabelInput { uvec4 result_labels[]; };
 
+#if defined(SOURCE_columns)
+#include "data/resize_rows.glsl"
+#else
 #include "data/image.glsl"
+#endif
 #if defined(FEED_augmented)
 #include "step/step_state.glsl"
 layout(std430, binding = 5) readonly buffer State { StepState state; };
@@ -42,26 +50,31 @@ layout(std430, binding = 5) readonly buffer State { StepState state; };
 
 const uint IGNORED_LABEL = 0xFFFFFFFFu;
 
-// Pixel {y, x} of the input, as 0 to 255.
-vec4 input_pixel(uint sample_index, uint y, uint x, uvec4 channel) {
-  uint sample_bytes = stored_height * stored_width * stored_channels;
-  Image image = Image(sample_index * sample_bytes, stored_height, stored_width, stored_channels);
-  if (RESIZE) return resized_pixel(image, y, x, height, width, channel);
-  return pixel(image, y, x, channel);
+// Four channels of pixel {y, x} of row b of the input, as 0 to 255, from `channel` on.
+vec4 input_pixel(uint b, uint y, uint x, uint channel) {
+#if defined(SOURCE_columns)
+  uint quads = (stored_channels + 3u) / 4u;
+  Source source = Source(0u, stored_height, stored_width, b * stored_height * width * quads);
+  return resized_pixel(source, y, x, height, width, min(channel / 4u, quads - 1u), quads);
+#else
+  uint sample_bytes = height * width * stored_channels;
+  Image image = Image(indices[first + b] * sample_bytes, height, width, stored_channels);
+  return pixel(image, y, x, uvec4(channel) + uvec4(0u, 1u, 2u, 3u));
+#endif
 }
 
 vec4 normalised(vec4 bytes) { return fma(bytes, factor, offset); }
 
-vec4 sample_quad(uint b, uint sample_index, uint y, uint x, uvec4 channel) {
+vec4 sample_quad(uint b, uint y, uint x, uint channel) {
 #if defined(FEED_augmented)
   Draws draws = draws_of(first + b);
   if (is_cut_out(draws, y, x)) return vec4(0.0);
   ivec2 source = cropped_and_flipped(draws, y, x);
   bool inside = source.x >= 0 && source.x < int(width) && source.y >= 0 && source.y < int(height);
-  vec4 bytes = inside ? input_pixel(sample_index, uint(source.y), uint(source.x), channel) : vec4(0.0);
+  vec4 bytes = inside ? input_pixel(b, uint(source.y), uint(source.x), channel) : vec4(0.0);
   return normalised(jittered(draws, bytes));
 #else
-  return normalised(input_pixel(sample_index, y, x, channel));
+  return normalised(input_pixel(b, y, x, channel));
 #endif
 }
 
@@ -82,7 +95,7 @@ void main() {
     uint index = indices[first + b];
     uint column = (i % quads_per_pixel) * 4u;
     vec4 v = vec4(0.0);
-    if (index < samples) v = sample_quad(b, index, row % height, place % width, uvec4(column) + uvec4(0u, 1u, 2u, 3u));
+    if (index < samples) v = sample_quad(b, row % height, place % width, column);
     result[i] = to_quad(keep_columns(v, column, channels), i);
   } else if (i - sample_quads < (batch + 3u) / 4u) {
     uint q = i - sample_quads;

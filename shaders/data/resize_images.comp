@@ -1,8 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Resizes images of bytes, each of its own size, to samples of one size, bytes again, one after the other. An
-// invocation makes a word, four bytes, of one sample; the bytes that fill up a sample's last word are zeros.
+// The second pass of resizing images of bytes, each of its own size, to samples of one size, bytes again, one after the
+// other. An invocation makes a word, four bytes, of one sample; the bytes that fill up a sample's last word are zeros.
 #include "common/indexing.glsl"
+#include "data/resize.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push {
@@ -11,23 +12,17 @@ layout(push_constant) uniform Push {
   uint width;
   uint channels;
 };
-struct Source {
-  uint first_byte;
-  uint height;
-  uint width;
-  uint reserved;
-};
 layout(std430, binding = 0) readonly buffer Sources { Source sources[]; };
-layout(std430, binding = 1) readonly buffer Bytes { uint words[]; };
+layout(std430, binding = 1) readonly buffer Columns { vec4 columns[]; };
 layout(std430, binding = 2) writeonly buffer Samples { uint result[]; };
 
-#include "data/image.glsl"
+#include "data/resize_rows.glsl"
 
-uint resized_byte(Image image, uint byte_of_sample) {
+uint resized_byte(Source source, uint byte_of_sample) {
   uint channel = byte_of_sample % channels;
   uint place = byte_of_sample / channels;
-  vec4 value = resized_pixel(image, place / width, place % width, height, width, uvec4(channel));
-  return uint(value.x + 0.5);
+  vec4 value = resized_pixel(source, place / width, place % width, height, width, channel / 4u, (channels + 3u) / 4u);
+  return uint(value[channel % 4u] + 0.5);
 }
 
 void main() {
@@ -37,11 +32,10 @@ void main() {
   if (i >= samples * sample_words) return;
   Source source = sources[i / sample_words];
   if (source.width == 0u) return;
-  Image image = Image(source.first_byte, source.height, source.width, channels);
   uint word = 0u;
   for (uint k = 0u; k < 4u; k++) {
     uint byte_of_sample = 4u * (i % sample_words) + k;
-    if (byte_of_sample < sample_bytes) word |= resized_byte(image, byte_of_sample) << (8u * k);
+    if (byte_of_sample < sample_bytes) word |= resized_byte(source, byte_of_sample) << (8u * k);
   }
   result[i] = word;
 }

@@ -5,6 +5,8 @@
 #include <functional>
 #include <limits>
 
+#include "plan/program.h"
+#include "step/stages.h"
 #include "train/feed.h"
 
 using namespace halfstep;
@@ -41,10 +43,36 @@ TEST_CASE("A feed takes samples of the input's shape, or images that can be resi
   CHECK(refusal(nothing).empty());
   CHECK(refusal(nothing, {100, 3, 3}).empty());
   CHECK(refusal(nothing, {100, 3, 1}).empty());
-  refuses("at most 60 times", nothing, {361, 8, 3});
   refuses("expected samples of {6, 8, 3} for 'images', got {6, 8, 2}", nothing, {6, 8, 2});
   refuses("got {48, 3}", nothing, {48, 3});
   refuses("got {6, 8, 1, 3}", nothing, {6, 8, 1, 3});
+}
+
+TEST_CASE("Samples are resized in two passes, each of which the driver's limit of loop rounds must allow") {
+  plan::Target target;
+  target.max_storage_buffers = 8;
+  target.max_rounds = 100;
+  const auto dispatches = [&](const Shape& stored) {
+    plan::ProgramBuilder builder(target);
+    const auto place = [&](const char* name, const TensorType& type) {
+      return builder.place(name, type, {builder.buffer(name), 0});
+    };
+    step::feed_samples(builder, {.state = place("state", {DType::u32, {20}}),
+                                 .indices = place("indices", {DType::u32, {4}}),
+                                 .bytes = place("bytes", {DType::u32, {1000}}),
+                                 .label_words = place("label words", {DType::u32, {10}}),
+                                 .samples = place("images", {DType::f32, {4, 6, 8, 3}}),
+                                 .labels = place("labels", {DType::u32, {4}}),
+                                 .samples_in_set = 10,
+                                 .stored = stored});
+    return builder.finish().dispatches;
+  };
+  CHECK(dispatches({6, 8, 3}).size() == 1);
+  CHECK(dispatches({49 * 6, 49 * 8, 3}).size() == 2);
+  CHECK_THROWS_WITH_AS(dispatches({49 * 6 + 1, 8, 3}),
+                       doctest::Contains("[feed] expected a kernel of at most 100 loop"), Error);
+  CHECK_THROWS_WITH_AS(dispatches({6, 49 * 8 + 1, 3}),
+                       doctest::Contains("[resize columns] expected a kernel of at most 100 loop"), Error);
 }
 
 TEST_CASE("Augmentation out of range is refused by name") {

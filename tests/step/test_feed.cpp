@@ -160,9 +160,12 @@ TEST_CASE("images are cropped, mirrored, recoloured and cut out as the reference
 TEST_CASE("images are resized, and one channel goes to all, as the reference has it") {
   for (const Shape& input : {Shape{5, 7, 3}, Shape{11, 13, 3}, Shape{2, 29, 3}, Shape{1, 1, 3}}) {
     check_feed(random_images(17, {9, 7, 3}), input, with({}), Precision::float32(), 0);
-    check_feed(random_images(17, {6, 11, 1}), input,
-               with(everything().cutout < input[0] ? everything() : Augmentation{}), Precision::mixed(), 1);
+    for (const Precision& precision : {Precision::float32(), Precision::mixed()}) {
+      check_feed(random_images(17, {6, 11, 1}), input,
+                 with(everything().cutout < input[0] ? everything() : Augmentation{}), precision, 1);
+    }
   }
+  check_feed(random_images(17, {4, 3, 1}), {3, 8, 5}, {.mean = {0.5F}, .deviation = {0.25F}}, Precision::float32(), 0);
   check_feed(random_images(17, {4, 3, 5}), {3, 8, 5}, {.mean = {0.5F}, .deviation = {0.25F}}, Precision::float32(), 0);
 }
 

@@ -2,9 +2,12 @@
 #include <halfstep/image_folder.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
+#include <span>
 
 #include "harness/device.h"
 #include "host/image_files.h"
@@ -82,6 +85,7 @@ TEST_CASE_FIXTURE(Pets, "a folder of images is read by class and name, every ima
     CHECK(is_resized(data, 0, cat, 11, 7));
     CHECK(is_resized(data, 1, kitten, 3, 5));
   }
+  CHECK(is_resized(read({.height = 2, .width = 3}).data, 0, cat, 11, 7));
   CHECK(read({.height = 2, .width = 3, .channels = 1}).data.samples.size() == 18);
   const ImageFolder same = read({.height = 11, .width = 7});
   CHECK(std::equal(cat.begin(), cat.end(), same.data.samples.begin()));
@@ -92,14 +96,45 @@ TEST_CASE_FIXTURE(Pets, "more images than are decoded together, and one larger t
     const FileBytes pixel(3, static_cast<std::uint8_t>(i));
     image_files::write(folder.path() / "dog" / (std::to_string(1000 + i) + ".png"), image_files::png(1, 1, 3, pixel));
   }
+  // More bytes than usual, and more columns.
   const FileBytes large(std::size_t{2700} * 2100 * 3, 77);
   image_files::write(folder.path() / "cat" / "c.png", image_files::png(2700, 2100, 3, large));
-  const Dataset data = read({.height = 45, .width = 35}).data;
-  REQUIRE(data.count == 74);
-  constexpr std::size_t size = 45 * 35 * 3;
-  for (std::size_t i = 0; i < size; ++i) CHECK(data.samples[2 * size + i] == 77);
-  for (std::size_t i = 0; i < 70; ++i) CHECK(data.samples[(3 + i) * size] == i);
-  CHECK(refusal({.height = 44, .width = 35}).find("at most 60 times") != std::string::npos);
+  const FileBytes high(std::size_t{9000} * 4 * 3, 78);
+  image_files::write(folder.path() / "cat" / "d.png", image_files::png(9000, 4, 3, high));
+  const Dataset data = read({.height = 900, .width = 250}).data;
+  REQUIRE(data.count == 75);
+  constexpr std::size_t size = std::size_t{900} * 250 * 3;
+  const auto flat = [&](std::size_t index, std::size_t value) {
+    return std::ranges::all_of(std::span(data.samples).subspan(index * size, size),
+                               [&](std::uint8_t byte) { return byte == value; });
+  };
+  CHECK(flat(2, 77));
+  CHECK(flat(3, 78));
+  for (std::size_t i = 0; i < 70; ++i) CHECK(flat(4 + i, i));
+}
+
+TEST_CASE_FIXTURE(Pets, "an image that is too large to be resized is refused, a little smaller it is resized") {
+  const plan::Target& target = testing::context().target();
+  // Four bytes in an invocation, each of a loop of 2 rounds for every time that an axis shrinks.
+  const auto most = std::min<std::uint32_t>((target.max_rounds - 13) / 8, 10'000);
+  const auto with = [&](std::uint32_t height, std::uint32_t width) {
+    const FileBytes pixels = noise(std::size_t{height} * width * 3);
+    image_files::write(folder.path() / "cat" / "a.png", image_files::png(height, width, 3, pixels));
+    return pixels;
+  };
+  for (const bool upright : {false, true}) {
+    const auto image = [&](std::uint32_t extent) { return upright ? with(extent, 2) : with(2, extent); };
+    const FileBytes pixels = image(most);
+    const Dataset data = read({.height = 1, .width = 1}).data;
+    CHECK(is_resized(data, 0, pixels, upright ? most : 2, upright ? 2 : most));
+    if (most == 10'000) continue;  // no limit that matters
+    image(most + 1);
+    CHECK(refusal({.height = 1, .width = 1}).find(fmt::format("at most {} times", most)) != std::string::npos);
+  }
+  // The first pass leaves 16 bytes for each of the image's rows and the sample's columns.
+  const auto rows = static_cast<std::uint32_t>(target.max_storage_range / (std::uint64_t{16} * 8192));
+  with(rows + 1, 1);
+  CHECK(refusal({.height = 128, .width = 8192}).find("maxStorageBufferRange") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(Pets, "corrupt files are named and counted, and skipped or refused by choice") {

@@ -55,8 +55,10 @@ struct ImageFolder {
 
 /// Decodes the files by worker threads, turned as their EXIF orientation says, and resizes them on the device,
 /// bilinearly (with a wider triangle where they become smaller); an image with transparency lies on black. An image
-/// more than 60 times as high or wide as the samples counts as corrupt. Throws Error, naming the first, where some are
-/// corrupt and are not to be skipped, or all are; and where the labels do not fit the files and classes.
+/// that is too large to be resized counts as corrupt: one whose bytes, or whose height times the samples' width times
+/// 16 bytes, the device cannot bind, or one more than 8,190 times as high or wide as the samples on a driver that ends
+/// loops after 65,535 rounds. Throws Error, naming the first, where some are corrupt and are not to be skipped, or all
+/// are; and where the labels do not fit the files and classes.
 HALFSTEP_API ImageFolder read_images(const Device& device, const ImageFiles& files,
                                      const ImageFolderOptions& options = {});
 
