@@ -1,6 +1,7 @@
 // Sizes beyond the limits of drivers: 65,535 loop rounds in an invocation, 65,535 workgroups along an axis, the bytes
 // of a binding. Each operator runs on all of its data and on parts of it, on the same device; where a limit cut off a
 // loop of the whole, the two differ. Numbers are whole and sums exact, so that nothing else can make a difference.
+// Extents that make loops longer than 65,535 rounds follow from the limit where HALFSTEP_LOOP_LIMIT lowers it.
 #include <halfstep/error.h>
 #include <halfstep/graph.h>
 #include <halfstep/ops.h>
@@ -166,6 +167,13 @@ void check_parts(const Case& test) {
   }
 }
 
+/// An extent that makes a loop longer than the device's limit of rounds, from one that does for a limit of 65,535.
+std::int64_t beyond(std::int64_t extent, std::int64_t least = 1) {
+  constexpr std::int64_t usual = 65'535;
+  const std::int64_t limit = std::min<std::int64_t>(testing::context().target().max_rounds, usual);
+  return std::max(plan::divided_up(extent * limit, usual), least);
+}
+
 /// Whole numbers from -1 to 1.
 Array signs(const Shape& shape, std::uint64_t seed) {
   Array array = testing::whole(shape, seed, 3);
@@ -203,16 +211,18 @@ Case weight_gradient(const std::string& name, const Shape& images, const Shape& 
 }  // namespace
 
 TEST_CASE("beyond the limits of drivers: gradients of convolutions' weights") {
-  check_parts(weight_gradient("batch 256", {256, 32, 32, 16}, {3, 3, 16, 32}, {.padding = {1, 1}}));
-  check_parts(weight_gradient("large images", {8, 194, 194, 4}, {3, 3, 4, 8}, {}));
-  check_parts(weight_gradient("strided, few channels", {256, 33, 33, 3}, {3, 3, 3, 8}, {.stride = {2, 2}}));
-  check_parts(weight_gradient("pointwise", {256, 32, 32, 4}, {1, 1, 4, 8}, {}));
-  check_parts(weight_gradient("groups off quads", {256, 20, 20, 6}, {3, 1, 3, 6}, {.groups = 2}));
-  check_parts(weight_gradient("depthwise", {64, 64, 64, 4}, {3, 3, 1, 4}, {.padding = {1, 1}, .groups = 4}));
+  const std::int64_t batch = 4 * beyond(64);
+  check_parts(weight_gradient("large batch", {batch, 32, 32, 16}, {3, 3, 16, 32}, {.padding = {1, 1}}));
+  check_parts(weight_gradient("large images", {4 * beyond(2), 194, 194, 4}, {3, 3, 4, 8}, {}));
+  check_parts(weight_gradient("strided, few channels", {batch, 33, 33, 3}, {3, 3, 3, 8}, {.stride = {2, 2}}));
+  check_parts(weight_gradient("pointwise", {batch, 32, 32, 4}, {1, 1, 4, 8}, {}));
+  check_parts(weight_gradient("groups off quads", {batch, 20, 20, 6}, {3, 1, 3, 6}, {.groups = 2}));
+  check_parts(
+      weight_gradient("depthwise", {4 * beyond(16), 64, 64, 4}, {3, 3, 1, 4}, {.padding = {1, 1}, .groups = 4}));
 }
 
 TEST_CASE("beyond the limits of drivers: products of long rows") {
-  constexpr std::int64_t k = 270'000;
+  const std::int64_t k = 4 * beyond(67'500);
   for (const MatmulOptions& options : {MatmulOptions{}, {false, true}, {true, false}, {true, true}}) {
     check_parts({.name = fmt::format("matmul {} {}", options.transpose_a, options.transpose_b),
                  .inputs = {{signs(options.transpose_a ? Shape{k, 5} : Shape{5, k}, 1), options.transpose_a ? 0 : 1},
@@ -224,20 +234,22 @@ TEST_CASE("beyond the limits of drivers: products of long rows") {
 }
 
 TEST_CASE("beyond the limits of drivers: grouped convolutions of many channels") {
-  // 7 by 7 taps of 333 channels, four results of which are one invocation's.
+  // 7 by 7 taps of 333 channels, four results of which are one invocation's. A tap is not cut up.
+  const std::int64_t channels = beyond(333, 3);
   const Conv2dOptions options{.groups = 2};
-  check_parts({.name = "grouped",
-               .inputs = {{signs({4, 8, 8, 666}, 1)}, {signs({7, 7, 333, 6}, 2), -1}, {signs({6}, 3), -1}, one()},
-               .build =
-                   [=](std::span<const Tensor> x) {
-                     const Tensor y = conv2d(x[0], x[1], options, x[2]);
-                     return std::vector<Tensor>{y, gradients(sum(y), x.back(), {x[0]}).front()};
-                   },
-               .results = {{Join::rows}, {Join::rows}}});
+  check_parts(
+      {.name = "grouped",
+       .inputs = {{signs({4, 8, 8, 2 * channels}, 1)}, {signs({7, 7, channels, 6}, 2), -1}, {signs({6}, 3), -1}, one()},
+       .build =
+           [=](std::span<const Tensor> x) {
+             const Tensor y = conv2d(x[0], x[1], options, x[2]);
+             return std::vector<Tensor>{y, gradients(sum(y), x.back(), {x[0]}).front()};
+           },
+       .results = {{Join::rows}, {Join::rows}}});
 }
 
 TEST_CASE("beyond the limits of drivers: losses of many classes") {
-  for (const std::int64_t classes : {131'072, 151'936, 300'001}) {
+  for (const std::int64_t classes : {beyond(131'072), beyond(151'936), beyond(300'001)}) {
     Array logits = testing::uniform({8, classes}, 1, -4, 4);
     Array labels = testing::whole({8}, 2, static_cast<std::uint32_t>(classes));
     // Half of the rows are right.
@@ -256,10 +268,12 @@ TEST_CASE("beyond the limits of drivers: losses of many classes") {
   }
 }
 
-TEST_CASE("beyond the limits of drivers: cross-entropy of 151,936 equal logits is the logarithm of their number") {
+TEST_CASE("beyond the limits of drivers: cross-entropy of equal logits is the logarithm of their number") {
+  const std::int64_t classes = beyond(151'936);
+  const auto number = static_cast<double>(classes);
   for (const plan::Target& target : testing::targets()) {
     const Case test{.name = "equal logits",
-                    .inputs = {{Array({2, 151'936}, 0.0)}, {Array({2}, 7.0), 0, true}, one()},
+                    .inputs = {{Array({2, classes}, 0.0)}, {Array({2}, 7.0), 0, true}, one()},
                     .build =
                         [](std::span<const Tensor> x) {
                           const Tensor loss = cross_entropy(x[0], x[1]);
@@ -268,9 +282,9 @@ TEST_CASE("beyond the limits of drivers: cross-entropy of 151,936 equal logits i
                     .results = {{}, {}}};
     const auto results =
         run(test, {test.inputs[0].values, test.inputs[1].values, test.inputs[2].values}, DType::f32, target);
-    CHECK(static_cast<double>(results[0][0]) == doctest::Approx(std::log(151'936.0)).epsilon(1e-5));
-    CHECK(static_cast<double>(results[1][7]) == doctest::Approx((1 / 151'936.0 - 1) / 2).epsilon(1e-6));
-    CHECK(static_cast<double>(results[1][151'935]) == doctest::Approx(1 / 151'936.0 / 2).epsilon(1e-5));
+    CHECK(static_cast<double>(results[0][0]) == doctest::Approx(std::log(number)).epsilon(1e-5));
+    CHECK(static_cast<double>(results[1][7]) == doctest::Approx((1 / number - 1) / 2).epsilon(1e-6));
+    CHECK(static_cast<double>(results[1].back()) == doctest::Approx(1 / number / 2).epsilon(1e-5));
   }
 }
 
@@ -284,8 +298,9 @@ TEST_CASE("beyond the limits of drivers: losses of many rows") {
                    },
                .results = {{Join::mean}, {Join::mean}, {Join::rows, 1.0 / 4}},
                .tolerance = 1e-5});
+  const std::int64_t pairs = 4 * beyond(250'000);
   check_parts({.name = "pairs",
-               .inputs = {{signs({1'000'000, 1}, 1)}, {signs({1'000'000, 1}, 2)}, one()},
+               .inputs = {{signs({pairs, 1}, 1)}, {signs({pairs, 1}, 2)}, one()},
                .build =
                    [](std::span<const Tensor> x) {
                      const Tensor loss = mse_loss(x[0], x[1]);
@@ -296,8 +311,9 @@ TEST_CASE("beyond the limits of drivers: losses of many rows") {
 }
 
 TEST_CASE("beyond the limits of drivers: norms of many images") {
-  check_parts({.name = "group norm of 66,000 images",
-               .inputs = {{signs({66'000, 3, 4}, 1)}, {signs({66'000, 3, 4}, 2)}, {Array({4}, 1.0), -1}, one()},
+  const std::int64_t images = 4 * beyond(16'500);
+  check_parts({.name = "group norm",
+               .inputs = {{signs({images, 3, 4}, 1)}, {signs({images, 3, 4}, 2)}, {Array({4}, 1.0), -1}, one()},
                .build =
                    [](std::span<const Tensor> x) {
                      const Tensor bias = scale(x[2], 0);
