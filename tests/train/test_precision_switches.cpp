@@ -260,8 +260,8 @@ TEST_CASE("f16 partials cost a long dot product its digits, f32 partials do not"
   for (const plan::Target& target : testing::targets()) {
     const auto error = [&](DType partials) {
       Graph graph;
-      const Tensor x = graph.input("x", {1, length}, DType::f16);
-      const Tensor y = graph.input("y", {length, 1}, DType::f16);
+      const Tensor x = graph.input("x", {1, length});
+      const Tensor y = graph.input("y", {length, 1});
       const Tensor product = matmul(x, y);
       step::ExecutionOptions options;
       options.lowering.partials.matmul = partials;
@@ -276,8 +276,10 @@ TEST_CASE("f16 partials cost a long dot product its digits, f32 partials do not"
     const double narrow = error(DType::f16);
     const double wide = error(DType::f32);
     MESSAGE("relative error with f32 partials " << wide << ", with f16 partials " << narrow);
-    CHECK(wide < 0x1p-11);  // the result's own rounding to f16
-    CHECK(narrow > 2 * wide);
+    // The result is f32, so that only partials are rounded to f16: where a limit of loop rounds cuts the sum into more
+    // parts than one loop adds up, only within the parts and once at the end.
+    CHECK(wide < 1e-6);
+    CHECK(narrow > 100 * wide);
   }
 }
 
