@@ -29,7 +29,7 @@ struct Outcome {
   std::string problem{};
 };
 
-Outcome decode(const train::ImageResizer& resizer, const fs::path& path, const ImageFolderOptions& options) {
+Outcome decode(const data::ImageResizer& resizer, const fs::path& path, const ImageFolderOptions& options) {
   Outcome outcome;
   try {
     std::ifstream file(path, std::ios::binary);
@@ -47,7 +47,7 @@ Outcome decode(const train::ImageResizer& resizer, const fs::path& path, const I
 }
 
 /// Each file's outcome, by as many threads as asked for.
-std::vector<Outcome> decode_all(const train::ImageResizer& resizer, std::span<const fs::path> files,
+std::vector<Outcome> decode_all(const data::ImageResizer& resizer, std::span<const fs::path> files,
                                 const ImageFolderOptions& options) {
   std::vector<Outcome> outcomes(files.size());
   std::atomic<std::size_t> next = 0;
