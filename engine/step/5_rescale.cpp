@@ -20,7 +20,7 @@ void rescale(plan::ProgramBuilder& builder, plan::TensorId state, plan::TensorId
   builder.dispatch(
       {.label = "rescale",
        .shader = "rescale",
-       .constants = {1, dynamic, precision.stop_on.any()},
+       .constants = {1, dynamic},
        .push = plan::push_bytes(Push{scale.growth, scale.backoff, scale.interval, scale.floor, scale.ceiling, rates,
                                      correction.beta1, correction.beta2}),
        .operands = {{state, plan::Access::read_write}, {schedule, plan::Access::read}, {report, plan::Access::write}}});

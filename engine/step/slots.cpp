@@ -1,11 +1,17 @@
 #include "step/slots.h"
 
-#include "step/step_state.h"
+#include <cstring>
 
 namespace halfstep::step {
 
 const std::byte* Slot::place(std::size_t index) const {
   return report.mapped() + index * report_place_bytes;
+}
+
+ReportHeader Slot::header() const {
+  ReportHeader header;
+  std::memcpy(&header, place(0), sizeof header);
+  return header;
 }
 
 Slots::Slots(vk::Context& context, vk::Pipelines& pipelines, vk::Timeline& timeline, const StepProgram& program,

@@ -10,6 +10,7 @@
 
 #include "step/recording.h"
 #include "step/step_program.h"
+#include "step/step_state.h"
 #include "vk/command/timeline.h"
 
 namespace halfstep::step {
@@ -22,7 +23,9 @@ struct Slot {
   std::uint64_t ticket = 0;  ///< of the last submit; 0 for none
   bool unread = false;       ///< whether its report has yet to be read
 
+  /// Where the report has its header (0), the loss (1) and each metric.
   const std::byte* place(std::size_t index) const;
+  ReportHeader header() const;
 };
 
 /// Two slots, so that the host fills one while the device works on the other. Every submit's report is read exactly

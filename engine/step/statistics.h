@@ -17,8 +17,8 @@ inline constexpr std::size_t statistics_words = 10 + TensorStatistics::bins;
 /// And of the row as it is reported, which ends with the scale that the tensor is stored times.
 inline constexpr std::size_t reported_words = statistics_words + 1;
 
-/// Appends the dispatches that look at a floating tensor's numbers and write its row; with `stop`, they also raise the
-/// overflow flag of `state` for what it names.
+/// Appends the dispatches that look at a floating tensor's numbers and write its row; with `stop`, they also set
+/// stopped_flag in `state` for what it names.
 void look_at(plan::ProgramBuilder& builder, plan::TensorId tensor, plan::TensorId row, plan::TensorId state,
              const StopOn& stop);
 

@@ -4,13 +4,18 @@
 
 namespace halfstep::step {
 
+/// In StepState::overflow: a gradient is not finite, and the step is skipped.
+inline constexpr std::uint32_t not_finite_flag = 1;
+/// In StepState::overflow: Precision::stop_on stops the step, which leaves everything as it was before it.
+inline constexpr std::uint32_t stopped_flag = 2;
+
 /// What differs from step to step, kept on the device and read and written by the step's own kernels; the host sets it
 /// once, before the first step. The shaders' twin is shaders/step/step_state.glsl.
 struct StepState {
   float loss_scale = 1;  ///< with the three zeros after it, the gradient of the loss: a scalar tensor
   float padding[3] = {};
   float rate = 0;                   ///< of this step
-  std::uint32_t overflow = 0;       ///< whether a gradient of this step is not finite
+  std::uint32_t overflow = 0;       ///< not 0 where this step makes no update: not_finite_flag, stopped_flag
   std::uint32_t good_steps = 0;     ///< applied in a row since the loss scale last changed
   std::uint32_t applied = 0;        ///< updates made
   std::uint32_t attempted[2] = {};  ///< steps run, low word first: what the noise counts
@@ -29,7 +34,7 @@ struct ReportHeader {
   std::uint32_t attempted[2];
   std::uint32_t applied;
   std::uint32_t skipped;
-  std::uint32_t overflow;
+  std::uint32_t overflow;  ///< as in StepState
   float loss_scale;
   float rate;
   float clip;

@@ -96,13 +96,10 @@ step::Slots& Trainer::Impl::slots_of_next_step() {
 }
 
 void Trainer::Impl::read_records(const step::Slot& slot) {
+  const step::ReportHeader header = slot.header();
+  if ((header.overflow & step::stopped_flag) != 0) return stop_where_broken(slot);
   read_report(slot);
-  step::ReportHeader header;
-  std::memcpy(&header, slot.place(0), sizeof header);
-  if (precision_.stop_on.any()) {
-    if (header.overflow != 0) stop_where_broken(slot);
-    return;
-  }
+  if (precision_.stop_on.any()) return;
   for (const step::Watched& watched : recorded_.watched) {
     if (!watched.row) continue;
     TensorStatistics& record = records_.emplace_back(

@@ -136,9 +136,9 @@ float Trainer::Impl::reported(const step::Slot& slot, std::size_t value) const {
   return static_cast<float>(sum / accumulate_);
 }
 
+/// Of a step that was not stopped.
 void Trainer::Impl::read_report(const step::Slot& slot) {
-  step::ReportHeader header;
-  std::memcpy(&header, slot.place(0), sizeof header);
+  const step::ReportHeader header = slot.header();
   StepReport report;
   report.step = header.attempted[0] | static_cast<std::uint64_t>(header.attempted[1]) << 32;
   report.applied = header.applied;

@@ -24,5 +24,5 @@ void main() {
     uvec4 magnitude = floatBitsToUint(from_quad(gradients[i])) & 0x7FFFFFFFu;
     largest = max(largest, max(max(magnitude.x, magnitude.y), max(magnitude.z, magnitude.w)));
   }
-  if (largest >= 0x7F800000u) atomicOr(state.overflow, 1u);
+  if (largest >= 0x7F800000u) atomicOr(state.overflow, NOT_FINITE);
 }

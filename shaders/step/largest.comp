@@ -26,6 +26,6 @@ void main() {
     i++;
   } while (i < BLOCK_QUADS);
   uint magnitude = max(max(most.x, most.y), max(most.z, most.w));
-  if (magnitude >= 0x7F800000u) atomicOr(state.overflow, 1u);
+  if (magnitude >= 0x7F800000u) atomicOr(state.overflow, NOT_FINITE);
   largest[first_block + block] = magnitude;
 }

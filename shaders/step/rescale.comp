@@ -5,8 +5,6 @@
 
 layout(local_size_x = 1) in;
 layout(constant_id = 1) const bool DYNAMIC = false;
-// A step that was stopped leaves everything as it was before it.
-layout(constant_id = 2) const bool STOP = false;
 layout(push_constant) uniform Push {
   float growth;
   float backoff;
@@ -58,7 +56,7 @@ void main() {
     next.skipped++;
   }
   next.rate = schedule[min(next.applied, rates - 1u)];
-  if (STOP && !applied) {
+  if ((now.overflow & STOPPED) != 0u) {
     next = now;
     next.overflow = 0u;
   }

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Merges the rows that statistics.comp made of a tensor into the report, and, where that is asked for, raises the
-// overflow flag for infinities and NaNs, so that the step is left out.
+// Merges the rows that statistics.comp made of a tensor into the report, and, where that is asked for, stops the
+// step for infinities and NaNs.
 #include "common/indexing.glsl"
 #include "common/math.glsl"
 #include "step/statistics.glsl"
@@ -31,8 +31,8 @@ void main() {
   for (int word = int(gl_LocalInvocationID.x); word < ROW_WORDS; word += int(gl_WorkGroupSize.x)) {
     int total = empty_word(word);
     for (uint i = 0u; i < count; i++) total = both(word, total, rows[i * uint(ROW_WORDS) + uint(word)]);
-    if (STOP_ON_INFINITY && word == INFINITIES && total > 0) atomicOr(state.overflow, 1u);
-    if (STOP_ON_NAN && word == NANS && total > 0) atomicOr(state.overflow, 1u);
+    if (STOP_ON_INFINITY && word == INFINITIES && total > 0) atomicOr(state.overflow, STOPPED);
+    if (STOP_ON_NAN && word == NANS && total > 0) atomicOr(state.overflow, STOPPED);
     merged[word] = word <= LARGEST ? floatBitsToInt(number_at(ivec4(total)).x) : total;
   }
 }

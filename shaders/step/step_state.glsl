@@ -2,6 +2,10 @@
 #ifndef HALFSTEP_STEP_STATE
 #define HALFSTEP_STEP_STATE
 
+// Bits of StepState::overflow.
+const uint NOT_FINITE = 1u;  // a gradient is not: the step is skipped
+const uint STOPPED = 2u;     // the recorder has found what training stops at: the step leaves everything as it was
+
 struct StepState {
   vec4 loss_scale;  // x; the rest stays zero
   float rate;

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <filesystem>
+#include <limits>
 
+#include "harness/device.h"
 #include "host/temporary_folder.h"
 #include "io/safetensors.h"
 #include "train/small_training.h"
@@ -40,21 +42,69 @@ void write_huge_weights(const std::filesystem::path& path) {
 /// The weights after fourteen steps; step 6 is stopped as often as `stops` says, and then goes on as it was.
 std::vector<float> weights_after(const testing::ToyOptions& options, int stops, const std::filesystem::path& folder) {
   Trainer trainer = testing::toy_trainer(training_set(), options);
-  for (int i = 0; i < 5; ++i) trainer.step();
+  double loss = 0;
+  const auto step = [&] {
+    trainer.step();
+    loss += static_cast<double>(trainer.report().loss);
+  };
+  for (int i = 0; i < 5; ++i) step();
+  const StepReport report = trainer.report();
   trainer.save_weights(folder / "before");
   for (int i = 0; i < stops; ++i) {
     trainer.load_weights(folder / "huge");
     CHECK_THROWS_WITH_AS(trainer.step(), doctest::Contains("in step 6"), Error);
     trainer.load_weights(folder / "before");
+    CHECK(trainer.report().step == 5);
+    CHECK(trainer.report().loss == report.loss);
   }
-  for (int i = 0; i < 9; ++i) trainer.step();
-  trainer.finish();
+  for (int i = 0; i < 9; ++i) step();
+  const StepTotals totals = trainer.take_totals();
+  CHECK(totals.steps == 14);
+  CHECK(totals.mean_loss == doctest::Approx(loss / 14).epsilon(1e-12));
   CHECK(trainer.report().step == 14);
   CHECK(trainer.report().skipped == 0);
   return testing::toy_weights(trainer);
 }
 
+/// A weight of 1 whose gradient, `pull`, training does not stop at: only at NaN.
+testing::Pull stopping_at_nan() {
+  Precision precision = Precision::float32();
+  precision.stop_on = {.invalid = true};
+  return {1, 1, Sgd{.rate = 0.5F}, precision};
+}
+
 }  // namespace
+
+TEST_CASE("the totals count a step that was stopped once, even where its loss was finite") {
+  // x times the loss scale is infinite, x itself is not.
+  Graph graph;
+  const Tensor x = graph.input("x", {1});
+  const Tensor w = graph.root().parameter("w", {1}, constant(1));
+  TrainerOptions options{.loss = sum(mul(x, w))};
+  options.optimizer = Sgd{.rate = 0};
+  options.precision.stop_on = {.overflow = true};
+  options.precision.loss_scale = LossScale::fixed(1024);
+  Trainer trainer = Trainer::compile(testing::device(), graph, options);
+  const auto step = [&](float value) { trainer.step({{"x", std::span<const float>(&value, 1)}}); };
+  step(1);
+  CHECK_THROWS_WITH_AS(step(1e38F), doctest::Contains("in step 2"), Error);
+  step(3);
+  const StepTotals totals = trainer.take_totals();
+  CHECK(totals.steps == 2);
+  CHECK(totals.mean_loss == 2);
+}
+
+TEST_CASE("a gradient that is not finite skips the step where training does not stop at such numbers") {
+  testing::Pull pull = stopping_at_nan();
+  pull.step(std::numeric_limits<float>::infinity());
+  CHECK(pull.trainer().report().step == 1);
+  CHECK(pull.trainer().report().skipped == 1);
+  CHECK(pull.weights() == std::vector{1.0F});
+  pull.step(1);
+  CHECK(pull.trainer().report().step == 2);
+  CHECK(pull.trainer().report().applied == 1);
+  CHECK(pull.weights() == std::vector{0.5F});
+}
 
 TEST_CASE("a step that was stopped is taken again on its own batch, from a resident set as from a streamed one") {
   const TemporaryFolder folder;
