@@ -3,18 +3,22 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "graph/ir.h"
 #include "harness/device.h"
+#include "harness/values.h"
 #include "ops/conv/conv2d.h"
+#include "reference/half.h"
 #include "step/execution.h"
 
 using namespace halfstep;
 
 namespace {
 
-/// One operator's first result, with accumulators in f16 or f32, for a target.
-float result(Tensor output, const std::vector<std::pair<Tensor, std::vector<float>>>& inputs, bool float16_partials,
-             const plan::Target& target) {
+/// One operator's results, with accumulators in f16 or f32, for a target.
+std::vector<float> results(Tensor output, const std::vector<std::pair<Tensor, std::vector<float>>>& inputs,
+                           bool float16_partials, const plan::Target& target) {
   step::ExecutionOptions options;
   const DType partials = float16_partials ? DType::f16 : DType::f32;
   options.lowering.partials = {partials, partials};
@@ -23,7 +27,7 @@ float result(Tensor output, const std::vector<std::pair<Tensor, std::vector<floa
   step::Execution execution(testing::context(), graph::ir_of(output), {output.id()}, options);
   for (const auto& [tensor, values] : inputs) execution.set(tensor.id(), values);
   execution.run();
-  return execution.floats(output.id()).front();
+  return execution.floats(output.id());
 }
 
 /// The sum 2048 + 1 + 1 + 1, each term the sum of sixteen products: 2051 in f32; in f16, where 2049 lies halfway
@@ -39,13 +43,23 @@ std::vector<float> terms(std::int64_t copies) {
 void check_partials(Tensor output, const std::vector<std::pair<Tensor, std::vector<float>>>& inputs) {
   const float in_f32 = output.dtype() == DType::f16 ? 2052 : 2051;  // as it is stored
   for (const plan::Target& target : testing::targets()) {
-    CHECK(result(output, inputs, false, target) == in_f32);
-    CHECK(result(output, inputs, true, target) == 2048);
+    CHECK(results(output, inputs, false, target).front() == in_f32);
+    CHECK(results(output, inputs, true, target).front() == 2048);
   }
 }
 
 std::vector<float> ones(std::int64_t count) {
   return std::vector<float>(static_cast<std::size_t>(count), 1.0F);
+}
+
+std::vector<float> random(Shape shape, std::uint64_t seed) {
+  const reference::Array array = testing::uniform(std::move(shape), seed);
+  return {array.values.begin(), array.values.end()};
+}
+
+bool is_half(float value) {
+  const auto number = static_cast<double>(value);
+  return reference::round_to_half(number) == number;
 }
 
 }  // namespace
@@ -56,6 +70,21 @@ TEST_CASE("matmul can accumulate in f16, sixteen products at a time") {
     const Tensor a = graph.input("a", {3, 64}, dtype);
     const Tensor b = graph.input("b", {64, 2}, dtype);
     check_partials(matmul(a, b), {{a, ones(3 * 64)}, {b, terms(2)}});
+  }
+}
+
+TEST_CASE("products that accumulate in f16 are f16 numbers, however k is cut into parts") {
+  Graph graph;
+  const Tensor a = graph.input("a", {5, 1024});
+  const Tensor b = graph.input("b", {1024, 6});
+  const std::vector<float> a_values = random({5, 1024}, 1);
+  const std::vector<float> b_values = random({1024, 6}, 2);
+  for (plan::Target target : testing::targets()) {
+    for (const std::uint32_t groups : {1U, 4U, 64U}) {
+      target.wanted_groups = groups;  // a product of few tiles is cut into as many parts
+      const std::vector<float> products = results(matmul(a, b), {{a, a_values}, {b, b_values}}, true, target);
+      CHECK(std::ranges::all_of(products, is_half));
+    }
   }
 }
 
