@@ -6,8 +6,9 @@
 PyTorch runs each network in double: one step's logits, loss and gradients, and for the residual networks ten steps of
 SGD. Weights and images are not stored: both sides draw them from a hash of their names. Of every gradient and of every
 weight after ten steps only the norm and a few projections on vectors of +-1 are kept: the mean square of two tensors'
-differences along such vectors estimates the square of the norm of their difference.
+differences along such vectors estimates the square of the norm of their difference. Of every gradient the error that f16 makes in it is kept, too.
 """
+import copy
 import json
 import os
 
@@ -17,6 +18,30 @@ from torch import nn
 from torch.nn import functional as F
 
 PROJECTIONS = 8
+DRAWS = 16
+LOSS_SCALE = 1024
+rounding = None  # a generator where values are stored in f16
+
+
+def rounded(values):
+    """Each to one of the two f16 around it, at random: with the expectation of the value."""
+    spacing = torch.ldexp(torch.ones_like(values), torch.frexp(values).exponent.clamp(min=-13) - 11)
+    return torch.floor(values / spacing + torch.rand(values.shape, generator=rounding, dtype=torch.double)) * spacing
+
+
+class InF16(torch.autograd.Function):
+    @staticmethod
+    def forward(_, values):
+        return rounded(values)
+
+    @staticmethod
+    def backward(_, gradient):
+        return rounded(gradient * LOSS_SCALE) / LOSS_SCALE
+
+
+def stored(values):
+    """What an operator leaves for others; so it is where its gradient is complete."""
+    return values if rounding is None else InF16.apply(values)
 
 
 def words(name, count):
@@ -84,7 +109,7 @@ class Block(nn.Module):
             x = self.downsample(x)
         elif self.pad:
             x = F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.pad, self.pad))
-        return F.relu(x + y)
+        return F.relu(stored(x + y))
 
 
 class ResNet(nn.Module):
@@ -106,7 +131,7 @@ class ResNet(nn.Module):
         x = self.pool(F.relu(self.bn1(self.conv1(x))))
         for stage in range(self.stages):
             x = getattr(self, f"layer{stage + 1}")(x)
-        return self.fc(x.mean((2, 3)))
+        return self.fc(stored(x.mean((2, 3))))
 
 
 def resnet8():
@@ -138,7 +163,7 @@ class InvertedResidual(nn.Module):
         self.adds = stride == 1 and before == channels
 
     def forward(self, x):
-        return x + self.conv(x) if self.adds else self.conv(x)
+        return stored(x + self.conv(x)) if self.adds else self.conv(x)
 
 
 class MobileNetV2(nn.Module):
@@ -160,12 +185,37 @@ class MobileNetV2(nn.Module):
         self.classifier = nn.Sequential(nn.Dropout(0.0), nn.Linear(last, classes))
 
     def forward(self, x):
-        return self.classifier(self.features(x).mean((2, 3)))
+        return self.classifier(stored(self.features(x).mean((2, 3))))
 
 
 def names_and_shapes(model):
     return [f"{name} {'x'.join(map(str, tensor.shape))}" for name, tensor in model.state_dict().items()
             if "num_batches" not in name]
+
+
+def f16_errors(model, images, labels):
+    """Of each parameter, the norm of what f16 does to its gradient: the root of the mean square over DRAWS draws of how
+    each number that is stored is rounded. In f16 are what operators leave, its gradients times the loss scale, and the
+    parameters and their gradients."""
+    global rounding
+    squares = {name: 0.0 for name, _ in model.named_parameters()}
+    rounding = torch.Generator()
+    for draw in range(DRAWS):
+        rounding.manual_seed(draw)
+        twin = copy.deepcopy(model)
+        for module in twin.modules():
+            if isinstance(module, (nn.Conv2d, nn.BatchNorm2d, nn.Linear)):
+                module.register_forward_hook(lambda module, inputs, output: stored(output))
+        with torch.no_grad():
+            for p in twin.parameters():
+                p.copy_(rounded(p))
+        twin.zero_grad()
+        F.cross_entropy(twin(stored(images)), labels).backward()
+        for (name, exact), p in zip(model.named_parameters(), twin.parameters()):
+            gradient = rounded(p.grad * LOSS_SCALE) / LOSS_SCALE
+            squares[name] += (gradient - exact.grad).square().sum().item() / DRAWS
+    rounding = None
+    return {name: square ** 0.5 for name, square in squares.items()}
 
 
 def parity(model, set_of_images, batch, extent, rate, steps):
@@ -185,7 +235,9 @@ def parity(model, set_of_images, batch, extent, rate, steps):
         loss.backward()
         if step == 0:
             result["logits"] = logits.detach().reshape(-1).tolist()
-            result["gradients"] = {name: digest(name, p.grad) for name, p in model.named_parameters()}
+            errors = f16_errors(model, images, labels)
+            result["gradients"] = {name: digest(name, p.grad) | {"f16_error": errors[name]}
+                                   for name, p in model.named_parameters()}
         if step == 0 and steps > 1:
             result["first_statistics"] = {name: digest(name, tensor) for name, tensor in model.state_dict().items()
                                           if "running" in name}
