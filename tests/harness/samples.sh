@@ -24,6 +24,32 @@ trains() { # trains ARGUMENTS...
   check "'$*': nothing on standard error" test ! -s "$place/error"
 }
 
+# on_full_disk FOLDER COMMAND...: runs it with FOLDER on a disk of its own, with room for what is there and 64 KiB more;
+# leaves code, $place/output and $place/error, and in FOLDER what was left there. Fails where this machine mounts nothing.
+# A limit on the size of files would not do: drivers keep memory in files, too.
+on_full_disk() {
+  local own=()
+  [ "$(id -u)" = 0 ] || own=(--map-root-user)
+  if ! unshare "${own[@]}" --mount mount -t tmpfs none "$1" 2>/dev/null; then
+    echo "skipped: a disk that fills up, as this machine mounts none"
+    return 1
+  fi
+  # shellcheck disable=SC2016 # of the inner shell
+  unshare "${own[@]}" --mount bash -c '
+    folder=$1 disk=$2 output=$3 error=$4
+    shift 4
+    mount -t tmpfs -o size=$(($(du -sk "$folder" | cut -f 1) + 64))k none "$disk"
+    cp -a "$folder/." "$disk"
+    mount --bind "$disk" "$folder"
+    "$@" >"$output" 2>"$error"
+    code=$?
+    umount "$folder"
+    find "$folder" -mindepth 1 -delete
+    cp -a "$disk/." "$folder"
+    exit "$code"' on_full_disk "$1" "$(mktemp -d -p "$place")" "$place/output" "$place/error" "${@:2}"
+  code=$?
+}
+
 entries() { find "$1" -mindepth 1 | wc -l; }
 
 # bytes NUMBER...: bytes of the given values
