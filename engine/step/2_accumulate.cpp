@@ -4,8 +4,8 @@
 
 namespace halfstep::step {
 
-void accumulate_gradients(plan::ProgramBuilder& builder, const ParameterLayout& layout, const WeightForm& form,
-                          const ParameterBuffers& buffers, MicroBatch micro_batch) {
+void accumulate_gradients(plan::ProgramBuilder& builder, const state::ParameterLayout& layout,
+                          const state::WeightForm& form, const ParameterBuffers& buffers, MicroBatch micro_batch) {
   struct Push {
     std::uint32_t first_quad;
     std::uint32_t quads;

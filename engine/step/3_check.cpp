@@ -7,8 +7,8 @@
 
 namespace halfstep::step {
 
-void check_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
-                     const WeightForm& form, const ParameterBuffers& buffers) {
+void check_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const state::ParameterLayout& layout,
+                     const state::WeightForm& form, const ParameterBuffers& buffers) {
   constexpr std::uint32_t quads_each = 8;  // as in check.comp
   const std::uint64_t quad_bytes = 4 * static_cast<std::uint64_t>(bytes(form.compute));
   const std::uint32_t local_size = flat_local_size(builder.target());
@@ -25,8 +25,8 @@ void check_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const 
   }
 }
 
-void clip_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
-                    const WeightForm& form, const ParameterBuffers& buffers, float limit) {
+void clip_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const state::ParameterLayout& layout,
+                    const state::WeightForm& form, const ParameterBuffers& buffers, float limit) {
   struct SquaresPush {
     std::uint32_t quads;
     std::uint32_t slices;

@@ -4,8 +4,8 @@
 
 namespace halfstep::step {
 
-void average_weights(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
-                     const WeightForm& form, const ParameterBuffers& buffers, float decay) {
+void average_weights(plan::ProgramBuilder& builder, plan::TensorId state, const state::ParameterLayout& layout,
+                     const state::WeightForm& form, const ParameterBuffers& buffers, float decay) {
   struct Push {
     std::uint32_t first_quad;
     std::uint32_t quads;

@@ -37,8 +37,8 @@ std::shared_ptr<const std::vector<std::uint32_t>> spirv_of(const UpdateKernel& k
 
 class Update {
  public:
-  Update(plan::ProgramBuilder& builder, plan::TensorId state, const WeightForm& form, const Precision& precision,
-         const ParameterLayout& layout, const ParameterBuffers& buffers)
+  Update(plan::ProgramBuilder& builder, plan::TensorId state, const state::WeightForm& form, const Precision& precision,
+         const state::ParameterLayout& layout, const ParameterBuffers& buffers)
       : builder_(builder), state_(state), form_(form), precision_(precision), layout_(layout), buffers_(buffers) {}
 
   void dispatch(const Stretch& stretch, const UpdateKernel& kernel) {
@@ -65,7 +65,7 @@ class Update {
   plan::Storing storing() const {
     return {.stochastic = precision_.rounding.weights == Rounding::stochastic,
             .saturate = precision_.overflow == Overflow::saturate,
-            .stream = weight_rounding_stream};
+            .stream = state::weight_rounding_stream};
   }
 
   /// Bindings that a form of the kernel does not touch are given the gradients: a buffer must be bound all the same.
@@ -92,20 +92,20 @@ class Update {
 
   plan::ProgramBuilder& builder_;
   plan::TensorId state_;
-  const WeightForm& form_;
+  const state::WeightForm& form_;
   const Precision& precision_;
-  const ParameterLayout& layout_;
+  const state::ParameterLayout& layout_;
   const ParameterBuffers& buffers_;
 };
 
 }  // namespace
 
-void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
+void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const state::ParameterLayout& layout,
                     const Precision& precision, const ParameterBuffers& buffers, const Optimizer& optimizer) {
-  const WeightForm form = weight_form(precision, optimizer);
+  const state::WeightForm form = state::weight_form(precision, optimizer);
   const std::uint64_t widest = 16 * std::max<std::uint64_t>(1, form.moments_per_element);
   Update update(builder, state, form, precision, layout, buffers);
-  for (const ParameterRun& run : layout.runs()) {
+  for (const state::ParameterRun& run : layout.runs()) {
     if (run.training.frozen) continue;
     const UpdateKernel kernel = optimizer->kernel({.rate = run.training.rate,
                                                    .weight_decay = run.training.weight_decay,
@@ -117,7 +117,7 @@ void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const P
   }
 }
 
-void update_states(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
+void update_states(plan::ProgramBuilder& builder, plan::TensorId state, const state::ParameterLayout& layout,
                    plan::BufferId states, plan::Region next) {
   constexpr std::uint64_t quad_bytes = 16;
   const std::uint32_t local_size = flat_local_size(builder.target());

@@ -4,7 +4,7 @@
 
 #include "passes/backward.h"
 #include "plan/host_tensor.h"
-#include "step/step_state.h"
+#include "state/step_state.h"
 #include "vk/command/transfer.h"
 
 namespace halfstep::step {
@@ -29,8 +29,8 @@ Execution::Execution(vk::Context& context, const graph::Ir& ir, std::vector<grap
   inputs_ = vk::Buffer(context, input_bytes_, vk::Memory::device, "inputs");
   vk::fill(context, arena_, 0, arena_.bytes() / 4 * 4, poison);
   vk::fill(context, inputs_, 0, inputs_.bytes() / 4 * 4, poison);
-  state_ = vk::Buffer(context, sizeof(StepState), vk::Memory::device, "state");
-  StepState state;
+  state_ = vk::Buffer(context, sizeof(state::StepState), vk::Memory::device, "state");
+  state::StepState state;
   state.seed[0] = static_cast<std::uint32_t>(options_.seed);
   state.seed[1] = static_cast<std::uint32_t>(options_.seed >> 32);
   state.attempted[0] = static_cast<std::uint32_t>(options_.step);
@@ -46,7 +46,7 @@ Execution::~Execution() = default;
 void Execution::lower(const graph::Ir& ir, const std::vector<graph::ValueId>& outputs) {
   plan::ProgramBuilder builder(options_.target.value_or(context_.target()), options_.lowering);
   const plan::BufferId inputs = builder.buffer("inputs");
-  builder.key_noise(builder.place_bytes("state", sizeof(StepState), {builder.buffer("state"), 0}));
+  builder.key_noise(builder.place_bytes("state", sizeof(state::StepState), {builder.buffer("state"), 0}));
   builder.store_f16(options_.rounding, options_.overflow);
   const std::uint64_t alignment = context_.target().offset_alignment;
   const std::uint64_t guard = round_up(options_.guard_bytes, alignment);

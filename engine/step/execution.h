@@ -69,7 +69,7 @@ class Execution {
   plan::Plan plan_;
   vk::Buffer arena_;
   vk::Buffer inputs_;
-  vk::Buffer state_;  ///< a StepState
+  vk::Buffer state_;  ///< a state::StepState
   std::shared_ptr<vk::Pipelines> pipelines_;
   std::unique_ptr<Recording> recording_;
   vk::Timeline timeline_;

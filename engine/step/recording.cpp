@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "step/step_state.h"
-
 namespace halfstep::step {
 namespace {
 

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "step/report.h"
+
 namespace halfstep::step {
 
 const std::byte* Slot::place(std::size_t index) const {
@@ -15,14 +17,15 @@ ReportHeader Slot::header() const {
 }
 
 Slots::Slots(vk::Context& context, vk::Pipelines& pipelines, vk::Timeline& timeline, const StepProgram& program,
-             std::array<const vk::Buffer*, buffer_count> buffers, ReadReport read, Recording::Options options)
+             std::array<const vk::Buffer*, state::buffers::table.size()> buffers, ReadReport read,
+             Recording::Options options)
     : timeline_(timeline), read_(std::move(read)) {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     slot.input = vk::Buffer(context, program.slot.size, vk::Memory::upload, "step input");
     slot.report = vk::Buffer(context, program.report_bytes, vk::Memory::readback, "step report");
-    buffers[StepBuffer::slot] = &slot.input;
-    buffers[StepBuffer::report] = &slot.report;
+    buffers[state::buffers::slot] = &slot.input;
+    buffers[state::buffers::report] = &slot.report;
     slot.recording = std::make_unique<Recording>(context, pipelines, program.plan, buffers, options);
   }
 }

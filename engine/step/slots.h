@@ -8,9 +8,10 @@
 #include <span>
 #include <string>
 
+#include "state/buffers.h"
 #include "step/recording.h"
+#include "step/report.h"
 #include "step/step_program.h"
-#include "step/step_state.h"
 #include "vk/command/timeline.h"
 
 namespace halfstep::step {
@@ -36,7 +37,8 @@ class Slots {
 
   /// `buffers` are those of the program, with null for the slot's own two.
   Slots(vk::Context& context, vk::Pipelines& pipelines, vk::Timeline& timeline, const StepProgram& program,
-        std::array<const vk::Buffer*, buffer_count> buffers, ReadReport read, Recording::Options options = {});
+        std::array<const vk::Buffer*, state::buffers::table.size()> buffers, ReadReport read,
+        Recording::Options options = {});
 
   /// The next slot, free to be filled. Waits for the step before last where that is still running.
   Slot& acquire();

@@ -13,7 +13,7 @@
 
 #include "graph/ir.h"
 #include "plan/program.h"
-#include "step/parameters.h"
+#include "state/parameters.h"
 
 /// The numbered stages of a training step, each in the file of its number. Each appends dispatches to a program.
 namespace halfstep::step {
@@ -69,37 +69,37 @@ struct MicroBatch {
 /// 2. Adds the gradients of a micro-batch to the sums of those before it, in f32; after the last one, puts the means
 /// over all in the place of the gradients, rounded as these are. A number that is not finite stays so, and one that is
 /// too large for its tensor's scale too.
-void accumulate_gradients(plan::ProgramBuilder& builder, const ParameterLayout& layout, const WeightForm& form,
-                          const ParameterBuffers& buffers, MicroBatch micro_batch);
+void accumulate_gradients(plan::ProgramBuilder& builder, const state::ParameterLayout& layout,
+                          const state::WeightForm& form, const ParameterBuffers& buffers, MicroBatch micro_batch);
 
 /// 3. Raises StepState::overflow where a gradient is not finite.
-void check_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
-                     const WeightForm& form, const ParameterBuffers& buffers);
+void check_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const state::ParameterLayout& layout,
+                     const state::WeightForm& form, const ParameterBuffers& buffers);
 
 /// 3. The same where gradients have scales of their own; and says of each tensor whether it is left out, and what its
 /// next scale is.
-void choose_scales(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
-                   const WeightForm& form, const ParameterBuffers& buffers);
+void choose_scales(plan::ProgramBuilder& builder, plan::TensorId state, const state::ParameterLayout& layout,
+                   const state::WeightForm& form, const ParameterBuffers& buffers);
 
 /// What kernels with step/block_scales.glsl read from the blocks; where there are none, `other` is bound and not read.
-plan::Operand read_blocks(plan::ProgramBuilder& builder, const ParameterLayout& layout, const WeightForm& form,
-                          const ParameterBuffers& buffers, plan::TensorId other);
+plan::Operand read_blocks(plan::ProgramBuilder& builder, const state::ParameterLayout& layout,
+                          const state::WeightForm& form, const ParameterBuffers& buffers, plan::TensorId other);
 
 /// 3. Sets StepState::clip so that all gradients together, but for those that are left out, have a norm of at most
 /// `limit`.
-void clip_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
-                    const WeightForm& form, const ParameterBuffers& buffers, float limit);
+void clip_gradients(plan::ProgramBuilder& builder, plan::TensorId state, const state::ParameterLayout& layout,
+                    const state::WeightForm& form, const ParameterBuffers& buffers, float limit);
 
 /// 4. Updates all weights, unless the step overflowed, but for those of tensors that are left out.
-void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
+void update_weights(plan::ProgramBuilder& builder, plan::TensorId state, const state::ParameterLayout& layout,
                     const Precision& precision, const ParameterBuffers& buffers, const Optimizer& optimizer);
 
 /// 4. Moves the averages of all weights that were updated towards these: after update_weights.
-void average_weights(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
-                     const WeightForm& form, const ParameterBuffers& buffers, float decay);
+void average_weights(plan::ProgramBuilder& builder, plan::TensorId state, const state::ParameterLayout& layout,
+                     const state::WeightForm& form, const ParameterBuffers& buffers, float decay);
 
 /// 4. Gives all states their next values, unless the step overflowed.
-void update_states(plan::ProgramBuilder& builder, plan::TensorId state, const ParameterLayout& layout,
+void update_states(plan::ProgramBuilder& builder, plan::TensorId state, const state::ParameterLayout& layout,
                    plan::BufferId states, plan::Region next);
 
 /// 5. Writes the report, counts the step and sets the next one's loss scale and rate.

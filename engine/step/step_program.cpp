@@ -7,13 +7,15 @@
 
 #include <algorithm>
 
-#include "step/gradient_scales.h"
+#include "state/buffers.h"
+#include "step/report.h"
 #include "step/stages.h"
 #include "step/statistics.h"
-#include "step/step_state.h"
 
 namespace halfstep::step {
 namespace {
+
+namespace buffers = state::buffers;
 
 /// No device asks for more as the alignment of a binding.
 constexpr std::uint64_t alignment = 256;
@@ -24,8 +26,8 @@ std::uint64_t align(std::uint64_t bytes) {
 
 class Builder {
  public:
-  Builder(const plan::Target& target, const StepGraph& graph, const StepLayout& layout, const Precision& precision,
-          std::uint32_t micro_batches = 1, const Watch& watch = {})
+  Builder(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
+          const Precision& precision, std::uint32_t micro_batches = 1, const Watch& watch = {})
       : graph_(graph),
         layout_(layout),
         precision_(precision),
@@ -33,14 +35,12 @@ class Builder {
         watch_(watch),
         micro_batch_{.index = 0, .count = micro_batches},
         builder_(target, {.partials = precision.partials}) {
-    for (const char* name :
-         {"state", "schedule", "weights", "masters", "gradients", "gradient sums", "gradient scales", "moments",
-          "averages", "averaged weights", "states", "next states", "data", "slot", "report"}) {
-      builder_.buffer(name);
-    }
-    state_ = builder_.place_bytes("state", sizeof(StepState), {state, 0});
+    for (std::size_t i = 1; i < buffers::table.size(); ++i) builder_.buffer(std::string(buffers::table[i].name));
+    state_ = builder_.place_bytes("state", sizeof(state::StepState), {buffers::state, 0});
     builder_.key_noise(state_);
-    if (has_scales()) builder_.key_scales(builder_.place_bytes("scales", gradient_scales::table_bytes, {scales, 0}));
+    if (has_scales())
+      builder_.key_scales(
+          builder_.place_bytes("scales", state::gradient_scales::table_bytes, {buffers::gradient_scales, 0}));
     for (std::size_t i = 0; i < graph.parameters.size(); ++i) bind_weights(i);
     if (graph.samples) place_samples(*graph.samples);
     report_bytes_ = (1 + micro_batches * report_values()) * report_place_bytes;
@@ -50,17 +50,19 @@ class Builder {
   /// Has operators read the averages of the trained weights.
   void read_averages() {
     for (std::size_t i = 0; i < graph_.parameters.size(); ++i) {
-      const ParameterSlot& place = layout_.parameters.slots()[i];
+      const state::ParameterSlot& place = layout_.parameters.slots()[i];
       if (place.training.frozen) continue;
       const bool rounded = place.type.dtype == DType::f16;
-      bind(graph_.parameters[i], place, place.name, place.type.dtype, {rounded ? averaged : averages, 0});
+      bind(graph_.parameters[i], place, place.name, place.type.dtype,
+           {rounded ? buffers::averaged_weights : buffers::averages, 0});
     }
     if (precision_.parameters == DType::f32) return;
     builder_.store_f16(Rounding::nearest, precision_.overflow);
     for (const Stretch& stretch : cut(target_, layout_.parameters.trained_elements() / 4, 16)) {
       const Shape shape{static_cast<std::int64_t>(4 * stretch.count)};
-      feed_values(builder_, builder_.place("averages", {DType::f32, shape}, {averages, 16 * stretch.first}),
-                  builder_.place("averaged weights", {DType::f16, shape}, {averaged, 8 * stretch.first}));
+      feed_values(
+          builder_, builder_.place("averages", {DType::f32, shape}, {buffers::averages, 16 * stretch.first}),
+          builder_.place("averaged weights", {DType::f16, shape}, {buffers::averaged_weights, 8 * stretch.first}));
     }
     builder_.store_f16(precision_.rounding.activations, precision_.overflow);
   }
@@ -93,11 +95,11 @@ class Builder {
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const graph::Value& value = graph_.ir.values[wanted[i]];
       builder_.bind(wanted[i],
-                    builder_.place(value.name, value.type, {report, (first_place + i) * report_place_bytes}));
+                    builder_.place(value.name, value.type, {buffers::report, (first_place + i) * report_place_bytes}));
     }
     for (const graph::Update& update : graph_.ir.updates) {
       const auto place = std::ranges::find(graph_.states, update.state) - graph_.states.begin();
-      const ParameterSlot& slot = layout_.states.slots()[static_cast<std::size_t>(place)];
+      const state::ParameterSlot& slot = layout_.states.slots()[static_cast<std::size_t>(place)];
       bind(update.next, slot, slot.name + ".next", DType::f32, next_states(micro_batch_.index));
       wanted.push_back(update.next);
     }
@@ -106,23 +108,23 @@ class Builder {
   }
 
   void backward() {
-    builder_.bind(graph_.loss_scale, builder_.place("loss_scale", {DType::f32, {}}, {state, 0}));
+    builder_.bind(graph_.loss_scale, builder_.place("loss_scale", {DType::f32, {}}, {buffers::state, 0}));
     for (std::size_t i = 0; i < graph_.parameter_gradients.size(); ++i) bind_gradient(i);
     run(graph_.parameter_gradients, precision_.rounding.gradients);
   }
 
   void accumulate(const Optimizer& optimizer) {
     if (micro_batch_.count == 1) return;
-    const WeightForm form = weight_form(precision_, optimizer);
+    const state::WeightForm form = state::weight_form(precision_, optimizer);
     builder_.store_f16(precision_.rounding.gradients, precision_.overflow);
     accumulate_gradients(builder_, layout_.parameters, form, buffers_of(form), micro_batch_);
   }
 
   void update(const StepOptions& options) {
     const Optimizer& optimizer = options.optimizer;
-    const WeightForm form = weight_form(precision_, optimizer);
+    const state::WeightForm form = state::weight_form(precision_, optimizer);
     const ParameterBuffers buffers = buffers_of(form);
-    const ParameterLayout& parameters = layout_.parameters;
+    const state::ParameterLayout& parameters = layout_.parameters;
     const auto check = form.scaled ? choose_scales : check_gradients;
     check(builder_, state_, parameters, form, buffers);
     if (options.clip_norm > 0) clip_gradients(builder_, state_, parameters, form, buffers, options.clip_norm);
@@ -130,10 +132,10 @@ class Builder {
     if (options.average_decay > 0) {
       average_weights(builder_, state_, parameters, form, buffers, options.average_decay);
     }
-    update_states(builder_, state_, layout_.states, states, next_states(micro_batch_.index));
+    update_states(builder_, state_, layout_.states, buffers::states, next_states(micro_batch_.index));
     const std::uint64_t count = optimizer->rate().rates.size();
-    const plan::TensorId table = builder_.place_bytes("schedule", count * 4, {schedule, 0});
-    const plan::TensorId header = builder_.place_bytes("report", sizeof(ReportHeader), {report, 0});
+    const plan::TensorId table = builder_.place_bytes("schedule", count * 4, {buffers::schedule, 0});
+    const plan::TensorId header = builder_.place_bytes("report", sizeof(ReportHeader), {buffers::report, 0});
     rescale(builder_, state_, table, static_cast<std::uint32_t>(count), header, precision_, optimizer);
   }
 
@@ -143,8 +145,14 @@ class Builder {
   }
 
  private:
-  static ParameterBuffers buffers_of(const WeightForm& form) {
-    return {weights, form.copy ? masters : weights, gradients, moments, sums, averages, scales};
+  static ParameterBuffers buffers_of(const state::WeightForm& form) {
+    return {.weights = buffers::weights,
+            .masters = form.copy ? buffers::masters : buffers::weights,
+            .gradients = buffers::gradients,
+            .moments = buffers::moments,
+            .gradient_sums = buffers::gradient_sums,
+            .averages = buffers::averages,
+            .scales = buffers::gradient_scales};
   }
 
   bool has_scales() const { return precision_.gradient_scales == GradientScales::per_tensor; }
@@ -159,15 +167,15 @@ class Builder {
 
   /// A micro-batch finds the states as the one before it made them, the first one as the last update left them.
   void bind_state(std::size_t i) {
-    const ParameterSlot& place = layout_.states.slots()[i];
+    const state::ParameterSlot& place = layout_.states.slots()[i];
     const std::uint32_t index = micro_batch_.index;
     bind(graph_.states[i], place, place.name, DType::f32,
-         index == 0 ? plan::Region{states, 0} : next_states(index - 1));
+         index == 0 ? plan::Region{buffers::states, 0} : next_states(index - 1));
   }
 
   /// Where a micro-batch puts the next values of states: not where it reads those of the micro-batch before it.
   plan::Region next_states(std::uint32_t micro_batch) const {
-    return {next, micro_batch % 2 * layout_.states.padded_elements() * 4};
+    return {buffers::next_states, micro_batch % 2 * layout_.states.padded_elements() * 4};
   }
 
   void run(std::span<const graph::ValueId> wanted, Rounding rounding) {
@@ -210,7 +218,7 @@ class Builder {
     if (!look) return;
     watched.row = report_bytes_;
     const plan::TensorId row =
-        builder_.place_bytes(name + " (statistics)", 4 * reported_words, {report, report_bytes_});
+        builder_.place_bytes(name + " (statistics)", 4 * reported_words, {buffers::report, report_bytes_});
     look_at(builder_, tensor, row, state_, watched.stop);
     report_bytes_ += align(4 * reported_words);
   }
@@ -221,21 +229,24 @@ class Builder {
   }
 
   /// A value in `store`, at the place of a parameter or state.
-  void bind(graph::ValueId value, const ParameterSlot& place, std::string name, DType dtype, plan::Region store) {
+  void bind(graph::ValueId value, const state::ParameterSlot& place, std::string name, DType dtype,
+            plan::Region store) {
     store.offset += place.first_element * static_cast<std::uint64_t>(bytes(dtype));
     builder_.bind(value, builder_.place(std::move(name), {dtype, place.type.shape}, store));
   }
 
   /// An f32 parameter of a policy whose others are f16 is read from the masters.
   void bind_weights(std::size_t i) {
-    const ParameterSlot& place = layout_.parameters.slots()[i];
+    const state::ParameterSlot& place = layout_.parameters.slots()[i];
     const bool from_master = place.type.dtype != precision_.parameters;
-    bind(graph_.parameters[i], place, place.name, place.type.dtype, {from_master ? masters : weights, 0});
+    bind(graph_.parameters[i], place, place.name, place.type.dtype,
+         {from_master ? buffers::masters : buffers::weights, 0});
   }
 
   void bind_gradient(std::size_t i) {
-    const ParameterSlot& place = layout_.parameters.slots()[i];
-    bind(graph_.parameter_gradients[i], place, place.name + ".gradient", precision_.parameters, {gradients, 0});
+    const state::ParameterSlot& place = layout_.parameters.slots()[i];
+    bind(graph_.parameter_gradients[i], place, place.name + ".gradient", precision_.parameters,
+         {buffers::gradients, 0});
     if (!has_scales()) return;
     const plan::TensorId gradient = builder_.tensor_of(graph_.ir, graph_.parameter_gradients[i]);
     builder_.store_scaled(gradient, static_cast<std::uint32_t>(i + 1));
@@ -258,7 +269,7 @@ class Builder {
     const std::uint64_t offset = take_slot(plan::byte_size(given));
     slot_.values.push_back(offset);
     const std::string name = fmt::format("{} (fed)", graph_.ir.values[value].name);
-    feed_values(builder_, builder_.place(name, given, {slot, offset}), input(value));
+    feed_values(builder_, builder_.place(name, given, {buffers::slot, offset}), input(value));
   }
 
   /// The samples of the whole step, and where they come from.
@@ -268,16 +279,16 @@ class Builder {
     const auto sample_bytes = static_cast<std::uint64_t>(elements(samples.stored));
     const std::uint64_t count = samples.resident.value_or(static_cast<std::uint32_t>(step_batch));
     slot_.indices = take_slot(step_batch * 4);
-    plan::Region bytes{data, 0};
-    plan::Region labels{data, label_offset(sample_bytes, count)};
+    plan::Region bytes{buffers::data, 0};
+    plan::Region labels{buffers::data, label_offset(sample_bytes, count)};
     if (!samples.resident) {
       slot_.bytes = take_slot(step_batch * sample_bytes);
       slot_.labels = take_slot(step_batch * 4);
-      bytes = {slot, slot_.bytes};
-      labels = {slot, slot_.labels};
+      bytes = {buffers::slot, slot_.bytes};
+      labels = {buffers::slot, slot_.labels};
     }
     samples_.state = state_;
-    samples_.indices = builder_.place_bytes("indices", step_batch * 4, {slot, slot_.indices});
+    samples_.indices = builder_.place_bytes("indices", step_batch * 4, {buffers::slot, slot_.indices});
     samples_.bytes = builder_.place_bytes("samples", (count * sample_bytes + 3) / 4 * 4, bytes);
     samples_.label_words = builder_.place_bytes("labels", count * 4, labels);
     samples_.samples_in_set = static_cast<std::uint32_t>(count);
@@ -287,7 +298,7 @@ class Builder {
   }
 
   const StepGraph& graph_;
-  const StepLayout& layout_;
+  const state::StoreLayout& layout_;
   const Precision& precision_;
   const plan::Target& target_;
   Watch watch_;
@@ -307,7 +318,12 @@ std::uint64_t label_offset(std::uint64_t sample_bytes, std::uint64_t samples) {
   return align(sample_bytes * samples);
 }
 
-StepProgram training_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
+state::StoreLayout layout_of(const StepGraph& graph) {
+  return {.parameters = {graph.ir, graph.parameters, graph.training},
+          .states = {graph.ir, graph.states, std::vector<state::Training>(graph.states.size())}};
+}
+
+StepProgram training_program(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
                              const StepOptions& options, const Watch& watch) {
   Builder builder(target, graph, layout, options.precision, options.accumulate, watch);
   for (std::uint32_t i = 0; i < options.accumulate; ++i) {
@@ -321,7 +337,7 @@ StepProgram training_program(const plan::Target& target, const StepGraph& graph,
   return builder.finish();
 }
 
-StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
+StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
                                const Precision& precision, Weights read) {
   Builder builder(target, graph, layout, precision);
   if (read == Weights::averaged) builder.read_averages();

@@ -13,30 +13,9 @@
 #include "graph/ir.h"
 #include "plan/plan.h"
 #include "plan/target.h"
-#include "step/parameters.h"
+#include "state/store_form.h"
 
 namespace halfstep::step {
-
-/// The buffers of every step program, in this order.
-enum StepBuffer : plan::BufferId {
-  arena,      ///< activations, cotangents, workspaces
-  state,      ///< StepState
-  schedule,   ///< the rate of each applied step
-  weights,    ///< what operators read
-  masters,    ///< f32 weights, where operators read a copy of them
-  gradients,  ///< of all parameters; of one micro-batch, until the step's last
-  sums,       ///< f32 sums of gradients over micro-batches, where a step has several
-  scales,     ///< of gradients, where they have their own: see gradient_scales.h
-  moments,    ///< of the optimizer
-  averages,   ///< f32: of the weights over steps, where they are wanted
-  averaged,   ///< the same as operators read it, where that is in f16
-  states,     ///< what the graph keeps from step to step, such as running statistics
-  next,       ///< what they become if the step is applied; two of them, by turns, where there are micro-batches
-  data,       ///< a data set that is kept on the device
-  slot,       ///< what the host gives one step
-  report,     ///< what one step gives the host
-  buffer_count,
-};
 
 /// How bytes become an input.
 struct Normalization {
@@ -63,7 +42,7 @@ struct StepGraph {
   std::vector<graph::ValueId> metrics;              ///< f32 scalars, all different
   graph::ValueId loss_scale = 0;                    ///< the loss's gradient
   std::vector<graph::ValueId> parameters;           ///< in the order of their stores
-  std::vector<Training> training;                   ///< of each
+  std::vector<state::Training> training;            ///< of each
   std::vector<graph::ValueId> parameter_gradients;  ///< of those that are not frozen; none in evaluation
   std::vector<graph::ValueId> states;               ///< f32
   std::vector<graph::ValueId> inputs;               ///< fed with values, where there are no SampleInputs
@@ -115,16 +94,8 @@ struct StepProgram {
 /// Bytes from the start of a data buffer to its labels.
 std::uint64_t label_offset(std::uint64_t sample_bytes, std::uint64_t samples);
 
-/// How the parameters and the states of a graph lie in their stores.
-struct StepLayout {
-  ParameterLayout parameters;
-  ParameterLayout states;
-
-  StepLayout() = default;
-  explicit StepLayout(const StepGraph& graph)
-      : parameters(graph.ir, graph.parameters, graph.training),
-        states(graph.ir, graph.states, std::vector<Training>(graph.states.size())) {}
-};
+/// How the parameters and the states of a graph lie in a store that is made for it.
+state::StoreLayout layout_of(const StepGraph& graph);
 
 /// What a training step is beside its graph.
 struct StepOptions {
@@ -136,11 +107,11 @@ struct StepOptions {
 };
 
 /// The whole training step: feed, forward and backward for each micro-batch, then check, update, rescale.
-StepProgram training_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
+StepProgram training_program(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
                              const StepOptions& options, const Watch& watch = {});
 
 /// Feed and forward only, for loss and metrics.
-StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const StepLayout& layout,
+StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
                                const Precision& precision, Weights read = Weights::current);
 
 }  // namespace halfstep::step

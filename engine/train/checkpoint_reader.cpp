@@ -16,7 +16,7 @@ bool CheckpointReader::ignored(std::string_view name) const {
   return std::ranges::any_of(options_.ignored, [&](const std::string& pattern) { return matches(pattern, name); });
 }
 
-std::vector<float> CheckpointReader::take(const std::string& name, const step::ParameterSlot& slot) {
+std::vector<float> CheckpointReader::take(const std::string& name, const state::ParameterSlot& slot) {
   asked_.insert(name);
   if (ignored(name)) return {};
   const io::StoredTensor* tensor = file_.find(name);

@@ -21,8 +21,8 @@ const ParameterGroup* group_of(std::string_view name, const TrainerOptions& opti
   return found == options.groups.end() ? nullptr : &*found;
 }
 
-step::Training training_of(const graph::Value& value, const TrainerOptions& options) {
-  step::Training training;
+state::Training training_of(const graph::Value& value, const TrainerOptions& options) {
+  state::Training training;
   const bool decayed = options.decay_vectors || value.type.shape.size() > 1;
   if (decayed) training.weight_decay = options.optimizer->weight_decay();
   const ParameterGroup* group = group_of(value.name, options);
@@ -48,12 +48,12 @@ std::set<std::string_view> reaching(const graph::Ir& written, graph::ValueId val
 }
 
 /// In the order of stores: trained, frozen because the loss does not depend on them, frozen by a group.
-int place_of(const step::Training& training) {
+int place_of(const state::Training& training) {
   return !training.frozen ? 0 : training.unreached ? 1 : 2;
 }
 
 /// Throws Error unless the first kind, of all in the order of stores, is trained.
-void expect_trained(const step::Training& first) {
+void expect_trained(const state::Training& first) {
   if (first.unreached) fail("trainer", "expected a loss that depends on a parameter to train, got one on none");
   if (first.frozen) fail("trainer", "expected a parameter to train, got frozen ones only");
 }
@@ -71,18 +71,18 @@ void group_parameters(step::StepGraph& graph, const graph::Ir& written, const Tr
   const std::set<std::string_view> reached = reaching(written, options.loss.id());
   const auto training = [&](graph::ValueId id) {
     const graph::Value& value = graph.ir.values[id];
-    const step::Training asked = training_of(value, options);
-    return asked.frozen || reached.contains(value.name) ? asked : step::Training{.frozen = true, .unreached = true};
+    const state::Training asked = training_of(value, options);
+    return asked.frozen || reached.contains(value.name) ? asked : state::Training{.frozen = true, .unreached = true};
   };
   // In the order in which each kind of training first appears.
-  std::vector<step::Training> kinds;
+  std::vector<state::Training> kinds;
   for (const graph::ValueId id : graph.parameters) {
     if (std::ranges::find(kinds, training(id)) == kinds.end()) kinds.push_back(training(id));
   }
   std::ranges::stable_sort(kinds, {}, place_of);
   expect_trained(kinds.front());
   std::vector<graph::ValueId> ordered;
-  for (const step::Training& kind : kinds) {
+  for (const state::Training& kind : kinds) {
     for (const graph::ValueId id : graph.parameters) {
       if (training(id) != kind) continue;
       ordered.push_back(id);

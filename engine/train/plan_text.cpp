@@ -12,7 +12,8 @@ std::string Trainer::Impl::plan() const {
   const std::string weights = form_.copy ? read + ", with f32 masters" : read;
   const std::string scales = form_.scaled ? ", with a scale for each tensor" : "";
   const std::string sums = accumulate_ > 1 ? ", with f32 sums over micro-batches" : "";
-  const std::string averages = averaged_bytes() > 0 ? "f32, and in f16 for evaluation" : "f32";
+  const std::string averages =
+      store_bytes(state::buffers::averaged_weights) > 0 ? "f32, and in f16 for evaluation" : "f32";
   std::string text = fmt::format("{} parameters to train\n", summary_.parameters);
   const auto print = [&](std::uint64_t bytes, std::string_view store, std::string_view form) {
     if (bytes > 0) fmt::format_to(std::back_inserter(text), "{:>14} bytes of {} ({})\n", bytes, store, form);

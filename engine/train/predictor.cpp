@@ -10,8 +10,8 @@
 #include "passes/inference.h"
 #include "passes/precision.h"
 #include "passes/weight_nodes.h"
+#include "state/parameters.h"
 #include "step/execution.h"
-#include "step/parameters.h"
 #include "train/checkpoint_reader.h"
 #include "train/stored_values.h"
 
@@ -64,7 +64,7 @@ class Predictor::Impl {
     inputs_ = read_values(ir, graph::Origin::input);
     weights_ = read_values(ir, graph::Origin::parameter);
     for (const graph::ValueId state : read_values(ir, graph::Origin::state)) weights_.push_back(state);
-    layout_ = step::ParameterLayout(ir, weights_, std::vector<step::Training>(weights_.size()));
+    layout_ = state::ParameterLayout(ir, weights_, std::vector<state::Training>(weights_.size()));
     rest_ = std::make_unique<step::Execution>(vk::context_of(device_), split_.rest, std::vector{output_});
   }
 
@@ -73,9 +73,9 @@ class Predictor::Impl {
     check_format(file.metadata(), path.string());
     train::CheckpointReader reader(file, options);
     std::vector<std::vector<float>> values;
-    for (const step::ParameterSlot& slot : layout_.slots()) {
+    for (const state::ParameterSlot& slot : layout_.slots()) {
       values.push_back(reader.take(train::stored_name(slot.name), slot));
-      if (values.back().empty()) values.back() = step::initial_values(slot, 0);
+      if (values.back().empty()) values.back() = state::initial_values(slot, 0);
     }
     LoadReport report = reader.report(path.string());
     fold(values);
@@ -123,7 +123,7 @@ class Predictor::Impl {
   passes::WeightSplit split_;
   std::vector<graph::ValueId> inputs_;
   std::vector<graph::ValueId> weights_;  ///< parameters and states
-  step::ParameterLayout layout_;         ///< of those, in their order
+  state::ParameterLayout layout_;        ///< of those, in their order
   std::unique_ptr<step::Execution> rest_;
   bool loaded_ = false;
 };

@@ -171,7 +171,7 @@ step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options
   result.ir = std::move(lowered.ir);
   Placeable placeable(result.ir);
   add_forward(result, placeable, lowered, graph, options);
-  const auto trained = std::ranges::count(result.training, false, &step::Training::frozen);
+  const auto trained = std::ranges::count(result.training, false, &state::Training::frozen);
   const std::span parameters = std::span(result.parameters).first(static_cast<std::size_t>(trained));
   if (options.log) note_unreached(result, options);
   result.forward_nodes = result.ir.nodes.size();

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "step/gradient_scales.h"
+#include "state/gradient_scales.h"
 #include "train/about_model.h"
 #include "train/feed.h"
 #include "train/step_graph.h"
@@ -44,9 +44,15 @@ Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptio
   for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
     inputs_.push_back({graph_.ir.values[graph_.inputs[i]].name, graph_.input_types[i]});
   }
-  layout_ = step::StepLayout(graph_);
-  if (precision_.gradient_scales == GradientScales::per_tensor) step::gradient_scales::check_count(layout_.parameters);
-  form_ = step::weight_form(precision_, optimizer_);
+  store_form_ = {.layout = step::layout_of(graph_),
+                 .precision = precision_,
+                 .weights = state::weight_form(precision_, optimizer_),
+                 .moment_names = optimizer_->states(),
+                 .rates = optimizer_->rate().rates,
+                 .micro_batches = accumulate_,
+                 .averages = average_decay_ > 0,
+                 .averages_read = options.feed.has_value()};
+  if (precision_.gradient_scales == GradientScales::per_tensor) state::gradient_scales::check_count(layout_.parameters);
   tune::Tuner tuner(context_, pipelines_, context_.settings().tuning, context_.settings().cache_folder);
   if (options.feed) {
     batch_shape_ = options.feed->samples.shape();
@@ -105,72 +111,35 @@ void Trainer::Impl::place_data(const TrainerOptions& options) {
       4 * static_cast<std::uint64_t>(set_->count);
   if (bytes > limit) return;
   graph_.samples->resident = static_cast<std::uint32_t>(set_->count);
-  summary_.data_bytes = bytes;
+  store_form_.data_bytes = summary_.data_bytes = bytes;
 }
 
 void Trainer::Impl::make_buffers(const TrainerOptions& options) {
-  const std::uint64_t elements = layout_.parameters.padded_elements();
-  const auto compute = static_cast<std::uint64_t>(bytes(form_.compute));
-  const Schedule& schedule = optimizer_->rate();
-  const auto make = [&](step::StepBuffer buffer, std::uint64_t size, const char* name) {
-    buffers_[buffer] = vk::Buffer(context_, size, vk::Memory::device, name);
-  };
-  make(step::arena,
-       std::max({training_.plan.arena.bytes, evaluation_.plan.arena.bytes, averaged_evaluation_.plan.arena.bytes}),
-       "arena");
-  make(step::state, sizeof(step::StepState), "step state");
-  make(step::schedule, schedule.rates.size() * sizeof(float), "schedule");
-  make(step::weights, elements * compute, "weights");
-  make(step::masters, form_.copy ? layout_.parameters.master_elements() * 4 : 0, "master weights");
-  make(step::gradients, layout_.parameters.trained_elements() * compute, "gradients");
-  make(step::sums, sum_bytes(), "gradient sums");
-  make(step::scales, scale_bytes(), "gradient scales");
-  make(step::moments, moment_bytes(), "optimizer moments");
-  make(step::averages, average_bytes(), "averages of weights");
-  make(step::averaged, averaged_bytes(), "averaged weights");
-  make(step::states, layout_.states.padded_elements() * 4, "states");
-  make(step::next, layout_.states.padded_elements() * 4 * next_state_stores(), "next states");
-  make(step::data, summary_.data_bytes, "training set");
-  vk::upload(context_, buffers_[step::schedule], 0, as_bytes_of(schedule.rates));
+  namespace buffers = state::buffers;
+  for (plan::BufferId i = 0; i < buffers_.size(); ++i) {
+    const state::BufferRow& row = buffers::table[i];
+    if (row.bytes != nullptr)
+      buffers_[i] = vk::Buffer(context_, row.bytes(store_form_), row.memory, std::string(row.name));
+  }
+  buffers_[buffers::arena] = vk::Buffer(
+      context_,
+      std::max({training_.plan.arena.bytes, evaluation_.plan.arena.bytes, averaged_evaluation_.plan.arena.bytes}),
+      vk::Memory::device, "arena");
+  vk::upload(context_, buffers_[state::buffers::schedule], 0, as_bytes_of(store_form_.rates));
   // The padding between parameters is never written again, and must not count as an overflow.
-  vk::fill(context_, buffers_[step::gradients], 0, buffers_[step::gradients].bytes(), 0);
+  vk::fill(context_, buffers_[state::buffers::gradients], 0, buffers_[state::buffers::gradients].bytes(), 0);
   if (summary_.data_bytes > 0) {
-    vk::upload(context_, buffers_[step::data], 0, as_bytes_of(options.training_set->samples));
+    vk::upload(context_, buffers_[state::buffers::data], 0, as_bytes_of(options.training_set->samples));
     vk::upload(
-        context_, buffers_[step::data],
+        context_, buffers_[state::buffers::data],
         step::label_offset(static_cast<std::uint64_t>(set_->sample_bytes()), static_cast<std::uint64_t>(set_->count)),
         as_bytes_of(set_->labels));
   }
 }
 
-/// Of the sums of gradients over micro-batches.
-std::uint64_t Trainer::Impl::sum_bytes() const {
-  return accumulate_ > 1 ? layout_.parameters.trained_elements() * 4 : 0;
-}
-
-/// Of the scales of gradients.
-std::uint64_t Trainer::Impl::scale_bytes() const {
-  return form_.scaled ? step::gradient_scales::buffer_bytes(layout_.parameters) : 0;
-}
-
-std::uint64_t Trainer::Impl::average_bytes() const {
-  return average_decay_ > 0 ? layout_.parameters.trained_elements() * 4 : 0;
-}
-
-/// Of the averages as evaluation reads them, where it does not read the averages themselves.
-std::uint64_t Trainer::Impl::averaged_bytes() const {
-  const bool apart = average_decay_ > 0 && !batch_shape_.empty() && form_.compute == DType::f16;
-  return apart ? layout_.parameters.trained_elements() * 2 : 0;
-}
-
-std::uint64_t Trainer::Impl::moment_bytes() const {
-  return layout_.parameters.trained_elements() * static_cast<std::uint64_t>(bytes(form_.moments)) *
-         form_.moments_per_element;
-}
-
 /// As a recording takes them, in the order of StepBuffer.
-std::array<const vk::Buffer*, step::buffer_count> Trainer::Impl::buffers() const {
-  std::array<const vk::Buffer*, step::buffer_count> result{};
+std::array<const vk::Buffer*, state::buffers::table.size()> Trainer::Impl::buffers() const {
+  std::array<const vk::Buffer*, state::buffers::table.size()> result{};
   for (std::size_t i = 0; i < result.size(); ++i) result[i] = &buffers_[i];
   return result;
 }
@@ -203,7 +172,6 @@ void Trainer::Impl::start_sampling(std::uint64_t first_step, std::int64_t drawn)
 }
 
 void Trainer::Impl::summarize() {
-  const std::uint64_t elements = layout_.parameters.padded_elements();
   summary_.parameters = layout_.parameters.count();
   summary_.dispatches = training_.plan.program.dispatches.size();
   summary_.barriers = training_.plan.barriers();
@@ -217,11 +185,12 @@ void Trainer::Impl::summarize() {
     summary_.flops_again += dispatch.flops;
     summary_.bytes_moved_again += moved;
   }
-  const auto compute = static_cast<std::uint64_t>(bytes(form_.compute));
-  summary_.gradient_bytes = layout_.parameters.trained_elements() * compute + sum_bytes() + scale_bytes();
-  summary_.weight_bytes = elements * compute + (form_.copy ? layout_.parameters.master_elements() * 4 : 0);
-  summary_.optimizer_bytes = moment_bytes();
-  summary_.average_bytes = average_bytes() + averaged_bytes();
+  namespace buffers = state::buffers;
+  summary_.gradient_bytes =
+      store_bytes(buffers::gradients) + store_bytes(buffers::gradient_sums) + store_bytes(buffers::gradient_scales);
+  summary_.weight_bytes = store_bytes(buffers::weights) + store_bytes(buffers::masters);
+  summary_.optimizer_bytes = store_bytes(buffers::moments);
+  summary_.average_bytes = store_bytes(buffers::averages) + store_bytes(buffers::averaged_weights);
   for (const step::StepProgram* program : {&training_, &evaluation_, &averaged_evaluation_}) {
     summary_.peak_bytes += 2 * (program->slot.size + program->report_bytes);
   }

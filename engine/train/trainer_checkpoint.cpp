@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "step/gradient_scales.h"
+#include "state/gradient_scales.h"
 #include "train/checkpoint_contents.h"
 #include "train/checkpoint_reader.h"
 #include "train/epoch_position.h"
@@ -27,7 +27,7 @@ constexpr std::string_view scales_name = "halfstep.gradient_scales";
 constexpr std::size_t first_state_bytes = 64;
 
 /// What a checkpoint calls the optimizer's states of a parameter.
-std::vector<std::string> moment_names(const step::ParameterSlot& slot, const Optimizer& optimizer) {
+std::vector<std::string> moment_names(const state::ParameterSlot& slot, const Optimizer& optimizer) {
   if (slot.training.frozen) return {};
   std::vector<std::string> names = optimizer->states();
   for (std::string& name : names) name = fmt::format("{}.{}", train::stored_name(slot.name), name);
@@ -35,11 +35,11 @@ std::vector<std::string> moment_names(const step::ParameterSlot& slot, const Opt
 }
 
 /// What a checkpoint calls the averages of a parameter; empty where there are none.
-std::string average_name(const step::ParameterSlot& slot, float decay) {
+std::string average_name(const state::ParameterSlot& slot, float decay) {
   return decay == 0 || slot.training.frozen ? "" : train::stored_name(slot.name) + ".average";
 }
 
-void add(Checkpoint::Contents& contents, const std::string& name, DType dtype, const step::ParameterSlot& slot,
+void add(Checkpoint::Contents& contents, const std::string& name, DType dtype, const state::ParameterSlot& slot,
          std::vector<float> values) {
   contents.values.push_back({name, dtype, slot.type.shape, slot.stored, std::move(values)});
 }
@@ -68,7 +68,7 @@ float resumed_scale(const LossScale& scale, float stored) {
 
 }  // namespace
 
-io::Metadata Trainer::Impl::metadata(const step::StepState& state) const {
+io::Metadata Trainer::Impl::metadata(const state::StepState& state) const {
   io::Metadata result{{"format", "halfstep 1"},
                       {"version", std::string(version())},
                       {"precision", precision_.name},
@@ -86,7 +86,7 @@ io::Metadata Trainer::Impl::metadata(const step::StepState& state) const {
 Checkpoint Trainer::Impl::checkpoint(const std::map<std::string, std::string>& notes) {
   finish();
   Checkpoint::Contents contents;
-  for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
+  for (const state::ParameterSlot& slot : layout_.parameters.slots()) {
     add(contents, train::stored_name(slot.name), best_type(slot).dtype, slot, download_weights(slot));
     const std::string average = average_name(slot, average_decay_);
     if (!average.empty()) add(contents, average, DType::f32, slot, download_averages(slot));
@@ -97,10 +97,10 @@ Checkpoint Trainer::Impl::checkpoint(const std::map<std::string, std::string>& n
       add(contents, names[i], form_.moments, slot, std::move(moments[i]));
     }
   }
-  for (const step::ParameterSlot& slot : layout_.states.slots()) {
+  for (const state::ParameterSlot& slot : layout_.states.slots()) {
     add(contents, train::stored_name(slot.name), DType::f32, slot, download_state(slot));
   }
-  const step::StepState state = read_state();
+  const state::StepState state = read_state();
   add(contents, state_name, "U32", std::as_bytes(std::span(&state, 1)));
   if (form_.scaled) {
     const std::vector<float> scales = download_scales();
@@ -118,20 +118,20 @@ void Trainer::Impl::save_weights(const std::filesystem::path& path, Weights weig
   check_averages(weights);
   finish();
   Checkpoint::Contents contents;
-  for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
+  for (const state::ParameterSlot& slot : layout_.parameters.slots()) {
     const DType dtype = weights == Weights::averaged ? DType::f32 : best_type(slot).dtype;
     add(contents, train::stored_name(slot.name), dtype, slot, download_weights(slot, weights));
   }
-  for (const step::ParameterSlot& slot : layout_.states.slots()) {
+  for (const state::ParameterSlot& slot : layout_.states.slots()) {
     add(contents, train::stored_name(slot.name), DType::f32, slot, download_state(slot));
   }
   contents.metadata = metadata(read_state());
   Checkpoint(std::make_shared<const Checkpoint::Contents>(std::move(contents))).write(path);
 }
 
-step::StepState Trainer::Impl::state_from(const io::SafetensorsFile& file, const std::string& path) const {
+state::StepState Trainer::Impl::state_from(const io::SafetensorsFile& file, const std::string& path) const {
   const io::StoredTensor* stored = file.find(state_name);
-  step::StepState state;
+  state::StepState state;
   const std::size_t size = stored == nullptr ? 0 : stored->data.size();
   if ((size != sizeof state && size != first_state_bytes) || stored->dtype != "U32") {
     fail(ErrorCode::bad_file, path,
@@ -155,7 +155,7 @@ std::vector<float> Trainer::Impl::scales_from(const io::SafetensorsFile& file, c
   if (stored == nullptr) return scales;
   const bool fits = stored->dtype == "F32" && stored->data.size() == 4 * scales.size();
   if (fits) std::memcpy(scales.data(), stored->data.data(), stored->data.size());
-  if (!fits || !std::ranges::all_of(scales, step::gradient_scales::is_scale)) {
+  if (!fits || !std::ranges::all_of(scales, state::gradient_scales::is_scale)) {
     fail(ErrorCode::bad_file, path,
          fmt::format("expected '{}' as F32 {{{}}}, powers of two from 2^-24 to 2^24, got {} {}", scales_name,
                      scales.size(), stored->dtype, fits ? "others" : to_string(stored->shape)));
@@ -173,14 +173,14 @@ ResumePoint Trainer::Impl::load(const std::filesystem::path& path) {
     fail(ErrorCode::bad_file, name,
          fmt::format("expected a checkpoint of {}, got one of {}", optimizer_->name(), kind->second));
   }
-  const step::StepState state = state_from(file, name);
+  const state::StepState state = state_from(file, name);
   const std::vector<float> scales = scales_from(file, name);
   const LoadOptions options{.ignored = {std::string(state_name), std::string(scales_name)}};
   train::CheckpointReader reader(file, options);
   std::vector<std::vector<float>> weights;
   std::vector<std::vector<std::vector<float>>> moments;
   std::vector<std::vector<float>> averages;
-  for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
+  for (const state::ParameterSlot& slot : layout_.parameters.slots()) {
     weights.push_back(reader.take(train::stored_name(slot.name), slot));
     const std::string average = average_name(slot, average_decay_);
     if (!average.empty()) averages.push_back(reader.take(average, slot));
@@ -190,7 +190,7 @@ ResumePoint Trainer::Impl::load(const std::filesystem::path& path) {
     }
   }
   std::vector<std::vector<float>> states;
-  for (const step::ParameterSlot& slot : layout_.states.slots()) {
+  for (const state::ParameterSlot& slot : layout_.states.slots()) {
     states.push_back(reader.take(train::stored_name(slot.name), slot));
   }
   reader.report(name);
@@ -223,16 +223,16 @@ LoadReport Trainer::Impl::load_weights(const std::filesystem::path& path, const 
   check_format(file.metadata(), path.string());
   train::CheckpointReader reader(file, options);
   finish();
-  const auto take = [&](const step::ParameterSlot& slot, const auto& present) {
+  const auto take = [&](const state::ParameterSlot& slot, const auto& present) {
     std::vector<float> values = reader.take(train::stored_name(slot.name), slot);
     return values.empty() ? present(slot) : values;
   };
   std::vector<std::vector<float>> weights;
   std::vector<std::vector<float>> states;
-  for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
+  for (const state::ParameterSlot& slot : layout_.parameters.slots()) {
     weights.push_back(take(slot, [this](const auto& own) { return download_weights(own); }));
   }
-  for (const step::ParameterSlot& slot : layout_.states.slots()) {
+  for (const state::ParameterSlot& slot : layout_.states.slots()) {
     states.push_back(take(slot, [this](const auto& own) { return download_state(own); }));
   }
   const LoadReport report = reader.report(path.string());

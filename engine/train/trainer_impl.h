@@ -13,10 +13,10 @@
 
 #include "data/upload_ring.h"
 #include "io/safetensors.h"
-#include "step/parameters.h"
+#include "state/buffers.h"
+#include "step/report.h"
 #include "step/slots.h"
 #include "step/step_program.h"
-#include "step/step_state.h"
 #include "train/epoch_position.h"
 #include "tune/tuner.h"
 #include "vk/command/memory.h"
@@ -79,21 +79,15 @@ class Trainer::Impl {
   void make_slots();
   /// Samples in a step.
   std::int64_t step_batch() const { return elements({accumulate_, batch_shape_.front()}); }
-  /// Stores that states' next values take turns in.
-  std::uint64_t next_state_stores() const { return accumulate_ > 1 ? 2 : 1; }
+  std::uint64_t store_bytes(plan::BufferId buffer) const { return state::bytes_of(buffer, store_form_); }
   step::StepOptions step_options() const { return {precision_, optimizer_, clip_norm_, accumulate_, average_decay_}; }
-  std::uint64_t sum_bytes() const;
-  std::uint64_t scale_bytes() const;
-  std::uint64_t moment_bytes() const;
-  std::uint64_t average_bytes() const;
-  std::uint64_t averaged_bytes() const;
   void summarize();
   std::uint64_t arena_bytes_kept(const Graph& graph, TrainerOptions options) const;
   void start_sampling(std::uint64_t first_step, std::int64_t drawn);
   train::EpochSize epoch_size() const { return {set_->count, step_batch()}; }
   /// Batches drawn from the training set so far, counted from its first epoch on.
   std::int64_t drawn() const { return static_cast<std::int64_t>(submitted_) + drawn_ahead_; }
-  std::array<const vk::Buffer*, step::buffer_count> buffers() const;
+  std::array<const vk::Buffer*, state::buffers::table.size()> buffers() const;
 
   // trainer_record.cpp
   void make_recorded();
@@ -121,34 +115,34 @@ class Trainer::Impl {
 
   // trainer_store.cpp
   void initialize(std::uint64_t seed);
-  void write_state(const step::StepState& state);
-  step::StepState read_state();
-  step::StepBuffer best_store(const step::ParameterSlot& slot) const;
-  TensorType best_type(const step::ParameterSlot& slot) const;
-  void upload(const vk::Buffer& buffer, const step::ParameterLayout& layout, DType dtype,
+  void write_state(const state::StepState& state);
+  state::StepState read_state();
+  plan::BufferId best_store(const state::ParameterSlot& slot) const;
+  TensorType best_type(const state::ParameterSlot& slot) const;
+  void upload(const vk::Buffer& buffer, const state::ParameterLayout& layout, DType dtype,
               const std::vector<std::vector<float>>& values, std::uint64_t offset = 0);
-  void upload(const vk::Buffer& buffer, const step::ParameterSlot& slot, DType dtype, std::span<const float> values,
+  void upload(const vk::Buffer& buffer, const state::ParameterSlot& slot, DType dtype, std::span<const float> values,
               std::uint64_t offset = 0);
   void upload_weights(const std::vector<std::vector<float>>& values);
   void upload_averages(const std::vector<std::vector<float>>& values);
   void upload_states(const std::vector<std::vector<float>>& values);
-  std::vector<float> download(const vk::Buffer& buffer, const step::ParameterSlot& slot, const TensorType& type);
-  std::vector<float> download_weights(const step::ParameterSlot& slot);
-  std::vector<float> download_averages(const step::ParameterSlot& slot);
-  std::vector<float> download_weights(const step::ParameterSlot& slot, Weights weights);
+  std::vector<float> download(const vk::Buffer& buffer, const state::ParameterSlot& slot, const TensorType& type);
+  std::vector<float> download_weights(const state::ParameterSlot& slot);
+  std::vector<float> download_averages(const state::ParameterSlot& slot);
+  std::vector<float> download_weights(const state::ParameterSlot& slot, Weights weights);
   void check_averages(Weights weights) const;
   void average_weights();
-  std::vector<float> download_state(const step::ParameterSlot& slot);
-  std::vector<std::vector<float>> download_moments(const step::ParameterSlot& slot);
+  std::vector<float> download_state(const state::ParameterSlot& slot);
+  std::vector<std::vector<float>> download_moments(const state::ParameterSlot& slot);
   void upload_moments(const std::vector<std::vector<std::vector<float>>>& values);
   std::vector<float> download_scales();
   void upload_scales(const std::vector<float>& values);
   float rate_after(std::uint32_t applied) const;
-  std::pair<const step::ParameterSlot*, bool> slot_named(std::string_view name) const;
+  std::pair<const state::ParameterSlot*, bool> slot_named(std::string_view name) const;
 
   // trainer_checkpoint.cpp
-  io::Metadata metadata(const step::StepState& state) const;
-  step::StepState state_from(const io::SafetensorsFile& file, const std::string& path) const;
+  io::Metadata metadata(const state::StepState& state) const;
+  state::StepState state_from(const io::SafetensorsFile& file, const std::string& path) const;
   std::vector<float> scales_from(const io::SafetensorsFile& file, const std::string& path) const;
 
   Device device_;
@@ -165,13 +159,14 @@ class Trainer::Impl {
   std::vector<InputInfo> inputs_;  ///< fed with values
   Shape batch_shape_;              ///< of the samples, where a Feed gives them
   step::StepGraph graph_;
-  step::StepLayout layout_;
-  step::WeightForm form_;
+  state::StoreForm store_form_;
+  const state::StoreLayout& layout_ = store_form_.layout;
+  const state::WeightForm& form_ = store_form_.weights;
   step::StepProgram training_;
   step::StepProgram evaluation_;
   step::StepProgram averaged_evaluation_;
   vk::Pipelines pipelines_;
-  std::array<vk::Buffer, step::buffer_count> buffers_;
+  std::array<vk::Buffer, state::buffers::table.size()> buffers_;
   std::unique_ptr<step::Slots> training_slots_;
   std::unique_ptr<step::Slots> evaluation_slots_;  ///< where there is a Feed
   std::unique_ptr<step::Slots> averaged_slots_;    ///< and averages

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "plan/host_tensor.h"
-#include "step/gradient_scales.h"
+#include "state/gradient_scales.h"
 #include "step/statistics.h"
 #include "train/trainer_impl.h"
 #include "vk/command/transfer.h"
@@ -68,7 +68,7 @@ void Trainer::Impl::make_recorded() {
   recorded_ = step::training_program(target_, graph_, layout_, step_options(), watch_);
   recorded_arena_ = vk::Buffer(context_, recorded_.plan.arena.bytes, vk::Memory::device, "arena of recorded steps");
   auto bound = buffers();
-  bound[step::arena] = &recorded_arena_;
+  bound[state::buffers::arena] = &recorded_arena_;
   recorded_slots_ = std::make_unique<step::Slots>(context_, pipelines_, timeline_, recorded_, bound,
                                                   [this](const step::Slot& slot) { read_records(slot); });
 }
@@ -97,7 +97,7 @@ step::Slots& Trainer::Impl::slots_of_next_step() {
 
 void Trainer::Impl::read_records(const step::Slot& slot) {
   const step::ReportHeader header = slot.header();
-  if ((header.overflow & step::stopped_flag) != 0) return stop_where_broken(slot);
+  if ((header.overflow & state::stopped_flag) != 0) return stop_where_broken(slot);
   read_report(slot);
   if (precision_.stop_on.any()) return;
   for (const step::Watched& watched : recorded_.watched) {
@@ -122,14 +122,14 @@ std::vector<TensorStatistics> Trainer::Impl::take_records() {
 std::vector<float> Trainer::Impl::values_of(const step::Recorded& tensor, const step::Slot& slot) {
   const plan::ProgramTensor& memory = recorded_.plan.program.tensors[tensor.memory];
   const auto [buffer, offset] = memory.region;
-  if (buffer == step::slot || buffer == step::report) {
-    const vk::Buffer& own = buffer == step::slot ? slot.input : slot.report;
+  if (buffer == state::buffers::slot || buffer == state::buffers::report) {
+    const vk::Buffer& own = buffer == state::buffers::slot ? slot.input : slot.report;
     return plan::floats_from_memory(tensor.type, {own.mapped() + offset, memory.bytes});
   }
   std::vector<std::byte> bytes(memory.bytes);
-  vk::download(context_, buffer == step::arena ? recorded_arena_ : buffers_[buffer], offset, bytes);
+  vk::download(context_, buffer == state::buffers::arena ? recorded_arena_ : buffers_[buffer], offset, bytes);
   std::vector<float> values = plan::floats_from_memory(tensor.type, bytes);
-  if (buffer == step::gradients && form_.scaled) {
+  if (buffer == state::buffers::gradients && form_.scaled) {
     const float unscale = gradient_unscale(offset / static_cast<std::uint64_t>(halfstep::bytes(tensor.type.dtype)));
     for (float& value : values) value *= unscale;
   }
@@ -138,9 +138,10 @@ std::vector<float> Trainer::Impl::values_of(const step::Recorded& tensor, const 
 
 /// What undoes the scale that the gradient at this element of the store was stored times in the last step.
 float Trainer::Impl::gradient_unscale(std::uint64_t first_element) {
-  using namespace step::gradient_scales;
+  using namespace state::gradient_scales;
   Block block;
-  vk::download(context_, buffers_[step::scales], blocks_offset + first_element / block_elements * sizeof block,
+  vk::download(context_, buffers_[state::buffers::gradient_scales],
+               blocks_offset + first_element / block_elements * sizeof block,
                std::as_writable_bytes(std::span(&block, 1)));
   return block.unscale;
 }
@@ -160,9 +161,10 @@ void Trainer::Impl::stop_at_floor() {
   if (overflowed_at_floor_ == 0) return;
   finish();
   std::vector<std::string> names;
-  for (const step::ParameterSlot& slot : layout_.parameters.slots()) {
+  for (const state::ParameterSlot& slot : layout_.parameters.slots()) {
     if (slot.training.frozen) continue;
-    const std::vector<float> gradient = download(buffers_[step::gradients], slot, {form_.compute, slot.type.shape});
+    const std::vector<float> gradient =
+        download(buffers_[state::buffers::gradients], slot, {form_.compute, slot.type.shape});
     const bool finite = std::ranges::all_of(gradient, [](float v) { return std::isfinite(v); });
     if (!finite) names.push_back(fmt::format("'{}'", slot.name));
   }

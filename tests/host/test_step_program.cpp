@@ -9,7 +9,7 @@
 #include "models/lenet5.h"
 #include "models/mlp.h"
 #include "models/resnet_cifar.h"
-#include "step/gradient_scales.h"
+#include "state/gradient_scales.h"
 #include "step/step_program.h"
 #include "train/step_graph.h"
 
@@ -51,7 +51,7 @@ step::StepProgram program(const Model& model, std::int64_t batch, const Precisio
                                .precision = precision,
                                .feed = Feed{.samples = images, .labels = labels}};
   const step::StepGraph step_graph = train::training_graph(graph, options);
-  const step::StepLayout layout(step_graph);
+  const state::StoreLayout layout = step::layout_of(step_graph);
   return step::training_program(target, step_graph, layout,
                                 {.precision = precision, .optimizer = options.optimizer, .accumulate = accumulate});
 }
@@ -127,8 +127,8 @@ TEST_CASE("more tensors than the table of scales has room for are refused") {
     Graph graph;
     for (std::size_t i = 0; i < count; ++i) graph.root().parameter(std::to_string(i), {1}, constant(0));
     const std::vector<graph::ValueId> parameters = graph.ir().of(graph::Origin::parameter);
-    const step::ParameterLayout layout(graph.ir(), parameters, std::vector<step::Training>(count));
-    step::gradient_scales::check_count(layout);
+    const state::ParameterLayout layout(graph.ir(), parameters, std::vector<state::Training>(count));
+    state::gradient_scales::check_count(layout);
   };
   check(4095);
   CHECK_THROWS_WITH_AS(check(4096), doctest::Contains("at most 4095 tensors to train"), Error);
@@ -173,10 +173,10 @@ TEST_CASE("parameters start on 256 bytes in every type, in the order of the mode
   const Tensor images = graph.input("images", {2, 28, 28, 1});
   models::lenet5(graph.root(), images);
   const std::vector<graph::ValueId> parameters = graph.ir().of(graph::Origin::parameter);
-  const step::ParameterLayout layout(graph.ir(), parameters, std::vector<step::Training>(parameters.size()));
+  const state::ParameterLayout layout(graph.ir(), parameters, std::vector<state::Training>(parameters.size()));
   CHECK(layout.count() == graph.parameter_count());
   std::uint64_t end = 0;
-  for (const step::ParameterSlot& slot : layout.slots()) {
+  for (const state::ParameterSlot& slot : layout.slots()) {
     CHECK(slot.first_element >= end);
     CHECK(slot.first_element * 2 % 256 == 0);
     end = slot.first_element + plan::byte_size(slot.type) / 4;

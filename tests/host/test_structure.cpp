@@ -66,10 +66,11 @@ const std::map<std::string, std::set<std::string>>& layers() {
       {"vk", {"base", "graph", "plan"}},
       {"optim", {}},
       {"io", {"base"}},
-      {"step", {"base", "graph", "plan", "ops", "passes", "vk", "optim"}},
+      {"state", {"base", "graph", "plan", "vk"}},
+      {"step", {"base", "graph", "plan", "ops", "passes", "vk", "optim", "state"}},
       {"data", {"base", "plan", "vk", "step", "io"}},
-      {"tune", {"base", "graph", "plan", "ops", "passes", "vk", "optim", "step"}},
-      {"train", {"base", "graph", "plan", "ops", "passes", "vk", "optim", "io", "step", "data", "tune"}},
+      {"tune", {"base", "graph", "plan", "ops", "passes", "vk", "optim", "state", "step"}},
+      {"train", {"base", "graph", "plan", "ops", "passes", "vk", "optim", "io", "state", "step", "data", "tune"}},
   };
   return allowed;
 }
@@ -84,6 +85,7 @@ bool may_include(const std::string& layer, const std::string& header) {
       {"passes", {"ops"}},
       {"optim", {"optimizer", "update_rule"}},
       {"io", {"image_folder"}},
+      {"state", {"optimizer"}},
       {"step", {"optimizer", "data", "recorder"}},
       {"data", {"data", "image_folder", "ops"}},
   };

@@ -11,7 +11,7 @@
 #include "harness/device.h"
 #include "host/temporary_folder.h"
 #include "io/safetensors.h"
-#include "step/step_state.h"
+#include "state/step_state.h"
 #include "train/small_training.h"
 
 namespace halfstep {
@@ -156,7 +156,7 @@ TEST_CASE("attempted steps carry over into their high word, which noise is keyed
     REQUIRE(found != tensors.end());
     std::vector<std::byte> state(found->data.begin(), found->data.end());
     constexpr std::uint32_t last = 0xFFFFFFFF;
-    std::memcpy(state.data() + offsetof(step::StepState, attempted), &last, sizeof last);
+    std::memcpy(state.data() + offsetof(state::StepState, attempted), &last, sizeof last);
     found->data = state;
     io::write_safetensors(path, tensors, saved.metadata());
   }

@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "step/parameters.h"
+#include "state/parameters.h"
 
 /// How the scales of gradients (Precision::gradient_scales) lie in their buffer: a table of the scales that gradients
 /// are stored times, tensor by tensor; where in the store of gradients each tensor lies; and, block by block of that
 /// store, what the update has to know. shaders/step/gradient_scales.glsl has the same.
-namespace halfstep::step::gradient_scales {
+namespace halfstep::state::gradient_scales {
 
 /// Elements of a block: no two tensors share one.
 inline constexpr std::uint64_t block_elements = 128;
@@ -47,4 +47,4 @@ inline std::uint64_t buffer_bytes(const ParameterLayout& layout) {
   return blocks_offset + blocks(layout) * sizeof(Block);
 }
 
-}  // namespace halfstep::step::gradient_scales
+}  // namespace halfstep::state::gradient_scales

@@ -1,4 +1,4 @@
-#include "step/gradient_scales.h"
+#include "state/gradient_scales.h"
 
 #include <halfstep/error.h>
 
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace halfstep::step::gradient_scales {
+namespace halfstep::state::gradient_scales {
 
 bool is_scale(float scale) {
   int exponent = 0;
@@ -40,4 +40,4 @@ std::int64_t most_blocks(const ParameterLayout& layout) {
   return most;
 }
 
-}  // namespace halfstep::step::gradient_scales
+}  // namespace halfstep::state::gradient_scales

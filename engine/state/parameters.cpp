@@ -1,4 +1,4 @@
-#include "step/parameters.h"
+#include "state/parameters.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "base/philox.h"
 #include "plan/layout.h"
 
-namespace halfstep::step {
+namespace halfstep::state {
 namespace {
 
 /// Every parameter starts on a multiple of 256 bytes even in f16: no device asks for a larger binding alignment.
@@ -94,4 +94,4 @@ std::vector<float> initial_values(const ParameterSlot& slot, std::uint64_t seed)
   return values;
 }
 
-}  // namespace halfstep::step
+}  // namespace halfstep::state

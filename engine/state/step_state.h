@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace halfstep::step {
+namespace halfstep::state {
 
 /// In StepState::overflow: a gradient is not finite, and the step is skipped.
 inline constexpr std::uint32_t not_finite_flag = 1;
@@ -29,22 +29,4 @@ struct StepState {
 };
 static_assert(sizeof(StepState) == 80);
 
-/// What a step leaves for the host, in its slot's report buffer; the loss and the metrics follow it, one a place.
-struct ReportHeader {
-  std::uint32_t attempted[2];
-  std::uint32_t applied;
-  std::uint32_t skipped;
-  std::uint32_t overflow;  ///< as in StepState
-  float loss_scale;
-  float rate;
-  float clip;
-  std::uint32_t left_out;
-  std::uint32_t reserved;
-};
-static_assert(sizeof(ReportHeader) == 40);
-
-/// Bytes from one place of a report to the next: the header, the loss, then each metric. No device asks for more as
-/// the alignment of a binding.
-inline constexpr std::uint64_t report_place_bytes = 256;
-
-}  // namespace halfstep::step
+}  // namespace halfstep::state

@@ -10,7 +10,7 @@
 
 #include "graph/ir.h"
 
-namespace halfstep::step {
+namespace halfstep::state {
 
 /// How a parameter is trained, apart from what holds for all.
 struct Training {
@@ -88,4 +88,4 @@ WeightForm weight_form(const Precision& precision, const Optimizer& optimizer);
 /// The first values of a parameter, in the order of its shape: keyed on (seed, its index, element).
 std::vector<float> initial_values(const ParameterSlot& slot, std::uint64_t seed);
 
-}  // namespace halfstep::step
+}  // namespace halfstep::state

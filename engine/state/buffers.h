@@ -1,0 +1,104 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "plan/program.h"
+#include "state/store_form.h"
+#include "vk/command/memory.h"
+
+/// The buffers that programs work on. A new one is a row of the table and, where the engine names it, an id below.
+namespace halfstep::state {
+
+struct BufferRow {
+  std::string_view name;  ///< in plans and errors
+  vk::Memory memory;
+  /// How large it is in a store of this form; 0 where the store has none. Null where it is no store's.
+  std::uint64_t (*bytes)(const StoreForm& form);
+};
+
+namespace buffers {
+
+inline constexpr auto table = std::to_array<BufferRow>({
+    // Activations, cotangents and workspaces: of the programs that take turns in it.
+    {"arena", vk::Memory::device, nullptr},
+    {"state", vk::Memory::device, [](const StoreForm&) -> std::uint64_t { return sizeof(StepState); }},
+    // The rate of each applied step.
+    {"schedule", vk::Memory::device, [](const StoreForm& form) { return form.rates.size() * sizeof(float); }},
+    // What operators read.
+    {"weights", vk::Memory::device,
+     [](const StoreForm& form) { return form.layout.parameters.padded_elements() * form.compute_bytes(); }},
+    // f32 weights, where operators read a copy of them.
+    {"masters", vk::Memory::device,
+     [](const StoreForm& form) { return form.weights.copy ? form.layout.parameters.master_elements() * 4 : 0; }},
+    // Of all parameters; of one micro-batch, until the step's last.
+    {"gradients", vk::Memory::device, [](const StoreForm& form) { return form.trained() * form.compute_bytes(); }},
+    // f32, over micro-batches.
+    {"gradient sums", vk::Memory::device,
+     [](const StoreForm& form) { return form.micro_batches > 1 ? form.trained() * 4 : 0; }},
+    // Where gradients have scales of their own: see gradient_scales.h.
+    {"gradient scales", vk::Memory::device,
+     [](const StoreForm& form) {
+       return form.weights.scaled ? gradient_scales::buffer_bytes(form.layout.parameters) : 0;
+     }},
+    // The optimizer's states: see WeightForm.
+    {"moments", vk::Memory::device,
+     [](const StoreForm& form) {
+       return form.trained() * static_cast<std::uint64_t>(bytes(form.weights.moments)) *
+              form.weights.moments_per_element;
+     }},
+    // f32, of the weights over steps.
+    {"averages", vk::Memory::device, [](const StoreForm& form) { return form.averages ? form.trained() * 4 : 0; }},
+    // The averages as operators read them, where they do not read the averages themselves.
+    {"averaged weights", vk::Memory::device,
+     [](const StoreForm& form) {
+       const bool apart = form.averages && form.averages_read && form.weights.compute == DType::f16;
+       return apart ? form.trained() * form.compute_bytes() : 0;
+     }},
+    // What the graph keeps from step to step, such as running statistics: f32.
+    {"states", vk::Memory::device, [](const StoreForm& form) { return form.layout.states.padded_elements() * 4; }},
+    // What they become if the step is applied.
+    {"next states", vk::Memory::device,
+     [](const StoreForm& form) { return form.layout.states.padded_elements() * 4 * form.next_states(); }},
+    // A data set that is kept on the device.
+    {"data", vk::Memory::device, [](const StoreForm& form) { return form.data_bytes; }},
+    // What the host gives one step, and what the step gives the host: of the step's slot.
+    {"slot", vk::Memory::upload, nullptr},
+    {"report", vk::Memory::readback, nullptr},
+});
+
+/// The place of a row, found when this is compiled: there must be one of that name.
+consteval plan::BufferId id(std::string_view name) {
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (table[i].name == name) return static_cast<plan::BufferId>(i);
+  }
+  throw "no buffer has this name";
+}
+
+inline constexpr plan::BufferId arena = id("arena");
+inline constexpr plan::BufferId state = id("state");
+inline constexpr plan::BufferId schedule = id("schedule");
+inline constexpr plan::BufferId weights = id("weights");
+inline constexpr plan::BufferId masters = id("masters");
+inline constexpr plan::BufferId gradients = id("gradients");
+inline constexpr plan::BufferId gradient_sums = id("gradient sums");
+inline constexpr plan::BufferId gradient_scales = id("gradient scales");
+inline constexpr plan::BufferId moments = id("moments");
+inline constexpr plan::BufferId averages = id("averages");
+inline constexpr plan::BufferId averaged_weights = id("averaged weights");
+inline constexpr plan::BufferId states = id("states");
+inline constexpr plan::BufferId next_states = id("next states");
+inline constexpr plan::BufferId data = id("data");
+inline constexpr plan::BufferId slot = id("slot");
+inline constexpr plan::BufferId report = id("report");
+static_assert(arena == plan::arena_buffer);
+
+}  // namespace buffers
+
+/// Bytes of one of a store's buffers.
+inline std::uint64_t bytes_of(plan::BufferId buffer, const StoreForm& form) {
+  return buffers::table[buffer].bytes(form);
+}
+
+}  // namespace halfstep::state
