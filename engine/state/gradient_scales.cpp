@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "vk/command/transfer.h"
+
 namespace halfstep::state::gradient_scales {
 
 bool is_scale(float scale) {
@@ -38,6 +40,33 @@ std::int64_t most_blocks(const ParameterLayout& layout) {
   std::int64_t most = 0;
   for (const Tensor& tensor : tensors(layout)) most = std::max(most, std::int64_t{tensor.blocks});
   return most;
+}
+
+std::vector<float> read(vk::Context& context, const vk::Buffer& buffer, const ParameterLayout& layout) {
+  std::vector<float> table(table_bytes / 4);
+  vk::download(context, buffer, 0, std::as_writable_bytes(std::span(table)));
+  std::vector<float> scales(layout.slots().size(), 1.0F);
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    const ParameterSlot& slot = layout.slots()[i];
+    if (!slot.training.frozen) scales[slot.index] = table[i + 1];
+  }
+  return scales;
+}
+
+void write(vk::Context& context, const vk::Buffer& buffer, const ParameterLayout& layout,
+           std::span<const float> scales) {
+  const std::vector<Tensor> all = tensors(layout);
+  std::vector<float> table{1};
+  for (std::size_t i = 0; i < all.size(); ++i) table.push_back(scales[layout.slots()[i].index]);
+  vk::upload(context, buffer, 0, std::as_bytes(std::span(table)));
+  vk::upload(context, buffer, tensors_offset, std::as_bytes(std::span(all)));
+}
+
+float unscale(vk::Context& context, const vk::Buffer& buffer, std::uint64_t element) {
+  Block block;
+  vk::download(context, buffer, blocks_offset + element / block_elements * sizeof block,
+               std::as_writable_bytes(std::span(&block, 1)));
+  return block.unscale;
 }
 
 }  // namespace halfstep::state::gradient_scales

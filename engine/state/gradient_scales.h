@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "state/parameters.h"
+#include "vk/command/memory.h"
+#include "vk/device/context.h"
 
 /// How the scales of gradients (Precision::gradient_scales) lie in their buffer: a table of the scales that gradients
 /// are stored times, tensor by tensor; where in the store of gradients each tensor lies; and, block by block of that
@@ -46,5 +49,16 @@ inline std::uint64_t blocks(const ParameterLayout& layout) {
 inline std::uint64_t buffer_bytes(const ParameterLayout& layout) {
   return blocks_offset + blocks(layout) * sizeof(Block);
 }
+
+// The buffer as the host reads and writes it, after all submits before.
+
+/// Scales in the order that parameters were written in, which does not depend on how they are grouped; 1 for those that
+/// have none.
+std::vector<float> read(vk::Context& context, const vk::Buffer& buffer, const ParameterLayout& layout);
+/// Takes them in the same order, and says which tensor each is for.
+void write(vk::Context& context, const vk::Buffer& buffer, const ParameterLayout& layout,
+           std::span<const float> scales);
+/// What undoes the scale that the gradient at this element of the store was stored times in the last step.
+float unscale(vk::Context& context, const vk::Buffer& buffer, std::uint64_t element);
 
 }  // namespace halfstep::state::gradient_scales

@@ -69,6 +69,11 @@ ParameterLayout::ParameterLayout(const graph::Ir& ir, std::span<const graph::Val
   }
 }
 
+const ParameterSlot* ParameterLayout::find(std::string_view name) const {
+  const auto slot = std::ranges::find(slots_, name, &ParameterSlot::name);
+  return slot == slots_.end() ? nullptr : &*slot;
+}
+
 WeightForm weight_form(const Precision& precision, const Optimizer& optimizer) {
   WeightForm form;
   form.compute = precision.parameters;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/ir.h"
@@ -50,6 +51,8 @@ class ParameterLayout {
   ParameterLayout(const graph::Ir& ir, std::span<const graph::ValueId> parameters, std::span<const Training> training);
 
   const std::vector<ParameterSlot>& slots() const { return slots_; }
+  /// The slot of a name; null where there is none.
+  const ParameterSlot* find(std::string_view name) const;
   const std::vector<ParameterRun>& runs() const { return runs_; }
   /// Elements of those that are not frozen, which come first.
   std::uint64_t trained_elements() const { return trained_elements_; }

@@ -41,19 +41,19 @@ class Builder {
     if (has_scales())
       builder_.key_scales(
           builder_.place_bytes("scales", state::gradient_scales::table_bytes, {buffers::gradient_scales, 0}));
-    for (std::size_t i = 0; i < graph.parameters.size(); ++i) bind_weights(i);
+    for (const graph::ValueId parameter : graph.parameters) bind_parameter(parameter);
     if (graph.samples) place_samples(*graph.samples);
-    report_bytes_ = (1 + micro_batches * report_values()) * report_place_bytes;
+    place_outputs();
     begin_micro_batch();
   }
 
   /// Has operators read the averages of the trained weights.
   void read_averages() {
-    for (std::size_t i = 0; i < graph_.parameters.size(); ++i) {
-      const state::ParameterSlot& place = layout_.parameters.slots()[i];
+    for (const graph::ValueId parameter : graph_.parameters) {
+      const state::ParameterSlot& place = slot_of(layout_.parameters, parameter);
       if (place.training.frozen) continue;
       const bool rounded = place.type.dtype == DType::f16;
-      bind(graph_.parameters[i], place, place.name, place.type.dtype,
+      bind(parameter, place, place.name, place.type.dtype,
            {rounded ? buffers::averaged_weights : buffers::averages, 0});
     }
     if (precision_.parameters == DType::f32) return;
@@ -84,22 +84,23 @@ class Builder {
       samples_.augmentation = augmentation;
       feed_samples(builder_, samples_);
     } else {
-      for (std::size_t i = 0; i < graph_.inputs.size(); ++i) feed_with_values(graph_.inputs[i], graph_.input_types[i]);
+      for (std::size_t i = 0; i < graph_.inputs.size(); ++i) feed_with_values(i);
     }
   }
 
   void forward() {
-    std::vector<graph::ValueId> wanted{graph_.loss};
-    wanted.insert(wanted.end(), graph_.metrics.begin(), graph_.metrics.end());
-    const std::size_t first_place = 1 + micro_batch_.index * report_values();
+    std::vector<graph::ValueId> wanted = graph_.outputs;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const graph::Value& value = graph_.ir.values[wanted[i]];
-      builder_.bind(wanted[i],
-                    builder_.place(value.name, value.type, {buffers::report, (first_place + i) * report_place_bytes}));
+      const std::uint64_t place = reported_[i].places[micro_batch_.index];
+      builder_.bind(wanted[i], builder_.place(value.name, value.type, {buffers::report, place}));
+    }
+    for (const graph::ValueId value : graph_.stored) {
+      bind_parameter(value);
+      wanted.push_back(value);
     }
     for (const graph::Update& update : graph_.ir.updates) {
-      const auto place = std::ranges::find(graph_.states, update.state) - graph_.states.begin();
-      const state::ParameterSlot& slot = layout_.states.slots()[static_cast<std::size_t>(place)];
+      const state::ParameterSlot& slot = slot_of(layout_.states, update.state);
       bind(update.next, slot, slot.name + ".next", DType::f32, next_states(micro_batch_.index));
       wanted.push_back(update.next);
     }
@@ -141,7 +142,7 @@ class Builder {
 
   StepProgram finish() {
     return {plan::make_plan(builder_.finish(), {.alignment = std::max<std::uint64_t>(target_.offset_alignment, 64)}),
-            slot_, report_bytes_, std::move(watched_)};
+            std::move(slot_), std::move(reported_), report_bytes_, std::move(watched_)};
   }
 
  private:
@@ -157,20 +158,16 @@ class Builder {
 
   bool has_scales() const { return precision_.gradient_scales == GradientScales::per_tensor; }
 
-  /// The loss and the metrics, which each micro-batch reports.
-  std::size_t report_values() const { return 1 + graph_.metrics.size(); }
-
   void begin_micro_batch() {
     builder_.store_f16(precision_.rounding.activations, precision_.overflow);
-    for (std::size_t i = 0; i < graph_.states.size(); ++i) bind_state(i);
+    for (const graph::ValueId value : graph_.states) bind_state(value);
   }
 
   /// A micro-batch finds the states as the one before it made them, the first one as the last update left them.
-  void bind_state(std::size_t i) {
-    const state::ParameterSlot& place = layout_.states.slots()[i];
+  void bind_state(graph::ValueId value) {
+    const state::ParameterSlot& place = slot_of(layout_.states, value);
     const std::uint32_t index = micro_batch_.index;
-    bind(graph_.states[i], place, place.name, DType::f32,
-         index == 0 ? plan::Region{buffers::states, 0} : next_states(index - 1));
+    bind(value, place, place.name, DType::f32, index == 0 ? plan::Region{buffers::states, 0} : next_states(index - 1));
   }
 
   /// Where a micro-batch puts the next values of states: not where it reads those of the micro-batch before it.
@@ -228,6 +225,17 @@ class Builder {
     return {builder_.info(tensor).name, builder_.info(tensor).type, builder_.keep(tensor)};
   }
 
+  /// The place of the parameter or state of the same name, which the store may have been made for in another graph.
+  const state::ParameterSlot& slot_of(const state::ParameterLayout& layout, graph::ValueId value) const {
+    const graph::Value& wanted = graph_.ir.values[value];
+    const state::ParameterSlot* slot = layout.find(wanted.name);
+    if (slot != nullptr && slot->type == wanted.type) return *slot;
+    fail("program",
+         fmt::format("expected a store with '{}' {}, got {}", wanted.name, to_string(wanted.type),
+                     slot == nullptr ? "none of that name" : to_string(slot->type)),
+         "programs share weights by name");
+  }
+
   /// A value in `store`, at the place of a parameter or state.
   void bind(graph::ValueId value, const state::ParameterSlot& place, std::string name, DType dtype,
             plan::Region store) {
@@ -235,21 +243,20 @@ class Builder {
     builder_.bind(value, builder_.place(std::move(name), {dtype, place.type.shape}, store));
   }
 
-  /// An f32 parameter of a policy whose others are f16 is read from the masters.
-  void bind_weights(std::size_t i) {
-    const state::ParameterSlot& place = layout_.parameters.slots()[i];
-    const bool from_master = place.type.dtype != precision_.parameters;
-    bind(graph_.parameters[i], place, place.name, place.type.dtype,
-         {from_master ? buffers::masters : buffers::weights, 0});
+  /// An f32 parameter of a policy whose others are f16 is in the masters.
+  void bind_parameter(graph::ValueId value) {
+    const state::ParameterSlot& place = slot_of(layout_.parameters, value);
+    const bool in_masters = place.type.dtype != precision_.parameters;
+    bind(value, place, place.name, place.type.dtype, {in_masters ? buffers::masters : buffers::weights, 0});
   }
 
   void bind_gradient(std::size_t i) {
-    const state::ParameterSlot& place = layout_.parameters.slots()[i];
+    const state::ParameterSlot& place = slot_of(layout_.parameters, graph_.parameters[i]);
     bind(graph_.parameter_gradients[i], place, place.name + ".gradient", precision_.parameters,
          {buffers::gradients, 0});
     if (!has_scales()) return;
     const plan::TensorId gradient = builder_.tensor_of(graph_.ir, graph_.parameter_gradients[i]);
-    builder_.store_scaled(gradient, static_cast<std::uint32_t>(i + 1));
+    builder_.store_scaled(gradient, static_cast<std::uint32_t>(&place - layout_.parameters.slots().data() + 1));
   }
 
   std::uint64_t take_slot(std::uint64_t bytes) {
@@ -265,11 +272,27 @@ class Builder {
     return tensor;
   }
 
-  void feed_with_values(graph::ValueId value, const TensorType& given) {
+  void feed_with_values(std::size_t i) {
+    const graph::ValueId value = graph_.inputs[i];
+    const TensorType& given = graph_.input_types[i];
+    const std::string& name = graph_.ir.values[value].name;
+    if (micro_batch_.index == 0) slot_.inputs.push_back({name, given, {}});
     const std::uint64_t offset = take_slot(plan::byte_size(given));
-    slot_.values.push_back(offset);
-    const std::string name = fmt::format("{} (fed)", graph_.ir.values[value].name);
-    feed_values(builder_, builder_.place(name, given, {buffers::slot, offset}), input(value));
+    slot_.inputs[i].places.push_back(offset);
+    const plan::TensorId fed = builder_.place(fmt::format("{} (fed)", name), given, {buffers::slot, offset});
+    feed_values(builder_, fed, input(value));
+  }
+
+  /// After the header, the outputs of each micro-batch.
+  void place_outputs() {
+    for (const graph::ValueId output : graph_.outputs) reported_.push_back({graph_.ir.values[output].type, {}});
+    report_bytes_ = report_place_bytes;
+    for (std::uint32_t i = 0; i < micro_batch_.count; ++i) {
+      for (ReportedValue& value : reported_) {
+        value.places.push_back(report_bytes_);
+        report_bytes_ += align(plan::byte_size(value.type));
+      }
+    }
   }
 
   /// The samples of the whole step, and where they come from.
@@ -308,6 +331,7 @@ class Builder {
   std::vector<bool> lowered_;
   SampleFeed samples_{};
   SlotLayout slot_;
+  std::vector<ReportedValue> reported_;
   std::uint64_t report_bytes_ = 0;
   std::vector<Watched> watched_;
 };

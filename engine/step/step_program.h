@@ -37,9 +37,11 @@ struct SampleInputs {
 /// A graph in the types it is computed in, with its gradients, and what to do with it.
 struct StepGraph {
   graph::Ir ir;
-  std::size_t forward_nodes = 0;                    ///< nodes of the forward pass; those of the backward pass follow
-  graph::ValueId loss = 0;                          ///< f32 scalar
-  std::vector<graph::ValueId> metrics;              ///< f32 scalars, all different
+  std::size_t forward_nodes = 0;  ///< nodes of the forward pass; those of the backward pass follow
+  /// What it reports, all different: of training and evaluation the loss and then the metrics, which are f32 scalars.
+  std::vector<graph::ValueId> outputs;
+  /// What it computes into the parameters of the same names: nothing in training and evaluation.
+  std::vector<graph::ValueId> stored;
   graph::ValueId loss_scale = 0;                    ///< the loss's gradient
   std::vector<graph::ValueId> parameters;           ///< in the order of their stores
   std::vector<state::Training> training;            ///< of each
@@ -50,13 +52,26 @@ struct StepGraph {
   std::optional<SampleInputs> samples;
 };
 
+/// An input that is fed with values.
+struct FedInput {
+  std::string name;
+  TensorType type;                    ///< as the host gives it
+  std::vector<std::uint64_t> places;  ///< in the slot, of each micro-batch
+};
+
 /// Where a slot buffer holds what: the batch is that of the whole step, with one micro-batch after the other.
 struct SlotLayout {
-  std::uint64_t indices = 0;          ///< u32 {batch}, for samples
-  std::uint64_t bytes = 0;            ///< a batch's samples, where they are not resident
-  std::uint64_t labels = 0;           ///< a batch's labels, likewise
-  std::vector<std::uint64_t> values;  ///< for each micro-batch, for each of StepGraph::inputs
+  std::uint64_t indices = 0;     ///< u32 {batch}, for samples
+  std::uint64_t bytes = 0;       ///< a batch's samples, where they are not resident
+  std::uint64_t labels = 0;      ///< a batch's labels, likewise
+  std::vector<FedInput> inputs;  ///< StepGraph::inputs
   std::uint64_t size = 0;
+};
+
+/// An output as it is reported.
+struct ReportedValue {
+  TensorType type;
+  std::vector<std::uint64_t> places;  ///< in the report, of each micro-batch
 };
 
 /// What the flight recorder wants of a step. Patterns are matched with tensors' names; empty ones match none.
@@ -87,6 +102,7 @@ struct Watched {
 struct StepProgram {
   plan::Plan plan;
   SlotLayout slot;
+  std::vector<ReportedValue> reported;  ///< StepGraph::outputs
   std::uint64_t report_bytes = 0;
   std::vector<Watched> watched;
 };
@@ -110,7 +126,7 @@ struct StepOptions {
 StepProgram training_program(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
                              const StepOptions& options, const Watch& watch = {});
 
-/// Feed and forward only, for loss and metrics.
+/// Feed and forward only, for what the graph reports or stores.
 StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
                                const Precision& precision, Weights read = Weights::current);
 

@@ -4,9 +4,9 @@
 #include <iterator>
 
 #include "train/step_graph.h"
-#include "train/trainer_impl.h"
+#include "train/texts.h"
 
-namespace halfstep {
+namespace halfstep::train {
 namespace {
 
 using Row = std::array<std::string, 6>;
@@ -49,33 +49,37 @@ void print(std::string& text, const Row& row) {
 
 }  // namespace
 
-std::string Trainer::Impl::explain() const {
+std::string explain_text(const step::StepGraph& graph, const step::StepOptions& options,
+                         const state::StoreForm& store) {
+  const Precision& precision = options.precision;
+  const state::WeightForm& form = store.weights;
   std::string text;
   print(text, {"operator", "stored", "computed", "accumulated", "rounding", "why"});
-  for (std::size_t i = 0; i < graph_.ir.nodes.size(); ++i) {
-    print(text, row_of(graph_.ir, i, i < graph_.forward_nodes, precision_));
+  for (std::size_t i = 0; i < graph.ir.nodes.size(); ++i) {
+    print(text, row_of(graph.ir, i, i < graph.forward_nodes, precision));
   }
-  const DType read = form_.compute;
-  print(text, {"weights", std::string(name(precision_.weights)), "f32", "-",
-               rounding_of(precision_, precision_.rounding.weights, precision_.weights), precision_.name});
-  if (form_.copy) {
+  const DType read = form.compute;
+  print(text, {"weights", std::string(name(precision.weights)), "f32", "-",
+               rounding_of(precision, precision.rounding.weights, precision.weights), precision.name});
+  if (form.copy) {
     print(text, {"weights, as operators read them", std::string(name(read)), "f32", "-",
-                 rounding_of(precision_, precision_.rounding.weights, read), precision_.name});
+                 rounding_of(precision, precision.rounding.weights, read), precision.name});
   }
   print(text, {"gradients of weights", std::string(name(read)), "f32", "-",
-               rounding_of(precision_, precision_.rounding.gradients, read), precision_.name});
-  if (form_.scaled) {
+               rounding_of(precision, precision.rounding.gradients, read), precision.name});
+  if (form.scaled) {
     print(text,
           {"scales of these gradients", "f32", "f32", "-", "-", "gradient_scales: a power of two for each tensor"});
   }
-  if (accumulate_ > 1) print(text, {"gradients, summed over micro-batches", "f32", "f32", "f32", "-", precision_.name});
-  if (form_.moments_per_element > 0) {
-    print(text, {"moments", std::string(name(form_.moments)), "f32", "-",
-                 rounding_of(precision_, precision_.rounding.optimizer, form_.moments), precision_.name});
+  if (options.accumulate > 1)
+    print(text, {"gradients, summed over micro-batches", "f32", "f32", "f32", "-", precision.name});
+  if (form.moments_per_element > 0) {
+    print(text, {"moments", std::string(name(form.moments)), "f32", "-",
+                 rounding_of(precision, precision.rounding.optimizer, form.moments), precision.name});
   }
-  if (average_decay_ > 0) print(text, {"averages of weights", "f32", "f32", "f32", "-", "average_decay"});
-  for (const std::string& note : train::hyperparameter_notes(precision_, optimizer_)) text += note + "\n";
+  if (options.average_decay > 0) print(text, {"averages of weights", "f32", "f32", "f32", "-", "average_decay"});
+  for (const std::string& note : hyperparameter_notes(precision, options.optimizer)) text += note + "\n";
   return text;
 }
 
-}  // namespace halfstep
+}  // namespace halfstep::train

@@ -60,7 +60,8 @@ void add_gradients(step::StepGraph& result, Placeable& placeable, std::span<cons
                    const Precision& precision) {
   const DType stored = precision.parameters;
   const bool scaled = precision.gradient_scales == GradientScales::per_tensor;
-  for (const graph::ValueId gradient : passes::add_backward(result.ir, result.loss, result.loss_scale, parameters)) {
+  for (const graph::ValueId gradient :
+       passes::add_backward(result.ir, result.outputs.front(), result.loss_scale, parameters)) {
     const Tensor tensor = result.ir.tensor(gradient);
     graph::ValueId placed = placeable(tensor.dtype() == stored ? gradient : cast(tensor, stored).id());
     if (scaled && !is_scalable(result.ir, placed)) placed = scale(result.ir.tensor(placed), 1.0F).id();
@@ -120,9 +121,9 @@ void note_unreached(const step::StepGraph& result, const TrainerOptions& options
 /// Loss, metrics and updates of a graph that precision was applied to, with what feeds them.
 void add_forward(step::StepGraph& result, Placeable& placeable, const passes::LoweredPrecision& lowered,
                  const Graph& graph, const TrainerOptions& options) {
-  result.loss = placeable(scalar(result, lowered, "the loss", options.loss));
+  result.outputs.push_back(placeable(scalar(result, lowered, "the loss", options.loss)));
   for (const auto& [name, metric] : options.metrics) {
-    result.metrics.push_back(placeable(scalar(result, lowered, fmt::format("metric '{}'", name), metric)));
+    result.outputs.push_back(placeable(scalar(result, lowered, fmt::format("metric '{}'", name), metric)));
   }
   for (graph::Update& update : result.ir.updates) update.next = placeable(update.next);
   add_inputs(result, graph.ir(), lowered, options);
@@ -178,8 +179,7 @@ step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options
   result.loss_scale = result.ir.add_value({{DType::f32, {}}, "loss_scale", graph::Origin::state, 0, {}});
   add_gradients(result, placeable, parameters, options.precision);
   if (!options.recompute.empty()) {
-    std::vector<graph::ValueId> wanted = result.metrics;
-    wanted.push_back(result.loss);
+    std::vector<graph::ValueId> wanted = result.outputs;
     for (const graph::Update& update : result.ir.updates) wanted.push_back(update.next);
     passes::recompute(result.ir, result.forward_nodes, options.recompute, wanted);
   }

@@ -1,208 +1,261 @@
 #include <halfstep/error.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "state/gradient_scales.h"
 #include "train/about_model.h"
 #include "train/feed.h"
+#include "train/profile.h"
 #include "train/step_graph.h"
+#include "train/texts.h"
 #include "train/trainer_impl.h"
-#include "vk/command/transfer.h"
+#include "tune/tuner.h"
+#include "vk/command/memory.h"
 
 namespace halfstep {
 namespace {
 
-std::span<const std::byte> as_bytes_of(const auto& values) {
-  return std::as_bytes(std::span(values));
+/// Lowers a program by rule, and again where some of its choices turn out better otherwise.
+step::StepProgram lower(run::Runtime& runtime, tune::Tuner& tuner,
+                        const std::function<step::StepProgram(const plan::Target&)>& program) {
+  step::StepProgram made = program(runtime.target);
+  return tuner.settle(made.plan.program.choices, runtime.target) ? program(runtime.target) : made;
+}
+
+/// Whether the training set is kept on the device. Throws Error where it does not go with the feed.
+bool is_resident(const vk::Context& context, const step::StepGraph& graph, const TrainerOptions& options) {
+  const Dataset* set = options.training_set;
+  if (set == nullptr) return false;
+  train::check_classes(*set, graph.ir, graph.samples->labels);
+  const vk::Capabilities& capabilities = context.capabilities();
+  std::uint64_t limit =
+      std::min({context.target().max_storage_range, capabilities.max_buffer_bytes, vk::memory_bytes(capabilities) / 2});
+  if (options.resident_limit != 0) limit = std::min(limit, options.resident_limit);
+  return train::resident_bytes(*set) <= limit;
+}
+
+state::StoreForm store_form(const step::StepGraph& graph, const step::StepOptions& options) {
+  const Optimizer& optimizer = options.optimizer;
+  return {.layout = step::layout_of(graph),
+          .precision = options.precision,
+          .weights = state::weight_form(options.precision, optimizer),
+          .moment_names = optimizer->states(),
+          .rates = optimizer->rate().rates,
+          .micro_batches = options.accumulate,
+          .averages = options.average_decay > 0,
+          .averages_read = graph.samples.has_value()};
+}
+
+/// The state that the first step finds.
+state::StepState first_state(const step::StepOptions& options, std::uint64_t seed) {
+  state::StepState state;
+  state.loss_scale = options.precision.loss_scale.initial;
+  state.rate = options.optimizer->rate().rates.front();
+  state.seed[0] = static_cast<std::uint32_t>(seed);
+  state.seed[1] = static_cast<std::uint32_t>(seed >> 32);
+  if (const auto correction = options.optimizer->bias_correction()) {
+    state.beta1_power = correction->beta1;
+    state.beta2_power = correction->beta2;
+  }
+  return state;
+}
+
+/// What the arena would take if nothing were computed again.
+std::uint64_t arena_bytes_kept(const plan::Target& target, const state::StoreLayout& layout,
+                               const step::StepOptions& step_options, const Graph& graph, TrainerOptions options) {
+  options.recompute.clear();
+  options.log = {};
+  const step::StepGraph kept = train::training_graph(graph, options);
+  return step::training_program(target, kept, layout, step_options).plan.arena.bytes;
 }
 
 }  // namespace
 
-Trainer::Impl::Impl(const Device& device, const Graph& graph, const TrainerOptions& options)
-    : device_(device),
-      context_(vk::context_of(device)),
-      target_(context_.target()),
-      precision_(options.precision),
-      optimizer_(options.optimizer),
-      clip_norm_(options.clip_norm),
-      average_decay_(options.average_decay),
-      accumulate_(static_cast<std::uint32_t>(options.accumulate)),
-      seed_(options.seed),
-      pipelines_(context_),
-      timeline_(context_) {
-  train::check_values(graph, options);
-  train::check_options(options);
-  about_ = train::about_model(options);
-  if (options.log) {
-    for (const std::string& line : train::hyperparameter_notes(precision_, optimizer_)) options.log(line);
+Trainer::Impl::Impl(const Device& device, const Graph& written, const TrainerOptions& asked)
+    : options{asked.precision, asked.optimizer, asked.clip_norm, static_cast<std::uint32_t>(asked.accumulate),
+              asked.average_decay},
+      workspace{std::make_shared<run::Runtime>(device), nullptr} {
+  train::check_values(written, asked);
+  train::check_options(asked);
+  if (asked.log) {
+    for (const std::string& line : train::hyperparameter_notes(options.precision, options.optimizer)) asked.log(line);
   }
-  for (const auto& [name, metric] : options.metrics) metric_names_.push_back(name);
-  graph_ = train::training_graph(graph, options);
-  for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
-    inputs_.push_back({graph_.ir.values[graph_.inputs[i]].name, graph_.input_types[i]});
+  graph = train::training_graph(written, asked);
+  state::StoreForm form = store_form(graph, options);
+  if (form.weights.scaled) state::gradient_scales::check_count(form.layout.parameters);
+  run::Runtime& runtime = *workspace.runtime;
+  tune::Tuner tuner(runtime.context(), runtime.pipelines, runtime.context().settings().tuning,
+                    runtime.context().settings().cache_folder);
+  step::StepGraph evaluated;
+  std::vector<step::StepProgram> lowered;  // evaluations, then the training step
+  if (asked.feed) evaluated = train::evaluation_graph(written, asked);
+  for (const Weights weights : {Weights::current, Weights::averaged}) {
+    if (!asked.feed || (weights == Weights::averaged && !form.averages)) continue;
+    lowered.push_back(lower(runtime, tuner, [&](const plan::Target& target) {
+      return step::evaluation_program(target, evaluated, form.layout, options.precision, weights);
+    }));
   }
-  store_form_ = {.layout = step::layout_of(graph_),
-                 .precision = precision_,
-                 .weights = state::weight_form(precision_, optimizer_),
-                 .moment_names = optimizer_->states(),
-                 .rates = optimizer_->rate().rates,
-                 .micro_batches = accumulate_,
-                 .averages = average_decay_ > 0,
-                 .averages_read = options.feed.has_value()};
-  if (precision_.gradient_scales == GradientScales::per_tensor) state::gradient_scales::check_count(layout_.parameters);
-  tune::Tuner tuner(context_, pipelines_, context_.settings().tuning, context_.settings().cache_folder);
-  if (options.feed) {
-    batch_shape_ = options.feed->samples.shape();
-    const step::StepGraph evaluated = train::evaluation_graph(graph, options);
-    const auto evaluation = [&](Weights weights) {
-      return lower(tuner, [&, weights](const plan::Target& target) {
-        return step::evaluation_program(target, evaluated, layout_, precision_, weights);
-      });
-    };
-    evaluation_ = evaluation(Weights::current);
-    if (average_decay_ > 0) averaged_evaluation_ = evaluation(Weights::averaged);
-  }
-  place_data(options);
-  training_ = lower(tuner, [&](const plan::Target& target) {
-    return step::training_program(target, graph_, layout_, step_options());
-  });
-  make_buffers(options);
-  make_slots();
-  const std::string all(1, '*');
-  watch_.stop = precision_.stop_on;
-  watch_.keep = precision_.stop_on.any() ? all : options.trace;
-  if (precision_.stop_on.any()) watch_.statistics = all;
-  if (!watch_.keep.empty()) make_recorded();
-  summarize();
-  summary_.arena_bytes_kept = options.recompute.empty() ? summary_.arena_bytes : arena_bytes_kept(graph, options);
-  initialize(seed_);
-}
-
-Trainer::Impl::~Impl() = default;
-
-/// Lowers a program by rule, and again where some of its choices turn out better otherwise.
-step::StepProgram Trainer::Impl::lower(tune::Tuner& tuner,
-                                       const std::function<step::StepProgram(const plan::Target&)>& program) {
-  step::StepProgram made = program(target_);
-  return tuner.settle(made.plan.program.choices, target_) ? program(target_) : made;
+  place_set(asked, form);
+  lowered.push_back(lower(runtime, tuner, [&](const plan::Target& target) {
+    return step::training_program(target, graph, form.layout, options);
+  }));
+  summary = train::summarize(lowered.back().plan, form);
+  summary.arena_bytes_kept = asked.recompute.empty()
+                                 ? summary.arena_bytes
+                                 : arena_bytes_kept(runtime.target, form.layout, options, written, asked);
+  make_programs(asked, std::move(form), evaluated, std::move(lowered));
+  workspace.store->initialize(asked.seed);
+  workspace.store->write_state(first_state(options, asked.seed));
+  batches->start(asked.seed, 0, 0);
 }
 
 /// Decides whether the training set is kept on the device.
-void Trainer::Impl::place_data(const TrainerOptions& options) {
-  if (options.training_set == nullptr) return;
-  if (!options.feed) fail("trainer", "expected a feed with a training set, got none", "it says which inputs to fill");
-  set_ = options.training_set;
-  if (set_->count < step_batch()) {
+void Trainer::Impl::place_set(const TrainerOptions& asked, state::StoreForm& form) {
+  const Dataset* set = asked.training_set;
+  if (set != nullptr && !asked.feed) {
+    fail("trainer", "expected a feed with a training set, got none", "it says which inputs to fill");
+  }
+  const bool resident = is_resident(workspace.runtime->context(), graph, asked);
+  const std::int64_t batch = asked.feed ? asked.feed->samples.shape().front() : 0;
+  batches = std::make_unique<train::Batches>(set, elements({asked.accumulate, batch}), resident);
+  if (!resident) return;
+  graph.samples->resident = static_cast<std::uint32_t>(set->count);
+  form.data_bytes = train::resident_bytes(*set);
+}
+
+/// `lowered` has the evaluations of `evaluated`, then the training step.
+void Trainer::Impl::make_programs(const TrainerOptions& asked, state::StoreForm form, const step::StepGraph& evaluated,
+                                  std::vector<step::StepProgram> lowered) {
+  const auto largest = std::ranges::max(lowered, {}, [](const auto& program) { return program.plan.arena.bytes; });
+  workspace.runtime->shared_arena(largest.plan.arena.bytes);
+  workspace.store = std::make_shared<state::ParameterStore>(workspace.runtime->context(), std::move(form));
+  if (graph.samples && graph.samples->resident) train::upload_set(*workspace.store, *asked.training_set);
+  std::vector<std::string> metrics;
+  for (const auto& [name, metric] : asked.metrics) metrics.push_back(name);
+  reports = std::make_unique<train::Reports>(metrics, options.precision.loss_scale);
+  training = std::make_unique<run::Program>(
+      workspace, std::move(lowered.back()),
+      [this](const run::Program& program, const run::Slot& slot) { reports->read(program, slot); });
+  lowered.pop_back();
+  summary.peak_bytes = workspace.store->bytes() + workspace.runtime->arena->bytes() + training->slot_bytes();
+  std::unique_ptr<train::Evaluator>* const evaluators[] = {&evaluator, &averaged_evaluator};
+  for (std::size_t i = 0; i < lowered.size(); ++i) {
+    *evaluators[i] = std::make_unique<train::Evaluator>(workspace, evaluated, std::move(lowered[i]), metrics);
+    summary.peak_bytes += (*evaluators[i])->program().slot_bytes();
+  }
+  recorder = std::make_unique<train::Recorder>(workspace, graph, options, *reports, *batches, asked.trace);
+  checkpoints = std::make_unique<train::Checkpoints>(*workspace.store, options, *batches, train::about_model(asked));
+}
+
+Trainer::Impl::Fill Trainer::Impl::from_set() {
+  batches->check_set();
+  return [this](const run::Program& program, run::Slot& slot) { batches->fill(program, slot); };
+}
+
+Trainer::Impl::Fill Trainer::Impl::from_values(const std::map<std::string, Values>& inputs) {
+  if (graph.samples) fail("trainer", "expected steps from the training set, got values");
+  training->check_names("trainer", inputs);
+  return [&](const run::Program& program, run::Slot& slot) { program.fill(slot, "trainer", inputs); };
+}
+
+void Trainer::Impl::step(const Fill& fill) {
+  stop_at_floor();
+  const run::Program& program = recorder->looks_at_next_step() ? *recorder->program() : *training;
+  run::Slots& slots = recorder->looks_at_next_step() ? recorder->program()->slots() : training->slots();
+  const auto start = std::chrono::steady_clock::now() - slots.waited();
+  fill(program, slots.acquire());
+  const std::uint64_t waits = workspace.runtime->timeline.waits();
+  slots.submit();
+  batches->count_step();
+  waits_elsewhere += workspace.runtime->timeline.waits() - waits;
+  host_times.add(std::chrono::steady_clock::now() - (start + slots.waited()));
+  if (options.precision.stop_on.any()) slots.drain();  // a broken step must be known before the next one begins
+}
+
+/// There is no lower scale to try: says which gradients overflow, and throws.
+void Trainer::Impl::stop_at_floor() {
+  if (reports->overflowed_at_floor() == 0) return;
+  finish();
+  std::vector<std::string> names;
+  for (const state::ParameterSlot& slot : workspace.store->form().layout.parameters.slots()) {
+    if (slot.training.frozen) continue;
+    const std::vector<float> gradient = workspace.store->read_gradient(slot);
+    const bool finite = std::ranges::all_of(gradient, [](float v) { return std::isfinite(v); });
+    if (!finite) names.push_back(fmt::format("'{}'", slot.name));
+  }
+  fail(ErrorCode::numerics, "trainer",
+       fmt::format("expected finite gradients at the loss scale's floor of {}, got an overflow in step {}: in {}",
+                   options.precision.loss_scale.floor, reports->take_overflowed_at_floor(),
+                   names.empty() ? "none of the step after it" : fmt::format("{}", fmt::join(names, ", "))),
+       "a lower floor or rate, or these layers in f32");
+}
+
+void Trainer::Impl::finish() {
+  training->slots().drain();
+  if (recorder->program() != nullptr) recorder->program()->slots().drain();
+}
+
+void Trainer::Impl::poll() {
+  training->slots().poll();
+  if (recorder->program() != nullptr) recorder->program()->slots().poll();
+}
+
+Evaluation Trainer::Impl::evaluate(const Dataset& set, Weights weights) {
+  workspace.store->check(weights);
+  if (!evaluator) fail("evaluate", "expected a trainer with a feed, got one without");
+  finish();
+  return (weights == Weights::averaged ? averaged_evaluator : evaluator)->evaluate(set);
+}
+
+ResumePoint Trainer::Impl::load(const std::filesystem::path& path) {
+  finish();
+  const auto [state, drawn] = checkpoints->load(path);
+  const std::uint64_t steps = train::attempted(state);
+  StepReport latest;
+  latest.applied = state.applied;
+  latest.skipped = state.skipped;
+  latest.left_out = state.left_out;
+  latest.loss_scale = state.loss_scale;
+  latest.step = steps;
+  reports->resume(latest);
+  batches->start(state.seed[0] | static_cast<std::uint64_t>(state.seed[1]) << 32, steps, drawn);
+  if (!batches->has_set()) return {steps};
+  const std::int64_t epoch_steps = batches->epoch_size().steps();
+  return {steps, drawn / epoch_steps, drawn % epoch_steps};
+}
+
+void Trainer::Impl::set_parameter(std::string_view name, std::span<const float> values) {
+  state::ParameterStore& store = *workspace.store;
+  state::KeptTensor tensor = store.find(name);
+  const Shape& shape = tensor.slot->type.shape;
+  if (std::ssize(values) != elements(shape)) {
     fail("trainer",
-         fmt::format("expected a training set of at least one batch of {}, got {} samples in '{}'", step_batch(),
-                     set_->count, set_->name),
-         "make the batch smaller");
+         fmt::format("expected {} values for '{}' {}, got {}", elements(shape), name, to_string(shape), values.size()));
   }
-  train::check_classes(*set_, graph_.ir, graph_.samples->labels);
-  const vk::Capabilities& capabilities = context_.capabilities();
-  std::uint64_t limit = std::min(
-      {context_.target().max_storage_range, capabilities.max_buffer_bytes, vk::memory_bytes(capabilities) / 2});
-  if (options.resident_limit != 0) limit = std::min(limit, options.resident_limit);
-  const std::uint64_t bytes =
-      step::label_offset(static_cast<std::uint64_t>(set_->sample_bytes()), static_cast<std::uint64_t>(set_->count)) +
-      4 * static_cast<std::uint64_t>(set_->count);
-  if (bytes > limit) return;
-  graph_.samples->resident = static_cast<std::uint32_t>(set_->count);
-  store_form_.data_bytes = summary_.data_bytes = bytes;
+  finish();
+  std::vector<float> kept(values.begin(), values.end());
+  store.write({&tensor, 1}, {&kept, 1});
+  if (!store.form().averages || tensor.kind == state::KeptTensor::Kind::state || tensor.slot->training.frozen) return;
+  kept = store.read(tensor);
+  tensor.kind = state::KeptTensor::Kind::average;
+  store.write({&tensor, 1}, {&kept, 1});
 }
 
-void Trainer::Impl::make_buffers(const TrainerOptions& options) {
-  namespace buffers = state::buffers;
-  for (plan::BufferId i = 0; i < buffers_.size(); ++i) {
-    const state::BufferRow& row = buffers::table[i];
-    if (row.bytes != nullptr)
-      buffers_[i] = vk::Buffer(context_, row.bytes(store_form_), row.memory, std::string(row.name));
-  }
-  buffers_[buffers::arena] = vk::Buffer(
-      context_,
-      std::max({training_.plan.arena.bytes, evaluation_.plan.arena.bytes, averaged_evaluation_.plan.arena.bytes}),
-      vk::Memory::device, "arena");
-  vk::upload(context_, buffers_[state::buffers::schedule], 0, as_bytes_of(store_form_.rates));
-  // The padding between parameters is never written again, and must not count as an overflow.
-  vk::fill(context_, buffers_[state::buffers::gradients], 0, buffers_[state::buffers::gradients].bytes(), 0);
-  if (summary_.data_bytes > 0) {
-    vk::upload(context_, buffers_[state::buffers::data], 0, as_bytes_of(options.training_set->samples));
-    vk::upload(
-        context_, buffers_[state::buffers::data],
-        step::label_offset(static_cast<std::uint64_t>(set_->sample_bytes()), static_cast<std::uint64_t>(set_->count)),
-        as_bytes_of(set_->labels));
-  }
+std::vector<DispatchCost> Trainer::Impl::profile(std::int64_t steps, const Fill& fill) {
+  finish();
+  const auto read = [this](const run::Program& program, const run::Slot& slot) { reports->read(program, slot); };
+  return train::profile(*training, steps, read, fill, [this] { batches->count_step(); });
 }
 
-/// As a recording takes them, in the order of StepBuffer.
-std::array<const vk::Buffer*, state::buffers::table.size()> Trainer::Impl::buffers() const {
-  std::array<const vk::Buffer*, state::buffers::table.size()> result{};
-  for (std::size_t i = 0; i < result.size(); ++i) result[i] = &buffers_[i];
-  return result;
-}
-
-void Trainer::Impl::make_slots() {
-  training_slots_ = std::make_unique<step::Slots>(context_, pipelines_, timeline_, training_, buffers(),
-                                                  [this](const step::Slot& slot) { read_report(slot); });
-  const auto evaluation_slots = [&](const step::StepProgram& program) {
-    return std::make_unique<step::Slots>(context_, pipelines_, timeline_, program, buffers(),
-                                         [this](const step::Slot& slot) { read_evaluation(slot); });
-  };
-  if (batch_shape_.empty()) return;
-  evaluation_slots_ = evaluation_slots(evaluation_);
-  if (average_decay_ > 0) averaged_slots_ = evaluation_slots(averaged_evaluation_);
-}
-
-/// Makes the order of samples from the seed, taken up at `first_step`, when `drawn` batches were drawn.
-void Trainer::Impl::start_sampling(std::uint64_t first_step, std::int64_t drawn) {
-  submitted_ = first_step;
-  drawn_ahead_ = drawn - static_cast<std::int64_t>(first_step);
-  if (set_ == nullptr) return;
-  sampler_ = BatchSampler::training(set_->count, step_batch(), seed_);
-  if (graph_.samples->resident) return;
-  if (ring_) waits_for_batch_ += ring_->waits();
-  ring_ = std::make_unique<data::UploadRing>(
-      [set = set_, sampler = *sampler_](std::int64_t step, data::HostBatch& batch) mutable {
-        data::gather(*set, sampler.batch(step), batch);
-      },
-      drawn);
-}
-
-void Trainer::Impl::summarize() {
-  summary_.parameters = layout_.parameters.count();
-  summary_.dispatches = training_.plan.program.dispatches.size();
-  summary_.barriers = training_.plan.barriers();
-  summary_.arena_bytes = training_.plan.arena.bytes;
-  summary_.arena_bytes_unshared = training_.plan.arena.bytes_unshared;
-  for (const plan::Dispatch& dispatch : training_.plan.program.dispatches) {
-    const std::uint64_t moved = plan::bytes_touched(training_.plan.program, dispatch);
-    summary_.flops += dispatch.flops;
-    summary_.bytes_moved += moved;
-    if (!dispatch.again) continue;
-    summary_.flops_again += dispatch.flops;
-    summary_.bytes_moved_again += moved;
-  }
-  namespace buffers = state::buffers;
-  summary_.gradient_bytes =
-      store_bytes(buffers::gradients) + store_bytes(buffers::gradient_sums) + store_bytes(buffers::gradient_scales);
-  summary_.weight_bytes = store_bytes(buffers::weights) + store_bytes(buffers::masters);
-  summary_.optimizer_bytes = store_bytes(buffers::moments);
-  summary_.average_bytes = store_bytes(buffers::averages) + store_bytes(buffers::averaged_weights);
-  for (const step::StepProgram* program : {&training_, &evaluation_, &averaged_evaluation_}) {
-    summary_.peak_bytes += 2 * (program->slot.size + program->report_bytes);
-  }
-  for (const vk::Buffer& buffer : buffers_) summary_.peak_bytes += buffer.bytes();
-}
-
-/// What the arena would take if nothing were computed again.
-std::uint64_t Trainer::Impl::arena_bytes_kept(const Graph& graph, TrainerOptions options) const {
-  options.recompute.clear();
-  options.log = {};
-  const step::StepGraph kept = train::training_graph(graph, options);
-  return step::training_program(target_, kept, layout_, step_options()).plan.arena.bytes;
+HostCosts Trainer::Impl::host_costs() const {
+  return {.steps = batches->steps(),
+          .microseconds_per_step = host_times.median(),
+          .waits_for_slot = training->slots().waits(),
+          .waits_for_batch = batches->waits(),
+          .waits_elsewhere = waits_elsewhere};
 }
 
 Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -215,70 +268,80 @@ Trainer Trainer::compile(const Device& device, const Graph& graph, TrainerOption
 }
 
 void Trainer::step() {
-  impl_->step();
+  impl_->step(impl_->from_set());
 }
 void Trainer::step(const std::map<std::string, Values>& inputs) {
-  impl_->step(inputs);
+  impl_->step(impl_->from_values(inputs));
 }
 StepReport Trainer::report() {
-  return impl_->report();
+  impl_->poll();
+  return impl_->reports->latest();
 }
 void Trainer::finish() {
   impl_->finish();
 }
 StepTotals Trainer::take_totals() {
-  return impl_->take_totals();
+  impl_->finish();
+  return impl_->reports->take_totals();
 }
 Evaluation Trainer::evaluate(const Dataset& set, Weights weights) {
   return impl_->evaluate(set, weights);
 }
 void Trainer::save(const std::filesystem::path& path) {
-  impl_->checkpoint({}).write(path);
+  checkpoint().write(path);
 }
 Checkpoint Trainer::checkpoint(const std::map<std::string, std::string>& notes) {
-  return impl_->checkpoint(notes);
+  impl_->finish();
+  return impl_->checkpoints->take(notes);
 }
 void Trainer::save_weights(const std::filesystem::path& path, Weights weights) {
-  impl_->save_weights(path, weights);
+  impl_->finish();
+  impl_->checkpoints->save_weights(path, weights);
 }
 LoadReport Trainer::load_weights(const std::filesystem::path& path, const LoadOptions& options) {
-  return impl_->load_weights(path, options);
+  impl_->finish();
+  return impl_->checkpoints->load_weights(path, options);
 }
 ResumePoint Trainer::load(const std::filesystem::path& path) {
   return impl_->load(path);
 }
 std::vector<float> Trainer::parameter(std::string_view name, Weights weights) {
-  return impl_->parameter(name, weights);
+  impl_->finish();
+  const state::ParameterStore& store = *impl_->workspace.store;
+  return store.read(store.find(name, weights));
 }
 void Trainer::set_parameter(std::string_view name, std::span<const float> values) {
   impl_->set_parameter(name, values);
 }
 void Trainer::watch(std::string_view pattern, std::uint64_t every) {
-  impl_->watch(pattern, every);
+  impl_->finish();
+  impl_->recorder->watch(pattern, every);
 }
 std::vector<TensorStatistics> Trainer::take_records() {
-  return impl_->take_records();
+  impl_->poll();
+  return impl_->recorder->take_records();
 }
 std::vector<float> Trainer::trace(std::string_view name) {
-  return impl_->trace(name);
+  impl_->finish();
+  return impl_->recorder->trace(name);
 }
 const PlanSummary& Trainer::summary() const {
-  return impl_->summary();
+  return impl_->summary;
 }
 HostCosts Trainer::host_costs() const {
   return impl_->host_costs();
 }
 std::vector<DispatchCost> Trainer::profile(std::int64_t steps) {
-  return impl_->profile(steps);
+  return impl_->profile(steps, impl_->from_set());
 }
 std::vector<DispatchCost> Trainer::profile(std::int64_t steps, const std::map<std::string, Values>& inputs) {
-  return impl_->profile(steps, inputs);
+  return impl_->profile(steps, impl_->from_values(inputs));
 }
 std::string Trainer::plan() const {
-  return impl_->plan();
+  return train::plan_text(impl_->summary, impl_->training->plan(), impl_->workspace.store->form());
 }
 std::string Trainer::explain() const {
-  return impl_->explain();
+  return train::explain_text(impl_->graph, impl_->options, impl_->workspace.store->form());
 }
 
 }  // namespace halfstep

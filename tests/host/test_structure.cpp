@@ -69,8 +69,10 @@ const std::map<std::string, std::set<std::string>>& layers() {
       {"state", {"base", "graph", "plan", "vk"}},
       {"step", {"base", "graph", "plan", "ops", "passes", "vk", "optim", "state"}},
       {"data", {"base", "plan", "vk", "step", "io"}},
+      {"run", {"base", "graph", "plan", "vk", "state", "step", "data"}},
       {"tune", {"base", "graph", "plan", "ops", "passes", "vk", "optim", "state", "step"}},
-      {"train", {"base", "graph", "plan", "ops", "passes", "vk", "optim", "io", "state", "step", "data", "tune"}},
+      {"train",
+       {"base", "graph", "plan", "ops", "passes", "vk", "optim", "io", "state", "step", "data", "run", "tune"}},
   };
   return allowed;
 }
@@ -87,6 +89,7 @@ bool may_include(const std::string& layer, const std::string& header) {
       {"io", {"image_folder"}},
       {"state", {"optimizer"}},
       {"step", {"optimizer", "data", "recorder"}},
+      {"run", {"data", "ops"}},
       {"data", {"data", "image_folder", "ops"}},
   };
   if (layer == "train" || basic.count(header) > 0) return true;

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace halfstep {
@@ -40,6 +42,9 @@ struct TensorType {
 
 /// "f16 {64, 10}".
 HALFSTEP_API std::string to_string(const TensorType& type);
+
+/// Values for one input of a graph, in the order of its shape, without padding.
+using Values = std::variant<std::span<const float>, std::span<const std::uint32_t>>;
 
 namespace graph {
 struct Ir;

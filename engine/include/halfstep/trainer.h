@@ -16,7 +16,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace halfstep {
@@ -70,9 +69,6 @@ struct HALFSTEP_API TrainerOptions {
   std::string trace{};
   std::uint64_t resident_limit = 0;  ///< bytes of the training set kept on the device; 0: what the device allows
 };
-
-/// Values for one input of a step, in the order of its shape, without padding.
-using Values = std::variant<std::span<const float>, std::span<const std::uint32_t>>;
 
 /// What one finished step did.
 struct StepReport {

@@ -1,12 +1,12 @@
+#include "train/profile.h"
+
 #include <halfstep/error.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "train/trainer_impl.h"
-
-namespace halfstep {
+namespace halfstep::train {
 namespace {
 
 /// The dispatches of a plan, in order, without their times.
@@ -33,29 +33,21 @@ double median_of(const std::vector<Interval>& runs) {
 
 }  // namespace
 
-std::vector<DispatchCost> Trainer::Impl::profile(std::int64_t steps) {
-  check_set();
-  return profile(steps, [this](step::Slot& slot) { fill_from_set(slot); });
-}
-
-std::vector<DispatchCost> Trainer::Impl::profile(std::int64_t steps, const std::map<std::string, Values>& inputs) {
-  check_inputs(inputs);
-  return profile(steps, [&](step::Slot& slot) { fill_from_values(slot, inputs); });
-}
-
-std::vector<DispatchCost> Trainer::Impl::profile(std::int64_t steps, const std::function<void(step::Slot&)>& fill) {
+std::vector<DispatchCost> profile(const run::Program& program, std::int64_t steps, run::Program::ReadReport read,
+                                  const std::function<void(const run::Program&, run::Slot&)>& fill,
+                                  const std::function<void()>& submitted) {
   if (steps < 1) fail("profile", fmt::format("expected at least one step, got {}", steps));
-  if (context_.capabilities().timestamp_bits == 0) fail("profile", "expected a queue with timestamps, got one without");
-  finish();
-  step::Slots slots(context_, pipelines_, timeline_, training_, buffers(),
-                    [this](const step::Slot& slot) { read_report(slot); }, {.timestamps = true});
-  std::vector<DispatchCost> costs = dispatches_of(training_.plan.program);
+  if (program.workspace().runtime->context().capabilities().timestamp_bits == 0) {
+    fail("profile", "expected a queue with timestamps, got one without");
+  }
+  run::Program timed(program.workspace(), program.lowered(), std::move(read), {.timestamps = true});
+  std::vector<DispatchCost> costs = dispatches_of(timed.plan().program);
   for (std::int64_t i = 0; i < steps; ++i) {
-    step::Slot& slot = slots.acquire();
-    fill(slot);
-    slots.submit();
-    ++submitted_;
-    slots.drain();
+    run::Slot& slot = timed.slots().acquire();
+    fill(timed, slot);
+    timed.slots().submit();
+    submitted();
+    timed.slots().drain();
     const std::vector<double> microseconds = slot.recording->commands().timestamps();
     for (std::size_t j = 0; j < costs.size(); ++j) {
       costs[j].runs.push_back({microseconds[j], microseconds[j + 1]});
@@ -65,4 +57,4 @@ std::vector<DispatchCost> Trainer::Impl::profile(std::int64_t steps, const std::
   return costs;
 }
 
-}  // namespace halfstep
+}  // namespace halfstep::train

@@ -1,0 +1,138 @@
+#include "run/program.h"
+
+#include <halfstep/data.h>
+#include <halfstep/error.h>
+#include <halfstep/ops.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <variant>
+
+#include "plan/host_tensor.h"
+#include "vk/command/transfer.h"
+
+namespace halfstep::run {
+namespace {
+
+namespace buffers = state::buffers;
+
+template <typename Element>
+void copy_into(const vk::Buffer& buffer, std::uint64_t offset, std::span<const Element> values) {
+  std::memcpy(buffer.mapped() + offset, values.data(), values.size_bytes());
+}
+
+std::shared_ptr<const vk::Buffer> arena_for(Runtime& runtime, std::uint64_t bytes, bool own) {
+  if (!own) return runtime.shared_arena(bytes);
+  return std::make_shared<const vk::Buffer>(runtime.context(), bytes, vk::Memory::device, "a program's own arena");
+}
+
+}  // namespace
+
+Program::Program(Workspace workspace, step::StepProgram lowered, ReadReport read, Options options)
+    : workspace_(std::move(workspace)),
+      lowered_(std::move(lowered)),
+      arena_(arena_for(*workspace_.runtime, lowered_.plan.arena.bytes, options.own_arena)),
+      slots_(
+          *workspace_.runtime, lowered_, buffers(),
+          [this, read = std::move(read)](const Slot& slot) { read(*this, slot); }, options.slots, options.timestamps) {}
+
+/// As a recording takes them, with null for what each slot has of its own.
+std::vector<const vk::Buffer*> Program::buffers() const {
+  std::vector<const vk::Buffer*> result;
+  for (plan::BufferId id = 0; id < buffers::table.size(); ++id) {
+    result.push_back(buffers::table[id].bytes != nullptr ? &workspace_.store->buffer(id) : nullptr);
+  }
+  result[buffers::arena] = arena_.get();
+  return result;
+}
+
+std::uint64_t Program::slot_bytes() const {
+  return slots_.count() * (lowered_.slot.size + lowered_.report_bytes);
+}
+
+void Program::check_names(std::string_view who, const std::map<std::string, Values>& inputs) const {
+  for (const auto& [name, values] : inputs) {
+    if (std::ranges::find(lowered_.slot.inputs, name, &step::FedInput::name) == lowered_.slot.inputs.end()) {
+      fail(who, fmt::format("expected values for the graph's inputs only, got some for '{}'", name));
+    }
+  }
+}
+
+void Program::fill(Slot& slot, std::string_view who, const std::map<std::string, Values>& inputs) const {
+  for (const step::FedInput& input : lowered_.slot.inputs) {
+    const auto found = inputs.find(input.name);
+    if (found == inputs.end()) fail(who, fmt::format("expected values for input '{}', got none", input.name));
+    const Values& values = found->second;
+    const auto wanted = static_cast<std::size_t>(elements(input.type.shape));
+    const std::size_t times = input.places.size();
+    const std::size_t given = std::visit([](const auto& span) { return span.size(); }, values);
+    const bool words = std::holds_alternative<std::span<const std::uint32_t>>(values);
+    if (given != wanted * times || words != (input.type.dtype == DType::u32)) {
+      fail(who, fmt::format("expected {}{} values of {} for input '{}', got {} of {}",
+                            times > 1 ? fmt::format("{} times ", times) : "", wanted, to_string(input.type), input.name,
+                            given, words ? "u32" : "f32"));
+    }
+    for (std::size_t i = 0; i < times; ++i) {
+      const std::vector<std::byte> memory = std::visit(
+          [&](const auto& span) { return plan::to_memory(input.type, span.subspan(i * wanted, wanted)); }, values);
+      copy_into<std::byte>(slot.input, input.places[i], memory);
+    }
+  }
+}
+
+/// The indices of a gathered batch count from 0, or are no sample.
+void Program::fill(Slot& slot, const data::HostBatch& batch) const {
+  std::vector<std::uint32_t> indices(batch.labels.size());
+  std::iota(indices.begin(), indices.end(), 0U);
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (batch.labels[i] == ignored_label) indices[i] = no_sample;
+  }
+  fill(slot, indices);
+  copy_into<std::uint8_t>(slot.input, lowered_.slot.bytes, batch.samples);
+  copy_into<std::uint32_t>(slot.input, lowered_.slot.labels, batch.labels);
+}
+
+void Program::fill(Slot& slot, std::span<const std::uint32_t> indices) const {
+  copy_into(slot.input, lowered_.slot.indices, indices);
+}
+
+std::vector<float> Program::output(const Slot& slot, std::size_t index, std::uint32_t micro_batch) const {
+  const step::ReportedValue& value = lowered_.reported[index];
+  const std::byte* place = slot.report.mapped() + value.places[micro_batch];
+  return plan::floats_from_memory(value.type, {place, plan::byte_size(value.type)});
+}
+
+float Program::mean_output(const Slot& slot, std::size_t index) const {
+  double sum = 0;
+  const std::vector<std::uint64_t>& places = lowered_.reported[index].places;
+  for (const std::uint64_t place : places) {
+    float value;
+    std::memcpy(&value, slot.report.mapped() + place, sizeof value);
+    sum += static_cast<double>(value);
+  }
+  return static_cast<float>(sum / static_cast<double>(places.size()));
+}
+
+std::vector<float> Program::read(const Slot& slot, plan::TensorId tensor, const TensorType& type) const {
+  const plan::ProgramTensor& memory = plan().program.tensors[tensor];
+  const auto [id, offset] = memory.region;
+  if (id == buffers::slot || id == buffers::report) {
+    const vk::Buffer& own = id == buffers::slot ? slot.input : slot.report;
+    return plan::floats_from_memory(type, {own.mapped() + offset, memory.bytes});
+  }
+  std::vector<std::byte> bytes(memory.bytes);
+  const vk::Buffer& buffer = id == buffers::arena ? *arena_ : workspace_.store->buffer(id);
+  vk::download(workspace_.runtime->context(), buffer, offset, bytes);
+  std::vector<float> values = plan::floats_from_memory(type, bytes);
+  const state::ParameterStore& store = *workspace_.store;
+  if (id == buffers::gradients && store.form().weights.scaled) {
+    const float unscale = store.unscale(offset / static_cast<std::uint64_t>(halfstep::bytes(type.dtype)));
+    for (float& value : values) value *= unscale;
+  }
+  return values;
+}
+
+}  // namespace halfstep::run

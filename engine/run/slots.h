@@ -1,0 +1,71 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "run/runtime.h"
+#include "step/recording.h"
+#include "step/report.h"
+#include "step/step_program.h"
+#include "vk/command/timeline.h"
+
+namespace halfstep::run {
+
+/// One of the places that runs of a program take turns in: its input, its recording, its report.
+struct Slot {
+  vk::Buffer input;   ///< Memory::upload
+  vk::Buffer report;  ///< Memory::readback
+  std::unique_ptr<step::Recording> recording;
+  std::uint64_t ticket = 0;  ///< of the last submit; 0 for none
+  bool unread = false;       ///< whether its report has yet to be read
+
+  /// What a training step leaves at the start of its report.
+  step::ReportHeader header() const;
+};
+
+/// A few slots, so that the host fills one while the device works on another. Every submit's report is read exactly
+/// once, in order, when its slot is needed again or when reports are asked for.
+class Slots {
+ public:
+  using ReadReport = std::function<void(const Slot&)>;
+
+  /// `buffers` are those of the program, with null for the slot's own two.
+  Slots(Runtime& runtime, const step::StepProgram& program, std::vector<const vk::Buffer*> buffers, ReadReport read,
+        std::size_t count, bool timestamps);
+  /// Waits for what is under way.
+  ~Slots();
+  Slots(const Slots&) = delete;
+  Slots& operator=(const Slots&) = delete;
+
+  /// The next slot, free to be filled. Waits for the run that was submitted in it last, where that is still running.
+  Slot& acquire();
+  /// Submits the slot that acquire() gave.
+  void submit();
+  /// Reads the reports of runs that have finished; does not wait.
+  void poll();
+  /// Waits for every run submitted, and reads their reports.
+  void drain();
+
+  std::size_t count() const { return slots_.size(); }
+  /// How often acquire() had to wait, and for how long in all.
+  std::uint64_t waits() const { return waits_; }
+  std::chrono::nanoseconds waited() const { return waited_; }
+  /// The slot that was submitted last.
+  const Slot& last() const { return slots_[(next_ + slots_.size() - 1) % slots_.size()]; }
+
+ private:
+  void read(Slot& slot);
+
+  vk::Timeline& timeline_;
+  ReadReport read_;
+  std::vector<Slot> slots_;
+  std::size_t next_ = 0;
+  std::uint64_t waits_ = 0;
+  std::chrono::nanoseconds waited_{};
+};
+
+}  // namespace halfstep::run

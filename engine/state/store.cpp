@@ -1,0 +1,229 @@
+#include "state/store.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "plan/host_tensor.h"
+#include "plan/layout.h"
+#include "vk/command/transfer.h"
+
+namespace halfstep::state {
+namespace {
+
+using Kind = KeptTensor::Kind;
+
+/// Bytes of a buffer from `first` on, as the host has them.
+struct Stretch {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+  std::vector<std::byte> bytes{};
+};
+
+std::uint64_t quad_bytes(DType dtype) {
+  return 4 * static_cast<std::uint64_t>(bytes(dtype));
+}
+
+/// Copies quads that lie side by side to or from a place where each is `stride` bytes after the one before.
+void spread(std::span<const std::byte> from, std::byte* to, std::size_t quad, std::size_t stride) {
+  for (std::size_t i = 0; i * quad < from.size(); ++i) std::memcpy(to + i * stride, from.data() + i * quad, quad);
+}
+
+void gather(const std::byte* from, std::span<std::byte> to, std::size_t quad, std::size_t stride) {
+  for (std::size_t i = 0; i * quad < to.size(); ++i) std::memcpy(to.data() + i * quad, from + i * stride, quad);
+}
+
+}  // namespace
+
+ParameterStore::ParameterStore(vk::Context& context, StoreForm form)
+    : context_(context.shared_from_this()), form_(std::move(form)) {
+  for (plan::BufferId id = 0; id < buffers_.size(); ++id) {
+    const BufferRow& row = buffers::table[id];
+    if (row.bytes == nullptr) continue;
+    buffers_[id] = vk::Buffer(context, row.bytes(form_), row.memory, std::string(row.name));
+    // The padding of gradients is never written again, and must not count as an overflow.
+    vk::fill(context, buffers_[id], 0, row.bytes(form_), 0);
+  }
+  vk::upload(context, buffers_[buffers::schedule], 0, std::as_bytes(std::span(form_.rates)));
+  write_scales(std::vector<float>(form_.layout.parameters.slots().size(), 1.0F));
+}
+
+std::uint64_t ParameterStore::bytes() const {
+  std::uint64_t sum = 0;
+  for (const vk::Buffer& buffer : buffers_) sum += buffer.bytes();
+  return sum;
+}
+
+std::vector<KeptTensor> ParameterStore::tensors() const {
+  std::vector<KeptTensor> result;
+  const ParameterLayout& parameters = form_.layout.parameters;
+  for (const ParameterSlot& slot : parameters.slots()) {
+    const bool master = form_.weights.copy && slot.first_element < parameters.master_elements();
+    result.push_back({Kind::weight, slot.name, &slot, 0, master ? DType::f32 : form_.weights.compute});
+    if (slot.training.frozen) continue;
+    if (form_.averages) result.push_back({Kind::average, slot.name + ".average", &slot, 0, DType::f32});
+    for (std::uint32_t i = 0; i < form_.moment_names.size(); ++i) {
+      result.push_back({Kind::moment, slot.name + "." + form_.moment_names[i], &slot, i, form_.weights.moments});
+    }
+  }
+  for (const ParameterSlot& slot : form_.layout.states.slots()) {
+    result.push_back({Kind::state, slot.name, &slot, 0, DType::f32});
+  }
+  return result;
+}
+
+std::vector<KeptTensor> ParameterStore::tensors(Weights weights) const {
+  check(weights);
+  std::vector<KeptTensor> result;
+  for (KeptTensor tensor : tensors()) {
+    if (tensor.kind != Kind::weight && tensor.kind != Kind::state) continue;
+    if (weights == Weights::averaged && tensor.kind == Kind::weight) {
+      // A weight that has no average is its own.
+      if (!tensor.slot->training.frozen) tensor.kind = Kind::average;
+      tensor.dtype = DType::f32;
+    }
+    result.push_back(std::move(tensor));
+  }
+  return result;
+}
+
+void ParameterStore::check(Weights weights) const {
+  if (weights == Weights::current || form_.averages) return;
+  fail("trainer", "expected a trainer that averages weights, got one that does not",
+       "set TrainerOptions::average_decay, to 0.999 for instance");
+}
+
+KeptTensor ParameterStore::find(std::string_view name, Weights weights) const {
+  const std::vector<KeptTensor> all = tensors(weights);
+  const auto found = std::ranges::find(all, name, &KeptTensor::name);
+  if (found != all.end()) return *found;
+  fail("trainer", fmt::format("expected the name of a parameter or state, got '{}'", name),
+       fmt::format("the first one is '{}'", all.front().name));
+}
+
+/// Where a tensor is kept, the best place first.
+std::vector<ParameterStore::Place> ParameterStore::places(const KeptTensor& tensor) const {
+  const std::uint64_t first = tensor.slot->first_element;
+  const std::uint32_t moments = form_.weights.moments_per_element;
+  std::vector<Place> result;
+  switch (tensor.kind) {
+    case Kind::weight:
+      if (form_.weights.copy && first < form_.layout.parameters.master_elements()) {
+        result.push_back({buffers::masters, DType::f32, first});
+      }
+      result.push_back({buffers::weights, form_.weights.compute, first});
+      break;
+    case Kind::average:
+      result.push_back({buffers::averages, DType::f32, first});
+      break;
+    case Kind::moment:
+      result.push_back({buffers::moments, form_.weights.moments, first * moments, moments, tensor.moment});
+      break;
+    case Kind::state:
+      result.push_back({buffers::states, DType::f32, first});
+      // A state that is never updated has itself for its next value.
+      for (std::uint64_t i = 0; i < form_.next_states(); ++i) {
+        result.push_back({buffers::next_states, DType::f32, first + i * form_.layout.states.padded_elements()});
+      }
+      break;
+  }
+  return result;
+}
+
+std::vector<float> ParameterStore::read(const Place& place, const Shape& shape) const {
+  const std::uint64_t quad = quad_bytes(place.dtype);
+  std::vector<std::byte> packed(plan::byte_size({place.dtype, shape}));
+  std::vector<std::byte> memory(packed.size() * place.lanes);
+  vk::download(*context_, buffers_[place.buffer], place.first_element / 4 * quad, memory);
+  gather(memory.data() + place.lane * quad, packed, quad, place.lanes * quad);
+  return plan::floats_from_memory({place.dtype, shape}, packed);
+}
+
+std::vector<float> ParameterStore::read(const KeptTensor& tensor) const {
+  return read(places(tensor).front(), tensor.slot->type.shape);
+}
+
+std::vector<float> ParameterStore::read_gradient(const ParameterSlot& slot) const {
+  return read({buffers::gradients, form_.weights.compute, slot.first_element}, slot.type.shape);
+}
+
+/// Of every buffer, takes the bytes from the first to the last that change, changes them and puts them back.
+void ParameterStore::write(std::span<const KeptTensor> tensors, std::span<const std::vector<float>> values) {
+  std::map<plan::BufferId, Stretch> stretches;
+  const auto for_each_place = [&](const auto& visit) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      for (const Place& place : places(tensors[i])) {
+        visit(place, TensorType{place.dtype, tensors[i].slot->type.shape}, values[i]);
+      }
+    }
+  };
+  for_each_place([&](const Place& place, const TensorType& type, const std::vector<float>&) {
+    const std::uint64_t first = place.first_element / 4 * quad_bytes(place.dtype);
+    const std::uint64_t end = first + plan::byte_size(type) * place.lanes;
+    const auto [found, fresh] = stretches.try_emplace(place.buffer, Stretch{first, end});
+    found->second.first = std::min(found->second.first, first);
+    found->second.end = std::max(found->second.end, end);
+  });
+  for (auto& [buffer, stretch] : stretches) {
+    stretch.bytes.resize(stretch.end - stretch.first);
+    vk::download(*context_, buffers_[buffer], stretch.first, stretch.bytes);
+  }
+  for_each_place([&](const Place& place, const TensorType& type, const std::vector<float>& given) {
+    const std::uint64_t quad = quad_bytes(place.dtype);
+    Stretch& stretch = stretches.at(place.buffer);
+    std::byte* to = stretch.bytes.data() + (place.first_element / 4 * quad - stretch.first) + place.lane * quad;
+    spread(plan::to_memory(type, given), to, quad, place.lanes * quad);
+  });
+  for (const auto& [buffer, stretch] : stretches) {
+    vk::upload(*context_, buffers_[buffer], stretch.first, stretch.bytes);
+  }
+}
+
+void ParameterStore::average_weights() {
+  std::vector<KeptTensor> averages;
+  std::vector<std::vector<float>> values;
+  for (const KeptTensor& tensor : tensors()) {
+    if (tensor.kind == Kind::weight) values.push_back(read(tensor));
+    if (tensor.kind == Kind::average) averages.push_back(tensor);
+  }
+  // Frozen parameters, which have none, come last.
+  values.resize(averages.size());
+  write(averages, values);
+}
+
+void ParameterStore::initialize(std::uint64_t seed) {
+  const std::vector<KeptTensor> kept = tensors(Weights::current);
+  std::vector<std::vector<float>> values;
+  for (const KeptTensor& tensor : kept) values.push_back(initial_values(*tensor.slot, seed));
+  write(kept, values);
+  average_weights();
+}
+
+StepState ParameterStore::read_state() const {
+  StepState state;
+  vk::download(*context_, buffers_[buffers::state], 0, std::as_writable_bytes(std::span(&state, 1)));
+  return state;
+}
+
+void ParameterStore::write_state(const StepState& state) {
+  vk::upload(*context_, buffers_[buffers::state], 0, std::as_bytes(std::span(&state, 1)));
+}
+
+std::vector<float> ParameterStore::read_scales() const {
+  return gradient_scales::read(*context_, buffers_[buffers::gradient_scales], form_.layout.parameters);
+}
+
+void ParameterStore::write_scales(std::span<const float> scales) {
+  if (!form_.weights.scaled) return;
+  gradient_scales::write(*context_, buffers_[buffers::gradient_scales], form_.layout.parameters, scales);
+}
+
+float ParameterStore::unscale(std::uint64_t element) const {
+  return gradient_scales::unscale(*context_, buffers_[buffers::gradient_scales], element);
+}
+
+}  // namespace halfstep::state

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <halfstep/optimizer.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "state/buffers.h"
+#include "state/store_form.h"
+#include "vk/command/memory.h"
+#include "vk/device/context.h"
+
+namespace halfstep::state {
+
+/// One tensor of values that a store keeps: what Trainer::parameter names and files hold.
+struct KeptTensor {
+  enum class Kind : std::uint8_t { weight, average, moment, state };
+
+  Kind kind = Kind::weight;
+  std::string name;                     ///< of the parameter or state, with what is kept of it: "conv/weight.average"
+  const ParameterSlot* slot = nullptr;  ///< of the store's layout
+  std::uint32_t moment = 0;             ///< which of the optimizer's
+  DType dtype = DType::f32;             ///< in files
+};
+
+/// What training changes: weights, masters, gradients, moments, averages, states, gradients' scales and the StepState,
+/// on the device. Programs work on its buffers; the host reads and writes it by tensors. Every function that touches
+/// the device waits for what was submitted before and for its own copies, and throws Error where the device is lost.
+class ParameterStore {
+ public:
+  /// Everything is zero but for the rates and the scales of gradients. Throws Error where there is no memory for it.
+  ParameterStore(vk::Context& context, StoreForm form);
+
+  const StoreForm& form() const { return form_; }
+  vk::Context& context() const { return *context_; }
+  /// One of the table's buffers; empty where it is no store's.
+  const vk::Buffer& buffer(plan::BufferId id) const { return buffers_[id]; }
+  /// What all of its buffers take.
+  std::uint64_t bytes() const;
+
+  /// What a checkpoint has, in its order: for each parameter its weight, average and moments; then the states.
+  std::vector<KeptTensor> tensors() const;
+  /// Weights, or averages in their place and by their names, and states.
+  std::vector<KeptTensor> tensors(Weights weights) const;
+  /// Throws Error where averages are asked for and there are none.
+  void check(Weights weights) const;
+  /// The one of these with a name. Throws Error where there is none.
+  KeptTensor find(std::string_view name, Weights weights = Weights::current) const;
+
+  /// The values of a tensor, in the order of its shape; of the f32 masters where there are any.
+  std::vector<float> read(const KeptTensor& tensor) const;
+  /// Gives tensors their values, rounded to nearest where they are kept in f16; masters, copies and next states too.
+  void write(std::span<const KeptTensor> tensors, std::span<const std::vector<float>> values);
+  /// The gradient of a parameter that is trained, as the last step stored it.
+  std::vector<float> read_gradient(const ParameterSlot& slot) const;
+  /// Has the averages begin anew, as the weights are.
+  void average_weights();
+
+  /// Gives weights and states their first values, which are keyed on `seed`.
+  void initialize(std::uint64_t seed);
+
+  StepState read_state() const;
+  void write_state(const StepState& state);
+  /// The scales of gradients, see gradient_scales::read.
+  std::vector<float> read_scales() const;
+  void write_scales(std::span<const float> scales);
+  /// See gradient_scales::unscale.
+  float unscale(std::uint64_t element) const;
+
+ private:
+  /// A tensor in a buffer: its quads, each `lanes` quads after the one before.
+  struct Place {
+    plan::BufferId buffer;
+    DType dtype;
+    std::uint64_t first_element;  ///< counted in quads' elements of all lanes
+    std::uint32_t lanes = 1;
+    std::uint32_t lane = 0;
+  };
+
+  std::vector<Place> places(const KeptTensor& tensor) const;
+  std::vector<float> read(const Place& place, const Shape& shape) const;
+
+  std::shared_ptr<vk::Context> context_;
+  StoreForm form_;
+  std::array<vk::Buffer, buffers::table.size()> buffers_;
+};
+
+}  // namespace halfstep::state

@@ -1,0 +1,183 @@
+#include "train/checkpoints.h"
+
+#include <halfstep/error.h>
+#include <halfstep/version.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "state/gradient_scales.h"
+#include "train/checkpoint_contents.h"
+#include "train/checkpoint_reader.h"
+#include "train/epoch_position.h"
+#include "train/stored_values.h"
+
+namespace halfstep::train {
+namespace {
+
+constexpr std::string_view state_name = "halfstep.state";
+constexpr std::string_view scales_name = "halfstep.gradient_scales";
+
+/// What a StepState took before it counted tensors that were left out.
+constexpr std::size_t first_state_bytes = 64;
+
+void add(Checkpoint::Contents& contents, std::string_view name, const char* dtype, std::span<const std::byte> bytes) {
+  contents.raw.push_back({std::string(name), dtype, {bytes.begin(), bytes.end()}});
+}
+
+/// Throws Error where a file is of another model, by what both say of it.
+void refuse_other_model(const io::Metadata& file, const io::Metadata& own, const std::string& name) {
+  for (const char* key : {"model", "input"}) {
+    const auto theirs = file.find(key);
+    const auto ours = own.find(key);
+    if (theirs == file.end() || ours == own.end() || theirs->second == ours->second) continue;
+    fail(ErrorCode::bad_file, name,
+         fmt::format("expected a checkpoint of {} {}, got one of {}", key, ours->second, theirs->second));
+  }
+}
+
+/// The rate of the step after `applied` updates.
+float rate_after(const std::vector<float>& rates, std::uint32_t applied) {
+  return rates[std::min<std::size_t>(applied, rates.size() - 1)];
+}
+
+/// The loss scale to go on with: a dynamic one where it was, any other as it is asked for now.
+float resumed_scale(const LossScale& scale, float stored) {
+  const bool usable = std::isfinite(stored) && stored > 0;
+  if (scale.kind != LossScale::Kind::dynamic || !usable) return scale.initial;
+  return std::clamp(stored, scale.floor, scale.ceiling);
+}
+
+}  // namespace
+
+io::Metadata Checkpoints::metadata(const state::StepState& state) const {
+  io::Metadata result{{"format", "halfstep 1"},
+                      {"version", std::string(version())},
+                      {"precision", options_.precision.name},
+                      {"optimizer", options_.optimizer->name()},
+                      {"seed", std::to_string(batches_.seed())},
+                      {"step", std::to_string(batches_.steps())},
+                      {"applied", std::to_string(state.applied)},
+                      {"average_decay", fmt::format("{}", options_.average_decay)},
+                      {"loss_scale", fmt::format("{}", state.loss_scale)}};
+  result.insert(about_.begin(), about_.end());
+  if (batches_.has_set()) note_position(result, batches_.epoch_size(), batches_.drawn());
+  return result;
+}
+
+Checkpoint::Contents Checkpoints::contents(const std::vector<state::KeptTensor>& tensors,
+                                           const state::StepState& state) const {
+  Checkpoint::Contents contents;
+  for (const state::KeptTensor& tensor : tensors) {
+    contents.values.push_back(
+        {stored_name(tensor.name), tensor.dtype, tensor.slot->type.shape, tensor.slot->stored, store_.read(tensor)});
+  }
+  contents.metadata = metadata(state);
+  return contents;
+}
+
+Checkpoint Checkpoints::take(const std::map<std::string, std::string>& notes) const {
+  const state::StepState state = store_.read_state();
+  Checkpoint::Contents contents = this->contents(store_.tensors(), state);
+  add(contents, state_name, "U32", std::as_bytes(std::span(&state, 1)));
+  if (store_.form().weights.scaled) {
+    const std::vector<float> scales = store_.read_scales();
+    add(contents, scales_name, "F32", std::as_bytes(std::span(scales)));
+  }
+  for (const auto& [key, text] : notes) {
+    if (contents.metadata.emplace(key, text).second) continue;
+    fail("checkpoint", fmt::format("expected notes under names of their own, got '{}'", key));
+  }
+  return Checkpoint(std::make_shared<const Checkpoint::Contents>(std::move(contents)));
+}
+
+void Checkpoints::save_weights(const std::filesystem::path& path, Weights weights) const {
+  Checkpoint::Contents contents = this->contents(store_.tensors(weights), store_.read_state());
+  Checkpoint(std::make_shared<const Checkpoint::Contents>(std::move(contents))).write(path);
+}
+
+state::StepState Checkpoints::state_from(const io::SafetensorsFile& file, const std::string& path) const {
+  const io::StoredTensor* stored = file.find(state_name);
+  state::StepState state;
+  const std::size_t size = stored == nullptr ? 0 : stored->data.size();
+  if ((size != sizeof state && size != first_state_bytes) || stored->dtype != "U32") {
+    fail(ErrorCode::bad_file, path,
+         fmt::format("expected '{}' as U32 {{{}}}, got {}", state_name, sizeof state / 4,
+                     stored == nullptr ? "none" : stored->dtype + " " + to_string(stored->shape)),
+         "only a file that save() wrote can be resumed; load_weights() takes others");
+  }
+  std::memcpy(&state, stored->data.data(), size);
+  state.loss_scale = resumed_scale(options_.precision.loss_scale, state.loss_scale);
+  std::ranges::fill(state.padding, 0.0F);
+  state.rate = rate_after(store_.form().rates, state.applied);
+  state.overflow = 0;
+  state.clip = 1;
+  return state;
+}
+
+/// The scales of gradients to go on with: from 1 on where the file has none.
+std::vector<float> Checkpoints::scales_from(const io::SafetensorsFile& file, const std::string& path) const {
+  const io::StoredTensor* stored = file.find(scales_name);
+  std::vector<float> scales(store_.form().layout.parameters.slots().size(), 1.0F);
+  if (stored == nullptr) return scales;
+  const bool fits = stored->dtype == "F32" && stored->data.size() == 4 * scales.size();
+  if (fits) std::memcpy(scales.data(), stored->data.data(), stored->data.size());
+  if (!fits || !std::ranges::all_of(scales, state::gradient_scales::is_scale)) {
+    fail(ErrorCode::bad_file, path,
+         fmt::format("expected '{}' as F32 {{{}}}, powers of two from 2^-24 to 2^24, got {} {}", scales_name,
+                     scales.size(), stored->dtype, fits ? "others" : to_string(stored->shape)));
+  }
+  return scales;
+}
+
+Checkpoints::Resumed Checkpoints::load(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  const io::SafetensorsFile file(path);
+  check_format(file.metadata(), name);
+  refuse_other_model(file.metadata(), about_, name);
+  const std::string own = options_.optimizer->name();
+  const auto kind = file.metadata().find("optimizer");
+  if (kind != file.metadata().end() && kind->second != own) {
+    fail(ErrorCode::bad_file, name, fmt::format("expected a checkpoint of {}, got one of {}", own, kind->second));
+  }
+  Resumed resumed{state_from(file, name)};
+  const std::vector<float> scales = scales_from(file, name);
+  const LoadOptions options{.ignored = {std::string(state_name), std::string(scales_name)}};
+  CheckpointReader reader(file, options);
+  const std::vector<state::KeptTensor> tensors = store_.tensors();
+  std::vector<std::vector<float>> values;
+  for (const state::KeptTensor& tensor : tensors) {
+    values.push_back(reader.take(stored_name(tensor.name), *tensor.slot));
+  }
+  reader.report(name);
+  if (batches_.has_set()) {
+    const auto steps = static_cast<std::int64_t>(attempted(resumed.state));
+    resumed.drawn = position_from(file.metadata(), name, batches_.epoch_size(), steps);
+  }
+  store_.write(tensors, values);
+  store_.write_scales(scales);
+  store_.write_state(resumed.state);
+  return resumed;
+}
+
+LoadReport Checkpoints::load_weights(const std::filesystem::path& path, const LoadOptions& options) {
+  const io::SafetensorsFile file(path);
+  check_format(file.metadata(), path.string());
+  CheckpointReader reader(file, options);
+  const std::vector<state::KeptTensor> tensors = store_.tensors(Weights::current);
+  std::vector<std::vector<float>> values;
+  for (const state::KeptTensor& tensor : tensors) {
+    values.push_back(reader.take(stored_name(tensor.name), *tensor.slot));
+    if (values.back().empty()) values.back() = store_.read(tensor);
+  }
+  LoadReport report = reader.report(path.string());
+  store_.write(tensors, values);
+  store_.average_weights();
+  return report;
+}
+
+}  // namespace halfstep::train

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <halfstep/checkpoint.h>
+#include <halfstep/optimizer.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "io/safetensors.h"
+#include "state/store.h"
+#include "step/step_program.h"
+#include "train/batches.h"
+#include "train/checkpoint_contents.h"
+
+namespace halfstep::train {
+
+/// Reads and writes the files of a training: checkpoints, and weights alone. All steps must have finished.
+class Checkpoints {
+ public:
+  /// `about` is what files say of the model and what it is fed. All that is referred to must outlive this.
+  Checkpoints(state::ParameterStore& store, const step::StepOptions& options, const Batches& batches,
+              io::Metadata about)
+      : store_(store), options_(options), batches_(batches), about_(std::move(about)) {}
+
+  /// See Trainer::checkpoint.
+  Checkpoint take(const std::map<std::string, std::string>& notes) const;
+  /// See Trainer::save_weights.
+  void save_weights(const std::filesystem::path& path, Weights weights) const;
+  /// Where a training goes on from a file.
+  struct Resumed {
+    state::StepState state;
+    std::int64_t drawn = 0;  ///< batches
+  };
+  /// See Trainer::load: takes the store's part.
+  Resumed load(const std::filesystem::path& path);
+  /// See Trainer::load_weights.
+  LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options);
+
+ private:
+  Checkpoint::Contents contents(const std::vector<state::KeptTensor>& tensors, const state::StepState& state) const;
+  io::Metadata metadata(const state::StepState& state) const;
+  state::StepState state_from(const io::SafetensorsFile& file, const std::string& path) const;
+  std::vector<float> scales_from(const io::SafetensorsFile& file, const std::string& path) const;
+
+  state::ParameterStore& store_;
+  const step::StepOptions& options_;
+  const Batches& batches_;
+  io::Metadata about_;
+};
+
+/// The attempted steps that a state counts.
+inline std::uint64_t attempted(const state::StepState& state) {
+  return state.attempted[0] | static_cast<std::uint64_t>(state.attempted[1]) << 32;
+}
+
+}  // namespace halfstep::train

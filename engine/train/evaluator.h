@@ -1,0 +1,38 @@
+#pragma once
+
+#include <halfstep/data.h>
+#include <halfstep/trainer.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "run/program.h"
+
+namespace halfstep::train {
+
+/// Loss and metrics over whole sets, by a program of its own over a store that others may share.
+class Evaluator {
+ public:
+  /// `lowered` is step::evaluation_program of `graph`, which is fed with samples; `metrics` names its outputs after the
+  /// loss.
+  Evaluator(run::Workspace workspace, step::StepGraph graph, step::StepProgram lowered,
+            std::vector<std::string> metrics);
+
+  /// Every sample counts once. Waits for it. Throws Error where the samples are not what the graph is fed with.
+  Evaluation evaluate(const Dataset& set);
+  const run::Program& program() const { return program_; }
+
+ private:
+  void check(const Dataset& set) const;
+  void read(const run::Slot& slot);
+
+  step::StepGraph graph_;
+  std::int64_t batch_;
+  std::vector<std::string> metrics_;
+  Evaluation sums_;
+  std::int64_t left_ = 0;  ///< samples whose reports have yet to be read
+  run::Program program_;
+};
+
+}  // namespace halfstep::train

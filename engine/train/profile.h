@@ -1,0 +1,20 @@
+#pragma once
+
+#include <halfstep/trainer.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "run/program.h"
+
+namespace halfstep::train {
+
+/// Runs what a program does `steps` times, waiting for each, from a recording with a timestamp after every dispatch;
+/// see Trainer::profile. `fill` puts what a run needs into its slot, `submitted` is called after each submit, and
+/// `read` with each run's report.
+std::vector<DispatchCost> profile(const run::Program& program, std::int64_t steps, run::Program::ReadReport read,
+                                  const std::function<void(const run::Program&, run::Slot&)>& fill,
+                                  const std::function<void()>& submitted);
+
+}  // namespace halfstep::train

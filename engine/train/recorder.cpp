@@ -1,0 +1,166 @@
+#include "train/recorder.h"
+
+#include <halfstep/error.h>
+#include <halfstep/pattern.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ranges>
+#include <utility>
+
+#include "state/step_state.h"
+#include "step/statistics.h"
+
+namespace halfstep::train {
+namespace {
+
+/// Places along each axis of the `element`-th element.
+Shape place_of(std::uint64_t element, const Shape& shape) {
+  Shape place(shape.size());
+  auto rest = static_cast<std::int64_t>(element);
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    place[axis] = rest % shape[axis];
+    rest /= shape[axis];
+  }
+  return place;
+}
+
+/// What a tensor's values are at an element of one of the same shape, or altogether.
+std::string describe_values(const std::vector<float>& values, const Shape& shape, std::uint64_t element,
+                            const Shape& other) {
+  if (shape == other) return fmt::format("{}", values[element]);
+  const auto [low, high] = std::ranges::minmax_element(values);
+  return fmt::format("from {} to {}", *low, *high);
+}
+
+/// The element of a tensor of shape `from` that goes with a place in a result that it broadcasts to.
+std::size_t broadcast_element(const Shape& place, const Shape& from) {
+  const std::size_t outer = place.size() - from.size();
+  std::int64_t element = 0;
+  for (std::size_t axis = 0; axis < from.size(); ++axis) {
+    element = element * from[axis] + (from[axis] == 1 ? 0 : place[outer + axis]);
+  }
+  return static_cast<std::size_t>(element);
+}
+
+std::string flags(bool is_nan, bool by_zero) {
+  NumericsFlags raised;
+  raised.overflow = !is_nan && !by_zero;
+  raised.divide_by_zero = !is_nan && by_zero;
+  raised.invalid = is_nan;
+  return fmt::format("OFLO {:d}, DIV0 {:d}, INV {:d}", raised.overflow, raised.divide_by_zero, raised.invalid);
+}
+
+std::span<const std::byte> row_of(const run::Slot& slot, const step::Watched& watched) {
+  return {slot.report.mapped() + watched.row.value_or(0), 4 * step::reported_words};
+}
+
+}  // namespace
+
+Recorder::Recorder(run::Workspace workspace, const step::StepGraph& graph, const step::StepOptions& options,
+                   Reports& reports, Batches& batches, const std::string& trace)
+    : workspace_(std::move(workspace)), graph_(graph), options_(options), reports_(reports), batches_(batches) {
+  const std::string all(1, '*');
+  const StopOn& stop = options.precision.stop_on;
+  watch_.stop = stop;
+  watch_.keep = stop.any() ? all : trace;
+  if (stop.any()) watch_.statistics = all;
+  if (!watch_.keep.empty()) make();
+}
+
+void Recorder::make() {
+  program_.reset();
+  step::StepProgram lowered =
+      step::training_program(workspace_.runtime->target, graph_, workspace_.store->form().layout, options_, watch_);
+  program_ = std::make_unique<run::Program>(
+      workspace_, std::move(lowered), [this](const run::Program&, const run::Slot& slot) { read(slot); },
+      run::Program::Options{.own_arena = true});
+}
+
+void Recorder::watch(std::string_view pattern, std::uint64_t every) {
+  if (every == 0) fail("watch", "expected one step out of 1 or more, got 0");
+  if (!watch_.keep.empty()) {
+    fail("watch", "expected a trainer that looks at no tensors yet, got one with stop_on or trace",
+         "stop_on looks at every tensor of every step already");
+  }
+  watch_.statistics = pattern;
+  every_ = every;
+  program_.reset();
+  if (pattern.empty()) return;
+  make();
+  if (!watched().empty()) return;
+  program_.reset();
+  fail("watch", fmt::format("expected a pattern of tensors' names, got '{}', which none has", pattern),
+       "Trainer::plan() lists them; \"*gradient\" are the gradients of parameters");
+}
+
+void Recorder::read(const run::Slot& slot) {
+  const step::ReportHeader header = slot.header();
+  if ((header.overflow & state::stopped_flag) != 0) return stop_where_broken(slot);
+  reports_.read(*program_, slot);
+  if (watch_.stop.any()) return;
+  for (const step::Watched& each : watched()) {
+    if (!each.row) continue;
+    TensorStatistics& record = records_.emplace_back(
+        step::read_statistics(row_of(slot, each), static_cast<std::uint64_t>(elements(each.tensor.type.shape))));
+    record.name = each.tensor.name;
+    record.op = each.op;
+    record.micro_batch = each.micro_batch;
+    record.step = header.attempted[0] | static_cast<std::uint64_t>(header.attempted[1]) << 32;
+    record.loss_scale = header.loss_scale;
+  }
+}
+
+std::vector<TensorStatistics> Recorder::take_records() {
+  return std::exchange(records_, {});
+}
+
+std::vector<float> Recorder::trace(std::string_view name) {
+  const bool kept = program_ && matches(watch_.keep, name) && batches_.steps() > 0;
+  if (kept) {
+    for (const step::Watched& each : watched() | std::views::reverse) {
+      if (each.tensor.name == name) return values_of(each.tensor, program_->slots().last());
+    }
+  }
+  fail("trace", fmt::format("expected a tensor that TrainerOptions::trace keeps, got '{}'", name),
+       !program_ || watched().empty() ? "set it to \"*\"" : "Trainer::plan() lists them all");
+}
+
+/// Says which operator made the first number that training is to stop at, and throws.
+void Recorder::stop_where_broken(const run::Slot& slot) {
+  batches_.take_step_back();  // the step has left nothing behind: the next one takes its place, and its batch
+  for (const step::Watched& each : watched()) {
+    const auto element = step::first_bad(row_of(slot, each), each.stop);
+    if (!element) continue;
+    const std::string batch = options_.accumulate > 1 ? fmt::format(" in micro-batch {}", each.micro_batch) : "";
+    fail(ErrorCode::numerics, "trainer",
+         fmt::format("expected finite numbers in step {}, got {}{}", reports_.latest().step + 1,
+                     describe(each, *element, slot), batch),
+         "the weights are as they were before the step, and can be saved");
+  }
+}
+
+std::string Recorder::describe(const step::Watched& broken, std::uint64_t element, const run::Slot& slot) const {
+  const TensorType& type = broken.tensor.type;
+  const bool is_nan = std::isnan(values_of(broken.tensor, slot)[element]);
+  const Shape place = place_of(element, type.shape);
+  bool by_zero = false;
+  std::vector<std::string> inputs;
+  for (const step::Recorded& input : broken.inputs) {
+    if (input.type.dtype == DType::u32) continue;
+    const std::vector<float> values = values_of(input, slot);
+    // The divisor is the last input.
+    by_zero = broken.divides && values[broadcast_element(place, input.type.shape)] == 0;
+    inputs.push_back(
+        fmt::format("'{}' {}", input.name, describe_values(values, input.type.shape, element, type.shape)));
+  }
+  return fmt::format("{} from {} in '{}' {} at {}, of inputs {} ({})", is_nan ? "NaN" : "infinity", broken.op,
+                     broken.tensor.name, to_string(type), to_string(place),
+                     inputs.empty() ? "that were fed" : fmt::format("{}", fmt::join(inputs, ", ")),
+                     flags(is_nan, by_zero));
+}
+
+}  // namespace halfstep::train

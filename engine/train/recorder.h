@@ -1,0 +1,57 @@
+#pragma once
+
+#include <halfstep/recorder.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "run/program.h"
+#include "train/batches.h"
+#include "train/reports.h"
+
+namespace halfstep::train {
+
+/// The flight recorder: a second program of the training step, with dispatches in it that look at tensors.
+class Recorder {
+ public:
+  /// `graph` and `options` are those of the training program, and must outlive this, as must the others. Tensors whose
+  /// names match `trace` are kept.
+  Recorder(run::Workspace workspace, const step::StepGraph& graph, const step::StepOptions& options, Reports& reports,
+           Batches& batches, const std::string& trace);
+
+  /// See Trainer::watch. All steps must have finished.
+  void watch(std::string_view pattern, std::uint64_t every);
+  /// The program, where there is one; null where there is none.
+  run::Program* program() { return program_.get(); }
+  /// Whether the next step is to be taken with it.
+  bool looks_at_next_step() const { return program_ && batches_.steps() % every_ == 0; }
+  /// What was seen in the steps whose reports were read, since the last call.
+  std::vector<TensorStatistics> take_records();
+  /// See Trainer::trace. All steps must have finished.
+  std::vector<float> trace(std::string_view name);
+
+ private:
+  void make();
+  void read(const run::Slot& slot);
+  void stop_where_broken(const run::Slot& slot);
+  std::string describe(const step::Watched& broken, std::uint64_t element, const run::Slot& slot) const;
+  std::vector<float> values_of(const step::Recorded& tensor, const run::Slot& slot) const {
+    return program_->read(slot, tensor.memory, tensor.type);
+  }
+  const std::vector<step::Watched>& watched() const { return program_->lowered().watched; }
+
+  run::Workspace workspace_;
+  const step::StepGraph& graph_;
+  const step::StepOptions& options_;
+  Reports& reports_;
+  Batches& batches_;
+  step::Watch watch_;
+  std::uint64_t every_ = 1;  ///< one step out of so many is looked at
+  std::unique_ptr<run::Program> program_;
+  std::vector<TensorStatistics> records_;
+};
+
+}  // namespace halfstep::train

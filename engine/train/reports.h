@@ -1,0 +1,40 @@
+#pragma once
+
+#include <halfstep/trainer.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "run/program.h"
+
+namespace halfstep::train {
+
+/// What finished steps report: the newest, and their sums.
+class Reports {
+ public:
+  /// `metrics` are the names of a training graph's outputs after its loss.
+  Reports(std::vector<std::string> metrics, const LossScale& scale) : metrics_(std::move(metrics)), scale_(scale) {}
+
+  /// Takes note of a finished step of a training program.
+  void read(const run::Program& program, const run::Slot& slot);
+  const StepReport& latest() const { return latest_; }
+  /// The totals since the last call.
+  StepTotals take_totals();
+  /// The step whose gradients overflowed with a dynamic loss scale at its floor; 0 for none.
+  std::uint64_t overflowed_at_floor() const { return overflowed_at_floor_; }
+  std::uint64_t take_overflowed_at_floor() { return std::exchange(overflowed_at_floor_, 0); }
+  /// Goes on from a checkpoint.
+  void resume(const StepReport& report) { latest_ = report; }
+
+ private:
+  std::vector<std::string> metrics_;
+  LossScale scale_;
+  StepReport latest_;
+  StepTotals totals_;
+  std::uint64_t finite_losses_ = 0;
+  std::uint64_t overflowed_at_floor_ = 0;
+};
+
+}  // namespace halfstep::train
