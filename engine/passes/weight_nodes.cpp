@@ -1,5 +1,7 @@
 #include "passes/weight_nodes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace halfstep::passes {
@@ -44,7 +46,9 @@ WeightSplit split_at_weights(const Ir& ir) {
     for (const ValueId input : node.inputs) {
       Value& value = split.rest.values[input];
       if (value.origin != Origin::node || !of_weights[input]) continue;
-      value.origin = Origin::input;
+      value.origin = Origin::parameter;
+      // Results of one operator share its name.
+      value.name = split.weights.values[input].name = fmt::format("{} #{}", value.name, input);
       split.made.push_back(input);
     }
   }

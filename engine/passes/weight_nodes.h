@@ -7,7 +7,8 @@
 namespace halfstep::passes {
 
 /// A graph in two, with the values of the whole: what follows from parameters and states alone, as the weights that
-/// batch norms were folded into do, and the rest, which takes those values as inputs.
+/// batch norms were folded into do, and the rest, which takes those values as parameters: under names that no other
+/// value has.
 struct WeightSplit {
   graph::Ir weights;
   graph::Ir rest;

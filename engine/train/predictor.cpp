@@ -4,128 +4,130 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
-#include "passes/backward.h"
-#include "passes/inference.h"
-#include "passes/precision.h"
-#include "passes/weight_nodes.h"
-#include "state/parameters.h"
-#include "step/execution.h"
+#include "run/program.h"
 #include "train/checkpoint_reader.h"
+#include "train/prediction_graph.h"
 #include "train/stored_values.h"
+#include "train/workspace.h"
 
 namespace halfstep {
 namespace {
 
-/// The graph as it is evaluated, in the types of a policy.
-passes::LoweredPrecision evaluated(const Graph& graph, const Precision& precision) {
-  passes::LoweredPrecision lowered =
-      passes::for_inference(passes::apply_precision(graph.ir(), precision), [](const graph::Node&) { return true; });
-  lowered.ir.updates.clear();
-  return lowered;
-}
-
-/// Without the nodes that `output` does not depend on: losses and metrics.
-graph::Ir only_for(const graph::Ir& ir, graph::ValueId output) {
-  graph::Ir result = ir;
-  result.nodes.clear();
-  const graph::ValueId wanted[] = {output};
-  for (const graph::NodeId node : passes::needed_nodes(ir, wanted)) {
-    for (const graph::ValueId value : ir.nodes[node].outputs) {
-      result.values[value].producer = static_cast<graph::NodeId>(result.nodes.size());
-    }
-    result.nodes.push_back(ir.nodes[node]);
-  }
+/// Results of f16 are rounded to nearest, and sums kept in f32, whatever training does.
+Precision stored_as(const Precision& precision) {
+  Precision result;
+  result.parameters = precision.parameters;
   return result;
 }
 
-/// Values of one origin that a node takes.
-std::vector<graph::ValueId> read_values(const graph::Ir& ir, graph::Origin origin) {
-  std::set<graph::ValueId> found;
-  for (const graph::Node& node : ir.nodes) {
-    for (const graph::ValueId input : node.inputs) {
-      if (ir.values[input].origin == origin) found.insert(input);
-    }
+/// A store for the weights of a prediction and what is folded of them, which reads no gradients and trains nothing.
+state::StoreForm store_form(const train::FoldedPrediction& prediction, const Precision& precision) {
+  const graph::Ir& ir = prediction.rest.ir;
+  std::vector<graph::ValueId> parameters = prediction.rest.parameters;
+  parameters.insert(parameters.end(), prediction.weights.parameters.begin(), prediction.weights.parameters.end());
+  std::ranges::sort(parameters);
+  parameters.erase(std::ranges::unique(parameters).begin(), parameters.end());
+  // Those that are read in f32 come first: masters end after the last of them.
+  std::ranges::stable_partition(parameters,
+                                [&](graph::ValueId value) { return ir.values[value].type.dtype == DType::f32; });
+  std::vector<graph::ValueId> states = prediction.rest.states;
+  for (const graph::ValueId state : prediction.weights.states) {
+    if (std::ranges::find(states, state) == states.end()) states.push_back(state);
   }
-  return {found.begin(), found.end()};
+  std::ranges::sort(states);
+  const auto frozen = [](std::size_t count) { return std::vector<state::Training>(count, {.frozen = true}); };
+  return {.layout = {.parameters = {ir, parameters, frozen(parameters.size())},
+                     .states = {ir, states, frozen(states.size())}},
+          .precision = precision,
+          .weights = {.compute = precision.parameters, .copy = precision.parameters != DType::f32}};
 }
 
 }  // namespace
 
 class Predictor::Impl {
  public:
-  Impl(const Device& device, const Graph& graph, Tensor output, const Precision& precision) : device_(device) {
-    graph::expect_value("predictor", "an output", graph.ir(), output);
-    const passes::LoweredPrecision lowered = evaluated(graph, precision);
-    output_ = lowered.value.at(output.id());
-    const graph::Ir ir = only_for(lowered.ir, output_);
-    split_ = passes::split_at_weights(ir);
-    inputs_ = read_values(ir, graph::Origin::input);
-    weights_ = read_values(ir, graph::Origin::parameter);
-    for (const graph::ValueId state : read_values(ir, graph::Origin::state)) weights_.push_back(state);
-    layout_ = state::ParameterLayout(ir, weights_, std::vector<state::Training>(weights_.size()));
-    rest_ = std::make_unique<step::Execution>(vk::context_of(device_), split_.rest, std::vector{output_});
+  /// Over the weights of a trainer.
+  Impl(run::Workspace workspace, const Graph& graph, Tensor output) : workspace_(std::move(workspace)), loaded_(true) {
+    const Precision& precision = workspace_.store->form().precision;
+    program_ = make_program(train::prediction_graph(graph, output, precision), precision);
+  }
+
+  /// Over weights of its own, which follow.
+  Impl(const Device& device, const Graph& graph, Tensor output, const Precision& precision)
+      : workspace_{std::make_shared<run::Runtime>(device), nullptr} {
+    const train::FoldedPrediction prediction = train::fold(train::prediction_graph(graph, output, precision));
+    workspace_.store = std::make_shared<state::ParameterStore>(vk::context_of(device), store_form(prediction, precision));
+    workspace_.store->write_state({});
+    program_ = make_program(prediction.rest, stored_as(precision));
+    folding_ = make_program(prediction.weights, stored_as(precision));
+    const graph::Ir& ir = prediction.weights.ir;
+    const std::vector<graph::ValueId> written = ir.of(graph::Origin::parameter);
+    written_ = {ir, written, std::vector<state::Training>(written.size())};
+    for (const state::KeptTensor& tensor : workspace_.store->tensors(Weights::current)) {
+      const bool of_file = tensor.kind == state::KeptTensor::Kind::state || written_.find(tensor.name) != nullptr;
+      if (of_file) tensors_.push_back(tensor);
+    }
   }
 
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options) {
+    if (!folding_) fail("predictor", "expected weights of its own to load, got a trainer's", "the trainer loads them");
     const io::SafetensorsFile file(path);
     check_format(file.metadata(), path.string());
     train::CheckpointReader reader(file, options);
     std::vector<std::vector<float>> values;
-    for (const state::ParameterSlot& slot : layout_.slots()) {
-      values.push_back(reader.take(train::stored_name(slot.name), slot));
-      if (values.back().empty()) values.back() = state::initial_values(slot, 0);
+    for (const state::KeptTensor& tensor : tensors_) {
+      values.push_back(reader.take(train::stored_name(tensor.name), *tensor.slot));
+      if (values.back().empty()) values.back() = first_values(tensor);
     }
     LoadReport report = reader.report(path.string());
-    fold(values);
+    workspace_.store->write(tensors_, values);
+    run(*folding_);
     loaded_ = true;
     return report;
   }
 
   std::vector<float> run(const std::map<std::string, Values>& inputs) {
     if (!loaded_) fail("predictor", "expected weights to run with, got none", "load_weights() takes them from a file");
-    if (inputs.size() != inputs_.size()) {
-      fail("predictor", fmt::format("expected values for {} inputs, got {}", inputs_.size(), inputs.size()));
+    const std::size_t count = program_->lowered().slot.inputs.size();
+    if (inputs.size() != count) {
+      fail("predictor", fmt::format("expected values for {} inputs, got {}", count, inputs.size()));
     }
-    for (const graph::ValueId input : inputs_) set(input, inputs);
-    rest_->run();
-    return rest_->floats(output_);
+    program_->fill(program_->slots().acquire(), "predictor", inputs);
+    run(*program_);
+    return std::move(output_);
   }
 
  private:
-  /// Computes on the device, once, what follows from the weights alone, and leaves all of it with the rest of the
-  /// graph.
-  void fold(const std::vector<std::vector<float>>& values) {
-    for (std::size_t i = 0; i < weights_.size(); ++i) rest_->set(weights_[i], values[i]);
-    if (split_.made.empty()) return;
-    step::Execution folding(vk::context_of(device_), split_.weights, split_.made);
-    for (std::size_t i = 0; i < weights_.size(); ++i) folding.set(weights_[i], values[i]);
-    folding.run();
-    for (const graph::ValueId made : split_.made) rest_->set(made, folding.floats(made));
+  std::unique_ptr<run::Program> make_program(const step::StepGraph& graph, const Precision& precision) {
+    return std::make_unique<run::Program>(
+        workspace_,
+        step::evaluation_program(workspace_.runtime->target, graph, workspace_.store->form().layout, precision),
+        [this](const run::Program& program, const run::Slot& slot) {
+          if (!program.lowered().reported.empty()) output_ = program.output(slot, 0);
+        },
+        run::Program::Options{.slots = 1});
   }
 
-  void set(graph::ValueId input, const std::map<std::string, Values>& inputs) {
-    const graph::Value& value = split_.rest.values[input];
-    const auto given = inputs.find(value.name);
-    if (given == inputs.end()) fail("predictor", fmt::format("expected values for input '{}', got none", value.name));
-    const auto count = std::visit([](const auto& span) { return std::ssize(span); }, given->second);
-    const bool words = std::holds_alternative<std::span<const std::uint32_t>>(given->second);
-    if (count != elements(value.type.shape) || words != (value.type.dtype == DType::u32)) {
-      fail("predictor", fmt::format("expected {} values of {} for input '{}', got {} of {}", elements(value.type.shape),
-                                    to_string(value.type), value.name, count, words ? "u32" : "f32"));
-    }
-    std::visit([&](const auto& span) { rest_->set(input, span); }, given->second);
+  void run(run::Program& program) {
+    program.slots().acquire();
+    program.slots().submit();
+    program.slots().drain();
   }
 
-  Device device_;
-  graph::ValueId output_ = 0;
-  passes::WeightSplit split_;
-  std::vector<graph::ValueId> inputs_;
-  std::vector<graph::ValueId> weights_;  ///< parameters and states
-  state::ParameterLayout layout_;        ///< of those, in their order
-  std::unique_ptr<step::Execution> rest_;
+  /// What training begins with, from seed 0.
+  std::vector<float> first_values(const state::KeptTensor& tensor) const {
+    const state::ParameterSlot* slot = written_.find(tensor.name);
+    return state::initial_values(slot != nullptr ? *slot : *tensor.slot, 0);
+  }
+
+  run::Workspace workspace_;
   bool loaded_ = false;
+  std::unique_ptr<run::Program> program_;
+  std::unique_ptr<run::Program> folding_;   ///< computes what follows from weights alone, where these are its own
+  state::ParameterLayout written_;          ///< of all parameters, as the graph was written
+  std::vector<state::KeptTensor> tensors_;  ///< that files have
+  std::vector<float> output_;
 };
 
 Predictor::Predictor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -135,6 +137,10 @@ Predictor& Predictor::operator=(Predictor&&) noexcept = default;
 
 Predictor Predictor::compile(const Device& device, const Graph& graph, Tensor output, const Precision& precision) {
   return Predictor(std::make_unique<Impl>(device, graph, output, precision));
+}
+
+Predictor Predictor::compile(const Trainer& trainer, const Graph& graph, Tensor output) {
+  return Predictor(std::make_unique<Impl>(trainer.workspace(), graph, output));
 }
 
 LoadReport Predictor::load_weights(const std::filesystem::path& path, const LoadOptions& options) {

@@ -77,7 +77,7 @@ std::uint64_t arena_bytes_kept(const plan::Target& target, const state::StoreLay
 Trainer::Impl::Impl(const Device& device, const Graph& written, const TrainerOptions& asked)
     : options{asked.precision, asked.optimizer, asked.clip_norm, static_cast<std::uint32_t>(asked.accumulate),
               asked.average_decay},
-      workspace{std::make_shared<run::Runtime>(device), nullptr} {
+      workspace{{std::make_shared<run::Runtime>(device), nullptr}} {
   train::check_values(written, asked);
   train::check_options(asked);
   if (asked.log) {
@@ -342,6 +342,10 @@ std::string Trainer::plan() const {
 }
 std::string Trainer::explain() const {
   return train::explain_text(impl_->graph, impl_->options, impl_->workspace.store->form());
+}
+
+const Trainer::Workspace& Trainer::workspace() const {
+  return impl_->workspace;
 }
 
 }  // namespace halfstep

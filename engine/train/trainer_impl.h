@@ -12,6 +12,7 @@
 #include "train/host_times.h"
 #include "train/recorder.h"
 #include "train/reports.h"
+#include "train/workspace.h"
 
 namespace halfstep {
 
@@ -41,7 +42,7 @@ class Trainer::Impl {
 
   step::StepOptions options;
   step::StepGraph graph;
-  run::Workspace workspace;
+  Workspace workspace;
   PlanSummary summary;
   std::unique_ptr<train::Reports> reports;
   std::unique_ptr<train::Batches> batches;

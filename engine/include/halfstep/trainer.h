@@ -228,6 +228,10 @@ class HALFSTEP_API Trainer {
   /// Operator by operator, what it stores, computes and accumulates in, and why: for people.
   std::string explain() const;
 
+  /// The engine's side of it: what other programs over the same weights share.
+  struct Workspace;
+  const Workspace& workspace() const;
+
  private:
   class Impl;
   explicit Trainer(std::unique_ptr<Impl> impl);
