@@ -10,7 +10,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/include/halfstep" DESTINATION "$
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/models" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/halfstep_models"
         FILES_MATCHING PATTERN "*.h")
 # What the kernels of an application's own optimizers include.
-foreach(folder IN ITEMS common optim step)
+foreach(folder IN ITEMS common optim step storage)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/shaders/${folder}" DESTINATION "${CMAKE_INSTALL_DATADIR}/halfstep/shaders"
           FILES_MATCHING PATTERN "*.glsl")
 endforeach()

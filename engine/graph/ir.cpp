@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace halfstep::graph {
 
@@ -80,14 +81,18 @@ void check_inputs(const Operator& op, std::span<const Tensor> inputs) {
   }
 }
 
-/// The floating types among `types` made one: f32 where any is, but for states, which are f32 always.
+/// The floating types among `types` made one: f32 where they differ, but for states, which are f32 always.
 void widen(const Ir& ir, std::span<const Tensor> inputs, std::vector<TensorType>& types) {
-  const bool wide = std::ranges::any_of(inputs, [&](const Tensor& input) {
-    return input.dtype() == DType::f32 && ir.values[input.id()].origin != Origin::state;
-  });
-  if (!wide) return;
+  std::optional<DType> first;
+  bool alike = true;
+  for (const Tensor& input : inputs) {
+    if (!is_floating(input.dtype()) || ir.values[input.id()].origin == Origin::state) continue;
+    alike = alike && first.value_or(input.dtype()) == input.dtype();
+    first = input.dtype();
+  }
+  if (alike) return;
   for (TensorType& type : types) {
-    if (type.dtype == DType::f16) type.dtype = DType::f32;
+    if (is_narrow(type.dtype)) type.dtype = DType::f32;
   }
 }
 

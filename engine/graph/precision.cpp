@@ -3,23 +3,37 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
+#include "graph/dtype.h"
+
 namespace halfstep {
 namespace {
 
-Lists all_in_f16() {
-  return {Compute::f16, Compute::f16, Compute::f16, Compute::f16, Compute::f16};
+Lists all_in(DType dtype) {
+  return {dtype, dtype, dtype, dtype, dtype};
 }
+
+struct Preset {
+  std::string_view level;
+  std::string_view name;
+  Precision (*make)();
+};
+
+constexpr Preset presets[] = {
+    {"O0", "float32", Precision::float32},
+    {"O1", "autocast", Precision::autocast},
+    {"O2", "mixed", Precision::mixed},
+    {"O3", "float16", [] { return Precision::float16(); }},
+};
 
 }  // namespace
 
 Precision Precision::autocast() {
   Precision precision;
   precision.name = "autocast";
-  precision.lists = {.products = Compute::f16,
-                     .pairs = Compute::widest,
-                     .reductions = Compute::f32,
-                     .norms = Compute::f32,
-                     .others = Compute::widest};
+  precision.lists = {
+      .products = DType::f16, .pairs = widest, .reductions = DType::f32, .norms = DType::f32, .others = widest};
   precision.promote = true;
   precision.loss_scale = LossScale::dynamic();
   return precision;
@@ -29,8 +43,8 @@ Precision Precision::mixed() {
   Precision precision;
   precision.name = "mixed";
   precision.parameters = DType::f16;
-  precision.lists = all_in_f16();
-  precision.lists.norms = Compute::f32;
+  precision.lists = all_in(DType::f16);
+  precision.lists.norms = DType::f32;
   precision.loss_scale = LossScale::dynamic();
   return precision;
 }
@@ -40,23 +54,33 @@ Precision Precision::float16(float loss_scale) {
   precision.name = "float16";
   precision.weights = DType::f16;
   precision.parameters = DType::f16;
-  precision.lists = all_in_f16();
+  precision.lists = all_in(DType::f16);
   precision.rounding.weights = Rounding::stochastic;
   precision.loss_scale = LossScale::fixed(loss_scale);
   return precision;
 }
 
 Precision Precision::level(std::string_view name) {
-  if (name == "O0" || name == "float32") return float32();
-  if (name == "O1" || name == "autocast") return autocast();
-  if (name == "O2" || name == "mixed") return mixed();
-  if (name == "O3" || name == "float16") return float16();
-  fail("precision", fmt::format("expected O0 (float32), O1 (autocast), O2 (mixed) or O3 (float16), got '{}'", name));
+  std::string known;
+  for (const Preset& preset : presets) {
+    if (name == preset.name || (!preset.level.empty() && name == preset.level)) return preset.make();
+    const bool last = &preset == std::end(presets) - 1;
+    if (!known.empty()) known += last ? " or " : ", ";
+    known += preset.level.empty() ? preset.name : fmt::format("{} ({})", preset.level, preset.name);
+  }
+  fail("precision", fmt::format("expected {}, got '{}'", known, name));
+}
+
+std::vector<std::string> Precision::names() {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets) names.emplace_back(preset.name);
+  return names;
 }
 
 Precision& Precision::layer(std::string pattern, DType dtype) {
-  if (dtype == DType::u32) {
-    fail("precision", fmt::format("expected f32 or f16 for the layers '{}', got u32", pattern));
+  if (!is_floating(dtype)) {
+    fail("precision", fmt::format("expected {} for the layers '{}', got {}", graph::floating_names(), pattern,
+                                  halfstep::name(dtype)));
   }
   layers.emplace_back(std::move(pattern), dtype);
   return *this;

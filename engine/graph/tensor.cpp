@@ -11,22 +11,6 @@
 
 namespace halfstep {
 
-std::string_view name(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return "f32";
-    case DType::f16:
-      return "f16";
-    case DType::u32:
-      return "u32";
-  }
-  return "?";
-}
-
-std::int64_t bytes(DType dtype) {
-  return dtype == DType::f16 ? 2 : 4;
-}
-
 std::string to_string(const Shape& shape) {
   return fmt::format("{{{}}}", fmt::join(shape, ", "));
 }

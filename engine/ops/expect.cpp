@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "graph/dtype.h"
+
 namespace halfstep::ops {
 
 void expect_count(std::string_view op, std::span<const TensorType> inputs, std::size_t count) {
@@ -11,8 +13,8 @@ void expect_count(std::string_view op, std::span<const TensorType> inputs, std::
 }
 
 void expect_float(std::string_view op, std::string_view role, const TensorType& type) {
-  if (type.dtype == DType::f32 || type.dtype == DType::f16) return;
-  fail(op, fmt::format("expected {} of f32 or f16, got {}", role, to_string(type)));
+  if (is_floating(type.dtype)) return;
+  fail(op, fmt::format("expected {} of {}, got {}", role, graph::floating_names(), to_string(type)));
 }
 
 void expect_rank(std::string_view op, std::string_view role, const TensorType& type, std::size_t rank,

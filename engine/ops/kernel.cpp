@@ -23,7 +23,7 @@ plan::Expression result_expression(const plan::Lowering& out, plan::TensorId res
   expression.layout = plan::layout(type.shape);
   expression.result = operand;
   expression.first_slot = first_slot;
-  expression.halves = type.dtype == DType::f16;
+  expression.storage = type.dtype;
   return expression;
 }
 

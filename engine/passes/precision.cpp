@@ -23,19 +23,11 @@ using graph::ValueId;
 
 namespace {
 
-bool is_floating(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::f16;
-}
-
 /// What decides on an operator's type, and why.
 struct Decision {
-  Compute compute = Compute::widest;
+  Compute compute = widest;
   std::string why;
 };
-
-Compute fixed(DType dtype) {
-  return dtype == DType::f16 ? Compute::f16 : Compute::f32;
-}
 
 Compute on_list(const Lists& lists, Numerics numerics) {
   switch (numerics) {
@@ -52,14 +44,14 @@ Compute on_list(const Lists& lists, Numerics numerics) {
     case Numerics::as_is:
       break;
   }
-  return Compute::widest;
+  return widest;
 }
 
 /// Overrides come first: by layer, then by operator.
 Decision decide(const Precision& precision, const Node& node) {
-  if (node.op->numerics() == Numerics::as_is) return {Compute::widest, "takes what it is given, f32 inside"};
+  if (node.op->numerics() == Numerics::as_is) return {widest, "takes what it is given, f32 inside"};
   for (const auto& [pattern, dtype] : precision.layers) {
-    if (!node.scope.empty() && matches(pattern, node.scope)) return {fixed(dtype), fmt::format("layer '{}'", pattern)};
+    if (!node.scope.empty() && matches(pattern, node.scope)) return {dtype, fmt::format("layer '{}'", pattern)};
   }
   const auto by_name = precision.operators.find(node.op->name());
   if (by_name != precision.operators.end()) {
@@ -111,10 +103,9 @@ class Pass {
       const Node& node = written_.nodes[i];
       const bool reads = std::ranges::find(node.inputs, id) != node.inputs.end();
       if (!reads || node.op->numerics() == Numerics::as_is) continue;
-      if (decisions_[i].compute == Compute::widest) return {};
-      const DType dtype = decisions_[i].compute == Compute::f16 ? DType::f16 : DType::f32;
-      if (found && *found != dtype) return {};
-      found = dtype;
+      const Compute compute = decisions_[i].compute;
+      if (compute == widest || (found && found != compute)) return {};
+      found = compute;
     }
     return found;
   }
@@ -149,15 +140,15 @@ class Pass {
   /// The type a node works in; none where it takes what there is.
   std::optional<DType> working_type(const Node& node, const Decision& decision) const {
     if (node.op->numerics() == Numerics::as_is) return {};
-    if (decision.compute != Compute::widest) return decision.compute == Compute::f16 ? DType::f16 : DType::f32;
-    bool any_f32 = false;
-    bool any_f16 = false;
+    if (decision.compute != widest) return decision.compute;
+    std::optional<DType> common;
     for (const ValueId input : node.inputs) {
       const Value& value = result_.ir.values[result_.value[input]];
-      any_f32 |= value.type.dtype == DType::f32 && value.origin != Origin::state;
-      any_f16 |= value.type.dtype == DType::f16;
+      if (!is_floating(value.type.dtype) || value.origin == Origin::state) continue;
+      if (common.value_or(value.type.dtype) != value.type.dtype) return DType::f32;
+      common = value.type.dtype;
     }
-    return any_f16 && !any_f32 ? DType::f16 : DType::f32;
+    return common.value_or(DType::f32);
   }
 
   /// Types that differ as the graph was written were given by hand.
@@ -188,10 +179,10 @@ class Pass {
     const std::vector<Tensor> outputs = graph::apply(node.op, inputs);
     result_.ir.attribute(first, node.scope, decision.why);
     for (std::size_t i = 0; i < outputs.size(); ++i) result_.value[node.outputs[i]] = outputs[i].id();
-    if (type == DType::f16 && written_.values[node.outputs.front()].type.dtype == DType::f32) {
+    if (type && is_narrow(*type) && written_.values[node.outputs.front()].type.dtype == DType::f32) {
       const std::string name = node.scope.empty() ? written_.values[node.outputs.front()].name
                                                   : fmt::format("{} {}", node.scope, node.op->name());
-      result_.reduced.push_back(fmt::format("{} forward f32 -> f16", name));
+      result_.reduced.push_back(fmt::format("{} forward f32 -> {}", name, halfstep::name(*type)));
     }
   }
 

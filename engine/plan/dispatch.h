@@ -27,13 +27,13 @@ struct Operand {
   bool address = false;  ///< its address is pushed as well, ahead of the push constants
 };
 
-/// How a kernel stores f16: constants of shaders/common/storing.glsl. Kernels that store none take no notice.
+/// How a kernel stores narrow types: constants of shaders/common/storing.glsl. Kernels that store none take no notice.
 struct Storing {
-  bool stochastic = false;   ///< rounded up or down at random, without bias; otherwise to nearest
-  bool saturate = false;     ///< too large a result becomes 65504; otherwise infinity
-  bool scaled = false;       ///< times a scale of the tensor's own; what is finite and too large then becomes 65504
+  bool stochastic = false;  ///< rounded up or down at random, without bias; otherwise to nearest
+  bool saturate = false;    ///< too large a result becomes the largest number; otherwise infinity
+  bool scaled = false;  ///< times a scale of the tensor's own; what is finite and too large then becomes the largest
   std::uint32_t stream = 0;  ///< what the noise is keyed on beside seed, step and quad: which tensor it is for
-  /// Where `scaled`: for each tensor of f16 that is written, in the order of operands, its place in the table of
+  /// Where `scaled`: for each narrow tensor that is written, in the order of operands, its place in the table of
   /// scales; 0 for one that is stored as it is.
   std::array<std::uint32_t, 2> scales{};
 

@@ -98,7 +98,7 @@ bool Expression::fits() const {
 }
 
 bool Expression::rounds() const {
-  return std::ranges::any_of(steps, [](const Step& step) { return step.op == Op::half; });
+  return std::ranges::any_of(steps, [](const Step& step) { return step.op == Op::stored; });
 }
 
 std::size_t Expression::terms() const {

@@ -26,7 +26,7 @@ enum class Op : std::uint8_t {
   where_positive_or_scaled,  ///< a where b > 0, else a c
   hardswish_slope,           ///< derivative of a relu6(a + 3) / 6: 0 below -3, 1 above 3, a / 3 + 1 / 2 between
   div,                       ///< a / b
-  half,                      ///< a as it would be stored in f16, to nearest
+  stored,                    ///< a as it would be stored in Expression::storage, to nearest
 };
 
 /// Where a number is: one register for each slot, one for what the kernel itself computed, one for each step.
@@ -88,9 +88,11 @@ struct Expression {
   Layout layout{};           ///< of the quads that are computed
   std::uint32_t result = 0;  ///< the operand that takes the value; where the kernel comes after, what it makes of it
   std::uint32_t first_slot = 1;  ///< the operand of slot 0; those of the others follow
-  bool halves = true;            ///< whether the kernel's variant knows f16 too, or f32 only
-  bool noise = true;             ///< whether it can round stochastically
-  bool rows_known = false;       ///< whether the kernel knows its rows by itself, so that they are no constants
+  /// The type that the kernel's variant is for: what it reads, writes and rounds to is of this type or f32. Of
+  /// Kernel::none, what it rounds to; the rest follows from its operands.
+  DType storage = DType::f32;
+  bool noise = true;        ///< whether it can round stochastically
+  bool rows_known = false;  ///< whether the kernel knows its rows by itself, so that they are no constants
   std::vector<Reading> reads{};
   std::vector<Register> writes{};  ///< what is stored beside the value, walked alike
   std::vector<Step> steps{};
@@ -100,7 +102,7 @@ struct Expression {
   Register add(Step step);
   /// Whether its kernel can be specialized for it.
   bool fits() const;
-  /// Whether it rounds to f16 on the way, which only a kernel that knows f16 can.
+  /// Whether it rounds to `storage` on the way.
   bool rounds() const;
   /// Terms of all that is read together.
   std::size_t terms() const;

@@ -35,15 +35,15 @@ bool conflict(const Program& program, const Dispatch& a, const Dispatch& b) {
   });
 }
 
-bool stores_f16(const Program& program, std::span<const Operand> operands) {
+bool stores_narrow(const Program& program, std::span<const Operand> operands) {
   return std::ranges::any_of(operands, [&](const Operand& operand) {
-    return writes(operand) && program.tensors[operand.tensor].type.dtype == DType::f16;
+    return writes(operand) && is_narrow(program.tensors[operand.tensor].type.dtype);
   });
 }
 
-/// Whether it matters to a dispatch how f16 is stored.
-bool makes_f16(const Program& program, const Dispatch& dispatch) {
-  return (dispatch.expression && dispatch.expression->rounds()) || stores_f16(program, dispatch.operands);
+/// Whether it matters to a dispatch how narrow types are stored.
+bool makes_narrow(const Program& program, const Dispatch& dispatch) {
+  return (dispatch.expression && dispatch.expression->rounds()) || stores_narrow(program, dispatch.operands);
 }
 
 /// Whether what is stored depends on the tensor: noise is keyed on one and its quads, and scales are a tensor's own.
@@ -51,14 +51,26 @@ bool own_to_result(const Storing& storing) {
   return storing.stochastic || storing.scaled;
 }
 
-/// How both store f16, where that is the same way.
+/// How both store narrow types, where that is the same way.
 std::optional<Storing> common_storing(const Program& program, const Dispatch& producer, const Dispatch& consumer) {
-  if (!makes_f16(program, producer)) return consumer.storing;
-  if (!makes_f16(program, consumer)) return producer.storing;
+  if (!makes_narrow(program, producer)) return consumer.storing;
+  if (!makes_narrow(program, consumer)) return producer.storing;
   const bool alike = producer.storing.stochastic == consumer.storing.stochastic &&
                      producer.storing.saturate == consumer.storing.saturate &&
                      producer.storing.scaled == consumer.storing.scaled;
   return alike ? std::optional(consumer.storing) : std::nullopt;
+}
+
+/// Whether a dispatch has to do with one narrow type at the most, which its kernel's variant is for.
+bool knows_operands(const Program& program, const Dispatch& dispatch) {
+  const Expression& expression = *dispatch.expression;
+  DType known = expression.storage;
+  for (const Operand& operand : dispatch.operands) {
+    const DType dtype = program.tensors[operand.tensor].type.dtype;
+    if (expression.kernel == Kernel::none && !is_narrow(known)) known = dtype;
+    if (is_narrow(dtype) && dtype != known) return false;
+  }
+  return true;
 }
 
 /// The layout in which both expressions can be worked out, where there is one.
@@ -116,8 +128,8 @@ bool reads_alike(const Dispatch& dispatch, TensorId tensor) {
 /// What one dispatch stores and another reads.
 struct Link {
   TensorId tensor = 0;
-  bool needed = false;   ///< by others too
-  bool rounded = false;  ///< it is f16
+  bool needed = false;  ///< by others too
+  DType dtype = DType::f32;
 };
 
 /// One dispatch made of two: what `producer` stores in `link`, `consumer` reads.
@@ -127,7 +139,10 @@ class Joint {
       : producer_(producer), consumer_(consumer), link_(link.tensor), joined_(*producer.expression) {
     joined_.layout = layout;
     link_value_ = *stored_in(producer, link_);
-    if (link.rounded) link_value_ = joined_.add({Op::half, link_value_, 0, 0});
+    if (is_narrow(link.dtype)) {
+      link_value_ = joined_.add({Op::stored, link_value_, 0, 0});
+    }
+    take_storage(link.dtype);
     take_slots();
     const auto shift = static_cast<Register>(joined_.steps.size());
     for (const Step& step : consumer.expression->steps) {
@@ -152,6 +167,14 @@ class Joint {
   }
 
  private:
+  /// Without a kernel, any part may be what says which type the joined one rounds to.
+  void take_storage(DType link) {
+    if (joined_.kernel != Kernel::none) return;
+    for (const DType dtype : {link, consumer_.expression->storage}) {
+      if (is_narrow(dtype)) joined_.storage = dtype;
+    }
+  }
+
   /// "conv1/conv2d + relu".
   std::string label() const {
     const std::size_t scope = consumer_.label.rfind('/');
@@ -205,7 +228,7 @@ class Joint {
       joined_.kernel = reader.kernel;
       joined_.result = reader.result;
       joined_.first_slot = reader.first_slot;
-      joined_.halves = reader.halves;
+      joined_.storage = reader.storage;
       joined_.noise = reader.noise;
       joined_.rows_known = reader.rows_known;
     } else if (first_needed) {
@@ -290,13 +313,13 @@ class Fusion {
     Link passed;
     passed.tensor = link;
     passed.needed = touched.readers.size() > 1 || tensor.kept || tensor.region.buffer != arena_buffer;
-    passed.rounded = tensor.type.dtype == DType::f16;
-    if (passed.rounded && own_to_result(dispatches()[producer].storing))
+    passed.dtype = tensor.type.dtype;
+    if (is_narrow(passed.dtype) && own_to_result(dispatches()[producer].storing))
       return std::nullopt;                                                                  // no register is stored so
     if (dispatches()[producer].again != dispatches()[consumer].again) return std::nullopt;  // each in its own pass
     Dispatch joined = Joint(dispatches()[producer], dispatches()[consumer], passed, *layout).dispatch();
     joined.storing = *storing;
-    if (!fits(joined, dispatches()[producer], dispatches()[consumer])) return std::nullopt;
+    if (!fits(joined, dispatches()[producer], dispatches()[consumer], passed)) return std::nullopt;
     const std::optional<std::size_t> place = place_for(producer, consumer, link);
     if (!place) return std::nullopt;
     dispatches()[*place] = std::move(joined);
@@ -305,23 +328,23 @@ class Fusion {
     return early ? producer : consumer - 1;
   }
 
-  bool fits(const Dispatch& joined, const Dispatch& producer, const Dispatch& consumer) const {
+  bool fits(const Dispatch& joined, const Dispatch& producer, const Dispatch& consumer, const Link& link) const {
     const Expression& expression = *joined.expression;
     const bool one_kernel = producer.expression->kernel == Kernel::none || consumer.expression->kernel == Kernel::none;
-    if (expression.rounds() && !expression.halves) return false;
-    const auto known = [&](const Operand& operand) {
-      return expression.halves || program_.tensors[operand.tensor].type.dtype == DType::f32;
+    const auto rounds_alike = [&](const Dispatch& part) {
+      return !part.expression->rounds() || part.expression->storage == expression.storage;
     };
+    if (!rounds_alike(producer) || !rounds_alike(consumer) || !knows_operands(program_, joined)) return false;
+    if (is_narrow(link.dtype) && link.dtype != expression.storage) return false;
     const bool stores = !own_to_result(joined.storing) || can_store_its_own_way(joined);
-    return one_kernel && stores && expression.fits() && joined.operands.size() <= target_.max_storage_buffers &&
-           std::ranges::all_of(joined.operands, known);
+    return one_kernel && stores && expression.fits() && joined.operands.size() <= target_.max_storage_buffers;
   }
 
-  /// Whether its kernel can draw noise, or need not, and what is stored in f16 is the result only.
+  /// Whether its kernel can draw noise, or need not, and what is stored in a narrow type is the result only.
   bool can_store_its_own_way(const Dispatch& dispatch) const {
-    const bool draws = dispatch.storing.stochastic && makes_f16(program_, dispatch);
+    const bool draws = dispatch.storing.stochastic && makes_narrow(program_, dispatch);
     const auto beside = std::span(dispatch.operands).subspan(dispatch.expression->first_slot);
-    return (dispatch.expression->noise || !draws) && !stores_f16(program_, beside);
+    return (dispatch.expression->noise || !draws) && !stores_narrow(program_, beside);
   }
 
   /// Where both can be done: at the producer's place if what lies between does not have to come before the consumer, or

@@ -10,8 +10,8 @@ namespace halfstep::plan {
 ///   - an elementwise operator after a kernel that stores through an expression (a product, say) becomes its epilogue;
 ///   - an elementwise operator before a kernel that reads through an expression (a sum) is computed as that reads.
 /// A value that others read too is stored on the way; one that nobody else reads is never stored. One that would have
-/// been stored in f16 is rounded in its register: fused or not, the numbers are the same, unless they are rounded at
-/// random, which is left to what stores them.
+/// been stored in a narrow type is rounded in its register: fused or not, the numbers are the same, unless they are
+/// rounded at random, which is left to what stores them.
 void fuse(Program& program, const Target& target);
 
 }  // namespace halfstep::plan

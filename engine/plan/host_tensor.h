@@ -9,13 +9,8 @@
 
 namespace halfstep::plan {
 
-/// The f16 nearest to `value`, ties to even, as bits; the same as shaders/common/rounding.glsl gives.
-std::uint16_t half_from_float(float value);
-/// The value of an f16 given as bits; exact.
-float float_from_half(std::uint16_t bits);
-
-/// Values in the order of a shape, laid out as plan::layout says: rounded to f16 where the type is, padded with zeros.
-/// `values` holds exactly elements(type.shape) values; the type is floating.
+/// Values in the order of a shape, laid out as plan::layout says: rounded to nearest where the type is narrow, padded
+/// with zeros. `values` holds exactly elements(type.shape) values; the type is floating.
 std::vector<std::byte> to_memory(const TensorType& type, std::span<const float> values);
 /// The same for u32.
 std::vector<std::byte> to_memory(const TensorType& type, std::span<const std::uint32_t> values);

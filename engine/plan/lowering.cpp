@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "graph/dtype.h"
 #include "plan/program.h"
 
 namespace halfstep::plan {
@@ -68,8 +69,9 @@ std::string Lowering::storage(DType dtype) const {
 }
 
 std::string_view storage(const Target& target, DType dtype) {
-  if (dtype != DType::f16) return name(dtype);
-  return target.storage16 == Storage16::native && !target.words16 ? "f16" : "packed";
+  const graph::TypeInfo& info = graph::info(dtype);
+  const bool native = target.storage16 == Storage16::native && !target.words16;
+  return native && info.elements16 ? info.name : info.words;
 }
 
 std::uint32_t flat_local_size(const Target& target) {

@@ -68,7 +68,7 @@ class Lowering {
   std::string storage(DType dtype) const;
   /// The types that products keep their sums in.
   const Partials& partials() const;
-  /// How tensors of f16 are stored.
+  /// How narrow tensors are stored.
   const Storing& storing() const;
   /// The StepState that noise is keyed on.
   TensorId noise_key() const;
@@ -85,7 +85,7 @@ class Lowering {
   bool moments_wanted_ = false;
 };
 
-/// The value of a shader's STORAGE axis for tensors of `dtype`: "f32", "f16", "packed" or "u32".
+/// The value of a shader's STORAGE axis for tensors of `dtype`: "f32", "f16", "packed", ...
 std::string_view storage(const Target& target, DType dtype);
 
 /// Invocations in a workgroup of a flat kernel: few on a software driver, which runs one after the other and spreads

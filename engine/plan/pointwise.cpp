@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <functional>
 #include <utility>
 
 namespace halfstep::plan {
@@ -45,12 +43,14 @@ Dispatch pointwise(Expression expression, std::vector<Operand> operands) {
 void specialize(const Program& program, const Target& target, Dispatch& dispatch) {
   const Expression& expression = *dispatch.expression;
   std::vector<bool> wide;
+  DType variant = expression.rounds() ? expression.storage : DType::f32;
   for (const Operand& operand : dispatch.operands) {
-    wide.push_back(program.tensors[operand.tensor].type.dtype == DType::f32);
+    const DType dtype = program.tensors[operand.tensor].type.dtype;
+    wide.push_back(dtype == DType::f32);
+    if (is_narrow(dtype)) variant = dtype;
   }
   if (expression.kernel == Expression::Kernel::none) {
-    const bool all_wide = std::ranges::all_of(wide, std::identity{}) && !expression.rounds();
-    dispatch.shader = fmt::format("pointwise.{}", storage(target, all_wide ? DType::f32 : DType::f16));
+    dispatch.shader = fmt::format("pointwise.{}", storage(target, variant));
     dispatch.constants = {flat_local_size(target)};
     dispatch.push = push_bytes(push_constants(expression));
     dispatch.groups = groups_for(expression.layout.quads(), flat_local_size(target));

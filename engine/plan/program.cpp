@@ -121,25 +121,25 @@ bool ProgramBuilder::moments_wanted(const graph::Ir& ir, const graph::Node& node
   });
 }
 
-void ProgramBuilder::store_f16(Rounding rounding, Overflow overflow) {
+void ProgramBuilder::store_narrow(Rounding rounding, Overflow overflow) {
   storing_ = {.stochastic = rounding == Rounding::stochastic, .saturate = overflow == Overflow::saturate};
 }
 
 void ProgramBuilder::set_storing(Dispatch& dispatch) const {
   const auto written =
-      std::ranges::find_if(dispatch.operands, [&](const Operand& operand) { return writes_f16(operand); });
+      std::ranges::find_if(dispatch.operands, [&](const Operand& operand) { return writes_narrow(operand); });
   if (written == dispatch.operands.end()) return;
   dispatch.storing = storing_;
   if (storing_.stochastic) dispatch.storing.stream = stream_of(program_.tensors[written->tensor].name);
   set_scales(dispatch);
 }
 
-/// Of what it writes in f16.
+/// Of what it writes in a narrow type.
 void ProgramBuilder::set_scales(Dispatch& dispatch) const {
   Storing& storing = dispatch.storing;
   std::size_t results = 0;
   for (const Operand& operand : dispatch.operands) {
-    if (!writes_f16(operand)) continue;
+    if (!writes_narrow(operand)) continue;
     const std::uint32_t place = scale_of(operand.tensor);
     if (place != 0 && results >= storing.scales.size()) {
       fail(dispatch.label,
@@ -151,8 +151,8 @@ void ProgramBuilder::set_scales(Dispatch& dispatch) const {
   }
 }
 
-bool ProgramBuilder::writes_f16(const Operand& operand) const {
-  return operand.access != Access::read && program_.tensors[operand.tensor].type.dtype == DType::f16;
+bool ProgramBuilder::writes_narrow(const Operand& operand) const {
+  return operand.access != Access::read && is_narrow(program_.tensors[operand.tensor].type.dtype);
 }
 
 std::uint32_t ProgramBuilder::scale_of(TensorId tensor) const {

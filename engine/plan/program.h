@@ -86,8 +86,8 @@ class ProgramBuilder {
   /// Begins a further run of the same graph: its nodes are lowered again, to tensors and with noise of their own.
   void repeat(const graph::Ir& ir);
 
-  /// How the dispatches from here on store tensors of f16.
-  void store_f16(Rounding rounding, Overflow overflow);
+  /// How the dispatches from here on store tensors of narrow types.
+  void store_narrow(Rounding rounding, Overflow overflow);
   const Storing& storing() const { return storing_; }
   /// Where seed and step are kept: needed where anything is drawn at random.
   void key_noise(TensorId state) { program_.noise_key = state; }
@@ -95,7 +95,7 @@ class ProgramBuilder {
   /// Where the scales are kept that store_scaled() speaks of.
   void key_scales(TensorId table) { program_.scales = table; }
   std::optional<TensorId> scales() const { return program_.scales; }
-  /// Has a tensor of f16 stored times a scale: the one at `place` of the table, from 1 on.
+  /// Has a narrow tensor stored times a scale: the one at `place` of the table, from 1 on.
   void store_scaled(TensorId tensor, std::uint32_t place) { scaled_[tensor] = place; }
   /// The place of a tensor's scale; 0 where it is stored as it is.
   std::uint32_t scale_of(TensorId tensor) const;
@@ -131,7 +131,7 @@ class ProgramBuilder {
   void check_limits(const Dispatch& dispatch) const;
   void set_storing(Dispatch& dispatch) const;
   void set_scales(Dispatch& dispatch) const;
-  bool writes_f16(const Operand& operand) const;
+  bool writes_narrow(const Operand& operand) const;
 
   Target target_;
   Options options_;

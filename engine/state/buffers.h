@@ -53,7 +53,7 @@ inline constexpr auto table = std::to_array<BufferRow>({
     // The averages as operators read them, where they do not read the averages themselves.
     {"averaged weights", vk::Memory::device,
      [](const StoreForm& form) {
-       const bool apart = form.averages && form.averages_read && form.weights.compute == DType::f16;
+       const bool apart = form.averages && form.averages_read && is_narrow(form.weights.compute);
        return apart ? form.trained() * form.compute_bytes() : 0;
      }},
     // What the graph keeps from step to step, such as running statistics: f32.

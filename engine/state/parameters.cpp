@@ -11,7 +11,7 @@
 namespace halfstep::state {
 namespace {
 
-/// Every parameter starts on a multiple of 256 bytes even in f16: no device asks for a larger binding alignment.
+/// Every parameter starts on a multiple of 256 bytes even in 16 bits: no device asks for a larger binding alignment.
 constexpr std::uint64_t parameter_alignment = 128;
 
 /// What makes the draws of first values differ from all others with the same seed.
@@ -79,7 +79,7 @@ WeightForm weight_form(const Precision& precision, const Optimizer& optimizer) {
   form.compute = precision.parameters;
   form.scaled = precision.gradient_scales == GradientScales::per_tensor;
   form.master = precision.weights == DType::f32;
-  form.copy = form.master && precision.parameters == DType::f16;
+  form.copy = form.master && is_narrow(precision.parameters);
   form.moments = precision.moments;
   form.moments_per_element = static_cast<std::uint32_t>(optimizer->states().size());
   return form;

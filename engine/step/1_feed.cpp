@@ -114,7 +114,7 @@ void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed) {
 
 void feed_values(plan::ProgramBuilder& builder, plan::TensorId values, plan::TensorId input) {
   const TensorType type = builder.info(input).type;
-  if (type.dtype != DType::f16) {
+  if (!is_narrow(type.dtype)) {
     builder.alias(input, values, "feed");
     return;
   }

@@ -47,7 +47,7 @@ class Update {
     std::vector<std::uint32_t> constants{local_size,
                                          form_.master,
                                          form_.copy,
-                                         form_.moments == DType::f16,
+                                         is_narrow(form_.moments),
                                          precision_.rounding.optimizer == Rounding::stochastic,
                                          form_.scaled};
     constants.insert(constants.end(), kernel.constants.begin(), kernel.constants.end());

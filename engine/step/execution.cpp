@@ -47,7 +47,7 @@ void Execution::lower(const graph::Ir& ir, const std::vector<graph::ValueId>& ou
   plan::ProgramBuilder builder(options_.target.value_or(context_.target()), options_.lowering);
   const plan::BufferId inputs = builder.buffer("inputs");
   builder.key_noise(builder.place_bytes("state", sizeof(state::StepState), {builder.buffer("state"), 0}));
-  builder.store_f16(options_.rounding, options_.overflow);
+  builder.store_narrow(options_.rounding, options_.overflow);
   const std::uint64_t alignment = context_.target().offset_alignment;
   const std::uint64_t guard = round_up(options_.guard_bytes, alignment);
   for (graph::ValueId id = 0; id < ir.values.size(); ++id) {

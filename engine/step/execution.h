@@ -20,7 +20,7 @@ struct ExecutionOptions {
   std::uint64_t guard_bytes = 0;  ///< round every tensor, filled with a pattern that guards_intact() looks for
   bool reuse = true;              ///< whether tensors share memory over time
   bool timestamps = false;
-  Rounding rounding = Rounding::nearest;  ///< of f16 results
+  Rounding rounding = Rounding::nearest;  ///< of narrow results
   Overflow overflow = Overflow::infinity;
   std::uint64_t seed = 0;  ///< what noise is keyed on
   std::uint64_t step = 0;

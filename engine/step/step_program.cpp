@@ -52,19 +52,21 @@ class Builder {
     for (const graph::ValueId parameter : graph_.parameters) {
       const state::ParameterSlot& place = slot_of(layout_.parameters, parameter);
       if (place.training.frozen) continue;
-      const bool rounded = place.type.dtype == DType::f16;
+      const bool rounded = is_narrow(place.type.dtype);
       bind(parameter, place, place.name, place.type.dtype,
            {rounded ? buffers::averaged_weights : buffers::averages, 0});
     }
-    if (precision_.parameters == DType::f32) return;
-    builder_.store_f16(Rounding::nearest, precision_.overflow);
+    const DType read = precision_.parameters;
+    if (!is_narrow(read)) return;
+    builder_.store_narrow(Rounding::nearest, precision_.overflow);
     for (const Stretch& stretch : cut(target_, layout_.parameters.trained_elements() / 4, 16)) {
       const Shape shape{static_cast<std::int64_t>(4 * stretch.count)};
       feed_values(
           builder_, builder_.place("averages", {DType::f32, shape}, {buffers::averages, 16 * stretch.first}),
-          builder_.place("averaged weights", {DType::f16, shape}, {buffers::averaged_weights, 8 * stretch.first}));
+          builder_.place("averaged weights", {read, shape},
+                         {buffers::averaged_weights, 4 * static_cast<std::uint64_t>(bytes(read)) * stretch.first}));
     }
-    builder_.store_f16(precision_.rounding.activations, precision_.overflow);
+    builder_.store_narrow(precision_.rounding.activations, precision_.overflow);
   }
 
   /// Goes on to the step's next micro-batch.
@@ -117,7 +119,7 @@ class Builder {
   void accumulate(const Optimizer& optimizer) {
     if (micro_batch_.count == 1) return;
     const state::WeightForm form = state::weight_form(precision_, optimizer);
-    builder_.store_f16(precision_.rounding.gradients, precision_.overflow);
+    builder_.store_narrow(precision_.rounding.gradients, precision_.overflow);
     accumulate_gradients(builder_, layout_.parameters, form, buffers_of(form), micro_batch_);
   }
 
@@ -159,7 +161,7 @@ class Builder {
   bool has_scales() const { return precision_.gradient_scales == GradientScales::per_tensor; }
 
   void begin_micro_batch() {
-    builder_.store_f16(precision_.rounding.activations, precision_.overflow);
+    builder_.store_narrow(precision_.rounding.activations, precision_.overflow);
     for (const graph::ValueId value : graph_.states) bind_state(value);
   }
 
@@ -178,7 +180,7 @@ class Builder {
   void run(std::span<const graph::ValueId> wanted, Rounding rounding) {
     run_graph(graph_.ir, wanted, lowered_, [&](const graph::Node& node) {
       // What is computed again is rounded as it was, and has been seen by the recorder.
-      builder_.store_f16(node.again ? precision_.rounding.activations : rounding, precision_.overflow);
+      builder_.store_narrow(node.again ? precision_.rounding.activations : rounding, precision_.overflow);
       builder_.lower(graph_.ir, node);
       if (node.again) return;
       const Maker maker{plan::label_of(node), node.op->divides(), node.inputs};

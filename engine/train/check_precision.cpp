@@ -6,20 +6,23 @@
 #include <array>
 #include <cmath>
 
-#include "plan/host_tensor.h"
+#include "graph/dtype.h"
 #include "train/step_graph.h"
 
 namespace halfstep::train {
 namespace {
 
-/// Whether the policy has any operator work in f16.
-bool works_in_f16(const Precision& precision) {
+/// The types that the policy has operators work in, by list, name and layer.
+std::vector<DType> working_types(const Precision& precision) {
   const Lists& lists = precision.lists;
-  const auto is_f16 = [](Compute compute) { return compute == Compute::f16; };
-  return std::ranges::any_of(std::array{lists.products, lists.pairs, lists.reductions, lists.norms, lists.others},
-                             is_f16) ||
-         std::ranges::any_of(precision.operators, [&](const auto& one) { return is_f16(one.second); }) ||
-         std::ranges::any_of(precision.layers, [](const auto& layer) { return layer.second == DType::f16; });
+  std::vector<DType> types{precision.parameters};
+  const auto add = [&](Compute compute) {
+    if (compute != widest) types.push_back(*compute);
+  };
+  for (const Compute list : {lists.products, lists.pairs, lists.reductions, lists.norms, lists.others}) add(list);
+  for (const auto& [name, compute] : precision.operators) add(compute);
+  for (const auto& [pattern, dtype] : precision.layers) add(dtype);
+  return types;
 }
 
 void require(bool condition, std::string_view expected, std::string_view hint) {
@@ -27,13 +30,19 @@ void require(bool condition, std::string_view expected, std::string_view hint) {
 }
 
 void check_floating(const Precision& precision) {
-  const std::pair<std::string_view, DType> types[] = {{"weights", precision.weights},
-                                                      {"parameters", precision.parameters},
-                                                      {"moments", precision.moments},
-                                                      {"partials of matmul", precision.partials.matmul},
-                                                      {"partials of conv2d", precision.partials.conv2d}};
+  const std::pair<std::string_view, DType> types[] = {
+      {"weights", precision.weights}, {"parameters", precision.parameters}, {"moments", precision.moments}};
   for (const auto& [name, dtype] : types) {
-    if (dtype == DType::u32) fail("precision", fmt::format("expected {} of f32 or f16, got u32", name));
+    if (is_floating(dtype)) continue;
+    fail("precision", fmt::format("expected {} of {}, got {}", name, graph::floating_names(), halfstep::name(dtype)));
+  }
+  for (const DType dtype : {precision.partials.matmul, precision.partials.conv2d}) {
+    if (dtype == DType::f32 || dtype == DType::f16) continue;
+    fail("precision", fmt::format("expected partials of f32 or f16, got {}", name(dtype)));
+  }
+  for (const DType dtype : working_types(precision)) {
+    if (is_floating(dtype)) continue;
+    fail("precision", fmt::format("expected operators in {}, got {}", graph::floating_names(), halfstep::name(dtype)));
   }
 }
 
@@ -66,40 +75,56 @@ void check_scale(const LossScale& scale, const Optimizer& optimizer) {
   }
 }
 
-/// What f16 makes of a hyperparameter, where that is not nearly the same.
-void note(std::vector<std::string>& notes, std::string_view name, double value) {
-  const double in_f16 = static_cast<double>(plan::float_from_half(plan::half_from_float(static_cast<float>(value))));
-  if (std::abs(in_f16 - value) <= 0.1 * std::abs(value)) return;
-  notes.push_back(fmt::format("{} {:.4g} would be {:.4g} in f16: used in f32, as {:.4g}", name, value, in_f16,
-                              static_cast<double>(static_cast<float>(value))));
+/// What a narrow type makes of a hyperparameter, where that is not nearly the same.
+void note(std::vector<std::string>& notes, DType dtype, std::string_view name, double value) {
+  const auto stored = static_cast<double>(graph::stored(dtype, static_cast<float>(value)));
+  if (std::abs(stored - value) <= 0.1 * std::abs(value)) return;
+  notes.push_back(fmt::format("{} {:.4g} would be {:.4g} in {}: used in f32, as {:.4g}", name, value, stored,
+                              halfstep::name(dtype), static_cast<double>(static_cast<float>(value))));
+}
+
+/// f32, or what parameters are stored in.
+void check_kept(const Precision& precision, std::string_view what, DType dtype, std::string_view hint) {
+  if (dtype == DType::f32 || dtype == precision.parameters) return;
+  const std::string_view read = name(precision.parameters);
+  fail("precision",
+       fmt::format("expected {} of {} with parameters of {}, got {}", what,
+                   is_narrow(precision.parameters) ? fmt::format("f32 or {}", read) : "f32", read, name(dtype)),
+       hint);
 }
 
 }  // namespace
 
 void check_precision(const Precision& precision, const Optimizer& optimizer) {
   check_floating(precision);
-  const bool narrow = precision.parameters == DType::f16;
-  require(narrow || precision.weights == DType::f32, "parameters of f16 with weights of f16, got f32",
-          "operators read the weights as they are kept");
-  require(narrow || precision.moments == DType::f32, "parameters of f16 with moments of f16, got f32",
-          "choose mixed or float16");
+  const std::string narrow = graph::narrow_names();
+  const bool narrow_parameters = is_narrow(precision.parameters);
+  check_kept(precision, "weights", precision.weights, "operators read the weights as they are kept, or a copy");
+  check_kept(precision, "moments", precision.moments, "choose another preset");
   const Roundings& rounding = precision.rounding;
-  require(narrow || rounding.weights == Rounding::nearest, "weights in f16 with stochastic rounding of them, got f32",
-          "f32 weights are updated without rounding to f16");
-  require(precision.moments == DType::f16 || rounding.optimizer == Rounding::nearest,
-          "moments of f16 with stochastic rounding of the optimizer's state, got f32", "set Precision::moments");
-  const bool any = narrow || works_in_f16(precision);
+  require(narrow_parameters || rounding.weights == Rounding::nearest,
+          fmt::format("weights in {} with stochastic rounding of them, got f32", narrow),
+          "f32 weights are updated without rounding");
+  require(is_narrow(precision.moments) || rounding.optimizer == Rounding::nearest,
+          fmt::format("moments of {} with stochastic rounding of the optimizer's state, got f32", narrow),
+          "set Precision::moments");
+  const std::vector<DType> types = working_types(precision);
+  const bool any = std::ranges::any_of(types, is_narrow);
   const bool stochastic = rounding.activations == Rounding::stochastic || rounding.gradients == Rounding::stochastic;
-  require(any || !stochastic, "operators in f16 with stochastic rounding, got none", "choose another preset");
-  require(any || precision.overflow == Overflow::infinity, "operators in f16 with saturation at 65504, got none",
-          "f32 results go to infinity");
+  require(any || !stochastic, fmt::format("operators in {} with stochastic rounding, got none", narrow),
+          "choose another preset");
+  require(any || precision.overflow == Overflow::infinity,
+          fmt::format("operators in {} with saturation, got none", narrow), "f32 results go to infinity");
   const bool scaled = precision.gradient_scales == GradientScales::per_tensor;
-  require(narrow || !scaled, "parameters of f16 with scales of gradients, got f32", "choose mixed or float16");
+  require(precision.parameters == DType::f16 || !scaled,
+          fmt::format("parameters of f16 with scales of gradients, got {}", name(precision.parameters)),
+          "choose mixed or float16");
   require(precision.overflow == Overflow::infinity || !scaled,
           "overflow to infinity with scales of gradients, got saturation",
           "65504 is what says that a tensor's own scale is too high");
   const bool partials = precision.partials.matmul == DType::f16 || precision.partials.conv2d == DType::f16;
-  require(any || !partials, "operators in f16 with f16 partials, got none", "f32 products keep their sums in f32");
+  require(std::ranges::find(types, DType::f16) != types.end() || !partials,
+          "operators in f16 with f16 partials, got none", "other products keep their sums in f32");
   const bool searches = precision.loss_scale.kind == LossScale::Kind::dynamic;
   require(!precision.stop_on.any() || !searches, "a fixed loss scale or none with stop_on, got a dynamic one",
           "it finds its value by letting steps overflow");
@@ -108,13 +133,14 @@ void check_precision(const Precision& precision, const Optimizer& optimizer) {
 
 std::vector<std::string> hyperparameter_notes(const Precision& precision, const Optimizer& optimizer) {
   std::vector<std::string> notes;
-  if (precision.parameters != DType::f16) return notes;
+  if (!is_narrow(precision.parameters)) return notes;
+  const auto note = [&](std::string_view name, double value) { train::note(notes, precision.parameters, name, value); };
   const auto scale = static_cast<double>(precision.loss_scale.initial);
   const float rate = *std::ranges::max_element(optimizer->rate().rates);
-  note(notes, "rate", static_cast<double>(rate));
-  if (scale != 1) note(notes, fmt::format("rate / loss scale {}", scale), static_cast<double>(rate) / scale);
-  note(notes, "weight_decay", static_cast<double>(optimizer->weight_decay()));
-  for (const NamedNumber& number : optimizer->small_numbers()) note(notes, number.name, number.value);
+  note("rate", static_cast<double>(rate));
+  if (scale != 1) note(fmt::format("rate / loss scale {}", scale), static_cast<double>(rate) / scale);
+  note("weight_decay", static_cast<double>(optimizer->weight_decay()));
+  for (const NamedNumber& number : optimizer->small_numbers()) note(number.name, number.value);
   return notes;
 }
 

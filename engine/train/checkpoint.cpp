@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "graph/dtype.h"
 #include "train/checkpoint_contents.h"
 #include "train/stored_values.h"
 
@@ -16,7 +17,7 @@ void Checkpoint::write(const std::filesystem::path& path) const {
   std::vector<io::StoredTensor> tensors;
   for (const Contents::Values& each : contents_->values) {
     data.push_back(train::encode(each.dtype, each.shape, each.stored, each.values));
-    tensors.push_back({each.name, each.dtype == DType::f16 ? "F16" : "F32",
+    tensors.push_back({each.name, std::string(graph::info(each.dtype).saved),
                        train::stored_shape(each.shape, each.stored), data.back()});
   }
   for (const Contents::Raw& each : contents_->raw) {

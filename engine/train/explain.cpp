@@ -15,9 +15,9 @@ std::string_view name_of(Rounding rounding) {
   return rounding == Rounding::stochastic ? "stochastic" : "nearest";
 }
 
-/// How results of f16 are stored; f32 ones are stored as they are.
+/// How results of a narrow type are stored; f32 ones are stored as they are.
 std::string rounding_of(const Precision& precision, Rounding rounding, DType stored) {
-  if (stored != DType::f16) return "-";
+  if (!is_narrow(stored)) return "-";
   return fmt::format("{}{}", name_of(rounding), precision.overflow == Overflow::saturate ? ", saturates" : "");
 }
 

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstring>
 
-#include "plan/host_tensor.h"
+#include "graph/dtype.h"
 
 namespace halfstep::train {
 namespace {
@@ -21,7 +21,7 @@ Element element_at(Bytes data, std::size_t i) {
 float number_at(const io::StoredTensor& tensor, std::size_t i) {
   if (tensor.dtype == "F32") return element_at<float>(tensor.data, i);
   const auto bits = element_at<std::uint16_t>(tensor.data, i);
-  if (tensor.dtype == "F16") return plan::float_from_half(bits);
+  if (const graph::TypeInfo* type = graph::find_saved(tensor.dtype)) return type->narrow->value_of(bits);
   return std::bit_cast<float>(std::uint32_t{bits} << 16);  // BF16: the upper half of an f32
 }
 
@@ -66,10 +66,11 @@ Shape stored_shape(const Shape& shape, const Axes& stored) {
 
 std::vector<std::byte> encode(DType dtype, const Shape& shape, const Axes& stored, std::span<const float> values) {
   std::vector<std::byte> encoded(values.size() * static_cast<std::size_t>(bytes(dtype)));
+  const graph::Narrow* narrow = graph::info(dtype).narrow;
   for_each_element(shape, stored, [&](std::size_t from, std::size_t to) {
-    if (dtype == DType::f16) {
-      const std::uint16_t half = plan::half_from_float(values[from]);
-      std::memcpy(encoded.data() + 2 * to, &half, 2);
+    if (narrow != nullptr) {
+      const std::uint16_t bits = narrow->bits_of(values[from]);
+      std::memcpy(encoded.data() + 2 * to, &bits, 2);
     } else {
       std::memcpy(encoded.data() + 4 * to, &values[from], 4);
     }

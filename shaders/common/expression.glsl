@@ -87,9 +87,9 @@ vec4 hardswish_slope(vec4 v) {
 
 // What would be read back of v if it were stored.
 vec4 stored(vec4 v) {
-#if defined(STORAGE_f16) || defined(STORAGE_packed)
-  uvec4 bits = half_bits_nearest(v);
-  return from_half_bits(SATURATE ? saturated(bits) : bits);
+#ifdef NARROW
+  uvec4 bits = bits_nearest(v);
+  return from_bits(SATURATE ? saturated(bits) : bits);
 #else
   return v;
 #endif

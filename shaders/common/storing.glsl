@@ -1,10 +1,8 @@
-// How f16 results are stored: how they are rounded, what becomes of those that are too large, and whether they are
+// How results of a NARROW type are stored: how they are rounded, what becomes of those that are too large, and whether they are
 // times a scale of their tensor's own; chosen for each dispatch (plan::Storing).
 // A shader that defines NEAREST_ONLY has no code for noise, and is never asked for it.
 #ifndef HALFSTEP_STORING
 #define HALFSTEP_STORING
-
-#include "common/rounding.glsl"
 
 layout(constant_id = 101) const bool SATURATE = false;
 layout(constant_id = 102) const bool SCALED = false;
@@ -16,7 +14,7 @@ layout(set = 1, binding = 1, std140) uniform StoringKey {
 layout(set = 1, binding = 2, std140) uniform Scales { vec4 scales[1024]; };
 
 #ifdef NEAREST_ONLY
-uvec4 rounded_half_bits(vec4 v, uint place) { return half_bits_nearest(v); }
+uvec4 rounded_bits(vec4 v, uint place) { return bits_nearest(v); }
 #else
 #include "common/rng.glsl"
 #include "step/step_state.glsl"
@@ -24,22 +22,27 @@ uvec4 rounded_half_bits(vec4 v, uint place) { return half_bits_nearest(v); }
 layout(constant_id = 100) const bool STOCHASTIC = false;
 layout(set = 1, binding = 0, std140) uniform NoiseKey { StepState noise_key; };
 
-uvec4 rounded_half_bits(vec4 v, uint place) {
-  if (!STOCHASTIC) return half_bits_nearest(v);
+uvec4 rounded_bits(vec4 v, uint place) {
+  if (!STOCHASTIC) return bits_nearest(v);
   uvec2 seed = uvec2(noise_key.seed_low, noise_key.seed_high);
-  return half_bits_stochastic(v, quad_noise(seed, noise_key.attempted, noise_stream, place));
+  return bits_stochastic(v, quad_noise(seed, noise_key.attempted, noise_stream, place));
 }
 #endif
 
 vec4 times_scale(vec4 v, uint result) {
   uint scale = scale_places[result];
-  return scale == 0u ? v : within_half_range(v, scales[scale / 4u][scale % 4u]);
+  return scale == 0u ? v : within_range(v, scales[scale / 4u][scale % 4u]);
 }
 
-// The bits that are stored for the four numbers of quad `place` of the dispatch's f16 result number `result`.
-uvec4 stored_half_bits(vec4 v, uint place, uint result) {
+// Infinities as the largest number of their sign.
+uvec4 saturated(uvec4 bits) {
+  return mix(bits, (bits & 0x8000u) | LARGEST_BITS, equal(bits & 0x7fffu, uvec4(LARGEST_BITS + 1u)));
+}
+
+// The bits that are stored for the four numbers of quad `place` of the dispatch's narrow result number `result`.
+uvec4 stored_bits(vec4 v, uint place, uint result) {
   if (SCALED) v = times_scale(v, result);
-  uvec4 bits = rounded_half_bits(v, place);
+  uvec4 bits = rounded_bits(v, place);
   return SATURATE ? saturated(bits) : bits;
 }
 

@@ -1,6 +1,6 @@
 #version 450
 //! PART = forward data_gradient weight_gradient
-//! STORAGE = f32 packed
+//! STORAGE = words
 //! PARTIALS = sums_f32 sums_f16
 // Convolution of each channel by itself, and its gradients, a quad of channels at a time. Forward and data gradient: each
 // invocation computes POSITIONS neighbours of a line, which share the weight that it loads. Weight gradient: each sums
@@ -44,7 +44,7 @@ layout(std430, binding = 3) readonly buffer Bias { QUAD bias[]; };
 // Sums in f16 are rounded after each tap, or line of positions. SwiftShader would execute a branch on a specialization
 // constant both ways, for four times the time in all.
 #if defined(PARTIALS_sums_f16)
-vec4 partial(vec4 v) { return from_half_bits(half_bits_nearest(v)); }
+vec4 partial(vec4 v) { return rounded_to_half(v); }
 #else
 vec4 partial(vec4 v) { return v; }
 #endif

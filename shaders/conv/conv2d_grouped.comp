@@ -1,6 +1,6 @@
 #version 450
 //! PART = forward data_gradient weight_gradient
-//! STORAGE = f32 packed
+//! STORAGE = words
 // Convolution in groups whose channels do not start on quads, and its gradients: each invocation computes one quad of
 // the result, element by element. Groups that do start on quads go through gemm.comp. What a result sums over, taps or
 // lines of positions, may be cut into parts; gemm/gemm_reduce.comp adds those.
@@ -55,7 +55,7 @@ layout(std430, binding = 2) writeonly buffer Parts { vec4 parts_of_result[]; };
 // One element of a row.
 #define ELEMENT(tensor, pitch, row, column) from_quad(tensor[(row) * (pitch) + (column) / 4])[(column) % 4]
 
-float partial(float v) { return PARTIALS_IN_F16 ? from_half_bits(half_bits_nearest(vec4(v))).x : v; }
+float partial(float v) { return PARTIALS_IN_F16 ? rounded_to_half(vec4(v)).x : v; }
 
 // {n, row, column} of a pixel.
 ivec3 place_of(int pixel, ivec2 extents) {

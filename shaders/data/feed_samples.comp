@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-//! STORAGE = f32 f16 packed
+//! STORAGE = storages
 //! FEED = plain augmented
 //! SOURCE = bytes columns
 // Gathers a batch: sample[indices[first + b]] becomes row b of the input, augmented, normalised and cast, and its label

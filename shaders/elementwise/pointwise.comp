@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-//! STORAGE = f32 f16 packed
+//! STORAGE = storages
 // A chain of elementwise operators and broadcasts: see common/expression.glsl.
 layout(push_constant) uniform Push {
   uint quads;

@@ -1,5 +1,5 @@
 #version 450
-//! STORAGE = f32 packed
+//! STORAGE = words
 // Adds up the partial results of a product whose k was cut into parts, in order, and the bias; what the expression
 // makes of that is stored. Sums of columns come as one more row: see gemm/gemm.glsl.
 #extension GL_GOOGLE_include_directive : require
@@ -29,7 +29,7 @@ void main() {
     int split = 0;
     do {
       sum += parts[split * part_quads + at];
-      if (PARTIALS_IN_F16) sum = from_half_bits(half_bits_nearest(sum));
+      if (PARTIALS_IN_F16) sum = rounded_to_half(sum);
       split++;
     } while (split < splits);
     if (at < quads) {

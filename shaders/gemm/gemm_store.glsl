@@ -13,9 +13,6 @@ int stored_column_quad;  // of the quad that store() has
 #define FIRST_SLOT 4
 #include "common/expression.glsl"
 
-// Rounds a partial sum to f16.
-vec4 f16_partial(vec4 v) { return from_half_bits(half_bits_nearest(v)); }
-
 // What row of C a row of A makes; -1 for padding. The row of ones makes the one after the last.
 int result_row(int row) {
 #ifdef OPERANDS_pixels_row

@@ -118,7 +118,7 @@ void main() {
   do {
     done += add_segment(tile, done);
     if (ROUNDS) {
-      [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = f16_partial(sums[i]);
+      [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = rounded_to_half(sums[i]);
     }
   } while (done < tile.k_end);
   // Not unrolled, and a copy: see gemm_store.glsl.

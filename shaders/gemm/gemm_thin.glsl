@@ -110,7 +110,7 @@ void main() {
   do {
     done += add_segment(tile, done);
     if (PARTIALS_IN_F16) {
-      [[unroll]] for (int i = 0; i < ROWS * COLUMN_QUADS; i++) sums[i] = f16_partial(sums[i]);
+      [[unroll]] for (int i = 0; i < ROWS * COLUMN_QUADS; i++) sums[i] = rounded_to_half(sums[i]);
     }
   } while (done < tile.k_end);
   // Not unrolled, and a copy: see gemm_store.glsl.

@@ -107,7 +107,7 @@ void main() {
     add_products(row_quad, column_quad);
     if (PARTIALS_IN_F16) {
       [[unroll]] for (int i = 0; i < ROW_QUADS * 4; i++) {
-        [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) sums[i][j] = f16_partial(sums[i][j]);
+        [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) sums[i][j] = rounded_to_half(sums[i][j]);
       }
     }
     barrier();

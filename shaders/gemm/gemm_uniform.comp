@@ -1,6 +1,6 @@
 #version 450
 //! OPERANDS = row_row patches_row
-//! STORAGE = f32 packed
+//! STORAGE = words
 //! TILE = 6x32 12x16
 // Matrix products and convolutions where all invocations load from one address at the price of one; STORAGE is what C
 // and the bias are stored in, A and the panels of B are f32.

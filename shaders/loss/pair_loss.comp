@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 //! LOSS = mse_loss l1_loss huber_loss binary_cross_entropy
-//! STORAGE = f32 f16 packed
+//! STORAGE = storages
 #include "common/long_sum.glsl"
 #include "loss/pair_loss.glsl"
 

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-//! STORAGE = f32 f16 packed
+//! STORAGE = storages
 #include "norm/channel_norm.glsl"
 #define RESULT_BINDING 4
 #define FIRST_SLOT 5

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-//! STORAGE = f32 f16 packed
+//! STORAGE = storages
 // Adam, and AdamW where the decay is DECOUPLED. A quad's first and second moments lie side by side.
 #include "optim/update.glsl"
 

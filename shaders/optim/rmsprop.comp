@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-//! STORAGE = f32 f16 packed
+//! STORAGE = storages
 // RMSProp, with momentum and CENTERED by choice. g holds the weight decay. A quad's states lie side by side: the average
 // of g^2, or where CENTERED the variance and the average of g; then the momentum.
 #include "optim/update.glsl"

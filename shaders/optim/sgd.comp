@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-//! STORAGE = f32 f16 packed
+//! STORAGE = storages
 // v = momentum v + g; w -= rate v, or rate (g + momentum v) with Nesterov's look-ahead. g holds the weight decay. With the
 // SCALE_IN_RATE, g and v keep the loss scale, and the rate is divided by it instead.
 #include "optim/update.glsl"

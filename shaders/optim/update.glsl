@@ -1,5 +1,5 @@
 // What every optimizer's kernel shares: the weights, in whichever form they are kept, and the gradient, unscaled in f32.
-// The including shader has the axis `//! STORAGE = f32 f16 packed`, the type of gradients and of the weights that
+// The including shader has the axis `//! STORAGE = storages`, the type of gradients and of the weights that
 // operators read.
 #ifndef HALFSTEP_UPDATE
 #define HALFSTEP_UPDATE
@@ -7,7 +7,6 @@
 #include "common/precision.glsl"
 #include "common/indexing.glsl"
 #include "common/rng.glsl"
-#include "common/rounding.glsl"
 #include "step/step_state.glsl"
 
 layout(local_size_x_id = 0) in;
@@ -47,20 +46,20 @@ void store_weight(uint i, uint quad, vec4 w) {
 
 vec4 load_moment(uint i) { return NARROW_MOMENTS ? from_quad(narrow_moments[i]) : moments[i]; }
 
-#if defined(STORAGE_f32)
+#ifndef NARROW
 void store_moment(uint i, uint quad, vec4 v) { moments[i] = v; }
 #else
 uvec4 moment_bits(vec4 v, uint quad) {
   uvec2 seed = uvec2(state.seed_low, state.seed_high);
   uvec4 bits = STOCHASTIC_MOMENTS
-                   ? half_bits_stochastic(v, quad_noise(seed, state.attempted, STREAM_MOMENT_ROUNDING, quad))
-                   : half_bits_nearest(v);
+                   ? bits_stochastic(v, quad_noise(seed, state.attempted, STREAM_MOMENT_ROUNDING, quad))
+                   : bits_nearest(v);
   return SATURATE ? saturated(bits) : bits;
 }
 
 void store_moment(uint i, uint quad, vec4 v) {
   if (NARROW_MOMENTS) {
-    narrow_moments[i] = quad_of_half_bits(moment_bits(v, quad));
+    narrow_moments[i] = quad_of_bits(moment_bits(v, quad));
   } else {
     moments[i] = v;
   }

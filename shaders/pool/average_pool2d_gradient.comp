@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-//! STORAGE = f32 f16 packed
+//! STORAGE = storages
 #define RESULT_BINDING 1
 #define FIRST_SLOT 2
 #include "pool/average_pool.glsl"

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-//! STORAGE = f32 f16 packed
+//! STORAGE = storages
 #define FIRST_SLOT 1
 #include "common/expression.glsl"
 #include "common/long_sum.glsl"

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-//! STORAGE = f32 f16 packed
+//! STORAGE = storages
 // Adds the gradients of a micro-batch to the sums of those before it, in f32. The LAST micro-batch's become the means over
 // all, which is where they are rounded. They are not unscaled, neither by the loss scale nor by their tensors' own; what
 // is not finite in any micro-batch, or too large for its tensor's scale, is left for the check to find.
@@ -19,10 +19,10 @@ layout(push_constant) uniform Push {
 layout(std430, binding = 0) buffer Gradients { QUAD gradients[]; };
 layout(std430, binding = 1) buffer Sums { vec4 sums[]; };
 
-// So much that no sum with it, whatever else is in it, is within f16's range.
+// So much that no sum with it, whatever else is in it, is within STORAGE's range.
 const float TOO_LARGE = 1e30;
 
-vec4 marked(vec4 gradient) { return mix(gradient, vec4(TOO_LARGE), equal(abs(gradient), vec4(65504.0))); }
+vec4 marked(vec4 gradient) { return mix(gradient, vec4(TOO_LARGE), equal(abs(gradient), vec4(LARGEST_FINITE))); }
 
 void main() {
   uint i = linear_invocation();
@@ -32,7 +32,7 @@ void main() {
   if (!FIRST) sum += sums[i];
   if (LAST) {
     vec4 mean = sum / count;
-    if (TENSOR_SCALES) mean = within_half_range(mean, 1.0);
+    if (TENSOR_SCALES) mean = within_range(mean, 1.0);
     gradients[i] = to_quad(mean, first_quad + i);
   } else {
     sums[i] = sum;

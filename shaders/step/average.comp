@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-//! STORAGE = f32 f16 packed
+//! STORAGE = storages
 // Moves the averages of the weights, which are f32, towards the weights by a share of the way, unless the step
 // overflowed or their tensor was left out. A weight that stands still is its own average, to the bit.
 #define NEAREST_ONLY

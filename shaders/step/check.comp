@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-//! STORAGE = f32 f16 packed
+//! STORAGE = storages
 // Looks for a gradient that is not finite. Only reads them: unscaling f16 gradients in memory would bring back the
 // underflow that the loss scale is there to avoid.
 #include "common/precision.glsl"

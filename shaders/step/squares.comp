@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-//! STORAGE = f32 f16 packed
+//! STORAGE = storages
 // Sums of the squares of gradients, of those that are not left out: invocation i takes every slices-th quad from the
 // i-th.
 #include "common/precision.glsl"

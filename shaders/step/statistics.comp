@@ -1,12 +1,21 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-//! STORAGE = f32 f16 packed
+//! STORAGE = storages
 // What is known of a tensor's numbers, each workgroup's share of them: a row of step/statistics.glsl.
 #include "common/indexing.glsl"
 #include "common/math.glsl"
 #include "common/precision.glsl"
 #include "step/statistics.glsl"
+
+// What is subnormal, and large, in STORAGE; for f32 tensors in f16, which they might have been stored in.
+#ifdef NARROW
+#define SMALL_BELOW SMALLEST_NORMAL
+#define LARGE_FROM floatBitsToUint(LARGEST_FINITE)
+#else
+#define SMALL_BELOW F32_HALF_NORMAL
+#define LARGE_FROM floatBitsToUint(65504.0)
+#endif
 
 layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push {
@@ -39,8 +48,8 @@ void look_at(float v, ivec2 element) {
     found[ZEROS]++;
     return;
   }
-  if (magnitude < 0x38800000u) found[SUBNORMALS]++;
-  if (magnitude >= 0x477fe000u) found[LARGE]++;
+  if (magnitude < SMALL_BELOW) found[SUBNORMALS]++;
+  if (magnitude >= LARGE_FROM) found[LARGE]++;
   int exponent = int(magnitude >> 23) - 127;
   atomicAdd(row[BIN_0 + clamp(exponent - FIRST_EXPONENT, 0, BINS - 1)], 1);
 }

@@ -14,6 +14,7 @@
 #include "harness/values.h"
 #include "passes/backward.h"
 #include "plan/layout.h"
+#include "reference/narrow.h"
 #include "step/execution.h"
 
 namespace halfstep::testing {
@@ -197,10 +198,10 @@ void for_each_variant(const Check& check, const Body& body) {
 
 double tolerance(const Check& check, DType dtype, double want, double largest) {
   const double arithmetic = check.arithmetic * largest;
-  if (dtype != DType::f16) return arithmetic;
-  constexpr double half_unit = 0x1p-11;
-  constexpr double half_subnormal_unit = 0x1p-25;
-  return arithmetic + half_unit * std::abs(want) + half_unit * largest * (check.roundings - 1) + half_subnormal_unit;
+  if (!is_narrow(dtype)) return arithmetic;
+  const reference::Narrow& type = reference::narrow(dtype);
+  const double unit = type.unit();
+  return arithmetic + unit * std::abs(want) + unit * largest * (check.roundings - 1) + type.smallest() / 2;
 }
 
 void check_operator(const Check& check) {

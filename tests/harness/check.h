@@ -37,7 +37,7 @@ struct Check {
   double arithmetic = 1e-6;
   /// Of the terms that the result is a sum of, where they are larger than it; errors are relative to this then.
   double magnitude = 0;
-  /// How often a value is rounded to f16 on its way to the result.
+  /// How often a value is rounded to a narrow type on its way to the result.
   int roundings = 1;
   std::vector<DType> dtypes{DType::f32, DType::f16};
   /// What it is lowered for; those of harness/device.h where empty.
@@ -51,8 +51,8 @@ void check_operator(const Check& check);
 /// a scalar): compared with central differences of the reference.
 void check_gradient(const Check& check);
 
-/// What `got` may differ from `want`: the f32 arithmetic's error and, in f16, half a unit in the last place of the
-/// result for its rounding, and as much of the largest result for each rounding before.
+/// What `got` may differ from `want`: the f32 arithmetic's error and, in a narrow type, half a unit in the last place of
+/// the result for its rounding, and as much of the largest result for each rounding before.
 double tolerance(const Check& check, DType dtype, double want, double largest);
 
 }  // namespace halfstep::testing

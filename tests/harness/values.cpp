@@ -4,7 +4,7 @@
 #include <numeric>
 #include <random>
 
-#include "reference/half.h"
+#include "reference/narrow.h"
 
 namespace halfstep::testing {
 
@@ -34,7 +34,7 @@ reference::Array whole(Shape shape, std::uint64_t seed, std::uint32_t end) {
 reference::Array rounded(const reference::Array& array, DType dtype) {
   reference::Array result = array;
   for (double& value : result.values) {
-    if (dtype == DType::f16) value = reference::round_to_half(value);
+    if (is_narrow(dtype)) value = reference::narrow(dtype).rounded(value);
     if (dtype == DType::f32) value = static_cast<double>(static_cast<float>(value));
   }
   return result;

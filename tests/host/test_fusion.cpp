@@ -88,8 +88,8 @@ class RandomProgram {
     plan::Dispatch dispatch;
     dispatch.label = "a/" + std::to_string(labels_++);
     dispatch.shader = dispatch.label;
-    builder_.store_f16(one_in(4) ? Rounding::stochastic : Rounding::nearest,
-                       one_in(4) ? Overflow::saturate : Overflow::infinity);
+    builder_.store_narrow(one_in(4) ? Rounding::stochastic : Rounding::nearest,
+                          one_in(4) ? Overflow::saturate : Overflow::infinity);
     const std::uint32_t kind = below(8);
     if (kind == 0) {
       dispatch.operands = {{known(), Access::read}, {known(), one_in(3) ? Access::read_write : Access::read}};
@@ -97,6 +97,7 @@ class RandomProgram {
     } else {
       Expression expression;
       expression.layout = plan::layout(whole);
+      expression.storage = kind <= 3 ? DType::f16 : DType::f32;
       std::vector<plan::Operand> reads;
       if (kind <= 2) {
         expression.kernel = Expression::Kernel::before;
@@ -180,7 +181,7 @@ class Reader {
     for (std::size_t i = 0; i < expression.steps.size(); ++i) {
       const plan::Step& step = expression.steps[i];
       registers[static_cast<plan::Register>(plan::first_step + i)] =
-          step.op == plan::Op::half
+          step.op == plan::Op::stored
               ? rounded(registers.at(step.a), {.stochastic = false, .saturate = dispatch.storing.saturate})
               : of({static_cast<Meaning>(step.op), registers.at(step.a), registers.at(step.b),
                     static_cast<Meaning>(step.constant)});

@@ -66,9 +66,9 @@ TEST_CASE("each level stores each list of operators as its table says") {
 }
 
 TEST_CASE("norms work in f32 but for the level that is f16 throughout") {
-  CHECK(Precision::autocast().lists.norms == Compute::f32);
-  CHECK(Precision::mixed().lists.norms == Compute::f32);
-  CHECK(Precision::float16().lists.norms == Compute::f16);
+  CHECK(Precision::autocast().lists.norms == DType::f32);
+  CHECK(Precision::mixed().lists.norms == DType::f32);
+  CHECK(Precision::float16().lists.norms == DType::f16);
 }
 
 TEST_CASE("a layer is given another type by its scope, and an operator by its name") {
@@ -82,7 +82,7 @@ TEST_CASE("a layer is given another type by its scope, and an operator by its na
   CHECK(model.types(precision)[4] == f32);
   CHECK(model.types(precision)[3] == f16);
   precision = Precision::mixed();
-  precision.operators["sum"] = Compute::f32;
+  precision.operators["sum"] = DType::f32;
   CHECK(model.types(precision)[2] == f32);
   CHECK(model.types(precision)[3] == f16);
 }
@@ -107,7 +107,7 @@ TEST_CASE("a name that no layer and no operator has is refused") {
   precision.layer("conv7", f16);
   CHECK(refusal([&] { model.types(precision); }).find("'conv7'") != std::string::npos);
   precision = Precision::float32();
-  precision.operators["convolve"] = Compute::f16;
+  precision.operators["convolve"] = DType::f16;
   CHECK(refusal([&] { model.types(precision); }).find("'convolve'") != std::string::npos);
 }
 

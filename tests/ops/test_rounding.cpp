@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -13,16 +14,27 @@
 #include "base/philox.h"
 #include "harness/device.h"
 #include "plan/program.h"
-#include "reference/half.h"
+#include "reference/narrow.h"
 #include "step/execution.h"
 
 using namespace halfstep;
 
 namespace {
 
-float f32_of(std::uint16_t half) {
-  return static_cast<float>(reference::half_value(half));
-}
+/// A type that results are rounded to, and what the tests expect of it.
+struct Rounded {
+  DType dtype;
+  const reference::Narrow& bits = reference::narrow(dtype);
+  int highest = std::ilogb(bits.end());      ///< exponent of the largest numbers
+  int lowest = std::ilogb(bits.smallest());  ///< the smallest number is 2 to this
+
+  float number(std::uint32_t pattern) const {
+    return static_cast<float>(bits.value(static_cast<std::uint16_t>(pattern)));
+  }
+  bool is_nan(std::uint16_t pattern) const { return (pattern & 0x7FFF) > bits.infinity(); }
+};
+
+const Rounded types[] = {{DType::f16}};
 
 /// What random numbers are drawn for, beside the tensor.
 struct Noise {
@@ -30,12 +42,12 @@ struct Noise {
   std::uint64_t step;
 };
 
-/// The bits a cast of `values` to f16 gives on the device, rounded to nearest, or at random where there is a key.
-std::vector<std::uint16_t> cast_bits(const std::vector<float>& values, const Noise* noise = nullptr,
-                                     Overflow overflow = Overflow::infinity) {
+/// The bits a cast of `values` gives on the device, rounded to nearest, or at random where there is a key.
+std::vector<std::uint16_t> cast_bits(const Rounded& type, const std::vector<float>& values,
+                                     const Noise* noise = nullptr, Overflow overflow = Overflow::infinity) {
   Graph graph;
   const Tensor x = graph.input("x", {static_cast<std::int64_t>(values.size())});
-  const Tensor y = cast(x, DType::f16);
+  const Tensor y = cast(x, type.dtype);
   step::ExecutionOptions options;
   options.overflow = overflow;
   if (noise != nullptr) {
@@ -52,18 +64,16 @@ std::vector<std::uint16_t> cast_bits(const std::vector<float>& values, const Noi
   return bits;
 }
 
-bool is_nan(std::uint16_t bits) {
-  return (bits & 0x7FFF) > 0x7C00;
-}
-
-/// Every number that f16 has, what lies half-way between two of them, and what lies next to all of those in f32.
-std::vector<float> around_every_half() {
+/// Every number that the type has, what lies half-way between two of them, and what lies next to all of those in f32.
+std::vector<float> around_every_number(const Rounded& type) {
   std::vector<float> values;
-  for (std::uint32_t bits = 0; bits < 0x7C00; ++bits) {
-    const float half = f32_of(static_cast<std::uint16_t>(bits));
-    const float above = bits + 1 == 0x7C00 ? 65536.0F : f32_of(static_cast<std::uint16_t>(bits + 1));
-    for (const float center : {half, (half + above) / 2}) {
-      for (const float value : {std::nextafter(center, 0.0F), center, std::nextafter(center, 1e9F)}) {
+  for (std::uint32_t bits = 0; bits < type.bits.infinity(); ++bits) {
+    const double number = type.bits.value(static_cast<std::uint16_t>(bits));
+    const double half_way = number + std::ldexp(1, type.bits.last_place(std::max(number, 0x1p-149)) - 1);
+    for (const double center : {number, half_way}) {
+      const auto at = static_cast<float>(center);
+      for (const float value :
+           {std::nextafter(at, 0.0F), at, std::nextafter(at, std::numeric_limits<float>::infinity())}) {
         values.push_back(value);
         values.push_back(-value);
       }
@@ -80,44 +90,52 @@ std::vector<float> any_bits(std::size_t count) {
   return values;
 }
 
-/// All magnitudes that f16 has, evenly by exponent.
-std::vector<float> any_half_magnitude(std::size_t count) {
+/// All magnitudes that the type has, evenly by exponent, and some beyond.
+std::vector<float> any_magnitude(const Rounded& type, std::size_t count) {
   std::mt19937 random(32);
   std::vector<float> values(count);
   for (float& value : values) {
-    const int exponent = static_cast<int>(random() % 48) - 31;
+    const int lowest = type.lowest - 7;
+    const int exponent = static_cast<int>(random() % static_cast<std::uint32_t>(type.highest + 2 - lowest)) + lowest;
     value = std::ldexp(static_cast<float>(random()) * 0x1p-32F, exponent) * (random() % 2 == 0 ? 1.0F : -1.0F);
   }
   return values;
 }
 
-void check_nearest(const std::vector<float>& values) {
-  const std::vector<std::uint16_t> bits = cast_bits(values);
+/// Counts the bits that are not `want(i)`; any NaN is as good as another.
+template <typename Want>
+void check_bits(const Rounded& type, const std::vector<float>& values, const std::vector<std::uint16_t>& bits,
+                const Want& want) {
+  CAPTURE(name(type.dtype));
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::uint16_t want = reference::half_bits(values[i]);
-    // A NaN stays one; which one is the device's choice.
-    const bool right = is_nan(want) ? is_nan(bits[i]) : bits[i] == want;
-    if (!right && wrong++ == 0) MESSAGE("first wrong: " << values[i] << " became " << bits[i] << ", not " << want);
+    const std::uint16_t wanted = want(i);
+    const bool right = type.is_nan(wanted) ? type.is_nan(bits[i]) : bits[i] == wanted;
+    if (!right && wrong++ == 0) MESSAGE("first wrong: " << values[i] << " became " << bits[i] << ", not " << wanted);
   }
   CHECK(wrong == 0);
 }
 
+void check_nearest(const Rounded& type, const std::vector<float>& values) {
+  check_bits(type, values, cast_bits(type, values), [&](std::size_t i) { return type.bits.bits(values[i]); });
+}
+
 /// Casts `count` copies of a value with different noise and compares their mean with it.
-void check_unbiased(float value) {
+void check_unbiased(const Rounded& type, float value) {
   constexpr std::size_t count = 1 << 16;
   const Noise key{77, 5};
-  const std::vector<std::uint16_t> bits = cast_bits(std::vector<float>(count, value), &key);
+  const std::vector<std::uint16_t> bits = cast_bits(type, std::vector<float>(count, value), &key);
   double total = 0;
   double low = std::numeric_limits<double>::infinity();
   double high = -low;
   for (const std::uint16_t b : bits) {
-    const double rounded = reference::half_value(b);
+    const double rounded = type.bits.value(b);
     total += rounded;
     low = std::min(low, rounded);
     high = std::max(high, rounded);
   }
   CAPTURE(value);
+  CAPTURE(name(type.dtype));
   REQUIRE(high > low);
   const double unit = high - low;
   const double share = (static_cast<double>(value) - low) / unit;
@@ -129,84 +147,110 @@ void check_unbiased(float value) {
 
 }  // namespace
 
-TEST_CASE("rounding to nearest: every half, every tie, every neighbour") {
-  check_nearest(around_every_half());
+TEST_CASE("rounding to nearest: every number, every tie, every neighbour") {
+  for (const Rounded& type : types) check_nearest(type, around_every_number(type));
 }
 
 TEST_CASE("rounding to nearest: any 32 bits") {
-  check_nearest(any_bits(200000));
-  check_nearest(any_half_magnitude(200000));
   const float infinity = std::numeric_limits<float>::infinity();
-  check_nearest({0.0F, -0.0F, infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), 65519.996F, 65520.0F,
-                 -65520.0F, 3e38F, 1e-45F, -1e-45F, 0x1p-25F, std::nextafter(0x1p-25F, 1.0F)});
+  for (const Rounded& type : types) {
+    check_nearest(type, any_bits(200000));
+    check_nearest(type, any_magnitude(type, 200000));
+    const auto end = static_cast<float>(type.bits.end());
+    const float smallest = std::ldexp(1.0F, type.lowest - 1);
+    check_nearest(type,
+                  {0.0F, -0.0F, infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), std::nextafter(end, 0.0F),
+                   end, -end, 3e38F, 1e-45F, -1e-45F, smallest, std::nextafter(smallest, 1.0F)});
+  }
 }
 
-TEST_CASE("every half widens to the number it stands for") {
-  Graph graph;
-  const Tensor x = graph.input("x", {65536}, DType::f16);
-  const Tensor y = cast(x, DType::f32);
-  std::vector<float> halves(65536);
-  for (std::uint32_t bits = 0; bits < 65536; ++bits) halves[bits] = f32_of(static_cast<std::uint16_t>(bits));
-  step::Execution execution(testing::context(), graph.ir(), {y.id()});
-  execution.set(x.id(), halves);
-  execution.run();
-  const std::vector<float> wide = execution.floats(y.id());
-  std::size_t wrong = 0;
-  for (std::size_t i = 0; i < wide.size(); ++i) {
-    const bool same = std::bit_cast<std::uint32_t>(wide[i]) == std::bit_cast<std::uint32_t>(halves[i]);
-    const bool right = std::isnan(halves[i]) ? std::isnan(wide[i]) : same;
-    if (!right && wrong++ == 0) MESSAGE("first wrong: half " << i << " became " << wide[i]);
+TEST_CASE("every pattern of 16 bits widens to the number it stands for") {
+  for (const Rounded& type : types) {
+    CAPTURE(name(type.dtype));
+    Graph graph;
+    const Tensor x = graph.input("x", {65536}, type.dtype);
+    const Tensor y = cast(x, DType::f32);
+    std::vector<float> numbers(65536);
+    for (std::uint32_t bits = 0; bits < 65536; ++bits) numbers[bits] = type.number(bits);
+    step::Execution execution(testing::context(), graph.ir(), {y.id()});
+    execution.set(x.id(), numbers);
+    execution.run();
+    const std::vector<float> wide = execution.floats(y.id());
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < wide.size(); ++i) {
+      const bool same = std::bit_cast<std::uint32_t>(wide[i]) == std::bit_cast<std::uint32_t>(numbers[i]);
+      const bool right = std::isnan(numbers[i]) ? std::isnan(wide[i]) : same;
+      if (!right && wrong++ == 0) MESSAGE("first wrong: pattern " << i << " became " << wide[i]);
+    }
+    CHECK(wrong == 0);
   }
-  CHECK(wrong == 0);
 }
 
 TEST_CASE("stochastic rounding draws Philox's numbers for the element, whatever the device") {
   const Noise key{0x123456789ABCDEF0U, 0x1FFFFFFFFU};
-  std::vector<float> values = any_half_magnitude(100000);
-  const std::vector<float> others = any_bits(20001);
-  values.insert(values.end(), others.begin(), others.end());
-  const std::vector<std::uint16_t> bits = cast_bits(values, &key);
   const std::uint32_t stream = plan::noise_stream("cast:0");
-  std::size_t wrong = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto noise =
-        process::philox4x32({static_cast<std::uint32_t>(i / 4), stream, static_cast<std::uint32_t>(key.step), 1U},
-                            {0x9ABCDEF0U, 0x12345678U});
-    const std::uint16_t want = reference::stochastic_half_bits(values[i], noise[i % 4]);
-    const bool right = is_nan(want) ? is_nan(bits[i]) : bits[i] == want;
-    if (!right && wrong++ == 0) MESSAGE("first wrong: " << values[i] << " became " << bits[i] << ", not " << want);
+  for (const Rounded& type : types) {
+    std::vector<float> values = any_magnitude(type, 100000);
+    const std::vector<float> others = any_bits(20001);
+    values.insert(values.end(), others.begin(), others.end());
+    check_bits(type, values, cast_bits(type, values, &key), [&](std::size_t i) {
+      const auto noise =
+          process::philox4x32({static_cast<std::uint32_t>(i / 4), stream, static_cast<std::uint32_t>(key.step), 1U},
+                              {0x9ABCDEF0U, 0x12345678U});
+      return type.bits.stochastic_bits(values[i], noise[i % 4]);
+    });
   }
-  CHECK(wrong == 0);
 }
 
 TEST_CASE("stochastic rounding is unbiased for normals, subnormals and both signs") {
-  for (const float value : {1.0001F, 3.14159F, 0.1F, 60001.3F, 6.2e-5F, 6.1e-5F, 3.3e-6F, 2.2e-7F, 1e-8F, 3.1e-9F}) {
-    check_unbiased(value);
-    check_unbiased(-value);
+  for (const Rounded& type : types) {
+    std::vector<float> values{1.0001F, 3.14159F, 0.1F, 60001.3F};
+    const float subnormal = std::ldexp(1.0F, type.lowest);
+    if (type.dtype == DType::f16) values.insert(values.end(), {6.2e-5F, 6.1e-5F, 3.3e-6F, 2.2e-7F, 1e-8F, 3.1e-9F});
+    for (const float units : {100.3F, 3.7F, 0.17F}) values.push_back(units * subnormal);
+    for (const float value : values) {
+      check_unbiased(type, value);
+      check_unbiased(type, -value);
+    }
   }
 }
 
-TEST_CASE("stochastic rounding keeps what f16 has, and gives no infinity below 65520") {
+TEST_CASE(
+    "stochastic rounding keeps what a type has, and gives no infinity below half a unit beyond its largest number") {
   const Noise key{1, 2};
-  std::vector<float> halves;
-  for (std::uint32_t bits = 0; bits < 0x7C00; ++bits) halves.push_back(f32_of(static_cast<std::uint16_t>(bits)));
-  const std::vector<std::uint16_t> kept = cast_bits(halves, &key);
-  std::size_t changed = 0;
-  for (std::size_t i = 0; i < kept.size(); ++i) changed += kept[i] == i ? 0U : 1U;
-  CHECK(changed == 0);
-  for (const float value : {65504.0F, 65510.0F, 65519.99F}) {
-    for (const std::uint16_t bits : cast_bits(std::vector<float>(4096, value), &key)) REQUIRE(bits <= 0x7BFF);
+  for (const Rounded& type : types) {
+    CAPTURE(name(type.dtype));
+    const std::uint16_t infinity = type.bits.infinity();
+    std::vector<float> numbers;
+    for (std::uint32_t bits = 0; bits < infinity; ++bits) numbers.push_back(type.number(bits));
+    const std::vector<std::uint16_t> kept = cast_bits(type, numbers, &key);
+    std::size_t changed = 0;
+    for (std::size_t i = 0; i < kept.size(); ++i) changed += kept[i] == i ? 0U : 1U;
+    CHECK(changed == 0);
+    const float largest = numbers.back();
+    const auto end = static_cast<float>(type.bits.end());
+    for (const float value : {largest, largest + (end - largest) / 3, std::nextafter(end, 0.0F)}) {
+      for (const std::uint16_t bits : cast_bits(type, std::vector<float>(4096, value), &key)) REQUIRE(bits < infinity);
+    }
+    CHECK(cast_bits(type, {end, -end}, &key) ==
+          std::vector<std::uint16_t>{infinity, static_cast<std::uint16_t>(infinity | 0x8000)});
   }
-  CHECK(cast_bits({65520.0F, -70000.0F}, &key) == std::vector<std::uint16_t>{0x7C00, 0xFC00});
 }
 
-TEST_CASE("saturation stores 65504 for all that is larger, and keeps NaN") {
+TEST_CASE("saturation stores the largest number for all that is larger, and keeps NaN") {
   const float infinity = std::numeric_limits<float>::infinity();
-  const std::vector<float> values{65504.0F, 65519.0F, 65520.0F, -65520.0F, 1e9F, infinity, -infinity, 1.0F};
-  const std::vector<std::uint16_t> want{0x7BFF, 0x7BFF, 0x7BFF, 0xFBFF, 0x7BFF, 0x7BFF, 0xFBFF, 0x3C00};
   const Noise key{1, 2};
-  CHECK(cast_bits(values, nullptr, Overflow::saturate) == want);
-  CHECK(cast_bits(values, &key, Overflow::saturate) == want);
-  CHECK(cast_bits(values)[2] == 0x7C00);
-  CHECK(is_nan(cast_bits({std::numeric_limits<float>::quiet_NaN()}, nullptr, Overflow::saturate)[0]));
+  for (const Rounded& type : types) {
+    CAPTURE(name(type.dtype));
+    const auto most = static_cast<std::uint16_t>(type.bits.infinity() - 1);
+    const auto least = static_cast<std::uint16_t>(most | 0x8000);
+    const auto end = static_cast<float>(type.bits.end());
+    const float below = std::nextafter(end, 0.0F);
+    const std::vector<float> values{type.number(most), below, end, -end, end * 1.001F, infinity, -infinity, 1.0F};
+    const std::vector<std::uint16_t> want{most, most, most, least, most, most, least, type.bits.bits(1)};
+    CHECK(cast_bits(type, values, nullptr, Overflow::saturate) == want);
+    CHECK(cast_bits(type, values, &key, Overflow::saturate) == want);
+    CHECK(cast_bits(type, values)[2] == type.bits.infinity());
+    CHECK(type.is_nan(cast_bits(type, {std::numeric_limits<float>::quiet_NaN()}, nullptr, Overflow::saturate)[0]));
+  }
 }

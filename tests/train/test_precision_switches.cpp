@@ -11,7 +11,7 @@
 #include "host/temporary_folder.h"
 #include "io/safetensors.h"
 #include "plan/host_tensor.h"
-#include "reference/half.h"
+#include "reference/narrow.h"
 #include "step/execution.h"
 #include "train/small_training.h"
 #include "train/stored_values.h"
@@ -92,7 +92,7 @@ TEST_CASE("a layer, an operator and the partials of each kind of product change 
   };
   CHECK(changed([](Precision& p) { p.layer("conv", DType::f32); }));
   CHECK(changed([](Precision& p) { p.layer("dense", DType::f32); }));
-  CHECK(changed([](Precision& p) { p.operators["linear"] = Compute::f32; }));
+  CHECK(changed([](Precision& p) { p.operators["linear"] = DType::f32; }));
   CHECK(changed([](Precision& p) { p.partials.matmul = DType::f16; }));
   CHECK(changed([](Precision& p) { p.partials.conv2d = DType::f16; }));
   CHECK(changed([](Precision& p) { p.rounding.activations = Rounding::stochastic; }));
@@ -118,7 +118,7 @@ TEST_CASE("weights rounded stochastically have the bits that seed, step and plac
     float w = start;
     for (std::uint32_t step = 0; step < 2; ++step) {
       const auto noise = process::philox4x32({i / 4, 1, step, 0}, process::philox_key(42));
-      w = static_cast<float>(reference::half_value(reference::stochastic_half_bits(w - rate, noise[i % 4])));
+      w = static_cast<float>(reference::half.value(reference::half.stochastic_bits(w - rate, noise[i % 4])));
     }
     CHECK(got[i] == w);
   }
@@ -143,7 +143,7 @@ TEST_CASE("the noise of weights is keyed on their place among all parameters, wh
     const std::vector<float> got = trainer.parameter(name);
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto noise = process::philox4x32({first_quad + i / 4, 1, 0, 0}, process::philox_key(42));
-      CHECK(got[i] == reference::half_value(reference::stochastic_half_bits(1.5F - rate, noise[i % 4])));
+      CHECK(got[i] == reference::half.value(reference::half.stochastic_bits(1.5F - rate, noise[i % 4])));
     }
   };
   check("first", 0, 0x1p-12F);
@@ -158,7 +158,7 @@ TEST_CASE("moments rounded stochastically have the bits that seed, step, stream 
   precision.rounding.optimizer = Rounding::stochastic;
   const auto rounded = [](float value, std::uint32_t quad, std::uint32_t step, std::uint32_t i) {
     const auto noise = process::philox4x32({quad, stream, step, 0}, process::philox_key(42));
-    return static_cast<float>(reference::half_value(reference::stochastic_half_bits(value, noise[i % 4])));
+    return static_cast<float>(reference::half.value(reference::half.stochastic_bits(value, noise[i % 4])));
   };
   SUBCASE("momentum") {
     Pull pull(count, 0, Sgd{.rate = 1, .momentum = 0.3F}, precision, 42);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,19 +36,20 @@ struct HALFSTEP_API LossScale {
   static LossScale mindspore() { return dynamic(16777216); }
 };
 
-/// How a result that f16 does not have is stored: as the nearest that it has (ties to even), or as one of the two
-/// around it, drawn so that its expectation is the result.
+/// How a result that a narrow type (one of 16 bits) does not have is stored: as the nearest that it has (ties to even),
+/// or as one of the two around it, drawn so that its expectation is the result.
 enum class Rounding : std::uint8_t { nearest, stochastic };
 
-/// How each kind of f16 number is rounded when it is stored.
+/// How each kind of narrow number is rounded when it is stored.
 struct Roundings {
   Rounding weights = Rounding::nearest;
-  Rounding optimizer = Rounding::nearest;    ///< the optimizer's moments, where they are kept in f16
+  Rounding optimizer = Rounding::nearest;    ///< the optimizer's moments, where they are narrow
   Rounding activations = Rounding::nearest;  ///< what the forward pass stores
   Rounding gradients = Rounding::nearest;    ///< what the backward pass stores
 };
 
-/// What is stored in f16 for a result from 65520 on: infinity, or 65504 with its sign. NaN stays NaN.
+/// What a narrow type stores for a result half a unit or more above its largest number (of f16, 65504: from 65520 on):
+/// infinity, or that number with the result's sign. NaN stays NaN.
 enum class Overflow : std::uint8_t { infinity, saturate };
 
 /// Scales of f16 gradients beside the loss scale, which is one for all.
@@ -61,16 +63,17 @@ enum class GradientScales : std::uint8_t {
   per_tensor,
 };
 
-/// The type an operator works in: a fixed one, or the widest among its inputs' types.
-enum class Compute : std::uint8_t { f32, f16, widest };
+/// The floating type an operator works in: a fixed one, or `widest` for that of its inputs, f32 where they differ.
+using Compute = std::optional<DType>;
+inline constexpr std::nullopt_t widest = std::nullopt;
 
 /// In which type each list of operators works. An operator says itself which list it is on.
 struct Lists {
-  Compute products = Compute::f32;    ///< matmul, linear, conv2d, bias
-  Compute pairs = Compute::f32;       ///< of two tensors: add, sub, mul, div
-  Compute reductions = Compute::f32;  ///< sum, mean, softmax
-  Compute norms = Compute::f32;       ///< batch and layer norm
-  Compute others = Compute::f32;      ///< activations, pooling, changes of shape
+  Compute products = DType::f32;    ///< matmul, linear, conv2d, bias
+  Compute pairs = DType::f32;       ///< of two tensors: add, sub, mul, div
+  Compute reductions = DType::f32;  ///< sum, mean, softmax
+  Compute norms = DType::f32;       ///< batch and layer norm
+  Compute others = DType::f32;      ///< activations, pooling, changes of shape
 };
 
 /// The type that the sums inside products are kept in: with f16, a sum is rounded after every block of k.
@@ -94,9 +97,9 @@ struct StopOn {
 /// metrics, statistics of norms and hyperparameters are f32 in all of them.
 struct HALFSTEP_API Precision {
   std::string name = "float32";
-  DType weights = DType::f32;     ///< as they are kept from step to step
+  DType weights = DType::f32;     ///< as they are kept from step to step: f32, or as the parameters
   DType parameters = DType::f32;  ///< as operators read them, and as their gradients are stored
-  DType moments = DType::f32;     ///< the optimizer's; f16 only where parameters are f16
+  DType moments = DType::f32;     ///< the optimizer's: f32, or as the parameters
   Lists lists{};
   std::map<std::string, Compute> operators{};           ///< by an operator's name, ahead of its list
   std::vector<std::pair<std::string, DType>> layers{};  ///< by scope, ahead of both; see layer()
@@ -120,6 +123,8 @@ struct HALFSTEP_API Precision {
   static Precision float16(float loss_scale = 256);
   /// "O0" to "O3", or a preset's name. Throws Error for any other.
   static Precision level(std::string_view name);
+  /// The names of the presets.
+  static std::vector<std::string> names();
 
   /// Lets the operators of the layers whose scope matches `pattern` work in `dtype`; an operator's scope is that of its
   /// parameters. The first that matches counts. `*` stands for any characters, `?` for one.

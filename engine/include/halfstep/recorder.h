@@ -27,8 +27,8 @@ struct TensorStatistics {
   double mean_magnitude = 0;
   double rms = 0;
   std::uint64_t zeros = 0;
-  std::uint64_t subnormals = 0;  ///< those that f16 has only as subnormals, or not at all
-  std::uint64_t large = 0;       ///< 65504 and above in magnitude, and finite
+  std::uint64_t subnormals = 0;  ///< too small for a normal number of the tensor's type (of f32 tensors: of f16), not 0
+  std::uint64_t large = 0;       ///< at the largest number of that type (f16: 65504) or above, and finite
   std::uint64_t infinities = 0;
   std::uint64_t nans = 0;
   std::array<std::uint64_t, bins> exponents{};

@@ -22,6 +22,13 @@ HALFSTEP_API std::string_view name(DType dtype);
 /// Bytes of one element.
 HALFSTEP_API std::int64_t bytes(DType dtype);
 
+/// Whether it stands for real numbers.
+bool is_floating(DType dtype);
+
+/// Whether it is floating and has fewer bits than the f32 that arithmetic is done in, so that results are rounded when
+/// they are stored.
+bool is_narrow(DType dtype);
+
 /// Extents, outermost first. Images are {batch, height, width, channels}. {} is a scalar.
 using Shape = std::vector<std::int64_t>;
 

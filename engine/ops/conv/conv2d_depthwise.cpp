@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/dtype.h"
 #include "ops/conv/conv2d.h"
 #include "ops/gemm/gemm.h"
 #include "ops/kernel.h"
@@ -29,7 +30,7 @@ Push push_constants(const plan::Lowering& out, const Convolution& convolution) {
 }
 
 std::string shader(const plan::Lowering& out, std::string_view part) {
-  return fmt::format("conv2d_depthwise.{}.{}.{}", part, out.input_type(0).dtype == DType::f16 ? "packed" : "f32",
+  return fmt::format("conv2d_depthwise.{}.{}.{}", part, graph::info(out.input_type(0).dtype).words,
                      out.partials().conv2d == DType::f16 ? "sums_f16" : "sums_f32");
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/dtype.h"
 #include "ops/conv/conv2d.h"
 #include "ops/kernel.h"
 
@@ -75,7 +76,7 @@ void lower_conv2d_grouped(plan::Lowering& out, const Convolution& convolution, s
   // Without a bias the weight takes its binding, and is not read there.
   if (part == "forward") operands.push_back({out.input(has_bias ? 2 : 1), plan::Access::read});
   const bool rounds_partials = out.partials().conv2d == DType::f16;
-  const std::string storage = out.output_type(0).dtype == DType::f16 ? "packed" : "f32";
+  const std::string_view storage = graph::info(out.output_type(0).dtype).words;
   dispatch_flat(out, fmt::format("conv2d_grouped.{}.{}", part, storage), parts * result.quads(), push, operands,
                 {has_bias, rounds_partials, parts > 1}, {.rounds = rounds_of(sum, length)});
   if (parts > 1) lower_sum_of_parts(out, to, out.output(0), out.partials().conv2d);

@@ -56,7 +56,9 @@ class Cast final : public graph::Operator {
 
   void lower(plan::Lowering& out) const override {
     if (out.input_type(0).dtype == dtype_) return out.alias(0, 0);
-    ops::lower_cast(out, out.input(0), out.output(0));
+    // A kernel knows one narrow type.
+    const bool through_f32 = is_narrow(out.input_type(0).dtype) && is_narrow(dtype_);
+    ops::lower_cast(out, through_f32 ? ops::in_f32(out, out.input(0)) : out.input(0), out.output(0));
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "graph/dtype.h"
 #include "ops/gemm/gemm_bodies.h"
 #include "ops/gemm/gemm_choice.h"
 #include "ops/gemm/gemm_panels.h"
@@ -75,7 +76,7 @@ Cut cut(const plan::Lowering& out, const Gemm& gemm, const Body& body) {
 struct Way {
   const Body& body;
   Cut cut;
-  bool halves;  ///< whether its kernels know f16 too
+  DType storage;  ///< that its kernels are for
 };
 
 /// Writes sizes into push constants.
@@ -184,7 +185,7 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
                                        gemm.partials == DType::f16, gemm.patches.divided(), quad_elements(gemm)};
   constants.insert(constants.end(), body.constants.begin(), body.constants.end());
   plan::Expression expression = result_expression(out, gemm.c, 2, 4);
-  expression.halves = way.halves;
+  expression.storage = way.storage;
   expression.noise = false;
   expression.rows_known = true;
   out.dispatch({.label = {},
@@ -224,13 +225,13 @@ void reduce_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, 
   if (splits > out.target().max_rounds) return reduce_parts(out, sum_of_parts(out, parts), to, partials, edge);
   const std::int64_t part_quads = plan::layout(out.type(parts).shape).quads() / splits;
   const DType edge_type = edge.edge == Edge::none ? DType::f32 : out.type(edge.operand.tensor).dtype;
-  const bool halves = out.type(to).dtype == DType::f16 || edge_type == DType::f16;
+  const DType storage = is_narrow(edge_type) ? edge_type : out.type(to).dtype;
   const Push push{size(layout.quads()), size(part_quads), size(splits), size(layout.quads_per_row())};
   plan::Expression expression = result_expression(out, to, 1, 3);
-  expression.halves = halves;
+  expression.storage = storage;
   const std::uint32_t local_size = plan::flat_local_size(out.target());
   out.dispatch({.label = {},
-                .shader = fmt::format("gemm_reduce.{}", halves ? "packed" : "f32"),
+                .shader = fmt::format("gemm_reduce.{}", graph::info(storage).words),
                 .constants = {local_size, static_cast<std::uint32_t>(edge.edge), partials == DType::f16},
                 .push = plan::push_bytes(push),
                 .operands = {{parts, plan::Access::read}, {to, plan::Access::write}, edge.operand},
@@ -278,11 +279,11 @@ void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
   const Problem size = problem(out, gemm);
   const std::vector<Body> candidates = bodies(out.target(), size);
   const Body& body = candidates[out.choose(gemm_choice(out, gemm, size, candidates))];
-  const Way way{body, cut(out, gemm, body), size.dtype == DType::f16};
+  const Way way{body, cut(out, gemm, body), size.dtype};
   expect_indexable(out, gemm, body, way.cut);
   const Gemm product = body.uniform ? lower_panels(out, gemm, body.tile_columns) : gemm;
   // Noise is drawn by gemm_reduce, so that the products' code stays small.
-  const bool rounds_at_random = out.storing().stochastic && out.type(gemm.c).dtype == DType::f16;
+  const bool rounds_at_random = out.storing().stochastic && is_narrow(out.type(gemm.c).dtype);
   if (way.cut.splits > 1 || rounds_at_random) return lower_in_parts(out, gemm, product, way);
   dispatch_product(out, product, way, with_moments(out, product, body, edge_of(product, product.b)));
 }

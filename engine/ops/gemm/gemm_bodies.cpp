@@ -10,17 +10,17 @@
 #include <set>
 #include <string_view>
 
+#include "graph/dtype.h"
 #include "ops/gemm/gemm_panels.h"
 
 namespace halfstep::ops {
 namespace {
 
-/// A body of shaders/gemm/gemm.comp. It reads f16 in 32-bit words: see there.
+/// A body of shaders/gemm/gemm.comp. It reads narrow types in 32-bit words: see there.
 Body plain(const Problem& problem, std::string name_of_body, std::uint32_t local_size, std::int64_t tile_rows,
            std::int64_t tile_columns) {
   Body body;
-  body.shader = fmt::format("gemm.{}.{}.{}", name(problem.operands), problem.dtype == DType::f16 ? "packed" : "f32",
-                            name_of_body);
+  body.shader = fmt::format("gemm.{}.{}.{}", name(problem.operands), graph::info(problem.dtype).words, name_of_body);
   body.name = std::move(name_of_body);
   body.local_size = local_size;
   body.tile_rows = tile_rows;
@@ -171,8 +171,8 @@ Body uniform(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_c
   const std::string tile = fmt::format("{}x{}", tile_rows, tile_columns);
   Body body;
   body.name = "uniform" + tile;
-  body.shader = fmt::format("gemm_uniform.{}.{}.{}", name(with_panels(problem.operands)),
-                            problem.dtype == DType::f16 ? "packed" : "f32", tile);
+  body.shader =
+      fmt::format("gemm_uniform.{}.{}.{}", name(with_panels(problem.operands)), graph::info(problem.dtype).words, tile);
   body.local_size = 8;
   body.tile_rows = tile_rows;
   body.tile_columns = tile_columns;
@@ -197,7 +197,7 @@ std::vector<Body> uniform(const plan::Target& target, const Problem& problem) {
 bool uniform_pays(const plan::Target& target, const Problem& problem, const Body& body) {
   const std::int64_t tiles = problem.batches * plan::divided_up(problem.rows, body.tile_rows) *
                              plan::divided_up(problem.columns, body.tile_columns);
-  const bool widened = problem.dtype == DType::f16;
+  const bool widened = is_narrow(problem.dtype);
   return body.k_quads > 2 && problem.rows >= 128 && problem.columns > (widened ? 16 : 8) &&
          tiles >= target.wanted_groups && (!widened || problem.columns * problem.segments >= 96);
 }

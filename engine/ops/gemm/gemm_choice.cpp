@@ -9,8 +9,8 @@
 #include <functional>
 
 #include "base/philox.h"
+#include "graph/dtype.h"
 #include "ops/conv/conv2d.h"
-#include "plan/host_tensor.h"
 
 namespace halfstep::ops {
 namespace {
@@ -37,10 +37,10 @@ std::string walk_of(const Gemm& gemm) {
 Problem problem_of(std::string_view kind) {
   Problem problem;
   for (int operands = 0; operands <= static_cast<int>(Operands::pixels_row); ++operands) {
-    for (const DType dtype : {DType::f32, DType::f16}) {
+    for (const graph::TypeInfo& type : graph::all_types()) {
       for (const bool float16_partials : {false, true}) {
         problem.operands = static_cast<Operands>(operands);
-        problem.dtype = dtype;
+        problem.dtype = type.dtype;
         problem.float16_partials = float16_partials;
         if (kind_of(problem) == kind) return problem;
       }
@@ -158,15 +158,14 @@ Definition definition_of(Operands operands) {
   return operands < Operands::patches_row ? matrices(operands) : convolution(operands);
 }
 
-/// Numbers as the device will see them: whole ones from -1 to 1, whose sums f16 holds, or any in that range.
+/// Numbers as the device will see them: whole ones from -1 to 1, whose sums narrow types hold, or any in that range.
 Values numbers(const Shape& shape, DType dtype, bool whole, std::uint64_t seed) {
   Values values(static_cast<std::size_t>(elements(shape)));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::uint32_t word =
         process::philox4x32({static_cast<std::uint32_t>(i), 0, 0, 0}, process::philox_key(seed))[0];
     const float value = static_cast<float>(word) * 0x1p-31F - 1;
-    values[i] = whole ? static_cast<float>(static_cast<int>(word % 3) - 1) : value;
-    if (dtype == DType::f16) values[i] = plan::float_from_half(plan::half_from_float(values[i]));
+    values[i] = graph::stored(dtype, whole ? static_cast<float>(static_cast<int>(word % 3) - 1) : value);
   }
   return values;
 }
@@ -189,7 +188,8 @@ plan::Trial check(const Problem& problem, const Definition& product, bool whole)
   const bool rough = problem.float16_partials;
   const auto terms = static_cast<double>(product.longest);
   trial.allowed_difference = terms * std::sqrt(terms) * (rough ? 0x1p-11 : 0x1p-23);
-  if (problem.dtype == DType::f16) trial.allowed_difference += 4 * std::sqrt(terms) * 0x1p-11;
+  const graph::Narrow* narrow = graph::info(problem.dtype).narrow;
+  if (narrow != nullptr) trial.allowed_difference += 4 * std::sqrt(terms) * narrow->unit;
   return trial;
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/dtype.h"
 #include "ops/elementwise/cast.h"
 #include "ops/kernel.h"
 
@@ -57,10 +58,9 @@ Gemm lower_panels(plan::Lowering& out, const Gemm& gemm, std::int64_t panel_colu
   const Push push{size(count),         size(gemm.columns), size(gemm.k),
                   size(gemm.segments), size(panels.count), size(plan::layout(out.type(gemm.b).shape).quads_per_row()),
                   size(gemm.b_batch)};
-  dispatch_flat(
-      out,
-      fmt::format("gemm_panels.{}.{}", by_row ? "row" : "col", out.type(gemm.b).dtype == DType::f16 ? "packed" : "f32"),
-      count, push, {{gemm.b, plan::Access::read}, {result.b, plan::Access::write}}, {size(columns)});
+  dispatch_flat(out,
+                fmt::format("gemm_panels.{}.{}", by_row ? "row" : "col", graph::info(out.type(gemm.b).dtype).words),
+                count, push, {{gemm.b, plan::Access::read}, {result.b, plan::Access::write}}, {size(columns)});
   return result;
 }
 

@@ -100,11 +100,11 @@ std::int64_t slices_of(const plan::Target& target, std::int64_t quads, std::int6
 }
 
 /// What is summed: the source as it is.
-plan::Expression summand(const plan::Lowering& out, plan::TensorId source, bool halves) {
+plan::Expression summand(const plan::Lowering& out, plan::TensorId source, DType storage) {
   plan::Expression expression;
   expression.kernel = plan::Expression::Kernel::after;
   expression.layout = plan::layout(out.type(source).shape);
-  expression.halves = halves;
+  expression.storage = storage;
   expression.reads = {plan::Reading{}};
   expression.value = 0;
   return expression;
@@ -130,17 +130,17 @@ void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<boo
   push.factor = whole ? factor : 1;
   put(out, axes.kept, push.kept_extents, push.kept_strides);
   put(out, axes.summed, push.summed_extents, push.summed_strides);
-  const bool halves = out.type(source).dtype == DType::f16 || out.type(to).dtype == DType::f16;
+  const DType storage = is_narrow(out.type(source).dtype) ? out.type(source).dtype : out.type(to).dtype;
   const std::uint32_t local_size = flat_local_size(out.target());
   out.dispatch({.label = {},
-                .shader = "sum." + out.storage(halves ? DType::f16 : DType::f32),
+                .shader = "sum." + out.storage(storage),
                 .constants = {local_size, axes.last_summed, static_cast<std::uint32_t>(axes.kept.size()),
                               static_cast<std::uint32_t>(axes.summed.size())},
                 .push = plan::push_bytes(push),
                 .operands = {{to, plan::Access::write}, {source, plan::Access::read}},
                 .groups = plan::groups_for(lay.quads() * slices, local_size),
                 .rounds = rounds_of(plan::divided_up(terms, slices), axes.last_summed),
-                .expression = summand(out, source, halves)});
+                .expression = summand(out, source, storage)});
   if (!whole) lower_sum(out, to, {true, false}, result, factor);
 }
 

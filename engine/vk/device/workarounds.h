@@ -16,7 +16,7 @@ bool reads_texels_faster(const Capabilities& capabilities);
 /// Whether a load by address that is the same in every invocation takes one load, and not one for each.
 bool loads_uniforms_once(const Capabilities& capabilities);
 
-/// Whether its conversion from f32 to f16 gives the bits that shaders/common/rounding.glsl does, in less time.
+/// Whether its conversion from f32 to f16 gives the bits that shaders/storage/f16.glsl does, in less time.
 bool rounds_to_half_well(const Capabilities& capabilities);
 
 /// Loop rounds after which the driver ends the loops of an invocation, whatever their conditions say.

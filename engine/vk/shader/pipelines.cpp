@@ -83,7 +83,7 @@ Slots slots_of(const plan::Dispatch& dispatch) {
 constexpr Slots storing_slots{.bindings = 3, .uniforms = true};
 
 /// Specialization constants by their numbers: constant i of the dispatch is i, how f16 is stored are those of
-/// common/storing.glsl and common/rounding.glsl.
+/// common/storing.glsl and storage/f16.glsl.
 Constants constants_of(const plan::Dispatch& dispatch, const Capabilities& capabilities) {
   constexpr std::uint32_t stochastic_id = 100;
   constexpr std::uint32_t saturate_id = 101;

@@ -1,7 +1,18 @@
-// Rounding f32 to f16, in integers: a driver's conversion is used only where it is known to give the same bits, so every
-// device and every storage tier does. The 16-bit patterns of four numbers are returned in the low halves of a uvec4.
-#ifndef HALFSTEP_ROUNDING
-#define HALFSTEP_ROUNDING
+// IEEE half: five bits of exponent, ten of significand. Every kernel has its arithmetic on bits, since sums inside
+// products may be kept in it whatever the tensors are; as a STORAGE it is
+//   f16     f16vec4, on devices with 16-bit storage
+//   packed  uvec2, the same bytes on devices without
+// Numbers are rounded in integers: a driver's conversion is used only where it is known to give the same bits, so every
+// device and every storage tier does.
+//
+// The 16-bit quads are converted where they are loaded or stored, in macros: a function that takes one would need the
+// capability for f16 arithmetic, which devices with 16-bit storage may lack.
+#ifndef HALFSTEP_F16
+#define HALFSTEP_F16
+
+#if defined(STORAGE_f16)
+#extension GL_EXT_shader_16bit_storage : require
+#endif
 
 // Whether packHalf2x16() rounds to nearest, ties to even, subnormals too, and is worth its while: vk/device/workarounds.h.
 layout(constant_id = 103) const bool DRIVER_ROUNDS = false;
@@ -9,7 +20,6 @@ layout(constant_id = 103) const bool DRIVER_ROUNDS = false;
 const uint HALF_INFINITY = 0x7c00u;
 const uint HALF_NAN = 0x7e00u;
 const uint HALF_LARGEST = 0x7bffu;           // 65504
-const uint F32_INFINITY = 0x7f800000u;
 const uint F32_HALF_RANGE_END = 0x47800000u; // 65536: from here on, infinity
 const uint F32_HALF_NORMAL = 0x38800000u;    // 2^-14, the smallest normal half
 const uint F32_HALF_REBIAS = 0x38000000u;    // difference of the exponent biases, 112, in place
@@ -60,20 +70,32 @@ uvec4 half_bits_stochastic(vec4 v, uvec4 random) {
   return with_specials(bits, magnitude) | ((u >> 16) & 0x8000u);
 }
 
-// v * factor, which is positive; what is finite but too large for f16 becomes the largest number of its sign, and
-// infinities and NaN stay.
-vec4 within_half_range(vec4 v, float factor) {
-  vec4 largest = unpackHalf2x16(HALF_LARGEST).xxxx;
-  bvec4 finite = lessThan(floatBitsToUint(v) & 0x7fffffffu, uvec4(F32_INFINITY));
-  return mix(v, clamp(v * factor, -largest, largest), finite);
-}
+vec4 unpack_quad(uvec2 q) { return vec4(unpackHalf2x16(q.x), unpackHalf2x16(q.y)); }
 
-// Infinities as the largest number of their sign.
-uvec4 saturated(uvec4 bits) {
-  return mix(bits, (bits & 0x8000u) | HALF_LARGEST, equal(bits & 0x7fffu, uvec4(HALF_INFINITY)));
-}
+// The four values that 16-bit patterns stand for; exact.
+vec4 from_half_bits(uvec4 bits) { return unpack_quad(pack_bits(bits)); }
 
-// Four 16-bit patterns as the two words they fill in memory.
-uvec2 pack_half_bits(uvec4 bits) { return uvec2(bits.x | (bits.y << 16), bits.z | (bits.w << 16)); }
+// A number as f16 has it, to nearest.
+vec4 rounded_to_half(vec4 v) { return from_half_bits(half_bits_nearest(v)); }
+
+#if defined(STORAGE_f16) || defined(STORAGE_packed)
+#define NARROW
+const float LARGEST_FINITE = 65504.0;
+const uint LARGEST_BITS = HALF_LARGEST;
+const uint SMALLEST_NORMAL = F32_HALF_NORMAL;
+uvec4 bits_nearest(vec4 v) { return half_bits_nearest(v); }
+uvec4 bits_stochastic(vec4 v, uvec4 random) { return half_bits_stochastic(v, random); }
+vec4 from_bits(uvec4 bits) { return from_half_bits(bits); }
+#endif
+
+#if defined(STORAGE_f16)
+#define QUAD f16vec4
+#define from_quad(q) vec4(q)
+#define quad_of_bits(bits) f16vec4(from_half_bits(bits))
+#elif defined(STORAGE_packed)
+#define QUAD uvec2
+#define from_quad(q) unpack_quad(q)
+#define quad_of_bits(bits) pack_bits(bits)
+#endif
 
 #endif
