@@ -39,9 +39,23 @@ float from_half(std::uint16_t bits) {
 constexpr Narrow half{
     .largest = 65504, .smallest_normal = 0x1p-14, .unit = 0x1p-11, .bits_of = half_of, .value_of = from_half};
 
+std::uint16_t bfloat_of(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<std::uint16_t>((bits >> 16 & 0x8000U) | 0x7FC0U);
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
+}
+
+float from_bfloat(std::uint16_t bits) {
+  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
+
+constexpr Narrow bfloat{
+    .largest = 0x1.FEp127, .smallest_normal = 0x1p-126, .unit = 0x1p-8, .bits_of = bfloat_of, .value_of = from_bfloat};
+
 constexpr std::array types{
     TypeInfo{DType::f32, "f32", "F32", 4, true, nullptr, "f32", false},
     TypeInfo{DType::f16, "f16", "F16", 2, true, &half, "packed", true},
+    TypeInfo{DType::bf16, "bf16", "BF16", 2, true, &bfloat, "bf16", false},
     TypeInfo{DType::u32, "u32", "U32", 4, false, nullptr, "u32", false},
 };
 

@@ -25,6 +25,8 @@ constexpr Preset presets[] = {
     {"O1", "autocast", Precision::autocast},
     {"O2", "mixed", Precision::mixed},
     {"O3", "float16", [] { return Precision::float16(); }},
+    {"", "bfloat16", [] { return Precision::bfloat16(); }},
+    {"", "bfloat16_weights", [] { return Precision::bfloat16(DType::bf16); }},
 };
 
 }  // namespace
@@ -57,6 +59,17 @@ Precision Precision::float16(float loss_scale) {
   precision.lists = all_in(DType::f16);
   precision.rounding.weights = Rounding::stochastic;
   precision.loss_scale = LossScale::fixed(loss_scale);
+  return precision;
+}
+
+Precision Precision::bfloat16(DType weights) {
+  Precision precision;
+  precision.name = weights == DType::f32 ? "bfloat16" : "bfloat16_weights";
+  precision.weights = weights;
+  precision.parameters = DType::bf16;
+  precision.lists = all_in(DType::bf16);
+  precision.lists.norms = DType::f32;
+  if (weights != DType::f32) precision.rounding.weights = Rounding::stochastic;
   return precision;
 }
 

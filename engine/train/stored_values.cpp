@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "graph/dtype.h"
@@ -20,9 +19,7 @@ Element element_at(Bytes data, std::size_t i) {
 
 float number_at(const io::StoredTensor& tensor, std::size_t i) {
   if (tensor.dtype == "F32") return element_at<float>(tensor.data, i);
-  const auto bits = element_at<std::uint16_t>(tensor.data, i);
-  if (const graph::TypeInfo* type = graph::find_saved(tensor.dtype)) return type->narrow->value_of(bits);
-  return std::bit_cast<float>(std::uint32_t{bits} << 16);  // BF16: the upper half of an f32
+  return graph::find_saved(tensor.dtype)->narrow->value_of(element_at<std::uint16_t>(tensor.data, i));
 }
 
 /// Calls visit(index in the order of `shape`, index in the stored order) for every element.

@@ -62,7 +62,13 @@ layout(push_constant) uniform Push {
 #define OPERAND vec4
 #endif
 
-#if defined(TEXELS)
+#if defined(TEXELS) && defined(TEXELS_OF_BITS)
+// Of a type that drivers do not convert a texel is its bits.
+layout(binding = 0) uniform usamplerBuffer a;
+layout(binding = 1) uniform usamplerBuffer b;
+#define A_QUAD(at) from_bits(texelFetch(a, at))
+#define B_QUAD(at) from_bits(texelFetch(b, at))
+#elif defined(TEXELS)
 // Read through texel buffers, where those are faster: a texel is a quad.
 layout(binding = 0) uniform samplerBuffer a;
 layout(binding = 1) uniform samplerBuffer b;

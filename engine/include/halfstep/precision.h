@@ -121,6 +121,9 @@ struct HALFSTEP_API Precision {
   /// O3: f16 throughout, norms and weights too, the latter rounded stochastically with no master copy; fixed loss
   /// scale.
   static Precision float16(float loss_scale = 256);
+  /// As mixed, in bf16, which has f32's range: no loss scale. Weights are f32 masters with a bf16 copy; or bf16 alone,
+  /// rounded stochastically, where `weights` says so ("bfloat16_weights").
+  static Precision bfloat16(DType weights = DType::f32);
   /// "O0" to "O3", or a preset's name. Throws Error for any other.
   static Precision level(std::string_view name);
   /// The names of the presets.

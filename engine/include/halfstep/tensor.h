@@ -14,20 +14,20 @@
 namespace halfstep {
 
 /// The element types a tensor can be stored in.
-enum class DType : std::uint8_t { f32, f16, u32 };
+enum class DType : std::uint8_t { f32, f16, bf16, u32 };
 
-/// "f32", "f16" or "u32".
+/// "f32", "f16", "bf16" or "u32".
 HALFSTEP_API std::string_view name(DType dtype);
 
 /// Bytes of one element.
 HALFSTEP_API std::int64_t bytes(DType dtype);
 
 /// Whether it stands for real numbers.
-bool is_floating(DType dtype);
+HALFSTEP_API bool is_floating(DType dtype);
 
 /// Whether it is floating and has fewer bits than the f32 that arithmetic is done in, so that results are rounded when
 /// they are stored.
-bool is_narrow(DType dtype);
+HALFSTEP_API bool is_narrow(DType dtype);
 
 /// Extents, outermost first. Images are {batch, height, width, channels}. {} is a scalar.
 using Shape = std::vector<std::int64_t>;

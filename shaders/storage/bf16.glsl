@@ -1,0 +1,45 @@
+// bfloat16: the upper half of an f32, with its eight bits of exponent and seven of its significand. It is read in 32-bit
+// words on every device: a quad is one load either way, a shift and a mask widen it, and no device's support is needed.
+#ifndef HALFSTEP_BF16
+#define HALFSTEP_BF16
+
+#if defined(STORAGE_bf16)
+#define NARROW
+#define QUAD uvec2
+#define from_quad(q) from_words(q)
+#define quad_of_bits(bits) pack_bits(bits)
+#define TEXELS_OF_BITS
+
+const uint BF16_INFINITY = 0x7f80u;
+const uint BF16_NAN = 0x7fc0u;
+const uint F32_BF16_RANGE_END = 0x7f7f8000u;  // half-way from the largest number to what would be the next
+const float LARGEST_FINITE = 3.3895313892515355e38;
+const uint LARGEST_BITS = 0x7f7fu;
+const uint SMALLEST_NORMAL = 0x00800000u;  // f32's
+
+vec4 from_bits(uvec4 bits) { return uintBitsToFloat(bits << 16); }
+vec4 from_words(uvec2 q) { return uintBitsToFloat(uvec4(q.x << 16, q.x & 0xffff0000u, q.y << 16, q.y & 0xffff0000u)); }
+
+// From bits without their signs, which may be those of infinity where `v` is NaN.
+uvec4 with_sign(uvec4 bits, uvec4 v) {
+  bits = mix(bits, uvec4(BF16_NAN), greaterThan(v & 0x7fffffffu, uvec4(F32_INFINITY)));
+  return bits | ((v >> 16) & 0x8000u);
+}
+
+uvec4 bits_nearest(vec4 v) {
+  uvec4 u = floatBitsToUint(v);
+  uvec4 magnitude = u & 0x7fffffffu;
+  return with_sign((magnitude + 0x7fffu + ((magnitude >> 16) & 1u)) >> 16, u);
+}
+
+// 16 of the random bits are used. A value below F32_BF16_RANGE_END never becomes infinity.
+uvec4 bits_stochastic(vec4 v, uvec4 random) {
+  uvec4 u = floatBitsToUint(v);
+  uvec4 magnitude = u & 0x7fffffffu;
+  uvec4 bits = min((magnitude + (random & 0xffffu)) >> 16, uvec4(LARGEST_BITS));
+  bits = mix(bits, uvec4(BF16_INFINITY), greaterThanEqual(magnitude, uvec4(F32_BF16_RANGE_END)));
+  return with_sign(bits, u);
+}
+#endif
+
+#endif
