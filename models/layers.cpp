@@ -6,7 +6,7 @@ namespace halfstep::models {
 
 Tensor conv(const Scope& scope, Tensor images, std::int64_t channels, std::int64_t kernel, Conv2dOptions options,
             Bias bias) {
-  // conv2d refuses fewer groups than one, with its own words.
+  // conv2d rejects fewer than one group, with its own error message.
   const std::int64_t in = images.dim(-1) / std::max<std::int64_t>(options.groups, 1);
   const Tensor weight =
       scope.parameter("weight", {kernel, kernel, in, channels}, he(kernel * kernel * in), {3, 2, 0, 1});

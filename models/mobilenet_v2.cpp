@@ -9,7 +9,7 @@
 namespace halfstep::models {
 namespace {
 
-/// Blocks that follow one another: all with `channels`, the first with `stride`.
+/// A sequence of blocks: all have `channels`, the first has `stride`.
 struct Stage {
   std::int64_t expansion;
   std::int64_t channels;
@@ -21,14 +21,14 @@ struct Stage {
 constexpr Stage stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                             {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
 
-/// channels * width as the nearest multiple of 8, unless that takes away more than a tenth.
+/// channels * width rounded to the nearest multiple of 8, unless that reduces it by more than a tenth.
 std::int64_t scaled(std::int64_t channels, double width) {
   const double wanted = static_cast<double>(channels) * width;
   const std::int64_t nearest = std::max<std::int64_t>(8, static_cast<std::int64_t>(wanted + 4) / 8 * 8);
   return static_cast<double>(nearest) < 0.9 * wanted ? nearest + 8 : nearest;
 }
 
-/// Batch norm of a convolution without a bias, which keeps the images' extents but for the stride.
+/// Batch norm of a convolution without bias, padded so that only the stride changes the images' extents.
 Tensor conv_norm(const Scope& conv_scope, const Scope& norm_scope, Tensor x, std::int64_t channels, std::int64_t kernel,
                  std::int64_t stride = 1, std::int64_t groups = 1) {
   const std::int64_t border = kernel / 2;
@@ -41,7 +41,8 @@ Tensor conv_norm_relu6(const Scope& scope, Tensor x, std::int64_t channels, std:
   return relu6(conv_norm(scope / "0", scope / "1", x, channels, kernel, stride, groups));
 }
 
-/// An inverted residual: more channels by a 1x1 convolution, a depthwise one, and fewer again with no activation.
+/// An inverted residual block: a 1x1 convolution that expands the channels, a depthwise one, and a 1x1 convolution that
+/// reduces them, without activation.
 Tensor block(const Scope& scope, Tensor x, std::int64_t channels, std::int64_t stride, std::int64_t expansion) {
   const Scope layers = scope / "conv";
   int next = 0;
@@ -65,7 +66,7 @@ Tensor mobilenet_v2(const Scope& scope, Tensor images, std::int64_t classes, con
   const Scope features = scope / "features";
   int next = 0;
   const auto layer = [&] { return features / std::to_string(next++); };
-  // Of the first two strides of 2; all later ones stay.
+  // The strides of the first two layers with stride 2; all later ones keep theirs.
   std::int64_t early = options.stem == Stem::small ? 1 : 2;
   Tensor x = conv_norm_relu6(layer(), images, scaled(32, width), 3, early);
   for (const Stage& stage : stages) {

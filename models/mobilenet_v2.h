@@ -7,15 +7,15 @@
 namespace halfstep::models {
 
 struct MobileNetOptions {
-  float width = 1;  ///< what channels are multiplied by, and then rounded to a multiple of 8
-  /// small: the first convolution and the first block of stride 2 have a stride of 1, so that images of 32 end as 4x4.
+  float width = 1;  ///< multiplies the numbers of channels, which are then rounded to a multiple of 8
+  /// small: the first convolution and the first block of stride 2 use a stride of 1, so that images of 32 end as 4x4.
   Stem stem = Stem::large;
-  float dropout = 0.2F;  ///< ahead of the dense layer
+  float dropout = 0.2F;  ///< before the dense layer
 };
-/// MobileNetV2 (Sandler et al. 2018) for images {n, h, w, c}, as torchvision builds it and with its names of
-/// parameters: a convolution, 17 inverted residual blocks around depthwise convolutions, a 1x1 convolution to 1280
-/// channels (more for a width above 1), the mean of each channel and a dense layer. Returns logits {n, classes}. Throws
-/// Error unless the width is from 0.1 to 10.
+/// MobileNetV2 (Sandler et al. 2018) for images {n, h, w, c}, with torchvision's structure and parameter names: a
+/// convolution, 17 inverted residual blocks with depthwise convolutions, a 1x1 convolution to 1280 channels (more for a
+/// width above 1), global average pooling and a dense layer. Returns logits {n, classes}. Throws Error unless the width
+/// is from 0.1 to 10.
 HALFSTEP_API Tensor mobilenet_v2(const Scope& scope, Tensor images, std::int64_t classes = 1000,
                                  const MobileNetOptions& options = {});
 

@@ -28,7 +28,7 @@ Stages stages(std::int64_t depth) {
   }
 }
 
-/// Batch norm of a convolution with the border that keeps the images' extents but for the stride.
+/// Batch norm of a convolution, padded so that only the stride changes the images' extents.
 Tensor conv_norm(const Scope& conv_scope, const Scope& norm_scope, Tensor x, std::int64_t channels, std::int64_t kernel,
                  std::int64_t stride) {
   const std::int64_t border = kernel / 2;
@@ -42,7 +42,7 @@ Tensor basic(const Scope& scope, Tensor x, std::int64_t channels, std::int64_t s
   return conv_norm(scope / "conv2", scope / "bn2", y, channels, 3, 1);
 }
 
-/// A 3x3 convolution between two of 1x1; four times `channels` come out.
+/// A bottleneck: a 3x3 convolution between two 1x1 convolutions; the result has four times `channels`.
 Tensor bottleneck(const Scope& scope, Tensor x, std::int64_t channels, std::int64_t stride) {
   Tensor y = relu(conv_norm(scope / "conv1", scope / "bn1", x, channels, 1, 1));
   y = relu(conv_norm(scope / "conv2", scope / "bn2", y, channels, 3, stride));

@@ -13,7 +13,7 @@ Tensor conv3x3(const Scope& scope, Tensor x, std::int64_t channels, std::int64_t
   return conv(scope, x, channels, 3, {.stride = {stride, stride}, .padding = {1, 1}}, Bias::none);
 }
 
-/// x with the extents and channels of a block's result.
+/// x converted to the extents and channels of a block's result.
 Tensor past(const Scope& scope, Tensor x, std::int64_t channels, std::int64_t stride, Shortcut shortcut) {
   if (stride == 1 && x.dim(-1) == channels) return x;
   if (shortcut == Shortcut::projection) {

@@ -1,4 +1,4 @@
-// Says what images show, by a model that another sample trained:
+// Classifies images with a model that another sample trained:
 //
 //   $ bin/train_cifar10 --model resnet20 --steps 20 --best resnet20.safetensors
 //   $ bin/classify resnet20.safetensors cat.png ship.jpg --sheet sheet.png
@@ -7,7 +7,7 @@
 //       4.0%  dog
 //       ...
 //
-// The checkpoint says which model it holds and what it is fed; batch norm is folded into the convolutions.
+// The checkpoint stores which model it holds and its input format; batch norm is folded into the convolutions.
 #include <halfstep/halfstep.h>
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ struct Options {
   std::string device;
 };
 
-/// A model with its weights, that takes images of bytes, a batch at a time.
+/// A model with its weights that classifies images of bytes, a batch at a time.
 class Classifier {
  public:
   Classifier(const Device& device, const samples::ModelDescription& model, const std::filesystem::path& weights,
@@ -40,7 +40,7 @@ class Classifier {
     predictor_.load_weights(weights);
   }
 
-  /// Every class of every image, the likeliest first.
+  /// All classes of every image, the most likely first.
   std::vector<std::vector<samples::Guess>> guesses(const Dataset& images) {
     std::vector<std::vector<samples::Guess>> all;
     const auto size = static_cast<std::size_t>(images.sample_bytes());

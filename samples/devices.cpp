@@ -1,11 +1,11 @@
-// Lists the machine's Vulkan devices and what Halfstep makes of each.
+// Lists the machine's Vulkan devices and how Halfstep can use each.
 //
 //   $ bin/devices
 //   #  device                            type  memory   tier                   driver                              ...
 //   0  llvmpipe (LLVM 15.0.6, 256 bits)  cpu   2.0 GiB  native 16-bit storage  llvmpipe Mesa 22.3.6 (LLVM 15.0.6)  ...
 //
-// and in the last column whether it can be used, and why or why not: "yes: Vulkan 1.3.230, a compute queue".
-// Any of them can be chosen by its number or part of its name: HALFSTEP_DEVICE=0, HALFSTEP_DEVICE=llvmpipe.
+// The last column tells whether the device can be used, and why or why not: "yes: Vulkan 1.3.230, a compute queue". A
+// device is selected by its number or part of its name: HALFSTEP_DEVICE=0, HALFSTEP_DEVICE=llvmpipe.
 #include <halfstep/halfstep.h>
 
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ void print_json(const std::vector<halfstep::DeviceInfo>& devices) {
                     {"usable", device.usable},
                     {"reason", device.reason}});
   }
-  // Names come from drivers, and need not be UTF-8.
+  // Names come from drivers and may not be UTF-8.
   fmt::print("{}\n", list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

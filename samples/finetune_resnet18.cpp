@@ -1,6 +1,6 @@
-// Fits the last layer of a pretrained ResNet-18 to Fashion-MNIST, in f16: grey images of 28 by 28 become images of 224
-// by 224 with three equal channels on the device. All other layers are frozen: they cost no gradients, no moments and
-// no activations kept for either.
+// Trains the last layer of a pretrained ResNet-18 on Fashion-MNIST, in f16. The device resizes grey images of 28x28 to
+// 224x224 and copies them to three channels. All other layers are frozen: they have no gradients and no moments, and no
+// activations are kept for either.
 //
 //   $ bin/finetune_resnet18 --weights resnet18.safetensors
 #include <halfstep/halfstep.h>
@@ -60,7 +60,7 @@ Precision precision_of(const Options& options) {
   return precision;
 }
 
-/// The last layer is new: the file's is for the 1,000 classes of ImageNet.
+/// The last layer is new: the file's has the 1,000 classes of ImageNet.
 void load_weights(Trainer& trainer, const Options& options) {
   if (options.weights.empty()) return;
   LoadOptions load;

@@ -1,4 +1,4 @@
-// Trains a convolutional network on Fashion-MNIST in f16, with the weights kept in f32.
+// Trains a convolutional network on Fashion-MNIST in f16, with f32 master weights.
 #include <halfstep/halfstep.h>
 
 #include <optional>

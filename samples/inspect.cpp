@@ -1,4 +1,4 @@
-// Shows what is in a safetensors file:
+// Lists the contents of a safetensors file:
 //
 //   $ bin/inspect model.safetensors
 //   model.safetensors: 13 tensors, 781198 values

@@ -1,11 +1,11 @@
-// Trains LeNet-5 at each of the four levels of precision, with any layer in another type.
+// Trains LeNet-5 at each of the four precision levels, with any layer in another type.
 //
 //   $ bin/lenet5 --amp-level O2 --to-float dense3=float32 --epochs 1
 //   llvmpipe (LLVM 15.0.6, 256 bits), mixed, 61706 parameters
 //   ...
 //   epoch 1/1  loss 0.7351  test accuracy 84.12%
 //
-// It prints which operators give up f32, and which hyperparameters f16 would not hold, before it starts.
+// Before it starts, it prints which operators do not use f32, and which hyperparameters f16 cannot represent.
 #include "models/lenet5.h"
 
 #include <halfstep/halfstep.h>
@@ -63,7 +63,7 @@ void add_options(CLI::App& app, Options& options) {
       "Folder with a data set in IDX files, or with images by class, or random for 1,024 random samples");
 }
 
-/// "conv1=float16": the layer, and its type.
+/// Parses "conv1=float16": a layer and its type.
 void set_layer(Precision& precision, const std::string& text) {
   const std::size_t equals = text.find('=');
   const std::string type = equals == std::string::npos ? "" : text.substr(equals + 1);
@@ -96,7 +96,7 @@ Precision precision_of(const Options& options) {
   return precision;
 }
 
-/// Noise with labels: for a look at speed and memory where there is no data set.
+/// Noise with labels, to measure speed and memory without a data set.
 Dataset random_set(std::int64_t count, std::uint64_t seed) {
   Dataset set;
   set.name = "random";

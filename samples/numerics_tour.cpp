@@ -1,11 +1,11 @@
-// What half precision does to numbers, each line computed by shaders on the device, in the order a reader learns it:
+// Demonstrates the effects of half precision. Shaders compute each line on the device; the lines build on each other:
 //
 //   $ bin/numerics_tour
 //   0.0004 + 0.25 - 0.25 in f16                                   expected 0.00048828   got 0.00048828
 //   ...
 //   all as expected on llvmpipe (LLVM 15.0.6, 256 bits)
 //
-// The same on every device; exits with 1 where any line differs.
+// The output is the same on every device. Exits with 1 if any line differs.
 #include <halfstep/halfstep.h>
 
 #include <fmt/format.h>
@@ -31,12 +31,12 @@ Precision plain_f32() {
   return Precision::float32();
 }
 
-/// Prints what was expected beside what came, and counts the lines that differ.
+/// Prints the expected value beside the actual one, and counts the lines that differ.
 class Tour {
  public:
   explicit Tour(const Device& device) : device_(device) {}
 
-  /// The value of `expression`, a function of inputs {1}, on the device.
+  /// The value of `expression`, a function of inputs {1}, computed on the device.
   float value(const Precision& precision, std::vector<float> inputs,
               const std::function<Tensor(const std::vector<Tensor>&)>& expression) {
     Graph graph;
@@ -72,7 +72,7 @@ class Tour {
     return trainer.parameter("w");
   }
 
-  /// Both numbers are compared as they are printed: to five digits, or to seven places.
+  /// Compares both numbers as they are printed: with five significant digits, or with seven decimals.
   void line(const std::string& what, float expected, float got) {
     compare(what, fmt::format("{:.5g}", expected), fmt::format("{:.5g}", got + 0.0F));
   }
@@ -101,7 +101,7 @@ class Tour {
   int differences_ = 0;
 };
 
-/// Beside 0.25, f16 has numbers 2^-12 apart: whatever is added is rounded to a multiple of that.
+/// Near 0.25, f16 numbers are 2^-12 apart: any sum is rounded to a multiple of that.
 void absorption(Tour& tour) {
   const auto beside = [](const std::vector<Tensor>& x) { return sub(add(x[0], x[1]), x[1]); };
   tour.line("0.0004 + 0.25 - 0.25 in f16", 0.00048828F, tour.value(plain(), {0.0004F, 0.25F}, beside));
@@ -113,8 +113,8 @@ void absorption(Tour& tour) {
   }
 }
 
-/// Sums of small steps stop where a step is less than half of what f16 can tell; noise in the rounding keeps them
-/// going.
+/// Repeated small updates have no effect once a step is less than half of f16's spacing. Stochastic rounding preserves
+/// them on average.
 void small_steps(Tour& tour) {
   constexpr std::int64_t steps = 10000;
   const Sgd optimizer{.rate = 0.0001F};
@@ -128,8 +128,7 @@ void small_steps(Tour& tour) {
   tour.near("the same in f32", 1, 0.0001F, wide[0]);
 }
 
-/// 65,536 ones, summed by an operator that keeps its sum in f32 and stores f16, and by one that adds one after the
-/// other.
+/// 65,536 ones, summed by an operator that accumulates in f32 and stores f16, and by one that accumulates in f16.
 void long_sums(Tour& tour) {
   constexpr std::int64_t count = 65536;
   const std::vector<float> ones(count, 1.0F);
@@ -138,7 +137,7 @@ void long_sums(Tour& tour) {
     const Tensor x = graph.input("x", {count});
     return tour.first(precision, graph, {{"x", std::span<const float>(ones)}}, sum(x));
   };
-  // A convolution of single channels adds tap after tap, and rounds after each; the next one goes on from its result.
+  // A depthwise convolution adds tap after tap and rounds after each; the next one continues from its result.
   const auto one_by_one = [&](const Precision& precision) {
     constexpr std::int64_t taps = 4096;
     Graph graph;
@@ -169,7 +168,7 @@ void single_numbers(Tour& tour) {
   tour.line("Adam's epsilon, 1e-8, in f16", 0, tour.value(plain(), {1e-8F}, same));
 }
 
-/// The engine keeps hyperparameters in f32, and a loss scale keeps gradients in f16's range.
+/// Hyperparameters stay in f32, and a loss scale keeps gradients in f16's range.
 void small_gradients(Tour& tour) {
   tour.line("Adam with epsilon 1e-8 and a gradient of 0 moves a weight by", 0,
             tour.trained(plain(), Adam{}, 0, 1, 1)[0]);

@@ -1,4 +1,4 @@
-// Draws where the gradients of LeNet-5 lie by exponent, beside the range of f16, and what a loss scale does to them.
+// Plots the distribution of LeNet-5's gradients by exponent, beside the range of f16, and the effect of a loss scale.
 //
 //   $ bin/plot_numerics --out gradients.svg
 //   f32                  31.5% zeros
@@ -6,7 +6,7 @@
 //   f16, scale 65536     31.7% zeros
 //   gradients.svg written
 //
-// The zeros in f32 are those of units that no image of the batch activates; the others are lost to underflow.
+// The zeros in f32 come from units that no image of the batch activates; the other zeros come from underflow.
 #include <halfstep/halfstep.h>
 
 #include <fmt/format.h>
@@ -27,12 +27,12 @@ namespace {
 struct Options {
   std::filesystem::path out = "gradients.svg";
   float loss_scale = 65536;
-  float input_scale = 1e-3F;  ///< small images make small gradients: without a loss scale, f16 loses a fifth of them
+  float input_scale = 1e-3F;  ///< small images give small gradients: in f16 without a loss scale, a fifth underflows
   std::int64_t steps = 20;
   samples::CommonOptions common;
 };
 
-/// The exponents of all parameters' gradients, added up over the steps that were watched.
+/// The exponents of all parameters' gradients, summed over the recorded steps.
 struct Distribution {
   std::string name;
   std::string colour;
@@ -73,7 +73,7 @@ Distribution measure(const Device& device, const samples::Data& data, const Opti
   return result;
 }
 
-/// An SVG, put together line by line.
+/// An SVG file, built line by line.
 class Picture {
  public:
   static constexpr double width = 960;
@@ -117,7 +117,7 @@ class Picture {
          (left + width - right) / 2, height - 14);
   }
 
-  /// A staircase over the bins, and a line of the legend.
+  /// A step curve over the bins, and its legend entry.
   void curve(const Distribution& d, std::size_t place) {
     std::string path = fmt::format("M{:.1f},{:.1f}", x(first), y(0));
     for (int exponent = first; exponent < last; ++exponent) {

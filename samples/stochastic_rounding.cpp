@@ -1,5 +1,5 @@
-// Trains a residual network on CIFAR-10 with its weights in f16 alone: every update is rounded up or down at random, so
-// that small ones are not lost.
+// Trains a residual network on CIFAR-10 with f16 weights and no master copy. Every update is rounded stochastically, so
+// that small updates are not lost.
 //
 //   $ bin/stochastic_rounding float16 20 --data ~/data/cifar10
 //   $ bin/stochastic_rounding float16 20 --data ~/data/cifar10 --rounding nearest    (to see the difference)
@@ -70,7 +70,7 @@ int run(const Options& options) {
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
   const Tensor logits = models::resnet_cifar(graph.root(), images, options.depth, data.train.classes);
 
-  // The means and deviations of the training set's three colours.
+  // The mean and std of the training set's three colour channels.
   const Feed feed{.samples = images,
                   .labels = labels,
                   .mean = {0.4914F, 0.4822F, 0.4465F},

@@ -1,6 +1,5 @@
-// Trains residual networks, or MobileNetV2, on CIFAR-10 as they are usually trained: random crops and flips, momentum,
-// weight decay, five epochs of warmup, and a rate that drops to a tenth after half and after three quarters of the
-// epochs.
+// Trains residual networks, or MobileNetV2, on CIFAR-10 with the usual recipe: random crops and flips, momentum, weight
+// decay, five epochs of warmup, and a rate that drops to a tenth after half and after three quarters of the epochs.
 //
 //   $ bin/train_cifar10 --fp16 --model resnet20 --steps 60 --best resnet20.safetensors
 #include <halfstep/halfstep.h>
@@ -79,7 +78,7 @@ Schedule schedule(const Options& options, std::int64_t epoch_steps) {
       .with_warmup(std::min<std::int64_t>(5, epochs / 2) * epoch_steps);
 }
 
-/// Images that are in memory at a time.
+/// The number of images per micro-batch.
 std::int64_t part_of_batch(const Options& options) {
   if (options.plan.batch_size % options.accumulate == 0) return options.plan.batch_size / options.accumulate;
   fail("accumulate",

@@ -1,4 +1,4 @@
-// Trains a model on a folder of images, in PNG or JPEG files of any size, with a subfolder for each class:
+// Trains a model on a folder of images, in PNG or JPEG files of any size, with one subfolder per class:
 //
 //   pets/train/cat/*.jpg  pets/train/dog/*.jpg  pets/val/cat/*.jpg  pets/val/dog/*.jpg
 //   pets/cat/*.jpg        pets/dog/*.jpg        (a fifth of each class is then drawn to test on)
@@ -72,7 +72,7 @@ void add_options(CLI::App& app, Options& options) {
       ->group(samples::files_group);
 }
 
-/// Mean and standard deviation of each channel, for bytes taken as 0 to 1.
+/// Mean and standard deviation of each channel, with bytes scaled to 0..1.
 void normalise(Feed& feed, const Dataset& set) {
   const auto channels = static_cast<std::size_t>(set.sample_shape.back());
   std::array<double, 3> sum{};
@@ -88,7 +88,7 @@ void normalise(Feed& feed, const Dataset& set) {
   for (std::size_t c = 0; c < channels; ++c) {
     const double mean = sum[c] / count;
     feed.mean.push_back(static_cast<float>(mean));
-    // Images that are all alike have no deviation to divide by.
+    // If all images are equal, the variance is 0: avoid the division by it.
     const double variance = std::max(squares[c] / count - mean * mean, 1e-4);
     feed.deviation.push_back(static_cast<float>(std::sqrt(variance)));
   }

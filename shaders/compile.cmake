@@ -8,7 +8,7 @@ if(NOT result EQUAL 0)
   message(FATAL_ERROR "${SOURCE} ${DEFINES}\n${output}")
 endif()
 execute_process(COMMAND "${SPIRV_OPT}" -O "${spv}" -o "${spv}" ERROR_VARIABLE output RESULT_VARIABLE result)
-# A shader of an extension that spirv-opt does not know yet is left to the driver's optimiser.
+# spirv-opt may not support a shader's extension yet; such a shader is optimised only by the driver.
 if(NOT result EQUAL 0 AND NOT REQUIRED)
   message(FATAL_ERROR "spirv-opt failed on ${SOURCE} ${DEFINES}\n${output}")
 endif()

@@ -4,7 +4,7 @@
 
 namespace halfstep::process {
 
-// There is no copying a process there.
+// This platform has no fork.
 Child::Child() = default;
 Child::~Child() = default;
 void Child::end() noexcept {}
@@ -38,9 +38,9 @@ using Clock = std::chrono::steady_clock;
 
 bool inside_child = false;
 
-/// Comes before a message's bytes.
+/// Precedes the bytes of a message.
 struct Header {
-  Child::Work work = nullptr;  ///< of requests: the copy has the same functions at the same places
+  Child::Work work = nullptr;  ///< of requests: the child has the same functions at the same addresses
   std::uint64_t bytes = 0;
 };
 
@@ -61,7 +61,7 @@ bool send_all(int socket, const void* data, std::size_t size) {
   return true;
 }
 
-/// Waits until `end` at most.
+/// Waits no longer than until `end`.
 bool receive_all(int socket, void* data, std::size_t size, Clock::time_point end) {
   char* at = static_cast<char*>(data);
   while (size > 0) {
@@ -90,7 +90,7 @@ bool receive_message(int socket, Header& header, std::string& text, Clock::time_
   return receive_all(socket, text.data(), text.size(), end);
 }
 
-/// A crash is expected here: no handler of the program's, no core file, no word on the terminal.
+/// A crash is expected here: no signal handlers of the program, no core file, no output on the terminal.
 void fall_silent() {
   for (const int signal : {SIGINT, SIGTERM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(signal, SIG_DFL);
   const rlimit none{0, 0};
@@ -106,7 +106,7 @@ void fall_silent() {
   fall_silent();
   Header header;
   std::string text;
-  // The other end's being closed ends it.
+  // The loop ends when the other end is closed.
   while (receive_message(socket, header, text, Clock::now() + std::chrono::hours(24))) {
     try {
       if (!send_message(socket, nullptr, header.work(text))) break;

@@ -7,8 +7,8 @@
 
 namespace halfstep::process {
 
-/// A copy of this process as it is now, that waits to be given what may crash. It is made before the graphics drivers
-/// are loaded: they do not survive being copied. It says nothing on the terminal and dies with this object.
+/// A fork of this process that waits for work that may crash. It is created before the graphics drivers are loaded,
+/// because they do not survive a fork. It prints nothing on the terminal and ends with this object.
 class Child {
  public:
   /// A function of this program.
@@ -19,12 +19,12 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  /// What `work` returns in the copy. Nothing where it crashed, threw, or took longer than `limit`; the copy is gone
-  /// then, and from now on there is nothing. Nothing where the platform has no such copies.
+  /// Returns what `work` returns in the child. Returns nothing if it crashed, threw, or took longer than `limit`; the
+  /// child is then gone, and later calls also return nothing. Returns nothing on platforms without fork.
   std::optional<std::string> run(Work work, std::string_view argument, std::chrono::milliseconds limit);
-  /// Whether it can still be given work.
+  /// Whether it can still run work.
   bool alive() const { return socket_ >= 0; }
-  /// Whether this process is such a copy.
+  /// Whether this process is such a child.
   static bool inside();
 
  private:

@@ -6,27 +6,27 @@
 #include <string_view>
 #include <system_error>
 
-/// What posix.cpp and windows.cpp each define, and what they share.
+/// Functions that posix.cpp and windows.cpp each define, and helpers that they share.
 namespace halfstep::process {
 
-/// The ordinary file that a write to `file` creates or replaces, symbolic links followed. Throws Error if it can be
-/// none, or is read-only.
+/// The regular file that a write to `file` creates or replaces, with symbolic links followed. Throws Error if it cannot
+/// be a regular file, or is read-only.
 std::filesystem::path destination(const std::filesystem::path& file);
 
-/// Whether this user may not write to an existing file, or no user may.
+/// Whether an existing file is read-only for this user or for everyone.
 bool read_only(const std::filesystem::path& file);
 
-/// Removes from `folder` the temporaries of processes of this user that have ended without removing them.
+/// Removes from `folder` the temporaries of this user's processes that ended without removing them.
 void remove_stale_temporaries(const std::filesystem::path& folder) noexcept;
 
-/// The folder that `file` lies in.
+/// The parent folder of `file`.
 std::filesystem::path folder(const std::filesystem::path& file);
 
-/// Throws "[file] cannot `what` `file`: the system's reason", by ErrorCode::system where that is no fault of the
+/// Throws "[file] cannot `what` `file`: the system's reason", with ErrorCode::system if the cause is not the file's
 /// name.
 [[noreturn]] void fail_to(std::string_view what, const std::filesystem::path& file, const std::error_code& error);
 
-/// A new file beside `destination`, gone again unless it came to replace it.
+/// A new file beside `destination`; removed again unless it replaced it.
 class Temporary {
  public:
   explicit Temporary(const std::filesystem::path& destination);
@@ -35,7 +35,7 @@ class Temporary {
   ~Temporary();
 
   void write(Bytes bytes);
-  /// Makes sure that the bytes are on the disk, then takes the destination's place.
+  /// Syncs the file to disk, then replaces the destination.
   void replace();
 
  private:
@@ -43,7 +43,7 @@ class Temporary {
   std::filesystem::path path_;
   std::intptr_t handle_;
   bool exists_ = true;
-  std::size_t place_;  ///< among the files that a signal's handler removes
+  std::size_t place_;  ///< index in the list of files that the signal handler removes
 };
 
 }  // namespace halfstep::process

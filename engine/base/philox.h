@@ -6,7 +6,7 @@
 namespace halfstep::process {
 
 /// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011): four random
-/// words for a counter and a key, the same on every machine. The shaders' twin is shaders/common/rng.glsl.
+/// words for a counter and a key, the same on every machine. shaders/common/rng.glsl is the same function in GLSL.
 constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                                   std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; round++) {

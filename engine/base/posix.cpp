@@ -27,7 +27,7 @@ namespace {
 constexpr std::string_view temporary_start = ".halfstep-";
 constexpr std::string_view temporary_end = ".tmp";
 
-// Read and written by the signal handler, so all must be lock-free.
+// Accessed by the signal handler, so all must be lock-free.
 std::atomic<bool> watching = false;
 std::atomic<int> first_interrupt = 0;
 std::array<std::atomic<const char*>, 8> files_being_written{};
@@ -41,7 +41,7 @@ std::error_code system_error() {
 extern "C" void on_interrupt(int signal) {
   int none = 0;
   if (watching && first_interrupt.compare_exchange_strong(none, signal)) return;
-  // A terminal that closes often sends it twice, by its shell and by the kernel.
+  // A closing terminal often sends SIGHUP twice: from its shell and from the kernel.
   if (watching && signal == SIGHUP) return;
   for (const auto& file : files_being_written) {
     if (const char* path = file.load()) unlink(path);
@@ -50,7 +50,7 @@ extern "C" void on_interrupt(int signal) {
   std::raise(signal);
 }
 
-/// Has `path` removed if a signal ends the process. Returns its place; past the last one where there is none left.
+/// Registers `path` for removal if a signal ends the process. Returns its index; past the last one if the list is full.
 std::size_t note_written(const char* path) {
   std::size_t place = 0;
   for (const char* none = nullptr; place < files_being_written.size(); ++place, none = nullptr) {
@@ -59,7 +59,7 @@ std::size_t note_written(const char* path) {
   return place;
 }
 
-/// The process whose temporary has this name; nothing where it is no temporary of ours.
+/// The process whose temporary has this name; no value if it is not one of our temporaries.
 std::optional<pid_t> writer_of(std::string_view name) {
   if (!name.starts_with(temporary_start) || !name.ends_with(temporary_end)) return {};
   name.remove_prefix(temporary_start.size());
@@ -69,8 +69,8 @@ std::optional<pid_t> writer_of(std::string_view name) {
   return writer;
 }
 
-/// Writers hold a lock as long as they live, wherever they run: a process of another container or machine may have any
-/// number.
+/// Writers hold a lock as long as they live. The process id in the name is not enough: the writer may run in another
+/// container or on another machine.
 void remove_if_stale(int folder, const char* name) {
   const std::optional<pid_t> writer = writer_of(name);
   if (!writer || kill(*writer, 0) == 0 || errno != ESRCH) return;
@@ -88,13 +88,13 @@ int descriptor(Stream stream) {
 
 int flush(int file) {
 #if defined(__APPLE__)
-  // fsync leaves the bytes in the drive's own cache there.
+  // fsync leaves the data in the drive's own cache on this platform.
   if (fcntl(file, F_FULLFSYNC) == 0) return 0;
 #endif
   return fsync(file);
 }
 
-// A rename is on the disk once its folder is. Some file systems cannot sync a folder and need not.
+// A rename is on disk only once its folder is synced. Some file systems cannot sync a folder and need not.
 void sync_folder(const std::filesystem::path& folder) {
   const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) return;
@@ -111,7 +111,7 @@ namespace process {
 bool read_only(const std::filesystem::path& file) {
   struct stat status = {};
   if (stat(file.c_str(), &status) != 0) return false;
-  // The superuser may write to any file, and would replace one that was protected on purpose.
+  // The superuser may write to any file; this protects files that were made read-only on purpose.
   return (status.st_mode & 0222) == 0 || access(file.c_str(), W_OK) != 0;
 }
 
@@ -134,7 +134,7 @@ Temporary::Temporary(const std::filesystem::path& destination)
   static_cast<void>(flock(static_cast<int>(handle_), LOCK_EX | LOCK_NB));
   place_ = note_written(path_.c_str());
   struct stat old = {};
-  // The file keeps the permissions it had.
+  // Keeps the permissions of the file that is replaced.
   if (stat(destination.c_str(), &old) == 0) static_cast<void>(fchmod(static_cast<int>(handle_), old.st_mode & 0777));
 }
 
@@ -181,17 +181,18 @@ void clean_up_on_interrupt() {
   sigemptyset(&action.sa_mask);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before = {};
-    // What nohup starts is to outlive its terminal. A shell starts all background jobs with SIGINT ignored.
+    // A process started by nohup must outlive its terminal. A shell starts all background jobs with SIGINT ignored.
     const bool ignored = sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
     if (signal != SIGHUP || !ignored) sigaction(signal, &action, nullptr);
   }
-  // A file that passes the user's size limit then fails to be written, like one that no longer fits the disk.
+  // A write beyond the user's file size limit then fails with an error, like one on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
 void watch_interrupts() {
   clean_up_on_interrupt();
-  // Ctrl-C ends the other programs of a pipeline too. Printing to one that is gone must not end this one unsaved.
+  // Ctrl-C also ends the other programs of a pipeline. Printing to a closed pipe must not end this process before it
+  // saves.
   std::signal(SIGPIPE, SIG_IGN);
   watching = true;
 }

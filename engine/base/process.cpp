@@ -17,9 +17,9 @@ namespace process {
 
 namespace {
 
-/// `file`, or where it leads if it is a symbolic link. The target need not exist.
+/// `file`, or its target if it is a symbolic link. The target need not exist.
 fs::path followed(fs::path file) {
-  constexpr int most_links = 40;  // as Linux has it
+  constexpr int most_links = 40;  // the same limit as on Linux
   std::error_code error;
   for (int i = 0; fs::is_symlink(fs::symlink_status(file, error)); ++i) {
     if (i == most_links) fail_to("write", file, std::make_error_code(std::errc::too_many_symbolic_link_levels));
@@ -28,7 +28,7 @@ fs::path followed(fs::path file) {
   return file;
 }
 
-/// Whether an error says that the machine has run out of something, rather than that a name is wrong.
+/// Whether an error means that the machine ran out of a resource, rather than that a name is wrong.
 bool is_of_machine(const std::error_code& error) {
   constexpr std::errc causes[] = {
       std::errc::no_space_on_device, std::errc::file_too_large,      std::errc::io_error,
@@ -82,7 +82,7 @@ fs::path user_cache_folder() {
 #elif defined(__APPLE__)
   if (const auto home = environment("HOME")) return fs::path(*home) / "Library" / "Caches";
 #else
-  // The XDG base directory specification has relative paths ignored.
+  // The XDG base directory specification says that relative paths are ignored.
   if (const auto xdg = environment("XDG_CACHE_HOME"); xdg && fs::path(*xdg).is_absolute()) return fs::path(*xdg);
   if (const auto home = environment("HOME")) return fs::path(*home) / ".cache";
 #endif

@@ -12,7 +12,7 @@ namespace halfstep {
 
 namespace {
 
-// Sets the draws for the order of samples apart from every other use of a seed.
+// Separates the draws for the order of samples from every other use of a seed.
 constexpr std::uint32_t shuffle_stream = 0x53485546;
 
 void check(std::int64_t count, std::int64_t batch_size) {
@@ -48,7 +48,7 @@ BatchSampler BatchSampler::evaluation(std::int64_t count, std::int64_t batch_siz
   return {count, batch_size, batches, 0, false};
 }
 
-// Fisher and Yates, from the identity, so that an epoch's order does not depend on the epochs before it.
+// Fisher-Yates shuffle of the identity, so that an epoch's order does not depend on earlier epochs.
 void BatchSampler::shuffle(std::int64_t epoch) {
   std::iota(order_.begin(), order_.end(), 0U);
   const auto low = static_cast<std::uint32_t>(epoch);
@@ -57,7 +57,7 @@ void BatchSampler::shuffle(std::int64_t epoch) {
   for (auto last = static_cast<std::uint32_t>(count_ - 1); last > 0; last--) {
     const std::uint32_t draw = static_cast<std::uint32_t>(count_ - 1) - last;
     if (draw % 4 == 0) draws = process::philox4x32({draw / 4, shuffle_stream, low, high}, process::philox_key(seed_));
-    // A word scaled to [0, last]: the odds differ by less than count / 2^32.
+    // A word scaled to [0, last]: the probabilities differ by less than count / 2^32.
     const auto other = static_cast<std::uint32_t>(std::uint64_t{draws[draw % 4]} * (std::uint64_t{last} + 1) >> 32);
     std::swap(order_[last], order_[other]);
   }

@@ -17,14 +17,14 @@ constexpr std::size_t extent = 32;
 constexpr std::size_t pixels = extent * extent;
 constexpr std::size_t channels = 3;
 
-/// How the records of a file begin: one byte a label, of which one is read.
+/// The start of a record: one byte per label, of which one is read.
 struct Labels {
   std::size_t bytes;
   std::size_t wanted;
   std::uint32_t classes;
 };
 
-// The files have a plane for each colour; a Dataset keeps a pixel's colours together.
+// The files store one plane per colour; a Dataset stores a pixel's colours together.
 void append_pixels(std::span<const std::uint8_t> planes, std::vector<std::uint8_t>& samples) {
   for (std::size_t pixel = 0; pixel < pixels; pixel++) {
     for (std::size_t channel = 0; channel < channels; channel++) samples.push_back(planes[channel * pixels + pixel]);
@@ -62,7 +62,7 @@ Dataset read_files(const fs::path& folder, std::span<const std::string> files, c
   return data;
 }
 
-// `folder`, or `inner` in it, which is how the archive unpacks. Throws unless it has `file`.
+// `folder`, or its subfolder `inner`, which is created by unpacking the archive. Throws unless it contains `file`.
 fs::path folder_with(const fs::path& folder, const char* inner, const std::string& file, std::string_view set) {
   std::error_code error;
   for (const fs::path& place : {folder, folder / inner}) {
@@ -82,7 +82,7 @@ Dataset read_cifar10(const fs::path& folder, Split split) {
   }
   const fs::path place = folder_with(folder, "cifar-10-batches-bin", files.front(), "cifar10");
   std::error_code error;
-  // A part of the set ends early; a batch missing in between is an accident, which reading it reports.
+  // A subset may lack the last batches. A batch missing in between is an error, which reading it reports.
   while (files.size() > 1 && !fs::exists(place / files.back(), error)) files.pop_back();
   return read_files(place, files, {.bytes = 1, .wanted = 0, .classes = 10});
 }

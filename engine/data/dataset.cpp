@@ -18,7 +18,7 @@ void Dataset::check() const {
   if (std::ranges::any_of(sample_shape, [](std::int64_t extent) { return extent < 1; })) {
     refuse(fmt::format("expected positive extents of a sample, got {}", to_string(sample_shape)));
   }
-  // By division, since a product of what a caller made up may not fit.
+  // Compared by division, since the product of the caller's numbers may overflow.
   const auto bytes = static_cast<std::uint64_t>(sample_bytes());
   const auto wanted = static_cast<std::uint64_t>(count);
   if (samples.size() / bytes != wanted || samples.size() % bytes != 0) {
@@ -42,7 +42,7 @@ Dataset Dataset::take(std::int64_t limit) const {
 
 namespace {
 
-// The labels as the device takes them, all below `classes`.
+// The labels as 32-bit words for the device, checked to be below `classes`.
 std::vector<std::uint32_t> checked_labels(const std::vector<std::uint8_t>& bytes, std::uint32_t classes,
                                           const fs::path& path) {
   const auto bad = std::find_if(bytes.begin(), bytes.end(), [&](std::uint8_t label) { return label >= classes; });
@@ -54,8 +54,8 @@ std::vector<std::uint32_t> checked_labels(const std::vector<std::uint8_t>& bytes
   return {bytes.begin(), bytes.end()};
 }
 
-// Files of `folder` for one split and one role ("images" or "labels"), the ".gz" taken off, so that a file and its
-// packed copy are one.
+// Files of `folder` for one split and one role ("images" or "labels"), without ".gz", so that a file and its gzipped
+// copy count as one.
 std::set<fs::path> candidates(const fs::path& folder, Split split, std::string_view role) {
   std::error_code error;
   std::set<fs::path> found;

@@ -57,10 +57,11 @@ std::size_t GzipFile::read(std::span<std::uint8_t> bytes) {
     const int got = gzread(gz(file_.get()), bytes.data() + done, wanted);
     int code = Z_OK;
     const std::string_view text = gzerror(gz(file_.get()), &code);
-    // A gzipped file that breaks off gives what there is, with Z_BUF_ERROR: the caller misses the rest.
+    // For a truncated gzipped file, gzread returns the data before the end, with Z_BUF_ERROR: the caller detects the
+    // missing rest.
     if (got < 0 || (code != Z_OK && code != Z_BUF_ERROR)) {
       if (code == Z_ERRNO) fail_to_read(path_, std::strerror(errno));
-      // zlib puts the path before its own words.
+      // zlib puts the path before its message.
       const std::size_t words = text.rfind(": ");
       fail_to_read(path_, fmt::format("its packing is broken ({})",
                                       words == std::string_view::npos ? text : text.substr(words + 2)));
@@ -72,8 +73,8 @@ std::size_t GzipFile::read(std::span<std::uint8_t> bytes) {
 }
 
 std::vector<std::uint8_t> GzipFile::read_up_to(std::uint64_t size) {
-  // Pictures pack to a quarter at best: this is most often all. It grows by what comes out of the file, since a header
-  // may promise anything.
+  // Images compress to a quarter at best, so this usually reserves enough. Beyond it, memory grows with the data that
+  // is actually read, since a header may claim any size.
   std::error_code error;
   const std::uintmax_t packed = fs::file_size(path_, error);
   const std::uint64_t first = (1U << 20) + (error ? 0 : 4 * packed);

@@ -8,18 +8,18 @@
 
 namespace halfstep::data {
 
-/// A file read from front to back, unpacked on the way if it is gzipped.
+/// Reads a file sequentially, and unpacks it if it is gzipped.
 class GzipFile {
  public:
-  /// Throws Error if there is no such ordinary file or it cannot be opened.
+  /// Throws Error if the file does not exist, is not a regular file, or cannot be opened.
   explicit GzipFile(const std::filesystem::path& path);
 
-  /// Fills `bytes` as far as the file goes and returns how many there were. Throws Error if the file cannot be read or
-  /// its packing is broken.
+  /// Reads up to bytes.size() bytes and returns the number read. Throws Error if the file cannot be read or its
+  /// compressed data is damaged.
   std::size_t read(std::span<std::uint8_t> bytes);
-  /// The next `size` bytes, fewer where the file ends. Memory grows with what is there, not with what is asked for.
+  /// The next `size` bytes, or fewer at the end of the file. Memory grows with the data that is there, not with `size`.
   std::vector<std::uint8_t> read_up_to(std::uint64_t size);
-  /// Whether everything has been read. Throws Error if the packing breaks off or its checksum does not match.
+  /// Whether everything has been read. Throws Error if the compressed data is truncated or its checksum does not match.
   bool at_end();
 
   const std::filesystem::path& path() const { return path_; }

@@ -29,7 +29,7 @@ void read_header_bytes(GzipFile& file, std::span<std::uint8_t> bytes) {
   }
 }
 
-// The rank that the first four bytes give.
+// Returns the rank from the first four bytes.
 int read_magic(GzipFile& file, int least_rank, int most_rank) {
   std::array<std::uint8_t, 4> magic{};
   read_header_bytes(file, magic);

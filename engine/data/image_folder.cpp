@@ -18,12 +18,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Files decoded together: what bounds the memory that decoded images take.
+/// Number of files decoded together: bounds the memory of decoded images.
 constexpr std::size_t files_at_once = 64;
 
 constexpr std::int64_t most_extent = 8192;
 
-/// A file's image, or what is wrong with it.
+/// A file's image, or the reason why there is none.
 struct Outcome {
   io::DecodedImage image{};
   std::string problem{};
@@ -57,7 +57,7 @@ std::vector<Outcome> decode_all(const data::ImageResizer& resizer, std::span<con
   std::vector<std::jthread> workers;
   const unsigned threads = options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
   for (unsigned i = 0; i < threads; ++i) workers.emplace_back(work);
-  workers.clear();  // waits for them
+  workers.clear();  // joins them
   return outcomes;
 }
 
@@ -80,7 +80,7 @@ void check_options(const ImageFolderOptions& options) {
        "CorruptFiles::skip leaves them out");
 }
 
-/// Names of the classes that `labels` has none of.
+/// Names of the classes that do not occur in `labels`.
 std::vector<std::string> classes_without(const std::vector<std::uint32_t>& labels,
                                          const std::vector<std::string>& classes) {
   std::vector<bool> used(classes.size());
@@ -102,7 +102,7 @@ void check_labels(const ImageFiles& files) {
   }
 }
 
-/// Fills `result` with the images of `files`, and a line for each that cannot be decoded.
+/// Fills `result` with the images of `files`, and one line for each that cannot be decoded.
 void read_into(ImageFolder& result, const Device& device, std::span<const fs::path> files,
                std::span<const std::uint32_t> labels, const ImageFolderOptions& options) {
   const auto extent = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };

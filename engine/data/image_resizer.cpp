@@ -15,7 +15,7 @@
 namespace halfstep::data {
 namespace {
 
-/// Bytes of images, and of samples, that one run is made for; an image may be larger.
+/// The usual size in bytes of the images, and of the samples, of one run; one image may be larger.
 constexpr std::uint64_t usual_bytes = std::uint64_t{1} << 24;
 /// The same in quads of f32 of what the first pass leaves: 32 MiB.
 constexpr std::uint64_t usual_column_quads = std::uint64_t{1} << 21;

@@ -18,7 +18,7 @@ namespace halfstep::data {
 /// Resizes images on the device, each of its own size, to samples of one.
 class ImageResizer {
  public:
-  /// Samples are {height, width, channels}; so many channels do the images have that it is given.
+  /// Samples are {height, width, channels}; the images must have the same number of channels.
   ImageResizer(vk::Context& context, std::uint32_t height, std::uint32_t width, std::uint32_t channels);
 
   /// Throws Error unless the image can be resized: it shrinks along neither axis further than the driver's limit of

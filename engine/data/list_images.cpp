@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What a folder holds, in the order of the names; hidden entries left out.
+/// The contents of a folder, sorted by name, without hidden entries.
 std::vector<fs::directory_entry> entries(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::directory_entry> found;
@@ -25,7 +25,7 @@ std::vector<fs::directory_entry> entries(const fs::path& folder) {
   return found;
 }
 
-/// Links to nothing count: reading them gives an error with their names. Pipes and devices do not.
+/// Dangling links count as images: reading them gives an error with their name. Pipes and devices do not count.
 bool is_image(const fs::directory_entry& entry) {
   if (!has_image_name(entry.path())) return false;
   std::error_code error;
@@ -33,8 +33,8 @@ bool is_image(const fs::directory_entry& entry) {
   return type == fs::file_type::regular || type == fs::file_type::not_found || type == fs::file_type::none;
 }
 
-/// Appends the images of a class: those of `folder` and of all folders in it, each read once however often links lead
-/// to it. `known` has the folders that were read, by their canonical paths.
+/// Appends the images of a class: those of `folder` and all its subfolders, each read once even if several links lead
+/// to it. `known` has the canonical paths of the folders that were read.
 void add_class(ImageFiles& found, const fs::path& folder, std::uint32_t label, std::set<fs::path> known) {
   std::error_code error;
   std::vector<fs::path> files;

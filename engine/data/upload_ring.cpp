@@ -43,7 +43,7 @@ const HostBatch& UploadRing::batch(std::int64_t step) {
     fail("data", fmt::format("expected batch {} or the one before it, got {}",
                              first_step_ + static_cast<std::int64_t>(taken_), step));
   }
-  // Asking for the next batch gives back the one before it, and its slot.
+  // A request for the next batch releases the previous one and its slot.
   taken_ = wanted + 1;
   changed_.notify_all();
   const auto ready = [&] { return filled_ > wanted || failure_; };
@@ -58,7 +58,7 @@ void UploadRing::produce(std::int64_t step) {
     HostBatch* slot = nullptr;
     {
       std::unique_lock lock(mutex_);
-      // One slot is kept for the batch in use.
+      // One slot stays reserved for the batch in use.
       changed_.wait(lock, [&] { return stop_ || filled_ < std::max<std::uint64_t>(taken_, 1) + slots_.size() - 1; });
       if (stop_) return;
       slot = &slots_[filled_ % slots_.size()];

@@ -16,29 +16,30 @@ namespace halfstep::data {
 /// One batch gathered in host memory.
 struct HostBatch {
   std::vector<std::uint8_t> samples;  ///< {batch, sample_shape...}
-  std::vector<std::uint32_t> labels;  ///< {batch}; ignored_label where there is no sample
+  std::vector<std::uint32_t> labels;  ///< {batch}; ignored_label if there is no sample
 };
 
-/// Copies the samples `indices` of `data` into `batch`; zeros and ignored_label where an index is no_sample.
+/// Copies the samples `indices` of `data` into `batch`. An index no_sample gives zeros and ignored_label.
 void gather(const Dataset& data, std::span<const std::uint32_t> indices, HostBatch& batch);
 
-/// Gathers batches ahead of the training loop in a thread of its own, for data sets that the device cannot hold.
+/// Gathers batches ahead of the training loop on a separate thread, for data sets that do not fit on the device.
 class UploadRing {
  public:
-  /// Fills in batch `step`. Called from the thread only, for first_step, first_step + 1, ... in turn.
+  /// Fills batch `step`. Called only from that thread, for first_step, first_step + 1, ... in order.
   using Fill = std::function<void(std::int64_t step, HostBatch& batch)>;
 
-  /// Starts to gather at once, at most `slots` batches ahead (at least two).
+  /// Starts gathering immediately, at most `slots` batches ahead (at least two).
   UploadRing(Fill fill, std::int64_t first_step, std::size_t slots = 3);
   UploadRing(const UploadRing&) = delete;
   UploadRing& operator=(const UploadRing&) = delete;
-  /// Stops the thread after the batch in hand.
+  /// Stops the thread after the current batch.
   ~UploadRing();
 
-  /// Batch `step`, which is first_step, the one asked for last, or the one after it; valid until another is asked for.
-  /// Blocks until it has been gathered. Throws Error for any other step, and what `fill` threw for it, from then on.
+  /// Returns batch `step`, which must be first_step, the step of the previous call, or the one after it. Valid until
+  /// another step is requested. Blocks until the batch has been gathered. Throws Error for any other step. If `fill`
+  /// threw for a step, rethrows that from then on.
   const HostBatch& batch(std::int64_t step);
-  /// How often batch() had to wait.
+  /// The number of times that batch() had to wait.
   std::uint64_t waits() const { return waits_; }
 
  private:
@@ -49,12 +50,12 @@ class UploadRing {
   std::vector<HostBatch> slots_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::uint64_t filled_ = 0;  ///< batches gathered so far
-  std::uint64_t taken_ = 0;   ///< batches handed out so far; the newest of them is still in use
-  std::uint64_t waits_ = 0;   ///< of batch(), in the caller's thread alone
+  std::uint64_t filled_ = 0;  ///< number of batches gathered so far
+  std::uint64_t taken_ = 0;   ///< number of batches returned so far; the newest is still in use
+  std::uint64_t waits_ = 0;   ///< counted by batch(), only in the caller's thread
   bool stop_ = false;
   std::exception_ptr failure_;
-  std::thread thread_;  ///< last, so that all it uses is there before it starts
+  std::thread thread_;  ///< last, so that all other members exist before it starts
 };
 
 }  // namespace halfstep::data

@@ -11,10 +11,10 @@
 
 namespace halfstep::graph {
 
-/// What an attribute may be: the kinds of ONNX, and an element type.
+/// The types of an attribute: the kinds of ONNX, and an element type.
 using AttributeValue = std::variant<bool, std::int64_t, float, std::string, std::vector<std::int64_t>, DType>;
 
-/// A number or text, beside its inputs, that an operator computes with.
+/// A number or text that an operator computes with, other than its inputs.
 struct Attribute {
   std::string name;
   AttributeValue value;

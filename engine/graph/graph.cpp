@@ -23,7 +23,7 @@ void check_new(const graph::Ir& ir, std::string_view name, const Shape& shape) {
   graph::check_extents("graph", fmt::format("'{}'", name), shape);
 }
 
-/// Throws Error unless `stored` is empty or has every axis of `shape` once.
+/// Throws Error unless `stored` is empty or a permutation of the axes of `shape`.
 void check_order(std::string_view name, const Shape& shape, const Axes& stored) {
   if (stored.empty()) return;
   Axes axes(shape.size());

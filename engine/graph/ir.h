@@ -17,7 +17,7 @@ namespace halfstep::graph {
 using ValueId = std::uint32_t;
 using NodeId = std::uint32_t;
 
-/// Most elements of a tensor. Its bytes, with the padding of its rows, are then a number that std::int64_t holds.
+/// The largest number of elements of a tensor. Its byte size, with row padding, then fits in std::int64_t.
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 56;
 
 /// Throws Error "[where] expected ... for `what`, got the shape" unless all extents of `shape` are positive and it has
@@ -26,13 +26,13 @@ void check_extents(std::string_view where, std::string_view what, const Shape& s
 
 struct Ir;
 
-/// Throws Error "[where] expected `what`, ..." unless `value` is one of `ir`.
+/// Throws Error "[where] expected `what`, ..." unless `value` belongs to `ir`.
 void expect_value(std::string_view where, std::string_view what, const Ir& ir, Tensor value,
                   std::string_view hint = {});
 
-/// Where a value comes from.
+/// How a value is defined.
 enum class Origin : std::uint8_t {
-  input,      ///< fed each step
+  input,      ///< new in each step
   parameter,  ///< trained
   state,      ///< kept from step to step, such as running statistics and the loss scale
   node,       ///< computed by an operator
@@ -42,8 +42,8 @@ struct Value {
   TensorType type;
   std::string name;
   Origin origin = Origin::node;
-  NodeId producer = 0;      ///< where origin is node
-  Initializer initializer;  ///< where origin is parameter or state
+  NodeId producer = 0;      ///< if origin is node
+  Initializer initializer;  ///< if origin is parameter or state
   Axes stored{};            ///< likewise: see Scope::parameter
 };
 
@@ -52,24 +52,24 @@ struct Node {
   std::shared_ptr<const Operator> op;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  std::string scope;   ///< path of the scope whose parameter it uses; empty where it uses none
-  std::string why;     ///< what decided on the type it works in, for people
-  bool again = false;  ///< computes for the backward pass what the forward pass did not keep
+  std::string scope;   ///< path of the scope whose parameter it uses; empty if it uses none
+  std::string why;     ///< the reason for the type it computes in, for display
+  bool again = false;  ///< recomputes, for the backward pass, a value that the forward pass did not keep
 };
 
-/// What a state becomes with every update of the weights.
+/// The next value of a state, assigned with every update of the weights.
 struct Update {
   ValueId state;
   ValueId next;
 };
 
-/// What the types of a graph's values mean.
+/// How the types of a graph's values are to be read.
 enum class Types : std::uint8_t {
-  written,  ///< operators may be given two floating types, and work in the wider; a policy has the last word
-  settled,  ///< as the precision pass leaves them: each is what the value is computed and stored in
+  written,  ///< by the user: operators may have inputs of two floating types and use the wider; the policy decides
+  settled,  ///< by the precision pass: each is the type in which the value is computed and stored
 };
 
-/// A graph in the order it was built, which is an order it can run in.
+/// A graph; its nodes are in a valid order of execution.
 struct Ir : std::enable_shared_from_this<Ir> {
   Ir() = default;
   explicit Ir(Types meaning) : types(meaning) {}
@@ -80,25 +80,25 @@ struct Ir : std::enable_shared_from_this<Ir> {
   Types types = Types::written;
 
   ValueId add_value(Value value);
-  /// The value's handle. It shares ownership of the graph where the graph is shared at all, as a Graph's is; a handle
-  /// on a graph that a pass holds by value is valid as long as that.
+  /// The value's handle. It shares ownership of the graph if the graph itself is shared, as a Graph's is. A handle to a
+  /// graph that a pass holds by value is valid as long as that graph.
   Tensor tensor(ValueId id);
-  /// Values of one origin, in the order they were made.
+  /// Values of one origin, in order of creation.
   std::vector<ValueId> of(Origin origin) const;
-  /// Says why the nodes from `first` on work in their types, and what scope those belong to that use no parameter;
-  /// their values are named accordingly.
+  /// Sets, for the nodes from `first` on, the reason for their types, and the scope of those that use no parameter.
+  /// Their values are named accordingly.
   void attribute(NodeId first, std::string_view scope, std::string_view why);
 };
 
-/// to_string(const Graph&) of what the graph is made of.
+/// Implements to_string(const Graph&).
 std::string text_of(const Ir& ir);
 
-/// The engine's side of the handles that users hold.
+/// Gives the engine access to the internals of public handles.
 struct Access {
-  /// The graph of `tensor`. Throws Error where it was never set.
+  /// The graph of `tensor`. Throws Error if the tensor is undefined.
   static Ir& ir(const Tensor& tensor);
   static Tensor tensor(std::shared_ptr<Ir> ir, ValueId id) { return {std::move(ir), id}; }
-  /// A Graph whose values are those of `ir`.
+  /// A Graph with the contents `ir`.
   static Graph graph(std::shared_ptr<Ir> ir);
 };
 

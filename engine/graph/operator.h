@@ -22,38 +22,38 @@ class Operator;
 
 /// Which of a policy's lists (halfstep::Lists) an operator is on: how the precision pass treats its floating inputs.
 enum class Numerics : std::uint8_t {
-  product,    ///< matrix products and convolutions: most of the work, and safe in f16 with sums in f32
+  product,    ///< matrix products and convolutions: most of the work; safe in f16 with f32 accumulators
   pair,       ///< elementwise, of two tensors
-  reduction,  ///< sums, means, softmax: many numbers become few
+  reduction,  ///< sums, means, softmax: many numbers are reduced to few
   norm,       ///< normalisations
-  other,      ///< activations, pooling, changes of shape
-  as_is,      ///< takes each input in whatever type it has (casts, losses and metrics, which work in f32 inside)
+  other,      ///< activations, pooling, reshaping
+  as_is,      ///< accepts each input in its own type (casts; losses and metrics, which compute in f32)
 };
 
 /// "products", "pairs", ...: the list's name.
 std::string_view name(Numerics numerics);
 
-/// What an operator's gradient is made from.
+/// The arguments of an operator's vjp().
 struct Vjp {
   std::span<const Tensor> inputs;
   std::span<const Tensor> outputs;
-  /// Gradient of the loss for each output; empty where the loss does not depend on it.
+  /// Gradient of the loss for each output; empty if the loss does not depend on it.
   std::span<const std::optional<Tensor>> cotangents;
   /// Which inputs need a gradient.
   std::vector<bool> needed;
 };
 
-/// The gradient for each input, in order; empty for those that have or need none.
+/// The gradient for each input, in order; empty for inputs that have or need none.
 using Gradients = std::vector<std::optional<Tensor>>;
 
-/// An operator is a value: its shapes, its gradient and its dispatches, with nothing registered anywhere.
+/// An operator is a value that knows its shapes, gradient and dispatches; there is no registry.
 class Operator {
  public:
   virtual ~Operator() = default;
 
-  /// As in errors and labels: "conv2d".
+  /// The name in errors and labels: "conv2d".
   virtual std::string name() const = 0;
-  /// What it computes with beside its inputs. Two operators of one name and equal attributes compute the same.
+  /// All parameters other than its inputs. Two operators of one name and equal attributes compute the same.
   virtual Attributes attributes() const = 0;
   /// The types of the outputs. Throws Error "[name] expected ..., got ...".
   virtual std::vector<TensorType> infer(std::span<const TensorType> inputs) const = 0;
@@ -62,17 +62,18 @@ class Operator {
   /// Appends the dispatches that compute the outputs.
   virtual void lower(plan::Lowering& out) const = 0;
   virtual Numerics numerics() const { return Numerics::other; }
-  /// Whether an infinite result of finite inputs is a division by zero.
+  /// Whether an infinite result from finite inputs is a division by zero.
   virtual bool divides() const { return false; }
   /// Whether it begins with the mean and variance of each channel (of the last axis) of its first input, over all other
-  /// axes, which the operator that computes that input may then output as well.
+  /// axes. The operator that computes that input may then output them as well.
   virtual bool reads_channel_moments(std::span<const TensorType> /*inputs*/) const { return false; }
-  /// Whether the output is its input's bits, moved; otherwise it is computed, and stored as the policy has it.
+  /// Whether the output is a copy of its input's bits, possibly rearranged. If not, it is computed, and rounded as the
+  /// policy says.
   virtual bool moves_bits(std::span<const TensorType> /*inputs*/) const { return false; }
-  /// What takes the place of the first output where nothing is trained; empty where that is the operator itself.
+  /// The replacement of the first output in inference; empty to keep the operator.
   virtual std::optional<Tensor> inference(std::span<const Tensor> inputs) const;
-  /// The first output times `factor` plus `offset`, both {c} along its last axis, by the same operator with other
-  /// weights; empty where there is no such way.
+  /// The first output times `factor` plus `offset`, both {c} along its last axis, computed by the same operator with
+  /// other weights; empty if that is not possible.
   virtual std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const;
 };
 

@@ -1,4 +1,4 @@
-// EXIF data are a TIFF file with tags about an image: an 8-byte header with the byte order and the place of a
+// EXIF data is a TIFF file with tags about an image: an 8-byte header with the byte order and the offset of a
 // directory, then the directory, with 12 bytes for each tag: number, type, count, value.
 #include <algorithm>
 #include <array>
@@ -10,12 +10,12 @@ namespace halfstep::io {
 
 namespace {
 
-/// Whole numbers of a byte order from bytes that may end anywhere.
+/// Reads integers in a given byte order from data that may be truncated anywhere.
 class TiffReader {
  public:
   TiffReader(std::span<const std::uint8_t> bytes, bool big_endian) : bytes_(bytes), big_endian_(big_endian) {}
 
-  /// The number of `size` bytes at `offset`; 0 where the data end before it does.
+  /// The integer of `size` bytes at `offset`; 0 if it is beyond the end of the data.
   std::uint32_t number(std::uint64_t offset, std::uint64_t size) const {
     if (size > bytes_.size() || offset > bytes_.size() - size) return 0;
     std::uint32_t value = 0;

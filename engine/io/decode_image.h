@@ -14,28 +14,26 @@ struct DecodedImage {
   std::vector<std::uint8_t> bytes{};
 };
 
-/// No image with more pixels is decoded: a small file can claim any size.
+/// The largest image that is decoded, in pixels: a small file can claim any size.
 inline constexpr std::uint64_t most_pixels = std::uint64_t{1} << 26;
 
-/// Decodes a PNG or JPEG file's contents to `channels` channels: 3 (red, green, blue) or 1 (grey). Transparent pixels
-/// lie on black. CMYK colours are converted to red, green and blue with no colour profile. The image is turned the way
-/// that its EXIF orientation says; EXIF data that are broken turn nothing. Throws Error that says what is wrong with
-/// the image, in one line, where it is cut short, broken, or neither of the two.
+/// Decodes a PNG or JPEG file's contents to `channels` channels: 3 (RGB) or 1 (grey). Transparent pixels are blended
+/// onto black. CMYK is converted to RGB without a colour profile. The EXIF orientation is applied; damaged EXIF data is
+/// ignored. Throws Error with a one-line reason if the image is truncated, damaged, or neither PNG nor JPEG.
 DecodedImage decode_image(std::span<const std::uint8_t> file, std::int64_t channels);
 
-/// The two that it chooses from.
+/// The decoders of the two formats.
 DecodedImage decode_png(std::span<const std::uint8_t> file, std::int64_t channels);
 DecodedImage decode_jpeg(std::span<const std::uint8_t> file, std::int64_t channels);
 
-/// The orientation, 1 to 8, that EXIF data (from their TIFF header on) give an image; 1, upright, where they give none
-/// or are broken.
+/// The orientation, 1 to 8, from EXIF data (starting at their TIFF header); 1, upright, if they contain none or are
+/// damaged.
 int exif_orientation(std::span<const std::uint8_t> exif);
 
-/// The image of `channels` channels as it is to be seen, from how it is stored with this orientation: mirrored,
-/// rotated or both.
+/// Applies the orientation to the stored image: mirrors it, rotates it or both.
 DecodedImage upright(DecodedImage stored, std::size_t channels, int orientation);
 
-/// Throws Error unless an image of these extents has pixels, and no more than most_pixels.
+/// Throws Error unless an image of these extents has at least one pixel and at most most_pixels.
 void check_extents(std::uint64_t height, std::uint64_t width);
 
 }  // namespace halfstep::io

@@ -1,5 +1,5 @@
-// libjpeg reports errors by longjmp, which must not cross anything with a destructor. So what it touches is plain data
-// (Decompressor), and each function that may be jumped out of has only that.
+// libjpeg reports errors by longjmp, which must not skip destructors. So its state is plain data (Decompressor), and
+// each function that longjmp may leave has only such data.
 #include <halfstep/error.h>
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <utility>
 
-// After <cstdio>, which they need.
+// Must follow <cstdio>, which they need.
 #include <jerror.h>
 #include <jpeglib.h>
 
@@ -36,8 +36,8 @@ Decompressor& decompressor(j_common_ptr jpeg) {
   std::longjmp(decompressor(jpeg).on_error, 1);
 }
 
-// A warning (level -1) means that the data are broken and the decoder makes up the rest, apart from bytes too many
-// between two markers, which some cameras write and which harm nothing.
+// A warning (level -1) means that the data is damaged and the decoder fills in the rest. The exception is extra bytes
+// between two markers, which some cameras write and which are harmless.
 void on_message(j_common_ptr jpeg, int level) {
   if (level < 0 && jpeg->err->msg_code != JWRN_EXTRANEOUS_DATA) give_up(jpeg);
 }
@@ -46,7 +46,7 @@ void print_nothing(j_common_ptr) {}
 
 constexpr int exif_marker = JPEG_APP0 + 1;
 
-/// Reads the header. False, with the message, where that cannot be done.
+/// Reads the header. Returns false, with the message, on failure.
 bool begin(Decompressor& d, const std::uint8_t* file, std::size_t size) {
   d.jpeg.err = jpeg_std_error(&d.errors);
   d.errors.error_exit = give_up;
@@ -73,7 +73,7 @@ bool decode(Decompressor& d, std::uint8_t* pixels, std::size_t stride) {
   return true;
 }
 
-/// The EXIF data, from their TIFF header on; none where there are none. Other data have the same marker.
+/// The EXIF data, starting at their TIFF header; empty if there are none. Other kinds of data use the same marker.
 std::span<const std::uint8_t> exif_data(const Decompressor& d) {
   constexpr std::array<std::uint8_t, 6> name{'E', 'x', 'i', 'f', 0, 0};
   for (const jpeg_marker_struct* marker = d.jpeg.marker_list; marker != nullptr; marker = marker->next) {
@@ -85,19 +85,19 @@ std::span<const std::uint8_t> exif_data(const Decompressor& d) {
   return {};
 }
 
-/// Whether the image has four inks: cyan, magenta, yellow and black. libjpeg converts YCCK to them, but not further.
+/// Whether the image is CMYK. libjpeg converts YCCK to CMYK, but not to RGB.
 bool is_cmyk(const Decompressor& d) {
   return d.jpeg.jpeg_color_space == JCS_CMYK || d.jpeg.jpeg_color_space == JCS_YCCK;
 }
 
-/// Red, green and blue, or grey, of four inks. Programs that write Adobe's marker store 255 for no ink, others 0.
+/// Converts CMYK to RGB or grey. Programs that write Adobe's marker store 255 for no ink, others 0.
 std::vector<std::uint8_t> colours_of_inks(std::span<const std::uint8_t> inks, bool inverted, std::int64_t channels) {
   std::vector<std::uint8_t> colours;
   colours.reserve(inks.size() / 4 * static_cast<std::size_t>(channels));
   for (std::size_t i = 0; i < inks.size(); i += 4) {
     const auto light = [&](std::size_t k) { return std::uint32_t{inverted ? inks[i + k] : 255U - inks[i + k]}; };
     const auto colour = [&](std::size_t k) { return (light(k) * light(3) + 127) / 255; };
-    if (channels == 1) {  // the weights that libjpeg has for grey
+    if (channels == 1) {  // libjpeg's weights for grey
       colours.push_back(static_cast<std::uint8_t>((299 * colour(0) + 587 * colour(1) + 114 * colour(2) + 500) / 1000));
     } else {
       for (std::size_t k = 0; k < 3; k++) colours.push_back(static_cast<std::uint8_t>(colour(k)));
@@ -106,7 +106,7 @@ std::vector<std::uint8_t> colours_of_inks(std::span<const std::uint8_t> inks, bo
   return colours;
 }
 
-/// A decompressor, and its end however the function ends that has it.
+/// Owns a decompressor and destroys it on every exit of the function.
 struct Owner {
   Decompressor d{};
   Owner() = default;

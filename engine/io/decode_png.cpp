@@ -22,14 +22,14 @@ struct PngImage : png_image {
   ~PngImage() { png_image_free(this); }
 };
 
-/// The contents of the eXIf chunk, which libpng's png_image does not give; none where there is no whole one.
+/// The contents of the eXIf chunk, which libpng's png_image does not provide; empty if there is no complete one.
 std::span<const std::uint8_t> exif_chunk(std::span<const std::uint8_t> file) {
   constexpr std::array<std::uint8_t, 4> type{'e', 'X', 'I', 'f'};
   const auto number = [&](std::size_t at) {
     return std::uint32_t{file[at]} << 24U | std::uint32_t{file[at + 1]} << 16U | std::uint32_t{file[at + 2]} << 8U |
            std::uint32_t{file[at + 3]};
   };
-  // After the signature, each chunk has a length, a type, contents and a checksum of the type and the contents.
+  // After the signature, each chunk has a length, a type, data and a checksum of type and data.
   for (std::size_t at = 8; at + 12 <= file.size();) {
     const std::size_t length = number(at);
     if (length > file.size() - at - 12) break;
@@ -55,7 +55,7 @@ DecodedImage decode_png(std::span<const std::uint8_t> file, std::int64_t channel
   image.width = png.width;
   image.bytes.resize(PNG_IMAGE_SIZE(png));
   const png_color black{0, 0, 0};
-  // A row's bytes follow the last one's: a stride of 0.
+  // Rows are contiguous: a stride of 0.
   if (png_image_finish_read(&png, &black, image.bytes.data(), 0, nullptr) == 0)
     fail(ErrorCode::bad_file, "png", png.message);
   return upright(std::move(image), static_cast<std::size_t>(channels), exif_orientation(exif_chunk(file)));

@@ -18,32 +18,32 @@ namespace halfstep::io {
 /// One tensor of a file: row-major, without padding, little-endian.
 struct StoredTensor {
   std::string name;
-  std::string dtype;  ///< as in the header: "F32", "F16", "U32", ...
+  std::string dtype;  ///< as written in the header: "F32", "F16", "U32", ...
   Shape shape;
   Bytes data;
 };
 
 using Metadata = std::map<std::string, std::string>;
 
-/// Bytes of one element of a type named as in the header; 0 if there is no such type.
+/// Bytes per element of a type named as in the header; 0 if there is no such type.
 std::size_t stored_bytes(std::string_view dtype);
 
-/// Writes a file, all or nothing. Throws Error where it cannot be written, two tensors share a name, or a tensor's
-/// bytes are not what its type and shape take.
+/// Writes a file atomically. Throws Error if it cannot be written, two tensors share a name, or the size of a tensor's
+/// data does not match its type and shape.
 void write_safetensors(const std::filesystem::path& path, std::vector<StoredTensor> tensors, const Metadata& metadata);
 
-/// A file in memory. Moving it leaves the tensors' data where it is.
+/// A file in memory. Moving the object does not move the tensors' data.
 class SafetensorsFile {
  public:
-  /// Reads and checks the whole file. Throws Error that names the file, and the tensor where there is one, for anything
-  /// that the format does not allow.
+  /// Reads and validates the whole file. Throws Error if the file violates the format. The error names the file, and
+  /// the tensor if it concerns one.
   explicit SafetensorsFile(const std::filesystem::path& path);
   SafetensorsFile(SafetensorsFile&&) = default;
   SafetensorsFile& operator=(SafetensorsFile&&) = default;
 
-  /// In the order of their bytes in the file.
+  /// In the order of their data in the file.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
-  /// Null if there is none of that name.
+  /// Null if there is no tensor of that name.
   const StoredTensor* find(std::string_view name) const;
   const Metadata& metadata() const { return metadata_; }
 

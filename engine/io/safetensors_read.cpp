@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-// As in the format's own library, whose limit keeps a header from being worth an attack.
+// The same limit as in the reference implementation; it bounds the cost of a malicious header.
 constexpr std::uint64_t most_header_bytes = 100'000'000;
 
 struct Type {
@@ -42,12 +42,12 @@ constexpr std::array<Type, 15> types = {{{"BOOL", 1},
                                          {"I64", 8},
                                          {"F64", 8}}};
 
-// A file's text between quotes, on one line whatever is in it.
+// A text from the file in quotes, always on one line.
 std::string in_quotes(std::string_view text) {
   return Json(text).dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
-/// Turns a file's bytes into tensors, with the file's name at hand for what is wrong with it.
+/// Parses a file's bytes into tensors; keeps the file's name for error messages.
 class Parser {
  public:
   Parser(const fs::path& path, Bytes file) : path_(path), file_(file) {}
@@ -92,7 +92,7 @@ class Parser {
     return header;
   }
 
-  // Called as the JSON is read, since a repeated name is lost afterwards.
+  // Called while the JSON is parsed, since repeated names are lost afterwards.
   bool check_event(int depth, Json::parse_event_t event, const Json& parsed) {
     const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
     if (opens && depth > 2) fail_with("expected a header no deeper than its tensors' shapes, got a deeper one");
@@ -114,7 +114,7 @@ class Parser {
     return metadata;
   }
 
-  // Field `key` of a tensor: a list of whole numbers from 0 on, small enough for int64.
+  // Parses field `key` of a tensor: a list of nonnegative integers that fit in int64.
   std::vector<std::int64_t> parse_numbers(const std::string& tensor, const Json& value, const char* key) const {
     const auto field = value.find(key);
     if (field == value.end() || !field->is_array()) fail_with(tensor, fmt::format("expected a list for {}", key));
@@ -155,7 +155,7 @@ class Parser {
   }
 
   std::uint64_t byte_size(const std::string& name, const Shape& shape, std::size_t element) const {
-    // A zero anywhere makes the tensor empty, however large the other extents are.
+    // An extent of zero makes the tensor empty, however large the others are.
     if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
     std::uint64_t total = element;
     for (const std::int64_t extent : shape) {
@@ -168,7 +168,7 @@ class Parser {
     return total;
   }
 
-  // The tensors' bytes follow one another from the first to the last of the data.
+  // Checks that the tensors' data is contiguous from the start to the end of the data section.
   void check_layout(std::vector<StoredTensor>& tensors) const {
     const auto begin = [](const StoredTensor& tensor) { return tensor.data.data(); };
     std::sort(tensors.begin(), tensors.end(), [&](const StoredTensor& a, const StoredTensor& b) {

@@ -51,7 +51,7 @@ std::array<std::byte, 8> little_endian(std::uint64_t value) {
 
 void write_safetensors(const std::filesystem::path& path, std::vector<StoredTensor> tensors, const Metadata& metadata) {
   check(path, tensors);
-  // The widest types first, so that every tensor is aligned to its own element.
+  // The widest types come first, so that every tensor is aligned to its element size.
   std::sort(tensors.begin(), tensors.end(), [](const StoredTensor& a, const StoredTensor& b) {
     return std::pair(stored_bytes(b.dtype), std::string_view(a.name)) <
            std::pair(stored_bytes(a.dtype), std::string_view(b.name));

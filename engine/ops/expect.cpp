@@ -42,7 +42,7 @@ void expect_classification(std::string_view op, std::span<const TensorType> inpu
   const TensorType& labels = inputs[1];
   expect_float(op, "logits", logits);
   expect_rank(op, "logits", logits, 2, "{n, classes}");
-  constexpr std::int64_t most = 1 << 24;  // class numbers that f32 holds
+  constexpr std::int64_t most = 1 << 24;  // class numbers that f32 represents
   if (logits.shape[1] > most) fail(op, fmt::format("expected at most {} classes, got {}", most, to_string(logits)));
   if (labels.dtype == DType::u32 && labels.shape == Shape{logits.shape[0]}) return;
   fail(op, fmt::format("expected labels u32 {{{}}} for logits {}, got {}", logits.shape[0], to_string(logits),

@@ -6,8 +6,8 @@
 #include <span>
 #include <string_view>
 
-/// What operators ask of their inputs. Each throws Error "[op] expected ..., got ..." where it is not so; `role` says
-/// which input is meant: "images".
+/// Checks of an operator's inputs. Each throws Error "[op] expected ..., got ..." if it fails; `role` names the input:
+/// "images".
 namespace halfstep::ops {
 
 void expect_count(std::string_view op, std::span<const TensorType> inputs, std::size_t count);
@@ -15,9 +15,9 @@ void expect_float(std::string_view op, std::string_view role, const TensorType& 
 /// `form` names the axes: "{n, h, w, c}".
 void expect_rank(std::string_view op, std::string_view role, const TensorType& type, std::size_t rank,
                  std::string_view form);
-/// Both of one floating type.
+/// Both have the same floating type.
 void expect_same_float(std::string_view op, const TensorType& a, const TensorType& b);
-/// Both of one shape.
+/// Both have the same shape.
 void expect_same_shape(std::string_view op, const TensorType& a, const TensorType& b);
 /// Logits {n, classes} and labels u32 {n}.
 void expect_classification(std::string_view op, std::span<const TensorType> inputs);

@@ -9,10 +9,10 @@
 
 namespace halfstep::ops {
 
-/// `value` as the 32-bit index that shaders count in. Throws Error where it does not fit.
+/// `value` as a 32-bit index for shaders. Throws Error if it does not fit.
 std::uint32_t index32(const plan::Lowering& out, std::int64_t value);
 
-/// What a dispatch costs; see the members of plan::Dispatch.
+/// The cost of a dispatch; see the members of plan::Dispatch.
 struct Work {
   double flops = 0;
   std::int64_t rounds = 0;
@@ -36,8 +36,8 @@ void dispatch_flat(plan::Lowering& out, const std::string& shader, std::int64_t 
                 .flops = work.flops});
 }
 
-/// What becomes of the quads that a kernel computes for `result`, which is operand number `operand`, until other
-/// operators join it; the slots of what they read and write follow from `first_slot` on.
+/// The expression that stores the quads that a kernel computes for `result`, which is operand number `operand`. Other
+/// operators may later be fused into it; the slots of their reads and writes start at `first_slot`.
 plan::Expression result_expression(const plan::Lowering& out, plan::TensorId result, std::uint32_t operand,
                                    std::uint32_t first_slot);
 

@@ -6,7 +6,7 @@
 namespace halfstep {
 namespace {
 
-/// Adam, or AdamW, whose weight decay is decoupled.
+/// Adam, or AdamW with decoupled weight decay.
 template <typename Numbers>
 class AdamRule final : public optim::RuleOf<Numbers> {
  public:

@@ -9,10 +9,10 @@
 namespace halfstep::optim {
 namespace {
 
-/// Checkpoints keep states beside the weights and, under this name, the averages of these.
+/// Checkpoints store states beside the weights and, under this name, the weight averages.
 constexpr std::string_view averages = "average";
 
-/// More than anyone can want kept for each weight.
+/// An upper limit; no known optimizer needs more states per weight.
 constexpr std::size_t most_states = 16;
 
 void check_names(const UpdateRule& rule) {

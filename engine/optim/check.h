@@ -4,7 +4,7 @@
 
 namespace halfstep::optim {
 
-/// Throws Error where a hyperparameter is out of range, or states have no names of their own.
+/// Throws Error if a hyperparameter is out of range, or the names of states are not unique.
 void check(const UpdateRule& rule);
 
 }  // namespace halfstep::optim

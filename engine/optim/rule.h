@@ -16,7 +16,7 @@ inline void require(bool condition, std::string_view name, std::string_view rang
   if (!condition) fail("optimizer", fmt::format("expected {} to be {}, got {}", name, range, value));
 }
 
-/// A rule of hyperparameters that are `rate`, `weight_decay` and others.
+/// A rule whose hyperparameters are `rate`, `weight_decay` and others.
 template <typename Numbers>
 class RuleOf : public UpdateRule {
  public:
@@ -32,7 +32,7 @@ class RuleOf : public UpdateRule {
   Numbers numbers_;
 };
 
-/// The value that holds a new Rule of these hyperparameters.
+/// An Optimizer that holds a new Rule of these hyperparameters.
 template <typename Rule, typename Numbers>
 Optimizer make(const Numbers& numbers) {
   return Optimizer(std::make_shared<Rule>(numbers));

@@ -18,7 +18,7 @@ using graph::ValueId;
 
 namespace {
 
-/// Which values depend on one of `sources`.
+/// Which values depend on any of `sources`.
 std::vector<bool> dependents(const Ir& ir, std::span<const ValueId> sources) {
   std::vector<bool> depends(ir.values.size(), false);
   for (const ValueId id : sources) depends[id] = true;
@@ -65,7 +65,7 @@ class Backward {
     ir_.attribute(first, node.scope, node.why);
   }
 
-  /// The first gradient of a value is its gradient; a later one is added to it.
+  /// The first gradient of a value is used as it is; later ones are added to it.
   void accumulate(const Node& node, ValueId value, Tensor gradient) {
     if (gradient.type() != ir_.values[value].type) {
       fail(node.op->name(), fmt::format("expected a gradient of {} for '{}', got {}", to_string(ir_.values[value].type),

@@ -80,7 +80,7 @@ class Pass {
   }
 
  private:
-  /// A name that nothing has would be a choice silently ignored.
+  /// Rejects names that match nothing: such a choice would be ignored silently.
   void check_names() const {
     const auto expect_any = [&](std::string_view what, std::string_view name, auto&& is_meant) {
       if (std::ranges::any_of(written_.nodes, is_meant)) return;
@@ -96,7 +96,7 @@ class Pass {
     }
   }
 
-  /// The one fixed type that all operators on lists read a value in; none where they differ or there are none.
+  /// The one fixed type in which all operators on lists read a value; none if they differ or there are none.
   std::optional<DType> read_in(ValueId id) const {
     std::optional<DType> found;
     for (std::size_t i = 0; i < written_.nodes.size(); ++i) {
@@ -110,8 +110,8 @@ class Pass {
     return found;
   }
 
-  /// An input is fed in the type it is read in; a state stays as it is. A parameter has the policy's type; its f32
-  /// master is read instead where there is one and all who read it work in f32.
+  /// An input is fed in the type that operators read it in; a state keeps its type. A parameter has the policy's type;
+  /// its f32 master is read instead if there is one and all its readers compute in f32.
   ValueId leaf(ValueId id) {
     Value value = written_.values[id];
     if (is_floating(value.type.dtype)) {
@@ -137,7 +137,7 @@ class Pass {
     return converted;
   }
 
-  /// The type a node works in; none where it takes what there is.
+  /// The type a node computes in; none if it accepts its inputs' types.
   std::optional<DType> working_type(const Node& node, const Decision& decision) const {
     if (node.op->numerics() == Numerics::as_is) return {};
     if (decision.compute != widest) return decision.compute;
@@ -151,7 +151,7 @@ class Pass {
     return common.value_or(DType::f32);
   }
 
-  /// Types that differ as the graph was written were given by hand.
+  /// If input types differ in the graph as written, the user gave them by hand.
   void check_given_types(const Node& node) const {
     if (precision_.promote || node.op->numerics() == Numerics::as_is) return;
     const Value* first = nullptr;

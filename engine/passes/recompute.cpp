@@ -21,7 +21,8 @@ using graph::ValueId;
 
 namespace {
 
-/// "layer1/0" of "layer1/0/conv1" where the pattern is "layer?/?"; empty where nothing about it matches.
+/// The part of `scope` that matches: "layer1/0" of "layer1/0/conv1" for the pattern "layer?/?"; empty if nothing
+/// matches.
 std::string_view matching_scope(std::string_view scope, std::string_view pattern) {
   for (std::size_t end = 0; end != std::string_view::npos && !scope.empty();) {
     end = scope.find('/', end + 1);
@@ -37,12 +38,12 @@ class Recompute {
     for (std::size_t i = 0; i < forward_nodes; ++i) segments_.push_back(segment_of(ir.nodes[i], pattern));
   }
 
-  /// Whether there is anything to compute again.
+  /// Whether there is anything to recompute.
   bool any() const {
     return std::ranges::any_of(segments_, [](std::string_view segment) { return !segment.empty(); });
   }
 
-  /// Finds the values that nothing outside of their segment reads in the forward pass.
+  /// Finds the values that nothing outside their segment reads in the forward pass.
   void find_inner(std::span<const ValueId> wanted) {
     for (std::size_t i = 0; i < forward_nodes_; ++i) {
       for (const ValueId output : ir_.nodes[i].outputs) inner_[output] = !segments_[i].empty();
@@ -56,7 +57,7 @@ class Recompute {
     for (const ValueId value : wanted) inner_[value] = false;
   }
 
-  /// Puts ahead of each node of the backward pass what it needs again.
+  /// Inserts before each node of the backward pass the recomputation that it needs.
   void run() {
     nodes_.assign(ir_.nodes.begin(), ir_.nodes.begin() + static_cast<std::ptrdiff_t>(forward_nodes_));
     for (std::size_t i = forward_nodes_; i < ir_.nodes.size(); ++i) {
@@ -83,8 +84,8 @@ class Recompute {
     nodes_.push_back(std::move(node));
   }
 
-  /// What stands for a value in the backward pass: itself where it is kept. Its name, which noise is keyed on, is the
-  /// same.
+  /// The value to use in the backward pass: the value itself if it is kept, else its recomputed copy. The copy has the
+  /// same name, which keys the noise.
   ValueId again(ValueId id) {
     if (id >= inner_.size() || !inner_[id]) return id;
     if (const auto found = again_.find(id); found != again_.end()) return found->second;
@@ -102,7 +103,7 @@ class Recompute {
 
   Ir& ir_;
   std::size_t forward_nodes_;
-  std::vector<std::string_view> segments_;  ///< of each forward node: the scope it is computed again with, or empty
+  std::vector<std::string_view> segments_;  ///< of each forward node: the scope it is recomputed with, or empty
   std::vector<bool> inner_;                 ///< values that are not kept
   std::map<ValueId, ValueId> again_;
   std::vector<Node> nodes_;

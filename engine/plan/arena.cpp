@@ -12,10 +12,10 @@ struct Placed {
   Lifetime lifetime;
 };
 
-/// The lowest offset where `bytes` fit between the tensors that are alive at the same time.
+/// The lowest offset at which `bytes` fit between the tensors that are alive at the same time.
 std::uint64_t lowest_fit(const std::vector<Placed>& placed, const Lifetime& lifetime, std::uint64_t bytes, bool reuse) {
   std::uint64_t offset = 0;
-  for (const Placed& other : placed) {  // ordered by begin
+  for (const Placed& other : placed) {  // sorted by begin
     if (reuse && !other.lifetime.overlaps(lifetime)) continue;
     if (offset + bytes <= other.begin) break;
     offset = std::max(offset, other.end);
@@ -52,7 +52,7 @@ Arena plan_arena(Program& program, const ArenaOptions& options) {
   for (TensorId t = 0; t < program.tensors.size(); ++t) {
     if (program.tensors[t].region.buffer == arena_buffer && alive[t].used) order.push_back(t);
   }
-  // The large ones first: small ones fit into the gaps that are left.
+  // Large tensors first: small ones fit into the remaining gaps.
   std::ranges::stable_sort(order,
                            [&](TensorId a, TensorId b) { return program.tensors[a].bytes > program.tensors[b].bytes; });
   Arena arena;

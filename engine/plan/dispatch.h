@@ -19,12 +19,12 @@ using TensorId = std::uint32_t;
 
 enum class Access : std::uint8_t { read, write, read_write };
 
-/// One binding of a dispatch: a storage buffer, or a texel buffer with a texel for each quad.
+/// One binding of a dispatch: a storage buffer, or a texel buffer with one texel per quad.
 struct Operand {
   TensorId tensor;
   Access access;
   bool texels = false;
-  bool address = false;  ///< its address is pushed as well, ahead of the push constants
+  bool address = false;  ///< its device address is also pushed, before the push constants
 };
 
 /// How a kernel stores narrow types: constants of shaders/common/storing.glsl. Kernels that store none take no notice.
@@ -40,34 +40,34 @@ struct Storing {
   friend bool operator==(const Storing&, const Storing&) = default;
 };
 
-/// One compute dispatch as a plain value: nothing here knows Vulkan.
+/// One compute dispatch as a plain value, independent of Vulkan.
 struct Dispatch {
-  std::string label;                     ///< what it does, for people: "conv1/conv2d"
+  std::string label;                     ///< what it does, for display: "conv1/conv2d"
   std::string shader;                    ///< variant name: "relu.f16"
   std::vector<std::uint32_t> constants;  ///< specialization constants 0, 1, 2, ...; 0 is local_size_x by convention
   std::vector<std::byte> push;           ///< push constants
   std::vector<Operand> operands;         ///< operand i is bound at binding i
   std::array<std::uint32_t, 3> groups{1, 1, 1};
-  /// The most loop rounds that one of its invocations runs, all loops added up; a loop of n rounds counts n + 1.
-  /// Kernels without loops, and those with a few rounds whatever the sizes, leave it 0.
+  /// The largest number of loop rounds that one of its invocations runs, summed over all loops; a loop of n rounds
+  /// counts n + 1. Kernels without loops, and those with few rounds at any size, leave it 0.
   std::int64_t rounds = 0;
   Storing storing{};
-  /// What is done elementwise beside or in place of the kernel's own work; its slots are the last operands.
+  /// Elementwise work in addition to, or in place of, the kernel's own work; its slots are the last operands.
   std::optional<Expression> expression{};
-  bool again = false;  ///< computes what was computed before and not kept
-  double flops = 0;    ///< multiply-adds counted as two; 0 where it moves data only
-  /// Of a kernel that the application brought, which `shader` is then the name of; null: the library has it.
+  bool again = false;  ///< recomputes values that were not kept
+  double flops = 0;    ///< a multiply-add counts as two; 0 if it only moves data
+  /// The SPIR-V of an application's own kernel, which `shader` then names; null: a kernel of the library.
   std::shared_ptr<const std::vector<std::uint32_t>> spirv{};
 };
 
-/// Bytes of push constants: the addresses of operands that ask for it, then Dispatch::push.
+/// Size of the push constants: the addresses of operands that request it, then Dispatch::push.
 inline std::size_t pushed_bytes(const Dispatch& dispatch) {
   std::size_t bytes = dispatch.push.size();
   for (const Operand& operand : dispatch.operands) bytes += operand.address ? sizeof(std::uint64_t) : 0;
   return bytes;
 }
 
-/// The bytes of a push-constant struct. Every device has 128 bytes.
+/// The bytes of a push-constant struct. Every device supports 128 bytes.
 template <typename Push>
 std::vector<std::byte> push_bytes(const Push& push) {
   static_assert(std::is_trivially_copyable_v<Push> && sizeof(Push) <= 128);

@@ -24,7 +24,7 @@ std::uint32_t encoded(const Step& step) {
   return static_cast<std::uint32_t>(step.op) | std::uint32_t{step.a} << 8 | std::uint32_t{step.b} << 16;
 }
 
-/// Adds an axis of `extent` outside those of `terms`; `stride` is how far the operand moves along it.
+/// Adds an axis of `extent` outside those of `terms`; the operand advances by `stride` along it.
 void append(std::vector<Term>& terms, std::int64_t divisor, std::int64_t extent, std::int64_t stride) {
   const Term term{static_cast<std::uint32_t>(divisor), static_cast<std::uint32_t>(extent),
                   static_cast<std::uint32_t>(stride)};
@@ -42,7 +42,7 @@ std::vector<Term> terms_of(const Shape& to, const Shape& from) {
   std::vector<Term> terms;
   std::int64_t divisor = 1;
   std::int64_t stride = 1;
-  for (std::size_t i = 0; i < to.size(); ++i) {  // from the last axis on
+  for (std::size_t i = 0; i < to.size(); ++i) {  // from the last axis backwards
     const bool last = i == 0;
     const std::int64_t extent = last ? layout(to).quads_per_row() : to[to.size() - 1 - i];
     const std::int64_t own = i >= from.size() ? 1 : last ? layout(from).quads_per_row() : from[from.size() - 1 - i];
@@ -62,7 +62,7 @@ Walk walk_of(const std::vector<Term>& terms, const Layout& to) {
   return Walk::terms;
 }
 
-/// The layout that the kernel is compiled for: where rows make no difference all shapes share one kernel.
+/// The layout that the kernel is compiled for. If rows make no difference, all shapes share one kernel.
 Layout seen_layout(const Expression& expression) {
   const bool unseen = expression.rows_known || ignores_rows(expression);
   return unseen ? Layout{.rows = 1, .columns = 4, .pitch = 4} : expression.layout;

@@ -7,10 +7,10 @@
 
 #include "plan/layout.h"
 
-/// Elementwise arithmetic as plain data: what shaders/common/expression.glsl is specialized for.
+/// Elementwise arithmetic as plain data, with which shaders/common/expression.glsl is specialized.
 namespace halfstep::plan {
 
-/// What a step computes from registers a and b and a constant c; numbered as in expression.glsl.
+/// The operation of a step on registers a and b and a constant c; numbered as in expression.glsl.
 enum class Op : std::uint8_t {
   none,
   add,             ///< a + b
@@ -29,7 +29,7 @@ enum class Op : std::uint8_t {
   stored,                    ///< a as it would be stored in Expression::storage, to nearest
 };
 
-/// Where a number is: one register for each slot, one for what the kernel itself computed, one for each step.
+/// The register of a value: one per slot, one for the kernel's own result, one per step.
 using Register = std::uint8_t;
 constexpr std::size_t max_slots = 5;
 constexpr std::size_t max_steps = 12;
@@ -44,13 +44,13 @@ struct Step {
   float constant = 0;
 };
 
-/// Which quad of a tensor belongs to a quad of the result; numbered as in expression.glsl.
+/// Which quad of a tensor is read for a quad of the result; numbered as in expression.glsl.
 enum class Walk : std::uint8_t {
   absent,
-  alike,    ///< the same one
+  alike,    ///< the same quad
   columns,  ///< a row that repeats
-  rows,     ///< one quad a row
-  scalar,   ///< the only one
+  rows,     ///< one quad per row
+  scalar,   ///< the only quad
   terms,    ///< the sum of Reading::terms
 };
 
@@ -63,25 +63,26 @@ struct Term {
   bool operator==(const Term&) const = default;
 };
 
-/// How a tensor is read that broadcasts to the result.
+/// How a tensor that broadcasts to the result is read.
 struct Reading {
   Walk walk = Walk::alike;
-  bool spread = false;  ///< one column stands for all
+  bool spread = false;  ///< one column is broadcast to all
   std::vector<Term> terms{};
 
   bool operator==(const Reading&) const = default;
 };
 
-/// How a tensor of shape `from` is read for a result of shape `to`, which it broadcasts to.
+/// How a tensor of shape `from` is read for a result of shape `to`, to which it broadcasts.
 Reading reading(const Shape& to, const Shape& from);
 
-/// What a kernel that includes expression.glsl does with each quad. Slot i is read into register i before the steps,
-/// the slots after those that are read are written after them; their tensors are the dispatch's last operands.
+/// The work of a kernel that includes expression.glsl, for each quad. Each slot i that is read is loaded into register
+/// i before the steps; the slots after those are stored after the steps. Their tensors are the dispatch's last
+/// operands.
 struct Expression {
-  /// What the kernel does beside.
+  /// The position of the kernel's own work.
   enum class Kernel : std::uint8_t {
-    none,    ///< nothing: pointwise.comp
-    before,  ///< it computes kernel_value
+    none,    ///< no other work: pointwise.comp
+    before,  ///< it computes kernel_value first
     after,   ///< it reads the expression's value
   };
   Kernel kernel = Kernel::none;
@@ -94,24 +95,24 @@ struct Expression {
   bool noise = true;        ///< whether it can round stochastically
   bool rows_known = false;  ///< whether the kernel knows its rows by itself, so that they are no constants
   std::vector<Reading> reads{};
-  std::vector<Register> writes{};  ///< what is stored beside the value, walked alike
+  std::vector<Register> writes{};  ///< stored in addition to the value, with Walk::alike
   std::vector<Step> steps{};
   Register value = kernel_value;
 
-  /// The register of a further step.
+  /// Adds a step and returns its register.
   Register add(Step step);
   /// Whether its kernel can be specialized for it.
   bool fits() const;
   /// Whether it rounds to `storage` on the way.
   bool rounds() const;
-  /// Terms of all that is read together.
+  /// The number of terms of all reads together.
   std::size_t terms() const;
 };
 
-/// Whether what is computed does not depend on how long rows are: what is read repeats by no row, and none has padding.
+/// Whether the result does not depend on the length of rows: no read repeats by row, and no tensor has padding.
 bool ignores_rows(const Expression& expression);
 
-/// An expression as specialization constants from first_expression_constant on. `wide` says of each operand of the
+/// An expression as specialization constants from first_expression_constant on. `wide` tells for each operand of the
 /// dispatch whether it is f32.
 std::vector<std::uint32_t> expression_constants(const Expression& expression, const std::vector<bool>& wide);
 constexpr std::size_t first_expression_constant = 32;

@@ -14,7 +14,7 @@ bool writes(const Operand& operand) {
   return operand.access != Access::read;
 }
 
-/// Whether two tensors may lie in the same memory; the arena is not laid out yet, and gives each its own.
+/// Whether two tensors may share memory. The arena has no layout yet, so each of its tensors counts as separate.
 bool share_memory(const Program& program, TensorId a, TensorId b) {
   if (a == b) return true;
   const ProgramTensor& first = program.tensors[a];
@@ -46,7 +46,8 @@ bool makes_narrow(const Program& program, const Dispatch& dispatch) {
   return (dispatch.expression && dispatch.expression->rounds()) || stores_narrow(program, dispatch.operands);
 }
 
-/// Whether what is stored depends on the tensor: noise is keyed on one and its quads, and scales are a tensor's own.
+/// Whether the stored values depend on the tensor: noise is keyed on the tensor and its quads, and each tensor has its
+/// own scale.
 bool own_to_result(const Storing& storing) {
   return storing.stochastic || storing.scaled;
 }
@@ -83,7 +84,7 @@ std::optional<Layout> common_layout(const Expression& producer, const Expression
   return std::nullopt;
 }
 
-/// Operands of a dispatch with an expression: its kernel's own, then what is read, then what is written beside.
+/// The operands of a dispatch with an expression: the kernel's own, then the reads, then the additional writes.
 class Operands {
  public:
   explicit Operands(const Dispatch& dispatch)
@@ -97,7 +98,7 @@ class Operands {
   std::size_t writes_;
 };
 
-/// The register that `dispatch` stores in `tensor`, where it stores one through its expression.
+/// The register that `dispatch` stores in `tensor`, if it stores one through its expression.
 std::optional<Register> stored_in(const Dispatch& dispatch, TensorId tensor) {
   if (!dispatch.expression) return std::nullopt;
   const Expression& expression = *dispatch.expression;
@@ -110,7 +111,7 @@ std::optional<Register> stored_in(const Dispatch& dispatch, TensorId tensor) {
   return std::nullopt;
 }
 
-/// Whether `dispatch` reads `tensor` through its expression, in each quad's own place, and in no other way.
+/// Whether `dispatch` reads `tensor` only through its expression, and each quad only at its own position.
 bool reads_alike(const Dispatch& dispatch, TensorId tensor) {
   if (!dispatch.expression) return false;
   const Expression& expression = *dispatch.expression;
@@ -125,14 +126,14 @@ bool reads_alike(const Dispatch& dispatch, TensorId tensor) {
   return found;
 }
 
-/// What one dispatch stores and another reads.
+/// A tensor that one dispatch stores and another reads.
 struct Link {
   TensorId tensor = 0;
   bool needed = false;  ///< by others too
   DType dtype = DType::f32;
 };
 
-/// One dispatch made of two: what `producer` stores in `link`, `consumer` reads.
+/// Two dispatches merged into one: `consumer` reads what `producer` stores in `link`.
 class Joint {
  public:
   Joint(const Dispatch& producer, const Dispatch& consumer, const Link& link, Layout layout)
@@ -194,7 +195,7 @@ class Joint {
     }
   }
 
-  /// The register of a tensor that is read; what is read alike twice is read once.
+  /// The register of a tensor that is read. A tensor that is read twice in the same way is loaded once.
   Register read(const Reading& reading, TensorId tensor) {
     for (std::size_t i = 0; i < reads_.size(); ++i) {
       if (reads_[i] == tensor && joined_.reads[i] == reading) return static_cast<Register>(i);
@@ -209,14 +210,14 @@ class Joint {
     writes_.push_back(tensor);
   }
 
-  /// What a register of the consumer has become.
+  /// The new register of a register of the consumer.
   Register moved(Register at, Register shift) const {
     if (at < moved_reads_.size()) return moved_reads_[at];
     return at < first_step ? at : static_cast<Register>(at + shift);
   }
 
-  /// The consumer's value takes the place of the producer's, unless that is needed. Where the consumer has a kernel,
-  /// that is the kernel of both.
+  /// The consumer's value replaces the producer's as the result, unless the producer's is still needed. If the consumer
+  /// has a kernel, it becomes the kernel of both.
   void place_results(bool link_needed, Register value) {
     const Expression& reader = *consumer_.expression;
     const TensorId first = producer_.operands[joined_.result].tensor;
@@ -252,10 +253,10 @@ class Joint {
   TensorId result_ = 0;
   std::vector<TensorId> reads_;
   std::vector<TensorId> writes_;
-  std::vector<Register> moved_reads_;  ///< what the registers of the consumer's slots have become
+  std::vector<Register> moved_reads_;  ///< the new registers of the consumer's slots
 };
 
-/// Which dispatches touch a tensor.
+/// The dispatches that access a tensor.
 struct Users {
   std::vector<std::size_t> writers;
   std::vector<std::size_t> readers;
@@ -290,7 +291,7 @@ class Fusion {
     return result;
   }
 
-  /// Joins dispatch `i` with one whose result it reads; returns where the two are then.
+  /// Merges dispatch `i` with one whose result it reads; returns the index of the merged dispatch.
   std::optional<std::size_t> join_producer(std::size_t i) {
     const std::vector<Operand> operands = dispatches()[i].operands;
     for (const Operand& operand : operands) {
@@ -347,8 +348,8 @@ class Fusion {
     return (dispatch.expression->noise || !draws) && !stores_narrow(program_, beside);
   }
 
-  /// Where both can be done: at the producer's place if what lies between does not have to come before the consumer, or
-  /// at the consumer's if it need not come after the producer.
+  /// Where both can run: at the producer's index if no dispatch between them must come before the consumer, or at the
+  /// consumer's index if none between them must come after the producer.
   std::optional<std::size_t> place_for(std::size_t producer, std::size_t consumer, TensorId link) {
     const auto in_between = [&](std::size_t moved) {
       for (std::size_t i = producer + 1; i < consumer; ++i) {

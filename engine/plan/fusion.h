@@ -4,8 +4,7 @@
 
 namespace halfstep::plan {
 
-/// Joins dispatches whose work is elementwise with those before and after them, so that a value on its way between two
-/// stays in registers:
+/// Fuses elementwise dispatches with those before and after them, so that intermediate values stay in registers:
 ///   - an elementwise operator and the one that reads its result become one kernel;
 ///   - an elementwise operator after a kernel that stores through an expression (a product, say) becomes its epilogue;
 ///   - an elementwise operator before a kernel that reads through an expression (a sum) is computed as that reads.

@@ -6,13 +6,13 @@
 
 namespace halfstep::plan {
 
-/// a / b rounded up, of numbers that are not negative.
+/// a / b rounded up, for nonnegative numbers.
 constexpr std::int64_t divided_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// How a tensor lies in memory: rows of the last axis, each padded with zeros to a multiple of four elements. So every
-/// row starts on a vec4, any shape is read and written four elements at a time, and two invocations never share a
+/// The memory layout of a tensor: rows of the last axis, each padded with zeros to a multiple of four elements. So
+/// every row starts on a vec4, any shape is read and written four elements at a time, and two invocations never share a
 /// 32-bit word of packed f16.
 struct Layout {
   std::int64_t rows = 1;     ///< product of all axes but the last
@@ -26,7 +26,7 @@ struct Layout {
 
 Layout layout(const Shape& shape);
 
-/// Bytes a tensor takes in memory, padding included.
+/// The size of a tensor in memory, including padding.
 std::uint64_t byte_size(const TensorType& type);
 
 }  // namespace halfstep::plan

@@ -25,7 +25,7 @@ struct ChannelMoments {
   std::int64_t rows = 0;
 };
 
-/// What an operator is given to turn itself into dispatches: its operands, the device, and places to put things.
+/// The arguments of an operator's lower(): its operands, the device, and functions to add tensors and dispatches.
 class Lowering {
  public:
   Lowering(ProgramBuilder& builder, std::string label, std::vector<TensorId> inputs, std::vector<TensorId> outputs,
@@ -45,9 +45,9 @@ class Lowering {
   TensorType input_type(std::size_t i) const { return type(input(i)); }
   TensorType output_type(std::size_t i) const { return type(output(i)); }
 
-  /// A tensor that lives only within this operator.
+  /// A tensor that exists only within this operator.
   TensorId workspace(std::string_view name, TensorType type);
-  /// Makes output `out` the same memory as input `in`, with no dispatch; both must take the same bytes.
+  /// Makes output `out` use the memory of input `in`, without a dispatch; both must have the same size.
   void alias(std::size_t out, std::size_t in);
   /// Appends a dispatch; an empty label becomes the node's.
   void dispatch(Dispatch dispatch);
@@ -59,20 +59,20 @@ class Lowering {
   /// The moments that came with `tensor`; nothing where none did, or several dispatches wrote it.
   std::optional<ChannelMoments> moments_of(TensorId tensor) const;
 
-  /// Says that as many dispatches were left out as an operator would have had more without fusion.
+  /// Adds to the number of dispatches that the operator would need without fusion.
   void leave_out(std::ptrdiff_t dispatches);
 
-  /// Which of a choice's candidates to take: the one that Target::choices names for its key, else the first.
+  /// Which of a choice's candidates to use: the one that Target::choices names for its key, else the first.
   std::size_t choose(Choice choice);
   /// plan::storage on this device.
   std::string storage(DType dtype) const;
-  /// The types that products keep their sums in.
+  /// The accumulator types of matrix products and convolutions.
   const Partials& partials() const;
   /// How narrow tensors are stored.
   const Storing& storing() const;
-  /// The StepState that noise is keyed on.
+  /// The StepState that keys the noise.
   TensorId noise_key() const;
-  /// The stream of the noise for `what` in this run of the graph; see plan::noise_stream.
+  /// The noise stream for `what` in this repetition of the graph; see plan::noise_stream.
   std::uint32_t noise_stream(std::string_view what) const;
   /// "scope/operator".
   const std::string& label() const { return label_; }
@@ -88,12 +88,13 @@ class Lowering {
 /// The value of a shader's STORAGE axis for tensors of `dtype`: "f32", "f16", "packed", ...
 std::string_view storage(const Target& target, DType dtype);
 
-/// Invocations in a workgroup of a flat kernel: few on a software driver, which runs one after the other and spreads
-/// workgroups over its threads.
+/// The workgroup size of a one-dimensional kernel. It is small on a software driver, which runs invocations one after
+/// the other and distributes workgroups over its threads.
 std::uint32_t flat_local_size(const Target& target);
 
-/// Workgroups for `count` invocations of `local_size`, folded over x and y so that no device's limit of 65,535 is
-/// passed; the shader takes the linear index from linear_invocation() in common/indexing.glsl and returns past `count`.
+/// The workgroups for `count` invocations in groups of `local_size`, folded over x and y to stay within every device's
+/// limit of 65,535. The shader gets the linear index from linear_invocation() in common/indexing.glsl and returns if it
+/// is `count` or more.
 std::array<std::uint32_t, 3> groups_for(std::int64_t count, std::uint32_t local_size);
 
 }  // namespace halfstep::plan

@@ -8,7 +8,7 @@
 
 namespace halfstep::plan {
 
-/// From the dispatch that first touches a tensor to the last that does, both included.
+/// The range from the first dispatch that accesses a tensor to the last, both included.
 struct Lifetime {
   std::uint32_t first = 0;
   std::uint32_t last = 0;
@@ -24,20 +24,20 @@ std::vector<Lifetime> lifetimes(const Program& program);
 
 struct ArenaOptions {
   std::uint64_t alignment = 256;
-  std::uint64_t guard_bytes = 0;  ///< left unused before and after each tensor, for tests to check
-  bool reuse = true;              ///< whether tensors whose lifetimes do not meet share memory
+  std::uint64_t guard_bytes = 0;  ///< left unused before and after each tensor, so that tests can check them
+  bool reuse = true;              ///< whether tensors with disjoint lifetimes share memory
 };
 
-/// Where each tensor lies in the arena.
+/// The layout of the arena.
 struct Arena {
-  std::uint64_t bytes = 0;           ///< what the arena takes: the peak
-  std::uint64_t bytes_unshared = 0;  ///< what it would take if no memory were used twice
+  std::uint64_t bytes = 0;           ///< the size of the arena: the peak
+  std::uint64_t bytes_unshared = 0;  ///< the size if no memory were reused
 };
 
-/// Gives every arena tensor of `program` its offset, so that tensors alive together never overlap.
+/// Gives every arena tensor of `program` its offset, so that tensors that are alive at the same time never overlap.
 Arena plan_arena(Program& program, const ArenaOptions& options);
 
-/// For every dispatch, whether a barrier must come before it: it touches bytes that a dispatch since the last barrier
+/// For every dispatch, whether it needs a barrier before it: it accesses bytes that a dispatch since the last barrier
 /// wrote, or writes bytes that one read.
 std::vector<bool> plan_barriers(const Program& program);
 

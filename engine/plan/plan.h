@@ -9,14 +9,14 @@
 
 namespace halfstep::plan {
 
-/// A program with its memory laid out and its barriers placed: all that recording it takes.
+/// A program with memory layout and barriers: everything needed to record it.
 struct Plan {
   Program program;
   Arena arena;
   std::vector<bool> barrier_before;  ///< for each dispatch
 
   std::uint64_t barriers() const;
-  /// A line for each dispatch and each tensor, for people.
+  /// One line for each dispatch and each tensor, for display.
   std::string text() const;
 };
 

@@ -13,7 +13,7 @@
 namespace halfstep::plan {
 
 std::uint64_t bytes_touched(const Program& program, const Dispatch& dispatch) {
-  // A tensor may be bound more than once, in the place of one that the kernel is not given.
+  // A tensor may be bound more than once, as a placeholder for an operand that the kernel does not use.
   std::map<TensorId, std::uint64_t> times;
   for (const Operand& operand : dispatch.operands) {
     times[operand.tensor] =
@@ -29,7 +29,8 @@ std::string label_of(const graph::Node& node) {
 }
 
 std::uint32_t noise_stream(std::string_view tensor, std::uint32_t run) {
-  // The hash of Fowler, Noll and Vo (FNV-1a). The highest bit keeps clear of the streams that common/rng.glsl names.
+  // The hash of Fowler, Noll and Vo (FNV-1a). The highest bit keeps it apart from the streams that common/rng.glsl
+  // names.
   std::uint32_t hash = 2166136261U;
   const auto add = [&](std::uint32_t byte) { hash = (hash ^ byte) * 16777619U; };
   for (const char c : tensor) add(static_cast<unsigned char>(c));
@@ -78,7 +79,7 @@ void ProgramBuilder::lower(const graph::Ir& ir, const graph::Node& node) {
     inputs.push_back(tensor_of(ir, value));
     types.push_back(info(inputs.back()).type);
   }
-  node.op->infer(types);  // types given by hand are only settled by now
+  node.op->infer(types);  // types given by hand are resolved only now
   for (const graph::ValueId value : node.outputs) {
     if (!is_bound(value)) bind(value, tensor(ir.values[value].name, ir.values[value].type));
     outputs.push_back(bound_.at(value));

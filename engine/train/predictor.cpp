@@ -57,7 +57,8 @@ class Predictor::Impl {
   Impl(const Device& device, const Graph& graph, Tensor output, const Precision& precision)
       : workspace_{std::make_shared<run::Runtime>(device), nullptr} {
     const train::FoldedPrediction prediction = train::fold(train::prediction_graph(graph, output, precision));
-    workspace_.store = std::make_shared<state::ParameterStore>(vk::context_of(device), store_form(prediction, precision));
+    workspace_.store =
+        std::make_shared<state::ParameterStore>(vk::context_of(device), store_form(prediction, precision));
     workspace_.store->write_state({});
     program_ = make_program(prediction.rest, stored_as(precision));
     folding_ = make_program(prediction.weights, stored_as(precision));

@@ -14,11 +14,11 @@
 namespace halfstep::tune {
 namespace {
 
-/// The first element that is not as expected.
+/// Describes the first element that differs from the expected value.
 std::string difference(const plan::Trial& trial, const std::vector<float>& got) {
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double apart = std::abs(static_cast<double>(got[i]) - static_cast<double>(trial.expected[i]));
-    if (apart <= trial.allowed_difference) continue;  // not so for NaN
+    if (apart <= trial.allowed_difference) continue;  // false for NaN
     return fmt::format("element {} is {}, expected {} +- {}", i, got[i], trial.expected[i], trial.allowed_difference);
   }
   return {};
@@ -36,7 +36,7 @@ std::string check(vk::Context& context, vk::Pipelines& pipelines, const std::str
       if (std::string wrong = difference(trial, run.result()); !wrong.empty()) return wrong;
     }
   } catch (const Error& error) {
-    return error.what();  // refused, whatever was advertised
+    return error.what();  // the driver refused it, whatever it advertised
   }
   return {};
 }

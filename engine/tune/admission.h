@@ -10,21 +10,23 @@
 
 namespace halfstep::tune {
 
-/// Runs the checks of choices of `kind` with the candidate called `name`: what was wrong, or nothing.
+/// Runs the checks of choices of `kind` with the candidate called `name`. Returns what was wrong, or an empty text.
 std::string check(vk::Context& context, vk::Pipelines& pipelines, const std::string& kind, const std::string& name);
 
-/// The same in a child, for "device index, kind, name" in lines. Says "right" rather than nothing.
+/// The same in a child process, for "device index, kind, name" as lines. Returns "right" instead of an empty text.
 std::string check_in_child(std::string_view argument);
 
-/// Whether candidates compute what they claim on a device. What a driver says of itself is not believed.
+/// Checks whether candidates compute correct results on a device. A driver's own claims are not trusted.
 class Admission {
  public:
-  /// Verdicts go to `notes`. With `again`, earlier ones are not asked for. What is risky is given to `child` as `work`.
+  /// Verdicts are stored in `notes`. With `again`, earlier ones are ignored. Risky candidates are passed to `child` as
+  /// `work`.
   Admission(vk::Context& context, vk::Pipelines& pipelines, vk::Notes& notes, bool again, process::Child* child,
             process::Child::Work work = check_in_child)
       : context_(context), pipelines_(pipelines), notes_(notes), again_(again), child_(child), work_(work) {}
 
-  /// Why a candidate for choices of `kind` may not be used; empty where it may. A risky one is first run in a child.
+  /// Why a candidate for choices of `kind` may not be used; empty if it may. A risky one is first run in a child
+  /// process.
   std::string objection(const std::string& kind, const plan::Candidate& candidate);
 
  private:

@@ -8,7 +8,7 @@
 namespace halfstep::tune {
 namespace {
 
-/// Ordinary numbers in f32 and f16, for inputs that may hold anything: some devices are faster at zeros.
+/// Ordinary values in both f32 and f16, for inputs with arbitrary contents: some devices are faster on zeros.
 constexpr std::uint32_t anything = 0x3A9C3A9C;
 constexpr std::uint32_t poison = 0xFFFFFFFF;
 

@@ -13,7 +13,7 @@ class TrialRun {
  public:
   TrialRun(vk::Context& context, vk::Pipelines& pipelines, const plan::Target& target, const plan::Trial& trial);
 
-  /// Microseconds from the start to the end of its dispatches; the host's where the queue has no timestamps.
+  /// Microseconds from the start to the end of its dispatches; measured on the host if the queue has no timestamps.
   double run();
   /// The output of the last run.
   std::vector<float> result();

@@ -16,10 +16,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds budget(1000);  ///< for all measurements of a program
 constexpr std::size_t most_candidates = 3;
-/// What another candidate must gain over the rule's: less may be chance.
+/// The minimum gain of another candidate over the rule's: a smaller one may be noise.
 constexpr double least_gain = 0.07;
 
-/// Those that may be used.
+/// The candidates that may be used.
 std::vector<Finding::Way*> admitted(Finding& finding) {
   std::vector<Finding::Way*> found;
   for (Finding::Way& way : finding.ways) {
@@ -70,7 +70,7 @@ void Tuner::settle(const plan::Choice& choice) {
   findings_.push_back(std::move(finding));
 }
 
-/// The candidate to take, and in `finding` why.
+/// The chosen candidate; the reason is stored in `finding`.
 std::string Tuner::measured(const plan::Choice& choice, Finding& finding) {
   const std::vector<Finding::Way*> ways = admitted(finding);
   const std::string rule = ways.front()->name;
@@ -97,7 +97,7 @@ std::string Tuner::measured(const plan::Choice& choice, Finding& finding) {
   return best->name;
 }
 
-/// The best of a few runs after the first, which may compile.
+/// The minimum of a few runs after the first, which may compile.
 double Tuner::time(const plan::Choice& choice, const std::string& candidate) {
   constexpr int most_runs = 5;
   constexpr std::chrono::milliseconds enough(30);
@@ -110,7 +110,7 @@ double Tuner::time(const plan::Choice& choice, const std::string& candidate) {
     const Clock::time_point end = Clock::now() + enough;
     for (int i = 0; i < most_runs && (i == 0 || Clock::now() < end); ++i) best = std::min(best, run.run());
   } catch (const Error&) {
-    // No memory to spare for it: then it is not compared.
+    // There is not enough memory: then it is not measured.
   }
   return best;
 }

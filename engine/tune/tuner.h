@@ -14,12 +14,12 @@
 
 namespace halfstep::tune {
 
-/// What was found out about a choice.
+/// The result of settling a choice.
 struct Finding {
   struct Way {
     std::string name;
-    std::string objection;    ///< why it may not be used; empty where it may
-    double microseconds = 0;  ///< of the problem; 0 where it was not measured
+    std::string objection;    ///< why it may not be used; empty if it may
+    double microseconds = 0;  ///< time on the problem; 0 if it was not measured
   };
   std::string key;
   std::vector<Way> ways;
@@ -27,18 +27,18 @@ struct Finding {
   std::string reason;
 };
 
-/// Makes the choices that a program left open, for one device. A choice once made is kept between processes, since
-/// another would give other bits; where nothing is kept, the rule alone decides.
+/// Settles the choices that a program left open, for one device. A result is stored between processes, since another
+/// choice would give other bits. If nothing can be stored, only the fixed rule decides.
 class Tuner {
  public:
-  /// Nothing is kept where `cache_folder` is empty.
+  /// Nothing is stored if `cache_folder` is empty.
   Tuner(vk::Context& context, vk::Pipelines& pipelines, Tuning tuning, const std::filesystem::path& cache_folder);
   ~Tuner() { notes_.save(); }
   Tuner(const Tuner&) = delete;
   Tuner& operator=(const Tuner&) = delete;
 
-  /// Makes choices, and puts those that are not the first candidate into `target`. Returns whether there were any, so
-  /// that the program must be lowered again. Throws Error where no candidate is right.
+  /// Settles the choices, and adds those that differ from the first candidate to `target`. Returns whether there were
+  /// any, in which case the program must be lowered again. Throws Error if no candidate is correct.
   bool settle(std::span<const plan::Choice> choices, plan::Target& target);
 
   const std::vector<Finding>& findings() const { return findings_; }

@@ -6,8 +6,8 @@
 namespace samples {
 namespace {
 
-/// Letters from space to ~, each of 8 rows of 5 pixels: the highest of 40 bits is the upper left one. Those that no
-/// text here needs are boxes.
+/// Letters from space to ~, each of 8 rows of 5 pixels: the highest of 40 bits is the upper left pixel. Unused letters
+/// are boxes.
 constexpr std::array<std::uint64_t, 95> letters{
     0x0000000000, 0x2108420080, 0xfc6318c7e0, 0xfc6318c7e0, 0xfc6318c7e0, 0xce44444e60, 0x64a88ac9a0, 0x2100000000,
     0x1110841040, 0x4104211100, 0xfc6318c7e0, 0x0109f21000, 0x0000001088, 0x0001f00000, 0x0000003180, 0x0844444200,

@@ -12,19 +12,19 @@ struct Colour {
   std::uint8_t blue = 0;
 };
 
-/// A picture to draw on: pixels {height, width, 3}. What lies outside it is left out.
+/// An image to draw on: pixels {height, width, 3}. Drawing outside of it is clipped.
 class Canvas {
  public:
-  /// Height of a line of text and width of a letter, with the space between, in pixels.
+  /// Height of a line of text and advance of a letter, spacing included, in pixels.
   static constexpr int line = 18;
   static constexpr int letter = 12;
 
   Canvas(int width, int height, Colour background);
 
   void rectangle(int x, int y, int width, int height, Colour colour);
-  /// Text with its upper left corner at {x, y}; what is no printable ASCII becomes a box.
+  /// Draws text with its upper left corner at {x, y}; a character that is not printable ASCII becomes a box.
   void text(int x, int y, std::string_view text, Colour colour);
-  /// An image {height, width, channels} of bytes, grey or red, green and blue, each pixel `scale` wide and high.
+  /// Draws an image {height, width, channels} of bytes, grey or RGB, with each pixel `scale` wide and high.
   void image(int x, int y, const std::uint8_t* bytes, int height, int width, int channels, int scale);
 
   int width() const { return width_; }

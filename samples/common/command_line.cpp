@@ -25,7 +25,7 @@ std::string parse_error(const CLI::ParseError& error) {
   return fmt::format("{} (--help lists what there is)", error.what());
 }
 
-/// A whole number in decimal digits, all of `text`; nothing where it is none or too large.
+/// Parses all of `text` as a decimal integer; no value if it is not one or too large.
 std::optional<std::int64_t> decimal(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -33,7 +33,7 @@ std::optional<std::int64_t> decimal(std::string_view text) {
   return value;
 }
 
-/// "500" steps or "30s".
+/// Parses "500" (steps) or "30s".
 std::optional<SaveInterval> save_interval(std::string text) {
   constexpr double most_seconds = 1e7;
   if (text.ends_with('s')) {
@@ -52,7 +52,7 @@ std::string name_of(const CLI::Option& option) {
   return (option.get_lnames().empty() ? "" : "--") + option.get_single_name();
 }
 
-/// The flags that shape training, with what they are worth. The seed is not among them: the trainer notes that.
+/// The flags that affect training, with their values. The seed is not among them: the trainer stores it.
 std::map<std::string, std::string> flags_of(const CLI::App& app) {
   std::map<std::string, std::string> flags;
   for (const CLI::Option* option : app.get_options()) {
@@ -74,7 +74,7 @@ void refuse_empty_values(const CLI::App& app) {
   }
 }
 
-/// `code`, unless what was printed did not arrive.
+/// Returns `code`, unless writing the output failed.
 int with_output_written(int code) {
   std::cout.flush();
   errno = 0;
@@ -101,7 +101,7 @@ CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
 CLI::Validator number_above(double low, double high) {
   const auto check = [low, high](std::string& text) -> std::string {
     double value = 0;
-    // Written so that a NaN fails too.
+    // Written so that NaN fails too.
     if (CLI::detail::lexical_cast(text, value) && value > low && value <= high) return {};
     return fmt::format("expected a number above {} and up to {}, got {}", low, high, text);
   };

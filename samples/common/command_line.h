@@ -13,7 +13,7 @@
 
 #include "samples/common/data.h"
 
-/// What every sample's command line has in common.
+/// The command line that all samples share.
 namespace samples {
 
 /// How often to save within an epoch: after this many steps or seconds. Both 0: not at all.
@@ -26,21 +26,21 @@ struct SaveInterval {
 struct CommonOptions {
   const DataSource* source = &fashion_mnist;
   std::filesystem::path data;         ///< folder of the data set
-  std::optional<std::int64_t> limit;  ///< samples used of each half
+  std::optional<std::int64_t> limit;  ///< samples used of each split
   std::string device;                 ///< index or part of a name; empty: the best
   std::uint64_t seed = 42;
   bool seed_given = false;       ///< on the command line
   std::filesystem::path save;    ///< checkpoint written after every epoch and when stopped; empty: none
-  SaveInterval save_every;       ///< and within epochs
-  std::filesystem::path resume;  ///< checkpoint to go on from; empty: none
+  SaveInterval save_every;       ///< also within epochs
+  std::filesystem::path resume;  ///< checkpoint to continue from; empty: none
   std::filesystem::path json;    ///< report to write; empty: none
   bool quiet = false;            ///< print each epoch's result only
-  /// Every flag that shapes training, given or not, by its name, "--batch-size", with its value as text; empty: none.
+  /// Every flag that affects training, given or not: from its name, "--batch-size", to its value as text; empty: none.
   std::map<std::string, std::string> flags;
 };
 
-/// The groups of --help for what does not shape training: files, and how a program runs. CommonOptions::flags leaves
-/// their flags out.
+/// The groups of --help for flags that do not affect training: files, and how a program runs. CommonOptions::flags does
+/// not contain them.
 inline constexpr const char* files_group = "Files";
 inline constexpr const char* running_group = "Running";
 
@@ -49,30 +49,30 @@ void add_data_options(CLI::App& app, CommonOptions& options, const DataSource& s
 /// Adds all of the flags, for a program that trains on `source`.
 void add_common_options(CLI::App& app, CommonOptions& options, const DataSource& source = fashion_mnist);
 
-/// For CLI::Option::transform: a whole number from `low` to `high`, in decimal digits, without those that say nothing.
+/// For CLI::Option::transform: an integer from `low` to `high`, in decimal digits, with redundant digits removed.
 CLI::Validator whole_number(std::int64_t low, std::int64_t high);
-/// A check for CLI11: a finite number from `low` to `high`, `low` itself left out.
+/// A check for CLI11: a finite number above `low` and at most `high`.
 CLI::Validator number_above(double low, double high);
 
-/// Exit codes, as scripts see them.
+/// Exit codes.
 inline constexpr int exit_done = 0;
-inline constexpr int exit_failed = 1;     ///< of the machine: a full disk, no memory left, a lost device, no driver
-inline constexpr int exit_bad_input = 2;  ///< flags, or files that are not what they should be
-inline constexpr int exit_signal = 128;   ///< plus the signal's number, as shells have it: 130 for Ctrl-C
+inline constexpr int exit_failed = 1;     ///< of the machine: a full disk, out of memory, a lost device, no driver
+inline constexpr int exit_bad_input = 2;  ///< invalid flags or files
+inline constexpr int exit_signal = 128;   ///< plus the signal's number, as in shells: 130 for Ctrl-C
 
-/// A flag and the file that it names; no file where the path is empty.
+/// A flag and the file that it names; no file if the path is empty.
 struct NamedFile {
   std::string flag;
   std::filesystem::path path;
 };
 
-/// Throws Error if a file that is to be written at the end could not be, so that this is known at the beginning; if two
-/// outputs are one file, however it is spelt; or if an output is one of the files that are read.
+/// Throws Error at the start of a run if an output file could not be written at its end, if two outputs are the same
+/// file, however it is spelt, or if an output is also an input.
 void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs = {});
 
-/// Parses the command line, then runs `body`. A signal ends the program at once (see halfstep::clean_up_on_interrupt)
-/// until `body` watches for it. What goes wrong becomes one line on standard error, and exit_bad_input or exit_failed;
-/// so does an empty value of a flag, and output that could not be written.
+/// Parses the command line, then runs `body`. A signal ends the program immediately (see
+/// halfstep::clean_up_on_interrupt) until `body` watches for it. A failure prints one line on standard error and
+/// returns exit_bad_input or exit_failed. So does a flag with an empty value, and output that could not be written.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
 
 }  // namespace samples

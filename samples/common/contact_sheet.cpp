@@ -19,13 +19,13 @@ constexpr Colour track{241, 243, 246};
 constexpr Colour best_bar{140, 196, 150};
 constexpr Colour bar{196, 214, 236};
 
-constexpr int margin = 12;        ///< round cards, and inside them
-constexpr int bar_height = 24;    ///< with the text on it
+constexpr int margin = 12;        ///< around and inside cards
+constexpr int bar_height = 24;    ///< including its text
 constexpr int bar_step = 28;      ///< from one bar to the next
-constexpr int wanted_side = 224;  ///< of an image on its card
+constexpr int wanted_side = 224;  ///< of an image on its card, in pixels
 constexpr int shown = 3;          ///< guesses on a card
 
-/// Where everything on a card lies.
+/// The layout of a card.
 struct Card {
   int scale;  ///< of the image's pixels
   int image_height;
@@ -44,7 +44,7 @@ struct Card {
   }
 };
 
-/// Text that is no longer than `room` pixels, with its end left out if need be.
+/// Text truncated to at most `room` pixels.
 std::string fitted(const std::string& text, int room) {
   const auto most = static_cast<std::size_t>(std::max(room / Canvas::letter, 3));
   return text.size() <= most ? text : text.substr(0, most - 2) + "..";

@@ -8,14 +8,15 @@
 
 namespace samples {
 
-/// A class, and how probable a model finds it.
+/// A class and its predicted probability.
 struct Guess {
   std::string name;
   double probability = 0;
 };
 
-/// Writes a PNG file with a card for each image: the image as the model sees it, its file's name, and its likeliest
-/// classes, each with a bar as long as it is probable. `guesses` are the likeliest first, for each of `images`.
+/// Writes a PNG file with a card for each image: the image as the model sees it, its file's name, and its most likely
+/// classes, each with a bar proportional to its probability. `guesses` has the classes of each of `images`, the most
+/// likely first.
 void write_contact_sheet(const std::filesystem::path& path, const halfstep::ImageFolder& images,
                          const std::vector<std::vector<Guess>>& guesses);
 

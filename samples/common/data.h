@@ -15,34 +15,35 @@ struct CommonOptions;
 /// A data set that samples train on.
 struct DataSource {
   const char* help;    ///< what --data names
-  const char* folder;  ///< where it lies unless --data says otherwise
-  const char* mark;    ///< is in the name of some of its files
+  const char* folder;  ///< its location unless --data names another
+  const char* mark;    ///< part of the names of some of its files
   halfstep::Dataset (*read)(const std::filesystem::path& folder, halfstep::Split split, std::uint32_t classes);
 };
 
 extern const DataSource fashion_mnist;  ///< or any other set of IDX files
 extern const DataSource cifar10;
 
-/// The names of the classes of the set of files that the flags ask for; where they are not known, numbers.
+/// The class names of the data set that the flags select; numbers if the names are not known.
 std::vector<std::string> class_names(const CommonOptions& options, std::uint32_t classes);
 
-/// Both halves of a data set.
+/// The training and the test split of a data set.
 struct Data {
   halfstep::Dataset train;
   halfstep::Dataset test;
-  std::vector<std::string> classes{};  ///< their names, one for each label
+  std::vector<std::string> classes{};  ///< their names, indexed by label
 };
 
-/// How a folder of images becomes a data set.
+/// How a folder of images is read as a data set.
 struct ImageOptions {
   halfstep::Shape shape{};  ///< {height, width, channels} that every image is resized to
-  double test_share = 0.2;  ///< of each class's images, to test on where the folder has no part for that
+  double test_share = 0.2;  ///< fraction of each class held out as the test set, if the folder has no test split
   halfstep::CorruptFiles corrupt = halfstep::CorruptFiles::refuse;
 };
 
-/// Reads the set that the flags ask for: files of the program's own kind, or, where there are none, a folder of images
-/// (see is_image_folder). Files have labels below `classes`, or 10; a folder of images has any number of classes, or
-/// `classes` where that is given. Throws Error where there is no such set, or the halves differ in shape.
+/// Reads the data set that the flags select: files of the program's own format or, if there are none, a folder of
+/// images (see is_image_folder). The labels of files are below `classes`, or below 10. A folder of images has any
+/// number of classes, or exactly `classes` if given. Throws Error if there is no such set, or the splits differ in
+/// shape.
 Data read_data(const halfstep::Device& device, const CommonOptions& options, const ImageOptions& images,
                std::optional<std::uint32_t> classes = {});
 

@@ -37,7 +37,7 @@ bool has_images(const fs::path& folder) {
   return false;
 }
 
-/// The part to test on; empty where the folder has none.
+/// The folder of the test split; empty if there is none.
 fs::path test_part(const fs::path& folder) {
   std::error_code error;
   for (const char* name : {"val", "valid", "validation", "test"}) {
@@ -46,7 +46,7 @@ fs::path test_part(const fs::path& folder) {
   return {};
 }
 
-/// Some of the files, in their order.
+/// A subset of the files, in their order.
 ImageFiles chosen(const ImageFiles& files, std::vector<std::uint32_t> places) {
   std::ranges::sort(places);
   ImageFiles part{.folder = files.folder, .classes = files.classes};
@@ -57,7 +57,7 @@ ImageFiles chosen(const ImageFiles& files, std::vector<std::uint32_t> places) {
   return part;
 }
 
-/// The places 0 to count - 1 in an order drawn from the seed.
+/// The indices 0 to count - 1 in an order drawn from the seed.
 std::vector<std::uint32_t> shuffled(std::size_t count, std::uint64_t seed) {
   const auto all = static_cast<std::int64_t>(count);
   halfstep::BatchSampler sampler = halfstep::BatchSampler::training(all, all, seed);
@@ -77,7 +77,7 @@ struct Parts {
   ImageFiles test;
 };
 
-/// `share` of each class, but never all of it, to test on.
+/// Holds out `share` of each class, but never all of it, as the test set.
 Parts split(const ImageFiles& files, double share, std::uint64_t seed) {
   std::vector<std::int64_t> wanted(files.classes.size());
   for (const std::uint32_t label : files.labels) wanted[label]++;
@@ -99,7 +99,7 @@ Parts split(const ImageFiles& files, double share, std::uint64_t seed) {
 }
 
 Parts list_parts(const CommonOptions& options, const ImageOptions& images, std::uint64_t seed) {
-  // A class may be called train: then it has images, not folders.
+  // A class may be called "train": then it has images, not folders.
   const fs::path inner = options.data / "train";
   const fs::path folder = subfolders(inner).empty() ? options.data : inner;
   const fs::path test = folder == inner ? test_part(options.data) : fs::path();
@@ -109,7 +109,7 @@ Parts list_parts(const CommonOptions& options, const ImageOptions& images, std::
   return {limited(parts.train, options, seed), limited(parts.test, options, seed)};
 }
 
-/// What was drawn before a checkpoint must be drawn again, so that nothing tested on is trained on.
+/// A resumed run must draw the same split again, so that it does not train on test images.
 std::uint64_t seed_of(const CommonOptions& options, const halfstep::CheckpointSummary& checkpoint) {
   const auto entry = checkpoint.metadata.find("seed");
   std::uint64_t seed = options.seed;

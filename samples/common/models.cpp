@@ -20,14 +20,14 @@ namespace {
 using halfstep::Scope;
 using halfstep::Tensor;
 
-/// The depth in "resnet20"; 0 where there is none.
+/// The depth in "resnet20"; 0 if there is none.
 std::int64_t depth_in(std::string_view name) {
   std::int64_t depth = 0;
   const bool read = name.starts_with("resnet") && CLI::detail::lexical_cast(std::string(name.substr(6)), depth);
   return read ? depth : 0;
 }
 
-/// A line of the metadata, or Error.
+/// An entry of the metadata; throws Error if it is missing.
 const std::string& entry(const halfstep::CheckpointSummary& summary, const std::string& file, const char* key) {
   const auto found = summary.metadata.find(key);
   if (found == summary.metadata.end()) {
@@ -38,7 +38,7 @@ const std::string& entry(const halfstep::CheckpointSummary& summary, const std::
   return found->second;
 }
 
-/// The numbers of "32x32x3" or "0.5,0.25".
+/// Parses the numbers of "32x32x3" or "0.5,0.25".
 template <typename Number>
 std::vector<Number> numbers(const std::string& file, const std::string& text, char separator) {
   std::vector<Number> result;

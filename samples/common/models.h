@@ -10,13 +10,13 @@
 
 namespace samples {
 
-/// A model as checkpoints name it, on `images` {n, h, w, c}: lenet5, fashion_conv, fashion_cnn, resnet8 to resnet56 (6N
-/// + 2), resnet18, resnet34, resnet50 or mobilenet_v2, these four with a small stem for images of 32. Returns logits
-/// {n, classes}. Throws Error for any other name.
+/// A model by its name in checkpoints, on `images` {n, h, w, c}: lenet5, fashion_conv, fashion_cnn, resnet8 to resnet56
+/// (6N + 2), resnet18, resnet34, resnet50 or mobilenet_v2; the last four have the small stem for images of 32. Returns
+/// logits {n, classes}. Throws Error for any other name.
 halfstep::Tensor build_model(const halfstep::Scope& scope, halfstep::Tensor images, const std::string& name,
                              std::int64_t classes);
 
-/// What a checkpoint says of its model; see Trainer::save.
+/// A checkpoint's description of its model; see Trainer::save.
 struct ModelDescription {
   std::string name;
   halfstep::Shape input;  ///< of an image: {height, width, channels}
@@ -25,7 +25,7 @@ struct ModelDescription {
   std::vector<std::string> classes;
 };
 
-/// Throws Error that names the file where its metadata does not have it all.
+/// Throws Error that names the file if its metadata is incomplete.
 ModelDescription describe_model(const halfstep::CheckpointSummary& summary, const std::string& file);
 
 }  // namespace samples

@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Blocks of an eighth, so that the bar grows smoothly: U+2588 is full, U+258F an eighth.
+// Uses blocks of an eighth, so that the bar grows smoothly: U+2588 is full, U+258F an eighth.
 std::string bar(double share, int width) {
   const int eighths = static_cast<int>(share * width * 8);
   std::string text;

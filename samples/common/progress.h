@@ -7,16 +7,16 @@
 
 namespace samples {
 
-/// Shows how far an epoch is: a bar that redraws itself on a terminal, a line every tenth of the way elsewhere.
+/// Shows the progress of an epoch: a bar that is redrawn on a terminal, or a line per tenth of the epoch elsewhere.
 class Progress {
  public:
   Progress(std::int64_t epoch, std::int64_t epochs, std::int64_t steps, std::int64_t batch_size, bool quiet);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// Takes the bar off the terminal.
+  /// Removes the bar from the terminal.
   ~Progress();
 
-  /// `done` steps of the epoch are finished, `fresh` of them in this run; `report` is of the newest.
+  /// `done` steps of the epoch are finished, `fresh` of them in this run; `report` is the newest.
   void update(std::int64_t done, std::int64_t fresh, const halfstep::StepReport& report);
 
  private:

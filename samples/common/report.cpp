@@ -25,7 +25,7 @@ void write_json(const Report& report, const std::filesystem::path& path) {
                      {"barriers_per_step", report.plan.barriers},
                      {"peak_arena_bytes", report.plan.arena_bytes},
                      {"host_us_per_step", report.host.microseconds_per_step}};
-  // A device's name comes from its driver and need not be UTF-8.
+  // A device's name comes from its driver and may not be UTF-8.
   const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   const halfstep::Bytes parts[] = {std::as_bytes(std::span(text))};
   halfstep::write_atomically(path, parts);

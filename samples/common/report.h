@@ -8,15 +8,15 @@
 
 namespace samples {
 
-/// What one epoch came to.
+/// The results of one epoch.
 struct EpochResult {
   double loss = 0;  ///< mean over its steps, unscaled
   double seconds = 0;
   double samples_per_second = 0;
-  double test_accuracy = 0;  ///< share of the test set, from 0 to 1
+  double test_accuracy = 0;  ///< fraction of the test set, from 0 to 1
 };
 
-/// What --json writes.
+/// The contents of the --json file.
 struct Report {
   std::string device;
   std::string precision;
@@ -26,7 +26,7 @@ struct Report {
   halfstep::HostCosts host;
 };
 
-/// Writes the report, whole or not at all.
+/// Writes the report atomically.
 void write_json(const Report& report, const std::filesystem::path& path);
 
 }  // namespace samples

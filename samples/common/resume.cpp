@@ -36,7 +36,7 @@ std::string entry(const Texts& metadata, const char* key) {
   return found == metadata.end() ? "" : found->second;
 }
 
-/// The flags in a checkpoint's metadata; none where it does not have them, or not as a map of texts.
+/// The flags in a checkpoint's metadata; none if it does not have them, or not as a map of strings.
 Texts recorded_flags(const Texts& metadata) {
   Texts flags;
   const nlohmann::json json = nlohmann::json::parse(entry(metadata, flags_key), nullptr, false);
@@ -53,7 +53,7 @@ bool same(const std::string& a, const std::string& b) {
   return a == b || (CLI::detail::lexical_cast(a, x) && CLI::detail::lexical_cast(b, y) && x == y);
 }
 
-/// Whether a set's classes have names, rather than the numbers that class_names() gives where there are none.
+/// Whether a set's classes have names, rather than the numbers that class_names() uses instead.
 bool named(const nlohmann::json& classes) {
   return classes.is_array() && !classes.empty() && classes[0].is_string() &&
          !classes[0].get<std::string>().starts_with("class ");
@@ -81,7 +81,7 @@ void refuse_other_data(const Texts& metadata, const Data& data, const CommonOpti
   }
 }
 
-/// What differs between a checkpoint and the command line, by whose value counts.
+/// Settings that differ between a checkpoint and the command line, grouped by whose value is used.
 struct Differences {
   std::vector<std::string> of_command_line;
   std::vector<std::string> of_checkpoint;

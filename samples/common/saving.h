@@ -12,40 +12,40 @@
 
 namespace samples {
 
-/// Writes the checkpoints of a run on another thread. Training stops only while the values are copied off the device.
-/// Where there is no file to save to, does nothing.
+/// Writes the checkpoints of a run on another thread. Training stops only while the values are copied from the device.
+/// Does nothing if there is no file to save to.
 class Saver {
  public:
-  /// `notes` go to the files' metadata.
+  /// `notes` are added to the files' metadata.
   Saver(halfstep::Trainer& trainer, const CommonOptions& options, std::map<std::string, std::string> notes);
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
   /// Waits for the file being written.
   ~Saver();
 
-  /// After `step` steps: saves where --save-every says so. Skipped while the save before is still being written.
+  /// After `step` steps: saves if --save-every is due. Skipped while the previous save is still being written.
   void after_step(std::int64_t step);
-  /// Saves, once the save before is written.
+  /// Saves after the previous save has been written.
   void save();
-  /// Waits for the last save. Throws its Error where it failed. Of earlier saves that failed, the first of a run of
-  /// them was a line on standard error.
+  /// Waits for the last save. Throws its Error if it failed. Earlier failures printed one line on standard error per
+  /// sequence of consecutive failures.
   void finish();
 
  private:
   bool due(std::int64_t step);
   void begin();
-  /// Waits for the save under way, and warns where it failed and the one before did not.
+  /// Waits for the current save, and warns if it failed and the one before did not.
   void settle();
 
   halfstep::Trainer& trainer_;
   const CommonOptions& options_;
   std::map<std::string, std::string> notes_;
   std::future<void> writing_;
-  bool failing_ = false;  ///< whether the last save that was waited for failed
+  bool failing_ = false;  ///< whether the last finished save failed
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-/// One line on standard error: something could not be written, and training goes on.
+/// Prints one line on standard error: a file could not be written, and training continues.
 void warn_not_saved(const halfstep::Error& error);
 
 }  // namespace samples

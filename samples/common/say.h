@@ -8,8 +8,8 @@
 
 namespace samples {
 
-/// Prints to standard output and flushes it. What cannot be written (the terminal is closed, the disk full) ends no
-/// training: run_program reports it at the end.
+/// Prints to standard output and flushes it. A failed write (closed terminal, full disk) does not stop training:
+/// run_program reports it at the end.
 template <typename... Values>
 void say(fmt::format_string<Values...> format, Values&&... values) {
   const std::string text = fmt::format(format, std::forward<Values>(values)...);

@@ -40,7 +40,7 @@ void print_epoch(std::int64_t epoch, std::int64_t epochs, const EpochResult& res
       result.seconds, result.samples_per_second, 100 * result.test_accuracy);
 }
 
-/// The training of one command, from wherever the trainer stands to the last epoch.
+/// The training of one command, from the trainer's current position to the last epoch.
 class Run {
  public:
   Run(Trainer& trainer, const Data& data, const Plan& plan, const CommonOptions& options)
@@ -59,7 +59,7 @@ class Run {
     steps_before_ = static_cast<std::int64_t>(point.step) - position_;
   }
 
-  /// Whether it came to the last epoch's end.
+  /// Trains; returns whether it reached the end of the last epoch.
   bool train(std::vector<EpochResult>& results) {
     const std::int64_t end = plan_.epochs * epoch_steps_;
     if (position_ >= end && !options_.quiet) {
@@ -81,7 +81,7 @@ class Run {
 
   void save() { saver_.save(); }
 
-  /// Waits for what is being written. Throws the Error of the last save, or of the last best weights, that failed.
+  /// Waits for pending writes. Throws the Error of the last save, or of the last best weights, that failed.
   void finish_saving() {
     saver_.finish();
     if (best_failure_) throw *best_failure_;
@@ -100,7 +100,7 @@ class Run {
     }
   }
 
-  // The rest of the epoch that position_ lies in; false if interrupted on the way.
+  // Trains the rest of the epoch that position_ is in; returns false if interrupted.
   bool train_epoch(std::int64_t epoch, EpochResult& result) {
     const auto start = std::chrono::steady_clock::now();
     const std::int64_t first = position_;
@@ -126,11 +126,11 @@ class Run {
   const Data& data_;
   const Plan& plan_;
   const CommonOptions& options_;
-  std::int64_t epoch_steps_;  ///< at least 1: a batch larger than the set is refused when the step is compiled
+  std::int64_t epoch_steps_;  ///< at least 1: compiling refuses a batch larger than the set
   double best_accuracy_ = -1;
-  std::optional<halfstep::Error> best_failure_;  ///< why the best weights are not where they should be
-  std::int64_t position_ = 0;                    ///< steps submitted since the start of training, in epochs of today
-  std::int64_t steps_before_ = 0;  ///< what to add for steps made: other than 0 after epochs of another size
+  std::optional<halfstep::Error> best_failure_;  ///< why the best weights could not be written
+  std::int64_t position_ = 0;                    ///< steps since the start of training, in epochs of the current size
+  std::int64_t steps_before_ = 0;  ///< offset to the number of steps made: nonzero after epochs of another size
   Saver saver_;
 };
 
@@ -162,7 +162,7 @@ void add_rounding(CLI::App& app, std::optional<halfstep::Rounding>& rounding, co
 
 void check_files(const CommonOptions& options, const Plan& plan, std::vector<NamedFile> inputs) {
   check_outputs({{"--json", options.json}, {"--best", plan.best}}, {{"--resume", options.resume}});
-  // A run that goes on may save to the file that it was resumed from.
+  // A resumed run may save to the file that it was resumed from.
   check_outputs({{"--save", options.save}, {"--json", options.json}, {"--best", plan.best}}, inputs);
 }
 

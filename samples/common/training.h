@@ -14,13 +14,14 @@ namespace samples {
 /// How long to train.
 struct Plan {
   std::int64_t batch_size = 32;
-  std::int64_t epochs = 1;  ///< from the start of training, epochs before a resume counted
-  /// Written with the weights and running statistics of every epoch of this run that tests better than those before.
+  std::int64_t epochs = 1;  ///< from the start of training, including epochs before a resume
+  /// Receives the weights and running statistics after every epoch of this run with a better test result than all
+  /// before.
   std::filesystem::path best{};
-  halfstep::Weights weights = halfstep::Weights::current;  ///< that are tested, and kept where they are best
+  halfstep::Weights weights = halfstep::Weights::current;  ///< which weights are tested and saved as the best
 };
 
-/// Checks the files that the flags name (see check_outputs in command_line.h), and `inputs`, which are read too.
+/// Checks the files that the flags name (see check_outputs in command_line.h), and `inputs`, which are also read.
 void check_files(const CommonOptions& options, const Plan& plan, std::vector<NamedFile> inputs = {});
 
 /// Adds --batch-size and --epochs.
@@ -31,9 +32,9 @@ void add_loss_scale(CLI::App& app, float& scale, const std::string& help);
 /// Adds --rounding, nearest or stochastic.
 void add_rounding(CLI::App& app, std::optional<halfstep::Rounding>& rounding, const std::string& help);
 
-/// Trains, tests after every epoch, reports and saves as the flags ask. From its first step to its end, Ctrl-C, SIGTERM
-/// and SIGHUP end it after the step in hand, and it saves. A save that fails is a warning, unless it is the last one:
-/// then Error is thrown in the end. Returns the program's exit code.
+/// Trains, tests after every epoch, reports and saves as the flags request. During training, Ctrl-C, SIGTERM and SIGHUP
+/// stop it after the current step, and it saves. A save that fails is a warning, except the last one: then Error is
+/// thrown at the end. Returns the program's exit code.
 int train(halfstep::Trainer& trainer, const halfstep::Device& device, const halfstep::Precision& precision,
           const Data& data, const Plan& plan, const CommonOptions& options);
 

@@ -1,13 +1,14 @@
-// Elementwise arithmetic that is data. A kernel that includes this file does not know what it computes with each quad:
-// specialization constants hold a program, straight-line and at most STEPS long, and when the driver has compiled the
-// kernel nothing of the interpreter is left. engine/plan/expression.h writes these programs, and engine/plan/fusion.cpp
-// joins them, so that a chain of elementwise operators is one kernel, or the end of the product it follows.
+// Interprets elementwise expressions. A kernel that includes this file does not know what it computes with each quad:
+// specialization constants hold a program without branches of at most STEPS steps. After the driver has compiled the
+// kernel, nothing of the interpreter is left. engine/plan/expression.h creates these programs, and
+// engine/plan/fusion.cpp merges them, so that a chain of elementwise operators becomes one kernel, or the epilogue of
+// the GEMM before it.
 //
-// The including shader has the axis STORAGE, and defines the binding FIRST_SLOT from which on the slots lie: tensors of
-// the result's shape, or that broadcast to it, read before the steps or written after them. Where it defines
-// RESULT_BINDING too, store() does all there is to do. A shader that knows the rows of its result by other means than
-// constants, so that it is not specialized for every width, defines RESULT_PITCH, how many quads a row has, and
-// WITHOUT_PAD(v, at), v with zeros for what lies past the last column.
+// The including shader has the axis STORAGE, and defines FIRST_SLOT, the binding of the first slot. Slots are tensors
+// of the result's shape, or that broadcast to it; they are read before the steps or written after them. If it also
+// defines RESULT_BINDING, store() does everything. A shader that knows the rows of its result without constants, so
+// that it is not specialized for every width, defines RESULT_PITCH, the quads of a row, and WITHOUT_PAD(v, at), which
+// is v with zeros past the last column.
 #ifndef HALFSTEP_EXPRESSION
 #define HALFSTEP_EXPRESSION
 
@@ -15,7 +16,7 @@
 #include "common/math.glsl"
 #include "common/precision.glsl"
 
-// Registers: one for each slot, one for what the kernel itself has computed, one for each step.
+// Registers: one for each slot, one for the kernel's own result, one for each step.
 const int SLOTS = 5;
 const int KERNEL_VALUE = SLOTS;
 const int FIRST_STEP = SLOTS + 1;
@@ -26,16 +27,16 @@ layout(constant_id = 32) const uint RESULT_ROW_QUADS = 1u;  // of the result
 layout(constant_id = 33) const uint RESULT_COLUMNS = 4u;
 layout(constant_id = 34) const uint RESULT = 0u;  // WIDE or not, and its register
 
-// A slot: how it is walked (low four bits), WIDE, SPREAD, WRITTEN; then for a written one its register, for one walked
-// by terms the first of them and how many.
+// A slot: its Walk (low four bits), WIDE, SPREAD, WRITTEN; then, if written, its register, or if walked by terms, the
+// first term and their number.
 const uint WALK_ABSENT = 0u;
-const uint WALK_ALIKE = 1u;    // as the result
+const uint WALK_ALIKE = 1u;    // like the result
 const uint WALK_COLUMNS = 2u;  // a row that repeats
-const uint WALK_ROWS = 3u;     // one quad a row
+const uint WALK_ROWS = 3u;     // one quad per row
 const uint WALK_SCALAR = 4u;
 const uint WALK_TERMS = 5u;
 const uint WIDE = 16u;    // f32, whatever STORAGE is
-const uint SPREAD = 32u;  // one element a row, for all columns
+const uint SPREAD = 32u;  // one element per row, broadcast to all columns
 const uint WRITTEN = 64u;
 
 #define DECLARE_SLOT(j)                                                                        \
@@ -65,10 +66,10 @@ DECLARE_STEP(9)
 DECLARE_STEP(10)
 DECLARE_STEP(11)
 
-// exp(-v) of a very negative v is infinite, and the quotient 0 as it should be.
+// exp(-v) of a very negative v is infinite, and the quotient is then 0, which is correct.
 vec4 sigmoid(vec4 v) { return 1.0 / (1.0 + exp_or_nan(-v)); }
 
-// tanh |v| = (1 - e) / (1 + e) with e = exp(-2 |v|) cannot overflow, as some drivers' own tanh does. Near 0, where the
+// tanh |v| = (1 - e) / (1 + e) with e = exp(-2 |v|) cannot overflow, unlike some drivers' own tanh. Near 0, where the
 // difference cancels, the first terms of the Taylor series are exact to f32: the next is below 6e-8 of v for |v| < 0.2.
 vec4 tanh_or_nan(vec4 v) {
   vec4 e = exp_or_nan(-2.0 * abs(v));
@@ -85,7 +86,7 @@ vec4 hardswish_slope(vec4 v) {
   return mix(slope, vec4(1.0), greaterThan(v, vec4(3.0)));
 }
 
-// What would be read back of v if it were stored.
+// The value that would be read back if v were stored.
 vec4 stored(vec4 v) {
 #ifdef NARROW
   uvec4 bits = bits_nearest(v);
@@ -95,8 +96,8 @@ vec4 stored(vec4 v) {
 #endif
 }
 
-// The operations, numbered as plan::Op. No two become one that rounds once: joined kernels give the bits that single
-// ones do.
+// The operations, numbered as in plan::Op. No two are contracted into one that rounds once: fused kernels give the same
+// bits as separate ones.
 vec4 computed(uint op, vec4 a, vec4 b, float constant) {
   precise vec4 v = a;
   if (op == 1u) v = a + b;
@@ -126,7 +127,7 @@ vec4 computed(uint op, vec4 a, vec4 b, float constant) {
 #define TERM(t, at) 0u
 #endif
 
-// Which quad of a slot belongs to quad `at` of the result.
+// Which quad of a slot is read or written for quad `at` of the result.
 uint slot_quad(uint slot, uint at) {
   uint walk = slot & 15u;
   uint place = at;
@@ -152,7 +153,7 @@ uint slot_quad(uint slot, uint at) {
     registers[j] = (SLOT_##j & SPREAD) != 0u ? v.xxxx : v;                                  \
   }
 
-// Only the result is ever rounded at random, or stored times a scale: see engine/plan/fusion.cpp.
+// Only the result may be rounded stochastically, or stored with a scale: see engine/plan/fusion.cpp.
 #define STORE_SLOT(j)                                            \
   if ((SLOT_##j & WRITTEN) != 0u) {                              \
     vec4 v = WITHOUT_PAD(registers[SLOT_##j >> 8], at);          \
@@ -169,7 +170,7 @@ uint slot_quad(uint slot, uint at) {
                                          registers[STEP_##i >> 16], uintBitsToFloat(CONSTANT_##i));          \
   }
 
-// What becomes of quad `at`, of which the kernel itself has computed `value`.
+// Evaluates the expression for quad `at`, for which the kernel itself computed `value`.
 vec4 expressed(uint at, vec4 value) {
   registers[KERNEL_VALUE] = value;
   LOAD_SLOT(0)
@@ -201,7 +202,7 @@ vec4 expressed(uint at, vec4 value) {
 layout(std430, binding = RESULT_BINDING) writeonly buffer Result { QUAD result[]; };
 layout(std430, binding = RESULT_BINDING) writeonly buffer WideResult { vec4 wide_result[]; };
 
-// Stores what becomes of quad `at`.
+// Evaluates the expression for quad `at` and stores the result.
 void store(uint at, vec4 value) {
   vec4 v = expressed(at, value);
   if ((RESULT & WIDE) != 0u) {

@@ -1,5 +1,5 @@
-// A sum of many terms in two levels: terms are added up in runs, and the runs' sums in a second sum. Added one by one,
-// ten million terms of one size would lose three digits, since each is rounded to the unit of a sum that has grown large.
+// A sum of many terms in two levels: runs of terms are summed, then the sums of the runs. Plain accumulation of ten
+// million equal terms would lose three digits, since each addition is rounded to the unit of a large sum.
 #ifndef HALFSTEP_LONG_SUM
 #define HALFSTEP_LONG_SUM
 

@@ -1,5 +1,5 @@
-// Functions that some drivers get wrong, and comparisons made on the bits of numbers: those stay as they are written
-// whatever a compiler believes of NaN, and cost a software driver half as much after unpacking f16.
+// Functions that some drivers implement incorrectly, and comparisons on the bits of floats. A compiler that assumes no
+// NaN cannot change the latter, and after unpacking f16 they cost a software driver half as much.
 #ifndef HALFSTEP_MATH
 #define HALFSTEP_MATH
 
@@ -10,14 +10,14 @@ bvec4 is_positive(vec4 v) { return lessThan(floatBitsToUint(v) - 1u, uvec4(0x7f8
 bvec4 is_negative(vec4 v) { return lessThanEqual(floatBitsToUint(v) - 0x80000000u, uvec4(0x7f800000u)); }
 bvec4 same_bits(vec4 a, vec4 b) { return equal(floatBitsToUint(a), floatBitsToUint(b)); }
 
-// Numbers as integers in the same order, -0 before 0; NaN comes last.
+// Floats as integers in the same order, -0 before 0; NaN comes last.
 ivec4 order_of(vec4 v) {
   ivec4 bits = floatBitsToInt(v);
   return mix(bits ^ ((bits >> 31) & 0x7fffffff), ivec4(0x7fffffff), is_nan(v));
 }
 vec4 number_at(ivec4 order) { return intBitsToFloat(order ^ ((order >> 31) & 0x7fffffff)); }
 
-// NaN stays NaN: SwiftShader's exp() makes infinity of it, and its log() a number, which would hide a fault.
+// NaN stays NaN: SwiftShader's exp() returns infinity for it, and its log() a number, which would hide an error.
 vec4 exp_or_nan(vec4 v) { return mix(exp(v), v, is_nan(v)); }
 float log_or_nan(float v) { return isnan(v) ? v : log(v); }
 

@@ -1,5 +1,5 @@
-// Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
-// Four random words for a counter and a key: what a draw is depends on what it is for, never on the thread.
+// Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. Four random words
+// for a counter and a key. A draw depends on its purpose, never on the thread.
 #ifndef HALFSTEP_RNG
 #define HALFSTEP_RNG
 #extension GL_EXT_control_flow_attributes : require
@@ -15,8 +15,8 @@ uvec4 philox4x32(uvec4 counter, uvec2 key) {
   return counter;
 }
 
-// Which stream of noise a draw belongs to, so that two uses never share numbers. The weights' is 1 (step/parameters.h),
-// and those from 2^31 on are made of tensors' names.
+// The noise stream of a draw, so that two uses never share numbers. Stream 1 is the weights' (step/parameters.h);
+// streams from 2^31 on are hashes of tensors' names.
 const uint STREAM_AUGMENTATION = 2u;
 const uint STREAM_MOMENT_ROUNDING = 3u;
 

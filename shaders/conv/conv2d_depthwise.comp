@@ -2,8 +2,8 @@
 //! PART = forward data_gradient weight_gradient
 //! STORAGE = words
 //! PARTIALS = sums_f32 sums_f16
-// Convolution of each channel by itself, and its gradients, a quad of channels at a time. Forward and data gradient: each
-// invocation computes POSITIONS neighbours of a line, which share the weight that it loads. Weight gradient: each sums
+// Depthwise convolution and its gradients, one quad of channels at a time. Forward and data gradient: each invocation
+// computes POSITIONS neighbours of a line, which share the weight that it loads. Weight gradient: each invocation sums
 // one tap over a part of the lines; gemm/gemm_reduce.comp adds the parts.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -19,8 +19,8 @@ layout(push_constant) uniform Push {
   int columns;       // channels
   int pitch;         // quads of a pixel, and of a row of the weight
   int lines;         // of the output, in all images
-  int part_lines;    // of them in a part; weight gradient only
-  int blocks;        // of POSITIONS in a line of what is computed; not the weight gradient
+  int part_lines;    // lines per part; weight gradient only
+  int blocks;        // of POSITIONS in a line of the result; not used by the weight gradient
   ivec2 image;       // this and all below {height, width}
   ivec2 positions;   // of the output
   ivec2 kernel;
@@ -29,7 +29,7 @@ layout(push_constant) uniform Push {
   ivec2 dilation;
 };
 
-// a and b are what the sum runs over: images and weight, cotangent and weight, images and cotangent.
+// a and b are the factors of the sum's terms: images and weight, cotangent and weight, images and cotangent.
 layout(std430, binding = 0) readonly buffer A { QUAD a[]; };
 layout(std430, binding = 1) readonly buffer B { QUAD b[]; };
 #ifdef PART_weight_gradient
@@ -41,8 +41,8 @@ layout(std430, binding = 2) writeonly buffer C { QUAD c[]; };
 layout(std430, binding = 3) readonly buffer Bias { QUAD bias[]; };
 #endif
 
-// Sums in f16 are rounded after each tap, or line of positions. SwiftShader would execute a branch on a specialization
-// constant both ways, for four times the time in all.
+// f16 sums are rounded after each tap, or line of positions. This is an axis, not a specialization constant, because
+// SwiftShader would execute both sides of a branch on one, which takes four times as long in total.
 #if defined(PARTIALS_sums_f16)
 vec4 partial(vec4 v) { return rounded_to_half(v); }
 #else
@@ -60,8 +60,8 @@ const int POSITIONS = 4;
 #define FROM positions
 #endif
 
-// Which of FROM's rows or columns `at` of TO reads under a tap; outside FROM for none. No branches here and below:
-// software drivers execute both sides, and move everything that changes in them through memory.
+// The row or column of FROM that position `at` of TO reads under a tap; outside FROM if there is none. No branches here
+// and below: software drivers execute both sides, and keep every variable that changes in them in memory.
 int source(int at, int tap, int axis) {
 #ifdef PART_forward
   return at * stride[axis] + tap * dilation[axis] - padding[axis];
@@ -100,7 +100,7 @@ void main() {
         int from = source(first + i, column, 1);
         bvec4 counts = bvec4(row_counts && is_inside(from, 1));
         vec4 v = from_quad(a[(from_line + inside(from, 1)) * pitch + quad]);
-        // A border's zero times a weight that is not finite is left out, as it is everywhere else.
+        // Padding contributes nothing, even if the weight is not finite: zero times infinity would be NaN.
         vec4 sum = fma(v, weight, sums[i]);
         sums[i] = mix(sums[i], partial(sum), counts);
       }
@@ -116,7 +116,7 @@ void main() {
 
 #else
 
-// The columns of positions whose pixel under a tap lies in the image: from x to before y.
+// The columns of positions whose pixel under a tap is inside the image: from x up to but not including y.
 ivec2 columns_inside(int shift) {
   int first = shift < 0 ? (stride.y - 1 - shift) / stride.y : 0;
   int end = shift < image.y ? (image.y - 1 - shift) / stride.y + 1 : 0;

@@ -2,8 +2,8 @@
 //! PART = forward data_gradient weight_gradient
 //! STORAGE = words
 // Convolution in groups whose channels do not start on quads, and its gradients: each invocation computes one quad of
-// the result, element by element. Groups that do start on quads go through gemm.comp. What a result sums over, taps or
-// lines of positions, may be cut into parts; gemm/gemm_reduce.comp adds those.
+// the result, element by element. Groups that start on quads use gemm.comp. The sum of a result, over taps or lines of
+// positions, may be split into parts; gemm/gemm_reduce.comp adds those.
 #extension GL_GOOGLE_include_directive : require
 #include "common/indexing.glsl"
 #include "common/precision.glsl"
@@ -23,7 +23,7 @@ layout(push_constant) uniform Push {
   int y_pitch;       // quads of a pixel of the output, and of a row of the weight
   int result_pitch;  // quads of a row of the result
   int parts;
-  int part_length;   // taps or lines of a part
+  int part_length;   // taps or lines per part
   ivec2 image;       // this and all below {height, width}
   ivec2 positions;   // of the output
   ivec2 kernel;
@@ -57,7 +57,7 @@ layout(std430, binding = 2) writeonly buffer Parts { vec4 parts_of_result[]; };
 
 float partial(float v) { return PARTIALS_IN_F16 ? rounded_to_half(vec4(v)).x : v; }
 
-// {n, row, column} of a pixel.
+// The position {n, row, column} of a pixel.
 ivec3 place_of(int pixel, ivec2 extents) {
   int line = pixel / extents.y;
   int n = line / extents.x;

@@ -1,5 +1,5 @@
-// What is done to a training image at random; see halfstep::Augmentation. Twelve random words for each place of a
-// batch in each step, whatever is switched on, so that one change's choices do not depend on another's.
+// Random augmentation of a training image; see halfstep::Augmentation. Always draws twelve random words per index in a
+// batch and step, whatever is enabled, so that enabling one augmentation does not change the draws of another.
 #ifndef HALFSTEP_AUGMENT
 #define HALFSTEP_AUGMENT
 
@@ -18,7 +18,7 @@ Draws draws_of(uint b) {
                quad_noise(seed, state.attempted, STREAM_AUGMENTATION, 0x80000000u + b));
 }
 
-// A whole number below `count`.
+// A random integer below `count`.
 uint draw_below(uint word, uint count) {
   uint high, low;
   umulExtended(word, count, high, low);
@@ -28,14 +28,14 @@ uint draw_below(uint word, uint count) {
 // A factor from 1 - range to 1 + range.
 float draw_factor(uint word, float range) { return fma(range, fma(float(word >> 8), 1.0 / 8388608.0, -1.0), 1.0); }
 
-// The square lies about any pixel, and what of it is outside the image is lost.
+// The square is centred on any pixel; the part outside the image is clipped.
 bool is_cut_out(Draws draws, uint y, uint x) {
   ivec2 centre = ivec2(draw_below(draws.colour.x, width), draw_below(draws.place.w, height));
   ivec2 from_corner = ivec2(x, y) - (centre - int(cutout) / 2);
   return all(greaterThanEqual(from_corner, ivec2(0))) && all(lessThan(from_corner, ivec2(cutout)));
 }
 
-// Where pixel {y, x} comes from, as {x, y}; it may lie in the padding.
+// The source of pixel {y, x}, as {x, y}; it may be in the padding.
 ivec2 cropped_and_flipped(Draws draws, uint y, uint x) {
   bool mirrored = (draws.place.z >> 8) < flip;
   uint column = mirrored ? width - 1u - x : x;
@@ -44,7 +44,7 @@ ivec2 cropped_and_flipped(Draws draws, uint y, uint x) {
   return ivec2(column, y) + corner;
 }
 
-// A pixel whose hue is turned: its largest component and their spread stay.
+// A pixel with rotated hue: its largest component and the range of its components do not change.
 vec3 turned(vec3 rgb, float turn) {
   float largest = max(max(rgb.r, rgb.g), rgb.b);
   float spread = largest - min(min(rgb.r, rgb.g), rgb.b);
@@ -56,7 +56,7 @@ vec3 turned(vec3 rgb, float turn) {
   return largest - spread * clamp(min(k, 4.0 - k), 0.0, 1.0);
 }
 
-// Brightness, saturation, hue, then contrast, of a pixel as 0 to 255.
+// Changes brightness, saturation, hue, then contrast, of a pixel in the range 0 to 255.
 vec4 jittered(Draws draws, vec4 bytes) {
   if (colour == vec4(0.0)) return bytes;
   vec4 v = bytes * draw_factor(draws.colour.y, colour.x);

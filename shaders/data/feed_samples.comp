@@ -19,13 +19,13 @@ layout(push_constant) uniform Push {
   uint stored_width;
   uint stored_channels;
   uint samples;  // in the set
-  vec4 factor;   // value = byte * factor + offset, by channel
+  vec4 factor;   // value = byte * factor + offset, per channel
   vec4 offset;
-  vec4 colour;        // how far from 1 brightness, contrast and saturation may go, and hue in turns from 0
+  vec4 colour;        // largest deviation of brightness, contrast and saturation from 1, and of hue from 0 in turns
   uint flip;          // probability, in 2^-24
   uint crop_padding;  // pixels
   uint cutout;        // side of the square
-  uint first;         // place of this batch in the step's, whose indices are bound
+  uint first;         // offset of this batch in the step's indices, which are bound
 };
 layout(std430, binding = 0) readonly buffer Indices { uint indices[]; };
 #if defined(SOURCE_columns)

@@ -1,5 +1,5 @@
-// Images of unsigned bytes, a pixel's channels together and rows without padding. The including shader declares the
-// bytes they lie in, four a word: `buffer Bytes { uint words[]; }`.
+// Images of unsigned bytes with interleaved channels and unpadded rows. The including shader declares the buffer, four
+// bytes per word: `buffer Bytes { uint words[]; }`.
 #ifndef HALFSTEP_IMAGE
 #define HALFSTEP_IMAGE
 
@@ -12,7 +12,7 @@ struct Image {
 
 float byte_at(uint i) { return float((words[i >> 2] >> ((i & 3u) * 8u)) & 0xFFu); }
 
-// Four channels of a pixel, as 0 to 255. An image of one channel has it in all of them.
+// Four channels of a pixel, in the range 0 to 255. A single channel is copied to all of them.
 vec4 pixel(Image image, uint y, uint x, uvec4 channel) {
   uint base = image.first_byte + (y * image.width + x) * image.channels;
   uvec4 c = min(channel, uvec4(image.channels - 1u));

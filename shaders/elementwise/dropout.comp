@@ -6,7 +6,7 @@
 #include "common/rng.glsl"
 #include "step/step_state.glsl"
 
-// Elements are dropped where their word of noise is below `dropped`, and multiplied by `factor` otherwise.
+// Elements are dropped if their word of noise is below `dropped`, and multiplied by `factor` otherwise.
 layout(push_constant) uniform Push {
   uint quads;
   uint stream;

@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// Multiply-adds in registers and nothing else: the f32 arithmetic that a device gives, which kernels are held against.
-// Twelve chains in each invocation hide the latency of one, and need no more registers than CPUs have.
+// Only multiply-adds in registers: measures the device's f32 arithmetic, as a reference for kernels. Twelve chains per
+// invocation hide the latency of one, and fit in the registers of CPUs.
 #include "common/indexing.glsl"
 
 const int CHAINS = 3;  // of four numbers

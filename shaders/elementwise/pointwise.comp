@@ -4,7 +4,7 @@
 // A chain of elementwise operators and broadcasts: see common/expression.glsl.
 layout(push_constant) uniform Push {
   uint quads;
-  // Term t of a slot's place: at / divisor % extent * stride.
+  // Term t of a slot's index: at / divisor % extent * stride.
   uint divisors[8];
   uint extents[8];
   uint strides[8];

@@ -1,30 +1,30 @@
-// The matrix product C(m, n) = sum over k of A(m, k) B(k, n), for matrices and for convolutions alike: they differ only
-// in where A and B lie (gemm_a.glsl, gemm_b.glsl). One body or another (gemm_subgroup.glsl, gemm_thin.glsl,
-// gemm_tile.glsl, gemm_uniform.glsl, gemm_cooperative.glsl) computes tiles of C, and gemm_store.glsl writes them.
+// GEMM: C(m, n) = sum over k of A(m, k) B(k, n), for matrices and convolutions, which differ only in how A and B are
+// addressed (gemm_a.glsl, gemm_b.glsl). One of several kernels (gemm_subgroup.glsl, gemm_thin.glsl, gemm_tile.glsl,
+// gemm_uniform.glsl, gemm_cooperative.glsl) computes tiles of C, and gemm_store.glsl writes them.
 //
 // All operands are arrays of quads, four elements along the last axis. k runs over `segments` segments of `k` elements
-// each, four at a time: matrices have one segment, a convolution one for each tap of its kernel, a convolution's weight
-// gradient one for each row of the output.
+// each, four at a time: matrices have one segment, a convolution one per tap, and a convolution's weight gradient one
+// per row of the output.
 #ifndef HALFSTEP_GEMM
 #define HALFSTEP_GEMM
 
-// Noise for every row would be most of the code: where it is asked for, ops/gemm/gemm.cpp has gemm_reduce.comp round.
+// Drawing noise for every row would be most of the code; if needed, ops/gemm/gemm.cpp lets gemm_reduce.comp round.
 #define NEAREST_ONLY
 #include "common/indexing.glsl"
 #include "common/precision.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const uint EDGE = 0u;  // what the binding of that name is for
+layout(constant_id = 1) const uint EDGE = 0u;  // how the binding of that name is used
 layout(constant_id = 2) const bool PARTIALS_IN_F16 = false;
 layout(constant_id = 3) const bool DIVIDED = false;  // see stride
-// Elements of a quad of A that are not padding: fewer than four where images have fewer channels.
+// Elements of a quad of A that are not padding: fewer than four if images have fewer channels.
 layout(constant_id = 4) const int QUAD_ELEMENTS = 4;
 
 #ifdef ADDRESSED
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer QuadAt { vec4 v; };
 #endif
 
-// ops/gemm/gemm.cpp has the same struct. Lengths and strides are in elements where not said otherwise.
+// ops/gemm/gemm.cpp has the same struct. Lengths and strides are in elements unless noted.
 layout(push_constant) uniform Push {
 #ifdef ADDRESSED
   QuadAt a;
@@ -36,26 +36,26 @@ layout(push_constant) uniform Push {
   int segments;
   int row_tiles;
   int column_tiles;
-  int splits;         // parts that k is cut into, each with its own C
-  int split_quads;    // quads of k in a part
+  int splits;         // number of parts of k, each with its own C
+  int split_quads;    // quads of k per part
   int groups;         // workgroups that have a tile
-  int a_pitch;        // quads from one row to the next, in each of the three
+  int a_pitch;        // quads between rows, for each of the three
   int b_pitch;
   int c_pitch;
-  int a_batch;        // quads from one batch to the next, or from one group of channels
+  int a_batch;        // quads between batches, or between groups of channels
   int b_batch;
   int c_batch;
-  int c_split;        // quads from one part of k to the next
-  int channels;       // of the images; used where A's rows are padded
+  int c_split;        // quads between parts of k
+  int channels;       // of the images; used if A's rows are padded
   int kernel_width;   // this and all below: convolutions only
   ivec2 grid;         // {height, width} of the positions that patches are taken at
   ivec2 image;        // {height, width} of the images that they are taken from
   ivec2 stride;       // a patch's pixel is position * stride + tap * tap_step + offset, and 0 outside the image;
-  ivec2 tap_step;     // DIVIDED, (position + tap * tap_step + offset) / stride, and 0 where that leaves a remainder too
+  ivec2 tap_step;     // if DIVIDED, (position + tap * tap_step + offset) / stride, and also 0 if that has a remainder
   ivec2 offset;
 };
 
-// A and B are worked with as numbers, or as the bits of f16 where a body hands them on as they are.
+// A and B are used as numbers, or as the bits of f16 if a kernel copies them unchanged.
 #ifdef OPERANDS_AS_BITS
 #define OPERAND uvec2
 #else
@@ -89,9 +89,9 @@ layout(std430, binding = 1) readonly buffer B { QUAD b[]; };
 #endif
 #endif
 
-// What goes along with C: a bias for each of its columns, or what the sums of B's columns are stored in, or the moments
-// of C's own (gemm_moments.glsl). The sums are computed as one more row of C, from a row of ones after the last quad of
-// A's rows; where k is cut into parts, they are stored as such a row too.
+// An additional operand: a bias for each column of C, or the result for the sums of B's columns, or the result for C's
+// column moments (gemm_moments.glsl). The sums are computed as one more row of C, from a row of ones after the last
+// quad of A's rows; if k is split into parts, they are also stored as such a row.
 layout(std430, binding = 3) buffer Edge { QUAD edge[]; };
 const bool ADD_BIAS = EDGE == 1u;
 const bool SUM_COLUMNS = EDGE == 2u || EDGE == 3u;
@@ -102,14 +102,14 @@ int quads(int elements) { return (elements + 3) >> 2; }
 // The row of A that sums the columns of B.
 int row_of_ones() { return quads(rows) * 4; }
 
-// The part of the work that a workgroup has.
+// The work of one workgroup.
 struct Tile {
   int row;         // first row of A
   int row_end;     // rows from here on are not stored
   int column_quad; // first quad of columns
-  int k_begin;     // quads of k, counted through all segments
+  int k_begin;     // quads of k, counted over all segments
   int k_end;
-  int a_base;      // where its batch starts, in quads
+  int a_base;      // start of its batch, in quads
   int b_base;
   int c_base;
   int edge_base;
@@ -117,7 +117,7 @@ struct Tile {
 
 Tile workgroup_tile(int tile_rows, int tile_quads) {
   int group = int(linear_group());
-  bool idle = group >= groups;  // the last ones, where the grid has more than there are tiles
+  bool idle = group >= groups;  // the last ones, if the grid has more groups than tiles
   int rest = idle ? 0 : group;
   int column_tile = rest % column_tiles;
   rest /= column_tiles;

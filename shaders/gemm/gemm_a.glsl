@@ -1,14 +1,14 @@
-// The left operand. Each invocation follows one or more places of it with an ACursor:
+// The left operand. Each invocation reads one or more positions of it with an ACursor:
 //   A_ALONG_K   a quad holds four k of one row:      a_cursor(row),  a_load(cursor, quad of k)
 //   otherwise   a quad holds four rows of one k:     a_cursor(quad of rows),  a_load(cursor, k)
-// after a_seek(cursor, segment). Rows past the last read the last one, whose results are not stored; k past the last
-// gives zeros.
+// after a_seek(cursor, segment). Rows past the last read the last one again, and their results are not stored; k past
+// the last gives zeros.
 #ifndef HALFSTEP_GEMM_A
 #define HALFSTEP_GEMM_A
 
 #include "gemm/gemm.glsl"
 
-// The quad of rows that begins with the row of ones, and no others in it.
+// Whether the quad of rows starts with the row of ones; its other rows are unused.
 bool is_of_ones(int row_quad) { return SUM_COLUMNS && row_quad >= quads(rows); }
 #ifdef OPERANDS_AS_BITS
 #define FIRST_ONE uvec2(0x3C00u, 0u)
@@ -50,13 +50,13 @@ OPERAND a_load(ACursor cursor, int k_place) {
 }
 
 #elif defined(OPERANDS_patches_row) || defined(OPERANDS_patches_col)
-// Images {n, height, width, channels}: a row of A is a position, k the channels of the pixel under one tap.
+// Images {n, height, width, channels}: a row of A is a position, k are the channels of the pixel under one tap.
 #define A_ALONG_K
 #include "conv/patches.glsl"
 
 struct ACursor {
-  ivec2 place;  // the position times stride, plus offset: the first tap's pixel, or DIVIDED, that times stride
-  int start;    // where that pixel lies, or DIVIDED, its image
+  ivec2 place;  // position times stride, plus offset: the first tap's pixel, or if DIVIDED, that times stride
+  int start;    // address of that pixel, or if DIVIDED, of its image
   int base;     // the pixel under the tap
   bool inside;
 };
@@ -84,12 +84,12 @@ OPERAND a_load(ACursor cursor, int k_quad) {
 }
 
 #elif defined(OPERANDS_pixels_row)
-// The same patches transposed: a row of A is a (tap, channel), k the positions of one line of the grid.
+// The same patches transposed: a row of A is a (tap, channel), k are the positions of one line of the grid.
 #include "conv/patches.glsl"
 
 struct ACursor {
   ivec2 place;  // the tap's shift
-  int base;     // the quad of channels; then the line of pixels too
+  int base;     // the quad of channels; later also includes the line of pixels
   int channel;
   bool inside;
   bool ones;
@@ -123,7 +123,7 @@ OPERAND a_load(ACursor cursor, int k_place) {
 
 #endif
 
-// Which element of its quad the kk-th of four k of a row is; those from QUAD_ELEMENTS on are zero.
+// The index in its quad of the kk-th of four k of a row; indices from QUAD_ELEMENTS on are zero.
 #ifdef A_ALONG_K
 #define A_ELEMENT(kk, row) (kk)
 #else

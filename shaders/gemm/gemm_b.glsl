@@ -1,8 +1,8 @@
-// The right operand. Each invocation follows places of it with a BCursor:
+// The right operand. Each invocation reads positions of it with a BCursor:
 //   B_ALONG_K   a quad holds four k of one column:   b_cursor(column),  b_load(cursor, quad of k)
 //   otherwise   a quad holds four columns of one k:  b_cursor(quad of columns),  b_load(cursor, k)
-// after b_seek(cursor, segment). Columns past the last repeat the last, and are not stored; so do k past the last, which
-// meet zeros of A.
+// after b_seek(cursor, segment). Columns past the last read the last one again, and are not stored. k past the last
+// also read the last one again, and are multiplied by zeros of A.
 #ifndef HALFSTEP_GEMM_B
 #define HALFSTEP_GEMM_B
 

@@ -3,7 +3,7 @@
 //! OPERANDS = row_row row_col col_row col_col patches_row patches_col pixels_row
 //! SUMS = f32 f16
 //! TILE = 32 64 128
-// gemm.comp's products of f16 on devices with matrix units.
+// The products of gemm.comp, in f16 on devices with matrix units.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require

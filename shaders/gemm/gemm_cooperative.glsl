@@ -1,6 +1,6 @@
-// A tile of C for each workgroup, computed by the device's matrix units: TILE rows by TILE columns, of which each of its
-// subgroups has a square, in fragments of a shape that the device reports. A and B come through shared memory as f16,
-// 32 k at a time, each row there padded by 16 bytes, which spreads it over the banks. Sums are f32 or f16 (SUMS).
+// One tile of C per workgroup, computed by matrix units: TILE by TILE, divided into one square per subgroup, in
+// fragments of a shape that the device reports. A and B go through shared memory as f16, 32 k at a time. Each row there
+// is padded by 16 bytes to avoid bank conflicts. Accumulators are f32 or f16 (SUMS).
 #ifndef HALFSTEP_GEMM_COOPERATIVE
 #define HALFSTEP_GEMM_COOPERATIVE
 
@@ -18,7 +18,7 @@ const int THREADS = int(gl_WorkGroupSize.x);
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
 
-// Subgroups along a side of the tile; ops/gemm/gemm_bodies.cpp knows them too.
+// Subgroups along a side of the tile; must match ops/gemm/gemm_bodies.cpp.
 const int SIDE = TILE == 32 ? 1 : 2;
 const int SQUARE = TILE / SIDE;
 const int DOWN = SQUARE / FRAGMENT_ROWS;        // fragments of a subgroup's square
@@ -37,7 +37,7 @@ const int LONGEST = max(TILE * PITCH_ALONG_K, K_QUADS * 4 * PITCH_ACROSS_K);
 
 shared f16vec4 shared_a[LONGEST];
 shared f16vec4 shared_b[LONGEST];
-shared vec4 results[SIDE * SIDE * FRAGMENT_ROWS * FRAGMENT_QUADS];  // one fragment of each subgroup
+shared vec4 results[SIDE * SIDE * FRAGMENT_ROWS * FRAGMENT_QUADS];  // one fragment per subgroup
 
 FRAGMENT(SUM, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator) sums[DOWN * ACROSS];
 
@@ -60,7 +60,7 @@ void keep_step() {
   }
 }
 
-// The fragment of A at a row and k of the tile and step; of B, at a k and column.
+// Loads the fragment of A at a row and k of the tile and step; load_fragment_b, that of B at a k and column.
 void load_fragment_a(out FRAGMENT(float16_t, FRAGMENT_ROWS, FRAGMENT_K, gl_MatrixUseA) fragment, int row, int kk) {
 #ifdef A_ALONG_K
   coopMatLoad(fragment, shared_a, row * PITCH_ALONG_K + kk / 4, PITCH_ALONG_K, gl_CooperativeMatrixLayoutRowMajor);
@@ -94,7 +94,7 @@ void add_products(ivec2 corner) {
   }
 }
 
-// Which elements an invocation has of a fragment is the driver's business, so each goes through shared memory.
+// The driver decides which elements of a fragment an invocation holds, so each fragment goes through shared memory.
 void store_fragment(Tile tile, FRAGMENT(float, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator) fragment,
                     ivec2 corner, inout Moments moments) {
   int base = int(gl_SubgroupID) * FRAGMENT_ROWS * FRAGMENT_QUADS;
@@ -110,7 +110,7 @@ void store_fragment(Tile tile, FRAGMENT(float, FRAGMENT_ROWS, FRAGMENT_COLUMNS, 
   subgroupBarrier();
 }
 
-// Of a square's columns: every FRAGMENT_QUADS-th lane has had the same ones.
+// Stores the moments of a square's columns: every FRAGMENT_QUADS-th lane has the same columns.
 void store_square_moments(Tile tile, ivec2 corner, Moments moments) {
   for (uint mask = uint(FRAGMENT_QUADS); mask < gl_SubgroupSize; mask *= 2u) moments = merged_across(moments, mask);
   int quad = int(gl_SubgroupInvocationID);

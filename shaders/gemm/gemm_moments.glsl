@@ -1,5 +1,5 @@
-// The moments of C's columns, found as C is stored: for the rows of a tile, or of a part of it, the mean, and the sum of
-// the squares of what is left without it; {parts, 2, columns}, in f32. A batch norm begins with them.
+// The column moments of C, computed as C is stored: for the rows of a tile, or a part of them, the mean and the sum of
+// squared differences from it; {parts, 2, columns}, in f32. A batch norm merges them.
 #ifndef HALFSTEP_GEMM_MOMENTS
 #define HALFSTEP_GEMM_MOMENTS
 
@@ -15,7 +15,7 @@ struct Moments {
 };
 const Moments NO_MOMENTS = Moments(0.0, vec4(0.0), vec4(0.0));
 
-// One more row, of numbers as they will be read back; Welford 1962.
+// Adds one row, with its values as they will be read back; Welford 1962.
 void include_row(inout Moments moments, Tile tile, int row, vec4 v) {
   if (FIND_MOMENTS && row < tile.row_end) {
     vec4 read = (RESULT & WIDE) != 0u ? v : stored(v);
@@ -26,7 +26,7 @@ void include_row(inout Moments moments, Tile tile, int row, vec4 v) {
   }
 }
 
-// The moments of both; Chan, Golub and LeVeque 1979.
+// Merges two sets of moments; Chan, Golub and LeVeque 1979.
 Moments merged(Moments a, Moments b) {
   float rows = a.rows + b.rows;
   float share = b.rows / max(rows, 1.0);
@@ -44,7 +44,7 @@ void store_moments(int part, int column_quad, Moments moments) {
 }
 
 #ifdef SHUFFLES
-// With those of the lane whose number differs in the bits of `mask`.
+// Merged with those of the lane whose index differs in the bits of `mask`.
 Moments merged_across(Moments moments, uint mask) {
   Moments other;
   other.rows = subgroupShuffleXor(moments.rows, mask);

@@ -10,16 +10,16 @@
 #include "common/precision.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const int COLUMNS = 4;  // of an invocation of gemm_uniform.glsl: 2 or 4
+layout(constant_id = 1) const int COLUMNS = 4;  // per invocation of gemm_uniform.glsl: 2 or 4
 
 layout(push_constant) uniform Push {
-  int count;     // of invocations
+  int count;     // number of invocations
   int columns;
   int k;         // of a segment
   int segments;
-  int panels;    // of a batch
+  int panels;    // per batch
   int pitch;     // quads of a row of B
-  int b_batch;   // quads from one batch to the next
+  int b_batch;   // quads between batches
 };
 
 layout(std430, binding = 0) readonly buffer B { QUAD b[]; };
@@ -31,10 +31,10 @@ int k_quads() { return (k + 3) >> 2; }
 // The first quad of the panels.
 int first() { return (k_quads() + 3) / 4 * 4; }
 
-const int PANEL_QUADS = 2 * COLUMNS;  // of a k
+const int PANEL_QUADS = 2 * COLUMNS;  // per k
 
 #if defined(B_row)
-// A half of the columns of one k.
+// One half of the columns of one k.
 const int PARTS = 2;
 int places() { return segments * k_quads() * 4; }
 void pack(int base, int panel, int k_place, int half_panel, int at) {

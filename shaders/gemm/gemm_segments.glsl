@@ -1,9 +1,9 @@
-// The walk through k of the bodies that a subgroup computes a tile with. The including file defines MOST_QUADS,
+// The loop over k of the kernels that compute a tile with a subgroup. The including file defines MOST_QUADS,
 // seek(segment) and add_products(quad of k).
 #ifndef HALFSTEP_GEMM_SEGMENTS
 #define HALFSTEP_GEMM_SEGMENTS
 
-// Adds the products of quads of k from `done` on, at most to the end of their segment; returns how many.
+// Adds the products of quads of k from `done` on, up to the end of their segment at most; returns how many.
 int add_segment(Tile tile, int done) {
   int segment = done / quads(k);
   int k_quad = done - segment * quads(k);

@@ -1,16 +1,16 @@
-// Brings a workgroup's share of A and B, K_QUADS quads of k at a time, from memory into registers, for the bodies that
-// go on to keep it in shared memory: they fetch the next step while they compute with this one. The body defines TILE,
-// the rows and columns of its tile; K_QUADS; and THREADS, the invocations of its workgroup.
+// Loads a workgroup's parts of A and B from memory into registers, K_QUADS quads of k at a time, for kernels that then
+// copy them to shared memory: they fetch the next step while they compute with the current one. The kernel defines
+// TILE, the rows and columns of its tile; K_QUADS; and THREADS, the invocations of its workgroup.
 #ifndef HALFSTEP_GEMM_STAGE
 #define HALFSTEP_GEMM_STAGE
 
 #include "gemm/gemm_a.glsl"
 #include "gemm/gemm_b.glsl"
 
-const int LOADS = TILE * K_QUADS / THREADS;  // quads of A, and of B, that each invocation loads in a step
+const int LOADS = TILE * K_QUADS / THREADS;  // quads of A, and of B, per invocation and step
 
-// Which quad of the tile an invocation's load is, as {row or column, quad of k} where quads lie along k, and as {quad of
-// rows or columns, k} where not. Neighbours load neighbours.
+// The quad of the tile that an invocation loads: {row or column, quad of k} if quads lie along k, else {quad of rows or
+// columns, k}. Adjacent invocations load adjacent quads.
 ivec2 place_along_k(int load) {
   int i = int(gl_LocalInvocationIndex) + load * THREADS;
   return ivec2(i / K_QUADS, i % K_QUADS);
@@ -30,7 +30,7 @@ ivec2 place_across_k(int load) {
 #define B_PLACE(load) place_across_k(load)
 #endif
 
-// A quad of k: one counted through all segments, its segment, and which of the segment's it is.
+// A quad of k: its index over all segments, its segment, and its index in the segment.
 struct KPlace {
   int all;
   int segment;
@@ -42,7 +42,7 @@ KPlace k_place(int all) {
   return KPlace(all, segment, all - segment * quads(k));
 }
 
-// Without a division, which a step has no time for.
+// Avoids a division, which would be too slow for a step.
 void k_advance(inout KPlace place, int by) {
   place.all += by;
   place.quad += by;
@@ -54,7 +54,7 @@ void k_advance(inout KPlace place, int by) {
 
 ACursor a_at[LOADS];
 BCursor b_at[LOADS];
-int a_segment[LOADS];  // that the cursor is in
+int a_segment[LOADS];  // the segment of each cursor
 int b_segment[LOADS];
 OPERAND a_next[LOADS];
 OPERAND b_next[LOADS];
@@ -96,7 +96,7 @@ void fetch_a(Tile tile, KPlace start, int i) {
   a_next[i] = inside ? v : OPERAND(0);
 }
 
-// Past the end of the part it repeats what meets zeros of A.
+// Past the end of the part it reads the last quad again, which is multiplied by zeros of A.
 void fetch_b(Tile tile, KPlace start, int i) {
 #ifdef B_ALONG_K
   int ahead = B_PLACE(i).y;
@@ -115,7 +115,7 @@ void fetch_b(Tile tile, KPlace start, int i) {
 #endif
 }
 
-// Fetches the step that begins at `start`, if the part of k reaches that far, and moves it on to the next.
+// Fetches the step that starts at `start`, if the part of k is long enough, and advances `start` to the next.
 void fetch_step(Tile tile, inout KPlace start) {
   if (start.all >= tile.k_end) return;
   [[unroll]] for (int i = 0; i < LOADS; i++) {

@@ -1,12 +1,12 @@
-// From accumulators to C. What becomes of them is an expression's to say, and that is much code until a kernel is
-// specialized: so bodies store in a loop that is not unrolled, and from a copy of the accumulators, since an array that
-// is indexed cannot stay in registers.
+// Stores accumulators to C through an expression, which is much code until a kernel is specialized. So kernels store in
+// a loop that is not unrolled, and from a copy of the accumulators, since an array that is indexed dynamically cannot
+// stay in registers.
 #ifndef HALFSTEP_GEMM_STORE
 #define HALFSTEP_GEMM_STORE
 
 #include "gemm/gemm.glsl"
 
-int stored_column_quad;  // of the quad that store() has
+int stored_column_quad;  // of the quad that store() writes
 #define RESULT_PITCH uint(c_pitch)
 #define WITHOUT_PAD(v, at) keep_columns(v, uint(stored_column_quad) * 4u, uint(columns))
 #define RESULT_BINDING 2
@@ -31,7 +31,7 @@ vec4 column_bias(Tile tile, int column_quad) {
   return ADD_BIAS && column_quad < quads(columns) ? from_quad(edge[tile.edge_base + column_quad]) : vec4(0.0);
 }
 
-// Writes columns 4 column_quad ... of a row, where there is such a quad: what the expression makes of it.
+// Stores columns 4 column_quad ... of a row through the expression, if there is such a quad.
 void store_quad(Tile tile, int row, int column_quad, vec4 v) {
   int place = result_row(row);
   if (row >= tile.row_end || place < 0 || column_quad >= quads(columns)) return;

@@ -1,6 +1,6 @@
-// A tile of C for each subgroup, all in registers: ROWS rows, and four columns for each of its LANES invocations. Each
-// loads its share of A, which the others then take from it lane by lane, and its own four columns of B. There is no
-// shared memory and no barrier: this is the body for software drivers, where a load is dear and a shuffle is free.
+// One tile of C per subgroup, all in registers: ROWS rows, and four columns for each of its LANES invocations. Each
+// invocation loads part of A, which the others get from it by shuffles, and its own four columns of B. There is no
+// shared memory and no barrier: this kernel is for software drivers, where loads are expensive and shuffles are free.
 #ifndef HALFSTEP_GEMM_SUBGROUP
 #define HALFSTEP_GEMM_SUBGROUP
 
@@ -10,7 +10,7 @@
 
 #if LANES == 4
 // SwiftShader, where a broadcast costs less than a shuffle. Its lane must be a literal; the optimiser unrolls the loops
-// that this is used in and keeps one branch.
+// that use this function and keeps one branch.
 float from_lane(float v, int lane) {
   if (lane == 0) return subgroupBroadcast(v, 0);
   if (lane == 1) return subgroupBroadcast(v, 1);
@@ -18,7 +18,8 @@ float from_lane(float v, int lane) {
   return subgroupBroadcast(v, 3);
 }
 #define ROWS 8
-// It does not round sums to f16: a branch, though never taken, makes every segment cost SwiftShader as much as 37 k.
+// It does not round sums to f16: even a branch that is never taken makes every segment cost SwiftShader as much as 37
+// k.
 const bool ROUNDS = false;
 const int ELEMENTS = 4;  // for the same reason
 #else
@@ -29,14 +30,14 @@ const bool ROUNDS = PARTIALS_IN_F16;
 const int ELEMENTS = QUAD_ELEMENTS;
 #endif
 
-const int A_LOADS = ROWS / LANES;  // quads of A that each lane loads for four k
+const int A_LOADS = ROWS / LANES;  // quads of A that each lane loads per four k
 const int ROW_QUADS = ROWS / 4;
-// Quads of k that are added up before the sums are rounded, where they are; otherwise all of a segment.
+// Quads of k that are summed before the sums are rounded, if they are; otherwise all of a segment.
 const int MOST_QUADS = ROUNDS ? 4 : 0x7fffffff;
 
-ACursor a_at[A_LOADS];  // only the first is used where quads do not lie along k
+ACursor a_at[A_LOADS];  // only the first is used if quads do not lie along k
 BCursor b_at[4];        // likewise
-vec4 a_quads[A_LOADS];  // the tile's share of A for four k, spread over the lanes
+vec4 a_quads[A_LOADS];  // the tile's part of A for four k, spread over the lanes
 vec4 b_quads[4];        // B for the same k and this lane's columns
 vec4 sums[ROWS];
 
@@ -88,7 +89,7 @@ void load_b(int k_quad) {
 }
 #endif
 
-// Row by row: there are more sums than registers, and each is fetched and put back once for the four k.
+// Row by row: there are more sums than registers, and each is loaded and stored once per four k.
 void add_products(int k_quad) {
   load_a(k_quad);
   load_b(k_quad);

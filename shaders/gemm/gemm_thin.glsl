@@ -1,6 +1,7 @@
-// A tile of C for each subgroup, all in registers, where C has few columns: each of the eight invocations has ROWS rows of
-// its own, and all eight columns of the tile. It loads its rows of A for itself, and a share of B, which the others take
-// from it lane by lane: next to gemm_subgroup.glsl, no lane idles for want of columns, and a load of A is used less.
+// One tile of C per subgroup, all in registers, for a C with few columns: each of the eight invocations has its own
+// ROWS rows and all eight columns of the tile. It loads its own rows of A, and part of B, which the others get from it
+// by shuffles. Compared with gemm_subgroup.glsl, no lane idles if there are few columns, but each load of A is used
+// less.
 #ifndef HALFSTEP_GEMM_THIN
 #define HALFSTEP_GEMM_THIN
 
@@ -9,19 +10,19 @@
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
 
-layout(constant_id = 5) const int ROWS = 16;  // of an invocation; a multiple of four where A does not lie along k
+layout(constant_id = 5) const int ROWS = 16;  // per invocation; a multiple of four if A does not lie along k
 
 const int LANES = 8;
 const int COLUMN_QUADS = 2;  // of the tile
 const int ELEMENTS = QUAD_ELEMENTS;
-// Quads of k that are added up before the sums are rounded, where they are; otherwise all of a segment.
+// Quads of k that are summed before the sums are rounded, if they are; otherwise all of a segment.
 const int MOST_QUADS = PARTIALS_IN_F16 ? 4 : 0x7fffffff;
 
 vec4 sums[ROWS * COLUMN_QUADS];
 
 int lane() { return int(gl_SubgroupInvocationID); }
 
-// Neighbouring lanes have neighbouring quads of A: four rows each, or one.
+// Adjacent lanes have adjacent quads of A: four rows each, or one.
 #ifdef A_ALONG_K
 const int A_PLACES = ROWS;
 int row_of(Tile tile, int i) { return tile.row + i * LANES + lane(); }
@@ -35,7 +36,7 @@ ACursor a_place(Tile tile, int i) { return a_cursor(tile, row_of(tile, i * 4) / 
 ACursor a_at[A_PLACES];
 vec4 a_quads[ROWS];  // this lane's rows of A for four k
 BCursor b_at;
-vec4 b_quad;  // this lane's share of B for them
+vec4 b_quad;  // this lane's part of B for them
 
 void load_a(int k_quad) {
   [[unroll]] for (int i = 0; i < ROWS; i++) {
@@ -93,7 +94,7 @@ void seek(int segment) {
 
 #include "gemm/gemm_segments.glsl"
 
-// Every lane has rows of its own of the same columns.
+// Every lane has its own rows of the same columns.
 void store_lanes_moments(Tile tile, int quad, Moments moments) {
   [[unroll]] for (uint mask = 1u; mask < LANES; mask *= 2u) moments = merged_across(moments, mask);
   if (lane() == 0) store_moments(tile.row / (ROWS * LANES), tile.column_quad + quad, moments);

@@ -1,14 +1,14 @@
-// A tile of C for each workgroup: TILE rows by TILE columns, of which each invocation has four or eight rows by four or
-// eight columns. A and B come through shared memory, 16 k at a time. This is the body for GPUs; it asks nothing of
-// subgroups, so it runs anywhere.
+// One tile of C per workgroup: TILE by TILE. Each invocation has four or eight rows by four or eight columns. A and B
+// go through shared memory, 16 k at a time. This kernel is for GPUs. It uses no subgroup operations, so it runs
+// anywhere.
 #ifndef HALFSTEP_GEMM_TILE
 #define HALFSTEP_GEMM_TILE
 
 #define K_QUADS 4
-// ops/gemm/gemm_bodies.cpp has the same threads.
+// ops/gemm/gemm_bodies.cpp has the same numbers of threads.
 #if TILE == 128
 #define THREADS 256
-#define ROW_QUADS 2     // of an invocation
+#define ROW_QUADS 2     // per invocation
 #define COLUMN_QUADS 2
 #elif TILE == 64
 #define THREADS 128
@@ -23,9 +23,9 @@
 #include "gemm/gemm_stage.glsl"
 #include "gemm/gemm_moments.glsl"
 
-const int PITCH = TILE / 4 + 1;  // of shared memory; the odd quad spreads it over the banks
-const int ACROSS = TILE / 4 / COLUMN_QUADS;  // invocations side by side
-const int DOWN = TILE / 4 / ROW_QUADS;       // and below each other
+const int PITCH = TILE / 4 + 1;  // of shared memory; the extra quad avoids bank conflicts
+const int ACROSS = TILE / 4 / COLUMN_QUADS;  // invocations per row of the tile
+const int DOWN = TILE / 4 / ROW_QUADS;       // invocations per column of the tile
 
 // [k][quad of rows or of columns]
 shared vec4 shared_a[4 * K_QUADS * PITCH];
@@ -50,7 +50,7 @@ void keep_step() {
   }
 }
 
-// An invocation's quads of rows and of columns lie apart, so that neighbours read neighbouring shared memory.
+// An invocation's quads of rows and of columns are interleaved, so that neighbours read adjacent shared memory.
 void add_products(int row_quad, int column_quad) {
   for (int kk = 0; kk < 4 * K_QUADS; kk++) {
     vec4 b_part[COLUMN_QUADS];
@@ -66,7 +66,7 @@ void add_products(int row_quad, int column_quad) {
   }
 }
 
-// Invocations below each other hand over what they have found through shared memory, which nobody reads any more.
+// Invocations in one column exchange their moments through shared memory, which is no longer read.
 void keep_moments(int row_quad, int column_quad, Moments moments) {
   shared_a[row_quad * (TILE / 4) + column_quad] = moments.mean;
   shared_b[row_quad * (TILE / 4) + column_quad] = moments.squares;

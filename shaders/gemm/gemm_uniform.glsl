@@ -1,11 +1,11 @@
-// A tile of C for each subgroup of 8, all in registers: 6 rows by 32 columns, four of them for each invocation, or where
-// C has few columns 12 by 16 (TILE). All invocations load the same of A, by address, which the driver does once for all; B lies in panels (gemm/gemm_panels.comp)
-// in which what the eight of them need next to each other is what they need at once. So a product takes a multiplication
-// by a number in memory and an addition, and nothing else. This is the body for drivers with Target::uniform_loads.
+// One tile of C per subgroup of 8, all in registers: 6 rows by 32 columns, four per invocation, or 12 by 16 if C has
+// few columns (TILE). All invocations load the same element of A, by address, which the driver executes as one load. B
+// is packed into panels (gemm/gemm_panels.comp), so that the values that the eight invocations need at the same time
+// are contiguous. Each product takes only a multiplication with a memory operand and an addition. This kernel is for
+// drivers with Target::uniform_loads.
 //
-// Such loads are done whether or not an invocation is active, so that every address must be good: loops are
-// do-while, which lavapipe does not run once too often, and where there is no pixel zeros are read that lie in front of
-// the panels.
+// Such loads are executed even if an invocation is inactive, so every address must be valid. Loops are do-while, of
+// which lavapipe runs no extra round. Where there is no pixel, zeros that are stored before the panels are read.
 #ifndef HALFSTEP_GEMM_UNIFORM
 #define HALFSTEP_GEMM_UNIFORM
 
@@ -13,12 +13,12 @@
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
 
-layout(constant_id = 5) const int STEP = 1;  // quads of k done at a time; a divisor of a segment's
+layout(constant_id = 5) const int STEP = 1;  // quads of k per iteration; a divisor of the quads of a segment
 
-// Their sums, the columns of B and a number of A are what 32 registers hold; with eight rows by 32 columns, sums go to
-// memory and back.
+// Their accumulators, the columns of B and one element of A fill 32 registers; with eight rows by 32 columns,
+// accumulators would spill to memory.
 #ifdef TILE_12x16
-#define COLUMNS 2  // of an invocation
+#define COLUMNS 2  // per invocation
 #define SUMS vec2
 #else
 #define COLUMNS 4
@@ -26,7 +26,7 @@ layout(constant_id = 5) const int STEP = 1;  // quads of k done at a time; a div
 #endif
 const int ROWS = 24 / COLUMNS;
 const int LANES = 8;
-const int PANEL_QUADS = LANES * COLUMNS / 4;  // of a k in a panel
+const int PANEL_QUADS = LANES * COLUMNS / 4;  // per k of a panel
 const int MOST_STEP = 8;
 
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer RowStep { vec4 v[MOST_STEP]; };
@@ -35,12 +35,12 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Pa
 };
 
 ACursor a_at[ROWS];
-QuadAt row_at[ROWS];  // where the segment's numbers of A lie
+QuadAt row_at[ROWS];  // addresses of the segment's elements of A
 SUMS sums[ROWS];
 
 int lane() { return int(gl_SubgroupInvocationID); }
 
-// This invocation's of eight numbers that lie next to each other: becomes one load of a vector.
+// This invocation's element of eight contiguous ones: compiles to one vector load.
 float of_lane(vec4 low, vec4 high) {
   float v = 0.0;
   [[unroll]] for (int e = 0; e < 4; e++) v = lane() == e ? low[e] : v;
@@ -74,7 +74,7 @@ void seek(int segment) {
   }
 }
 
-// Adds the products of quads of k from `done` on, at most to the end of their segment; returns how many.
+// Adds the products of quads of k from `done` on, up to the end of their segment at most; returns how many.
 int add_segment(Tile tile, int panel, int done) {
   int segment = done / quads(k);
   int k_quad = done - segment * quads(k);
@@ -90,7 +90,7 @@ int add_segment(Tile tile, int panel, int done) {
   return count;
 }
 
-// Tiles below each other follow each other: a panel stays in the cache while all of A, of which a tile has less, passes.
+// Tiles of the same columns run one after the other: their panel stays in the cache. A tile needs less of A than of B.
 Tile panel_tile() {
   Tile tile = workgroup_tile(ROWS, PANEL_QUADS);
   int at = tile.row / ROWS * column_tiles + tile.column_quad / PANEL_QUADS;
@@ -99,10 +99,10 @@ Tile panel_tile() {
   return tile;
 }
 
-// The sums as quads of C, and where in the tile they lie.
+// The sums as quads of C, and their positions in the tile.
 const int RESULTS = 6;
 #ifdef TILE_12x16
-// Two invocations share a quad of columns: of two rows, each puts one together.
+// Two invocations share a quad of columns: each assembles the quads of half of the rows.
 vec4 result_quad(int i) {
   bool even = lane() % 2 == 0;
   vec2 kept = even ? sums[2 * i] : sums[2 * i + 1];

@@ -9,7 +9,7 @@ struct Best {
   uint index;
 };
 
-// The larger logit; of equals, the one that comes first.
+// The larger logit; of equal ones, the first.
 Best better(Best a, Best b) {
   bool second = b.logit > a.logit || (b.logit == a.logit && b.index < a.index);
   return Best(second ? b.logit : a.logit, second ? b.index : a.index);

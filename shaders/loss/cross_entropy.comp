@@ -4,7 +4,7 @@
 #include "common/math.glsl"
 #include "loss/row_loss.glsl"
 
-// The share of a row's weight that is spread over all classes.
+// The fraction of a row's target probability that is spread over all classes.
 layout(constant_id = 2) const float SMOOTHING = 0.0;
 
 float max_over_lanes(float v) {
@@ -19,18 +19,18 @@ float max_over_lanes(float v) {
   return v;
 }
 
-// The deviation of four logits from the largest; 0 past the last class.
+// The differences of four logits from the largest; 0 past the last class.
 vec4 below(float top, uint row, uint quad) {
   return keep_columns(logits_of(row, quad) - top, quad * 4u, classes);
 }
 
-// What smoothing takes off: not 0 times the sum of deviations, which may be infinite.
+// The label smoothing term. Without smoothing it is 0, not 0 times the sum of differences, which may be infinite.
 float smoothed(float deviations) { return SMOOTHING > 0.0 ? SMOOTHING * (deviations / float(classes)) : 0.0; }
 
-// -log softmax(logits)[label], or with smoothing its mean with that of all classes; the largest logit; and the logarithm
-// of the sum of exp(logit - largest). The last two stay apart: their sum would lose the bits of the logarithm where
-// logits are large. A label that is no class gives NaN. As in PyTorch, a row whose largest logit is infinite, of either
-// sign, gives NaN.
+// Returns -log softmax(logits)[label], or with smoothing its weighted mean with that of all classes; the largest logit;
+// and the logarithm of the sum of exp(logit - largest). The last two are returned separately: for large logits, their
+// sum would lose the bits of the logarithm. A label that is not a class gives NaN. As in PyTorch, a row whose largest
+// logit is infinite, of either sign, gives NaN.
 vec3 row_value(uint row, uint label) {
   vec4 largest = vec4(minus_infinity());
   for (uint quad = lane(); quad < quads_per_row; quad += LANES) largest = max(largest, logits_of(row, quad));

@@ -5,7 +5,7 @@
 #include "common/long_sum.glsl"
 #include "loss/pair_loss.glsl"
 
-// Partial sums: invocation i takes every slices-th quad from the i-th.
+// Partial sums: invocation i processes every slices-th quad, starting at the i-th.
 layout(std430, binding = 2) writeonly buffer Partial { vec4 partial_sums[]; };
 
 void main() {

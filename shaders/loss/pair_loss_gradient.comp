@@ -4,7 +4,7 @@
 //! STORAGE = storages
 #include "loss/pair_loss.glsl"
 
-// Whose gradient it is: b's, otherwise a's.
+// Whether it is the gradient of b; otherwise of a.
 layout(constant_id = 1) const bool OF_B = false;
 
 layout(std430, binding = 2) readonly buffer Cotangent { vec4 cotangent[]; };

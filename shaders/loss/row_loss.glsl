@@ -1,12 +1,12 @@
-// Kernels that make one number of each row of logits and its label, and the mean of those numbers over the rows that
-// count: a shader includes this and defines row_value(). The mean is made here if there is one workgroup, otherwise by
-// row_mean.comp.
+// Kernels that compute one value from each row of logits and its label, and the mean of these values over the rows that
+// count. A shader includes this and defines row_value(). The mean is computed here if there is one workgroup, otherwise
+// by row_mean.comp.
 #include "common/indexing.glsl"
 #include "common/long_sum.glsl"
 #include "common/precision.glsl"
 #include "loss/row_mean.glsl"
 
-// Invocations that share a row; a power of two. Software drivers are given 1.
+// Invocations that share a row; a power of two. Software drivers use 1.
 layout(constant_id = 1) const uint LANES = 1u;
 
 layout(push_constant) uniform Push {
@@ -25,14 +25,14 @@ float minus_infinity() { return uintBitsToFloat(0xFF800000u); }
 
 uint lane() { return gl_LocalInvocationID.x % LANES; }
 
-// Four logits of a row; past the last class, minus infinity.
+// Four logits of a row; minus infinity past the last class.
 vec4 logits_of(uint row, uint quad) {
   bvec4 real = lessThan(uvec4(quad * 4u) + uvec4(0u, 1u, 2u, 3u), uvec4(classes));
   return mix(vec4(minus_infinity()), from_quad(logits[row * quads_per_row + quad]), real);
 }
 
-// The number of a row with a label that counts, and two more to be kept for its gradient. Called by all invocations of a
-// workgroup alike, so that it may hold barriers.
+// The value of a row with a label that counts, and two more numbers for its gradient. Called by all invocations of a
+// workgroup uniformly, so it may contain barriers.
 vec3 row_value(uint row, uint label);
 
 void main() {

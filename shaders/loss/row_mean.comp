@@ -3,14 +3,14 @@
 #include "common/long_sum.glsl"
 #include "loss/row_mean.glsl"
 
-// The second half of loss/row_loss.glsl, for many rows: their mean, by one workgroup. Where there are too many for one,
-// this runs twice: first each workgroup adds up `length` rows, then one adds up those sums.
+// The second part of loss/row_loss.glsl, for many rows: their mean, by one workgroup. If there are too many for one,
+// this runs twice: first each workgroup sums `length` rows, then one workgroup adds those sums.
 layout(constant_id = 1) const bool FROM_SUMS = false;  // reads {sum, rows that count}
-layout(constant_id = 2) const bool TO_SUMS = false;    // writes them
+layout(constant_id = 2) const bool TO_SUMS = false;    // writes {sum, rows that count}
 layout(push_constant) uniform Push {
   uint count;   // of rows, or of sums
   uint length;  // read by each workgroup
-  uint rows;    // of all
+  uint rows;    // in total
 };
 layout(std430, binding = 0) readonly buffer Numbers { vec4 numbers[]; };
 layout(std430, binding = 1) writeonly buffer Mean { vec4 mean[]; };  // or sums

@@ -2,8 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "common/indexing.glsl"
 
-// Mean and inverse deviation of a batch from its moments, and what the running statistics become: of the variance, the
-// unbiased estimate.
+// Mean and inverse std of a batch from its moments, and the next running statistics, which use the unbiased variance.
 layout(push_constant) uniform Push {
   uint quads;
   uint channels;

@@ -1,5 +1,5 @@
-// Groups of channels of every set, an invocation each: what group norm makes of numbers for every channel. Element by
-// element, since a group may begin anywhere in a quad.
+// Groups of channels of every set, one invocation each: group norm's reduction over the channels of a group. Works
+// element by element, since a group may start anywhere in a quad.
 #include "common/indexing.glsl"
 
 layout(push_constant) uniform Push {
@@ -11,8 +11,8 @@ layout(push_constant) uniform Push {
 };
 
 struct Group {
-  uint plane;   // where plane 0 of the set lies; plane 1 is `pitch` further
-  uint begin;   // its channels: from the first, up to but not including the end
+  uint plane;   // start of plane 0 of the set; plane 1 is `pitch` further
+  uint begin;   // its channels: from begin up to but not including end
   uint end;
 };
 
@@ -24,5 +24,5 @@ Group group_of(uint invocation) {
   return Group(invocation / groups * 2u * pitch(), first, first + size);
 }
 
-// Of a row of numbers: the last group also writes the zeros that pad it.
+// Of a row of numbers: the last group also writes the padding zeros.
 uint written_end(Group group) { return group.end == channels ? pitch() : group.end; }

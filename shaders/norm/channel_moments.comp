@@ -4,8 +4,8 @@
 #include "norm/channel_norm.glsl"
 #include "common/precision.glsl"
 
-// The mean of every channel of a slice, then the squares of what is left without it: the second look finds the slice in
-// a cache. Sums are of differences from the first row, so that a mean far from zero costs no bits.
+// The mean of every channel of a slice, then the sum of squared differences from it: the second pass reads the slice
+// from a cache. Sums are of differences from the first row, so that a mean far from zero loses no precision.
 layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
 layout(std430, binding = 1) writeonly buffer Moments { vec4 moments[]; };
 

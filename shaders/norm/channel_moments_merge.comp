@@ -2,9 +2,9 @@
 #extension GL_GOOGLE_include_directive : require
 #include "norm/channel_norm.glsl"
 
-// The moments of a slice from those of the parts it is cut into.
+// Merges the moments of the parts of a slice.
 layout(constant_id = 2) const uint PART_LENGTH = 1u;
-layout(constant_id = 3) const uint PARTS = 1u;  // of a set
+layout(constant_id = 3) const uint PARTS = 1u;  // per set
 layout(std430, binding = 0) readonly buffer Parts { vec4 parts[]; };
 layout(std430, binding = 1) writeonly buffer Moments { vec4 moments[]; };
 

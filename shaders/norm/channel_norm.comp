@@ -6,7 +6,7 @@
 #define FIRST_SLOT 5
 #include "common/expression.glsl"
 
-// y = (x - mean) * inverse deviation * weight + bias
+// y = (x - mean) * inverse std * weight + bias
 layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
 layout(std430, binding = 1) readonly buffer Statistics { vec4 statistics[]; };
 layout(std430, binding = 2) readonly buffer Weight { QUAD weight[]; };

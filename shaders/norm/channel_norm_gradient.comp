@@ -4,8 +4,8 @@
 #include "norm/channel_norm.glsl"
 #include "common/precision.glsl"
 
-// dx = inverse deviation * (weight dy - mean of that - normalised x * mean of that times normalised x)
-// Whether `means` holds sums over the rows, still without the weight.
+// dx = inverse std * (weight dy - mean of that - normalised x * mean of that times normalised x)
+// SUMS tells whether `means` holds sums over the rows, not yet multiplied by the weight.
 layout(constant_id = 2) const bool SUMS = true;
 layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
 layout(std430, binding = 1) readonly buffer DY { QUAD dy[]; };

@@ -4,7 +4,7 @@
 #include "common/indexing.glsl"
 #include "common/precision.glsl"
 
-// The gradients of weight and bias from the sums that channel_norm_sums.comp makes.
+// The gradients of weight and bias from the sums of channel_norm_sums.comp.
 layout(push_constant) uniform Push {
   uint quads;
   uint sets;

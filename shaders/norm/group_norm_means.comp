@@ -4,8 +4,8 @@
 #include "norm/channel_groups.glsl"
 #include "common/precision.glsl"
 
-// The means of weight dy, and of weight dy times the normalised x, over a group, for each of its channels, from the sums
-// that channel_norm_sums.comp makes.
+// The means of weight dy, and of weight dy times the normalised x, over a group, for each of its channels, from the
+// sums of channel_norm_sums.comp.
 layout(std430, binding = 0) readonly buffer Sums { float sums[]; };
 layout(std430, binding = 1) readonly buffer Weight { QUAD weight[]; };
 layout(std430, binding = 2) writeonly buffer Means { float means[]; };

@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "norm/channel_groups.glsl"
 
-// Mean and inverse deviation of a group, for each of its channels, from the moments of the channels.
+// Mean and inverse std of a group, for each of its channels, from the moments of the channels.
 layout(std430, binding = 0) readonly buffer Moments { float moments[]; };
 layout(std430, binding = 1) writeonly buffer Statistics { float statistics[]; };
 

@@ -8,7 +8,7 @@ layout(constant_id = 6) const bool DECOUPLED = false;
 layout(push_constant) uniform Push {
   uint first_quad;
   uint quads;
-  float rate;  // what the step's is multiplied by
+  float rate;  // multiplies the step's rate
   float beta1;
   float beta2;
   float epsilon;

@@ -10,7 +10,7 @@ layout(constant_id = 7) const bool CENTERED = false;
 layout(push_constant) uniform Push {
   uint first_quad;
   uint quads;
-  float rate;  // what the step's is multiplied by
+  float rate;  // multiplies the step's rate
   float alpha;
   float epsilon;
   float momentum;
@@ -28,7 +28,8 @@ void main() {
   vec4 g = unscaled_gradient(i, quad) + weight_decay * w;
   vec4 square = load_moment(states * i);
   if (CENTERED) {
-    // The average of g^2 less the square of the average m of g, without their difference: both follow from g - m.
+    // The average of g^2 minus the square of the average m of g, computed without that difference: both follow from g -
+    // m.
     vec4 m = load_moment(states * i + 1u);
     vec4 away = g - m;
     square = alpha * (square + (1.0 - alpha) * away * away);

@@ -11,7 +11,7 @@ layout(constant_id = 8) const bool SCALE_IN_RATE = false;
 layout(push_constant) uniform Push {
   uint first_quad;
   uint quads;
-  float rate;  // what the step's is multiplied by
+  float rate;  // multiplies the step's rate
   float momentum;
   float weight_decay;
 };

@@ -10,10 +10,10 @@
 #include "step/step_state.glsl"
 
 layout(local_size_x_id = 0) in;
-// Weights are kept in f32 (with a copy in STORAGE, unless that is f32 too), or in STORAGE alone.
+// Weights are stored in f32 (with a copy in STORAGE, unless that is also f32), or only in STORAGE.
 layout(constant_id = 1) const bool MASTER = true;
 layout(constant_id = 2) const bool COPY = false;
-// Moments are kept in f32, or in STORAGE, rounded as they are to be.
+// Moments are stored in f32, or in STORAGE with the rounding for optimizer states.
 layout(constant_id = 3) const bool NARROW_MOMENTS = false;
 layout(constant_id = 4) const bool STOCHASTIC_MOMENTS = false;
 #define SCALES_CONSTANT 5
@@ -30,7 +30,7 @@ layout(std430, binding = 4) buffer NarrowMoments { QUAD narrow_moments[]; };
 // Whether quad `quad`, counted over all parameters, is updated in this step.
 bool is_updated(uint quad) { return state.overflow == 0u && !is_left_out(quad); }
 
-// Brought down to the limit on the gradients' norm; still times the loss scale.
+// Clipped by the limit on the gradients' norm; still multiplied by the loss scale.
 vec4 scaled_gradient(uint i, uint quad) { return from_quad(gradients[i]) * (gradient_unscale(quad) * state.clip); }
 vec4 unscaled_gradient(uint i, uint quad) {
   return from_quad(gradients[i]) * (gradient_unscale(quad) * state.clip / state.loss_scale.x);
@@ -38,7 +38,7 @@ vec4 unscaled_gradient(uint i, uint quad) {
 
 vec4 load_weight(uint i) { return MASTER ? masters[i] : from_quad(weights[i]); }
 
-// `quad` is i counted over all parameters, which the noise is keyed on.
+// `quad` is i counted over all parameters; it keys the noise.
 void store_weight(uint i, uint quad, vec4 w) {
   if (MASTER) masters[i] = w;
   if (COPY || !MASTER) weights[i] = to_quad(w, quad);

@@ -5,7 +5,7 @@
 #define FIRST_SLOT 2
 #include "pool/average_pool.glsl"
 
-// Each pixel gathers its share of the gradients of the windows that cover it.
+// Each pixel gathers its part of the gradients of the windows that cover it.
 layout(std430, binding = 0) readonly buffer DY { QUAD dy[]; };
 
 void main() {

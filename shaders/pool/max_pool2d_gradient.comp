@@ -10,7 +10,7 @@ layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
 layout(std430, binding = 1) readonly buffer Y { QUAD y[]; };
 layout(std430, binding = 2) readonly buffer DY { QUAD dy[]; };
 
-// Where no element of a window that comes before `pixel` is as large as `largest`.
+// Whether no element of a window that comes before `pixel` is as large as `largest`.
 bvec4 none_before(Place at, ivec2 window, vec4 largest) {
   ivec2 begin = window_begin(window);
   ivec2 end = window_end(window);

@@ -5,8 +5,8 @@
 #define FIRST_SLOT 4
 #include "pool/pool.glsl"
 
-// The gradient of max pooling where windows do not overlap. An invocation writes all pixels from its window's first up
-// to the next window's: of those in the window, the first that is the largest takes the gradient.
+// The gradient of max pooling with windows that do not overlap. An invocation writes all pixels from its window's first
+// up to the next window's: the first of the window's largest elements receives the gradient.
 layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
 layout(std430, binding = 1) readonly buffer Y { QUAD y[]; };
 layout(std430, binding = 2) readonly buffer DY { QUAD dy[]; };

@@ -1,5 +1,6 @@
-// Windows over images {n, h, w, c}, c counted in quads: what max and average pooling share. Pairs are {height, width}.
-// The geometry is specialized: dividing by a constant is ten times as fast as by a variable on a software driver.
+// Common code of max and average pooling: windows over images {n, h, w, c}, with c counted in quads. Pairs are {height,
+// width}. The geometry is specialized: on a software driver, dividing by a constant is ten times as fast as by a
+// variable.
 #include "common/expression.glsl"
 
 layout(constant_id = 1) const uint CHANNEL_QUADS = 1u;
@@ -13,12 +14,12 @@ layout(constant_id = 8) const int STRIDE_HEIGHT = 1;
 layout(constant_id = 9) const int STRIDE_WIDTH = 1;
 layout(constant_id = 10) const int PADDING_HEIGHT = 0;
 layout(constant_id = 11) const int PADDING_WIDTH = 0;
-// What has one invocation for each of its quads.
+// The tensor with one invocation for each of its quads.
 layout(constant_id = 12) const int GRID_HEIGHT = 1;
 layout(constant_id = 13) const int GRID_WIDTH = 1;
-// Average pooling: whether the border counts in the divisor.
+// Average pooling: whether padding counts in the divisor.
 layout(constant_id = 14) const bool COUNT_PADDING = true;
-// Whether windows are made to divide the input into the output; kernel, stride and padding then mean nothing.
+// Adaptive pooling: windows divide the input into the output's extents; kernel, stride and padding are then unused.
 layout(constant_id = 15) const bool ADAPTIVE = false;
 
 layout(push_constant) uniform Push {
@@ -49,7 +50,7 @@ uint quad_at(Place at, ivec2 pixel, ivec2 size) {
   return uint((at.image * size.x + pixel.x) * size.y + pixel.y) * CHANNEL_QUADS + at.channel;
 }
 
-// The part of a window inside the image: from its first pixel, up to but not including its last.
+// The part of a window inside the image: from begin up to but not including the end.
 ivec2 window_begin(ivec2 window) {
   return ADAPTIVE ? window * input_size / output_size : max(window * stride - padding, ivec2(0));
 }
@@ -58,7 +59,7 @@ ivec2 window_end(ivec2 window) {
                   : min(window * stride - padding + kernel, input_size);
 }
 
-// The windows that cover a pixel: from the first, up to but not including the last.
+// The windows that cover a pixel: from begin up to but not including the end.
 ivec2 windows_begin(ivec2 pixel) {
   return ADAPTIVE ? pixel * output_size / input_size : max((pixel + padding - kernel + stride) / stride, ivec2(0));
 }

@@ -6,10 +6,10 @@
 #include "common/expression.glsl"
 #include "common/long_sum.glsl"
 
-// Sums of an expression over some axes, times a factor. Each invocation makes one quad of one of `slices` partial results, of every
-// slices-th thing there is to sum: so neighbours read neighbours. Extents and strides count quads, the outermost axis
-// first; the host has merged axes that lie together.
-// Whether the last axis is summed: then the elements of a quad of the result come from four rows.
+// Sums of an expression over some axes, times a factor. Each invocation computes one quad of one of `slices` partial
+// results, from every slices-th term, so that adjacent invocations read adjacent terms. Extents and strides count
+// quads, outermost axis first; the host has merged contiguous axes.
+// LAST_SUMMED: whether the last axis is summed. Then the elements of a quad of the result come from four rows.
 layout(constant_id = 1) const bool LAST_SUMMED = false;
 layout(constant_id = 2) const int KEPT_AXES = 1;
 layout(constant_id = 3) const int SUMMED_AXES = 1;
@@ -17,7 +17,7 @@ layout(constant_id = 3) const int SUMMED_AXES = 1;
 layout(push_constant) uniform Push {
   uint quads;  // of a partial result
   uint slices;
-  uint summed;  // quads that make up one of the result
+  uint summed;  // quads summed for one quad of the result
   uint quads_per_row;
   uint columns;
   float factor;

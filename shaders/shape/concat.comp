@@ -5,12 +5,12 @@
 #include "common/precision.glsl"
 
 // The positions of a, then those of b, along one axis.
-layout(constant_id = 1) const bool LAST = false;  // whether it is the last axis: rows then begin anywhere in a quad
+layout(constant_id = 1) const bool LAST = false;  // whether it is the last axis: rows then start anywhere in a quad
 layout(push_constant) uniform Push {
   uint quads;
   uint a_extent;
   uint b_extent;
-  uint inner;  // quads from one position to the next, where the axis is not the last
+  uint inner;  // quads from one position to the next, if the axis is not the last
 };
 layout(std430, binding = 0) readonly buffer A { QUAD a[]; };
 layout(std430, binding = 1) readonly buffer B { QUAD b[]; };

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Copies a tensor's bytes: every tensor is a whole number of pairs of words.
+// Copies a tensor's bytes: the size of every tensor is a multiple of two words.
 #include "common/indexing.glsl"
 
 layout(push_constant) uniform Push { uint pairs; };

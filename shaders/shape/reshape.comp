@@ -3,8 +3,8 @@
 //! BITS = 16 32
 #include "common/indexing.glsl"
 
-// The same elements, in the same order, in rows of another length. They are moved as bits, whatever they mean.
-// Specialized: dividing by a constant is ten times as fast as by a variable on a software driver.
+// The same elements, in the same order, in rows of another length. They are copied as bits, whatever their type.
+// Specialized: on a software driver, dividing by a constant is ten times as fast as by a variable.
 layout(constant_id = 1) const uint FROM_COLUMNS = 1u;
 layout(constant_id = 2) const uint FROM_PITCH = 1u;
 layout(constant_id = 3) const uint TO_COLUMNS = 1u;

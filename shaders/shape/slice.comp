@@ -6,8 +6,8 @@
 #define FIRST_SLOT 2
 #include "common/expression.glsl"
 
-// Each position p of the result is x at (p * step + offset) / divisor, or zero where there is none. All of it is
-// specialized, outermost axis first: software drivers divide slowly by what they do not know.
+// Each position p of the result is x at (p * step + offset) / divisor, or zero if there is none. Everything is
+// specialized, outermost axis first: software drivers divide slowly by variables.
 #define AXES 5
 #define FOR_AXES(name, id, otherwise)                                            \
   layout(constant_id = id) const int name##_0 = otherwise;                       \
@@ -19,7 +19,7 @@
     int all[AXES] = int[AXES](name##_0, name##_1, name##_2, name##_3, name##_4); \
     return all[axis];                                                            \
   }
-layout(constant_id = 1) const bool WHOLE_QUADS = false;  // of the result's rows are quads of x's
+layout(constant_id = 1) const bool WHOLE_QUADS = false;  // quads of the result's rows are whole quads of x's rows
 FOR_AXES(extents, 2, 1)  // of the result
 FOR_AXES(x_extents, 7, 1)
 FOR_AXES(steps, 12, 1)
@@ -32,7 +32,7 @@ layout(push_constant) uniform Push {
 };
 layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
 
-// The place on an axis of x, or -1.
+// The position on an axis of x, or -1.
 int place_on(int axis, int position) {
   int place = position * steps(axis) + offsets(axis);
   if (place < 0 || place % divisors(axis) != 0) return -1;
@@ -40,7 +40,7 @@ int place_on(int axis, int position) {
   return place < x_extents(axis) ? place : -1;
 }
 
-// The row of x that a row of the result is taken from, or -1.
+// The row of x for a row of the result, or -1.
 int row_of(int row) {
   int source = 0;
   int stride = 1;

@@ -12,7 +12,7 @@ layout(constant_id = 1) const bool FIRST = false;
 layout(constant_id = 2) const bool LAST = false;
 layout(constant_id = 3) const bool TENSOR_SCALES = false;
 layout(push_constant) uniform Push {
-  uint first_quad;  // of those bound, counted over all parameters: the noise is keyed on it
+  uint first_quad;  // of the bound range, counted over all parameters: keys the noise
   uint quads;
   float count;  // micro-batches
 };

@@ -12,7 +12,7 @@
 #include "step/block_scales.glsl"
 
 layout(push_constant) uniform Push {
-  uint first_quad;  // of those bound, counted over all parameters
+  uint first_quad;  // of the bound range, counted over all parameters
   uint quads;
   float share;
 };

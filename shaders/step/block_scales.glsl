@@ -1,6 +1,6 @@
-// How the gradients of this step are stored, block by block of their store, where they are times scales of their own
-// (Precision::gradient_scales). The including shader has said which constant switches that on, SCALES_CONSTANT, and
-// which binding has the blocks, SCALES_BINDING.
+// How the gradients of this step are stored, for each block of the gradient buffer, if tensors have their own scales
+// (Precision::gradient_scales). The including shader defines SCALES_CONSTANT, the constant that enables this, and
+// SCALES_BINDING, the binding of the blocks.
 #ifndef HALFSTEP_BLOCK_SCALES
 #define HALFSTEP_BLOCK_SCALES
 

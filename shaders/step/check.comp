@@ -15,7 +15,7 @@ layout(std430, binding = 1) readonly buffer Gradients { QUAD gradients[]; };
 const uint QUADS_EACH = 8u;
 
 void main() {
-  // Neighbouring invocations read neighbouring quads.
+  // Adjacent invocations read adjacent quads.
   uint first = linear_group() * gl_WorkGroupSize.x * QUADS_EACH + gl_LocalInvocationID.x;
   uint largest = 0u;
   for (uint j = 0u; j < QUADS_EACH; j++) {

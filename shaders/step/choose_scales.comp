@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// By one workgroup a tensor: whether its gradient is left out of this step, what undoes its scale, and the next scale.
+// One workgroup per tensor: decides whether the tensor skips this update, the factor that undoes its scale, and the
+// next scale.
 #include "common/indexing.glsl"
 #include "step/gradient_scales.glsl"
 #include "step/step_state.glsl"
@@ -12,20 +13,21 @@ struct Tensor {
 layout(std430, binding = 0) buffer State { StepState state; };
 layout(std430, binding = 1) readonly buffer Largest { uint largest[]; };
 layout(std430, binding = 2) readonly buffer Tensors { Tensor tensors[]; };
-layout(std430, binding = 3) buffer Scales { float scales[]; };  // that of tensor t at t + 1
+layout(std430, binding = 3) buffer Scales { float scales[]; };  // tensor t has entry t + 1
 layout(std430, binding = 4) writeonly buffer Blocks { Block blocks[]; };
 
 shared uint most;
 
 const int HEADROOM = 4;            // bits between the largest magnitude and the end of f16's range
 const int WANTED = 15 - HEADROOM;  // exponent of the largest magnitude
-const int BACKOFF = -8;            // where there is no telling how much too large it was
-const int LIMIT = 24;              // of the exponents of scales, up and down
+const int BACKOFF = -8;            // if it is unknown how much too large it was
+const int LIMIT = 24;              // bound on the exponents of scales, in both directions
 
 int exponent_of(uint bits) { return int(bits >> 23) - 127; }
 float power_of_two(int exponent) { return uintBitsToFloat(uint(exponent + 127) << 23); }
 
-// No scale rises by more than the headroom, so that one step of small gradients, or of none, does not cost the next.
+// A scale grows at most by the headroom, so that a step with small or zero gradients does not cause an overflow in the
+// next.
 int next_exponent(int exponent, bool left_out) {
   int rise = left_out ? BACKOFF : min(WANTED - exponent_of(most), HEADROOM);
   return clamp(exponent + rise, -LIMIT, LIMIT);

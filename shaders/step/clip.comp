@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// By one workgroup: the norm of all gradients, unscaled, and what brings it down to the limit.
+// One workgroup: computes the norm of all unscaled gradients, and the factor that reduces it to the limit.
 #include "loss/row_mean.glsl"
 #include "step/step_state.glsl"
 

@@ -1,12 +1,12 @@
-// The twin of engine/step/gradient_scales.h.
+// Must match engine/step/gradient_scales.h.
 #ifndef HALFSTEP_GRADIENT_SCALES
 #define HALFSTEP_GRADIENT_SCALES
 
 const uint BLOCK_QUADS = 32u;
 
 struct Block {
-  float unscale;  // what undoes the scale that its tensor is stored times
-  uint left_out;  // whether the tensor is not updated in this step
+  float unscale;  // undoes the scale of the tensor
+  uint left_out;  // whether the tensor skips the update of this step
 };
 
 #endif

@@ -1,20 +1,20 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = f16 packed
-// Finds the largest magnitude of each block of gradients, and what is not finite: check.comp, for gradients whose
-// tensors have scales of their own.
+// Finds the largest magnitude of each block of gradients, and values that are not finite: replaces check.comp for
+// gradients whose tensors have their own scales.
 #include "common/precision.glsl"
 #include "common/indexing.glsl"
 #include "step/gradient_scales.glsl"
 #include "step/step_state.glsl"
 
 layout(push_constant) uniform Push {
-  uint first_block;  // of those bound
+  uint first_block;  // of the bound range
   uint count;
 };
 layout(std430, binding = 0) buffer State { StepState state; };
 layout(std430, binding = 1) readonly buffer Gradients { QUAD gradients[]; };
-layout(std430, binding = 2) writeonly buffer Largest { uint largest[]; };  // as bits of f32
+layout(std430, binding = 2) writeonly buffer Largest { uint largest[]; };  // as the bits of f32
 
 void main() {
   uint block = linear_invocation();

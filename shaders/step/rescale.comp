@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// The end of a step, by one invocation: the report, the counters, the loss scale and rate of the next step.
+// The end of a step, one invocation: the report, the counters, and the loss scale and rate of the next step.
 #include "step/step_state.glsl"
 
 layout(local_size_x = 1) in;
@@ -29,7 +29,7 @@ layout(std430, binding = 0) buffer State { StepState state; };
 layout(std430, binding = 1) readonly buffer Schedule { float schedule[]; };
 layout(std430, binding = 2) writeonly buffer ReportBuffer { Report report; };
 
-// The next scale, and in good_steps the steps in a row that it has been good for.
+// The next scale; good_steps becomes the number of consecutive finite steps with it.
 float next_scale(StepState now, out uint good_steps) {
   float scale = now.loss_scale.x;
   good_steps = now.overflow != 0u ? 0u : now.good_steps + 1u;

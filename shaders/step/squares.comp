@@ -14,7 +14,7 @@ layout(push_constant) uniform Push {
   uint quads;
   uint slices;
   uint first_sum;
-  uint first_quad;  // of those bound, counted over all parameters
+  uint first_quad;  // of the bound range, counted over all parameters
 };
 layout(std430, binding = 0) readonly buffer Gradients { QUAD gradients[]; };
 layout(std430, binding = 1) writeonly buffer Sums { vec4 sums[]; };

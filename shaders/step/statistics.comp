@@ -29,7 +29,7 @@ layout(std430, binding = 1) writeonly buffer Rows { int rows[]; };
 shared int row[ROW_WORDS];
 shared vec2 sums[256];
 
-// What one invocation has found so far; words 0 to BIN_0 of a row but for the sums.
+// The statistics of one invocation; words 0 to BIN_0 of a row, without the sums.
 int found[BIN_0];
 vec2 sum;
 
@@ -75,7 +75,7 @@ void main() {
   sums[me] = sum;
   barrier();
   if (me == 0u) {
-    // In order, so that the same numbers give the same bits.
+    // In order, so that the same values give the same bits.
     vec2 total = vec2(0.0);
     for (uint i = 0u; i < gl_WorkGroupSize.x; i++) total += sums[i];
     row[SUM] = floatBitsToInt(total.x);

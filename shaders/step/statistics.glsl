@@ -1,5 +1,5 @@
-// A row of statistics, in words; step/statistics.h has the same. Numbers to be compared are kept as integers in the same
-// order (common/math.glsl) until the rows are merged.
+// A row of statistics, as words; must match step/statistics.h. Floats that are compared are stored as integers in the
+// same order (common/math.glsl) until the rows are merged.
 #ifndef HALFSTEP_STATISTICS
 #define HALFSTEP_STATISTICS
 
@@ -12,16 +12,16 @@ const int SUBNORMALS = 5;  // of f16
 const int LARGE = 6;       // 65504 or above, and finite
 const int INFINITIES = 7;
 const int NANS = 8;
-const int FIRST_BAD = 9;  // element of the first infinity or NaN; LAST_INT where there is none
-const int BIN_0 = 10;     // numbers of each exponent from FIRST_EXPONENT on, those beyond in the bins at the ends
+const int FIRST_BAD = 9;  // index of the first infinity or NaN; LAST_INT if there is none
+const int BIN_0 = 10;     // counts per exponent from FIRST_EXPONENT on; the first and last bin include all beyond
 const int BINS = 64;
 const int FIRST_EXPONENT = -40;
 const int ROW_WORDS = BIN_0 + BINS;
-const int SCALE = ROW_WORDS;  // in the report: what the tensor is stored times
+const int SCALE = ROW_WORDS;  // in the report: the scale that the tensor is stored with
 
 const int LAST_INT = 0x7fffffff;
 
-// What a row of no numbers has.
+// The initial value of a word, for a row without values.
 int empty_word(int word) {
   if (word == SMALLEST || word == FIRST_BAD) return LAST_INT;
   return word == LARGEST ? -LAST_INT : 0;

@@ -12,7 +12,7 @@ layout(constant_id = 1) const bool STOP_ON_INFINITY = false;
 layout(constant_id = 2) const bool STOP_ON_NAN = false;
 layout(push_constant) uniform Push {
   uint count;
-  uint scale;  // place of the tensor's in the table; 0 where it has none
+  uint scale;  // index of the tensor's scale in the table; 0 if it has none
 };
 layout(std430, binding = 0) readonly buffer Rows { int rows[]; };
 layout(std430, binding = 1) writeonly buffer Merged { int merged[]; };

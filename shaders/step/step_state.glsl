@@ -1,4 +1,4 @@
-// The twin of engine/step/step_state.h, where the fields are explained.
+// Must match engine/step/step_state.h, which documents the fields.
 #ifndef HALFSTEP_STEP_STATE
 #define HALFSTEP_STEP_STATE
 

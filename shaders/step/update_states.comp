@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Gives every state its next value, unless the step overflowed.
+// Assigns every state its next value, unless the step overflowed.
 #include "common/indexing.glsl"
 #include "step/step_state.glsl"
 

@@ -11,13 +11,13 @@
 
 namespace bench {
 
-/// A subcommand: its flags, and what to do once they are parsed.
+/// A subcommand: its flags, and the function to run after they are parsed.
 struct Command {
   CLI::App* app;
   std::function<void(const Bench&, Report&)> run;
 };
 
-// One in each file of the name.
+// Each is defined in the file of the same name.
 Command add_peaks(CLI::App& app);
 Command add_gemm(CLI::App& app);
 Command add_conv(CLI::App& app);
@@ -28,11 +28,11 @@ Command add_overhead(CLI::App& app);
 Command add_step(CLI::App& app);
 Command add_tune(CLI::App& app);
 
-/// A check for CLI11: a whole number from 1 to `most`.
+/// A check for CLI11: an integer from 1 to `most`.
 CLI::Validator count_up_to(std::int64_t most);
 /// The flag --dtype.
 void add_dtype(CLI::App& app, std::string& dtype);
-/// The flag --precision, and what its value stands for.
+/// The flag --precision and its values.
 void add_precision(CLI::App& app, std::string& precision);
 halfstep::Precision precision_of(const std::string& name);
 

@@ -35,7 +35,7 @@ std::string name_of(const Options& options, std::string_view part) {
   return name + fmt::format(" {}", part);
 }
 
-/// The multiply-adds of each of the three parts, counted as two; those with the border's zeros too.
+/// The flops of each of the three parts, a multiply-add counted as two, including those with the zeros of padding.
 double flops_of(const ops::Convolution& convolution) {
   return 2.0 * static_cast<double>(elements(convolution.output("conv2d"))) *
          static_cast<double>(convolution.taps() * convolution.in_channels());

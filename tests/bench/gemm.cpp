@@ -20,7 +20,7 @@ struct Options {
   std::string dtype = "f32";
 };
 
-/// {rows, columns}, the other way round where transposed, for every matrix of a batch.
+/// {rows, columns}, swapped if transposed, for every matrix of a batch.
 Shape matrix(std::int64_t batch, std::int64_t rows, std::int64_t columns, bool transposed) {
   Shape shape = transposed ? Shape{columns, rows} : Shape{rows, columns};
   if (batch > 1) shape.insert(shape.begin(), batch);

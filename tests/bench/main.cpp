@@ -1,4 +1,4 @@
-// How fast this machine's Vulkan device is at what training is made of. See README.md beside it.
+// Measures the parts of training on this machine's Vulkan device. See README.md in this folder.
 #include <halfstep/device.h>
 #include <halfstep/error.h>
 #include <halfstep/process.h>

@@ -12,7 +12,7 @@ namespace {
 using namespace halfstep;
 using Clock = std::chrono::steady_clock;
 
-/// The first runs compile, and the next find cold caches.
+/// The first runs compile, and the next have cold caches.
 constexpr int warm_up = 3;
 
 double milliseconds_since(Clock::time_point start) {

@@ -12,7 +12,7 @@
 
 namespace bench {
 
-/// Runs kernels one graph at a time, on random inputs: zeros are faster than numbers, and no one computes with them.
+/// Runs kernels one graph at a time, on random inputs: zeros would be faster, but nobody computes with them.
 class Bench {
  public:
   Bench(halfstep::Device device, int repeats) : device_(std::move(device)), repeats_(repeats) {}
@@ -20,13 +20,13 @@ class Bench {
   const halfstep::Device& device() const { return device_; }
   int repeats() const { return repeats_; }
   bool has_timestamps() const;
-  /// Milliseconds of `work`, called often, by the host's clock; the first calls, which compile, are left out.
+  /// Milliseconds of repeated calls of `work`, by the host's clock; the first calls, which compile, are not counted.
   Times time(const std::function<void()>& work) const;
-  /// The same with the milliseconds that each call returns.
+  /// Likewise with the milliseconds that each call returns.
   Times time_returned(const std::function<double()>& work) const;
-  /// What it takes to compute `result` from the inputs of a graph.
+  /// Measures the computation of `result` from the inputs of a graph.
   Measured run(const halfstep::Graph& graph, halfstep::Tensor result) const { return run(graph, result, false); }
-  /// The same of its last dispatch alone (where the queue has timestamps).
+  /// Likewise for its last dispatch alone (if the queue has timestamps).
   Measured run_last(const halfstep::Graph& graph, halfstep::Tensor result) const { return run(graph, result, true); }
 
  private:
@@ -36,7 +36,7 @@ class Bench {
   int repeats_;
 };
 
-/// Numbers uniform on [-1, 1], always the same.
+/// Numbers uniform on [-1, 1]; the same in every call.
 std::vector<float> random_values(std::int64_t count);
 
 /// "f32" or "f16".

@@ -8,14 +8,14 @@
 
 namespace bench {
 
-/// A model that whole steps are measured on.
+/// A model for measurements of whole steps.
 struct Model {
   halfstep::Shape image{28, 28, 1};  ///< of one sample
-  /// Logits of ten classes; `layers` counts the dense ones of the model that has nothing else.
+  /// Logits of ten classes; `layers` is the number of dense layers, for the mlp only.
   halfstep::Tensor (*logits)(const halfstep::Scope& scope, halfstep::Tensor images, std::int64_t layers) = nullptr;
 };
 
-/// By their names on the command line.
+/// The models by their names on the command line.
 const std::map<std::string, Model>& models();
 
 }  // namespace bench

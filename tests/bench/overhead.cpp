@@ -12,7 +12,8 @@ using namespace halfstep;
 
 constexpr int dispatches = 256;
 
-/// Dispatches of one workgroup that does next to nothing: one after the other, or all from the same input.
+/// Times dispatches of one workgroup with almost no work: each reads the previous one's result, or all read the same
+/// input.
 Times submits(const Bench& bench, int count, bool dependent) {
   Graph graph;
   const Tensor first = graph.input("x", {4});
@@ -27,7 +28,7 @@ Times submits(const Bench& bench, int count, bool dependent) {
   return bench.time([&] { execution.run(); });
 }
 
-/// What each of `count` things costs, that made `with` out of `without`.
+/// The cost of each of `count` items: the difference between `with` and `without`, divided by `count`.
 Times each(const Times& with, const Times& without, int count) {
   return {(with.median - without.median) / count, (with.least - without.least) / count, with.spread / count};
 }

@@ -24,7 +24,7 @@ class Copy final : public graph::Operator {
 
 Result multiply_adds_row(const Bench& bench) {
   constexpr std::int64_t numbers = 1 << 20;
-  // Enough for a launch not to count, and not so much that software drivers make one wait.
+  // Enough that the launch does not matter, and not so much that software drivers take long.
   const std::int32_t rounds = vk::context_of(bench.device()).target().cpu ? 16 : 512;
   Graph graph;
   const Tensor y = ops::multiply_adds(graph.input("x", {numbers}), rounds, 0.5F, 1);

@@ -6,10 +6,10 @@
 
 namespace bench {
 
-/// A tensor's bytes, moved as fast as the device can.
+/// A copy of a tensor's bytes, as fast as the device allows.
 halfstep::Tensor copy(halfstep::Tensor x);
 
-/// Measures the most that the device gives: multiply-adds in registers, and a copy larger than most caches.
+/// Measures the device's peak rates: multiply-adds in registers, and a copy larger than most caches.
 Peaks measure_peaks(const Bench& bench);
 
 }  // namespace bench

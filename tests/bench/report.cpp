@@ -14,12 +14,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Per second, in units of 10^9.
+/// The rate per second, in units of 10^9.
 double billions(double amount, double milliseconds) {
   return amount / milliseconds / 1e6;
 }
 
-/// The rate a row is judged by, with its unit and its share of the device's peak.
+/// The main rate of a row, with its unit and its fraction of the device's peak.
 std::string rate(double flops, double bytes, double milliseconds, const Peaks& peaks) {
   const auto text = [milliseconds](double amount, const char* unit, double peak) {
     return fmt::format("{:8.1f} {:<6} {:>4.0f}%", billions(amount, milliseconds), unit,

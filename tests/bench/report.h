@@ -10,37 +10,37 @@
 
 namespace bench {
 
-/// What the repeats of one thing took, in milliseconds.
+/// The times of all repeats of one item, in milliseconds.
 struct Times {
   double median = 0;
   double least = 0;
-  double spread = 0;  ///< between the quartiles
+  double spread = 0;  ///< interquartile range
 };
 
-/// Throws Error where there is none.
+/// Throws Error if `milliseconds` is empty.
 Times times_of(std::vector<double> milliseconds);
 
-/// Where times come from.
+/// How times are measured.
 enum class Timer : std::uint8_t {
   timestamps,  ///< the device's
   clock,       ///< the host's: submit and wait included
 };
 
-/// What a graph took to run.
+/// The times of running a graph.
 struct Measured {
   Times times;
   Timer timer = Timer::clock;
   double bytes = 0;  ///< of the tensors that its dispatches read and write
 };
 
-/// One row: something done, and how long it took.
+/// One row of the report: an item and its times.
 struct Result {
   std::string name;
   Times times{};
   Timer timer = Timer::clock;
-  double flops = 0;                         ///< multiply-adds counted as two; 0: not told
-  double bytes = 0;                         ///< read and written; 0: not told
-  std::map<std::string, double> figures{};  ///< whatever else there is to say of it
+  double flops = 0;                         ///< a multiply-add counts as two; 0: not known
+  double bytes = 0;                         ///< read and written; 0: not known
+  std::map<std::string, double> figures{};  ///< any other results
 };
 
 /// One dispatch of a step.
@@ -52,20 +52,20 @@ struct OperatorCost {
   double bytes = 0;
 };
 
-/// The most that a device gives, as measured on it, in a millisecond.
+/// The device's measured peak rates, per millisecond.
 struct Peaks {
   double flops = 0;  ///< of f32 multiply-adds in registers, counted as two
-  double bytes = 0;  ///< read and written by a copy that no cache holds
+  double bytes = 0;  ///< read and written by a copy larger than any cache
 };
 
-/// Collects results, then shows them.
+/// Collects results, then prints them.
 class Report {
  public:
   Report(const halfstep::DeviceInfo& device, const Peaks& peaks) : device_(device), peaks_(peaks) {}
 
   void add(Result result) { results_.push_back(std::move(result)); }
   void add(std::string name, const Measured& measured, double flops = 0);
-  /// A step's dispatches, in order; `shown` of them are printed, the most costly first.
+  /// A step's dispatches, in order; the `shown` most expensive ones are printed.
   void add_operators(std::vector<OperatorCost> operators, std::size_t shown);
 
   void print() const;

@@ -98,7 +98,7 @@ std::map<std::string, double> figures_of(const Trainer& trainer, double samples_
           {"host_us_per_step", host.microseconds_per_step}};
 }
 
-/// Steps are timed by the clock, a few at a time, as a training loop would run them.
+/// Steps are timed by the host's clock, a few at a time, as in a training loop.
 void run(const Options& options, const Bench& bench, Report& report) {
   if (!options.trace.empty()) {
     if (!bench.has_timestamps()) fail("bench", "expected a queue with timestamps for --trace, got one without");

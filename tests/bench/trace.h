@@ -7,8 +7,8 @@
 
 namespace bench {
 
-/// Writes profiled steps, laid end to end, in Chrome's trace format: one event a dispatch, named as its operator. Read
-/// by ui.perfetto.dev and chrome://tracing.
+/// Writes consecutive profiled steps in Chrome's trace format: one event per dispatch, named like its operator. Read by
+/// ui.perfetto.dev and chrome://tracing.
 void write_trace(const std::filesystem::path& path, std::span<const halfstep::DispatchCost> costs);
 
 }  // namespace bench

@@ -22,7 +22,7 @@ struct Options {
   std::int64_t layers = 3;  ///< of the mlp
 };
 
-/// What a model's training step leaves open.
+/// The open choices of a model's training step.
 std::vector<plan::Choice> choices_of(const Options& options, const plan::Target& target) {
   Graph graph;
   const Model& model = models().at(options.model);

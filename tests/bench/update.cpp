@@ -17,14 +17,14 @@ struct Options {
   std::string precision = "float32";
 };
 
-/// A step on the sum of the squares of so many parameters: what it spends on each stage after the backward pass.
+/// A step on the sum of the squares of a number of parameters: the time of each stage after the backward pass.
 std::map<std::string, Measured> stages(const Options& options, const Optimizer& optimizer, const Bench& bench) {
   Graph graph;
   const Tensor weights = graph.root().parameter("weights", {options.parameters}, normal(0.01F));
   TrainerOptions how{.loss = cast(sum(mul(weights, weights)), DType::f32)};
   how.optimizer = optimizer;
   how.precision = precision_of(options.precision);
-  how.precision.loss_scale = LossScale::none();  // it could overflow, and make updates look free
+  how.precision.loss_scale = LossScale::none();  // it could overflow, and then skipped updates would look fast
   Trainer trainer = Trainer::compile(bench.device(), graph, how);
   for (int i = 0; i < 3; ++i) trainer.step({});
   std::map<std::string, std::vector<double>> milliseconds;

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Made once: the folder that the readers look in.
+// Created once: the folder that the readers search.
 const fs::path& folder() {
   static const fs::path path = [] {
     fs::path made = fs::temp_directory_path() / ("halfstep-fuzz-cifar-" + std::to_string(getpid()));

@@ -7,7 +7,7 @@
 
 #include "io/decode_image.h"
 
-/// Decodes an input to colours and to grey; whatever is not an Error must have all its pixels.
+/// Decodes an input to RGB and to grey; unless that throws Error, the image must have all its pixels.
 inline int decode_both_ways(halfstep::io::DecodedImage (*decode)(std::span<const std::uint8_t>, std::int64_t),
                             const std::uint8_t* data, std::size_t size) {
   for (const std::int64_t channels : {3, 1}) {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-/// What libFuzzer gives, as a file for a reader that takes a path; removed with the object.
+/// libFuzzer's input as a file, for a reader that takes a path; the destructor removes it.
 class InputFile {
  public:
   InputFile(const std::uint8_t* data, std::size_t size)

@@ -31,7 +31,7 @@ DType dtype_of(const Operand& operand, DType dtype) {
 struct Built {
   Graph graph = settled_graph();
   std::vector<Tensor> inputs;
-  std::vector<Array> values;  ///< as the device sees them
+  std::vector<Array> values;  ///< rounded as the device reads them
 
   Built(const Check& check, DType dtype) {
     for (const Operand& operand : check.inputs) {
@@ -61,7 +61,7 @@ bool pads_are_zero(const TensorType& type, std::span<const std::byte> memory) {
     const auto begin = static_cast<std::size_t>(row * lay.pitch + lay.columns) * size;
     const auto end = static_cast<std::size_t>((row + 1) * lay.pitch) * size;
     const auto pad = memory.subspan(begin, end - begin);
-    // Zero may have a sign.
+    // Zero may be negative.
     for (std::size_t i = 0; i < pad.size(); ++i) {
       const bool top = i % size == size - 1;
       if ((pad[i] & std::byte{static_cast<unsigned char>(top ? 0x7F : 0xFF)}) != std::byte{0}) return false;
@@ -79,7 +79,7 @@ std::vector<double> numbers(step::Execution& execution, Tensor tensor) {
   return {floats.begin(), floats.end()};
 }
 
-/// Runs twice, checks all but the numbers, and returns them for each of `outputs`.
+/// Runs twice, checks everything except the values, and returns the values for each of `outputs`.
 std::vector<std::vector<double>> run(Built& built, const std::vector<Tensor>& outputs, const plan::Target& target) {
   std::vector<graph::ValueId> ids;
   for (const Tensor& output : outputs) ids.push_back(output.id());
@@ -125,7 +125,7 @@ void compare(const Check& check, DType dtype, const std::vector<double>& got, co
   CHECK_MESSAGE(wrong == 0, wrong << " of " << got.size() << " are wrong, first " << first);
 }
 
-/// The sum of a result times `weights`, as the device's graph makes it.
+/// The sum of a result times `weights`, as in the device's graph.
 double objective(const Check& check, std::span<const Array> inputs, const Array& weights) {
   const Array result = check.reference(inputs);
   double total = 0;

@@ -11,13 +11,13 @@
 #include "plan/target.h"
 #include "reference/array.h"
 
-/// Operators against their double-precision references, in f32 and f16, for every target of harness/device.h. All
-/// memory starts out as 0xFF bytes, bytes between tensors must stay so, and the elements past the last column must be
-/// zero; a second run must give the same bits.
+/// Checks operators against double-precision references, in f32 and f16, for every target of harness/device.h. All
+/// memory starts as 0xFF bytes, bytes between tensors must stay so, and row padding must be zero. A second run must
+/// give the same bits.
 namespace halfstep::testing {
 
 enum class Kind : std::uint8_t {
-  floating,  ///< takes the precision that is checked, and a gradient
+  floating,  ///< has the precision that is checked, and a gradient
   labels,    ///< u32
   state,     ///< f32 in every precision, without a gradient
 };
@@ -35,24 +35,24 @@ struct Check {
   reference::Reference reference;
   /// Error of the f32 arithmetic, relative to the largest result: 2^-23 for each rounding of a short computation.
   double arithmetic = 1e-6;
-  /// Of the terms that the result is a sum of, where they are larger than it; errors are relative to this then.
+  /// Magnitude of the terms that the result is a sum of, if they are larger than it; errors are then relative to this.
   double magnitude = 0;
   /// How often a value is rounded to a narrow type on its way to the result.
   int roundings = 1;
   std::vector<DType> dtypes{DType::f32, DType::f16};
-  /// What it is lowered for; those of harness/device.h where empty.
+  /// The targets that it is lowered for; those of harness/device.h if empty.
   std::vector<plan::Target> targets = {};
 };
 
-/// The operator's result.
+/// Checks the operator's result.
 void check_operator(const Check& check);
 
-/// The gradients for all floating inputs, of the result times random weights, summed (of the result itself where it is
-/// a scalar): compared with central differences of the reference.
+/// Checks the gradients for all floating inputs, of the sum of the result times random weights (of the result itself if
+/// it is a scalar), against central differences of the reference.
 void check_gradient(const Check& check);
 
-/// What `got` may differ from `want`: the f32 arithmetic's error and, in a narrow type, half a unit in the last place of
-/// the result for its rounding, and as much of the largest result for each rounding before.
+/// What `got` may differ from `want`: the f32 arithmetic's error and, in a narrow type, half a unit in the last place
+/// of the result for its rounding, and as much of the largest result for each rounding before.
 double tolerance(const Check& check, DType dtype, double want, double largest);
 
 }  // namespace halfstep::testing

@@ -19,7 +19,7 @@ inline vk::Context& context() {
   return vk::context_of(device());
 }
 
-/// A graph whose types no policy is still to change.
+/// A graph whose types no precision policy will change.
 inline Graph settled_graph() {
   return graph::Access::graph(std::make_shared<graph::Ir>(graph::Types::settled));
 }
@@ -27,8 +27,8 @@ inline Graph settled_graph() {
 /// Pipelines that all checks share, so that each is compiled once.
 std::shared_ptr<vk::Pipelines> pipelines();
 
-/// What operators are lowered for: the device as it is, and, where it is a software one, the device as if it were a
-/// GPU, so that kernels for those are tested too; and without texel buffers where it has a use for them.
+/// The targets that operators are lowered for: the device as it is; if it is a software driver, also a GPU-like target,
+/// so that GPU kernels are tested too; and without texel buffers if the device uses them.
 std::vector<plan::Target> targets();
 
 }  // namespace halfstep::testing

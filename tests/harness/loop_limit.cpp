@@ -35,7 +35,7 @@ enum : std::uint32_t {
   storage_private = 6,
 };
 
-/// What is known of a module before it is written again.
+/// The facts about a module that rewriting needs.
 struct Found {
   std::uint32_t bool_type = 0;
   std::uint32_t uint_type = 0;
@@ -56,7 +56,7 @@ Found look_through(std::span<const std::uint32_t> words) {
     if (i.opcode == op_label) block = i.operand(1);
     if (i.opcode == op_phi) found.phi_types.insert(i.operand(1));
     if (i.opcode == op_loop_merge) found.merges[block] = i.operand(1);
-    // A branch to a header that was met before closes its loop.
+    // A branch to a header that has already been visited closes its loop.
     if (i.opcode == op_branch && found.merges.contains(i.operand(1)))
       found.new_edge[block] = found.merges.at(i.operand(1));
   });
@@ -93,7 +93,7 @@ class Writer {
     append(i.words);
   }
 
-  /// A loop's merge instruction comes right before the branch that ends its header, which may close the loop as well.
+  /// A loop's merge instruction comes directly before the branch that ends its header, which may also close the loop.
   void append_merge() { append(std::exchange(merge_, {})); }
 
   bool closes(std::uint32_t label) const { return open_.contains(label); }
@@ -116,7 +116,7 @@ class Writer {
     return next_id_++;
   }
 
-  /// Counts a round; the id of whether there is another.
+  /// Counts a round; returns the id of whether another round is allowed.
   std::uint32_t count() {
     const std::uint32_t left = next_id_++;
     const std::uint32_t less = next_id_++;
@@ -148,7 +148,7 @@ class Writer {
     append(op_branch_conditional, {condition, i.operand(2), i.operand(3)});
   }
 
-  /// A phi of a block that follows a loop gets a value for the new edge: any, since the loop was cut off.
+  /// A phi in a block after a loop needs a value for the new edge: any value, since the loop was ended early.
   void phi(const Instruction& i) {
     std::vector<std::uint32_t> operands(i.words.begin() + 1, i.words.end());
     for (const auto& [from, to] : found_.new_edge) {
@@ -171,9 +171,9 @@ class Writer {
   std::uint32_t next_id_;
   std::uint32_t limit_;
   std::vector<std::uint32_t> result_;
-  std::span<const std::uint32_t> merge_;              ///< the instruction, until the branch after it
-  std::map<std::uint32_t, std::uint32_t> undefined_;  ///< type: a value of it
-  std::set<std::uint32_t> open_;                      ///< headers of loops met so far
+  std::span<const std::uint32_t> merge_;              ///< the merge instruction, until the branch after it
+  std::map<std::uint32_t, std::uint32_t> undefined_;  ///< from a type to an undefined value of it
+  std::set<std::uint32_t> open_;                      ///< headers of loops visited so far
   std::uint32_t block_ = 0;
   std::uint32_t counter_ = 0;
   std::uint32_t zero_ = 0;

@@ -1,6 +1,6 @@
-// The tests that need a device. After them, the validation layer must have had nothing to say; and the shader variants
-// they used are added to the file that HALFSTEP_USED_SHADERS names, so that several runs (each driver, each tier) can
-// be asked together whether they left any out:
+// Runs the tests that need a device. Afterwards, the validation layer must not have reported anything. The shader
+// variants that were used are added to the file that HALFSTEP_USED_SHADERS names, so that the coverage of several runs
+// (each driver, each tier) can be checked together:
 //     device_tests --every-shader-in FILE...
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <halfstep/error.h>
@@ -25,8 +25,8 @@ namespace {
 
 using namespace halfstep;
 
-/// Keeps drivers and layers loaded until the process ends, so that the leak checker can tell whose a leak is and still
-/// finds what they hold through their own globals.
+/// Keeps drivers and layers loaded until the process ends, so that the leak checker can attribute leaks, and still
+/// finds memory that they reach through their own globals.
 void keep_libraries() {
   try {
     vk::create_instance(true);  // and never destroyed
@@ -41,8 +41,7 @@ bool validation_was_silent() {
   return messages == 0;
 }
 
-/// Where HALFSTEP_LOOP_LIMIT lowers what plans count on, has the driver keep to it: what goes beyond gives wrong
-/// results.
+/// If HALFSTEP_LOOP_LIMIT lowers the limit that plans use, makes shaders enforce it: exceeding it gives wrong results.
 void limit_loops() {
   const char* limit = std::getenv("HALFSTEP_LOOP_LIMIT");
   if (limit == nullptr) return;

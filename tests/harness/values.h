@@ -11,14 +11,14 @@ namespace halfstep::testing {
 /// Uniform on [low, high], the same for the same seed.
 reference::Array uniform(Shape shape, std::uint64_t seed, double low = -1, double high = 1);
 
-/// Different numbers in random order, evenly spread over [low, high]: no two are nearer than f16 can tell, for up to a
-/// few thousand. For operators with kinks, such as a maximum.
+/// Distinct numbers in random order, evenly spaced over [low, high]. Up to a few thousand, f16 can distinguish them
+/// all. For operators with kinks, such as a maximum.
 reference::Array distinct(Shape shape, std::uint64_t seed, double low = -1, double high = 1);
 
-/// Whole numbers from 0 up to but not including `end`.
+/// Integers from 0 up to but not including `end`.
 reference::Array whole(Shape shape, std::uint64_t seed, std::uint32_t end);
 
-/// The nearest values that `dtype` has.
+/// The values rounded to the nearest that `dtype` represents.
 reference::Array rounded(const reference::Array& array, DType dtype);
 
 }  // namespace halfstep::testing

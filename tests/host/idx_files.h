@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-/// IDX files for tests, written by hand.
+/// IDX files for tests, built byte by byte.
 namespace idx_files {
 
 using ByteString = std::string;

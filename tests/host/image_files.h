@@ -15,8 +15,8 @@
 #include <png.h>
 #include <zlib.h>
 
-/// PNG and JPEG files for tests, of bytes {height, width, channels} with 1, 3 or 4 channels: PNG has the fourth for
-/// opacity, JPEG four for cyan, magenta, yellow and black.
+/// PNG and JPEG files for tests, of bytes {height, width, channels} with 1, 3 or 4 channels: four channels are RGBA in
+/// PNG and CMYK in JPEG.
 namespace image_files {
 
 using FileBytes = std::vector<std::uint8_t>;
@@ -35,7 +35,7 @@ inline FileBytes png(std::uint32_t height, std::uint32_t width, std::uint32_t ch
   return file;
 }
 
-/// How a JPEG file stores four inks.
+/// How a JPEG file stores CMYK.
 struct Inks {
   bool ycck = false;          ///< converted to luminance, chrominance and black
   bool adobe_marker = false;  ///< which says that 255 is no ink
@@ -57,7 +57,7 @@ inline FileBytes jpeg(std::uint32_t height, std::uint32_t width, std::uint32_t c
   jpeg_set_defaults(&jpeg);
   if (inks.ycck) {
     jpeg_set_colorspace(&jpeg, JCS_YCCK);
-    // Chrominance as fine as luminance, so that colours do not mix at edges.
+    // No chroma subsampling, so that colours do not mix at edges.
     for (int i = 0; i < jpeg.num_components; i++) jpeg.comp_info[i].h_samp_factor = jpeg.comp_info[i].v_samp_factor = 1;
   }
   if (channels == 4) jpeg.write_Adobe_marker = inks.adobe_marker ? TRUE : FALSE;
@@ -86,8 +86,8 @@ inline FileBytes exif(std::uint32_t orientation, bool big_endian) {
   FileBytes bytes = big_endian ? FileBytes{'M', 'M'} : FileBytes{'I', 'I'};
   const auto put = [&](std::uint64_t number, int size) { append(bytes, number, size, big_endian); };
   put(42, 2);
-  put(8, 4);  // where the directory lies
-  put(2, 2);  // its tags
+  put(8, 4);  // offset of the directory
+  put(2, 2);  // number of its tags
   for (const auto& [tag, type, value] : {std::array{0x0100U, 4U, 77U}, std::array{0x0112U, 3U, orientation}}) {
     put(tag, 2);
     put(type, 2);
@@ -99,7 +99,7 @@ inline FileBytes exif(std::uint32_t orientation, bool big_endian) {
   return bytes;
 }
 
-/// The file, PNG or JPEG, with EXIF data put after its header.
+/// The PNG or JPEG file with EXIF data inserted after its header.
 inline FileBytes with_exif(FileBytes file, const FileBytes& exif) {
   const bool png = file[0] == 0x89;
   FileBytes block;

@@ -6,9 +6,8 @@
 
 namespace halfstep::testing {
 
-/// A program of random dispatches over random tensors, in the arena and in a buffer of the caller's; every tensor is
-/// written before it is read. Some dispatches read what noise is keyed on, or the table of scales, and others write
-/// them.
+/// A program of random dispatches over random tensors, in the arena and in a caller's buffer; every tensor is written
+/// before it is read. Some dispatches read the key of the noise or the table of scales, and others write them.
 inline plan::Program random_program(std::uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](std::uint32_t end) {

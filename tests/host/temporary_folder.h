@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-/// A new folder for one test, removed with all it holds.
+/// A new folder for one test; the destructor removes it with its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

@@ -1,4 +1,4 @@
-// What is decided about a device before it is opened, and what is done to shaders and cache files for it.
+// Decisions about a device before it is opened, and changes to shaders and cache files for it.
 #include <halfstep/error.h>
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ using namespace halfstep;
 
 namespace {
 
-/// A GPU with everything.
+/// A GPU with every capability.
 vk::Capabilities capable() {
   vk::Capabilities c;
   c.name = "Test GPU";
@@ -87,7 +87,7 @@ std::vector<std::pair<std::uint32_t, std::uint32_t>> float_modes(std::span<const
   return modes;
 }
 
-/// Where in SPIR-V's order of sections an instruction belongs, for those that come before the types.
+/// The position of an instruction's section in SPIR-V's order, for sections before the types.
 int section(std::uint32_t opcode) {
   switch (opcode) {
     case vk::op_capability:
@@ -142,7 +142,7 @@ TEST_CASE("a plan's target follows from the device") {
   CHECK(target.max_invocations == 512);  // the smaller of two limits
   CHECK(target.max_push_bytes == 256);
   CHECK(target.max_storage_range == 1u << 30);
-  CHECK(target.offset_alignment == 16);  // a quad of f32, though the device would take 4
+  CHECK(target.offset_alignment == 16);  // a quad of f32, although the device would allow 4
   CHECK(target.max_storage_buffers == 16);
   CHECK(vk::tier(target) == "native 16-bit storage, f16 arithmetic");
 }
@@ -183,7 +183,7 @@ TEST_CASE("a subgroup size is relied on only where it can be asked for or never 
   CHECK(vk::target(c, vk::settings({})).subgroup_size == 0);
   c.min_subgroup_size = 32;
   CHECK(vk::target(c, vk::settings({})).subgroup_size == 32);
-  c.min_subgroup_size = c.max_subgroup_size = 0;  // without the extension nothing is known of them
+  c.min_subgroup_size = c.max_subgroup_size = 0;  // without the extension they are unknown
   CHECK(vk::target(c, vk::settings({})).subgroup_size == 0);
   c.driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
   CHECK(vk::target(c, vk::settings({})).subgroup_size == 32);

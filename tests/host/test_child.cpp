@@ -1,4 +1,4 @@
-// What may crash is done in a copy of the process.
+// Work that may crash runs in a forked process.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -25,7 +25,7 @@ std::string crash(std::string_view) {
 }
 std::string read_nowhere(std::string_view) {
   const volatile int* nowhere = nullptr;
-  return std::to_string(*nowhere);  // NOLINT: as a driver would
+  return std::to_string(*nowhere);  // NOLINT: crashes, as a driver might
 }
 std::string fail(std::string_view) {
   throw std::runtime_error("no");

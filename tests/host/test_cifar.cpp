@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t plane = 1024;
 
-// The byte of channel `channel` at pixel `pixel` in every image that has `mark`.
+// The byte of channel `channel` at pixel `pixel` in every image with mark `mark`.
 std::uint8_t value(int mark, std::size_t channel, std::size_t pixel) {
   return static_cast<std::uint8_t>(static_cast<std::size_t>(mark) + 85 * channel + 7 * pixel + pixel / 32);
 }

@@ -62,7 +62,7 @@ TEST_CASE("a set whose members disagree is refused by what disagrees, and nothin
     CHECK_THROWS_WITH_AS(set.take(1), fault.message, Error);
     CHECK_THROWS_AS(set.take(std::numeric_limits<std::int64_t>::max()), Error);
   }
-  // 2^62 times 4 wraps round to 0 bytes, as many as there are.
+  // 2^62 times 4 wraps around to 0 bytes, which matches the empty vector.
   Dataset wrapped{"toy", {huge, 4}, 0, 3, {}, {}};
   CHECK_THROWS_WITH_AS(wrapped.check(), doctest::Contains("{4611686018427387904, 4}"), Error);
   wrapped = {"toy", {4}, huge, 3, {}, {}};

@@ -15,7 +15,7 @@ using io::DecodedImage;
 
 namespace {
 
-// A gradient, which JPEG keeps nearly as it is.
+// A gradient, which JPEG preserves almost exactly.
 FileBytes gradient(std::uint32_t height, std::uint32_t width, std::uint32_t channels) {
   FileBytes pixels;
   for (std::uint32_t y = 0; y < height; y++) {
@@ -141,7 +141,7 @@ TEST_CASE("EXIF data that are cut, overlong or of another kind turn nothing and 
 }
 
 TEST_CASE("Four inks become red, green and blue, stored either way round") {
-  // Each ink by itself, none, all, and half a cyan under half a black, as large as JPEG's blocks.
+  // Each ink alone, none, all, and half cyan under half black, in areas the size of JPEG's blocks.
   const std::array<std::array<std::uint8_t, 4>, 7> inks{{{0, 0, 0, 0},
                                                          {255, 0, 0, 0},
                                                          {0, 255, 0, 0},
@@ -164,7 +164,7 @@ TEST_CASE("Four inks become red, green and blue, stored either way round") {
     }
     for (const bool ycck : {false, true}) {
       CAPTURE(ycck);
-      // libjpeg reads YCCK only where Adobe's marker tells it from CMYK.
+      // libjpeg can tell YCCK from CMYK only by Adobe's marker.
       if (ycck && !inverted) continue;
       const FileBytes file = image_files::jpeg(7 * 16, 16, 4, pixels, {.ycck = ycck, .adobe_marker = inverted});
       CHECK(largest_difference(io::decode_image(file, 3).bytes, want) <= 4);

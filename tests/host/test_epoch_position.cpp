@@ -1,4 +1,4 @@
-// Where a checkpoint says that training was, in epochs of the same size and of another.
+// The training position in a checkpoint, with epochs of the same size and of another.
 #include <halfstep/checkpoint.h>
 #include <halfstep/error.h>
 
@@ -34,7 +34,7 @@ TEST_CASE("in epochs of another size, whole ones stay whole and the same fractio
   CHECK(position_from(at(before, 5), "file", {96, 5}, 0) == 19 + 12);
   CHECK(position_from(at({96, 16}, 3), "file", {48, 8}, 0) == 3);
   CHECK(position_from(at({96, 1}, 95), "file", {96, 96}, 0) == 0);
-  // 97 of 100 images, with the last three dropped before, do not make the epoch of 32 one longer.
+  // 97 of 100 images, where the last three used to be dropped, do not make the epoch of 32 images one step longer.
   CHECK(position_from(at({100, 1}, 99), "file", {100, 33}, 0) == 2);
 }
 

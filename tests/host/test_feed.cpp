@@ -13,7 +13,7 @@ using namespace halfstep;
 
 namespace {
 
-// What a feed of inputs `input`, changed by `change`, is refused with for samples of the shape `stored`.
+// The error for inputs of shape `input`, changed by `change`, with samples of shape `stored`.
 std::string refusal(const std::function<void(Feed&)>& change, const Shape& stored = {6, 8, 3},
                     const Shape& input = {4, 6, 8, 3}) {
   Graph graph;

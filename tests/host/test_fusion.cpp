@@ -17,10 +17,10 @@ using plan::TensorId;
 
 constexpr std::uint32_t programs = 2000;
 const Shape whole{3, 6};
-/// Shapes that broadcast to it, itself first.
+/// Shapes that broadcast to the result's shape, which comes first.
 const std::vector<Shape> shapes{whole, whole, whole, {6}, {3, 1}, {}};
 
-/// A random program of elementwise dispatches, and of kernels that go before or after expressions or know none.
+/// A random program of elementwise dispatches, and of kernels before or after an expression, or without one.
 class RandomProgram {
  public:
   RandomProgram(std::uint32_t seed, const plan::Target& target) : random_(seed), builder_(target) {
@@ -40,7 +40,7 @@ class RandomProgram {
 
   TensorId place(const Shape& shape) { return builder_.place("outside", type(shape), {outside_, 256 * places_++}); }
 
-  /// Where a dispatch puts its result: most often in the arena.
+  /// The tensor for a dispatch's result: usually in the arena.
   TensorId result(const Shape& shape) {
     TensorId made = 0;
     if (one_in(8)) {
@@ -55,7 +55,7 @@ class RandomProgram {
   }
 
   TensorId known() {
-    // The newest more often than the others, so that there are chains.
+    // Newer tensors are chosen more often, so that chains form.
     const auto count = static_cast<std::uint32_t>(tensors_.size());
     return tensors_[one_in(2) ? count - 1 - below(std::min(count, 3U)) : below(count)];
   }
@@ -123,7 +123,7 @@ class RandomProgram {
   std::vector<TensorId> tensors_;
 };
 
-/// Stands for a value: what it was computed from, and how.
+/// Identifies a value by what it was computed from, and how.
 using Meaning = std::size_t;
 
 Meaning of(std::initializer_list<Meaning> parts) {
@@ -132,7 +132,7 @@ Meaning of(std::initializer_list<Meaning> parts) {
   return meaning;
 }
 
-/// Works out what a program leaves in its tensors, without numbers.
+/// Evaluates symbolically what a program leaves in its tensors.
 class Reader {
  public:
   explicit Reader(const plan::Program& program) : program_(program) {
@@ -156,7 +156,7 @@ class Reader {
     }
   }
 
-  /// What storing in f16 makes of a value; at random it takes the stream, and scaled the scale.
+  /// The value after storing in f16; stochastic rounding adds the stream, scaling adds the scale.
   static Meaning rounded(Meaning value, const plan::Storing& storing) {
     return of({value, storing.saturate, storing.stochastic ? 1 + Meaning{storing.stream} : 0,
                storing.scaled ? Meaning{storing.scales[0]} : 0});
@@ -167,7 +167,7 @@ class Reader {
     memory_[tensor] = half ? rounded(value, storing) : value;
   }
 
-  /// What becomes of the result.
+  /// The value that is stored as the result.
   Meaning run(const plan::Dispatch& dispatch, const Expression& expression, Meaning kernel) {
     std::map<plan::Register, Meaning> registers{{plan::kernel_value, kernel}};
     std::size_t operand = expression.first_slot;
@@ -189,7 +189,7 @@ class Reader {
     for (const plan::Register written : expression.writes) {
       const TensorId tensor = dispatch.operands[operand++].tensor;
       const bool half = program_.tensors[tensor].type.dtype == DType::f16;
-      CHECK_FALSE((half && (dispatch.storing.stochastic || dispatch.storing.scaled)));  // that is the result's
+      CHECK_FALSE((half && (dispatch.storing.stochastic || dispatch.storing.scaled)));  // only the result may be
       store(tensor, registers.at(written), dispatch.storing);
     }
     const Meaning value = registers.at(expression.value);

@@ -17,7 +17,7 @@
 namespace halfstep {
 namespace {
 
-/// An operator applied to something, with the tensors that want a gradient.
+/// An operator applied to inputs, with the tensors that need a gradient.
 struct Example {
   const char* name;
   std::vector<Shape> inputs;
@@ -100,7 +100,7 @@ struct Differentiated {
   std::string fresh_name() const { return "input" + std::to_string(inputs.size()); }
 };
 
-/// Every kind of device a program may be made for, at its smallest.
+/// Every kind of target, with minimal sizes.
 std::vector<plan::Target> targets() {
   plan::Target packed;
   plan::Target native;
@@ -136,7 +136,7 @@ plan::Program lower(const Differentiated& example, const plan::Target& target) {
 void check_dispatch(const plan::Dispatch& dispatch, const plan::Target& target) {
   CAPTURE(dispatch.shader);
   const vk::ShaderFacts facts = vk::shader_facts(vk::find_shader(dispatch.shader).words, dispatch.constants);
-  // Slots of an expression that it has no use for are bound to what is there.
+  // Unused slots of an expression are bound to existing buffers.
   CHECK((facts.bindings == dispatch.operands.size() ||
          (dispatch.expression && facts.bindings > dispatch.operands.size())));
   CHECK(facts.local_size[0] * facts.local_size[1] * facts.local_size[2] <= target.max_invocations);

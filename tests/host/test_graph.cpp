@@ -51,7 +51,7 @@ TEST_CASE("tensors of two graphs do not mix") {
   const Tensor b = two.input("b", {2});
   CHECK_THROWS_AS(add(a, b), Error);
   for (int i = 0; i < 100; ++i) two.input(std::to_string(i), {2});
-  const Tensor beyond = two.input("beyond", {2});  // the first graph has no value of this number
+  const Tensor beyond = two.input("beyond", {2});  // the first graph has no value with this index
   CHECK_THROWS_WITH_AS(add(a, beyond), "[add] expected tensors of one graph, got 'beyond' of another", Error);
   CHECK_THROWS_AS(update(one.root().state("s", {2}, constant(0)), beyond), Error);
 }

@@ -1,4 +1,4 @@
-// Graphs as text: every attribute of every operator shows in it, so that equal texts mean equal graphs.
+// Graphs as text: every attribute of every operator appears in it, so that equal texts mean equal graphs.
 #include <halfstep/graph.h>
 #include <halfstep/ops.h>
 
@@ -39,7 +39,7 @@ Build on_images(const std::function<Tensor(Tensor)>& op) {
   return [=](Graph& graph) { return op(images(graph)); };
 }
 
-/// The gradient of a mean of the result for the images.
+/// The gradient of the mean of the result for the images.
 Build gradient(const Build& build) {
   return [=](Graph& graph) {
     const Tensor loss = mean(build(graph));
@@ -49,7 +49,7 @@ Build gradient(const Build& build) {
   };
 }
 
-// Graphs of one operator each, no two of which are the same: beside each operator, itself with one attribute changed.
+// Graphs of one operator each, all different: each operator, and variants of it with one attribute changed.
 
 std::vector<Build> operators_on_images() {
   return {
@@ -143,7 +143,7 @@ std::vector<Build> norms() {
 
 std::vector<Build> different_graphs() {
   std::vector<Build> all = operators_on_images();
-  const std::size_t differentiable = all.size() - 2;  // but for the casts, the first of which has another type
+  const std::size_t differentiable = all.size() - 2;  // without the casts, the first of which has another type
   for (std::size_t i = 0; i < differentiable; ++i) all.push_back(gradient(all[i]));
   for (const auto& more : {products_and_losses(), norms()}) all.insert(all.end(), more.begin(), more.end());
   return all;

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A folder with a sound pair of files: three images of 2 by 2 and their labels.
+// A folder with a valid pair of files: three images of 2 by 2 and their labels.
 struct Fixture {
   TemporaryFolder folder;
   fs::path images = folder.path() / "train-images-idx3-ubyte";
@@ -35,7 +35,7 @@ struct Fixture {
     return {};
   }
 
-  // Whether reading fails with one line that names `file` and has all `parts` in it.
+  // Whether reading fails with one line that names `file` and contains all `parts`.
   bool fails(const fs::path& file, std::initializer_list<std::string_view> parts, std::uint32_t classes = 0) const {
     const std::string text = error(classes);
     INFO(text);
@@ -82,7 +82,7 @@ TEST_CASE_FIXTURE(Fixture, "A folder's halves are found by name, packed or not")
   CHECK(test.count == 1);
   CHECK(test.classes == 3);
   CHECK(test.name == folder.path().string());
-  // A packed copy beside the file itself is the same file.
+  // A gzipped copy beside the file counts as the same file.
   write_gzipped(folder.path() / "train-images-idx3-ubyte.gz", array({3, 2, 2}, ramp(12)));
   CHECK(read_idx_folder(folder.path(), Split::train).count == 3);
 }
@@ -161,7 +161,7 @@ TEST_CASE_FIXTURE(Fixture, "Broken packing is refused, wherever it is cut, and n
     std::string flipped = whole;
     flipped[place] = static_cast<char>(flipped[place] ^ 4);
     write(packed, flipped);
-    // A few bits of the format mean nothing.
+    // A few bits of the format are ignored.
     try {
       const Dataset data = read_idx(packed, labels);
       CHECK(data.samples == samples);
@@ -192,7 +192,7 @@ TEST_CASE_FIXTURE(Fixture, "take() keeps the first samples") {
   CHECK_THROWS_AS(data.take(-1), Error);
 }
 
-// Whatever the bytes, the outcome is a sound data set or an Error.
+// For any bytes, the result is a valid data set or an Error.
 TEST_CASE_FIXTURE(Fixture, "Arbitrary bytes never do worse than an Error") {
   std::mt19937 random(7);
   const std::string sound = contents(images);

@@ -17,7 +17,7 @@ bool writes(const plan::Operand& operand) {
   return operand.access != plan::Access::read;
 }
 
-/// Its operands, and what its stores read besides: the key of noise, the table of scales.
+/// Its operands, and what its stores also read: the key of the noise, the table of scales.
 std::vector<plan::Operand> touched(const plan::Program& program, std::size_t dispatch) {
   std::vector<plan::Operand> operands = program.dispatches[dispatch].operands;
   const plan::Storing& storing = program.dispatches[dispatch].storing;
@@ -26,7 +26,7 @@ std::vector<plan::Operand> touched(const plan::Program& program, std::size_t dis
   return operands;
 }
 
-/// Whether dispatches i < j of a program must not overlap in time: found byte by byte, with no cleverness.
+/// Whether dispatches i < j of a program must not overlap in time: a brute-force check of every byte.
 bool depend(const plan::Program& program, std::size_t i, std::size_t j) {
   for (const plan::Operand& a : touched(program, i)) {
     for (const plan::Operand& b : touched(program, j)) {

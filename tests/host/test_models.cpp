@@ -113,7 +113,7 @@ TEST_CASE("mobilenet_v2 has torchvision's numbers of parameters, and keeps small
     float width;
     std::int64_t parameters;
   };
-  // torchvision's, and what its rounding of channels comes to for two other widths.
+  // torchvision's number, and those that its rounding of channels gives for two other widths.
   for (const Case& c : {Case{1, 3504872}, Case{0.5F, 1968680}, Case{1.4F, 6108776}}) {
     Graph graph;
     const Tensor images = graph.input("images", {2, 224, 224, 3});

@@ -10,7 +10,7 @@
 namespace halfstep {
 namespace {
 
-/// Tensors of every kind that operators may be given, and may not take.
+/// Tensors of every kind, valid or not as inputs of operators.
 struct Tensors {
   Graph graph;
   Tensor scalar = graph.input("scalar", {});

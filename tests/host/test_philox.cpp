@@ -5,7 +5,7 @@
 using halfstep::process::philox4x32;
 using Words = std::array<std::uint32_t, 4>;
 
-// The answers that the authors' Random123 library publishes for philox4x32 with ten rounds.
+// The known answers of the authors' Random123 library for philox4x32 with ten rounds.
 TEST_CASE("Philox gives its published answers") {
   CHECK(philox4x32({0, 0, 0, 0}, {0, 0}) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(philox4x32({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}) ==

@@ -12,7 +12,7 @@
 namespace halfstep {
 namespace {
 
-/// A convolution with its bias, a rectifier, a pooled sum and a dense layer.
+/// A convolution with its bias, a ReLU, a pooled sum and a dense layer.
 struct Model {
   Graph graph;
   Tensor images = graph.input("images", {2, 8, 8, 4});
@@ -24,7 +24,7 @@ struct Model {
   Tensor logits = models::dense(graph.root() / "fc", shifted, 3);
   Tensor loss = cross_entropy(logits, labels);
 
-  /// The types of all of them under a policy, in that order.
+  /// The types of all of these under a policy, in that order.
   std::vector<DType> types(const Precision& precision) const {
     const passes::LoweredPrecision lowered = passes::apply_precision(graph.ir(), precision);
     std::vector<DType> found;
@@ -52,7 +52,7 @@ std::string refusal(const std::function<void()>& act) {
 TEST_CASE("each level stores each list of operators as its table says") {
   const Model model;
   using Types = std::vector<DType>;
-  // convolution, rectifier, sum, add, dense layer, loss
+  // convolution, ReLU, sum, add, dense layer, loss
   CHECK(model.types(Precision::level("O0")) == Types{f32, f32, f32, f32, f32, f32});
   CHECK(model.types(Precision::level("O1")) == Types{f16, f16, f32, f32, f16, f32});
   CHECK(model.types(Precision::level("O2")) == Types{f16, f16, f16, f16, f16, f32});

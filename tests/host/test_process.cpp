@@ -161,7 +161,7 @@ TEST_CASE("Files are written from several threads at a time") {
 
 namespace {
 
-// Runs `body` in a child, so that limits and signals do not touch this process: its exit code, or -signal.
+// Runs `body` in a child, so that limits and signals do not affect this process. Returns its exit code, or -signal.
 int in_child(auto&& body) {
   const pid_t child = fork();
   REQUIRE(child >= 0);
@@ -262,7 +262,7 @@ TEST_CASE("What killed processes left is removed by the next write there, and no
     touch(named(name));
   touch(folder.path() / "kept");
   fs::create_symlink("kept", named(dead + "-7"));
-  // As a process of another container with the same number would hold it.
+  // As if a process in another container with the same number held it.
   const int other = open(named(dead + "-8").c_str(), O_CREAT | O_RDWR, 0600);
   flock(other, LOCK_EX);
   const std::size_t before = entries(folder.path());

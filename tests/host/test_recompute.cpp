@@ -42,7 +42,7 @@ Tensor deep_mlp(const Scope& scope, Tensor x) {
   return models::dense(scope / "head", x, 10);
 }
 
-/// Products that are kept, each followed by a block that begins with elementwise operators.
+/// Products that are kept, each followed by a block that starts with elementwise operators.
 Tensor products_and_blocks(const Scope& scope, Tensor x) {
   for (int i = 0; i < 4; ++i) {
     const std::string number = std::to_string(i);
@@ -70,7 +70,7 @@ TEST_CASE("what is computed again takes no memory in between") {
   const plan::Plan lean = plan_of(deep_mlp, rows, "block*");
   CHECK(lean.arena.bytes < kept.arena.bytes / 2);
   CHECK(again(kept) == 0);
-  // Of each block the first three layers, a product that ends in an activation; the fourth's result leaves it.
+  // Of each block the first three layers, each a product with a fused activation; the fourth's result is the output.
   CHECK(again(lean) == 16 * 3);
   CHECK(lean.program.dispatches.size() == kept.program.dispatches.size() + static_cast<std::size_t>(again(lean)));
   CHECK(lean.text().find("block3/b/linear + relu (again)") != std::string::npos);
@@ -90,7 +90,7 @@ TEST_CASE("the outermost scope that matches is computed again as a whole") {
   const auto arena = [](const char* pattern) { return plan_of(deep_mlp, {512, 64}, pattern).arena.bytes; };
   CHECK(arena("block*") == arena("block?*"));
   CHECK(arena("block1*") > arena("block*"));
-  // A single layer's only result leaves it: there is nothing to compute again.
+  // A single layer's only result is the scope's output: there is nothing to recompute.
   CHECK(again(plan_of(deep_mlp, {512, 64}, "block?/a")) == 0);
 }
 

@@ -32,7 +32,7 @@ std::string text_of(Bytes bytes) {
   return text;
 }
 
-// A file of the given header and data, right or wrong.
+// A file with the given header and data, valid or not.
 std::string file_of(const std::string& header, const std::string& data) {
   std::string size;
   for (int shift = 0; shift < 64; shift += 8) size.push_back(static_cast<char>(header.size() >> shift));
@@ -51,7 +51,7 @@ struct Fixture {
     return out.str();
   }
 
-  // Whether a file is refused with one line that names it and has all `parts` in it.
+  // Checks that a file is refused with one line that names it and contains all `parts`.
   void refuses(const std::string& contents, std::initializer_list<std::string_view> parts) const {
     put(contents);
     std::string text;
@@ -214,7 +214,7 @@ TEST_CASE_FIXTURE(Fixture, "A summary has the range of every type, and counts wh
   CHECK_THROWS_AS(summarize_checkpoint(folder.path() / "missing"), Error);
 }
 
-// Whatever the bytes, the outcome is a sound file or an Error.
+// For any bytes, the result is a valid file or an Error.
 TEST_CASE_FIXTURE(Fixture, "Arbitrary bytes never do worse than an Error") {
   write_safetensors(path, {{"a", "F16", {3}, bytes_of("aabbcc")}, {"b", "F32", {2, 1}, bytes_of("AAAABBBB")}},
                     {{"seed", "42"}});

@@ -63,8 +63,8 @@ TEST_CASE("A run taken up at any step sees the batches it would have seen") {
   CHECK(whole.epoch(7) == 1);
 }
 
-// Each sample's place is uniform: over 4,000 epochs of 8 samples each of the 64 counts is binomial with mean 500 and
-// standard deviation 21; 5 of them are past 1 in a million.
+// Each sample's position is uniform: over 4,000 epochs of 8 samples each of the 64 counts is binomial with mean 500 and
+// std 21; 5 of those are beyond 1 in a million.
 TEST_CASE("The shuffle favours no place") {
   BatchSampler sampler = BatchSampler::training(8, 8, 11);
   std::vector<int> counts(64);

@@ -8,8 +8,8 @@
 #include <limits>
 #include <string>
 
-/// Extents whose product no memory has room for, or int64 no bits, given to every public function that takes a shape or
-/// makes one of its tensors'.
+/// Extents whose product exceeds any memory, or int64, passed to every public function that takes a shape or returns a
+/// tensor with one.
 namespace halfstep {
 namespace {
 

@@ -16,7 +16,7 @@
 namespace halfstep {
 namespace {
 
-/// A GPU as far as planning goes.
+/// A GPU, as far as planning is concerned.
 plan::Target gpu() {
   plan::Target target;
   target.cpu = false;
@@ -162,7 +162,7 @@ TEST_CASE("micro-batches take the memory of one, and nothing but their own dispa
         static_cast<std::size_t>(std::ranges::count_if(one.plan.program.dispatches, [](const plan::Dispatch& dispatch) {
           return dispatch.label == "check" || dispatch.label == "update" || dispatch.label == "rescale";
         }));
-    const std::size_t each = dispatches(one) - tail + 1;  // and one that adds the gradients up
+    const std::size_t each = dispatches(one) - tail + 1;  // and one that adds the gradients
     CHECK(dispatches(two) == 2 * each + tail);
     CHECK(dispatches(five) == 5 * each + tail);
   }

@@ -54,7 +54,7 @@ std::string layer_of(const std::string& source) {
   return source.substr(7, source.find('/', 7) - 7);
 }
 
-// What each layer of the engine may include beside itself and the public headers.
+// The layers that each layer of the engine may include besides itself and the public headers.
 const std::map<std::string, std::set<std::string>>& layers() {
   static const std::map<std::string, std::set<std::string>> allowed{
       {"include", {}},
@@ -77,7 +77,7 @@ const std::map<std::string, std::set<std::string>>& layers() {
   return allowed;
 }
 
-// Public headers that any layer may include, and those that some may beside them. train/ may include all.
+// Public headers that any layer may include, and additional ones for some layers. train/ may include all.
 bool may_include(const std::string& layer, const std::string& header) {
   static const std::set<std::string> basic{"language", "version", "error",     "tensor",
                                            "process",  "pattern", "precision", "device"};
@@ -97,8 +97,8 @@ bool may_include(const std::string& layer, const std::string& header) {
   return found != more.end() && found->second.count(header) > 0;
 }
 
-// Why a file of `layer` may not declare something in halfstep::`room`, or nothing. That an operator is lowered is part
-// of what it is, so graph/ names the class by which that happens.
+// Why a file of `layer` may not declare something in halfstep::`room`, or an empty text. An operator's interface
+// includes its lowering, so graph/ may name the class that does it.
 std::string objection_to_declaring(const std::string& layer, const std::string& room, const std::string& name) {
   const auto known = layers().find(layer);
   if (known == layers().end() || layers().count(room) == 0 || room == layer || layer == "include") return "";
@@ -106,7 +106,7 @@ std::string objection_to_declaring(const std::string& layer, const std::string& 
   return known->second.count(room) > 0 ? "" : layer + " may not declare " + room + "::" + name;
 }
 
-// Why `source` may not have `#include "include"`, or nothing.
+// Why `source` may not have `#include "include"`, or an empty text.
 std::string objection(const std::string& source, const std::string& include, bool quotes) {
   const bool is_public = !quotes && starts_with(include, "halfstep/");
   if (starts_with(source, "models/")) {
@@ -131,8 +131,8 @@ std::string objection(const std::string& source, const std::string& include, boo
   return other == layer || known->second.count(other) > 0 ? "" : layer + " may not include " + other;
 }
 
-// Lines of each function: from a line that opens a brace outside any function to the one that closes it. Braces in
-// strings and characters do not count; those of namespaces, types, initializers and linkage open no function.
+// The length of each function: from a line that opens a brace outside any function to the line that closes it. Braces
+// in strings and characters are ignored; those of namespaces, types, initializers and linkage do not open a function.
 struct FunctionLength {
   std::size_t first;
   std::size_t lines;
@@ -150,7 +150,7 @@ std::vector<FunctionLength> functions(const SourceFile& source) {
   std::size_t first = 0;
   bool raw = false;
   for (std::size_t number = 0; number < source.lines.size(); number++) {
-    // The lines of a raw string that spans several hold text, not code.
+    // The lines of a multi-line raw string are text, not code.
     const std::string& text = source.lines[number];
     if (raw || (text.find("R\"") != std::string::npos && text.find(")\"") == std::string::npos)) {
       raw = text.find(")\"") == std::string::npos;
@@ -254,7 +254,7 @@ TEST_CASE("The brace counter sees what is too long") {
 }
 
 TEST_CASE("Nothing is left for later") {
-  // Put together here, so that this file does not find itself.
+  // Assembled here, so that this file does not match itself.
   const std::vector<std::string> words{std::string("TO") + "DO", std::string("FIX") + "ME",
                                        std::string("not imple") + "mented", std::string("place") + "holder"};
   for (const SourceFile& source : sources()) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr BatchNormOptions options{.epsilon = 1e-3F, .momentum = 0.25F};
 
-/// Odd and prime extents, one quad of channels and several, rows for one slice, for several, and for two merges.
+/// Odd and prime extents; one quad of channels and several; rows for one slice, several slices, and two merges.
 const std::vector<Shape> shapes{{2, 3}, {5, 4, 3, 7}, {3, 17, 8}, {64, 5, 5, 6}, {2, 96, 96, 3}};
 
 enum Result : std::uint8_t { y, statistics, next_mean, next_variance };
@@ -57,7 +57,7 @@ Array moved(const Array& from, const Array& to) {
   return result;
 }
 
-/// Batch norm of what `build` makes of images {2, 5, 4, 6} and more inputs.
+/// Batch norm of the result of `build`, for images {2, 5, 4, 6} and more inputs.
 Check inference_check(std::vector<testing::Operand> inputs, std::int64_t channels,
                       const std::function<Tensor(std::span<const Tensor>)>& build,
                       const reference::Reference& expected) {
@@ -90,13 +90,13 @@ TEST_CASE("batch norm with the statistics of the batch") {
 }
 
 TEST_CASE("batch norm keeps what varies about a mean far from zero") {
-  // f16 has no room for it.
+  // f16 cannot represent these differences.
   Check check = check_of(uniform({2, 96, 96, 3}, 1, 4000, 4001), y);
   check.dtypes = {DType::f32};
-  check.arithmetic = 1e-3;  // half a unit of 4000, in deviations
+  check.arithmetic = 1e-3;  // half a unit of 4000, in units of the std
   testing::check_operator(check);
-  // What does not vary is its own mean, to the bit: a sum of the numbers themselves would be rounded the same way at
-  // each addition.
+  // The mean of a constant is the constant, bit for bit. A sum of the values themselves would be rounded in the same
+  // direction at each addition.
   const auto same = static_cast<double>(4000.3F);
   check = check_of(uniform({2, 96, 96, 3}, 1, same, same), y);
   check.dtypes = {DType::f32};

@@ -25,8 +25,8 @@ struct Case {
   Conv2dOptions options;
 };
 
-/// One and odd channels, whole quads, more than a tile; kernels of one pixel and of odd shapes; stride, padding and
-/// dilation that differ along the axes; groups of whole quads and not, down to one channel each.
+/// One channel, odd numbers, whole quads, more than a tile; kernels of one pixel and of odd shapes; stride, padding and
+/// dilation that differ between the axes; groups that are whole quads or not, down to one channel each.
 const std::vector<Case> cases{
     {{1, 1, 1, 1}, {1, 1, 1, 1}, {}},
     {{2, 7, 5, 1}, {3, 3, 1, 6}, {.padding = {1, 1}}},
@@ -105,7 +105,7 @@ Check bias_gradient_check(const Case& c) {
           .arithmetic = arithmetic(elements(output(c)) / c.weight[3])};
 }
 
-/// The gradient for the weight plus the bias's in every row.
+/// The gradient for the weight, with the gradient for the bias added to every row.
 Check parameter_gradients_check(const Case& c) {
   Check check = weight_gradient_check(c);
   check.roundings = 2;
@@ -213,7 +213,7 @@ TEST_CASE("conv2d says what does not fit") {
 
 TEST_CASE("conv2d_transpose undoes the shapes of conv2d, and is its transpose") {
   for (const Case& c : cases) {
-    // What the forward convolution drops on the right and below comes back as output padding.
+    // Pixels that the forward convolution ignores on the right and at the bottom reappear as output padding.
     const Shape small = output(c);
     Pair padding{};
     for (std::size_t i = 0; i < 2; ++i) {

@@ -20,7 +20,7 @@ namespace {
 
 using reference::Array;
 
-/// The first dropout of a graph, in the step and with the seed that checks run with: both 0.
+/// The first dropout of a graph, in the step and with the seed of checks: both 0.
 Array dropout_of(const Array& x, double share) {
   const plan::Layout lay = plan::layout(x.shape);
   Array result = x;
@@ -35,7 +35,7 @@ Array dropout_of(const Array& x, double share) {
   return result;
 }
 
-/// What becomes of {997, 3} ones.
+/// The result of dropout on {997, 3} ones.
 std::vector<float> dropped_ones(float share, std::uint64_t seed, std::uint64_t step, DType dtype = DType::f32) {
   Graph graph;
   const Tensor ones = graph.input("ones", {997, 3}, dtype);
@@ -54,14 +54,14 @@ double zeros(const std::vector<float>& values) {
   return static_cast<double>(std::ranges::count(values, 0.0F));
 }
 
-/// Places at which both have a zero.
+/// Number of positions at which both have a zero.
 double common_zeros(const std::vector<float>& a, const std::vector<float>& b) {
   double count = 0;
   for (std::size_t i = 0; i < a.size(); ++i) count += a[i] == 0 && b[i] == 0 ? 1 : 0;
   return count;
 }
 
-/// Four standard deviations from what `trials` of probability p give on average.
+/// Whether `count` is within four standard deviations of the mean of `trials` trials with probability p.
 bool likely(double count, double trials, double p) {
   return std::abs(count - trials * p) < 4 * std::sqrt(trials * p * (1 - p));
 }

@@ -1,4 +1,4 @@
-// Every body of the matrix product, whichever the rule prefers.
+// Tests every GEMM kernel, whichever the rule prefers.
 #include <halfstep/error.h>
 #include <halfstep/graph.h>
 #include <halfstep/ops.h>
@@ -28,7 +28,7 @@ using testing::uniform;
 
 namespace {
 
-/// Each body that this device has, as a target that is to use it.
+/// Each kernel that this device has, as a target that forces it.
 std::vector<plan::Target> targets() {
   std::map<std::string, plan::Target> found;
   for (plan::Target target : testing::targets()) {
@@ -43,7 +43,7 @@ std::vector<plan::Target> targets() {
   return all;
 }
 
-/// Over the edges of every tile, and of a step along k.
+/// Crosses the edges of every tile, and of a step along k.
 const Shape a_shape{131, 67};
 const Shape b_shape{67, 134};
 
@@ -53,21 +53,21 @@ Shape turned(const Shape& shape, bool turn) {
 
 constexpr double arithmetic = 3e-5;
 
-/// A convolution with a batch norm after it, of images whose least element is `least`.
+/// A convolution followed by a batch norm, with images whose smallest element is `least`.
 struct Product {
   Shape images;
   Shape weight;
   int least;
 };
 
-/// Whole numbers, so that no product rounds: `least` and the two after it.
+/// Integers, so that no product rounds: `least` and the two after it.
 reference::Array whole(const Shape& shape, std::uint64_t seed, int least) {
   reference::Array values = testing::whole(shape, seed, 3);
   for (double& value : values.values) value += least;
   return values;
 }
 
-/// The mean and the variance of what the convolution gives, as the norm finds them, and what it makes of that.
+/// The mean and the variance of the convolution's result, as the norm computes them, and the norm's result.
 enum class Norm : std::uint8_t { mean, variance, y };
 
 Tensor norm_of(std::span<const Tensor> x, Norm wanted) {
@@ -98,14 +98,14 @@ Check norm_check(const Product& product, Norm wanted) {
   check.reference = [=](std::span<const reference::Array> x) { return expected_norm(x, wanted); };
   check.arithmetic = 1e-6;
   if (far) {
-    check.dtypes = {DType::f32};        // f16 has no room for what varies
-    check.arithmetic = 2200 * 0x1p-23;  // the mean's rounding, in deviations, of which it is 2200
+    check.dtypes = {DType::f32};        // f16 cannot represent the differences
+    check.arithmetic = 2200 * 0x1p-23;  // the mean's rounding, in units of the std; the mean is 2200 of them
   }
   check.targets = targets();
   return check;
 }
 
-/// How many dispatches look for moments apart from the product.
+/// The number of dispatches that compute moments separately from the GEMM.
 std::size_t dispatches_of_moments(const Product& product, const plan::Target& target, DType dtype) {
   Graph graph;
   std::vector<Tensor> inputs;
@@ -194,7 +194,7 @@ TEST_CASE("every body sums the columns of a weight gradient's cotangent on its w
 }
 
 TEST_CASE("every body finds the moments of its columns for the norm that follows") {
-  // Several merges of parts, a mean far from zero, and a product of plain rows.
+  // Several merges of parts, a mean far from zero, and a GEMM of plain rows.
   const std::vector<Product> products{
       {{3, 29, 31, 3}, {3, 3, 3, 37}, 0}, {{2, 9, 11, 6}, {3, 3, 6, 70}, 300}, {{131, 1, 1, 67}, {1, 1, 67, 19}, 0}};
   for (const Product& product : products) {
@@ -204,7 +204,7 @@ TEST_CASE("every body finds the moments of its columns for the norm that follows
     unfused.fusion = false;
     for (const DType dtype : {DType::f32, DType::f16}) {
       for (plan::Target target : targets()) {
-        target.max_rounds = plan::Target{}.max_rounds;  // a limit of loop rounds may cut k into parts
+        target.max_rounds = plan::Target{}.max_rounds;  // a limit of loop rounds may split k
         CHECK(dispatches_of_moments(product, target, dtype) == 0);
       }
       CHECK(dispatches_of_moments(product, unfused, dtype) == 1);

@@ -41,7 +41,7 @@ TEST_CASE("group and instance norm") {
   testing::check_operator(check_of({2, 3, 3, 7}, 1));
   testing::check_operator(check_of({2, 5, 3, 7}, 7));
   testing::check_operator(check_of({1, 67, 61, 12}, 4));
-  testing::check_operator(check_of({5, 12}, 3));  // no pixels: statistics of the channels alone
+  testing::check_operator(check_of({5, 12}, 3));  // no pixels: statistics over channels alone
   testing::check_operator(check_of({4, 7}, 1));
   testing::check_operator(check_of({3, 5}, 5));
 }

@@ -27,22 +27,22 @@ using reference::Array;
 
 namespace {
 
-/// How the results of parts make that of the whole.
+/// How the results of parts are combined into that of the whole.
 enum class Join : std::uint8_t {
   sum,   ///< added up
   mean,  ///< averaged
-  rows,  ///< one after the other
+  rows,  ///< concatenated
 };
 
 struct Input {
   Array values;
-  int axis = 0;  ///< along which it is cut; -1: each part has all of it
+  int axis = 0;  ///< the axis that is split; -1: each part has all of it
   bool labels = false;
 };
 
 struct Result {
   Join join = Join::sum;
-  double factor = 1;  ///< that a part's result is multiplied by
+  double factor = 1;  ///< multiplies a part's result
 };
 
 struct Case {
@@ -113,7 +113,7 @@ std::vector<std::vector<float>> run(const Case& test, const std::vector<Array>& 
   return results;
 }
 
-/// The results of the whole from those of its parts.
+/// The result of the whole, computed from the results of its parts.
 std::vector<std::vector<double>> joined(const Case& test, DType dtype, const plan::Target& target) {
   std::vector<std::vector<double>> all(test.results.size());
   for (std::int64_t part = 0; part < test.parts; ++part) {
@@ -149,7 +149,7 @@ void compare(const std::vector<float>& got, const std::vector<double>& want, dou
 }
 
 void check_parts(const Case& test) {
-  // Without texel buffers and the like, which have the same loops.
+  // Without targets that differ only in texel buffers and the like, which have the same loops.
   std::vector<plan::Target> targets = testing::targets();
   targets.resize(std::min<std::size_t>(targets.size(), 2), targets.front());
   for (const plan::Target& target : targets) {
@@ -181,12 +181,12 @@ Array signs(const Shape& shape, std::uint64_t seed) {
   return array;
 }
 
-/// The gradient of a loss itself: the last input of a case that asks for gradients.
+/// The gradient of the loss itself: the last input of a case that needs gradients.
 Input one() {
   return {Array(Shape{}, 1.0), -1};
 }
 
-/// The gradients of `loss`, whose own is `seed`.
+/// The gradients of `loss`, with `seed` as the gradient of the loss itself.
 std::vector<Tensor> gradients(Tensor loss, Tensor seed, const std::vector<Tensor>& wanted) {
   std::vector<graph::ValueId> ids;
   for (const Tensor& tensor : wanted) ids.push_back(tensor.id());
@@ -252,7 +252,7 @@ TEST_CASE("beyond the limits of drivers: losses of many classes") {
   for (const std::int64_t classes : {beyond(131'072), beyond(151'936), beyond(300'001)}) {
     Array logits = testing::uniform({8, classes}, 1, -4, 4);
     Array labels = testing::whole({8}, 2, static_cast<std::uint32_t>(classes));
-    // Half of the rows are right.
+    // Half of the rows are classified correctly.
     for (std::size_t row = 0; row < 8; row += 2)
       logits.values[row * static_cast<std::size_t>(classes) + static_cast<std::size_t>(labels.values[row])] = 5;
     check_parts(

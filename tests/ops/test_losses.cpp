@@ -27,7 +27,7 @@ using testing::whole;
 
 namespace {
 
-/// Few and many rows, few and many classes: one workgroup and several, one invocation a row and several.
+/// Few and many rows and classes: one workgroup and several, one invocation per row and several.
 const std::vector<Shape> logit_shapes{{1, 1}, {1, 2}, {7, 3}, {64, 10}, {5, 101}, {300, 37}, {3, 1500}, {2111, 10}};
 
 Check cross_entropy_check(Array logits, Array labels) {
@@ -79,7 +79,7 @@ std::vector<float> gradient_of(const Array& logits, const Array& labels, const p
   return run_on(logits, labels, target, true);
 }
 
-/// The loss of each row by itself.
+/// The loss of each row separately.
 std::vector<float> losses_of(const Array& logits, const Array& labels, const plan::Target& target) {
   const std::size_t classes = logits.extent(1);
   std::vector<float> losses;
@@ -101,7 +101,7 @@ double softmax_gradient(const Array& logits, const Array& labels, std::size_t i)
   return (1 / sum - (is_label ? 1 : 0)) / static_cast<double>(logits.extent(0));
 }
 
-/// Every third row is left out.
+/// Every third row gets ignored_label.
 Array with_ignored(Array labels) {
   for (std::size_t i = 0; i < labels.values.size(); i += 3) labels.values[i] = ignored_label;
   return labels;
@@ -128,7 +128,7 @@ TEST_CASE("gradient of cross-entropy") {
 
 TEST_CASE("cross-entropy and its gradient do not depend on what is added to all logits of a row") {
   const Array labels = whole({6}, 2, 9);
-  Array logits = whole({6, 9}, 1, 17);  // quarters, so that f32 holds them beside a million
+  Array logits = whole({6, 9}, 1, 17);  // quarters, so that f32 represents them beside a million
   for (const double shift : {0.0, 1e4, -1e4, 1e6, -1e6}) {
     CAPTURE(shift);
     Array shifted = logits;
@@ -150,7 +150,7 @@ TEST_CASE("cross-entropy and its gradient do not depend on what is added to all 
 
 TEST_CASE("cross-entropy of infinite logits is what PyTorch has") {
   constexpr double inf = std::numeric_limits<double>::infinity();
-  // All but the label's are impossible; the label's alone is; nothing is possible; one is certain.
+  // Minus infinity everywhere but at the label; only at the label; everywhere; and one certain class.
   const Array logits({4, 5}, {-inf, -inf, 2,    -inf, -inf, 0, -inf, 0,   0, 0,  //
                               -inf, -inf, -inf, -inf, -inf, 0, 0,    inf, 0, 0});
   const Array labels({4}, {2, 1, 0, 2});
@@ -259,7 +259,7 @@ double bernoulli(double a, double b) {
   return std::max(a, 0.0) - a * b + std::log1p(std::exp(-std::abs(a)));
 }
 
-/// Every loss of two tensors, on numbers that reach all of its parts.
+/// Every loss of two tensors, with values in every branch of its definition.
 std::vector<Check> pair_checks(const Shape& shape) {
   const Array a = uniform(shape, 23, -2, 2);
   const Array b = uniform(shape, 24, -2, 2);

@@ -26,7 +26,7 @@ struct Sizes {
   std::int64_t m, n, k;
 };
 
-/// Inside one tile, at the edges of tiles, over them; k shorter than a quad, odd, and long enough to be cut into parts.
+/// Inside one tile, at its edges, beyond them; k shorter than a quad, odd, and long enough to be split into parts.
 const std::vector<Sizes> sizes{{1, 1, 1},   {7, 13, 5},    {32, 32, 32}, {33, 31, 29}, {3, 70, 17},
                                {65, 9, 67}, {10, 10, 515}, {4, 4, 1030}, {129, 67, 3}};
 

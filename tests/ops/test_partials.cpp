@@ -30,8 +30,8 @@ std::vector<float> results(Tensor output, const std::vector<std::pair<Tensor, st
   return execution.floats(output.id());
 }
 
-/// The sum 2048 + 1 + 1 + 1, each term the sum of sixteen products: 2051 in f32; in f16, where 2049 lies halfway
-/// between two numbers and the even one is 2048, it stays there.
+/// The sum 2048 + 1 + 1 + 1, each term a sum of sixteen products: 2051 in f32. In f16 it stays at 2048, since 2049 is
+/// halfway between two numbers and is rounded to the even one, 2048.
 std::vector<float> terms(std::int64_t copies) {
   std::vector<float> values;
   for (int k = 0; k < 64; ++k) {
@@ -122,7 +122,7 @@ TEST_CASE("weight gradients can accumulate in f16") {
     const Tensor cotangent = graph.input("cotangent", {4, 1, 16, 2}, dtype);
     const Tensor gradient = ops::conv2d_weight_gradient(images, cotangent, {1, 1, 1, 2}, {});
     check_partials(gradient, {{images, ones(64)}, {cotangent, terms(2)}});
-    // With two taps it is no plain product.
+    // With two taps it is not a plain matrix product.
     const Tensor wide = graph.input("wide", {4, 1, 17, 1}, dtype);
     const Tensor taps = ops::conv2d_weight_gradient(wide, cotangent, {1, 2, 1, 2}, {});
     check_partials(taps, {{wide, ones(68)}, {cotangent, terms(2)}});

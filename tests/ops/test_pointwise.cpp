@@ -76,7 +76,7 @@ Check pair(const char* name, Tensor (*build)(Tensor, Tensor), double (*f)(double
           .reference = [=](std::span<const reference::Array> x) { return reference::zip(x[0], x[1], f); }};
 }
 
-/// Divisors are away from 0, where a quotient's error has no bound.
+/// Divisors are away from 0, where the error of a quotient is unbounded.
 Check quotient(Shape a, const Shape& b) {
   Check check = pair(
       "div", div, [](double x, double y) { return x / y; }, std::move(a), b);
@@ -152,7 +152,7 @@ TEST_CASE("activations keep what is not a number") {
 TEST_CASE("gradients of activations and scale") {
   for (const Shape& shape : {Shape{7}, Shape{3, 5}, Shape{2, 3, 4}}) {
     for (Check check : unaries(shape)) {
-      check.roundings = 3;  // the result that the gradient is made from, and the gradient
+      check.roundings = 3;  // the result that the gradient is computed from, and the gradient
       testing::check_gradient(check);
     }
   }

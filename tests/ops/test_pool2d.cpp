@@ -18,7 +18,7 @@ struct Case {
   Pool2dOptions options;
 };
 
-/// Windows that tile, overlap, leave gaps, leave a border out, reach over the border; odd channels.
+/// Windows that tile, overlap, leave gaps, leave out a border, extend over the border; odd channels.
 const std::vector<Case> cases{{{2, 4, 6, 4}, {}},
                               {{1, 7, 5, 3}, {}},
                               {{2, 6, 6, 5}, {.kernel = {3, 3}, .stride = Pair{2, 2}, .padding = {1, 1}}},
@@ -76,7 +76,7 @@ TEST_CASE("max pooling keeps what is not a number, wherever it is in the window"
 }
 
 TEST_CASE("the first of equal elements takes the gradient of a max pooling window") {
-  // Windows that tile, overlap, and leave gaps, on an image of ones: each window's first one is chosen.
+  // Windows that tile, overlap, and leave gaps, on an image of ones: the first pixel of each window is chosen.
   for (const Pool2dOptions& options : {Pool2dOptions{}, Pool2dOptions{.kernel = {3, 2}, .stride = Pair{1, 1}},
                                        Pool2dOptions{.kernel = {2, 2}, .stride = Pair{3, 3}}}) {
     Check check = max_check({{1, 6, 8, 3}, options});
@@ -108,7 +108,7 @@ TEST_CASE("adaptive pooling divides images evenly or not") {
   };
   for (const Fit& fit :
        {Fit{{2, 6, 4, 5}, {3, 2}}, Fit{{1, 7, 5, 3}, {3, 4}}, Fit{{1, 5, 9, 4}, {5, 2}}, Fit{{2, 3, 3, 6}, {1, 1}},
-        // Sizes above the images': a pixel is in several windows.
+        // Sizes larger than the image: a pixel is in several windows.
         Fit{{1, 3, 2, 5}, {7, 4}}, Fit{{2, 1, 1, 3}, {2, 3}}, Fit{{1, 4, 3, 4}, {5, 2}}}) {
     CAPTURE(to_string(fit.images));
     Check average{

@@ -23,7 +23,7 @@ struct Case {
   Shape result;
 };
 
-/// Rows that stay, rows of whole quads, and rows that have to be moved.
+/// Rows that keep their length, rows of whole quads, and rows that must be copied.
 const std::vector<Case> cases{{{2, 3, 5}, {6, 5}, {6, 5}},
                               {{2, 12}, {-1}, {24}},
                               {{2, 8}, {4, -1}, {4, 4}},

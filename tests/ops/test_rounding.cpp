@@ -36,7 +36,7 @@ struct Rounded {
 
 const Rounded types[] = {{DType::f16}};
 
-/// What random numbers are drawn for, beside the tensor.
+/// The key of the noise, besides the tensor.
 struct Noise {
   std::uint64_t seed;
   std::uint64_t step;
@@ -82,7 +82,7 @@ std::vector<float> around_every_number(const Rounded& type) {
   return values;
 }
 
-/// Any bits at all: all magnitudes, infinities and NaNs among them.
+/// Random bits: all magnitudes, infinities and NaNs.
 std::vector<float> any_bits(std::size_t count) {
   std::mt19937 random(31);
   std::vector<float> values(count);

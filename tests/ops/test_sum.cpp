@@ -19,7 +19,7 @@ struct Case {
   std::vector<std::int64_t> axes;
 };
 
-/// Each order of kept and summed axes, rows of whole quads and not, one term and many.
+/// Each order of kept and summed axes, rows of whole quads or not, one term and many.
 const std::vector<Case> cases{{{}, {}},
                               {{1}, {}},
                               {{7}, {}},
@@ -38,7 +38,7 @@ const std::vector<Case> cases{{{}, {}},
                               {{2, 2, 3, 2, 3, 2, 3}, {1, 3, 5}},
                               {{2, 2, 3, 2, 3, 2, 3}, {0, 2, 4, 6}}};
 
-/// Sums long enough to be made in several passes: of rows, of columns, of everything.
+/// Sums long enough to need several passes: of rows, of columns, of everything.
 const std::vector<Case> long_cases{
     {{5003, 3}, {0}}, {{2, 4099}, {1}}, {{70001}, {}}, {{3, 700, 5}, {0, 1}}, {{2, 601, 3}, {1}}};
 
@@ -84,7 +84,7 @@ TEST_CASE("long sums are made in several passes") {
   for (const Case& c : long_cases) {
     CAPTURE(to_string(c.shape));
     Check check = sum_check(c, false);
-    check.arithmetic = 1e-6 * 70;  // the terms' errors add up like the square root of their number
+    check.arithmetic = 1e-6 * 70;  // the errors of terms add up like the square root of their number
     testing::check_operator(check);
     testing::check_operator(mean_check(c, true));
   }

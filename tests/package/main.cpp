@@ -1,4 +1,4 @@
-// Fits y = 2 x - 1 with the installed library, and says whether it came out.
+// Fits y = 2 x - 1 with the installed library, and checks the result.
 #include <halfstep/halfstep.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@ using namespace halfstep;
 
 int main() {
   static_assert(HALFSTEP_VERSION >= HALFSTEP_MAKE_VERSION(0, 1, 0));
-  // An exception thrown in the library is caught as what it is, also where that is a shared one.
+  // An exception from the library is caught by its type, even if the library is shared.
   try {
     Graph().input("x", {-1});
     return 1;

@@ -1,6 +1,5 @@
-// An application that makes a Vulkan device by its own calls, lets Halfstep train on it, and goes on with it
-// afterwards. Vulkan's functions are the loader's own, or with OWN_VOLK the global pointers of the application's own
-// volk.
+// An application that creates a Vulkan device itself, lets Halfstep train on it, and continues to use it afterwards.
+// Vulkan's functions come from the loader, or with OWN_VOLK from the global pointers of the application's own volk.
 #ifdef OWN_VOLK
 #include <volk.h>
 #else
@@ -109,7 +108,7 @@ class Application {
   std::uint32_t family_ = 0;
 };
 
-/// The loss of y = w x after `steps` steps; x and y are such that w = 2 gives 0.
+/// The loss of y = w x after `steps` steps; x and y are chosen so that w = 2 gives 0.
 double train(const halfstep::AdoptedDevice& handles, int steps) {
   using namespace halfstep;
   Graph graph;

@@ -10,7 +10,7 @@
 
 namespace halfstep::reference {
 
-/// A tensor of doubles in the order of its shape: what the references take and return.
+/// A row-major tensor of doubles: the input and output type of the references.
 struct Array {
   Shape shape;
   std::vector<double> values;
@@ -26,11 +26,11 @@ struct Array {
 /// A reference: an operator's result from its operands.
 using Reference = std::function<Array(std::span<const Array>)>;
 
-/// `index` in the order of `shape`, as a position along each axis.
+/// The position along each axis of row-major index `index`.
 std::vector<std::int64_t> position(const Shape& shape, std::size_t index);
 
-/// The index of a position along each axis; an axis on which `shape` has extent 1 or which it lacks (they are aligned
-/// at the last) is ignored, so that `position` may be one in a shape that it broadcasts to.
+/// The index of a position along each axis. Axes on which `shape` has extent 1, or which it lacks (aligned at the last
+/// axis), are ignored, so `position` may be in a shape that it broadcasts to.
 std::size_t index_of(const Shape& shape, std::span<const std::int64_t> position);
 
 }  // namespace halfstep::reference

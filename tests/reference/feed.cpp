@@ -24,7 +24,7 @@ double factor(std::uint32_t word, float range) {
   return 1 + static_cast<double>(range) * (2 * uniform(word) - 1);
 }
 
-/// How much pixel `i` of `pixels` counts for pixel `place` of `places`.
+/// The weight of pixel `i` of `pixels` in pixel `place` of `places`.
 double weight(std::int64_t i, std::int64_t pixels, std::int64_t place, std::int64_t places) {
   const double ratio = static_cast<double>(pixels) / static_cast<double>(places);
   const double distance = std::abs(static_cast<double>(i) + 0.5 - (static_cast<double>(place) + 0.5) * ratio);
@@ -35,7 +35,7 @@ double of_channel(const std::vector<float>& values, std::int64_t channel) {
   return static_cast<double>(values[std::min(static_cast<std::size_t>(channel), values.size() - 1)]);
 }
 
-/// Turns a pixel's hue, by way of hue in degrees, chroma and lightness.
+/// Rotates a pixel's hue, using hue in degrees, chroma and lightness.
 void turn_hue(std::span<double> pixel, double turns) {
   const double largest = std::max({pixel[0], pixel[1], pixel[2]});
   const double chroma = largest - std::min({pixel[0], pixel[1], pixel[2]});
@@ -60,7 +60,7 @@ void turn_hue(std::span<double> pixel, double turns) {
   for (std::size_t c = 0; c < 3; ++c) pixel[c] = largest - chroma + colour[c];
 }
 
-/// A pixel's channels, as 0 to 255, with the colours changed.
+/// Applies the colour augmentations to a pixel's channels, in the range 0 to 255.
 void change_colours(std::span<double> pixel, const FeedSettings& feed, const Draws& draws) {
   const Augmentation& augmentation = feed.augmentation;
   if (augmentation.brightness == 0 && augmentation.contrast == 0 && augmentation.saturation == 0 &&

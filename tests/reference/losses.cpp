@@ -10,7 +10,7 @@
 namespace halfstep::reference {
 namespace {
 
-/// The mean of f(row of logits, label) over the rows that count; 0 where none does.
+/// The mean of f(row of logits, label) over the rows that count; 0 if there are none.
 template <typename F>
 Array mean_of_rows(const Array& logits, const Array& labels, const F& f) {
   const std::size_t classes = logits.extent(1);

@@ -4,8 +4,8 @@
 
 namespace halfstep::reference {
 
-/// Mean and variance of each channel of x {..., c}: {c} each. The variance is that of the elements themselves, or with
-/// `unbiased` the estimate for what they were drawn from.
+/// Mean and variance of each channel of x {..., c}: {c} each. The variance is the population variance, or with
+/// `unbiased` the unbiased estimate.
 struct ChannelStatistics {
   Array mean;
   Array variance;
@@ -19,7 +19,7 @@ Array normalise(const Array& x, const ChannelStatistics& statistics, const Array
 /// With the statistics of x itself.
 Array batch_norm(const Array& x, const Array& weight, const Array& bias, double epsilon);
 
-/// Each image of x {n, ..., c} by the mean and variance of each group of channels.
+/// Each image of x {n, ..., c} normalised by the mean and variance of each group of channels.
 Array group_norm(const Array& x, std::int64_t groups, const Array& weight, const Array& bias, double epsilon);
 
 }  // namespace halfstep::reference

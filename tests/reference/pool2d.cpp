@@ -54,7 +54,7 @@ Array average_pool2d(const Array& images, const Pool2dOptions& options) {
 
 namespace {
 
-/// f(elements of a window) for each window that adaptive pooling makes.
+/// f(elements of a window) for each window of adaptive pooling.
 template <typename F>
 Array adaptive(const Array& images, const Pair& size, const F& f) {
   Array result({images.shape[0], size[0], size[1], images.shape[3]});

@@ -27,7 +27,7 @@ Dataset random_images(std::int64_t count, Shape shape) {
   return set;
 }
 
-/// Shows what is fed: the loss is sum(weights * input), so that a step with a rate of 1 takes the input off the
+/// Makes the input visible: the loss is sum(weights * input), so a step with a rate of 1 subtracts the input from the
 /// weights.
 class Probe {
  public:
@@ -35,7 +35,7 @@ class Probe {
         const Precision& precision = Precision::float32(), std::uint64_t resident_limit = 0)
       : trainer_(make(set, input, feed, precision, resident_limit)) {}
 
-  /// What the next step is fed.
+  /// Returns the input of the next step.
   std::vector<float> step() {
     const std::vector<float> before = trainer_.parameter("w");
     trainer_.step();
@@ -85,7 +85,7 @@ void check_feed(const Dataset& set, const Shape& image, const FeedSettings& feed
   Probe probe(set, input, feed, precision, resident_limit);
   BatchSampler sampler = BatchSampler::training(set.count, 5, seed);
   const auto size = static_cast<std::size_t>(elements(image));
-  // Values are below 8 in size, and so are a few steps' sums of them.
+  // Values have magnitudes below 8, and so do their sums over a few steps.
   const double tolerance = precision.parameters == DType::f16 ? 8 * 0x1p-11 : 8e-6;
   std::size_t wrong = 0;
   for (std::uint32_t step = 0; step < 3; ++step) {
@@ -95,7 +95,7 @@ void check_feed(const Dataset& set, const Shape& image, const FeedSettings& feed
       const reference::Array want = reference::fed(image_of(set, indices[b]), image, feed,
                                                    reference::draws(feed.augmentation, image, seed, step, b));
       for (std::size_t i = 0; i < size; ++i) {
-        // A NaN is wrong too.
+        // NaN also counts as wrong.
         if (!(std::abs(static_cast<double>(got[b * size + i]) - want.values[i]) < tolerance)) wrong++;
       }
     }
@@ -127,7 +127,7 @@ Dataset dots(std::int64_t count, std::int64_t extent) {
   return set;
 }
 
-/// How far counts are from being equal, in standard deviations of the statistic that chi-squared is.
+/// How far counts are from uniform: the chi-squared statistic's distance from its mean, in its standard deviations.
 double surprise(const std::vector<int>& counts) {
   const double mean = std::accumulate(counts.begin(), counts.end(), 0.0) / static_cast<double>(counts.size());
   double chi2 = 0;
@@ -181,7 +181,7 @@ TEST_CASE("turning the hue keeps grey grey, and goes as far as it may but no fur
   float furthest = 0;
   int towards_green = 0;
   for (std::size_t i = 0; i < images.size(); i += 6) {
-    // Red stays the largest; an eighth of a turn is three quarters of the way to yellow, or to magenta.
+    // Red stays the largest; a rotation by an eighth of a turn is three quarters of the way to yellow, or to magenta.
     CHECK(images[i] == doctest::Approx(1).epsilon(1e-5));
     CHECK(std::min(images[i + 1], images[i + 2]) == doctest::Approx(0).epsilon(1e-5));
     furthest = std::max({furthest, images[i + 1], images[i + 2]});
@@ -238,7 +238,8 @@ TEST_CASE("crops, mirrored images and cut-out squares are spread evenly, and dif
     for (std::size_t b = 0; b < batch; ++b) {
       REQUIRE(place_of(images, b) < places.size());
       places[place_of(images, b)]++;
-      // The step from the neighbour's place in the batch, and from the last step's, is as even if they are independent.
+      // The offset from the neighbour in the batch, and from the previous step, is also uniform if they are
+      // independent.
       if (b > 0) pairs[(place_of(images, b) + places.size() - place_of(images, b - 1)) % places.size()]++;
       if (!last.empty()) pairs[(place_of(images, b) + places.size() - place_of(last, b)) % places.size()]++;
     }
@@ -251,7 +252,7 @@ TEST_CASE("crops, mirrored images and cut-out squares are spread evenly, and dif
 TEST_CASE("a factor is spread evenly between its bounds, and a mirror image comes as often as asked") {
   constexpr std::int64_t batch = 2048;
   Dataset set = dots(batch, 3);
-  // The middle row is 100, 0, 0: the 100 is on the right where it is mirrored, and as bright as the factor says.
+  // The middle row is 100, 0, 0: mirrored, the 100 is on the right, multiplied by the brightness factor.
   for (std::size_t i = 0; i < set.samples.size(); ++i) set.samples[i] = i % 9 == 3 ? 100 : 0;
   FeedSettings feed;
   feed.deviation = {100.0F / 255};

@@ -1,4 +1,4 @@
-// Programs whose elementwise work is fused give the same numbers as those where it is not.
+// Programs with fused elementwise work give the same numbers as programs without fusion.
 #include <halfstep/graph.h>
 #include <halfstep/ops.h>
 
@@ -21,7 +21,7 @@ using namespace halfstep;
 
 namespace {
 
-/// A graph, what it is fed, and what is looked at.
+/// A graph, its input values, and the tensors that are compared.
 class TestGraph {
  public:
   const std::vector<Tensor>& inputs() const { return inputs_; }
@@ -41,7 +41,7 @@ class TestGraph {
   Graph graph_ = testing::settled_graph();
 };
 
-/// A random graph of elementwise operators, broadcasts, sums and products, all of whose values stay near 1.
+/// A random graph of elementwise operators, broadcasts, sums and matrix products, whose values all stay near 1.
 class RandomGraph : public TestGraph {
  public:
   RandomGraph(std::uint32_t seed, DType dtype) : random_(seed) {
@@ -97,7 +97,7 @@ struct Results {
   std::size_t dispatches = 0;
 };
 
-/// How f16 results are stored, and how far from 0 inputs lie.
+/// How f16 results are stored, and the magnitude of the inputs.
 struct Storing {
   Rounding rounding = Rounding::nearest;
   Overflow overflow = Overflow::infinity;
@@ -127,7 +127,7 @@ Results run(const TestGraph& graph, plan::Target target, bool fusion, const Stor
   return results;
 }
 
-/// A layer of a network and its gradients: a product with an activation at its end, on the way back too.
+/// A network layer and its gradients: a product with an activation as epilogue, also in the backward pass.
 class Layer : public TestGraph {
  public:
   static constexpr std::size_t bias_gradient = 3;  ///< of the convolution, as a place in outputs()
@@ -154,7 +154,7 @@ class Block : public TestGraph {
     for (const Shape& shape : {Shape{2, 6, 8, 4}, {3, 3, 4, 8}, {8}, {8}, {8}}) input(shape, dtype);
     const RunningStatistics running{input({8}, DType::f32), input({8}, DType::f32)};
     const Tensor x = inputs_[0];
-    // With a bias: without, it would find the norm's moments on its way, in another order than the norm itself.
+    // With a bias: without one, the GEMM would output the norm's moments, summed in another order than the norm's own.
     const Tensor images = conv2d(x, inputs_[1], {.stride = {2, 2}, .padding = {1, 1}}, inputs_[4]);
     const auto norm = ops::batch_norm_training(images, inputs_[2], inputs_[3], running, {});
     const Tensor shortcut = pad(slice(x, {0, 0, 0, 0}, {2, 6, 8, 4}, {1, 2, 2, 1}), {0, 0, 0, 2}, {0, 0, 0, 2});

@@ -26,7 +26,7 @@ double reference(const Lion& lion, const std::vector<float>& gradients) {
 }  // namespace
 
 TEST_CASE("Lion follows its formula in every precision") {
-  // The average and the gradient have opposite signs in some steps, and either of them wins.
+  // The average and the gradient have opposite signs in some steps, and each of them determines the sign in some.
   const std::vector<float> gradients{1, 1, 0.5F, -0.25F, -0.25F, 0, -4, -4, 0.5F};
   for (const float beta1 : {0.9F, 0.5F}) {
     for (const float weight_decay : {0.0F, 0.25F}) {

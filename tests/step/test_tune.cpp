@@ -1,4 +1,4 @@
-// The choices that programs leave open: nothing wrong is admitted, and what was chosen stays.
+// Choices that programs leave open: no incorrect candidate is admitted, and a choice that was made is kept.
 #include <halfstep/error.h>
 #include <halfstep/graph.h>
 #include <halfstep/ops.h>
@@ -35,7 +35,7 @@ class Variable {
   std::optional<std::string> old_;
 };
 
-/// A cache folder of the test's own.
+/// A separate cache folder for the test.
 class OwnCache {
  public:
   OwnCache() {
@@ -95,7 +95,7 @@ TEST_CASE("a result that is not the reference's is refused") {
   plan::Trial trial = ops::gemm_checks("gemm row_row f32 f32").front();
   tune::TrialRun run(testing::context(), *testing::pipelines(), testing::context().target(), trial);
   run.run();
-  CHECK(run.result() == trial.expected);  // whole numbers: to the bit
+  CHECK(run.result() == trial.expected);  // integers: bit-identical
   const plan::Choice choice = choice_of({{"fastest"}, {"tile32"}});
   const OwnCache cache;
   const Settled settled = settle(choice, Tuning::off);
@@ -126,7 +126,7 @@ TEST_CASE("a candidate that crashes its first run is refused, and costs nothing 
   CHECK(admission.objection(kind, {"tile128", true}) == "no process to try it in");
   CHECK(admission.objection(kind, {"tile32", false}).empty());
   CHECK(notes.find("gemm row_row f32 f32 by tile32") == "right");
-  // Only a driver that was loaded after the child was made is to blame; and what was not tried may be another time.
+  // The driver is to blame only if it was loaded after the fork; a candidate that was not tried may be tried later.
   CHECK(notes.find("gemm row_row f32 f32 by tile64").has_value() == testing::context().blames_driver());
   CHECK_FALSE(notes.find("gemm row_row f32 f32 by tile128").has_value());
 }

@@ -84,7 +84,7 @@ TEST_CASE("a gradient too small for f16 arrives with a loss scale, and not witho
     Graph graph;
     const Tensor x = graph.input("x", {4});
     const Tensor w = graph.root().parameter("w", {4}, constant(0));
-    // d loss / d w = 2^-26 * x: below half of f16's smallest number.
+    // d loss / d w = 2^-26 * x: below half of f16's smallest subnormal number.
     const Tensor loss = halfstep::scale(sum(mul(w, x)), 0x1p-26F);
     Trainer trainer =
         Trainer::compile(testing::device(), graph, {.loss = loss, .optimizer = Sgd{.rate = 1}, .precision = precision});
@@ -99,7 +99,7 @@ TEST_CASE("a gradient too small for f16 arrives with a loss scale, and not witho
 TEST_CASE("an overflowed step is skipped whole, in every precision") {
   for (Precision precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
     CAPTURE(precision.name);
-    // 65536, the default, is itself too large for the f16 that this model's loss is computed in.
+    // 65536, the default, exceeds the range of f16, in which this model's loss is computed.
     if (precision.name == "mixed") precision.loss_scale.initial = 1024;
     Pull pull(9, 1, Adam{.rate = 0.125F}, precision);
     pull.run(0.5F, 3);
@@ -112,7 +112,7 @@ TEST_CASE("an overflowed step is skipped whole, in every precision") {
     CHECK(report.applied == 3);
     CHECK(report.skipped == 3);
     CHECK(report.overflowed);
-    // The report's scale is the one the step used: the third bad step came after two backoffs.
+    // The report has the scale that the step used: the third bad step came after two backoffs.
     const bool dynamic = precision.loss_scale.kind == LossScale::Kind::dynamic;
     CHECK(report.loss_scale == (dynamic ? scale / 4 : scale));
     pull.run(0.5F, 1);
@@ -142,7 +142,7 @@ TEST_CASE("the dynamic loss scale backs off, holds at the floor, grows after the
   Pull pull(3, 1, Sgd{.rate = 0.001F}, precision);
   const auto scale_after = [&](float gradient) {
     pull.run(gradient, 1);
-    pull.step(infinity);  // its report tells the scale that the step before it left
+    pull.step(infinity);  // its report has the scale that the previous step left
     pull.trainer().finish();
     return pull.trainer().report().loss_scale;
   };
@@ -170,7 +170,7 @@ TEST_CASE("good steps are counted from the last overflow, and from the last grow
 }
 
 TEST_CASE("one number that is not finite skips the step, wherever it is among the gradients") {
-  // So many that check.comp has more than one workgroup of any size, and reads all that an invocation reads.
+  // So many that check.comp needs several workgroups of any size, and each invocation reads its full number of quads.
   constexpr std::size_t count = 20011;
   Precision scaled = Precision::mixed();
   scaled.gradient_scales = GradientScales::per_tensor;
@@ -199,11 +199,11 @@ TEST_CASE("rates follow the schedule by applied step, and its last holds") {
 }
 
 TEST_CASE("stochastic rounding is unbiased where nearest would stand still") {
-  // The step is a fraction of a unit in the last place of the weight; normals, subnormals, both signs.
+  // The step is a fraction of a unit in the last place of the weight; normal and subnormal numbers, both signs.
   struct Case {
     float start;
     float step;
-    float unit;  // spacing of f16 about the start
+    float unit;  // spacing of f16 near the start
   };
   constexpr int steps = 40;
   constexpr int count = 4096;

@@ -1,4 +1,4 @@
-// The GPU layer by itself: memory, pipelines, recordings, submits; several devices at once; an application's own.
+// The Vulkan layer alone: memory, pipelines, recordings, submits; several devices at once; an adopted device.
 #include <halfstep/device.h>
 #include <halfstep/error.h>
 
@@ -32,7 +32,7 @@ using namespace halfstep;
 
 namespace {
 
-/// Sets an environment variable for as long as it lives, then puts back what was there.
+/// Sets an environment variable during its lifetime, then restores the previous value.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -54,7 +54,7 @@ std::vector<std::byte> pattern(std::size_t size, unsigned seed) {
   return bytes;
 }
 
-/// The shader "copy" over whole buffers.
+/// The shader "copy" applied to whole buffers.
 plan::Dispatch copy_dispatch(std::uint32_t bytes) {
   plan::Dispatch dispatch;
   dispatch.label = "test/copy";
@@ -66,7 +66,7 @@ plan::Dispatch copy_dispatch(std::uint32_t bytes) {
   return dispatch;
 }
 
-/// y = -x, by an expression.
+/// y = -x, as an expression.
 plan::Dispatch negation(const plan::Target& target) {
   plan::ProgramBuilder builder(target);
   const TensorType type{DType::f32, {64}};
@@ -115,7 +115,7 @@ struct CopyTwice {
   vk::Timeline timeline;
 };
 
-/// A device as an application would make it, with nothing optional enabled.
+/// A device as an application would create it, with no optional feature enabled.
 class Application {
  public:
   Application() : instance_(vk::create_instance(vk::settings({}).validation)) {
@@ -156,7 +156,7 @@ class Application {
     return handles;
   }
 
-  /// Submits something of the application's own and waits for it.
+  /// Submits the application's own work and waits for it.
   bool works() {
     VkFence fence = VK_NULL_HANDLE;
     const auto info = vk::structure<VkFenceCreateInfo>(VK_STRUCTURE_TYPE_FENCE_CREATE_INFO);
@@ -195,7 +195,7 @@ TEST_CASE("vk: bytes go up and come down, in pieces where there are many") {
     vk::download(context, buffer, 3, std::span(got).first(size + 2));
     CHECK(got[0] == std::byte{0xab});
     CHECK(std::memcmp(got.data() + 1, bytes.data(), size) == 0);
-    // What fill left out is undefined; what it filled and upload did not touch stays.
+    // Bytes outside the fill are undefined; bytes that were filled but not uploaded to keep their value.
     if (4 + size < buffer.bytes() / 4 * 4) CHECK(got[1 + size] == std::byte{0xab});
   }
 }
@@ -251,7 +251,7 @@ TEST_CASE("vk: one submit of several recordings runs them in order") {
   vk::Context& context = vk::context_of(device);
   CopyTwice work(context, 512);
   vk::upload(context, work.first, 0, pattern(512, 1));
-  vk::Recorder after(context);  // begins with a barrier, as every recording does
+  vk::Recorder after(context);  // starts with a barrier, as every recording does
   after.begin();
   after.barrier();
   after.fill(work.third.handle(), 0, 8, 0x01010101);
@@ -301,7 +301,7 @@ TEST_CASE("vk: an application's device is used, left as it is, and works afterwa
   Application application;
   {
     const Device device = Device::adopt(application.handles());
-    CHECK(device.info().tier == "packed f16");  // 16-bit storage was not promised
+    CHECK(device.info().tier == "packed f16");  // 16-bit storage was not declared as enabled
     CHECK_FALSE(vk::context_of(device).capabilities().float_controls);
     CopyTwice work(vk::context_of(device), 4096);
     vk::upload(vk::context_of(device), work.first, 0, pattern(4096, 8));
@@ -415,10 +415,10 @@ TEST_CASE("vk: specialized kernels and compiled pipelines are kept on disk, and 
     const auto whole = fs::file_size(file);
     const auto written = fs::last_write_time(file);
     compile();
-    CHECK(fs::last_write_time(file) == written);  // nothing new to keep
+    CHECK(fs::last_write_time(file) == written);  // nothing new to store
     fs::resize_file(file, whole / 2);
     compile();
-    CHECK(fs::file_size(file) == whole);  // made anew
+    CHECK(fs::file_size(file) == whole);  // written again
     fs::remove(file);
     compile();
     CHECK(fs::file_size(file) == whole);
@@ -437,7 +437,7 @@ TEST_CASE("vk: the validation layer sees a missing barrier") {
   vk::Context& context = vk::context_of(device);
   CHECK(context.validating());
   const vk::Buffer buffer(context, 1024, vk::Memory::device, "buffer");
-  CHECK(vk::validation_messages().empty());  // of whatever ran before, too
+  CHECK(vk::validation_messages().empty());  // also none from earlier tests
   vk::Recorder recorder(context);
   recorder.begin();
   recorder.fill(buffer.handle(), 0, 64, 1);

@@ -9,7 +9,7 @@ namespace halfstep::testing {
 Dataset toy_dataset(std::int64_t count, Shape shape, std::uint32_t classes, std::uint64_t seed) {
   Dataset set{.name = "toy", .sample_shape = std::move(shape), .count = count, .classes = classes};
   for (std::int64_t i = 0; i < count; ++i) {
-    // The class is the brightest of as many equal stretches of the sample.
+    // The label is the index of the brightest of `classes` equal ranges of the sample.
     const std::int64_t size = set.sample_bytes();
     const auto words = process::philox4x32({static_cast<std::uint32_t>(i), 9, 0, 0}, process::philox_key(seed));
     const std::uint32_t label = words[0] % classes;

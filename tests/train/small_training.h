@@ -13,7 +13,7 @@
 /// Trainings small enough to run a thousand steps in a test.
 namespace halfstep::testing {
 
-/// A set of `count` random samples of `shape` whose label is the class that a fixed rule gives them.
+/// A set of `count` random samples of `shape`, labelled by a fixed rule.
 Dataset toy_dataset(std::int64_t count, Shape shape, std::uint32_t classes, std::uint64_t seed = 1);
 
 /// A trainer with a convolution, pooling and a dense layer on toy_dataset's samples {6, 5, 1}.
@@ -24,12 +24,12 @@ struct ToyOptions {
   std::uint64_t seed = 3;
   std::uint64_t resident_limit = 0;
   Augmentation augmentation{};
-  float dropout = 0;                              ///< ahead of the dense layer
-  std::function<void(TrainerOptions&)> change{};  ///< made to the options at last
+  float dropout = 0;                              ///< before the dense layer
+  std::function<void(TrainerOptions&)> change{};  ///< applied to the options last
 };
 Trainer toy_trainer(const Dataset& set, const ToyOptions& options);
 
-/// y = w with a loss of sum(w * pull): every step's gradient is `pull` itself, whatever the weights.
+/// y = w with the loss sum(w * pull): every step's gradient is `pull`, whatever the weights.
 class Pull {
  public:
   using Change = std::function<void(TrainerOptions&)>;
@@ -39,7 +39,7 @@ class Pull {
   void step(float pull) { step(std::vector{pull}); }
   /// One step whose micro-batches have these gradients; waits for it.
   void step(const std::vector<float>& pulls);
-  /// `steps` of them.
+  /// Runs `steps` such steps.
   void run(float pull, int steps);
   Trainer& trainer() { return trainer_; }
   std::vector<float> weights() { return trainer_.parameter("w"); }
@@ -51,9 +51,9 @@ class Pull {
   Trainer trainer_;
 };
 
-/// Every parameter's values, one after the other.
+/// The values of all parameters, concatenated.
 std::vector<float> all_weights(Trainer& trainer, std::span<const std::string> names);
-/// Those of toy_trainer.
+/// The weights of toy_trainer.
 std::vector<float> toy_weights(Trainer& trainer);
 
 }  // namespace halfstep::testing

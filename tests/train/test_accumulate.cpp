@@ -19,7 +19,7 @@ const Dataset& training_set() {
   return set;
 }
 
-/// Micro-batches of `batch` each.
+/// A trainer with micro-batches of `batch` samples.
 Trainer accumulating(std::int64_t micro_batches, std::int64_t batch, testing::ToyOptions options) {
   options.batch = batch;
   options.change = [=](TrainerOptions& made) { made.accumulate = micro_batches; };
@@ -31,7 +31,7 @@ void run(Trainer& trainer, int steps) {
   trainer.finish();
 }
 
-/// How far apart two vectors are, for the length of how far they have come from a third.
+/// The distance between two vectors, relative to the length of their path from a third.
 double apart(const std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& start) {
   double difference = 0;
   double way = 0;
@@ -42,13 +42,13 @@ double apart(const std::vector<float>& a, const std::vector<float>& b, const std
   return std::sqrt(difference / way);
 }
 
-/// Five weights of 1, pulled on by each micro-batch of a step.
+/// Five weights of 1, with a gradient set for each micro-batch of a step.
 testing::Pull pulled(const Precision& precision, std::int64_t micro_batches) {
   const auto change = [=](TrainerOptions& options) { options.accumulate = micro_batches; };
   return {5, 1, Sgd{.rate = 0.25F, .momentum = 0.5F}, precision, 5, change};
 }
 
-/// Batch norm of x {4, 3}, whose bias is pulled on.
+/// Batch norm of x {4, 3}, with a given gradient for its bias.
 Trainer norm_trainer(std::int64_t micro_batches) {
   Graph graph;
   const Tensor x = graph.input("x", {4, 3});
@@ -58,7 +58,7 @@ Trainer norm_trainer(std::int64_t micro_batches) {
                           {.loss = sum(mul(y, pull)), .accumulate = micro_batches, .precision = Precision::float32()});
 }
 
-/// One step whose micro-batches have these means and pulls.
+/// One step whose micro-batches have these means and gradients.
 void norm_step(Trainer& trainer, const std::vector<float>& means, const std::vector<float>& pulls) {
   std::vector<float> x;
   std::vector<float> pull;
@@ -88,7 +88,7 @@ TEST_CASE("micro-batches train as one batch of all their samples") {
       for (const std::int64_t micro_batches : {2, 3, 8}) {
         Trainer parts = accumulating(micro_batches, 24 / micro_batches, options);
         run(parts, 12);
-        // f16: gradients and activations are rounded in other sums, by 2^-11 each.
+        // f16: gradients and activations are rounded as other sums, by 2^-11 each.
         const double tolerance = precision.name == "mixed" ? 4e-3 : 4e-6;
         CHECK(apart(testing::toy_weights(parts), testing::toy_weights(whole), start) < tolerance);
         CHECK(parts.report().loss == doctest::Approx(whole.report().loss).epsilon(tolerance));
@@ -118,7 +118,7 @@ TEST_CASE("gradients of micro-batches are summed in f32, and one that overflows 
       CHECK(pull.weights() == std::vector<float>(5, 0.75F));
     }
     CHECK(trainer.report().skipped == 3);
-    // The sum is more than f16 has, the mean is not.
+    // The sum is beyond f16's range, the mean is not.
     pull.step(std::vector<float>{60000, 60000, 60000});
     CHECK_FALSE(trainer.report().overflowed);
     CHECK(pull.weights()[4] == doctest::Approx(0.75 - 0.25 * (60000 + 0.5)).epsilon(1e-3));

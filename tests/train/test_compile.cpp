@@ -8,7 +8,7 @@
 namespace halfstep {
 namespace {
 
-/// What compiling a one-weight model with these options throws; empty where it throws nothing.
+/// The error of compiling a one-weight model with these options; empty if there is none.
 std::string refusal(Optimizer optimizer, Precision precision = Precision::mixed()) {
   try {
     testing::Pull(4, 1, std::move(optimizer), std::move(precision));
@@ -83,7 +83,7 @@ TEST_CASE("a set of more classes than the model has is refused, to train with an
 
 TEST_CASE("a tensor that the device cannot bind is an error that names it and the limit") {
   Graph graph;
-  // 16 GiB: more than any device's storage-buffer range.
+  // 16 GiB: beyond any device's limit for storage buffers.
   const Tensor x = graph.input("huge", {1 << 16, 1 << 16});
   const Tensor w = graph.root().parameter("w", {1 << 16}, constant(1));
   CHECK_THROWS_WITH_AS(Trainer::compile(testing::device(), graph, {.loss = mean(bias(x, w))}),

@@ -1,4 +1,4 @@
-// Gradients with scales of their own, tensor by tensor: what they bring, and what they leave alone.
+// Gradients with a scale per tensor: their effect, and what they do not affect.
 #include <halfstep/halfstep.h>
 
 #include <doctest/doctest.h>
@@ -36,14 +36,15 @@ Precision unscaled(Precision precision = Precision::mixed()) {
   return precision;
 }
 
-/// What layer l of `Layers` is fed: all of x {rows, inputs}, and all of its result's gradient {rows, outputs}.
+/// The input of layer l of `Layers`: the value of all of x {rows, inputs}, and of all of its result's gradient {rows,
+/// outputs}.
 struct Fed {
   float x = 1;
   float pull = 0;
 };
 
-/// Layers side by side, y = x w with weights {inputs, outputs} named "0/w", "1/w", ..., and a loss of all sum(y pull):
-/// the gradient of a weight is the sum over rows of x pull.
+/// Independent layers, y = x w with weights {inputs, outputs} named "0/w", "1/w", ..., and the sum of all sum(y pull)
+/// as loss: the gradient of a weight is the sum over rows of x pull.
 class Layers {
  public:
   Layers(std::size_t count, const Precision& precision, const std::function<void(TrainerOptions&)>& change = {})
@@ -52,7 +53,7 @@ class Layers {
   /// A step with these numbers for each layer.
   void step(const std::vector<Fed>& layers) { step_in_parts({layers}); }
 
-  /// The same for each micro-batch.
+  /// Likewise for each micro-batch.
   void step_in_parts(const std::vector<std::vector<Fed>>& micro_batches) {
     std::map<std::string, std::vector<float>> values;
     for (const std::vector<Fed>& layers : micro_batches) {
@@ -114,7 +115,7 @@ double largest_error(const std::vector<float>& got, const std::vector<double>& w
 }  // namespace
 
 TEST_CASE("a gradient that is too large for f16 costs its own tensor the step, and no other") {
-  // The first layer's gradients are 9 * 4000 * 1000: beyond f16, and beyond a first backoff of 2^-8.
+  // The first layer's gradients are 9 * 4000 * 1000: beyond f16's range, even after the first backoff of 2^-8.
   const std::vector<Fed> fed{{4000, 1000}, {1, 0.5F}, {0.25F, -3}};
   Layers lost(3, unscaled());
   lost.step(fed);
@@ -194,7 +195,7 @@ TEST_CASE("an overflow further up still skips the step, and leaves scales as the
   CHECK(layers.weights(1) != before);
   const std::vector<TensorStatistics> records = layers.trainer().take_records();
   REQUIRE(records.size() == 8);
-  // 9 * 2^8 is from 2^11 to 2^12, and the second layer has risen by four bits a step.
+  // 9 * 2^8 is between 2^11 and 2^12, and the second layer's scale has grown by 16x per step.
   for (const TensorStatistics& record : records) {
     CHECK(record.gradient_scale == (record.name == "0/w.gradient" ? 0x1p8F : 0x1p12F));
   }
@@ -253,7 +254,7 @@ TEST_CASE("a micro-batch that is too large leaves its tensor out, whatever the o
   const Fed good{1, 2};  // gradients of 18
   Layers layers(2, scaled(), three);
   std::vector<std::vector<Fed>> step;
-  // The gradients of two micro-batches cancel, and are too large after two backoffs too.
+  // The gradients of two micro-batches cancel, and are still too large after two backoffs.
   for (std::size_t bad = 0; bad < 3; ++bad) {
     step.assign(3, {{1, -1}, good});
     step[bad][0] = {60000, 60000};
@@ -267,7 +268,7 @@ TEST_CASE("a micro-batch that is too large leaves its tensor out, whatever the o
   layers.step_in_parts(step);
   CHECK(layers.trainer().report().skipped == 1);
   CHECK(layers.trainer().report().left_out == 3);
-  // The sums are of gradients of one scale, 2^-24 by now, and the mean is unscaled once.
+  // The gradients in the sums have one scale, 2^-24 by now, and the mean is unscaled once.
   layers.step_in_parts({{{4096, 4096}, good}, {{4096, -8192}, good}, {{4096, 16384}, good}});
   CHECK(layers.weights(0) == all(-9 * 0x1p18F));
 }
@@ -326,7 +327,7 @@ TEST_CASE("every kernel that stores a parameter's gradient scales it: products, 
     CHECK(trainer.report().applied == 5);
     return result;
   };
-  // The dense layer's gradients are made in f32, and cast where they are stored.
+  // The dense layer's gradients are computed in f32, and cast when they are stored.
   Precision precision = Precision::float16();
   precision.layer("dense", DType::f32);
   const auto want = gradients(unscaled(precision));
@@ -338,7 +339,7 @@ TEST_CASE("every kernel that stores a parameter's gradient scales it: products, 
     CHECK(std::ranges::any_of(got, [](float v) { return v != 0; }));
     bool equal = true;
     for (std::size_t i = 0; i < got.size(); ++i) {
-      // Both were rounded to f16 once, one of them maybe to a subnormal.
+      // Both were rounded to f16 once, one of them possibly to a subnormal.
       const double apart = std::abs(static_cast<double>(got[i]) - static_cast<double>(want.at(name)[i]));
       equal &= apart <= 0x1p-11 * std::abs(static_cast<double>(got[i])) + 0x1p-25;
     }
@@ -356,7 +357,7 @@ TEST_CASE("a run with scales of gradients that was resumed ends on the same bits
   };
   Precision precision = scaled();
   precision.rounding.gradients = Rounding::stochastic;
-  // So small a loss that gradients are subnormal but for their scales, which rounds them otherwise.
+  // The loss is so small that gradients would be subnormal without their scales, and would be rounded differently.
   const testing::ToyOptions options{.precision = precision,
                                     .change = [](TrainerOptions& made) { made.loss = scale(made.loss, 0x1p-8F); }};
   Trainer whole = testing::toy_trainer(set, options);

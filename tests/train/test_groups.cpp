@@ -75,7 +75,7 @@ TEST_CASE("frozen parameters stay, and take neither gradients nor moments") {
     CHECK(trainer.summary().parameters == 7);
     CHECK(trainer.summary().gradient_bytes * 3 == whole.summary().gradient_bytes);
     CHECK(trainer.summary().optimizer_bytes * 3 == whole.summary().optimizer_bytes);
-    // Six bytes for a weight with a master, two for a frozen one's copy; without masters it makes no difference.
+    // Six bytes for a weight with a master, two for a frozen one's copy; without masters there is no difference.
     const std::uint64_t parts = precision.name == "mixed" ? 6 + 2 + 2 : 18;
     CHECK(trainer.summary().weight_bytes * 18 == whole.summary().weight_bytes * parts);
     step(trainer, 1);
@@ -150,7 +150,7 @@ TEST_CASE("gradients are clipped to a norm over all of them, on the device") {
     step(trainer, 0.5F);  // 18 gradients: a norm of 2.12
     CHECK(trainer.report().clip == 1);
     CHECK(trainer.parameter("m/bias")[0] == 0.5F);
-    step(trainer, 2);  // 8.49: brought down to 3
+    step(trainer, 2);  // 8.49: scaled down to 3
     CHECK(trainer.report().clip == doctest::Approx(3 / (2 * std::sqrt(18.0))));
     CHECK(trainer.parameter("m/bias")[0] == doctest::Approx(0.5 - 3 / std::sqrt(18.0)).epsilon(2e-3));
     step(trainer, std::numeric_limits<float>::infinity());

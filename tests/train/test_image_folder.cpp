@@ -57,7 +57,7 @@ struct Pets {
   }
 };
 
-/// Whether sample `index` is `pixels` {height, width, 3} resized, to the rounding of a byte.
+/// Whether sample `index` is the resized `pixels` {height, width, 3}, up to the rounding to a byte.
 bool is_resized(const Dataset& data, std::size_t index, const FileBytes& pixels, std::int64_t height,
                 std::int64_t width) {
   const reference::Array image({height, width, 3}, std::vector<double>(pixels.begin(), pixels.end()));

@@ -6,7 +6,7 @@
 #include "models/layers.h"
 #include "train/small_training.h"
 
-/// Options that are set member by member, tensors that never were, and data sets that are none.
+/// Options that are set member by member, undefined tensors, and invalid data sets.
 namespace halfstep {
 namespace {
 

@@ -1,4 +1,4 @@
-// An optimizer that the library does not have, brought by the application with a kernel of its own.
+// An optimizer of the application, with its own kernel.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -11,7 +11,7 @@
 namespace halfstep {
 namespace {
 
-/// SGD with momentum under other names. Its kernel's SPIR-V is that of the library's, as if compiled elsewhere.
+/// SGD with momentum under other names. Its kernel's SPIR-V is the library's, as if it were compiled elsewhere.
 class HeavyBall final : public UpdateRule {
  public:
   std::string name() const override { return "heavy_ball"; }
@@ -38,7 +38,7 @@ class HeavyBall final : public UpdateRule {
   Schedule rate_ = 0.125F;
 };
 
-/// Why compiling with a heavy ball that was changed is refused.
+/// The error of compiling with a modified HeavyBall.
 std::string refusal(const std::function<void(HeavyBall&)>& change) {
   const auto rule = std::make_shared<HeavyBall>();
   change(*rule);
@@ -104,7 +104,7 @@ TEST_CASE("what is wrong with an application's own optimizer is said when it is 
         }).find("expected SPIR-V") != std::string::npos);
   CHECK(kernel_refusal([](UpdateKernel& kernel) { kernel.spirv["f32"].resize(6); }).find("truncated") !=
         std::string::npos);
-  // Without its OpFunctionEnd, which drivers take no notice of.
+  // Without its OpFunctionEnd, which drivers do not check.
   CHECK(kernel_refusal([](UpdateKernel& kernel) {
           kernel.spirv["f32"].pop_back();
         }).find("[shader] expected valid SPIR-V for Vulkan 1.1 of heavy_ball.f32, got a fault: ") == 0);

@@ -1,4 +1,4 @@
-// Networks against PyTorch's: tests/reference/make_parity.py made the numbers, and says how.
+// Compares networks with PyTorch's: tests/reference/make_parity.py generated the numbers, and documents how.
 #include <halfstep/halfstep.h>
 
 #include <doctest/doctest.h>
@@ -46,7 +46,7 @@ std::vector<float> uniform(std::string_view name, const Shape& shape, double low
   return values;
 }
 
-/// Of a tensor in PyTorch's order.
+/// The initial values of a tensor, in PyTorch's order.
 std::vector<float> first_values(const std::string& name, const Shape& shape) {
   if (shape.size() == 4) {
     const double bound = std::sqrt(6.0 / static_cast<double>(shape[1] * shape[2] * shape[3]));
@@ -64,7 +64,7 @@ std::vector<float> first_values(const std::string& name, const Shape& shape) {
   return uniform(name, shape, -0.25, 0.25);
 }
 
-/// The norm of what `values`, in PyTorch's order, differ by from the tensor of which `digest` is kept.
+/// The norm of the difference between `values`, in PyTorch's order, and the tensor that `digest` describes.
 double distance(const std::string& name, std::span<const float> values, const Json& digest) {
   const std::vector<double> wanted = digest.at("projections");
   std::vector<double> found(wanted.size());
@@ -81,7 +81,7 @@ double distance(const std::string& name, std::span<const float> values, const Js
 
 using Model = std::function<Tensor(const Scope&, Tensor)>;
 
-/// A network with its inputs, fed as PyTorch's was.
+/// A network with its inputs, which have the same values as PyTorch's.
 struct Network {
   Json wanted;
   Graph graph;
@@ -124,7 +124,7 @@ struct Network {
     return result;
   }
 
-  /// Parameters and states, as the graph was written.
+  /// Parameters and states, in the graph's order.
   std::vector<graph::Value> kept() const {
     std::vector<graph::Value> values;
     for (const graph::Value& value : graph.ir().values) {
@@ -134,7 +134,7 @@ struct Network {
   }
 };
 
-/// The norm of all gradients together.
+/// The global norm of all gradients.
 double norm_of(const Json& gradients) {
   double square = 0;
   for (const Json& digest : gradients) square += std::pow(digest.at("norm").get<double>(), 2);
@@ -223,7 +223,7 @@ void check_step(const Network& network, const Precision& precision, double allow
   check_gradients(network, values, found, precision);
 }
 
-/// Ten steps of a trainer whose first weights were read from a file under PyTorch's names.
+/// Ten steps of a trainer whose initial weights were read from a file with PyTorch's names.
 void check_training(const Network& network) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "first.safetensors";

@@ -1,4 +1,4 @@
-// Every switch of a precision policy has an effect, in the direction it promises: one that changed nothing would fail.
+// Every switch of a precision policy has the effect it promises: a switch without effect would fail.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
   return total;
 }
 
-/// How far rounding what a pass stores stochastically takes a sum of many equal numbers from its exact value.
+/// The error of a sum of many equal numbers, if what a pass stores is rounded in this way.
 double error_of_mean(Rounding rounding) {
   constexpr std::int64_t count = 4096;
   Graph graph;
@@ -64,7 +64,7 @@ double relative(double got, double want) {
 
 }  // namespace
 
-// O1 and O2 part where there are sums, norms or parameters read in f32: tests/host/test_precision.cpp has those.
+// O1 and O2 differ if there are sums, norms or parameters read in f32: tests/host/test_precision.cpp covers those.
 TEST_CASE("levels train to weights of their own, all near those of f32") {
   const std::vector<float> wide = toy(Precision::level("O0"));
   double size = 0;
@@ -195,7 +195,7 @@ TEST_CASE("moments kept in f16 are rounded as they are asked to be") {
     Precision precision = plain(Precision::mixed());
     precision.moments = moments;
     precision.rounding.optimizer = rounding;
-    // The momentum's limit is 1 / (1 - 0.99) = 100; in f16 the last steps towards it are too small to be kept.
+    // The momentum's limit is 1 / (1 - 0.99) = 100; in f16 the last steps towards it are lost to rounding.
     Pull pull(512, 0, Sgd{.rate = 0x1p-10F, .momentum = 0.99609375F}, precision);
     pull.run(1, 200);
     double total = 0;
@@ -215,7 +215,7 @@ TEST_CASE("saturating gradients train on where infinities skip the step") {
     precision.loss_scale = LossScale::fixed(32768);
     precision.overflow = overflow;
     Pull pull(5, 0.001F, Sgd{.rate = 1e-4F}, precision);
-    pull.run(4, 1);  // the gradient is 131,072 times the scale's share: beyond f16
+    pull.run(4, 1);  // 4 times the loss scale is 131,072: beyond f16
     return pull.trainer().report().applied;
   };
   CHECK(applied(Overflow::infinity) == 0);
@@ -242,7 +242,7 @@ TEST_CASE("with the scale in the rate, momentum keeps the scale, and the weights
     pull.run(pull_by, 3);
     return static_cast<double>(pull.weights()[0]);
   };
-  // Momenta of 1, 1.75 and 2.3125 times 2^-23, which is two of f16's smallest numbers; and 64 times as many.
+  // Momenta of 1, 1.75 and 2.3125 times 2^-23, which is twice f16's smallest number; and 64 times as large.
   const Sgd momentum{.rate = 0.5F, .momentum = 0.75F};
   const double exact = -0.5 * (1 + 1.75 + 2.3125) * 0x1p-23;
   CHECK(relative(moved(true, momentum, 0, 0x1p-23F), exact) < 1e-6);

@@ -29,7 +29,7 @@ struct Layer {
       graph.root() / "bn", models::conv(graph.root() / "conv", images, 6, 3, {.padding = {1, 1}}, models::Bias::none)));
 };
 
-/// LayerWeights of a Layer that are far from those that training starts with.
+/// Weights of a Layer that are far from the initial values.
 struct LayerWeights {
   Array kernel = testing::rounded(testing::uniform({3, 3, 3, 6}, 1), DType::f32);
   Array weight = testing::rounded(testing::uniform({6}, 2, 0.5, 2), DType::f32);
@@ -54,7 +54,7 @@ struct LayerWeights {
     io::write_safetensors(path, tensors, {});
   }
 
-  /// What a Layer makes of images, with the norm apart from the convolution.
+  /// The result of a Layer on images, with the norm computed separately from the convolution.
   Array unfused(const Array& images) const {
     Array result = reference::conv2d(images, kernel, {.padding = {1, 1}});
     for (std::size_t i = 0; i < result.values.size(); ++i) {

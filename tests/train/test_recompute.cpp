@@ -78,7 +78,7 @@ TEST_CASE("the plan has the memory with and without, and the price") {
   CHECK(kept.summary().arena_bytes_kept == kept.summary().arena_bytes);
   CHECK(summary.arena_bytes < summary.arena_bytes_kept);
   CHECK(summary.flops - summary.flops_again == doctest::Approx(kept.summary().flops));
-  // Fused operators need not store what nobody reads later.
+  // Fused operators do not store values that nothing reads later.
   CHECK(summary.bytes_moved - summary.bytes_moved_again <= kept.summary().bytes_moved);
   CHECK(summary.bytes_moved > kept.summary().bytes_moved);
   CHECK(summary.flops_again > 0);

@@ -75,7 +75,7 @@ TEST_CASE("the recorder counts, sums and sorts by exponent what a tensor holds, 
   x[14] = 0x1p-20F;
   for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
     CAPTURE(precision.name);
-    // A negative x gives no gradient, by the rectifier.
+    // For negative x the ReLU gives no gradient.
     const TensorStatistics seen = gradient_of(x, precision);
     CHECK(seen.elements == 15);
     CHECK(seen.zeros == 2);
@@ -165,7 +165,7 @@ TEST_CASE("an infinity stops training at the operator that made it first, with w
   Product product(precision, {}, 1000);
   product.step();
   const std::vector<float> before = product.trainer.parameter("w");
-  product.x[7] = 100;  // 100,000: too large for f16
+  product.x[7] = 100;  // 100,000: beyond the range of f16
   const std::string text = stopped_with(product);
   CAPTURE(text);
   CHECK(text.find("step 2, got infinity from mul in 'mul:0' f16 {3, 5} at {1, 2}") != std::string::npos);
@@ -192,8 +192,8 @@ TEST_CASE("a NaN stops training where that is asked for, and goes on to skip ste
   CHECK(stopped_with(lenient).empty());
 }
 
-/// y = x w with x = 1e-4 in one place of each row, fitted to targets of 1 or -1: a gradient of w is 1e-4 times one of
-/// y, which the mean over all of y has made small. What it has learned, and what its gradients look like.
+/// y = x w with x = 1e-4 at one position of each row, fitted to targets of 1 or -1. A gradient of w is 1e-4 times one
+/// of y, which the mean over all of y has made small. Holds what was learned, and the statistics of the gradients.
 struct Underflow {
   static constexpr std::int64_t rows = 64;
   static constexpr std::int64_t columns = 256;
@@ -215,7 +215,7 @@ struct Underflow {
     const Tensor targets = graph.input("targets", {rows, columns});
     const Tensor w = graph.root().parameter("w", {rows, columns}, constant(0));
     TrainerOptions options{.loss = mse_loss(matmul(x, w), targets)};
-    options.optimizer = Adam{.rate = 200, .epsilon = 1e-12F};  // w is to reach 1e4
+    options.optimizer = Adam{.rate = 200, .epsilon = 1e-12F};  // w must reach 1e4
     options.precision = precision;
     return Trainer::compile(testing::device(), graph, options);
   }

@@ -54,7 +54,7 @@ TEST_CASE("a run that was stopped and resumed ends on the same bits") {
         run(first, 33);  // in the middle of the second epoch
         first.save(file);
         testing::ToyOptions other = options;
-        other.seed = 99;  // the checkpoint's own seed goes on
+        other.seed = 99;  // the checkpoint's seed is used instead
         Trainer second = testing::toy_trainer(training_set(), other);
         run(second, 5);
         second.load(file);
@@ -68,7 +68,7 @@ TEST_CASE("a run that was stopped and resumed ends on the same bits") {
 
 namespace {
 
-/// Two runs of nine steps, one of them by way of a checkpoint in `folder`: whether they end on the same file.
+/// Two runs of nine steps, one of them with a checkpoint in `folder`: checks that they end with the same file.
 void check_resumed(const testing::ToyOptions& options, const std::filesystem::path& folder) {
   const auto bytes = [&](const char* name) {
     std::ifstream file(folder / name, std::ios::binary);

@@ -27,7 +27,7 @@ testing::ToyOptions stopping(std::uint64_t resident_limit, std::int64_t micro_ba
   return options;
 }
 
-/// Weights of toy_trainer that every forward pass overflows with.
+/// Writes weights of toy_trainer that overflow in every forward pass.
 void write_huge_weights(const std::filesystem::path& path) {
   const std::vector<float> values(std::size_t{3} * 36, 3e38F);
   const auto bytes = [&](std::size_t count) { return std::as_bytes(std::span(values).first(count)); };
@@ -39,7 +39,7 @@ void write_huge_weights(const std::filesystem::path& path) {
                         {});
 }
 
-/// The weights after fourteen steps; step 6 is stopped as often as `stops` says, and then goes on as it was.
+/// The weights after fourteen steps; step 6 is stopped `stops` times, and then continues normally.
 std::vector<float> weights_after(const testing::ToyOptions& options, int stops, const std::filesystem::path& folder) {
   Trainer trainer = testing::toy_trainer(training_set(), options);
   double loss = 0;

@@ -86,7 +86,7 @@ TEST_CASE("evaluation counts every sample once, whatever the batch") {
     const double right = all.metrics.at("accuracy") * 37;
     CHECK(std::abs(right - std::round(right)) < 1e-4);
   }
-  // The same weights and samples in batches of other sizes: only the order of f32 sums differs.
+  // The same weights and samples in other batch sizes: only the order of f32 sums differs.
   for (const double loss : losses) CHECK(loss == doctest::Approx(losses[0]).epsilon(1e-5));
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("step() waits for nothing but a free slot") {
 }
 
 TEST_CASE("mixed keeps activations and gradients in f16") {
-  // Large enough that padding and workspaces do not hide it.
+  // Large enough that padding and workspaces are negligible.
   const Dataset set = testing::toy_dataset(64, {32, 32, 4}, 3);
   const auto arena = [&](Precision precision) {
     return testing::toy_trainer(set, {.batch = 32, .precision = std::move(precision)}).summary().arena_bytes;
@@ -166,7 +166,7 @@ TEST_CASE("the plan's bytes a parameter are those of the form the weights are ke
     CHECK(plan.weight_bytes == weights * elements);
     CHECK(plan.gradient_bytes == gradients * elements);
     CHECK(plan.optimizer_bytes == 2 * moments * elements);
-    // What else the step takes is the same in all, but that a store which is not wanted takes 4 bytes all the same.
+    // The other memory is the same in all, except that a buffer that is not needed still takes 4 bytes.
     const auto others = [](const PlanSummary& of) {
       return static_cast<double>(of.peak_bytes - of.weight_bytes - of.gradient_bytes - of.optimizer_bytes -
                                  of.arena_bytes);

@@ -11,10 +11,10 @@
 namespace halfstep {
 namespace {
 
-constexpr float start = 0.7F;  // no number of f16
+constexpr float start = 0.7F;  // not representable in f16
 
-/// "used" {3, 2} has a gradient of `pull`; "idle/weight" {5} is read by a metric alone, "idle/bias" {4} by nothing, and
-/// "kept" {2} is trained too.
+/// "used" {3, 2} has a gradient of `pull`; "idle/weight" {5} is read only by a metric, "idle/bias" {4} by nothing, and
+/// "kept" {2} is also trained.
 Trainer make(TrainerOptions options, std::vector<std::string>* lines = nullptr) {
   Graph graph;
   const Tensor pull = graph.input("pull", {1});

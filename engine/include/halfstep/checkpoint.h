@@ -13,67 +13,68 @@
 
 namespace halfstep {
 
-/// How Trainer::load_weights takes another's file.
+/// How Trainer::load_weights reads a file that another program or model may have written.
 struct LoadOptions {
-  /// Whether a name that is missing, unexpected or of another shape is an error. Otherwise what fits is loaded.
+  /// If true, a name that is missing, unexpected or has another shape is an error. If false, every tensor that matches
+  /// is loaded.
   bool strict = true;
-  /// Patterns (see matches()) of names that are neither loaded nor missed.
+  /// Patterns (see matches()) of names that are neither loaded nor reported as missing.
   std::vector<std::string> ignored{"*.num_batches_tracked", "halfstep.*",      "*.momentum",
                                    "*.first_moment",        "*.second_moment", "*.average"};
 };
 
-/// What a file had and a model wanted.
+/// The names in a file compared with the names in a model.
 struct LoadReport {
   std::vector<std::string> loaded;      ///< names as in the file, here and below
-  std::vector<std::string> missing;     ///< the model has them, the file does not
-  std::vector<std::string> unexpected;  ///< the file has them, the model does not
+  std::vector<std::string> missing;     ///< in the model, but not in the file
+  std::vector<std::string> unexpected;  ///< in the file, but not in the model
   std::vector<std::string> mismatched;  ///< "NAME: expected ..., got ..."
-  std::vector<std::string> not_finite;  ///< loaded, with numbers that are NaN or infinite
+  std::vector<std::string> not_finite;  ///< loaded, but contain NaN or infinity
 };
 
-/// One tensor of a safetensors file, and what its values are like.
+/// One tensor of a safetensors file, with the range of its values.
 struct HALFSTEP_API TensorSummary {
   std::string name{};
-  std::string dtype{};  ///< as in the file: "F32", "BF16", "I64"
+  std::string dtype{};  ///< as written in the file: "F32", "BF16", "I64"
   Shape shape{};
-  double minimum = std::numeric_limits<double>::quiet_NaN();  ///< of the finite values; NaN where there are none
-  double maximum = std::numeric_limits<double>::quiet_NaN();  ///< likewise
-  std::int64_t not_finite = 0;                                ///< values that are infinite or NaN
+  double minimum = std::numeric_limits<double>::quiet_NaN();  ///< of the finite values; NaN if there are none
+  double maximum = std::numeric_limits<double>::quiet_NaN();  ///< of the finite values; NaN if there are none
+  std::int64_t not_finite = 0;                                ///< number of values that are infinite or NaN
 };
 
-/// What a safetensors file holds.
+/// The contents of a safetensors file.
 struct CheckpointSummary {
   std::map<std::string, std::string> metadata{};
-  std::vector<TensorSummary> tensors{};  ///< in the order of their bytes in the file
+  std::vector<TensorSummary> tensors{};  ///< in the order of their data in the file
 };
 
-/// Reads a whole safetensors file, of any element type. Throws Error that names the file, and the tensor where there is
-/// one, for anything that the format does not allow.
+/// Reads a whole safetensors file, of any element type. Throws Error if the file violates the format. The error names
+/// the file, and the tensor if it concerns one.
 HALFSTEP_API CheckpointSummary summarize_checkpoint(const std::filesystem::path& path);
 
-/// Throws Error that names `file` where `metadata`, read from it, says that it has a newer format than this version
-/// knows. Another program's file, whose metadata names no format of Halfstep, is fine.
+/// Throws Error that names `file` if `metadata`, which was read from it, declares a newer format than this version
+/// supports. Files of other programs, whose metadata declares no Halfstep format, are accepted.
 HALFSTEP_API void check_format(const std::map<std::string, std::string>& metadata, std::string_view file);
 
-/// A trainer's state in host memory, copied off the device; see Trainer::checkpoint(). Copies share it.
+/// A snapshot of a trainer's state in host memory; see Trainer::checkpoint(). Copies share the data.
 class HALFSTEP_API Checkpoint {
  public:
   struct Contents;
   explicit Checkpoint(std::shared_ptr<const Contents> contents) : contents_(std::move(contents)) {}
 
-  /// Writes it as a safetensors file, whole or not at all. Blocks until the disk has it. May be called from any thread
-  /// while the trainer goes on. Throws Error where the file cannot be written.
+  /// Writes the snapshot atomically as a safetensors file. Blocks until the data is on disk. May be called from any
+  /// thread while training continues. Throws Error if the file cannot be written.
   void write(const std::filesystem::path& path) const;
 
  private:
   std::shared_ptr<const Contents> contents_;
 };
 
-/// Where a trainer that continues from a checkpoint stands.
+/// The position at which a trainer continues after it loaded a checkpoint.
 struct ResumePoint {
   std::uint64_t step = 0;       ///< steps attempted so far
-  std::int64_t epoch = 0;       ///< whole epochs of the training set so far; 0 where there is no set
-  std::int64_t epoch_step = 0;  ///< steps of the epoch after these, in batches of the present size
+  std::int64_t epoch = 0;       ///< whole epochs of the training set so far; 0 if there is no training set
+  std::int64_t epoch_step = 0;  ///< steps into the current epoch, counted in batches of the present size
 };
 
 }  // namespace halfstep

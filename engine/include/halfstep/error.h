@@ -9,22 +9,22 @@
 
 namespace halfstep {
 
-/// What kind of failure an Error is, and so what may help.
+/// The kind of a failure, so that a caller can decide how to react.
 enum class ErrorCode : std::uint8_t {
-  bad_argument,   ///< what the caller gave: a shape, an option, a name
-  bad_file,       ///< a file that is missing, damaged, of another format or another model's
+  bad_argument,   ///< an invalid argument of the caller: a shape, an option, a name
+  bad_file,       ///< a file that is missing, damaged, or of another format or model
   unsupported,    ///< the device or driver cannot do it
-  out_of_memory,  ///< of the device or the host
-  device_lost,    ///< the driver gave the device up: everything on it is gone
+  out_of_memory,  ///< on the device or the host
+  device_lost,    ///< the driver lost the device; all data on it is gone
   numerics,       ///< training stopped at a number that is not finite
-  system,         ///< the machine: a full disk, no Vulkan driver
+  system,         ///< the operating system: a full disk, no Vulkan driver
 };
 
 /// "bad argument", "device lost", ...
 HALFSTEP_API std::string_view name(ErrorCode code);
 
-/// Every failure that a caller can act on. Its text reads
-/// "[where] expected X, got Y. Hint: Z" and names the tensor, operator or file.
+/// Every failure that a caller can act on. Its text reads "[where] expected X, got Y. Hint: Z" and names the tensor,
+/// operator or file.
 class HALFSTEP_API Error : public std::runtime_error {
  public:
   explicit Error(const std::string& text, ErrorCode code = ErrorCode::bad_argument)
@@ -35,8 +35,8 @@ class HALFSTEP_API Error : public std::runtime_error {
   ErrorCode code_;
 };
 
-/// Throws Error with the text "[where] message. Hint: hint" (without the hint where it is empty).
-/// `message` carries no final full stop.
+/// Throws Error with the text "[where] message. Hint: hint", or without the hint if it is empty. `message` does not end
+/// in a full stop.
 [[noreturn]] HALFSTEP_API void fail(ErrorCode code, std::string_view where, std::string_view message,
                                     std::string_view hint = {});
 /// The same with ErrorCode::bad_argument.

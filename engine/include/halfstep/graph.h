@@ -13,8 +13,8 @@ enum class Origin : std::uint8_t;
 struct Access;
 }  // namespace graph
 
-/// How a parameter's first values are drawn. Draws are keyed on (seed, parameter, element), so they do not
-/// depend on the device or on the order in which parameters are made.
+/// How a parameter's initial values are drawn. Draws are keyed on (seed, parameter, element), so they do not depend on
+/// the device or on the order in which parameters are created.
 struct Initializer {
   enum class Kind : std::uint8_t { constant, uniform, normal };
   Kind kind = Kind::constant;
@@ -39,17 +39,17 @@ using Axes = std::vector<std::int64_t>;
 
 class Graph;
 
-/// A place in a model's tree of names: parameters made in it are called "outer/inner/name".
+/// A level in a model's hierarchy of names: parameters created in it are called "outer/inner/name".
 class HALFSTEP_API Scope {
  public:
   /// The scope `name` inside this one.
   Scope operator/(std::string_view name) const;
-  /// A trainable tensor named "path/name". In files it is called "path.name", and its axes have the order `stored`:
-  /// {3, 2, 0, 1} for a convolution's weight as PyTorch has it; empty where they stay as they are. Throws Error if that
-  /// name is taken, an extent is not positive, or there are more than 2^56 elements.
+  /// Creates a trainable tensor named "path/name". In files it is called "path.name", and its axes are permuted to the
+  /// order `stored`: {3, 2, 0, 1} gives PyTorch's layout of a convolution's weight. Empty keeps the order. Throws Error
+  /// if that name is taken, an extent is not positive, or there are more than 2^56 elements.
   Tensor parameter(std::string_view name, Shape shape, Initializer initializer, Axes stored = {}) const;
-  /// An f32 tensor named "path/name" that is kept from step to step and saved, but not trained: update() says what it
-  /// becomes. Throws as parameter() does.
+  /// Creates an f32 tensor named "path/name" that is kept from step to step and saved, but not trained. update()
+  /// defines its next value. Throws as parameter() does.
   Tensor state(std::string_view name, Shape shape, Initializer initializer) const;
   const std::string& path() const { return path_; }
 
@@ -61,13 +61,14 @@ class HALFSTEP_API Scope {
   std::string path_;
 };
 
-/// Gives `state`, made by Scope::state, the value `next` with every update of the weights: not in a step that is
-/// skipped because a gradient overflowed, and not in evaluation. Throws Error where `state` is none, has an update
-/// already, or the types differ.
+/// Assigns `next` to `state`, made by Scope::state, whenever the weights are updated: not in a step that is skipped
+/// because a gradient overflowed, and not in evaluation. Throws Error if `state` was not made by Scope::state, has an
+/// update already, or the types differ.
 HALFSTEP_API void update(Tensor state, Tensor next);
 
-/// A model: inputs, parameters and the operators between them. Building one touches no GPU. What it is made of is
-/// shared with its tensors and scopes, which stay valid when the Graph is gone; one thread at a time may build it.
+/// A model: inputs, parameters and the operators between them. Building one does not use the GPU. Its tensors and
+/// scopes share ownership of its contents and stay valid after the Graph is destroyed. Only one thread at a time may
+/// build it.
 class HALFSTEP_API Graph {
  public:
   Graph();
@@ -77,8 +78,8 @@ class HALFSTEP_API Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  /// A tensor that every step is fed anew. Throws Error if the name is taken, an extent is not positive, or there are
-  /// more than 2^56 elements.
+  /// Creates a tensor that is given new values in every step. Throws Error if the name is taken, an extent is not
+  /// positive, or there are more than 2^56 elements.
   Tensor input(std::string_view name, Shape shape, DType dtype = DType::f32);
   /// The outermost scope.
   Scope root();
@@ -93,8 +94,8 @@ class HALFSTEP_API Graph {
   std::shared_ptr<graph::Ir> ir_;
 };
 
-/// A line for each input, parameter, state and operator, in the order they were made, and for each update of a state:
-/// names, types, initial values, and every attribute of every operator. Graphs of equal text compute the same.
+/// One line for each input, parameter, state and operator, in order of creation, and for each update of a state: names,
+/// types, initial values, and every attribute of every operator. Graphs with equal text compute the same.
 HALFSTEP_API std::string to_string(const Graph& graph);
 /// Whether two graphs have the same text.
 HALFSTEP_API bool operator==(const Graph& a, const Graph& b);

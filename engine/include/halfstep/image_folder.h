@@ -11,68 +11,68 @@
 
 namespace halfstep {
 
-/// What becomes of image files that cannot be decoded, and of classes without images.
+/// What to do about image files that cannot be decoded and about classes without images.
 enum class CorruptFiles : std::uint8_t { refuse, skip };
 
-/// How image files become a Dataset.
+/// How image files are converted to a Dataset.
 struct ImageFolderOptions {
   std::int64_t height = 224;  ///< of every sample, in pixels
   std::int64_t width = 224;
-  std::int64_t channels = 3;  ///< 3: red, green and blue; 1: grey
+  std::int64_t channels = 3;  ///< 3: RGB; 1: grey
   CorruptFiles corrupt = CorruptFiles::refuse;
-  unsigned threads = 0;  ///< that decode files; 0: as many as the machine has
+  unsigned threads = 0;  ///< threads that decode files; 0: one per hardware thread
 };
 
-/// Image files of a folder with a subfolder for each class.
+/// The image files of a folder with one subfolder per class.
 struct ImageFiles {
   std::filesystem::path folder{};
   std::vector<std::filesystem::path> files{};
-  std::vector<std::uint32_t> labels{};  ///< of each file: a place in `classes`
+  std::vector<std::uint32_t> labels{};  ///< of each file: an index into `classes`
   std::vector<std::string> classes{};   ///< names of the subfolders
 };
 
-/// Whether a file is an image by its name: .png, .jpg or .jpeg, in small or capital letters.
+/// Whether a file is an image by its extension: .png, .jpg or .jpeg, in any case.
 HALFSTEP_API bool has_image_name(const std::filesystem::path& file);
 
-/// Lists the PNG and JPEG files, by their names, of `folder`, which has a subfolder for each class, by class and
-/// path in the order of the names. Subfolders of a class belong to it. Links are followed; names that begin with a dot
-/// are left out. Throws Error where there are no images, and, naming the class, where one has none and
-/// CorruptFiles::skip does not accept that.
+/// Lists the PNG and JPEG files (by extension) of `folder`, which has one subfolder per class. Sorted by the name of
+/// the class, then by path. Nested subfolders of a class belong to it. Symbolic links are followed; names that begin
+/// with a dot are skipped. Throws Error if there are no images. Also throws Error, naming the class, if a class has
+/// none, unless `corrupt` is CorruptFiles::skip.
 HALFSTEP_API ImageFiles list_image_folder(const std::filesystem::path& folder,
                                           CorruptFiles corrupt = CorruptFiles::refuse);
-/// The same with the classes of another folder, of which some may be missing here or have no images: for samples to
-/// test on. Throws Error where there are no images, or there is a subfolder of another name.
+/// Likewise, but with the classes of another folder, for test samples. Some of those classes may be missing here or
+/// have no images. Throws Error if there are no images, or if there is a subfolder of another name.
 HALFSTEP_API ImageFiles list_image_folder(const std::filesystem::path& folder, const std::vector<std::string>& classes);
 
-/// Image files, read.
+/// Decoded image files.
 struct ImageFolder {
   Dataset data{};
   std::vector<std::filesystem::path> files{};  ///< of each sample
-  std::vector<std::string> classes{};          ///< a label is a place in this list
-  std::vector<std::string> skipped{};          ///< a line for each file left out: its path, and what is wrong with it
-  std::vector<std::string> empty_classes{};    ///< those of `classes` that no sample is of
+  std::vector<std::string> classes{};          ///< a label is an index into this list
+  std::vector<std::string> skipped{};          ///< one line for each skipped file: its path and the reason
+  std::vector<std::string> empty_classes{};    ///< those of `classes` that have no sample
 };
 
-/// Decodes the files by worker threads, turned as their EXIF orientation says, and resizes them on the device,
-/// bilinearly (with a wider triangle where they become smaller); an image with transparency lies on black. An image
-/// that is too large to be resized counts as corrupt: one whose bytes, or whose height times the samples' width times
-/// 16 bytes, the device cannot bind, or one more than 8,190 times as high or wide as the samples on a driver that ends
-/// loops after 65,535 rounds. Throws Error, naming the first, where some are corrupt and are not to be skipped, or all
-/// are; and where the labels do not fit the files and classes.
+/// Decodes the files on worker threads, applies their EXIF orientation, and resizes them on the device, bilinearly
+/// (with a wider triangle filter when shrinking). Transparent images are blended onto black. An image that is too large
+/// to be resized counts as corrupt: the device cannot bind its bytes, or its height times the samples' width times 16
+/// bytes; or it is more than 8,190 times as high or wide as the samples, on a driver that ends loops after 65,535
+/// rounds. Throws Error, naming the first, if some files are corrupt and must not be skipped, or if all are. Throws
+/// Error if the labels do not fit the files and classes.
 HALFSTEP_API ImageFolder read_images(const Device& device, const ImageFiles& files,
                                      const ImageFolderOptions& options = {});
 
-/// read_images() of list_image_folder().
+/// Calls list_image_folder(), then read_images().
 HALFSTEP_API ImageFolder read_image_folder(const Device& device, const std::filesystem::path& folder,
                                            const ImageFolderOptions& options = {});
 
-/// Reads these files alike, whatever they are called; all labels are 0 and there are no names of classes. Gives an
-/// empty set where all are skipped.
+/// Likewise for any list of files, regardless of their extension. All labels are 0 and there are no class names.
+/// Returns an empty set if all files are skipped.
 HALFSTEP_API ImageFolder read_images(const Device& device, std::span<const std::filesystem::path> files,
                                      const ImageFolderOptions& options = {});
 
-/// Writes rows of red, green and blue bytes, {height, width, 3}, as a PNG file, whole or not at all. Throws Error where
-/// it cannot be written, or there are not as many bytes as pixels ask for.
+/// Writes rows of RGB bytes, {height, width, 3}, atomically as a PNG file. Throws Error if the file cannot be written,
+/// or if the number of bytes does not match the shape.
 HALFSTEP_API void write_png(const std::filesystem::path& path, std::span<const std::uint8_t> pixels,
                             std::int64_t height, std::int64_t width);
 

@@ -9,10 +9,10 @@
 
 namespace halfstep {
 
-// Hyperparameters are kept and used in f32, whatever the model's precision.
+// Hyperparameters are stored and used in f32, whatever the model's precision.
 
 /// Stochastic gradient descent. With g the gradient plus weight_decay times the weight:
-/// v = momentum v + g; w -= rate v, or with Nesterov's look-ahead w -= rate (g + momentum v).
+/// v = momentum v + g; w -= rate v, or with Nesterov momentum w -= rate (g + momentum v).
 struct HALFSTEP_API Sgd {
   Schedule rate = 0.01F;
   float momentum = 0;
@@ -46,7 +46,7 @@ struct HALFSTEP_API AdamW {
 
 /// The sign of an average of gradients, with decoupled weight decay: Chen et al. 2023. With g the gradient:
 /// w -= rate (sign(beta1 m + (1 - beta1) g) + weight_decay w); m = beta2 m + (1 - beta2) g.
-/// Every step moves a weight by the whole rate: choose a third to a tenth of AdamW's.
+/// Every step moves each weight by the full rate: choose a third to a tenth of AdamW's.
 struct HALFSTEP_API Lion {
   Schedule rate = 0.0001F;
   float beta1 = 0.9F;
@@ -58,8 +58,8 @@ struct HALFSTEP_API Lion {
 
 /// Tieleman and Hinton 2012, with PyTorch's options. With g the gradient plus weight_decay times the weight:
 /// v = alpha v + (1 - alpha) g^2; d = g / (sqrt(v) + epsilon); w -= rate d, or with momentum
-/// b = momentum b + d; w -= rate b. `centered` takes the variance of g in place of v: v less the square of the
-/// average of g. It is averaged as a variance, so that it cannot become negative by rounding.
+/// b = momentum b + d; w -= rate b. `centered` replaces v by the variance of g: v minus the square of the average of g.
+/// It is averaged as a variance, so rounding cannot make it negative.
 struct HALFSTEP_API RmsProp {
   Schedule rate = 0.01F;
   float alpha = 0.99F;
@@ -71,17 +71,17 @@ struct HALFSTEP_API RmsProp {
   operator Optimizer() const;  // NOLINT(google-explicit-constructor)
 };
 
-/// Parameters that are trained otherwise than the rest.
+/// Parameters that are trained with other settings than the rest.
 struct ParameterGroup {
-  std::string pattern;                  ///< of their names, as matches() has it: "layer1/*", "*/bias"
-  float rate = 1;                       ///< what the optimizer's rate is multiplied by
-  std::optional<float> weight_decay{};  ///< in place of the optimizer's
-  /// Not trained at all: no gradient, no moments, nothing kept for either, and no f32 master beside the f16 that
-  /// operators read. Batch norm takes its running statistics then, which stay as they are, and is folded.
+  std::string pattern;                  ///< of their names, see matches(): "layer1/*", "*/bias"
+  float rate = 1;                       ///< multiplies the optimizer's rate
+  std::optional<float> weight_decay{};  ///< replaces the optimizer's
+  /// Not trained at all: these parameters have no gradient, no moments and no memory for either, and f16 parameters
+  /// have no f32 master. Batch norm then uses its running statistics, which do not change, and is folded.
   bool frozen = false;
 };
 
-/// Weights as the last update left them, or their averages over all updates (TrainerOptions::average_decay).
+/// The weights after the last update, or their averages over all updates (TrainerOptions::average_decay).
 enum class Weights : std::uint8_t { current, averaged };
 
 }  // namespace halfstep

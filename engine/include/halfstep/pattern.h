@@ -6,7 +6,7 @@
 
 namespace halfstep {
 
-/// Whether `name` is what `pattern` describes: `*` stands for any characters (none too), `?` for one.
+/// Whether `name` matches `pattern`: `*` stands for any characters (or none), `?` for exactly one.
 HALFSTEP_API bool matches(std::string_view pattern, std::string_view name);
 
 }  // namespace halfstep

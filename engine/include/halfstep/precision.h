@@ -12,23 +12,23 @@
 
 namespace halfstep {
 
-/// The factor the loss is multiplied by before the backward pass, so that small gradients survive in f16; the update
-/// divides it out again in f32. Kept and changed on the device: the host never waits for it.
+/// The factor that multiplies the loss before the backward pass, so that small gradients do not underflow in f16. The
+/// update divides it out again in f32. It is stored and changed on the device: the host never waits for it.
 struct HALFSTEP_API LossScale {
   enum class Kind : std::uint8_t { none, fixed, dynamic };
   Kind kind = Kind::none;
   float initial = 1;     ///< the scale of the first step
-  float growth = 2;      ///< dynamic: the factor after `interval` good steps in a row
+  float growth = 2;      ///< dynamic: the factor after `interval` consecutive steps with finite gradients
   float backoff = 0.5F;  ///< dynamic: the factor after a step whose gradients are not all finite
   std::uint32_t interval = 2000;
-  float floor = 1;           ///< dynamic: never below
-  float ceiling = 16777216;  ///< dynamic: never above (2^24)
-  /// fixed, with Sgd: gradients and momentum keep the scale, and the rate is divided by it instead.
+  float floor = 1;           ///< dynamic: the lower bound
+  float ceiling = 16777216;  ///< dynamic: the upper bound (2^24)
+  /// fixed, with Sgd: gradients and momentum stay multiplied by the scale, and the rate is divided by it instead.
   bool in_rate = false;
 
   static LossScale none() { return {}; }
   static LossScale fixed(float scale) { return {.kind = Kind::fixed, .initial = scale}; }
-  /// Doubled after 2000 good steps, halved on overflow.
+  /// Doubled after 2000 consecutive finite steps, halved on overflow.
   static LossScale dynamic(float initial = 65536) { return {.kind = Kind::dynamic, .initial = initial}; }
   /// The defaults of PyTorch's GradScaler: from 65536, interval 2000.
   static LossScale pytorch() { return dynamic(65536); }
@@ -52,14 +52,14 @@ struct Roundings {
 /// infinity, or that number with the result's sign. NaN stays NaN.
 enum class Overflow : std::uint8_t { infinity, saturate };
 
-/// Scales of f16 gradients beside the loss scale, which is one for all.
+/// Scales of f16 gradients in addition to the loss scale, which is one for all.
 enum class GradientScales : std::uint8_t {
   none,
-  /// Each parameter's gradient is stored times a power of two of its own, from 2^-24 to 2^24, that brings its largest
-  /// magnitude to four bits below the end of f16's range. The device chooses them, from what the step before stored:
-  /// one falls at once and rises by four bits a step. A gradient that is too large for its scale, but finite in f32,
-  /// leaves its tensor alone out of the update, and lowers its scale; infinities and NaN come from further up, and
-  /// still skip the step.
+  /// Each parameter's gradient is stored multiplied by its own power of two, from 2^-24 to 2^24, that puts its largest
+  /// magnitude a factor of 16 below the end of f16's range. The device chooses the scale from the gradient that the
+  /// previous step stored. The scale drops immediately and grows by at most 16x per step. If a gradient is too large
+  /// for its scale, but finite in f32, only that tensor skips the update, and its scale is lowered. Infinities and NaN
+  /// are caused earlier in the backward pass, and still skip the whole step.
   per_tensor,
 };
 
@@ -67,7 +67,7 @@ enum class GradientScales : std::uint8_t {
 using Compute = std::optional<DType>;
 inline constexpr std::nullopt_t widest = std::nullopt;
 
-/// In which type each list of operators works. An operator says itself which list it is on.
+/// The type that each list of operators computes in. Each operator declares which list it is on.
 struct Lists {
   Compute products = DType::f32;    ///< matmul, linear, conv2d, bias
   Compute pairs = DType::f32;       ///< of two tensors: add, sub, mul, div
@@ -76,50 +76,50 @@ struct Lists {
   Compute others = DType::f32;      ///< activations, pooling, changes of shape
 };
 
-/// The type that the sums inside products are kept in: with f16, a sum is rounded after every block of k.
+/// The accumulator type of matrix products and convolutions. With f16, the sum is rounded after every block of k.
 struct Partials {
   DType matmul = DType::f32;  ///< matmul, linear
   DType conv2d = DType::f32;
 };
 
-/// What training stops at, in any tensor of a step: the trainer then says which operator made the first such number.
-/// The step's update is left out, so that all is as it was before it. Every step is waited for and every tensor looked
-/// at.
+/// Conditions that stop training, in any tensor of a step. The trainer then reports the operator that produced the
+/// first such number. The step's update is skipped, so that all state is as before the step. The host waits for every
+/// step, and every tensor is checked.
 struct StopOn {
-  bool overflow = false;        ///< an infinity made of finite numbers
+  bool overflow = false;        ///< an infinity produced from finite numbers
   bool invalid = false;         ///< a NaN
-  bool divide_by_zero = false;  ///< an infinity that a division makes, by 0 or by too little
+  bool divide_by_zero = false;  ///< an infinity from a division, by 0 or by too small a number
 
   bool any() const { return overflow || invalid || divide_by_zero; }
 };
 
-/// What is stored and computed in which type. Separate from the model: the same model trains in any of them. Losses and
-/// metrics, statistics of norms and hyperparameters are f32 in all of them.
+/// Which types are used for storage and computation. Separate from the model: the same model trains with any Precision.
+/// Losses, metrics, norm statistics and hyperparameters are always f32.
 struct HALFSTEP_API Precision {
   std::string name = "float32";
   DType weights = DType::f32;     ///< as they are kept from step to step: f32, or as the parameters
   DType parameters = DType::f32;  ///< as operators read them, and as their gradients are stored
   DType moments = DType::f32;     ///< the optimizer's: f32, or as the parameters
   Lists lists{};
-  std::map<std::string, Compute> operators{};           ///< by an operator's name, ahead of its list
-  std::vector<std::pair<std::string, DType>> layers{};  ///< by scope, ahead of both; see layer()
-  bool promote = false;  ///< whether operators may be given two types by hand: they then work in the wider
+  std::map<std::string, Compute> operators{};           ///< by an operator's name; overrides its list
+  std::vector<std::pair<std::string, DType>> layers{};  ///< by scope; overrides both; see layer()
+  bool promote = false;  ///< whether operators accept inputs of two types; they then use the wider one
   Partials partials{};
   Roundings rounding{};
   Overflow overflow = Overflow::infinity;
   StopOn stop_on{};
   LossScale loss_scale{};
-  GradientScales gradient_scales = GradientScales::none;  ///< where parameters are f16 and overflow is infinity
+  GradientScales gradient_scales = GradientScales::none;  ///< if parameters are f16 and overflow is infinity
 
   /// O0: everything in f32; no loss scale.
   static Precision float32() { return {}; }
-  /// O1: f32 weights; products in f16, reductions and norms in f32, all else in the type it is given; dynamic loss
+  /// O1: f32 weights; products in f16, reductions and norms in f32, everything else in its input type; dynamic loss
   /// scale.
   static Precision autocast();
   /// O2: f16 activations and gradients, f32 master weights with an f16 copy, f32 norms and losses, dynamic loss scale.
   static Precision mixed();
-  /// O3: f16 throughout, norms and weights too, the latter rounded stochastically with no master copy; fixed loss
-  /// scale.
+  /// O3: f16 throughout, including norms and weights; weights are rounded stochastically and have no master copy; fixed
+  /// loss scale.
   static Precision float16(float loss_scale = 256);
   /// As mixed, in bf16, which has f32's range: no loss scale. Weights are f32 masters with a bf16 copy; or bf16 alone,
   /// rounded stochastically, where `weights` says so ("bfloat16_weights").
@@ -129,8 +129,8 @@ struct HALFSTEP_API Precision {
   /// The names of the presets.
   static std::vector<std::string> names();
 
-  /// Lets the operators of the layers whose scope matches `pattern` work in `dtype`; an operator's scope is that of its
-  /// parameters. The first that matches counts. `*` stands for any characters, `?` for one.
+  /// Makes the operators of layers whose scope matches `pattern` compute in `dtype`. An operator's scope is that of its
+  /// parameters. The first match counts. `*` stands for any characters, `?` for one.
   Precision& layer(std::string pattern, DType dtype);
 };
 

@@ -9,20 +9,20 @@
 
 namespace halfstep {
 
-/// What a tensor's numbers were in one step: as the flight recorder sees them (Trainer::watch).
+/// Statistics of a tensor's values in one step, as computed by the flight recorder (Trainer::watch).
 struct TensorStatistics {
-  /// Bin i counts numbers of exponent first_exponent + i; those beyond are in the bins at the ends.
+  /// Bin i counts numbers of exponent first_exponent + i. The first and last bin also count all numbers beyond them.
   static constexpr int first_exponent = -40;
   static constexpr std::size_t bins = 64;
 
   std::string name;               ///< of the tensor: "conv1/weight.gradient", "conv1/conv2d:3"
-  std::string op;                 ///< the operator that made it
-  std::uint64_t step = 0;         ///< steps attempted before it, this one included
-  std::uint32_t micro_batch = 0;  ///< of the step, from 0 (TrainerOptions::accumulate)
-  float loss_scale = 1;           ///< in the step: gradients are stored times this
-  float gradient_scale = 1;       ///< and those of parameters times this: the tensor's own (Precision::gradient_scales)
-  std::uint64_t elements = 0;     ///< of the tensor; the padding of its rows does not count
-  float min = 0;                  ///< this and all up to rms: of the finite ones
+  std::string op;                 ///< the operator that produced it
+  std::uint64_t step = 0;         ///< number of this step, from 1: steps attempted so far, this one included
+  std::uint32_t micro_batch = 0;  ///< index in the step, from 0 (TrainerOptions::accumulate)
+  float loss_scale = 1;           ///< in the step: gradients are stored multiplied by this
+  float gradient_scale = 1;       ///< and parameters' gradients by this: their own scale (Precision::gradient_scales)
+  std::uint64_t elements = 0;     ///< of the tensor, without the padding of its rows
+  float min = 0;                  ///< min to rms: of the finite values only
   float max = 0;
   double mean_magnitude = 0;
   double rms = 0;
@@ -34,9 +34,9 @@ struct TensorStatistics {
   std::array<std::uint64_t, bins> exponents{};
 };
 
-/// As the flags of a floating-point status register.
+/// Flags named as in a floating-point status register.
 struct NumericsFlags {
-  bool overflow = false;        ///< OFLO: an infinity from finite inputs
+  bool overflow = false;        ///< OFLO: an infinity produced from finite inputs
   bool divide_by_zero = false;  ///< DIV0: an infinity from a division by 0
   bool invalid = false;         ///< INV: a NaN
 };

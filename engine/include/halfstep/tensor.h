@@ -35,11 +35,11 @@ using Shape = std::vector<std::int64_t>;
 /// "{64, 28, 28, 1}".
 HALFSTEP_API std::string to_string(const Shape& shape);
 
-/// The number of elements of `shape` (1 for a scalar). Throws Error that names the shape where an extent is negative or
+/// The number of elements of `shape` (1 for a scalar). Throws Error that names the shape if an extent is negative or
 /// std::int64_t cannot hold the number.
 HALFSTEP_API std::int64_t elements(const Shape& shape);
 
-/// What is known of a tensor before anything runs.
+/// The type of a tensor, known before anything runs.
 struct TensorType {
   DType dtype = DType::f32;
   Shape shape;
@@ -58,12 +58,12 @@ struct Ir;
 struct Access;
 }  // namespace graph
 
-/// A symbolic value of a graph: what an operator takes and returns. Cheap to copy; it shares ownership of what its
-/// Graph is made of, and so outlives the Graph.
+/// A symbolic value of a graph: what an operator takes and returns. Cheap to copy. It shares ownership of the graph's
+/// contents, so it may outlive the Graph.
 class HALFSTEP_API Tensor {
  public:
-  /// No value yet, for members that are set later. Until then all but defined() and assignment throw Error, and so does
-  /// every function that is given it.
+  /// An undefined tensor, for members that are assigned later. Until then every member except defined() and assignment
+  /// throws Error, and so does every function that takes the tensor.
   Tensor() = default;
 
   /// Whether it is a value of a graph.
@@ -74,10 +74,10 @@ class HALFSTEP_API Tensor {
   std::int64_t rank() const { return static_cast<std::int64_t>(shape().size()); }
   /// Extent of axis `i`; a negative `i` counts from the end.
   std::int64_t dim(std::int64_t i) const;
-  /// The name it was given, or one made of its scope and operator.
+  /// The name it was given, or one generated from its scope and operator.
   const std::string& name() const;
 
-  /// Its number among the values of its graph.
+  /// Its index among the values of its graph.
   std::uint32_t id() const { return id_; }
 
  private:

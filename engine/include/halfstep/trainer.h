@@ -20,71 +20,71 @@
 
 namespace halfstep {
 
-/// How the samples of a Dataset enter a graph: its bytes are gathered, normalised to (byte / 255 - mean) / deviation
-/// and cast to the input's type on the device. Images {height, width, channels} of another height or width than the
-/// input's are resized there too, bilinearly (with a wider triangle where they become smaller, so that no pixel is left
-/// out); a single channel goes to all of the input's.
+/// How the samples of a Dataset enter a graph. The device gathers the bytes, normalises them to (byte / 255 - mean) /
+/// deviation and casts them to the input's type. It also resizes images {height, width, channels} to the input's height
+/// and width if they differ, bilinearly (with a wider triangle filter when shrinking, so that no pixel is skipped). A
+/// single channel is copied to all channels of the input.
 struct Feed {
   Tensor samples{};                 ///< an f32 input {batch, sample shape...}
   Tensor labels{};                  ///< a u32 input {batch}
-  std::vector<float> mean{0};       ///< one value, or one a channel (at most 4)
-  std::vector<float> deviation{1};  ///< likewise
-  Augmentation augmentation{};      ///< in training steps; asks for images
+  std::vector<float> mean{0};       ///< one value, or one per channel (at most 4)
+  std::vector<float> deviation{1};  ///< the std, likewise
+  Augmentation augmentation{};      ///< in training steps; requires images
 };
 
-/// What a trainer is compiled from, given at once or set member by member. All but `loss` may stay as they are.
+/// The options of a trainer. Only `loss` must be set.
 struct HALFSTEP_API TrainerOptions {
-  /// A scalar. Parameters that it does not depend on are not trained: they keep their values, weight decay or not.
+  /// A scalar. Parameters that it does not depend on are not trained: they keep their values, even with weight decay.
   Tensor loss{};
-  std::map<std::string, Tensor> metrics{};  ///< scalars reported beside it
+  std::map<std::string, Tensor> metrics{};  ///< scalars reported together with the loss
   Optimizer optimizer = Sgd{};
-  std::vector<ParameterGroup> groups{};  ///< for each parameter the first whose pattern matches its name
-  float clip_norm = 0;                   ///< gradients are scaled down to this norm over all of them; 0: they are not
-  /// Micro-batches in a step, each as large as the graph's batch: their gradients' mean, summed up in f32 and then
-  /// rounded as gradients are, makes one update, in the memory of one micro-batch and another store of gradients. Loss
-  /// and metrics are means over all. A gradient that overflows in any of them skips the update. Noise is another in
-  /// each; batch norm takes each one's statistics by itself, and moves its running ones once for each.
+  std::vector<ParameterGroup> groups{};  ///< the first group whose pattern matches a parameter's name applies
+  float clip_norm = 0;                   ///< gradients are scaled down to this global norm; 0: no clipping
+  /// Micro-batches per step, each as large as the graph's batch. The mean of their gradients, summed in f32 and then
+  /// rounded like gradients, makes one update. This needs the memory of one micro-batch and a second copy of the
+  /// gradients. Loss and metrics are means over all micro-batches. If a gradient overflows in any of them, the update
+  /// is skipped. Each micro-batch draws its own noise. Batch norm uses each micro-batch's own statistics, and moves its
+  /// running statistics once per micro-batch.
   std::int64_t accumulate = 1;
-  /// With every update the averages of the trained weights, kept in f32, move towards these: average = average_decay
-  /// average + (1 - average_decay) weight, from the first weights on. 0: there are none. What is loaded by
-  /// load_weights() is its own average. Running statistics are averages of their own.
+  /// Keeps averages of the trained weights in f32. Every update sets average = average_decay average + (1 -
+  /// average_decay) weight, starting from the initial weights. 0: no averages. load_weights() sets the averages to the
+  /// loaded values. The running statistics of norms are not averaged again.
   float average_decay = 0;
   /// Scopes, by a pattern of their paths ("layer?/?" for the blocks of a ResNet), whose operators' results are not kept
-  /// for the backward pass, but computed again there, from what enters the scope: to the same bits, in less memory and
-  /// more time. Trainer::plan() has both.
+  /// for the backward pass, but recomputed there from the inputs of the scope. The result is bit-identical, with less
+  /// memory and more time. Trainer::plan() prints both.
   std::string recompute{};
-  bool decay_vectors = true;  ///< whether the optimizer's weight decay is for parameters of one axis too:
-                              ///< norms and biases
+  bool decay_vectors = true;  ///< whether weight decay also applies to parameters of one axis: norms and biases
   Precision precision = Precision::mixed();
   std::uint64_t seed = 42;
-  std::string model{};                 ///< its name, for checkpoints
-  std::vector<std::string> classes{};  ///< their names, likewise
-  std::optional<Feed> feed{};          ///< where the inputs come from Datasets
-  /// With `feed`: what training steps draw from. Must outlive the trainer, and stay as it is.
+  std::string model{};                 ///< stored in checkpoints
+  std::vector<std::string> classes{};  ///< their names, stored in checkpoints
+  std::optional<Feed> feed{};          ///< how inputs are filled from Datasets
+  /// With `feed`: the samples of training steps. Must outlive the trainer and not change.
   const Dataset* training_set = nullptr;
-  /// Told what compile() decides, a line each: operators that work in f16 instead of f32, hyperparameters that f16
-  /// would not hold, parameters that the loss does not depend on.
+  /// Called with each decision of compile(), one line each: operators that compute in f16 instead of f32,
+  /// hyperparameters that f16 cannot represent, parameters that the loss does not depend on.
   std::function<void(const std::string&)> log{};
-  /// Tensors of each step, by a pattern of their names, that trace() can read after it. They take memory of their own.
+  /// A pattern of names: trace() can read the matching tensors after each step. They take memory of their own.
   std::string trace{};
-  std::uint64_t resident_limit = 0;  ///< bytes of the training set kept on the device; 0: what the device allows
+  std::uint64_t resident_limit = 0;  ///< bytes of the training set that the device may keep; 0: what it allows
 };
 
-/// What one finished step did.
+/// The results of one finished step.
 struct StepReport {
   std::uint64_t step = 0;      ///< steps attempted so far, this one included
   std::uint64_t applied = 0;   ///< updates made so far
   std::uint64_t skipped = 0;   ///< steps skipped so far because a gradient was not finite
-  std::uint64_t left_out = 0;  ///< updates of single tensors left out of the others (Precision::gradient_scales)
+  std::uint64_t left_out = 0;  ///< updates of single tensors that were skipped (Precision::gradient_scales)
   float loss = 0;              ///< unscaled
   float loss_scale = 1;        ///< in this step
   float rate = 0;              ///< in this step
-  float clip = 1;              ///< what this step's gradients were multiplied by to keep to clip_norm
+  float clip = 1;              ///< the factor applied to this step's gradients for clip_norm
   bool overflowed = false;     ///< whether this step was skipped
   std::map<std::string, float> metrics{};
 };
 
-/// Sums over the steps finished since the last call of Trainer::take_totals.
+/// Totals over the steps finished since the last call of Trainer::take_totals.
 struct StepTotals {
   std::uint64_t steps = 0;
   double mean_loss = 0;  ///< unscaled; over all steps whose loss was finite
@@ -97,135 +97,135 @@ struct Evaluation {
   std::map<std::string, double> metrics{};
 };
 
-/// What a compiled step is made of.
+/// The size and cost of a compiled step.
 struct PlanSummary {
   std::int64_t parameters = 0;  ///< trainable scalars
   std::uint64_t dispatches = 0;
   std::uint64_t barriers = 0;
-  std::uint64_t arena_bytes = 0;           ///< activations, gradients on the way, workspaces: the peak
-  std::uint64_t arena_bytes_unshared = 0;  ///< the same if no memory were used twice
-  std::uint64_t arena_bytes_kept = 0;      ///< the same if nothing were computed again (TrainerOptions::recompute)
-  double flops = 0;                        ///< of products; multiply-adds counted as two
-  double flops_again = 0;                  ///< those among them that compute again what was not kept
-  std::uint64_t bytes_moved = 0;           ///< of tensors that dispatches read and write
-  std::uint64_t bytes_moved_again = 0;     ///< likewise
+  std::uint64_t arena_bytes = 0;           ///< activations, intermediate gradients, workspaces: the peak
+  std::uint64_t arena_bytes_unshared = 0;  ///< the same if no memory were reused
+  std::uint64_t arena_bytes_kept = 0;      ///< the same if nothing were recomputed (TrainerOptions::recompute)
+  double flops = 0;                        ///< of matrix products and convolutions; a multiply-add counts as two
+  double flops_again = 0;                  ///< the part of `flops` that is recomputation
+  std::uint64_t bytes_moved = 0;           ///< bytes of the tensors that dispatches read and write
+  std::uint64_t bytes_moved_again = 0;     ///< the part of `bytes_moved` that is recomputation
   std::uint64_t weight_bytes = 0;          ///< weights, with masters and f16 copies
-  std::uint64_t gradient_bytes = 0;        ///< with their sums over micro-batches
+  std::uint64_t gradient_bytes = 0;        ///< with the sums over micro-batches
   std::uint64_t optimizer_bytes = 0;
-  std::uint64_t average_bytes = 0;  ///< of weights, with what evaluation reads of them
-  std::uint64_t data_bytes = 0;     ///< of the training set, where it is kept on the device
-  std::uint64_t peak_bytes = 0;     ///< all of it, but for what the recorder takes
+  std::uint64_t average_bytes = 0;  ///< weight averages, and the copy of them that evaluation reads
+  std::uint64_t data_bytes = 0;     ///< of the training set, if it is kept on the device
+  std::uint64_t peak_bytes = 0;     ///< total, without the memory of the flight recorder
 };
 
-/// Host work of the steps so far, and what it waited for.
+/// Host time of the steps so far, and how often the host waited.
 struct HostCosts {
   std::uint64_t steps = 0;
-  double microseconds_per_step = 0;   ///< inside step(), waiting for a free slot apart (median)
+  double microseconds_per_step = 0;   ///< inside step(), without waiting for a free slot (median)
   std::uint64_t waits_for_slot = 0;   ///< times that step() found both slots busy
-  std::uint64_t waits_for_batch = 0;  ///< times that step() found the next batch of a set in host memory not gathered
-  std::uint64_t waits_elsewhere = 0;  ///< fence waits of any other kind inside step(): always 0
+  std::uint64_t waits_for_batch = 0;  ///< times that step() waited for a batch of a set in host memory
+  std::uint64_t waits_elsewhere = 0;  ///< other fence waits inside step(): always 0
 };
 
-/// When a dispatch ran, in microseconds on the device's clock since its step began.
+/// When a dispatch ran, in microseconds on the device's clock since the start of its step.
 struct Interval {
   double begin = 0;
   double end = 0;
 };
 
-/// What one dispatch of the step does and takes; see Trainer::profile.
+/// What one dispatch of the step does and costs; see Trainer::profile.
 struct DispatchCost {
   std::string label;           ///< the operator, or the stage of the step: "conv1/conv2d", "update"
   std::string shader;          ///< the kernel's variant
   double milliseconds = 0;     ///< median
-  std::vector<Interval> runs;  ///< of every step, in order
-  double flops = 0;            ///< multiply-adds counted as two; 0 where it moves data only
+  std::vector<Interval> runs;  ///< one interval per step, in order
+  double flops = 0;            ///< a multiply-add counts as two; 0 if it only moves data
   std::uint64_t bytes = 0;     ///< of the tensors it reads and writes
 };
 
-/// Trains one graph. Compiling records the whole training step once; step() submits that recording and returns. To be
-/// used by one thread at a time. Every member that reads or changes what is trained waits for all steps submitted
-/// before it; step(), report() and take_records() do not. All that use the device throw Error where it is lost or has
-/// no memory left.
+/// Trains one graph. Compiling records the whole training step once; step() submits that recording and returns. Use it
+/// from one thread at a time. Every member that reads or changes the training state waits for all steps submitted
+/// before it; step(), report() and take_records() do not. Every member that uses the device throws Error if the device
+/// is lost or out of memory.
 class HALFSTEP_API Trainer {
  public:
-  /// Throws Error for anything that cannot be trained as asked: options, shapes, the training set and the device's
-  /// limits are checked here, so that step() throws only what it says. Blocks while it compiles and measures kernels,
-  /// and while the device takes the training set, which may be for seconds.
+  /// Throws Error for anything that cannot be trained as requested. Options, shapes, the training set and the device's
+  /// limits are checked here, so that step() throws only what it documents. Blocks, possibly for seconds, while it
+  /// compiles and measures kernels and uploads the training set.
   static Trainer compile(const Device& device, const Graph& graph, TrainerOptions options);
   ~Trainer();
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
 
   /// Submits one step on the next batch of the training set, in the order that BatchSampler::training draws from the
-  /// seed, and returns without waiting for it. Blocks until the step before last has finished; where the set is not
-  /// kept on the device (TrainerOptions::resident_limit), until a thread of the trainer's has gathered the batch; and
-  /// with Precision::stop_on until this step has finished. HostCosts counts the first two.
-  /// Throws Error where there is no training set; where a step before it overflowed with a dynamic loss scale at its
-  /// floor, saying which gradients did; and, with Precision::stop_on, where this step is stopped: it then has changed
-  /// nothing, and the next call takes the same batch again.
+  /// seed, and returns without waiting for it. Blocks until the step before the previous one has finished. If the set
+  /// is not kept on the device (TrainerOptions::resident_limit), also blocks until a worker thread has gathered the
+  /// batch. With Precision::stop_on, blocks until this step has finished. HostCosts counts the first two.
+  /// Throws Error if there is no training set. Throws Error that names the gradients if an earlier step overflowed with
+  /// a dynamic loss scale at its floor. With Precision::stop_on, throws Error if this step is stopped; the step then
+  /// changes nothing, and the next call takes the same batch again.
   void step();
-  /// The same on values for every input: for all micro-batches, one after the other. They are copied. Throws Error as
-  /// well, with nothing submitted, where an input is missing, unknown, or of another type or number of values.
+  /// Likewise with values for every input, for all micro-batches one after the other. The values are copied. Also
+  /// throws Error, and submits nothing, if an input is missing, unknown, or has another type or number of values.
   void step(const std::map<std::string, Values>& inputs);
 
-  /// The newest finished step; does not wait.
+  /// The report of the newest finished step; does not wait.
   StepReport report();
   /// Waits for every step submitted so far.
   void finish();
-  /// finish(), then the totals since the last call.
+  /// Calls finish() and returns the totals since the last call.
   StepTotals take_totals();
 
-  /// Loss and metrics over a whole set with the present weights, or their averages; every sample counts once. Needs a
-  /// Feed. The samples are as large as the training set's, or as the input where there is none. Throws Error where they
-  /// are not or the set is none (Dataset::check), and, as do the others that take Weights, where averages are asked for
-  /// and there are none.
+  /// Loss and metrics over a whole set, with the current weights or their averages. Every sample counts once. Requires
+  /// a Feed. The samples must have the shape of the training set's samples, or of the input if there is no training
+  /// set. Throws Error if they do not, or if the set is invalid (Dataset::check). Like every member that takes Weights,
+  /// throws Error if averages are requested and there are none.
   Evaluation evaluate(const Dataset& set, Weights weights = Weights::current);
 
-  /// Writes weights, their averages, optimizer moments, loss scale, counters and seed as a safetensors file, whole or
-  /// not at all. Waits for every step submitted, and for the disk.
+  /// Writes weights, their averages, optimizer moments, loss scale, counters and seed atomically as a safetensors file.
+  /// Waits for every step submitted, and for the disk.
   void save(const std::filesystem::path& path);
-  /// What save() would write, for writing it on another thread while training goes on. Waits for every step submitted,
-  /// and for the copy off the device; takes as much host memory as the file's size. `notes` go to the file's metadata.
-  /// Throws Error where one of them has the name of an entry that the trainer writes.
+  /// Returns what save() would write, so that another thread can write it while training continues. Waits for every
+  /// step submitted, and for the copy from the device. Takes as much host memory as the file's size. `notes` are added
+  /// to the file's metadata. Throws Error if one of them has the name of an entry that the trainer writes.
   Checkpoint checkpoint(const std::map<std::string, std::string>& notes = {});
-  /// Writes weights and states alone, for others to use: names and axes are PyTorch's where the layers' are.
+  /// Writes only weights and states, for use by others: names and axes are PyTorch's if the layers' are.
   void save_weights(const std::filesystem::path& path, Weights weights = Weights::current);
-  /// Takes weights and states from a safetensors file of F32, F16 or BF16; moments and counters stay as they are.
-  /// Throws Error, and changes nothing, where the file's tensors are not the model's, unless `options` allow it.
+  /// Reads weights and states from a safetensors file of F32, F16 or BF16; moments and counters do not change. Throws
+  /// Error, and changes nothing, if the file's tensors are not the model's, unless `options` allow it.
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
-  /// Continues from a file that save() wrote. The file's seed counts; precision, optimizer settings, batch size and
-  /// training set are this trainer's. With another batch size or number of samples, the epoch in progress goes on at
-  /// the same fraction of it. Throws Error, and changes nothing, where the file is another model's, or of a newer
+  /// Continues from a file that save() wrote. The seed is the file's; precision, optimizer settings, batch size and
+  /// training set are this trainer's. If the batch size or the number of samples differs, the epoch in progress
+  /// continues at the same fraction. Throws Error, and changes nothing, if the file is of another model or of a newer
   /// format.
   ResumePoint load(const std::filesystem::path& path);
-  /// A parameter's or state's present values, in the order of its shape.
+  /// A parameter's or state's current values, in row-major order.
   std::vector<float> parameter(std::string_view name, Weights weights = Weights::current);
-  /// Gives a parameter or state new values, in the order of its shape. What is kept of it in f16 is rounded to nearest;
-  /// a parameter's average begins anew from them; moments and counters stay as they are. Throws Error, and changes
-  /// nothing, where there is no such name or the number of values is another.
+  /// Sets the values of a parameter or state, in row-major order. If it is stored in f16, the values are rounded to
+  /// nearest. A parameter's average restarts from them; moments and counters do not change. Throws Error, and changes
+  /// nothing, if there is no such name or the number of values differs.
   void set_parameter(std::string_view name, std::span<const float> values);
 
-  /// Has the flight recorder look at every tensor whose name matches `pattern`, in one step out of `every`: on the
-  /// device, and read when the step's report is, so that no step waits. "*gradient" are the gradients of parameters. An
-  /// empty pattern ends it. Throws Error where no tensor matches, or `every` is 0.
+  /// Makes the flight recorder collect statistics of every tensor whose name matches `pattern`, in one step out of
+  /// `every`. They are computed on the device and read with the step's report, so no step waits. "*gradient" matches
+  /// the gradients of parameters. An empty pattern stops recording. Throws Error if no tensor matches, or `every` is 0.
   void watch(std::string_view pattern, std::uint64_t every = 1);
-  /// What the recorder has seen in steps that have finished, oldest first, since the last call.
+  /// The recorder's statistics of finished steps since the last call, oldest first.
   std::vector<TensorStatistics> take_records();
-  /// A tensor of the last step (of its last micro-batch), in the order of its shape: one that TrainerOptions::trace
-  /// names. Gradients are times the loss scale, but not times one of their own. Throws Error for others.
+  /// A tensor of the last step (of its last micro-batch), in row-major order. It must match TrainerOptions::trace.
+  /// Gradients are multiplied by the loss scale, but not by a scale of their own. Throws Error for other names.
   std::vector<float> trace(std::string_view name);
 
   const PlanSummary& summary() const;
   HostCosts host_costs() const;
-  /// Takes `steps` further training steps, as step() would, from a recording with a timestamp after every dispatch, and
-  /// waits for each. Returns every dispatch in order. The timestamps keep dispatches from overlapping, so the sum may
-  /// be more than an ordinary step takes. Throws Error unless `steps` is positive and the queue has timestamps.
+  /// Runs `steps` more training steps, like step(), from a recording with a timestamp after every dispatch, and waits
+  /// for each. Returns every dispatch in order. The timestamps prevent dispatches from overlapping, so the sum may
+  /// exceed the time of an ordinary step. Throws Error unless `steps` is positive and the queue has timestamps.
   std::vector<DispatchCost> profile(std::int64_t steps);
-  /// The same for steps on values for every input.
+  /// Likewise for steps with values for every input.
   std::vector<DispatchCost> profile(std::int64_t steps, const std::map<std::string, Values>& inputs);
-  /// Every dispatch in order, with the memory it uses and the barriers: for people.
+  /// Text for display: every dispatch in order, with its memory and barriers.
   std::string plan() const;
-  /// Operator by operator, what it stores, computes and accumulates in, and why: for people.
+  /// Text for display: for each operator the types that it stores, computes and accumulates in, and why.
   std::string explain() const;
 
   /// The engine's side of it: what other programs over the same weights share.

@@ -15,7 +15,7 @@
 
 namespace halfstep {
 
-/// The version of the library that runs, "0.1.0": not that of the headers where an older or newer one is loaded.
+/// The version of the library that runs, "0.1.0". It differs from the headers' if an older or newer library is loaded.
 HALFSTEP_API std::string_view version();
 
 }  // namespace halfstep

@@ -15,7 +15,7 @@
 namespace halfstep {
 namespace {
 
-/// Extents and options up to here are exact in the shaders' arithmetic.
+/// The largest extent or option for which the shaders' arithmetic is exact.
 constexpr std::int64_t most = 1 << 20;
 
 void expect_option(std::string_view op, std::string_view role, const Pair& pair, std::int64_t least) {
@@ -29,7 +29,7 @@ void expect_images(std::string_view op, std::string_view role, const TensorType&
   ops::expect_rank(op, role, type, 4, "{n, h, w, channels}");
 }
 
-/// The gradient for the images; what a transposed convolution computes.
+/// The gradient for the images; also implements transposed convolution.
 class DataGradient final : public graph::Operator {
  public:
   DataGradient(Shape images, Conv2dOptions options) : images_(std::move(images)), options_(options) {}
@@ -68,7 +68,7 @@ class DataGradient final : public graph::Operator {
   Conv2dOptions options_;
 };
 
-/// The gradient for the weight, and for a bias too.
+/// The gradients for the weight and optionally the bias.
 class WeightGradient final : public graph::Operator {
  public:
   WeightGradient(Shape weight, Conv2dOptions options, bool with_bias)
@@ -115,7 +115,7 @@ class WeightGradient final : public graph::Operator {
   bool with_bias_;
 };
 
-/// The convolution, with a bias where there are three inputs.
+/// The convolution, with a bias if there are three inputs.
 class Conv2d final : public graph::Operator {
  public:
   explicit Conv2d(Conv2dOptions options) : options_(options) {}

@@ -17,7 +17,7 @@ struct Push {
   WindowPush window;
 };
 
-/// What an element of the result sums over: segments (taps, or lines of positions) of so many terms.
+/// The sum behind one element of the result: a number of segments (taps, or lines of positions), each of several terms.
 struct Sum {
   std::int64_t segments;
   std::int64_t terms;
@@ -30,7 +30,7 @@ Sum sum_of(const Convolution& convolution, std::string_view part) {
   return {output[0] * output[1], output[2]};
 }
 
-/// Loop rounds of an invocation that goes through `segments` of a sum for each of its four elements.
+/// Loop rounds of an invocation that processes `segments` of a sum for each of its four elements.
 std::int64_t rounds_of(const Sum& sum, std::int64_t segments) {
   return 4 * (segments * (sum.terms + 2) + 2) + 1;
 }
@@ -73,7 +73,7 @@ void lower_conv2d_grouped(plan::Lowering& out, const Convolution& convolution, s
   const bool has_bias = out.input_count() == 3;
   std::vector<plan::Operand> operands{
       {out.input(0), plan::Access::read}, {out.input(1), plan::Access::read}, {to, plan::Access::write}};
-  // Without a bias the weight takes its binding, and is not read there.
+  // Without a bias, the weight is bound as a placeholder that is not read.
   if (part == "forward") operands.push_back({out.input(has_bias ? 2 : 1), plan::Access::read});
   const bool rounds_partials = out.partials().conv2d == DType::f16;
   const std::string_view storage = graph::info(out.output_type(0).dtype).words;

@@ -30,7 +30,7 @@ Patches forward_patches(const Convolution& convolution) {
           .kernel_width = convolution.weight[1]};
 }
 
-/// The positions are the images', the pixels the output's: the same relation the other way round.
+/// The positions are the images', the pixels the output's: the inverse relation.
 Patches backward_patches(const Convolution& convolution) {
   const Conv2dOptions& options = convolution.options;
   return {.grid = extents(convolution.images),
@@ -45,7 +45,7 @@ std::int64_t pixels(const Shape& images) {
   return images[0] * images[1] * images[2];
 }
 
-/// From one group's channels to the next, in quads. With one group it is not used.
+/// The distance between two groups' channels, in quads. Unused with one group.
 std::int64_t group_stride(const Convolution& convolution, std::int64_t channels) {
   return convolution.options.groups == 1 ? 0 : quads(channels);
 }

@@ -10,7 +10,7 @@
 
 namespace halfstep {
 
-// It is the gradient that conv2d has for images: the operator that computes one computes the other.
+// A transposed convolution is conv2d's gradient for images, so it uses the same operator.
 Tensor conv2d_transpose(Tensor images, Tensor weight, Conv2dOptions options, Pair output_padding) {
   constexpr std::string_view op = "conv2d_transpose";
   ops::expect_rank(op, "images", images.type(), 4, "{n, h, w, in}");

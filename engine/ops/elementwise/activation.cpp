@@ -28,10 +28,10 @@ class ActivationGradient final : public ops::Elementwise {
   }
 };
 
-/// What an activation's gradient is made from beside dy.
+/// The tensor that an activation's gradient needs besides dy.
 enum class GradientOf : std::uint8_t {
   result,  ///< which the next operator keeps anyway
-  input,   ///< where one result has two inputs
+  input,   ///< if one result has two possible inputs
 };
 
 class Activation final : public ops::Elementwise {
@@ -64,7 +64,7 @@ Tensor relu6(Tensor x) {
       [](Numbers v) { return where_positive(where_positive(v[0], v[1]), 6.0F - v[1]); });
 }
 
-// The result has the sign of the input, or is 0 where that is negative.
+// The result has the sign of the input; for a negative input it may also be 0.
 Tensor leaky_relu(Tensor x, float slope) {
   if (!std::isfinite(slope) || slope < 0) {
     fail("leaky_relu", fmt::format("expected a slope of 0 or more, got {}", slope));

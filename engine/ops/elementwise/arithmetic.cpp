@@ -96,7 +96,7 @@ class Bias final : public ops::Elementwise {
  public:
   Bias() : Elementwise("bias", [](Numbers x) { return x[0] + x[1]; }) {}
 
-  // What follows a product belongs to it.
+  // A bias follows a product and is on the same list.
   graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {

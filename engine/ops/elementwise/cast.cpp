@@ -40,7 +40,7 @@ class Cast final : public graph::Operator {
     return {dy.dtype() == call.inputs[0].dtype() ? dy : cast(dy, call.inputs[0].dtype())};
   }
 
-  // By what it is a cast of, in that one's type.
+  // Applies to the operator before the cast, in that operator's type.
   std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const override {
     graph::Ir& ir = graph::ir_of(inputs[0]);
     const graph::Value& value = ir.values[inputs[0].id()];
@@ -67,7 +67,7 @@ class Cast final : public graph::Operator {
 
 }  // namespace
 
-// A cast to the type a tensor has already is kept: the precision policy may yet give the tensor another type.
+// A cast to the tensor's own type is kept: the precision policy may still give the tensor another type.
 Tensor cast(Tensor x, DType dtype) {
   return ops::apply<Cast>({x}, dtype);
 }

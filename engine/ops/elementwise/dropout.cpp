@@ -15,7 +15,7 @@
 namespace halfstep {
 namespace {
 
-/// Which elements are dropped follows from the step and the name of the noise: the gradient draws them again.
+/// The dropped elements depend on the step and the name of the noise; the gradient draws the same ones.
 class Dropout final : public graph::Operator {
  public:
   Dropout(float share, std::string noise) : share_(share), noise_(std::move(noise)) {}
@@ -29,7 +29,7 @@ class Dropout final : public graph::Operator {
     return {inputs[0]};
   }
 
-  // dx = dy with the same elements dropped, and the others scaled alike
+  // dx = dy with the same elements dropped, and the others scaled in the same way
   graph::Gradients vjp(const graph::Vjp& call) const override {
     return {ops::apply<Dropout>({*call.cotangents[0]}, share_, noise_)};
   }
@@ -58,7 +58,7 @@ class Dropout final : public graph::Operator {
   std::string noise_;
 };
 
-/// A name for noise that no other dropout of the graph has.
+/// A noise name that no other dropout of the graph has.
 std::string fresh_noise(const graph::Ir& ir) {
   const auto before =
       std::ranges::count_if(ir.nodes, [](const graph::Node& node) { return node.op->name() == "dropout"; });

@@ -13,7 +13,7 @@
 
 namespace halfstep::ops {
 
-/// A number in a formula that is being written down: arithmetic with it adds steps to an expression.
+/// A number in a formula: arithmetic on it adds steps to an expression.
 class Number {
  public:
   Number(plan::Expression& expression, plan::Register at) : expression_(&expression), at_(at) {}
@@ -33,9 +33,9 @@ class Number {
   friend Number tanh(Number a) { return a.step(plan::Op::tanh, a); }
   /// min(a, c).
   friend Number at_most(Number a, float c) { return a.step(plan::Op::at_most, a, c); }
-  /// a where b is above 0, else 0.
+  /// a if b is above 0, else 0.
   friend Number where_positive(Number a, Number b) { return a.step(plan::Op::where_positive, b); }
-  /// a where b is above 0, else a c.
+  /// a if b is above 0, else a c.
   friend Number where_positive_or_scaled(Number a, Number b, float c) {
     return a.step(plan::Op::where_positive_or_scaled, b, c);
   }
@@ -51,18 +51,18 @@ class Number {
   plan::Register at_;
 };
 
-/// What an elementwise operator computes of its inputs.
+/// The formula of an elementwise operator, from its inputs to its output.
 using Formula = std::function<Number(std::span<const Number>)>;
 
-/// Appends the dispatch that computes `formula` of `inputs`, which broadcast to the shape of `result`. All are of
-/// floating types, whichever.
+/// Appends the dispatch that computes `formula` of `inputs`, which broadcast to the shape of `result`. Each may have
+/// any floating type.
 void lower_elementwise(plan::Lowering& out, std::span<const plan::TensorId> inputs, plan::TensorId result,
                        const Formula& formula);
 
-/// y = f(a, b, ...), elementwise, with the shapes broadcast.
+/// y = f(a, b, ...), elementwise, with NumPy broadcasting.
 class Elementwise : public graph::Operator {
  public:
-  /// `attributes` are the numbers in the formula that are given with the operator.
+  /// `attributes` are the constants of the formula that are given with the operator.
   Elementwise(std::string name, Formula formula, graph::Attributes attributes = {})
       : name_(std::move(name)), formula_(std::move(formula)), attributes_(std::move(attributes)) {}
 

@@ -19,7 +19,7 @@
 namespace halfstep::ops {
 namespace {
 
-/// The push constants of gemm.comp; see shaders/gemm/gemm.glsl for what each is.
+/// The push constants of gemm.comp; shaders/gemm/gemm.glsl documents each.
 struct GemmPush {
   std::int32_t rows, columns, k, segments;
   std::int32_t row_tiles, column_tiles, splits, split_quads, groups;
@@ -38,7 +38,7 @@ std::int64_t k_quads(const Gemm& gemm) {
   return gemm.segments * segment_quads(gemm);
 }
 
-/// How the work is cut up.
+/// How the work is split.
 struct Cut {
   std::int64_t row_tiles;
   std::int64_t column_tiles;
@@ -46,15 +46,14 @@ struct Cut {
   std::int64_t split_quads;
 };
 
-/// C as it is stored for a part of k, with the sums of columns as a last row.
+/// The stored type of C for a part of k, with the column sums as the last row.
 TensorType part_type(const plan::Lowering& out, const Gemm& gemm) {
   const Shape& shape = out.type(gemm.c).shape;
   return {DType::f32, {elements(shape) / shape.back() + (gemm.column_sums ? 1 : 0), shape.back()}};
 }
 
-/// k is cut into parts where there are too few tiles for the device, but not into parts of less than 64 elements, and
-/// no further than one binding can hold the partial results. Parts are no longer than the driver's limit of loop rounds
-/// allows.
+/// k is split if there are too few tiles to occupy the device, but into parts of at least 64 elements, and only as far
+/// as one binding can hold the partial results. Parts are short enough for the driver's limit of loop rounds.
 Cut cut(const plan::Lowering& out, const Gemm& gemm, const Body& body) {
   constexpr std::int64_t least_quads = 16;
   Cut result{plan::divided_up(rows_of_a(gemm), body.tile_rows), plan::divided_up(gemm.columns, body.tile_columns), 1,
@@ -72,7 +71,7 @@ Cut cut(const plan::Lowering& out, const Gemm& gemm, const Body& body) {
   return result;
 }
 
-/// How a product is computed.
+/// How a GEMM is computed.
 struct Way {
   const Body& body;
   Cut cut;
@@ -132,7 +131,7 @@ GemmPush push_constants(const plan::Lowering& out, const Gemm& gemm, const Cut& 
   return push;
 }
 
-/// Every index that the shader works out must fit in 31 bits.
+/// Every index that the shader computes must fit in 31 bits.
 void expect_indexable(const plan::Lowering& out, const Gemm& gemm, const Body& body, const Cut& cut) {
   const Sizes size(out);
   for (const plan::TensorId tensor : {gemm.a, gemm.b}) size(plan::layout(out.type(tensor).shape).quads());
@@ -149,10 +148,11 @@ std::uint32_t quad_elements(const Gemm& gemm) {
   return of_rows ? 4 : static_cast<std::uint32_t>(std::min<std::int64_t>(elements, 4));
 }
 
-/// What the binding `edge` is for; numbered as in shaders/gemm/gemm.glsl.
+/// What the binding `edge` is used for; numbered as in shaders/gemm/gemm.glsl.
 enum class Edge : std::uint8_t { none, bias, sums, sums_in_c, moments };
 
-/// What goes along with a product, and what is bound for it: where nothing does, what is bound for B or for parts.
+/// The additional input or output of a GEMM and its operand. Without one, the operand of B or of the parts is bound in
+/// its place.
 struct EdgeOperand {
   Edge edge = Edge::none;
   plan::Operand operand;
@@ -202,7 +202,7 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
                 .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments)});
 }
 
-/// One part from parts {n, ...} of which there are too many for one loop.
+/// Reduces parts {n, ...} to one, if there are too many for one loop.
 plan::TensorId sum_of_parts(plan::Lowering& out, plan::TensorId parts) {
   Shape shape = out.type(parts).shape;
   std::vector<bool> summed(shape.size(), false);
@@ -213,7 +213,7 @@ plan::TensorId sum_of_parts(plan::Lowering& out, plan::TensorId parts) {
   return sum;
 }
 
-/// `to` and what `edge` takes from parts {n, ...} of them, in order.
+/// Sums parts {n, ...} into `to` and into the output of `edge`, in order.
 void reduce_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, DType partials,
                   const EdgeOperand& edge) {
   struct Push {
@@ -240,7 +240,7 @@ void reduce_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, 
                 .expression = std::move(expression)});
 }
 
-/// The product in parts of k, one or more, and their sum.
+/// The GEMM in one or more parts of k, and their sum.
 void lower_in_parts(plan::Lowering& out, const Gemm& gemm, const Gemm& product, const Way& way) {
   TensorType type = part_type(out, gemm);
   type.shape.insert(type.shape.begin(), way.cut.splits);
@@ -251,8 +251,8 @@ void lower_in_parts(plan::Lowering& out, const Gemm& gemm, const Gemm& product, 
   reduce_parts(out, parts.c, gemm.c, gemm.partials, edge_of(gemm, parts.c));
 }
 
-/// Whether a product can sum the columns of B on its way: not in f16, where its sums are, and not where results are
-/// rounded at random, since the noise is keyed on the tensor and a dispatch has one key.
+/// Whether a GEMM can also sum the columns of B: not with f16 accumulators, and not if results are rounded
+/// stochastically, since the noise is keyed on the tensor and a dispatch has only one key.
 bool sums_columns(const plan::Lowering& out, const Gemm& gemm) {
   return out.target().fusion && gemm.partials == DType::f32 && !out.storing().stochastic;
 }

@@ -29,7 +29,7 @@ Body plain(const Problem& problem, std::string name_of_body, std::uint32_t local
   return body;
 }
 
-/// Register tiles of eight columns, and of at most 128 rows: as many as divide the problem's rows most evenly.
+/// Register tiles of eight columns and at most 128 rows; the number of rows divides the problem's rows most evenly.
 Body thin(const Problem& problem, std::string name_of_body) {
   const bool along_k = problem.operands == Operands::row_row || problem.operands == Operands::row_col ||
                        problem.operands == Operands::patches_row || problem.operands == Operands::patches_col;
@@ -42,8 +42,8 @@ Body thin(const Problem& problem, std::string name_of_body) {
   return body;
 }
 
-/// Register tiles shared by a subgroup, where a software driver's subgroups have a size there is a kernel for. The thin
-/// one loads A more often and is worth it where half of the wide one's columns would be padding, by measurement.
+/// Register tiles shared by a subgroup, if there is a kernel for the subgroup size of a software driver. The thin one
+/// loads A more often; measurements show that it is faster if half of the wide one's columns would be padding.
 std::vector<Body> lanes(const plan::Target& target, const Problem& problem) {
   std::vector<Body> found;
   for (const bool texels : {true, false}) {
@@ -66,14 +66,14 @@ std::vector<Body> lanes(const plan::Target& target, const Problem& problem) {
   return found;
 }
 
-/// Bytes of shared memory that gemm_tile.glsl takes: of A and of B, 16 k of a tile's side and a quad.
+/// Shared memory of gemm_tile.glsl, in bytes: for A and B each, 16 k of a tile's side plus one quad.
 std::uint32_t shared_bytes(std::uint32_t tile) {
   return 2 * 16 * (tile / 4 + 1) * 16;
 }
 
-/// Counts the loop rounds of a body that fetches `step_quads` of k at a time by gemm_stage.glsl, multiplies them in
-/// `products` rounds and stores its results in `stores`. Each load walks over the segments between its quad and the
-/// step's first, as the step does over its own.
+/// Counts the loop rounds of a kernel that fetches `step_quads` of k at a time with gemm_stage.glsl, multiplies them in
+/// `products` rounds and stores its results in `stores`. Each load iterates over the segments between its quad and the
+/// first of the step, and the step iterates over its own.
 void count_stage_rounds(Body& body, std::int64_t step_quads, std::int64_t products, std::int64_t stores) {
   const std::int64_t loads = 2 * body.tile_rows * step_quads / body.local_size;
   const std::int64_t fetch = (loads + 1) * (1 + step_quads);
@@ -83,13 +83,13 @@ void count_stage_rounds(Body& body, std::int64_t step_quads, std::int64_t produc
   body.other_rounds = fetch + stores;
 }
 
-/// Tiles in shared memory, as far as the device has it. See gemm_tile.glsl for the threads.
+/// Tiles in shared memory, if the device has enough. See gemm_tile.glsl for the threads.
 std::vector<Body> tiles(const plan::Target& target, const Problem& problem) {
   std::vector<Body> found;
   for (const auto& [tile, threads] : {std::pair{128U, 256U}, {64U, 128U}, {32U, 64U}}) {
     if (threads > target.max_invocations || shared_bytes(tile) > target.shared_memory_bytes) continue;
     Body body = plain(problem, fmt::format("tile{}", tile), threads, tile, tile);
-    // Of 8 by 8 results, 8 by 4 or 4 by 4, and the moments of all that lie below each other.
+    // For 8 by 8, 8 by 4 or 4 by 4 results per invocation, and the column moments of all below each other.
     const std::int64_t rows = tile == 32 ? 4 : 8;
     count_stage_rounds(body, 4, 17, (tile == 128 ? 2 : 1) * (rows + 1) + tile / rows + 1);
     found.push_back(std::move(body));
@@ -97,14 +97,14 @@ std::vector<Body> tiles(const plan::Target& target, const Problem& problem) {
   return found;
 }
 
-/// Bytes of shared memory that gemm_cooperative.glsl takes.
+/// Shared memory of gemm_cooperative.glsl, in bytes.
 std::uint32_t shared_bytes(const plan::MatrixShape& shape, std::uint32_t tile, std::uint32_t subgroups) {
   constexpr std::uint32_t k_quads = 8;
   const std::uint32_t operand = std::max(tile * (k_quads + 2), k_quads * 4 * (tile / 4 + 2)) * 8;
   return 2 * operand + subgroups * shape.rows * shape.columns * 4;
 }
 
-/// Tiles by matrix units, with one shape of fragments.
+/// Tiles on matrix units, with one fragment shape.
 std::vector<Body> cooperative(const plan::Target& target, const Problem& problem, const plan::MatrixShape& shape) {
   std::vector<Body> found;
   for (const auto& [tile, side] : {std::pair{128U, 2U}, {64U, 2U}, {32U, 1U}}) {
@@ -123,7 +123,7 @@ std::vector<Body> cooperative(const plan::Target& target, const Problem& problem
     body.tile_columns = tile;
     body.risky = true;
     if (target.subgroup_size % (shape.columns / 4) == 0) body.moment_rows = square;
-    // Each fragment is stored in a loop of its own, and each column of them merges moments across the subgroup.
+    // Each fragment is stored in its own loop, and each of its columns merges moments across the subgroup.
     const std::int64_t fragments = (square / shape.rows) * (square / shape.columns);
     const std::int64_t quads_each = plan::divided_up(shape.rows * shape.columns / 4, target.subgroup_size);
     count_stage_rounds(body, 8, 32 / shape.k + 1, fragments * (quads_each + 1) + square / shape.columns * 8);
@@ -133,7 +133,7 @@ std::vector<Body> cooperative(const plan::Target& target, const Problem& problem
   return found;
 }
 
-/// Those that add up in the type that is asked for.
+/// Those with the requested accumulator type.
 std::vector<Body> cooperative(const plan::Target& target, const Problem& problem) {
   std::vector<Body> found;
   if (problem.dtype != DType::f16 || target.subgroup_size == 0 || !target.subgroup_shuffle) return found;
@@ -144,8 +144,9 @@ std::vector<Body> cooperative(const plan::Target& target, const Problem& problem
   return found;
 }
 
-/// What a tile is expected to cost a GPU: as many rounds as its compute units need for all of them, of a work that does
-/// not shrink as fast as the tile, since a smaller one uses each number that it loads less often. A guess of ours.
+/// The expected cost of the tiles on a GPU: the number of rounds that its compute units need for all of them, times the
+/// work of one tile. That work shrinks more slowly than the tile, since a smaller tile uses each loaded number less
+/// often. This is an unmeasured estimate.
 double expected_cost(const plan::Target& target, const Problem& problem, const Body& body) {
   const std::int64_t groups = problem.batches * plan::divided_up(problem.rows, body.tile_rows) *
                               plan::divided_up(problem.columns, body.tile_columns);
@@ -154,19 +155,19 @@ double expected_cost(const plan::Target& target, const Problem& problem, const B
   return static_cast<double>(rounds) * side * (side + 32);
 }
 
-/// Whether the operands can be read by uniform loads: what lies in panels (ops/gemm/gemm_panels.h) takes one binding.
+/// Whether the operands can be read by uniform loads: the panels (ops/gemm/gemm_panels.h) must fit in one binding.
 bool fits_uniform(const plan::Target& target, const Problem& problem, std::int64_t panel_columns) {
   const Operands operands = with_panels(problem.operands);
   const bool laid_out = operands == Operands::row_row || operands == Operands::patches_row;
   const std::int64_t columns = problem.batches * plan::divided_up(problem.columns, panel_columns) * panel_columns;
-  const std::int64_t zeros = 4;  // columns' worth of, at most
+  const std::int64_t zeros = 4;  // at most this many columns' worth
   const std::int64_t panel_quads = (columns + zeros) * problem.segments * plan::divided_up(problem.k, 4);
   const auto bytes = static_cast<std::uint64_t>(std::max(panel_quads, problem.operand_quads)) * 4 * sizeof(float);
   return target.uniform_loads && target.subgroup_shuffle && target.subgroup_size == 8 && laid_out &&
          bytes <= target.max_storage_range && !problem.float16_partials;
 }
 
-/// A body of uniform loads: see gemm_uniform.glsl.
+/// A kernel with uniform loads: see gemm_uniform.glsl.
 Body uniform(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns) {
   const std::string tile = fmt::format("{}x{}", tile_rows, tile_columns);
   Body body;
@@ -184,7 +185,7 @@ Body uniform(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_c
   return body;
 }
 
-/// Those that can be used, the one whose tiles are filled better first.
+/// The usable ones; the one whose tiles are filled better comes first.
 std::vector<Body> uniform(const plan::Target& target, const Problem& problem) {
   std::vector<Body> found;
   if (fits_uniform(target, problem, 32)) found = {uniform(problem, 6, 32), uniform(problem, 12, 16)};
@@ -192,8 +193,8 @@ std::vector<Body> uniform(const plan::Target& target, const Problem& problem) {
   return found;
 }
 
-/// Whether loading the same for all is worth its preparations: laying B out, for rows that use it often enough, and
-/// widening A, for columns that do; and its few quads of k at a time. By measurement on lavapipe of Mesa 26.
+/// Whether uniform loads are worth their preparation: packing B, which pays if enough rows use it, converting A, which
+/// pays if enough columns do, and processing few quads of k at a time. Measured on lavapipe of Mesa 26.
 bool uniform_pays(const plan::Target& target, const Problem& problem, const Body& body) {
   const std::int64_t tiles = problem.batches * plan::divided_up(problem.rows, body.tile_rows) *
                              plan::divided_up(problem.columns, body.tile_columns);
@@ -211,8 +212,9 @@ std::vector<Body> registers(const plan::Target& target, const Problem& problem) 
   return found;
 }
 
-/// Every body that computes `problem` on `target`, by the rule: a software driver's best are register tiles, and matrix
-/// units, which it emulates, come last; a GPU's are its matrix units, then shared memory.
+/// Every kernel that supports `problem` on `target`, in the order of the fixed rule. A software driver is fastest with
+/// register tiles; matrix units, which it emulates, come last. A GPU is fastest with its matrix units, then with shared
+/// memory.
 std::vector<Body> possible(const plan::Target& target, const Problem& problem) {
   std::vector<Body> shared = tiles(target, problem);
   std::vector<Body> units = cooperative(target, problem);
@@ -226,8 +228,8 @@ std::vector<Body> possible(const plan::Target& target, const Problem& problem) {
   return found;
 }
 
-/// Those of `bodies` that can take a step: a driver's limit of loop rounds may leave no room for what a large tile
-/// takes whatever the problem.
+/// Those of `bodies` that can compute at least one step: a driver's limit of loop rounds may be below the fixed cost of
+/// a large tile.
 std::vector<Body> within_rounds(const plan::Target& target, const Problem& problem, std::vector<Body> bodies) {
   std::erase_if(bodies, [&](const Body& body) {
     return most_part_quads(target, body, plan::divided_up(problem.k, 4)) < body.k_quads;
@@ -235,7 +237,7 @@ std::vector<Body> within_rounds(const plan::Target& target, const Problem& probl
   return bodies;
 }
 
-/// Those of `bodies` that Target::gemm_bodies names: the one called so, or all whose names begin so.
+/// Those of `bodies` that Target::gemm_bodies names: the one with that name, or all whose names begin with it.
 std::vector<Body> named(const plan::Target& target, const std::vector<Body>& bodies) {
   std::vector<Body> found;
   for (const Body& body : bodies) {
@@ -245,7 +247,7 @@ std::vector<Body> named(const plan::Target& target, const std::vector<Body>& bod
   return found;
 }
 
-/// Throws where Target::gemm_bodies names no body that the target has for any problem.
+/// Throws if Target::gemm_bodies names no kernel that the target has for any problem.
 void expect_known(const plan::Target& target, Problem problem) {
   std::set<std::string> names;
   for (const bool float16_partials : {false, true}) {
@@ -283,12 +285,12 @@ Problem problem(const plan::Lowering& out, const Gemm& gemm) {
 }
 
 std::int64_t part_rounds(const Body& body, std::int64_t part_quads, std::int64_t segment_quads) {
-  const std::int64_t segments = plan::divided_up(part_quads, segment_quads) + 1;  // it may begin and end inside of one
+  const std::int64_t segments = plan::divided_up(part_quads, segment_quads) + 1;  // it can begin and end inside one
   return part_quads * body.quad_rounds + segments * body.segment_rounds + body.other_rounds;
 }
 
 std::int64_t most_part_quads(const plan::Target& target, const Body& body, std::int64_t segment_quads) {
-  // With segments no more than part_quads / segment_quads + 2.
+  // There are at most part_quads / segment_quads + 2 segments.
   const std::int64_t left = std::int64_t{target.max_rounds} - body.other_rounds - 2 * body.segment_rounds;
   const std::int64_t quads = left * segment_quads / (segment_quads * body.quad_rounds + body.segment_rounds);
   return std::max<std::int64_t>(quads, 0) / body.k_quads * body.k_quads;
@@ -300,7 +302,7 @@ std::vector<Body> bodies(const plan::Target& target, const Problem& problem) {
     if (std::vector<Body> wanted = named(target, all); !wanted.empty()) return wanted;
     expect_known(target, problem);
   }
-  // What needs GPUs to be fast is not worth a thought on a software driver that there are register tiles for.
+  // Kernels that are fast only on GPUs are not considered on a software driver that has register tiles.
   std::vector<Body> few;
   if (target.cpu) few = within_rounds(target, problem, registers(target, problem));
   if (few.empty()) few = all;

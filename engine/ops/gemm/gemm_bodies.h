@@ -7,10 +7,10 @@
 
 #include "ops/gemm/gemm.h"
 
-/// The kernels that a matrix product can be computed by, and which to prefer where.
+/// The GEMM kernels, and which to prefer for a problem.
 namespace halfstep::ops {
 
-/// A way to compute tiles of C.
+/// A kernel that computes tiles of C.
 struct Body {
   std::string name;              ///< "tile64", "cooperative64.16x16x16"
   std::string shader;            ///< the variant: "gemm.row_row.f32.tile64"
@@ -19,19 +19,19 @@ struct Body {
   std::int64_t tile_columns = 0;
   bool risky = false;            ///< see plan::Candidate
   bool texels = false;           ///< reads A and B through texel buffers
-  bool uniform = false;          ///< reads them by address: A in f32, and B in panels of f32
-  std::int64_t k_quads = 1;      ///< quads of k that it does at a time: parts are multiples of them
-  std::int64_t moment_rows = 0;  ///< rows of C that it finds the moments of columns of at a time; 0: it cannot
-  /// Loop rounds of an invocation: for each quad of k, for each segment that a part of k touches, and for the rest of
-  /// its work, such as storing its share of the tile.
+  bool uniform = false;          ///< reads them by address: A in f32, and B in f32 panels
+  std::int64_t k_quads = 1;      ///< quads of k per iteration: parts are multiples of them
+  std::int64_t moment_rows = 0;  ///< rows of C per set of column moments; 0: it cannot output them
+  /// Loop rounds of an invocation: per quad of k, per segment that a part of k overlaps, and for the rest of its work,
+  /// such as storing its part of the tile.
   std::int64_t quad_rounds = 1;
   std::int64_t segment_rounds = 1;
   std::int64_t other_rounds = 0;
-  std::vector<std::uint32_t> constants = {};  ///< specialization constants that follow those all bodies have
+  std::vector<std::uint32_t> constants = {};  ///< specialization constants after those that all kernels have
 };
 
-/// The most quads of k that an invocation of `body` can take in one part, a multiple of Body::k_quads, so that it stays
-/// within the target's limit of loop rounds; 0 where it cannot take any. `segment_quads` are those of a segment.
+/// The largest part, in quads of k and a multiple of Body::k_quads, that an invocation of `body` can compute within the
+/// target's limit of loop rounds; 0 if none. `segment_quads` is the length of a segment.
 std::int64_t most_part_quads(const plan::Target& target, const Body& body, std::int64_t segment_quads);
 /// Loop rounds of an invocation for a part of `part_quads`.
 std::int64_t part_rounds(const Body& body, std::int64_t part_quads, std::int64_t segment_quads);
@@ -39,7 +39,7 @@ std::int64_t part_rounds(const Body& body, std::int64_t part_quads, std::int64_t
 /// The value of a shader's OPERANDS axis.
 std::string_view name(Operands operands);
 
-/// What the choice of a body depends on.
+/// What the choice of a kernel depends on.
 struct Problem {
   Operands operands = Operands::row_row;
   DType dtype = DType::f32;  ///< of A and B
@@ -52,12 +52,12 @@ struct Problem {
   std::int64_t operand_quads = 0;  ///< of the larger of A and B
 };
 
-/// The problem that `gemm` is.
+/// The problem of `gemm`.
 Problem problem(const plan::Lowering& out, const Gemm& gemm);
 
-/// The bodies to consider for `problem` on `target`, the one expected to be fastest first; never empty. Where
-/// Target::gemm_bodies names some, these alone, unless they do not compute such problems. Throws Error where it names
-/// none that the target has.
+/// The kernels to consider for `problem` on `target`, the one expected to be fastest first; never empty. If
+/// Target::gemm_bodies names some, only these, unless they do not support the problem. Throws Error if it names none
+/// that the target has.
 std::vector<Body> bodies(const plan::Target& target, const Problem& problem);
 
 }  // namespace halfstep::ops

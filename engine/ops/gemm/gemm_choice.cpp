@@ -22,7 +22,8 @@ std::string kind_of(const Problem& problem) {
                      problem.float16_partials ? "f16" : "f32");
 }
 
-/// How a convolution walks, which its speed depends on too: nothing for matrices, or where it takes every pixel.
+/// The part of the key with a convolution's step, divisor and tap step, which also affect its speed; empty for
+/// matrices, or if all are 1.
 std::string walk_of(const Gemm& gemm) {
   if (gemm.operands < Operands::patches_row) return "";
   const Patches& patches = gemm.patches;
@@ -33,7 +34,7 @@ std::string walk_of(const Gemm& gemm) {
   return walk;
 }
 
-/// The problem of that kind; of no size.
+/// The problem of that kind, without sizes.
 Problem problem_of(std::string_view kind) {
   Problem problem;
   for (int operands = 0; operands <= static_cast<int>(Operands::pixels_row); ++operands) {
@@ -49,15 +50,15 @@ Problem problem_of(std::string_view kind) {
   fail("tune", fmt::format("expected a kind of matrix product, got '{}'", kind));
 }
 
-/// Calls `visit` with the elements of a, b and c of every term a b that is added to c.
+/// Calls `visit` with the indices in a, b and c of every term a b that is added to c.
 using Terms = std::function<void(const std::function<void(std::size_t, std::size_t, std::size_t)>& visit)>;
 
-/// A product to be checked: its tensors, and its definition.
+/// A GEMM to be checked: its tensors and its definition.
 struct Definition {
   Shape a;
   Shape b;
   Shape c;
-  std::int64_t longest = 0;  ///< terms of a sum
+  std::int64_t longest = 0;  ///< number of terms of a sum
   Terms terms;
   std::function<void(plan::Lowering&)> lower;
 };
@@ -101,7 +102,7 @@ Definition matrices(Operands operands) {
   return made;
 }
 
-/// Calls `visit` with the elements of x, w and y of every term x w of a convolution y.
+/// Calls `visit` with the indices in x, w and y of every term x w of a convolution y.
 void convolution_terms(const Convolution& convolution,
                        const std::function<void(std::size_t, std::size_t, std::size_t)>& visit) {
   const Shape& x = convolution.images;
@@ -184,7 +185,7 @@ plan::Trial check(const Problem& problem, const Definition& product, bool whole)
   });
   trial.expected.assign(sums.begin(), sums.end());
   if (whole) return trial;
-  // A sum is rounded after every term at worst, and stays below a few times the square root of their number.
+  // In the worst case a sum is rounded after every term. It stays below a few times the square root of their number.
   const bool rough = problem.float16_partials;
   const auto terms = static_cast<double>(product.longest);
   trial.allowed_difference = terms * std::sqrt(terms) * (rough ? 0x1p-11 : 0x1p-23);

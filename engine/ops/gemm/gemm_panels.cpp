@@ -11,17 +11,17 @@
 namespace halfstep::ops {
 namespace {
 
-/// k of all segments, each in whole quads.
+/// k summed over all segments, each in whole quads.
 std::int64_t whole_k(const Gemm& gemm) {
   return gemm.segments * plan::divided_up(gemm.k, 4) * 4;
 }
 
 /// In quads.
 struct Panels {
-  std::int64_t count;  ///< of a batch
-  std::int64_t batch;  ///< from one batch to the next
+  std::int64_t count;  ///< per batch
+  std::int64_t batch;  ///< distance between batches
   std::int64_t all;
-  std::int64_t zeros;  ///< in front of them: as many as a segment has, in fours
+  std::int64_t zeros;  ///< before the panels: as many as a segment has, rounded up to fours
 };
 
 Panels panels_of(const Gemm& gemm, std::int64_t panel_columns) {

@@ -2,14 +2,14 @@
 
 #include "ops/gemm/gemm.h"
 
-/// What the product's body of uniform loads asks of its operands: see shaders/gemm/gemm_uniform.glsl.
+/// The operand layouts of the GEMM kernel with uniform loads: see shaders/gemm/gemm_uniform.glsl.
 namespace halfstep::ops {
 
-/// The layout of B that panels make of `operands`' own.
+/// The layout of B in panels that corresponds to `operands`.
 Operands with_panels(Operands operands);
 
-/// Appends the dispatches that widen A to f32 where it is not, and lay B out in panels of 16 or 32 columns; returns the
-/// product of those.
+/// Appends the dispatches that convert A to f32 if needed, and pack B into panels of 16 or 32 columns; returns the GEMM
+/// of those.
 Gemm lower_panels(plan::Lowering& out, const Gemm& gemm, std::int64_t panel_columns);
 
 }  // namespace halfstep::ops

@@ -56,7 +56,7 @@ class ParameterGradients final : public graph::Operator {
   }
 };
 
-/// A product with a weight matrix, and a bias where there are three inputs.
+/// A product with a weight matrix, plus a bias if there are three inputs.
 class Linear final : public graph::Operator {
  public:
   std::string name() const override { return "linear"; }

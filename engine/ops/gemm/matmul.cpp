@@ -19,7 +19,7 @@ Shape batch_axes(const Shape& shape) {
   return {shape.begin(), shape.end() - 2};
 }
 
-/// Extents of the last two axes, the other way round where `transposed`.
+/// Extents of the last two axes, swapped if `transposed`.
 std::pair<std::int64_t, std::int64_t> matrix(const Shape& shape, bool transposed) {
   const std::int64_t first = shape[shape.size() - 2];
   const std::int64_t last = shape.back();
@@ -31,7 +31,7 @@ ops::Operands operands(const MatmulOptions& options) {
   return options.transpose_b ? ops::Operands::row_col : ops::Operands::row_row;
 }
 
-/// The quads of one matrix of a batch; 0, which repeats the first, where the tensor has no batch.
+/// The distance in quads between matrices of a batch; 0, which repeats the first, if the tensor has no batch.
 std::int64_t batch_stride(const Shape& shape) {
   if (shape.size() == 2) return 0;
   return plan::layout(shape).quads_per_row() * shape[shape.size() - 2];
@@ -42,7 +42,7 @@ Tensor rows_of(Tensor x) {
   return reshape(x, {-1, x.dim(-1)});
 }
 
-/// Sums the gradient of a matrix that served a whole batch.
+/// Sums the gradient of a matrix that was broadcast over a batch.
 Tensor over_batch(Tensor gradient) {
   std::vector<std::int64_t> axes(static_cast<std::size_t>(gradient.rank() - 2));
   std::iota(axes.begin(), axes.end(), 0);
@@ -97,7 +97,7 @@ class Matmul final : public graph::Operator {
       gradients[0] = a.rank() == 2 ? over_batch(da) : da;
     }
     if (call.needed[1]) {
-      if (b.rank() == 2 && !ta) {  // the batch's rows are one long matrix
+      if (b.rank() == 2 && !ta) {  // the batch's rows form one long matrix
         a = rows_of(a);
         dc = rows_of(dc);
       }
@@ -124,7 +124,7 @@ class Matmul final : public graph::Operator {
                    .b_batch = batch_stride(b),
                    .c_batch = batch_stride(c),
                    .partials = out.partials().matmul};
-    if (b.size() == 2 && !options_.transpose_a) {  // one product of all the rows
+    if (b.size() == 2 && !options_.transpose_a) {  // one product of all rows
       gemm.rows *= gemm.batches;
       gemm.batches = 1;
     }

@@ -7,7 +7,7 @@
 namespace halfstep {
 namespace {
 
-/// The share {} of rows whose largest logit is the label's.
+/// The fraction {} of rows whose largest logit is the label's.
 class Accuracy final : public graph::Operator {
  public:
   std::string name() const override { return "accuracy"; }

@@ -13,7 +13,8 @@
 namespace halfstep {
 namespace {
 
-/// From logits {n, classes}, the statistics of the forward pass and the gradient of the loss {}: that of the logits.
+/// Inputs: logits {n, classes}, the statistics of the forward pass and the gradient of the loss {}. Output: the
+/// gradient of the logits.
 class CrossEntropyGradient final : public graph::Operator {
  public:
   explicit CrossEntropyGradient(float smoothing) : smoothing_(smoothing) {}
@@ -49,7 +50,7 @@ class CrossEntropyGradient final : public graph::Operator {
   float smoothing_;
 };
 
-/// The loss {}, and statistics of the rows from which the gradient is made.
+/// Outputs: the loss {}, and the statistics of the rows that the gradient needs.
 class CrossEntropy final : public graph::Operator {
  public:
   explicit CrossEntropy(float smoothing) : smoothing_(smoothing) {}

@@ -15,13 +15,13 @@
 namespace halfstep {
 namespace {
 
-/// Which loss of shaders/loss/pair_loss.glsl, and its parameter where it has one.
+/// Which loss of shaders/loss/pair_loss.glsl, and its parameter if it has one.
 struct Kind {
   std::string name;
   float parameter = 0;
 };
 
-/// The two tensors in one type: as they are, or both in f32 where they differ.
+/// The two tensors in one type: unchanged, or both in f32 if their types differ.
 struct Pair {
   plan::TensorId a;
   plan::TensorId b;
@@ -56,7 +56,7 @@ Push push_for(const plan::Lowering& out, const Kind& kind) {
   return push;
 }
 
-/// From a, b and the gradient of the loss {}: that of a, or of b.
+/// From a, b and the gradient of the loss {}: the gradient of a or of b.
 class PairLossGradient final : public graph::Operator {
  public:
   PairLossGradient(Kind kind, std::uint32_t side) : kind_(std::move(kind)), side_(side) {}

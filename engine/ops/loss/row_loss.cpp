@@ -12,7 +12,7 @@
 namespace halfstep::ops {
 namespace {
 
-/// How a kernel of loss/row_loss.glsl is spread over the device.
+/// How a kernel of loss/row_loss.glsl is distributed over the device.
 struct Spread {
   std::uint32_t local_size = 1;
   std::uint32_t lanes = 1;  ///< invocations that share a row; a power of two
@@ -25,12 +25,12 @@ std::int64_t row_rounds(std::int64_t quads_per_row, std::uint32_t lanes) {
   return 2 * (plan::divided_up(quads_per_row, lanes) + 1) + 2 * (std::bit_width(lanes) + 1) + 1;
 }
 
-/// Loop rounds that adds up what `invocations` of a workgroup have.
+/// Loop rounds of a reduction over `invocations` of a workgroup.
 std::int64_t reduction_rounds(std::uint32_t invocations) {
   return std::bit_width(invocations) + 1;
 }
 
-/// One invocation a row on a software driver, elsewhere as many as have four quads of it each; more where a row takes
+/// One invocation per row on a software driver; elsewhere enough that each has four quads of a row. More if a row takes
 /// more loop rounds than the driver allows.
 std::uint32_t lanes_for(const plan::Target& target, std::int64_t quads_per_row, std::uint32_t local_size) {
   std::uint32_t lanes = 1;
@@ -41,7 +41,7 @@ std::uint32_t lanes_for(const plan::Target& target, std::int64_t quads_per_row, 
   return lanes;
 }
 
-/// One workgroup where there is little to do: it makes the mean too, which saves a dispatch. Otherwise enough to keep
+/// One workgroup if there is little to do: it also computes the mean, which saves a dispatch. Otherwise enough to keep
 /// the device busy, and so many that no invocation has more rows than the limit of loop rounds allows.
 Spread spread(const plan::Target& target, const plan::Layout& lay) {
   constexpr std::int64_t little = 2048;
@@ -58,7 +58,7 @@ Spread spread(const plan::Target& target, const plan::Layout& lay) {
   return result;
 }
 
-/// One run of row_mean.comp.
+/// One dispatch of row_mean.comp.
 struct MeanStep {
   bool from_sums;
   bool to_sums;
@@ -80,7 +80,8 @@ void dispatch_mean(plan::Lowering& out, const MeanStep& step, plan::TensorId sta
                 .push = plan::push_bytes(Push{index32(out, step.count), index32(out, step.length), index32(out, rows)}),
                 .operands = {{step.from, plan::Access::read},
                              {step.to, plan::Access::write},
-                             // Where sums are read the weight goes to the statistics; else they are what is read.
+                             // If sums are read, the weight is written to the statistics; otherwise the statistics are
+                             // read.
                              {statistics, step.to_sums ? plan::Access::read : plan::Access::read_write}},
                 .groups = {index32(out, groups), 1, 1},
                 .rounds = plan::divided_up(step.length, local_size) + 1 + reduction_rounds(local_size)});

@@ -80,8 +80,8 @@ class BatchNorm final : public graph::Operator {
     return {x, {DType::f32, {1, 2, channels}}, inputs[3], inputs[4]};
   }
 
-  // with xhat = (x - mean) / deviation: dweight = sum(dy xhat), dbias = sum(dy),
-  // dx = weight / deviation (dy - mean(dy) - xhat mean(dy xhat)), sums and means over all axes but the last
+  // with xhat = (x - mean) / std: dweight = sum(dy xhat), dbias = sum(dy),
+  // dx = weight / std (dy - mean(dy) - xhat mean(dy xhat)), sums and means over all axes but the last
   graph::Gradients vjp(const graph::Vjp& call) const override {
     const Tensor inputs[] = {call.inputs[0], *call.cotangents[0], call.outputs[1], call.inputs[1]};
     const std::vector<Tensor> gradients = graph::apply(std::make_shared<BatchNormGradient>(), inputs);
@@ -119,7 +119,7 @@ class BatchNorm final : public graph::Operator {
   BatchNormOptions options_;
 };
 
-/// From weight, bias and the running statistics: the factor and offset that batch norm is in inference.
+/// From weight, bias and the running statistics: the factor and offset that replace batch norm in inference.
 class BatchNormAffine final : public graph::Operator {
  public:
   explicit BatchNormAffine(float epsilon) : epsilon_(epsilon) {}

@@ -14,12 +14,12 @@ namespace {
 
 using plan::Access;
 
-/// The rows of every set are cut into slices of `length`, the last one shorter; an invocation takes one quad of
-/// channels through a slice. The push constants of norm/channel_norm.glsl.
+/// The rows of every set are split into slices of `length`, the last one may be shorter; an invocation processes one
+/// quad of channels of a slice. The push constants of norm/channel_norm.glsl.
 struct Slices {
   std::uint32_t rows;
   std::uint32_t length;
-  std::uint32_t slices;  ///< of a set
+  std::uint32_t slices;  ///< per set
   std::uint32_t invocations;
 };
 
@@ -33,20 +33,20 @@ Slices slices_of(const plan::Lowering& out, const ChannelSets& sets, std::int64_
           index32(out, sets.sets * slices * quads_of(sets))};
 }
 
-/// Loop rounds of an invocation that goes through a slice `passes` times.
+/// Loop rounds of an invocation that reads a slice `passes` times.
 std::int64_t rounds_of(std::int64_t length, std::int64_t passes) {
   return passes * (length + 1);
 }
 
-/// The longest slice that the driver's limit of loop rounds allows, for that many passes.
+/// The longest slice for that many passes within the driver's limit of loop rounds.
 std::int64_t longest_slice(const plan::Target& target, std::int64_t passes) {
   return std::int64_t{target.max_rounds} / passes - 1;
 }
 
 constexpr std::int64_t moment_passes = 2;  ///< of channel_moments.comp and channel_moments_merge.comp
 
-/// As many slices as keep the device busy, none of them short: what an invocation reads once is then worth it. More of
-/// them where the driver limits loop rounds.
+/// Enough slices to keep the device busy, each long enough to be worth the values that an invocation loads once. More
+/// if the driver limits loop rounds.
 Slices slices_of(const plan::Lowering& out, const ChannelSets& sets) {
   constexpr std::int64_t shortest = 16;
   const std::int64_t columns = sets.sets * quads_of(sets);
@@ -57,7 +57,7 @@ Slices slices_of(const plan::Lowering& out, const ChannelSets& sets) {
                    std::min(plan::divided_up(sets.rows, wanted), longest_slice(out.target(), moment_passes)));
 }
 
-/// A dispatch over slices; its constants are the quads of a row and then `constants`.
+/// A dispatch over slices; its constants are the quads of a row, then `constants`.
 void dispatch_slices(plan::Lowering& out, const std::string& shader, const ChannelSets& sets, const Slices& slices,
                      const std::vector<plan::Operand>& operands, std::int64_t rounds,
                      std::vector<std::uint32_t> constants = {}) {
@@ -69,7 +69,7 @@ Shape partial_shape(const ChannelSets& sets, const Slices& slices) {
   return {sets.sets, slices.slices, 2, sets.channels};
 }
 
-/// How many parts an invocation merges: all where they are few, else so many that few remain.
+/// How many parts an invocation merges: all if they are few, else enough that few remain.
 std::uint32_t merged_at_once(const plan::Target& target, std::uint32_t parts) {
   constexpr std::uint32_t few = 128;
   const std::uint32_t wanted =
@@ -77,14 +77,14 @@ std::uint32_t merged_at_once(const plan::Target& target, std::uint32_t parts) {
   return static_cast<std::uint32_t>(std::min<std::int64_t>(wanted, longest_slice(target, moment_passes)));
 }
 
-/// How many dispatches merge `parts`.
+/// The number of dispatches that merge `parts`.
 std::ptrdiff_t merge_count(const plan::Target& target, std::uint32_t parts) {
   if (parts == 1) return 0;
   const std::uint32_t once = merged_at_once(target, parts);
   return 1 + merge_count(target, (parts + once - 1) / once);
 }
 
-/// The moments of whole sets from those of their slices.
+/// Merges the moments of slices into the moments of whole sets.
 plan::TensorId merge_moments(plan::Lowering& out, plan::TensorId moments, const ChannelSets& sets, Slices slices) {
   while (slices.slices > 1) {
     const plan::TensorId parts = moments;
@@ -152,7 +152,7 @@ void lower_parameter_gradients(plan::Lowering& out, plan::TensorId sums, plan::T
     std::uint32_t quads;
     std::uint32_t sets;
   };
-  // Too many sets for one loop are added up first.
+  // If there are too many sets for one loop, they are partly summed first.
   std::int64_t count = sets.sets;
   if (count > longest_slice(out.target(), 1)) {
     const plan::TensorId every = std::exchange(sums, out.workspace("sums", {DType::f32, {1, 2, sets.channels}}));

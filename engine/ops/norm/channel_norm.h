@@ -8,29 +8,28 @@
 
 namespace halfstep::ops {
 
-/// How the normalisations see a tensor {..., c}: `sets` of `rows` pixels of c channels, each set with statistics of its
-/// own. A batch is one set; for group and instance norm every image is one.
+/// How the norms view a tensor {..., c}: `sets` of `rows` pixels of c channels, each set with its own statistics. For
+/// batch norm the whole batch is one set; for group and instance norm every image is one.
 struct ChannelSets {
   std::int64_t sets = 1;
   std::int64_t rows = 1;
   std::int64_t channels = 1;
 
-  /// The shape of `planes` numbers for every channel of every set.
+  /// The shape of `planes` numbers per channel and set.
   Shape shape(std::int64_t planes) const { return {sets, planes, channels}; }
 };
 
-/// Appends the dispatches that find the mean of every channel of every set, and the sum of the squares of what is left
-/// when it is subtracted, in f32: {sets, 2, channels}. Slices are summed up apart and merged as Chan, Golub and
-/// LeVeque 1979 have it, so that nothing cancels however far the mean lies from zero. Where the product
-/// that computed x output those of slices as well (plan::ChannelMoments), they are only merged.
+/// Appends the dispatches that compute, per channel and set, the mean and the sum of squared differences from it, in
+/// f32: {sets, 2, channels}. Slices are summed separately and merged as in Chan, Golub and LeVeque 1979, so that
+/// nothing cancels however far the mean is from zero. If the GEMM that computed x also
+/// output the moments of slices (plan::ChannelMoments), they are only merged.
 plan::TensorId lower_moments(plan::Lowering& out, plan::TensorId x, const ChannelSets& sets);
 
-/// Appends y = (x - mean) * inverse deviation * weight + bias. `statistics` {sets, 2, channels} holds mean and inverse
-/// deviation.
+/// Appends y = (x - mean) * inverse std * weight + bias. `statistics` {sets, 2, channels} holds mean and inverse std.
 void lower_channel_norm(plan::Lowering& out, plan::TensorId x, plan::TensorId statistics, plan::TensorId weight,
                         plan::TensorId bias, plan::TensorId y, const ChannelSets& sets);
 
-/// Appends the sums of dy and of dy times the normalised x, for every channel of every set: {sets, 2, channels}.
+/// Appends the sums of dy and of dy times the normalised x, per channel and set: {sets, 2, channels}.
 plan::TensorId lower_gradient_sums(plan::Lowering& out, plan::TensorId x, plan::TensorId dy, plan::TensorId statistics,
                                    const ChannelSets& sets);
 
@@ -38,14 +37,14 @@ plan::TensorId lower_gradient_sums(plan::Lowering& out, plan::TensorId x, plan::
 void lower_parameter_gradients(plan::Lowering& out, plan::TensorId sums, plan::TensorId weight_gradient,
                                plan::TensorId bias_gradient, const ChannelSets& sets);
 
-/// What lower_norm_gradient takes off every element so that the result leaves mean and deviation alone.
+/// The terms that lower_norm_gradient subtracts from every element.
 enum class GradientMeans : std::uint8_t {
-  sums,   ///< the gradient sums, which are multiplied by weight / rows: statistics of one channel each
-  means,  ///< the means of weight dy and of weight dy times the normalised x over whatever shares statistics
+  sums,   ///< the gradient sums, which are multiplied by weight / rows: each channel has its own statistics
+  means,  ///< the means of weight dy and of weight dy times the normalised x over the elements that share statistics
 };
 
-/// Appends dx = inverse deviation * (weight dy - mean(weight dy) - normalised x * mean(weight dy * normalised x)), with
-/// the means from `means` {sets, 2, channels}.
+/// Appends dx = inverse std * (weight dy - mean(weight dy) - normalised x * mean(weight dy * normalised x)), with the
+/// means from `means` {sets, 2, channels}.
 void lower_norm_gradient(plan::Lowering& out, plan::TensorId x, plan::TensorId dy, plan::TensorId statistics,
                          plan::TensorId weight, plan::TensorId means, GradientMeans kind, plan::TensorId dx,
                          const ChannelSets& sets);

@@ -15,12 +15,12 @@ namespace {
 
 using plan::Access;
 
-/// Every image is a set.
+/// Every image is one set.
 ops::ChannelSets images_of(const Shape& shape) {
   return {.sets = shape.front(), .rows = elements(shape) / shape.front() / shape.back(), .channels = shape.back()};
 }
 
-/// What group_norm_statistics.comp and group_norm_means.comp are told.
+/// The push constants of group_norm_statistics.comp and group_norm_means.comp.
 struct Push {
   std::uint32_t invocations;
   std::uint32_t groups;
@@ -34,7 +34,7 @@ Push push_of(const plan::Lowering& out, const ops::ChannelSets& sets, std::int64
           static_cast<float>(sets.rows), epsilon};
 }
 
-/// Loop rounds of an invocation that goes `passes` times through the channels of a group, and those that pad them.
+/// Loop rounds of an invocation that reads the channels of a group, and their padding, `passes` times.
 std::int64_t rounds_of(const Push& push, std::int64_t passes) {
   return passes * (std::int64_t{push.channels / push.groups} + 1) + 3;
 }
@@ -96,8 +96,8 @@ class GroupNorm final : public graph::Operator {
     return {x, {DType::f32, {x.shape.front(), 2, x.shape.back()}}};
   }
 
-  // with xhat = (x - mean) / deviation: dweight = sum(dy xhat), dbias = sum(dy), over images and pixels;
-  // dx = (weight dy - mean(weight dy) - xhat mean(weight dy xhat)) / deviation, means over a group of an image
+  // with xhat = (x - mean) / std: dweight = sum(dy xhat), dbias = sum(dy), over images and pixels;
+  // dx = (weight dy - mean(weight dy) - xhat mean(weight dy xhat)) / std, means over a group of an image
   graph::Gradients vjp(const graph::Vjp& call) const override {
     const Tensor inputs[] = {call.inputs[0], *call.cotangents[0], call.outputs[1], call.inputs[1]};
     const std::vector<Tensor> gradients = graph::apply(std::make_shared<GroupNormGradient>(groups_), inputs);

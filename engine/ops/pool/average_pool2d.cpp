@@ -7,7 +7,7 @@
 namespace halfstep {
 namespace {
 
-/// From dy: dx, of the shape of the images.
+/// From dy: dx, with the shape of the images.
 class AveragePool2dGradient final : public graph::Operator {
  public:
   AveragePool2dGradient(ops::Pool2d pool, Shape images) : pool_(pool), images_(std::move(images)) {}

@@ -25,7 +25,7 @@ class MaxPool2dGradient final : public graph::Operator {
     const Shape pooled = out.input_type(1).shape;
     const bool apart = !pool_.adaptive && pool_.stride[0] >= pool_.kernel[0] && pool_.stride[1] >= pool_.kernel[1];
     const std::string shader = apart ? "max_pool2d_gradient_apart" : "max_pool2d_gradient";
-    // Windows that overlap are each looked through once more, for elements as large that come first.
+    // Overlapping windows are each searched once more, for an equal element that comes first.
     const Pair window = ops::largest_window(pool_, images, pooled);
     const std::int64_t window_rounds = window[0] * window[1] + 1;
     const std::int64_t rounds = apart ? ops::loop_rounds(pool_.stride)
@@ -34,7 +34,7 @@ class MaxPool2dGradient final : public graph::Operator {
   }
 
  private:
-  /// The images cut at each window's first pixel.
+  /// The images divided at each window's first pixel.
   Shape cells(Shape images) const {
     for (std::size_t i = 0; i < 2; ++i) {
       images[i + 1] = (images[i + 1] + pool_.padding[i] + pool_.stride[i] - 1) / pool_.stride[i];

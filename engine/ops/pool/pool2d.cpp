@@ -36,8 +36,8 @@ Shape pooled_shape(std::string_view op, const Pool2d& pool, const TensorType& im
   return result;
 }
 
-/// Where `of` places are divided into `places` ranges, range i from floor(i of / places) up to but not including
-/// ceil((i + 1) of / places): the extent of the widest.
+/// `of` positions are divided into `places` ranges, range i from floor(i of / places) up to but not including ceil((i +
+/// 1) of / places). Returns the extent of the widest.
 std::int64_t widest_range(std::int64_t places, std::int64_t of) {
   std::int64_t widest = 0;
   for (std::int64_t i = 0; i < places; ++i)
@@ -78,7 +78,7 @@ graph::Attributes attributes(const Pool2d& pool, graph::Attributes more) {
 
 Pool2d adaptive_pool(std::string_view op, Tensor images, const Pair& size) {
   expect_rank(op, "images", images.type(), 4, "{n, h, w, c}");
-  // The kernel multiplies positions of the one by extents of the other, in 32 bits.
+  // The kernel multiplies positions of one by extents of the other, in 32 bits.
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   for (std::size_t i = 0; i < 2; ++i) {
     const std::int64_t extent = images.shape()[i + 1];

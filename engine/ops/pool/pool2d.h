@@ -11,42 +11,42 @@
 
 namespace halfstep::ops {
 
-/// Pool2dOptions with every choice made.
+/// Pool2dOptions with defaults filled in.
 struct Pool2d {
   Pair kernel;
   Pair stride;
   Pair padding;
   bool count_padding;
-  std::optional<Pair> adaptive{};  ///< the extents of the result, where windows are made to fit them
+  std::optional<Pair> adaptive{};  ///< the extents of the result, for adaptive pooling
 };
 
 /// As an operator's attributes, followed by `more`.
 graph::Attributes attributes(const Pool2d& pool, graph::Attributes more = {});
 
-/// Windows that make images {n, h, w, c} into `size`.
+/// Windows that reduce images {n, h, w, c} to `size`.
 Pool2d adaptive_pool(std::string_view op, Tensor images, const Pair& size);
 
-/// Throws Error where `options` are not positive, or the padding is more than half the kernel.
+/// Throws Error if `options` are not positive, or the padding is more than half the kernel.
 Pool2d checked_pool(std::string_view op, const Pool2dOptions& options);
 
-/// The extents of the largest window over images of shape `input` that makes them `output`.
+/// The extents of the largest window that reduces images of shape `input` to `output`.
 Pair largest_window(const Pool2d& pool, const Shape& input, const Shape& output);
-/// Over how many rows and columns of windows a pixel is spread at most.
+/// The largest number of rows and columns of windows that cover one pixel.
 Pair most_windows(const Pool2d& pool, const Shape& input, const Shape& output);
-/// Loop rounds of two loops, one in the other, with `inside` rounds of other loops in each round of the inner one.
+/// Loop rounds of two nested loops, with `inside` rounds of other loops in each round of the inner one.
 std::int64_t loop_rounds(const Pair& extents, std::int64_t inside = 0);
 
-/// Appends a kernel of pool/pool.glsl with one invocation for each quad of a tensor of shape `grid`. `shader` lacks
-/// the storage, which is that of the operator's result. `rounds` is plan::Dispatch::rounds.
+/// Appends a kernel of pool/pool.glsl with one invocation for each quad of a tensor of shape `grid`. `shader` is the
+/// name without the storage type, which is that of the operator's result. `rounds` is plan::Dispatch::rounds.
 void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d& pool, const Shape& input,
                    const Shape& output, const Shape& grid, std::int64_t rounds);
 
-/// What the pooling operators have in common: all but their gradient. The kernel is that of the operator's name.
+/// The base of the pooling operators: everything except the gradient. The kernel has the operator's name.
 class Pooling : public graph::Operator {
  public:
   explicit Pooling(const Pool2d& pool) : pool_(pool) {}
 
-  /// {n, h, w, c} of the images becomes that of the result. Throws Error where they are no images or no window fits.
+  /// The shape {n, h, w, c} of the result. Throws Error if the input is not images or no window fits.
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   void lower(plan::Lowering& out) const override;
   graph::Attributes attributes() const override { return ops::attributes(pool_); }

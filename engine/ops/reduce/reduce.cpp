@@ -25,7 +25,7 @@ struct Geometry {
   bool last_summed = false;
 };
 
-/// Appends an axis inside `axes`, merged with the one before where the two lie together.
+/// Appends an axis inside `axes`, merged with the previous one if the two are contiguous.
 void append(std::vector<Axis>& axes, Axis axis) {
   if (axis.extent == 1) return;
   if (!axes.empty() && axes.back().stride == axis.extent * axis.stride) {
@@ -81,13 +81,13 @@ void put(const plan::Lowering& out, const std::vector<Axis>& axes, std::array<st
   }
 }
 
-/// Loop rounds of an invocation of sum.comp that adds up `terms`: where the last axis is summed, of each of four rows.
+/// Loop rounds of an invocation of sum.comp that adds `terms`; if the last axis is summed, it does so for four rows.
 std::int64_t rounds_of(std::int64_t terms, bool last_summed) {
   return last_summed ? 4 * (terms + 2) + 1 : terms + 1;
 }
 
-/// In how many slices a sum is made: one where it is short or there are results enough to keep the device busy, but as
-/// many as the driver's limit of loop rounds asks for.
+/// The number of slices of a sum: one if it is short or there are enough results to keep the device busy, but as many
+/// as the driver's limit of loop rounds requires.
 std::int64_t slices_of(const plan::Target& target, std::int64_t quads, std::int64_t summed, bool last_summed) {
   constexpr std::int64_t short_sum = 256;
   constexpr std::int64_t shortest_slice = 64;

@@ -35,7 +35,7 @@ class Sum final : public graph::Operator {
     return {{inputs[0].dtype, result_shape(inputs[0].shape, keep_)}};
   }
 
-  // dx = dy repeated along the summed axes, divided by their elements for a mean
+  // dx = dy repeated along the summed axes; for a mean, divided by the number of elements
   graph::Gradients vjp(const graph::Vjp& call) const override {
     const Shape shape = call.inputs[0].shape();
     const Tensor dy = reshape(*call.cotangents[0], result_shape(shape, true));
@@ -68,7 +68,7 @@ class Sum final : public graph::Operator {
   bool mean_;
 };
 
-/// Which axes of a tensor of `rank` axes are named, each at most once; all where none is.
+/// Which axes of a tensor of `rank` axes are named, each at most once; all if none is.
 std::vector<bool> marked(const char* op, std::int64_t rank, const std::vector<std::int64_t>& axes) {
   std::vector<bool> result(static_cast<std::size_t>(rank), axes.empty());
   for (const std::int64_t axis : axes) {

@@ -7,11 +7,11 @@
 namespace halfstep::ops {
 
 /// The shape that tensors of shapes `a` and `b` broadcast to, as in NumPy: aligned at the last axis, an extent of 1 is
-/// repeated. Throws Error where they do not fit.
+/// repeated. Throws Error if they are not compatible.
 Shape broadcast_shape(std::string_view op, const Shape& a, const Shape& b);
 
 /// Sums `gradient` over the axes along which a tensor of `shape` was repeated: the gradient of broadcasting. The shape
-/// is taken by value: a tensor's own moves when operators are added to its graph.
+/// is passed by value, because a reference into a tensor becomes invalid when operators are added to its graph.
 Tensor sum_to_shape(Tensor gradient, Shape shape);
 
 /// x repeated to `shape`, which it broadcasts to, times `factor`.

@@ -10,7 +10,7 @@
 namespace halfstep {
 namespace {
 
-/// a, then b along one axis.
+/// a, then b, along one axis.
 class Concat final : public graph::Operator {
  public:
   explicit Concat(std::size_t axis) : axis_(axis) {}
@@ -34,7 +34,7 @@ class Concat final : public graph::Operator {
     return {{inputs[0].dtype, shape}};
   }
 
-  // da, db: the parts of dy that they became
+  // da, db: the corresponding parts of dy
   graph::Gradients vjp(const graph::Vjp& call) const override {
     graph::Gradients gradients(2);
     const Tensor dy = *call.cotangents[0];
@@ -53,7 +53,7 @@ class Concat final : public graph::Operator {
       std::uint32_t quads;
       std::uint32_t a;  // extents of the axis in a, b
       std::uint32_t b;
-      std::uint32_t inner;  // quads from one position on the axis to the next, where it is not the last
+      std::uint32_t inner;  // quads from one position on the axis to the next, if it is not the last
     };
     const Shape shape = out.output_type(0).shape;
     const bool last = axis_ + 1 == shape.size();
@@ -72,7 +72,7 @@ class Concat final : public graph::Operator {
   std::size_t axis_;
 };
 
-/// Halves joined at every level, so that no part is copied more often than the logarithm of their number.
+/// Concatenates in a binary tree, so that each part is copied at most a logarithmic number of times.
 Tensor joined(std::span<const Tensor> parts, std::size_t axis) {
   if (parts.size() == 1) return parts.front();
   const std::size_t half = parts.size() / 2;

@@ -13,7 +13,7 @@
 namespace halfstep {
 namespace {
 
-/// `count` divided by every extent of `shape`; nothing where that leaves a remainder. Cannot overflow.
+/// `count` divided by every extent of `shape`; no value if there is a remainder. Cannot overflow.
 std::optional<std::int64_t> count_left(std::int64_t count, const Shape& shape) {
   for (const std::int64_t extent : shape) {
     if (extent < 1 || count % extent != 0) return std::nullopt;
@@ -22,7 +22,7 @@ std::optional<std::int64_t> count_left(std::int64_t count, const Shape& shape) {
   return count;
 }
 
-/// The same elements in another shape.
+/// The same elements with another shape.
 class Reshape final : public graph::Operator {
  public:
   explicit Reshape(Shape shape) : shape_(std::move(shape)) {}
@@ -62,7 +62,7 @@ class Reshape final : public graph::Operator {
   Shape shape_;
 };
 
-/// `shape` with its -1 worked out for `count` elements.
+/// `shape` with its -1 inferred for `count` elements.
 Shape with_inferred(Shape shape, std::int64_t count) {
   const auto unknown = std::ranges::count(shape, -1);
   if (unknown > 1) fail("reshape", fmt::format("expected at most one extent of -1, got {}", to_string(shape)));

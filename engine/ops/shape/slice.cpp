@@ -39,7 +39,7 @@ class Window final : public graph::Operator {
     return {{inputs[0].dtype, shape_}};
   }
 
-  // Position p is taken from q where p step + offset = q divisor; dx takes q from p by the same relation.
+  // Position p comes from q if p step + offset = q divisor; dx takes q from p by the same relation.
   graph::Gradients vjp(const graph::Vjp& call) const override {
     std::vector<ops::WindowAxis> back;
     for (const ops::WindowAxis& axis : axes_) back.push_back({axis.divisor, -axis.offset, axis.step});
@@ -59,9 +59,9 @@ class Window final : public graph::Operator {
   }
 
  private:
-  /// Those of window.comp.
+  /// The constants of window.comp.
   std::vector<std::uint32_t> constants(std::uint32_t local_size, const Shape& x) const {
-    using Five = std::array<std::int64_t, most_axes>;  // one for each axis, outermost first
+    using Five = std::array<std::int64_t, most_axes>;  // one per axis, outermost first
     Five extents, x_extents, steps, offsets, divisors;
     for (Five* ones : {&extents, &x_extents, &steps, &divisors}) ones->fill(1);
     offsets.fill(0);
@@ -113,7 +113,7 @@ Tensor slice(Tensor x, const Shape& begin, const Shape& end, const Shape& step) 
       fail("slice", fmt::format("expected 0 <= begin < end <= {} and a positive step on axis {}, got {}, {}, {}",
                                 x.shape()[i], i, begin[i], end[i], stride));
     }
-    stride = std::min(stride, end[i] - begin[i]);  // a longer one takes the first element alone, too
+    stride = std::min(stride, end[i] - begin[i]);  // a longer stride also takes only the first element
     shape.push_back((end[i] - begin[i] - 1) / stride + 1);
     axes.push_back({.step = stride, .offset = begin[i]});
   }

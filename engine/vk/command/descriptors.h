@@ -16,7 +16,7 @@
 
 namespace halfstep::vk {
 
-/// Part of a buffer, bound as a storage buffer, or as a texel buffer where it has a format for its texels.
+/// A range of a buffer, bound as a storage buffer, or as a texel buffer if a texel format is given.
 struct BufferRange {
   VkBuffer buffer = VK_NULL_HANDLE;
   std::uint64_t offset = 0;
@@ -28,7 +28,7 @@ struct BufferRange {
 /// The format of a texel that is a quad of a floating type: of its bits, where drivers know no such floats.
 VkFormat quad_format(DType dtype);
 
-/// Descriptor sets, each written once and freed all together.
+/// Descriptor sets, each written once; all are freed together.
 class DescriptorSets {
  public:
   explicit DescriptorSets(Context& context);
@@ -36,8 +36,8 @@ class DescriptorSets {
   DescriptorSets(const DescriptorSets&) = delete;
   DescriptorSets& operator=(const DescriptorSets&) = delete;
 
-  /// A set with range i at binding i. Throws Error naming the range where it is larger than the device can bind or not
-  /// aligned as it must be, or where their number is not the pipeline's.
+  /// A set with range i at binding i. Throws Error that names the range if it is larger than the device can bind or
+  /// misaligned, or if the number of ranges is not the pipeline's.
   VkDescriptorSet make(const Pipeline& pipeline, std::span<const BufferRange> ranges);
   /// Set 1 of a pipeline that stores f16, uniform buffers: see Pipeline.
   VkDescriptorSet make_storing(const Pipeline& pipeline, const std::array<BufferRange, 3>& ranges);

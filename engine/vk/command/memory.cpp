@@ -19,7 +19,7 @@ constexpr VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
 constexpr VkMemoryPropertyFlags coherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 constexpr VkMemoryPropertyFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
 
-/// What an intent needs of a memory type, and what it would rather have or not; the earlier flag weighs more.
+/// The required, preferred and undesired flags of a memory type; earlier flags weigh more.
 struct Wishes {
   VkMemoryPropertyFlags required;
   std::vector<VkMemoryPropertyFlags> wanted;
@@ -28,11 +28,11 @@ struct Wishes {
 
 Wishes wishes(Memory intent) {
   switch (intent) {
-    case Memory::upload:  // written in order and read once: from the host's own memory, past its caches
+    case Memory::upload:  // written in order and read once: write-combined host memory
       return {visible, {coherent}, {device_local, cached}};
     case Memory::readback:  // reading uncached memory is very slow
       return {visible, {cached, coherent}, {device_local}};
-    case Memory::device:  // memory that the host can map too may be a small window; leave it to those who need it
+    case Memory::device:  // host-visible device memory may be a small window; leave it to uploads
       break;
   }
   return {device_local, {}, {visible}};
@@ -45,7 +45,8 @@ int score(VkMemoryPropertyFlags flags, const Wishes& wishes) {
   return score;
 }
 
-/// The memory types that can serve an intent, best first; among equals the driver's order is kept, as it asks for.
+/// The memory types that can be used for an intent, best first; equally good ones stay in the driver's order, as Vulkan
+/// recommends.
 std::vector<std::uint32_t> memory_types(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed,
                                         Memory intent) {
   constexpr VkMemoryPropertyFlags special = VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT |
@@ -166,7 +167,7 @@ void Buffer::invalidate(std::uint64_t offset, std::uint64_t size) const {
         "vkInvalidateMappedMemoryRanges");
 }
 
-/// The range, widened to whole units of nonCoherentAtomSize within the allocation.
+/// The range, extended to multiples of nonCoherentAtomSize within the allocation.
 VkMappedMemoryRange Buffer::atoms(std::uint64_t offset, std::uint64_t size) const {
   const std::uint64_t atom = context_->capabilities().limits.nonCoherentAtomSize;
   const std::uint64_t begin = offset / atom * atom;

@@ -11,19 +11,20 @@
 
 namespace halfstep::vk {
 
-/// What a buffer's memory is for.
+/// How a buffer's memory is used.
 enum class Memory : std::uint8_t {
-  device,    ///< read and written by shaders only
-  upload,    ///< written by the host in order, read by copies or shaders
+  device,    ///< accessed by shaders only
+  upload,    ///< written sequentially by the host, read by copies or shaders
   readback,  ///< written by copies or shaders, read by the host
 };
 
-/// A storage buffer (also a source and target of copies) with memory of its own. Its contents are undefined at first.
+/// A storage buffer (also usable as source and target of copies) with its own memory. Its contents are initially
+/// undefined.
 class Buffer {
  public:
   Buffer() = default;
-  /// Throws Error naming the buffer, its bytes and the limit or heap where there is no memory for it. Zero bytes are
-  /// taken as four.
+  /// Throws Error that names the buffer, its size and the limit or heap if there is no memory for it. A size of zero is
+  /// rounded up to four bytes.
   Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string name);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
@@ -32,15 +33,15 @@ class Buffer {
   VkBuffer handle() const { return buffer_; }
   std::uint64_t bytes() const { return bytes_; }
   const std::string& name() const { return name_; }
-  /// Where it lies for shaders; 0 where the device has no Capabilities::buffer_address.
+  /// Its device address; 0 if the device has no Capabilities::buffer_address.
   std::uint64_t address() const;
 
-  /// The memory as the host sees it; null for Memory::device.
+  /// The mapped memory; null for Memory::device.
   std::byte* mapped() const { return mapped_; }
-  /// Makes the host's writes to a range available to submits that follow. No-op on coherent memory.
+  /// Makes the host's writes to a range available to later submits. No-op on coherent memory.
   void flush(std::uint64_t offset, std::uint64_t size) const;
-  /// Makes a finished submit's writes (made visible to the host by Recorder::host_barrier) readable. No-op on coherent
-  /// memory.
+  /// Makes the writes of a finished submit (made visible to the host by Recorder::host_barrier) readable. No-op on
+  /// coherent memory.
   void invalidate(std::uint64_t offset, std::uint64_t size) const;
 
  private:

@@ -47,7 +47,7 @@ Recorder::~Recorder() {
 
 void Recorder::release() noexcept {
   context_->table().vkDestroyQueryPool(context_->device(), queries_, nullptr);
-  context_->table().vkDestroyCommandPool(context_->device(), pool_, nullptr);  // frees the command buffer too
+  context_->table().vkDestroyCommandPool(context_->device(), pool_, nullptr);  // also frees the command buffer
 }
 
 void Recorder::begin(std::uint32_t timestamps) {
@@ -134,7 +134,7 @@ std::vector<double> Recorder::timestamps() const {
                                                 ticks.size() * sizeof ticks[0], ticks.data(), sizeof ticks[0],
                                                 VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
         "vkGetQueryPoolResults");
-  // Only the lowest bits count, and they wrap round.
+  // Only the lowest bits are valid, and they wrap around.
   const std::uint64_t mask = ~std::uint64_t{0} >> (64 - context_->capabilities().timestamp_bits);
   const double microseconds = static_cast<double>(context_->capabilities().limits.timestampPeriod) / 1000;
   std::vector<double> times;

@@ -15,8 +15,8 @@
 
 namespace halfstep::vk {
 
-/// One command buffer and the pool it comes from. What it has recorded may be submitted any number of times, each once
-/// the one before has finished; recording anew (begin) likewise.
+/// A command buffer and its pool. The recording may be submitted any number of times, but only after the previous
+/// submit has finished; the same holds for recording again (begin).
 class Recorder {
  public:
   explicit Recorder(Context& context);
@@ -24,18 +24,18 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Starts over, with room for `timestamps` timestamps (none are taken on a queue that has none).
+  /// Starts a new recording, with room for `timestamps` timestamps (none on a queue without timestamps).
   void begin(std::uint32_t timestamps = 0);
   void end();
 
-  /// All shader and copy writes before it, from earlier submits too, are seen by all shaders and copies after it; and
-  /// none of those after it overwrites what one before it still reads.
+  /// A full barrier: all shader and copy writes before it, also of earlier submits, are visible to all shaders and
+  /// copies after it, and writes after it wait for reads before it.
   void barrier();
-  /// All writes before it are seen by the host once the submit has finished.
+  /// All writes before it are visible to the host once the submit has finished.
   void host_barrier();
 
-  /// `sets` are sets 0, 1, ... Throws Error where `groups` passes the device's limit, or `push` is not the size the
-  /// pipeline takes.
+  /// `sets` are sets 0, 1, ... Throws Error if `groups` exceeds the device's limit, or `push` does not have the
+  /// pipeline's size.
   void dispatch(const Pipeline& pipeline, std::span<const VkDescriptorSet> sets, std::span<const std::byte> push,
                 const std::array<std::uint32_t, 3>& groups);
   void copy(VkBuffer source, std::uint64_t source_offset, VkBuffer target, std::uint64_t target_offset,
@@ -43,10 +43,10 @@ class Recorder {
   /// Sets each 32-bit word; offset and bytes are multiples of four.
   void fill(VkBuffer buffer, std::uint64_t offset, std::uint64_t bytes, std::uint32_t word);
 
-  /// Takes the time when all that is recorded before it is done.
+  /// Writes a timestamp when everything recorded before it has finished.
   void timestamp();
-  /// The timestamps of the last submit, which has finished, in microseconds from the first. Empty where none were
-  /// taken.
+  /// The timestamps of the last submit, which must have finished, in microseconds since the first. Empty if there are
+  /// none.
   std::vector<double> timestamps() const;
 
   VkCommandBuffer handle() const { return commands_; }
@@ -61,7 +61,7 @@ class Recorder {
   VkQueryPool queries_ = VK_NULL_HANDLE;
   std::uint32_t query_capacity_ = 0;
   std::uint32_t queries_used_ = 0;
-  VkPipeline bound_ = VK_NULL_HANDLE;  ///< the pipeline bound last, not to be bound again
+  VkPipeline bound_ = VK_NULL_HANDLE;  ///< the last bound pipeline, to avoid binding it again
 };
 
 }  // namespace halfstep::vk

@@ -12,7 +12,7 @@ Timeline::Timeline(Context& context) : context_(context.shared_from_this()) {}
 Timeline::~Timeline() {
   const DeviceTable& table = context_->table();
   for (const Pending& pending : pending_) {
-    // Whatever the answer, nothing more can be done: a lost device has finished too.
+    // The result is ignored, because nothing more can be done: a lost device has also finished.
     table.vkWaitForFences(context_->device(), 1, &pending.fence, VK_TRUE, std::numeric_limits<std::uint64_t>::max());
     table.vkDestroyFence(context_->device(), pending.fence, nullptr);
   }
@@ -25,7 +25,7 @@ std::uint64_t Timeline::submit(const Recorder& recording) {
 }
 
 std::uint64_t Timeline::submit(std::span<const Recorder* const> recordings) {
-  completed();  // so that fences come back to be used again
+  completed();  // recycles fences
   std::vector<VkCommandBuffer> commands;
   for (const Recorder* recording : recordings) commands.push_back(recording->handle());
   auto batch = structure<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
@@ -56,7 +56,7 @@ VkFence Timeline::take_fence() {
   return fence;
 }
 
-/// Takes note that the oldest ticket's work is done, and its fence free.
+/// Removes the oldest ticket, whose work has finished, and recycles its fence.
 void Timeline::retire() {
   const Pending done = pending_.front();
   check(context_->table().vkResetFences(context_->device(), 1, &done.fence), "vkResetFences");

@@ -13,8 +13,8 @@
 
 namespace halfstep::vk {
 
-/// Submits recordings and tells when they finish, without waiting. Tickets count up from 1 and finish in order. To be
-/// used by one thread at a time; several timelines may share a context. On destruction it waits for what is under way.
+/// Submits recordings and tracks their completion without waiting. Tickets count up from 1 and finish in order. Use it
+/// from one thread at a time; several timelines may share a context. The destructor waits for pending work.
 class Timeline {
  public:
   explicit Timeline(Context& context);
@@ -22,19 +22,19 @@ class Timeline {
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
-  /// Submits and returns at once. Throws Error where the device is lost.
+  /// Submits and returns immediately. Throws Error if the device is lost.
   std::uint64_t submit(const Recorder& recording);
-  /// The same for several recordings, in order and each a batch of its own, under one ticket: for a step that is cut
-  /// into parts so that no watchdog fires.
+  /// The same for several recordings under one ticket, in order, each in its own batch: for a step that is split so
+  /// that it does not trigger a watchdog.
   std::uint64_t submit(std::span<const Recorder* const> recordings);
 
-  /// Whether a ticket's work is done; never blocks. 0 always is.
+  /// Whether a ticket's work has finished; never blocks. True for 0.
   bool finished(std::uint64_t ticket);
-  /// The newest ticket whose work is done, 0 for none; never blocks.
+  /// The newest ticket whose work has finished, 0 for none; never blocks.
   std::uint64_t completed();
-  /// Blocks until the ticket's work is done. Counted in waits() where it was not done already.
+  /// Blocks until the ticket's work has finished. Counted in waits() if it had not finished already.
   void wait(std::uint64_t ticket);
-  /// How often the host has been blocked.
+  /// The number of times that the host was blocked.
   std::uint64_t waits() const { return waits_; }
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
 
-/// Records what `record` does between barriers, submits it and waits.
+/// Records the commands of `record` between barriers, submits them and waits.
 template <typename Record>
 void run(Recorder& recorder, Timeline& timeline, const Record& record) {
   recorder.begin();

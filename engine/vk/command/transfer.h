@@ -9,12 +9,12 @@
 namespace halfstep::vk {
 
 // Copies for set-up and inspection: each submits, waits, and is ordered after all earlier submits and before all later
-// ones. Any size and any offset that is a multiple of four; large ones go in pieces through a staging buffer.
+// ones. Size and offset may be any multiple of four; large copies go in pieces through a staging buffer.
 
-/// Writes `bytes` into `target` from `offset` on.
+/// Writes `bytes` into `target`, starting at `offset`.
 void upload(Context& context, const Buffer& target, std::uint64_t offset, std::span<const std::byte> bytes);
 
-/// Reads `bytes` from `source`, from `offset` on.
+/// Reads `bytes` from `source`, starting at `offset`.
 void download(Context& context, const Buffer& source, std::uint64_t offset, std::span<std::byte> bytes);
 
 /// Sets every 32-bit word of a range to `word`; `offset` and `size` are multiples of four.

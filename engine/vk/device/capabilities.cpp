@@ -21,7 +21,7 @@ namespace {
 
 using Extensions = std::set<std::string, std::less<>>;
 
-/// A list of structures for vkGetPhysicalDevice...2, built front to back.
+/// A pNext chain for vkGetPhysicalDevice...2, built front to back.
 class Chain {
  public:
   template <typename Struct>
@@ -178,7 +178,7 @@ std::vector<VkQueueFamilyProperties> queue_families(const InstanceTable& instanc
   return families;
 }
 
-/// Prefers a family without graphics: a long step then does not hold up the screen.
+/// Prefers a family without graphics, so that a long step does not block the display.
 void read_queues(Capabilities& c, const InstanceTable& instance, VkPhysicalDevice device) {
   const std::vector<VkQueueFamilyProperties> families = queue_families(instance, device);
   for (const bool graphics : {false, true}) {
@@ -192,14 +192,14 @@ void read_queues(Capabilities& c, const InstanceTable& instance, VkPhysicalDevic
   }
 }
 
-/// What runs workgroups side by side.
+/// The number of units that run workgroups in parallel.
 std::uint32_t compute_units(const Capabilities& c) {
   if (c.type == VK_PHYSICAL_DEVICE_TYPE_CPU) return std::max(1u, std::thread::hardware_concurrency());
   const std::uint32_t assumed = c.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ? 16 : 64;
   return c.compute_units != 0 ? c.compute_units : assumed;
 }
 
-/// Workgroups that keep the device busy: a few for each unit that runs them.
+/// The number of workgroups that keep the device busy: a few per unit that runs them.
 std::uint32_t wanted_groups(const Capabilities& c) {
   if (c.type == VK_PHYSICAL_DEVICE_TYPE_CPU) return std::max(4u, 2 * compute_units(c));
   return 4 * compute_units(c);
@@ -285,7 +285,7 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
   target.max_push_bytes = limits.maxPushConstantsSize;
   target.max_storage_range = limits.maxStorageBufferRange;
   target.max_rounds = std::min(max_loop_rounds(c), settings.loop_limit);
-  // A quad of f32 is 16 bytes, also where the device would take less.
+  // A quad of f32 is 16 bytes, even if the device allows a smaller alignment.
   target.offset_alignment =
       static_cast<std::uint32_t>(std::max<VkDeviceSize>(limits.minStorageBufferOffsetAlignment, 16));
   if (reads_texels_faster(c)) {

@@ -30,15 +30,15 @@ std::vector<VkPhysicalDevice> physical_devices(const InstanceTable& instance) {
   return devices;
 }
 
-/// Run in a child: the matrix shapes of the device that has this index.
+/// Runs in a child: queries the matrix shapes of the device with this index.
 std::string ask_for_matrix_shapes(std::string_view index) {
   const InstanceTable instance = create_instance(false);
   const std::vector<VkPhysicalDevice> devices = physical_devices(instance);
   return text(matrix_shapes(instance, devices.at(std::stoul(std::string(index)))));
 }
 
-/// Whether a device's matrix units are of use: a CPU emulates them, several times slower than it runs plain code, so
-/// only where it is told to.
+/// Whether to use a device's matrix units. A CPU emulates them, several times slower than plain code, so there they are
+/// used only on request.
 bool wants_matrices(const Capabilities& c, const Settings& settings) {
   const bool told = settings.gemm.starts_with("cooperative");
   return c.cooperative_matrix && (told || c.type != VK_PHYSICAL_DEVICE_TYPE_CPU);
@@ -72,7 +72,7 @@ std::vector<DeviceInfo> infos_of(const InstanceTable& instance, const std::vecto
   return infos;
 }
 
-/// Every optional feature that the device has, as VkDeviceCreateInfo wants it.
+/// Every optional feature that the device has, in the structures that VkDeviceCreateInfo needs.
 class DeviceFeatures {
  public:
   explicit DeviceFeatures(const Capabilities& c) {
@@ -100,7 +100,7 @@ class DeviceFeatures {
     if (c.buffer_address) {
       extensions_.push_back(VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME);
       address_.bufferDeviceAddress = VK_TRUE;
-      core_.features.shaderInt64 = VK_TRUE;  // addresses are counted in 64 bits
+      core_.features.shaderInt64 = VK_TRUE;  // addresses are 64-bit
       append(address_);
       append(core_);
     }
@@ -149,14 +149,14 @@ void require_handles(const AdoptedDevice& handles) {
   }
 }
 
-/// What is left of a device's capabilities when only what the application says that it enabled may be used.
+/// Reduces a device's capabilities to those that the application says it enabled.
 void keep_promised(Capabilities& c, const AdoptedDevice& handles) {
   c.storage_16bit = c.storage_16bit && handles.storage_buffer_16bit_access;
   c.float16_arithmetic = c.float16_arithmetic && handles.shader_float16;
   c.float_controls = c.float_controls && handles.shader_float_controls;
   c.subgroup_size_control = c.subgroup_size_control && handles.subgroup_size_control;
   c.buffer_address = c.buffer_address && handles.buffer_device_address;
-  c.cooperative_matrix = false;  // there is no way to promise it yet
+  c.cooperative_matrix = false;  // there is no way to declare it yet
 }
 
 }  // namespace
@@ -207,7 +207,7 @@ std::shared_ptr<Context> Context::adopt(const AdoptedDevice& handles, const Devi
   return context;
 }
 
-/// Asks a child, once for each driver build. What crashed it is not asked again.
+/// Queries in a child, once per driver build. A query that crashed is not repeated.
 void Context::find_matrix_shapes(std::unique_ptr<process::Child> child, std::size_t index) {
   constexpr std::chrono::seconds limit(10);
   if (!wants_matrices(capabilities_, settings_)) return;

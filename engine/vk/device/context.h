@@ -21,8 +21,8 @@
 
 namespace halfstep::vk {
 
-/// An instance, a device and one compute queue: opened here, or an application's own. Whatever is made with a context
-/// keeps it alive.
+/// An instance, a device and one compute queue: opened here, or an application's own. Objects made with a context keep
+/// it alive.
 class Context : public std::enable_shared_from_this<Context> {
  public:
   /// See Device::open.
@@ -43,15 +43,14 @@ class Context : public std::enable_shared_from_this<Context> {
   const plan::Target& target() const { return target_; }
   const DeviceInfo& info() const { return info_; }
   std::uint32_t queue_family() const { return capabilities_.queue_family.value(); }
-  /// For what may crash the driver; null where nothing does, or nothing can be risked.
+  /// Runs work that may crash the driver; null if there is no such work, or forking is not allowed.
   process::Child* child() const { return child_.get(); }
-  /// Whether a crash of the child's is the driver's own fault: not where the driver may have been loaded before the
-  /// child was made.
+  /// Whether a crash of the child is the driver's fault: false if the driver may have been loaded before the fork.
   bool blames_driver() const { return blames_driver_; }
-  /// Whether the Khronos validation layer watches this context (never an adopted one's doing).
+  /// Whether the Khronos validation layer is enabled for this context (never for an adopted one).
   bool validating() const { return owned_ && settings_.validation; }
 
-  /// vkQueueSubmit under the queue's lock; an application that shares its queue holds its own lock meanwhile.
+  /// vkQueueSubmit under the queue's lock. For a shared queue, also holds the application's lock.
   void submit(std::span<const VkSubmitInfo> batches, VkFence fence);
 
  private:
@@ -77,7 +76,7 @@ class Context : public std::enable_shared_from_this<Context> {
   bool owned_ = true;
 };
 
-/// The engine's side of the handles that users hold.
+/// Gives the engine access to the internals of public handles.
 struct Access {
   static Context& context(const Device& device) { return *device.context_; }
 };

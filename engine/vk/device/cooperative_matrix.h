@@ -7,7 +7,7 @@
 #include "plan/target.h"
 #include "vk/device/loader.h"
 
-/// VK_KHR_cooperative_matrix, declared here because Vulkan headers before 1.3.255 lack it.
+/// VK_KHR_cooperative_matrix. Declared here because Vulkan headers before 1.3.255 lack it.
 namespace halfstep::vk {
 
 inline constexpr const char* cooperative_matrix_extension = "VK_KHR_cooperative_matrix";
@@ -20,11 +20,11 @@ struct CooperativeMatrixFeatures {
   VkBool32 cooperativeMatrixRobustBufferAccess = VK_FALSE;
 };
 
-/// Whether the library was built with shaders for it: glslang may have been too old.
+/// Whether the library was built with shaders for it; false if glslang was too old.
 bool cooperative_shaders_built();
 
-/// The shapes that `device` reports for f16 within a subgroup, largest first; empty where it reports none. Some drivers
-/// crash here.
+/// The shapes that `device` reports for f16 within a subgroup, largest first; empty if it reports none. Some drivers
+/// crash in this query.
 std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPhysicalDevice device);
 
 /// Shapes as text, "16x16x16 f32, 16x16x16 f16", and back.

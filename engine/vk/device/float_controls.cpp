@@ -25,8 +25,8 @@ struct Wanted {
 
 using Promise = bool FloatControls::*;
 
-/// Adds `mode` for each width that the shader has and the device supports. Where the device cannot tell the widths
-/// apart, it is for all of them or for none.
+/// Adds `mode` for each width that the shader uses and the device supports. If the device cannot set the widths
+/// independently, adds it for all of them or for none.
 void want(std::vector<Wanted>& wanted, Mode mode, Promise promise, bool independent, const ShaderFacts& facts,
           const Capabilities& capabilities) {
   const bool for16 = facts.has_float16 && capabilities.float16.*promise;
@@ -59,7 +59,7 @@ void append_capabilities(std::vector<std::uint32_t>& words, const std::vector<Wa
 
 void append_extension(std::vector<std::uint32_t>& words) {
   constexpr std::string_view name = "SPV_KHR_float_controls";
-  std::uint32_t text[name.size() / 4 + 1] = {};  // ends in a zero byte, and is filled up with more
+  std::uint32_t text[name.size() / 4 + 1] = {};  // zero-terminated and zero-padded
   std::memcpy(text, name.data(), name.size());
   words.push_back(static_cast<std::uint32_t>(std::size(text) + 1) << 16 | op_extension);
   words.insert(words.end(), std::begin(text), std::end(text));
@@ -75,7 +75,7 @@ std::vector<std::uint32_t> with_float_controls(std::span<const std::uint32_t> wo
   const ShaderFacts facts = shader_facts(words, {});
   const std::vector<Wanted> wanted = wanted_modes(facts, capabilities);
   if (wanted.empty()) return {words.begin(), words.end()};
-  // A module's sections come in a fixed order: capabilities, extensions, ..., entry points, execution modes.
+  // A module's sections have a fixed order: capabilities, extensions, ..., entry points, execution modes.
   std::vector<std::uint32_t> result(words.begin(), words.begin() + spirv_header_words);
   bool in_capabilities = true;
   bool in_entry_points = false;

@@ -8,9 +8,9 @@
 
 namespace halfstep::vk {
 
-/// The same shader with the execution modes of SPV_KHR_float_controls that the device supports, for the float widths
-/// that the shader uses: denormals kept, rounding to nearest even, signed zeros, infinities and NaN kept. Unchanged
-/// where the device supports none.
+/// The shader with the execution modes of SPV_KHR_float_controls that the device supports, for the float widths that
+/// the shader uses: preserve denormals, round to nearest even, preserve signed zeros, infinities and NaN. Unchanged if
+/// the device supports none.
 std::vector<std::uint32_t> with_float_controls(std::span<const std::uint32_t> words, const Capabilities& capabilities);
 
 }  // namespace halfstep::vk

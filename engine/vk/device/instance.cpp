@@ -17,8 +17,8 @@ namespace {
 
 constexpr const char* validation_layer = "VK_LAYER_KHRONOS_validation";
 
-/// Throws Error for a call of the loader that fails before there is an instance. The loader says that memory has run
-/// out where it cannot parse a driver's manifest.
+/// Throws Error for a loader call that fails before there is an instance. The loader reports out of memory if it cannot
+/// parse a driver's manifest.
 void check_loader(VkResult result, std::string_view call) {
   if (result != VK_ERROR_OUT_OF_HOST_MEMORY && result != VK_ERROR_INCOMPATIBLE_DRIVER) return check(result, call);
   if (const auto problem = damaged_manifest()) fail(ErrorCode::system, "device", *problem);
@@ -30,7 +30,7 @@ void check_loader(VkResult result, std::string_view call) {
        "install a driver, on Debian or Ubuntu: apt install mesa-vulkan-drivers");
 }
 
-/// Extensions of the loader and its drivers, or of one layer.
+/// Whether the loader and its drivers, or one layer, have an extension.
 bool has_extension(const GlobalTable& global, const char* layer, const char* wanted) {
   std::uint32_t count = 0;
   std::vector<VkExtensionProperties> found;
@@ -73,8 +73,8 @@ void require_validation(const GlobalTable& global) {
        "install it, on Debian or Ubuntu: apt install vulkan-validationlayers");
 }
 
-/// From here on, until destroy_instance, messages are kept. (A messenger in VkInstanceCreateInfo::pNext hears only of
-/// the instance's own making and end.)
+/// Stores messages from now until destroy_instance. (A messenger in VkInstanceCreateInfo::pNext receives only messages
+/// about the creation and destruction of the instance.)
 void listen(InstanceTable& table, PFN_vkGetInstanceProcAddr get_proc) {
   const auto create =
       reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(get_proc(table.instance, "vkCreateDebugUtilsMessengerEXT"));

@@ -4,12 +4,12 @@
 
 namespace halfstep::vk {
 
-/// A Vulkan 1.1 instance of our own, with portability drivers such as MoltenVK among its devices. With `validate`, the
-/// Khronos validation layer and its synchronization validation watch it (see vk/device/validation.h). Throws Error
-/// where the machine has no Vulkan, or not the layer.
+/// Creates a Vulkan 1.1 instance that also lists portability drivers such as MoltenVK. With `validate`, enables the
+/// Khronos validation layer with synchronization validation (see vk/device/validation.h). Throws Error if the machine
+/// has no Vulkan, or the layer is requested but missing.
 InstanceTable create_instance(bool validate);
 
-/// Destroys what create_instance made; nothing where `instance` is empty.
+/// Destroys the result of create_instance; does nothing if `instance` is empty.
 void destroy_instance(InstanceTable& instance) noexcept;
 
 }  // namespace halfstep::vk

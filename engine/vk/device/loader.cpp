@@ -29,7 +29,7 @@ PFN_vkGetInstanceProcAddr find_loader() {
   return found;
 }
 
-/// Sets `function` to what `get_proc` finds in `owner`, an instance (null for global functions) or a device.
+/// Sets `function` to the result of `get_proc` for `owner`, an instance (null for global functions) or a device.
 template <typename Function, typename GetProc, typename Owner>
 void load(Function& function, GetProc get_proc, Owner owner, const char* name) {
   function = reinterpret_cast<Function>(get_proc(owner, name));
@@ -44,7 +44,7 @@ void load(Function& function, GetProc get_proc, Owner owner, const char* name) {
 GlobalTable load_global() {
   GlobalTable table;
   table.get_proc = find_loader();
-  PFN_vkEnumerateInstanceVersion version = nullptr;  // new in Vulkan 1.1
+  PFN_vkEnumerateInstanceVersion version = nullptr;  // added in Vulkan 1.1
   load(version, table.get_proc, nullptr, "vkEnumerateInstanceVersion");
   load(table.create_instance, table.get_proc, nullptr, "vkCreateInstance");
   load(table.extensions, table.get_proc, nullptr, "vkEnumerateInstanceExtensionProperties");

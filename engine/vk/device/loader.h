@@ -6,8 +6,8 @@
 
 namespace halfstep::vk {
 
-/// The functions of one instance. Each context keeps its own tables, and the library defines no function of Vulkan's
-/// names: several contexts, and an application that calls Vulkan itself, do not affect each other.
+/// The functions of one instance. Each context keeps its own tables, and the library defines no Vulkan symbols. So
+/// several contexts, and an application that calls Vulkan itself, do not affect each other.
 struct InstanceTable {
   VkInstance instance = VK_NULL_HANDLE;
   PFN_vkGetInstanceProcAddr get_proc = nullptr;
@@ -22,12 +22,12 @@ struct InstanceTable {
   PFN_vkGetPhysicalDeviceQueueFamilyProperties queue_families = nullptr;
   PFN_vkCreateDevice create_device = nullptr;
 
-  // Only of an instance that create_instance made to be validated.
+  // Set only if create_instance enabled validation.
   PFN_vkDestroyDebugUtilsMessengerEXT destroy_messenger = nullptr;
   VkDebugUtilsMessengerEXT messenger = VK_NULL_HANDLE;
 };
 
-/// The functions of a device that the engine calls: F(name) for each. Another one is a line here.
+/// The device functions that the engine calls: F(name) for each. Add a line here for another one.
 #define HALFSTEP_DEVICE_FUNCTIONS(F) \
   F(vkAllocateCommandBuffers)        \
   F(vkAllocateDescriptorSets)        \
@@ -88,11 +88,11 @@ struct DeviceTable {
   HALFSTEP_DEVICE_FUNCTIONS(HALFSTEP_MEMBER)
 #undef HALFSTEP_MEMBER
 
-  // Null where the device was made without VK_KHR_buffer_device_address.
+  // Null if the device was created without VK_KHR_buffer_device_address.
   PFN_vkGetBufferDeviceAddressKHR vkGetBufferDeviceAddressKHR = nullptr;
 };
 
-/// The functions that exist before any instance does.
+/// The functions that exist before an instance is created.
 struct GlobalTable {
   PFN_vkGetInstanceProcAddr get_proc = nullptr;
   PFN_vkCreateInstance create_instance = nullptr;
@@ -100,16 +100,16 @@ struct GlobalTable {
   PFN_vkEnumerateInstanceLayerProperties layers = nullptr;
 };
 
-/// Finds the machine's Vulkan loader. Throws Error where it has none, or one older than Vulkan 1.1.
+/// Loads the system's Vulkan loader. Throws Error if there is none, or it is older than Vulkan 1.1.
 GlobalTable load_global();
 
 /// Whether load_global has been called in this process.
 bool loader_in_use();
 
-/// The functions of `instance`. Throws Error where one is missing.
+/// The functions of `instance`. Throws Error if one is missing.
 InstanceTable load_instance(VkInstance instance, PFN_vkGetInstanceProcAddr get_proc);
 
-/// The functions of a device made from `instance`. Throws Error where one is missing.
+/// The functions of a device created from `instance`. Throws Error if one is missing.
 DeviceTable load_device(const InstanceTable& instance, VkDevice device);
 
 }  // namespace halfstep::vk

@@ -17,7 +17,7 @@ std::optional<std::string> problem_with(const std::string& file) {
     return fmt::format("expected a driver's manifest in JSON, got {} in {}", got, file);
   };
   std::error_code error;
-  if (std::filesystem::is_directory(file, error)) return {};  // the loader looks for manifests in it
+  if (std::filesystem::is_directory(file, error)) return {};  // the loader searches it for manifests
   std::ifstream stream(file);
   if (!stream) return expected("no readable file");
   const nlohmann::json manifest = nlohmann::json::parse(stream, nullptr, false);

@@ -14,7 +14,7 @@
 namespace halfstep::vk {
 namespace {
 
-constexpr std::string_view last_line = "end of notes";  // shows that a file is whole
+constexpr std::string_view last_line = "end of notes";  // shows that a file is complete
 
 std::uint64_t shaders_checksum() {
   static const std::uint64_t sum = [] {
@@ -78,7 +78,7 @@ void Notes::save() noexcept {
     notes_ = std::move(all);
     changed_ = false;
   } catch (const std::exception&) {
-    file_.clear();  // the disk is full or not ours
+    file_.clear();  // the disk is full or not writable
   }
 }
 

@@ -10,24 +10,24 @@
 
 namespace halfstep::vk {
 
-/// The file in `folder` for what is known of a device, its driver build and the library's shaders; empty where the
-/// folder is.
+/// The file in `folder` with what is known about a device, its driver build and the library's shaders; empty if
+/// `folder` is empty.
 std::filesystem::path device_file(std::string_view what, const Capabilities& capabilities,
                                   const std::filesystem::path& folder);
 
-/// What was found out about a device, kept between processes in lines of key and value. A note once kept stays: of two
-/// processes that find out at the same time, the first one's holds.
+/// Results about a device that are stored between processes, as lines of key and value. A stored note is never changed:
+/// if two processes find a result at the same time, the first one's is kept.
 class Notes {
  public:
-  /// Reads those that are kept; a damaged file counts as none.
+  /// Reads the stored notes; a damaged file counts as empty.
   Notes(const Capabilities& capabilities, const std::filesystem::path& folder);
 
-  /// Whether notes outlive the process.
+  /// Whether notes are stored beyond this process.
   bool kept() const { return !file_.empty(); }
   std::optional<std::string> find(const std::string& key) const;
-  /// Notes for this process; for the next ones too once saved. Neither has line ends, nor the key a tab.
+  /// Adds a note for this process, and for later ones once saved. Key and value have no line ends, the key no tab.
   void add(const std::string& key, const std::string& value);
-  /// Writes what was added, all or nothing. Never throws: what cannot be kept is found out again.
+  /// Writes the added notes atomically. Never throws: a note that cannot be stored is determined again.
   void save() noexcept;
 
  private:

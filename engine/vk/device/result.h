@@ -7,10 +7,10 @@
 
 namespace halfstep::vk {
 
-/// "VK_ERROR_DEVICE_LOST"; "VkResult -42" for one not known here.
+/// "VK_ERROR_DEVICE_LOST"; "VkResult -42" for an unknown one.
 std::string name(VkResult result);
 
-/// Throws Error naming `call` and the result unless it is VK_SUCCESS.
+/// Throws Error that names `call` and the result unless it is VK_SUCCESS.
 void check(VkResult result, std::string_view call);
 
 }  // namespace halfstep::vk

@@ -23,7 +23,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-/// Where a device's type stands in the order of preference; less is better.
+/// The preference of a device's type; lower is better.
 std::size_t rank(const DeviceInfo& device) {
   constexpr std::array<std::string_view, 4> order{"discrete", "integrated", "virtual", "cpu"};
   return static_cast<std::size_t>(std::find(order.begin(), order.end(), device.type) - order.begin());
@@ -36,7 +36,7 @@ std::optional<std::size_t> as_index(std::string_view selector, std::size_t count
   return number && index < count ? std::optional(index) : std::nullopt;
 }
 
-/// Those that the selector may mean, best first; ties in the order of the list.
+/// The devices that the selector matches, best first; ties in the order of the list.
 std::vector<std::size_t> matches(std::span<const DeviceInfo> devices, std::string_view selector) {
   if (const auto index = as_index(selector, devices.size())) return {*index};
   std::vector<std::size_t> found;

@@ -8,8 +8,8 @@
 
 namespace halfstep::vk {
 
-/// The place in `devices` of the one that `selector` means, as Device::open says. Throws Error where there is none, or
-/// it cannot be used.
+/// The index in `devices` of the one that `selector` selects, as described at Device::open. Throws Error if there is
+/// none, or it cannot be used.
 std::size_t select_device(std::span<const DeviceInfo> devices, std::string_view selector);
 
 }  // namespace halfstep::vk

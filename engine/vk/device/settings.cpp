@@ -18,7 +18,7 @@ struct Word {
   int value;
 };
 
-/// The value of the word that an environment variable is set to; the first word's where it is not set.
+/// The value of the word in an environment variable; the first word's value if it is not set.
 int chosen_word(const char* variable, std::string_view where, std::span<const Word> words, std::string_view listing) {
   const std::optional<std::string> text = environment(variable);
   if (!text) return words.front().value;
@@ -51,7 +51,7 @@ std::string checked_tier(const std::string& tier) {
 }
 
 std::uint32_t wanted_loop_limit() {
-  constexpr std::uint32_t least = 100;  // what kernels take whatever the sizes
+  constexpr std::uint32_t least = 100;  // enough for every loop whose length is fixed
   const std::optional<std::string> wanted = environment("HALFSTEP_LOOP_LIMIT");
   if (!wanted) return std::numeric_limits<std::uint32_t>::max();
   std::uint32_t value = 0;

@@ -4,7 +4,7 @@
 
 namespace halfstep::vk {
 
-/// A Vulkan structure of the given type, zero in all else.
+/// A Vulkan structure with its sType set and all other members zero.
 template <typename Struct>
 Struct structure(VkStructureType type) {
   Struct made{};

@@ -18,7 +18,7 @@ struct Log {
   std::vector<std::string> messages;
 };
 
-/// Never destroyed: a driver may still speak while the process ends.
+/// Never destroyed: a driver may still report messages while the process exits.
 Log& log() {
   static Log* const log = new Log;
   return *log;

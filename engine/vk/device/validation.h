@@ -7,13 +7,13 @@
 
 namespace halfstep::vk {
 
-/// Every warning and error that the validation layer has given so far in this process, oldest first.
+/// Every warning and error of the validation layer so far in this process, oldest first.
 std::vector<std::string> validation_messages();
 
-/// The same, and forgets them.
+/// Returns the same messages and clears them.
 std::vector<std::string> take_validation_messages();
 
-/// What VkInstanceCreateInfo::pNext needs, for messages to be kept (and printed to stderr as they come).
+/// For VkInstanceCreateInfo::pNext: stores messages (and prints them to stderr as they arrive).
 VkDebugUtilsMessengerCreateInfoEXT validation_messenger_info();
 
 }  // namespace halfstep::vk

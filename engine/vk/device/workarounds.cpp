@@ -7,7 +7,7 @@
 namespace halfstep::vk {
 namespace {
 
-/// 22 of "Mesa 22.3.6 (LLVM 15.0.6)"; 0 where the driver is not Mesa's.
+/// 22 for "Mesa 22.3.6 (LLVM 15.0.6)"; 0 if the driver is not Mesa's.
 int mesa_version(const Capabilities& capabilities) {
   constexpr std::string_view mesa = "Mesa ";
   if (!capabilities.driver_info.starts_with(mesa)) return 0;
@@ -21,41 +21,41 @@ bool newest_lavapipe(const Capabilities& capabilities) {
 }  // namespace
 
 void apply_workarounds(Capabilities& capabilities) {
-  // SwiftShader aborts on shaders that read by address, and only software drivers have kernels that do.
+  // SwiftShader aborts on shaders that read by address. Only software drivers have kernels that do.
   if (capabilities.driver_id != VK_DRIVER_ID_MESA_LLVMPIPE) capabilities.buffer_address = false;
-  // Wrong results from some versions, which do not tell themselves apart.
+  // Some versions give wrong results, and there is no way to tell which.
   if (capabilities.driver_id == VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS) capabilities.cooperative_matrix = false;
 }
 
 bool subgroup_size_is_fixed(const Capabilities& capabilities) {
   if (capabilities.min_subgroup_size == capabilities.max_subgroup_size && capabilities.min_subgroup_size != 0)
     return true;
-  // Without VK_EXT_subgroup_size_control nothing says so, but these have one size only.
+  // Without VK_EXT_subgroup_size_control nothing reports it, but these have only one size.
   return capabilities.type == VK_PHYSICAL_DEVICE_TYPE_CPU || capabilities.driver_id == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
 }
 
 bool reads_texels_faster(const Capabilities& capabilities) {
-  // lavapipe of Mesa 22 reads storage buffers lane by lane and element by element, which takes most of a matrix
-  // product's time: 62 GFLOPS with texel buffers where storage buffers give 40. The one of Mesa 26 does not.
+  // lavapipe of Mesa 22 reads storage buffers lane by lane and element by element, which takes most of a GEMM's time:
+  // 62 GFLOPS with texel buffers, 40 with storage buffers. Mesa 26's does not.
   const int version = mesa_version(capabilities);
   return capabilities.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE && version > 0 && version <= 22;
 }
 
 bool loads_uniforms_once(const Capabilities& capabilities) {
-  // lavapipe of Mesa 26 does, which doubles a matrix product's speed; the one of Mesa 22 loads lane by lane and takes
-  // twenty times as long. Nobody has measured those in between.
+  // True for lavapipe of Mesa 26, where it doubles the GEMM's speed. Mesa 22's loads lane by lane and takes twenty
+  // times as long. Versions in between have not been measured.
   return newest_lavapipe(capabilities);
 }
 
 bool rounds_to_half_well(const Capabilities& capabilities) {
-  // A mixed step of fashion_cnn takes lavapipe of Mesa 26 29 ms so, and 35 with integers; Mesa 22's takes 42 instead of
-  // 39. Others have not been measured, and GPUs may flush subnormals.
+  // A mixed step of fashion_cnn takes 29 ms with the driver's conversion on lavapipe of Mesa 26, and 35 with integers;
+  // on Mesa 22's it takes 42 instead of 39. Other drivers have not been measured, and GPUs may flush subnormals.
   return newest_lavapipe(capabilities);
 }
 
 std::uint32_t max_loop_rounds(const Capabilities& capabilities) {
   // lavapipe of Mesa 22 counts the rounds of all loops of an invocation and ends them after 65,535. Mesa 26's does not.
-  // tests/ops/test_limits.cpp shows both. Versions in between were not run.
+  // tests/ops/test_limits.cpp shows both. Versions in between have not been run.
   const bool limited = capabilities.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE && !newest_lavapipe(capabilities);
   return limited ? 65535 : std::numeric_limits<std::uint32_t>::max();
 }

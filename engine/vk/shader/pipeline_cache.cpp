@@ -13,7 +13,7 @@
 namespace halfstep::vk {
 namespace {
 
-/// What the driver puts first in its data: itself.
+/// Whether the header at the start of the data names this driver and device.
 bool is_drivers_own(std::span<const std::byte> data, const Capabilities& capabilities) {
   VkPipelineCacheHeaderVersionOne header;
   if (data.size() < sizeof header) return false;
@@ -40,7 +40,7 @@ PipelineCache::PipelineCache(Context& context)
   info.initialDataSize = known.size();
   info.pInitialData = known.data();
   check(context.table().vkCreatePipelineCache(context.device(), &info, nullptr, &cache_), "vkCreatePipelineCache");
-  // Asked of the driver rather than taken from the file: some add to what they are given.
+  // Queried from the driver instead of the file: some drivers add to the data that they are given.
   known_bytes_ = known.empty() ? 0 : data().size();
 }
 
@@ -68,7 +68,7 @@ void PipelineCache::save() noexcept {
     write_sealed(file_, now);
     known_bytes_ = now.size();
   } catch (const std::exception&) {
-    file_.clear();  // the disk is full or not ours; the next process compiles anew
+    file_.clear();  // the disk is full or not writable; the next process compiles again
   }
 }
 

@@ -11,11 +11,11 @@
 
 namespace halfstep::vk {
 
-/// The same data, or none where they are another device's or driver's.
+/// Returns `data`, or nothing if it belongs to another device or driver.
 std::vector<std::byte> drivers_own(std::vector<std::byte> data, const Capabilities& capabilities);
 
-/// A VkPipelineCache kept between processes in the cache folder (see process.h; HALFSTEP_CACHE=off keeps none), in a
-/// file of its own for each device, driver build and set of shaders.
+/// A VkPipelineCache that is stored between processes in the cache folder (see process.h; HALFSTEP_CACHE=off disables
+/// it), in one file per device, driver build and set of shaders.
 class PipelineCache {
  public:
   explicit PipelineCache(Context& context);
@@ -24,7 +24,7 @@ class PipelineCache {
   PipelineCache& operator=(const PipelineCache&) = delete;
 
   VkPipelineCache handle() const { return cache_; }
-  /// Writes it, all or nothing, if it has grown. Never throws: a cache that cannot be written is only slower.
+  /// Writes it atomically if it has grown. Never throws: without the file the next process is only slower.
   void save() noexcept;
 
  private:
@@ -32,8 +32,8 @@ class PipelineCache {
 
   std::shared_ptr<Context> context_;
   VkPipelineCache cache_ = VK_NULL_HANDLE;
-  std::filesystem::path file_;   ///< empty where nothing is kept
-  std::size_t known_bytes_ = 0;  ///< of data() when it was as in the file; 0 where there was none
+  std::filesystem::path file_;   ///< empty if nothing is stored
+  std::size_t known_bytes_ = 0;  ///< size of data() when it matched the file; 0 if there was none
 };
 
 }  // namespace halfstep::vk

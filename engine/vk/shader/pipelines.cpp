@@ -40,7 +40,7 @@ void check_limits(const plan::Dispatch& dispatch, const ShaderFacts& facts, cons
   at_most(dispatch, "storage buffers", context.target().max_storage_buffers, dispatch.operands.size());
 }
 
-/// Whether to ask for Target::subgroup_size and for full subgroups, which shaders with subgroup operations rely on.
+/// Whether to request Target::subgroup_size and full subgroups, which shaders with subgroup operations rely on.
 bool asks_for_subgroups(const plan::Dispatch& dispatch, const ShaderFacts& facts, const Context& context) {
   const Capabilities& c = context.capabilities();
   if (!facts.uses_subgroups || !c.subgroup_size_control) return false;
@@ -79,7 +79,7 @@ Slots slots_of(const plan::Dispatch& dispatch) {
   return slots;
 }
 
-/// What set 1 binds.
+/// The bindings of set 1.
 constexpr Slots storing_slots{.bindings = 3, .uniforms = true};
 
 /// Specialization constants by their numbers: constant i of the dispatch is i, how f16 is stored are those of
@@ -98,7 +98,7 @@ Constants constants_of(const plan::Dispatch& dispatch, const Capabilities& capab
   return constants;
 }
 
-/// Constants as the driver takes them.
+/// Constants in the structures that Vulkan needs.
 class Specialization {
  public:
   explicit Specialization(const Constants& constants) {
@@ -118,7 +118,7 @@ class Specialization {
   std::vector<std::uint32_t> values_;
 };
 
-/// The shader as this device is to have it.
+/// The shader as compiled for this device.
 std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
                                     const ShaderFacts& facts, const Capabilities& capabilities) {
   if (facts.needs_float16 && !capabilities.float16_arithmetic) {
@@ -182,7 +182,7 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
   return at->second;
 }
 
-/// A kernel with an expression is specialized here, the others by the driver.
+/// Kernels with an expression are specialized here, all others by the driver.
 std::vector<std::uint32_t> Pipelines::words_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader) {
   if (!dispatch.expression) return {shader.words.begin(), shader.words.end()};
   return with_bindings(kernels_.get(shader, constants_of(dispatch, context_->capabilities())),

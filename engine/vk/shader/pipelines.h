@@ -21,29 +21,30 @@
 
 namespace halfstep::vk {
 
-/// What a set binds.
+/// The bindings of a descriptor set.
 struct Slots {
   std::uint32_t bindings = 0;
   std::uint32_t texels = 0;  ///< bit i: binding i is a texel buffer; else a storage buffer
-  bool uniforms = false;     ///< all are uniform buffers
+  bool uniforms = false;     ///< all bindings are uniform buffers
 
   auto operator<=>(const Slots&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 means the 0 of < 0
 };
 
-/// A compute pipeline with `bindings` buffers in set 0 and `push_bytes` of push constants. One that stores f16 has set
-/// 1 too: the StepState that noise is keyed on; the number of the tensor's stream, with the places of the scales that
-/// results are stored times; and the table of these.
+/// A compute pipeline with `bindings` buffers in set 0 and `push_bytes` of push constants. A pipeline that stores f16
+/// also has set 1 with three bindings: the StepState that keys the noise; the number of the tensor's noise stream, with
+/// the indices of the scales of its results; and the table of scales.
 struct Pipeline {
   VkPipeline handle = VK_NULL_HANDLE;
   VkPipelineLayout layout = VK_NULL_HANDLE;
   VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
-  VkDescriptorSetLayout storing_layout = VK_NULL_HANDLE;  ///< null where there is no set 1
+  VkDescriptorSetLayout storing_layout = VK_NULL_HANDLE;  ///< null if there is no set 1
   std::uint32_t bindings = 0;
   std::uint32_t push_bytes = 0;
   std::string_view shader;  ///< the variant's name
 };
 
-/// Makes each pipeline once, and keeps what was specialized and what the driver compiled on disk for the next process.
+/// Creates each pipeline once, and stores specialized shaders and the driver's compiled code on disk for the next
+/// process.
 class Pipelines {
  public:
   explicit Pipelines(Context& context);
@@ -51,19 +52,18 @@ class Pipelines {
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
 
-  /// The pipeline that `dispatch` needs; it lives as long as this object. Throws Error naming the dispatch's label, and
-  /// the limit where one is passed.
+  /// The pipeline for `dispatch`; it lives as long as this object. Throws Error that names the dispatch's label, and
+  /// the limit if one is exceeded.
   const Pipeline& get(const plan::Dispatch& dispatch);
 
-  /// Keeps on disk what the driver has compiled so far, without waiting for the destructor to.
+  /// Stores what the driver has compiled so far, without waiting for the destructor.
   void save() noexcept {
     kernels_.save();
     cache_.save();
   }
 
  private:
-  /// The variant, its SPIR-V where the application brought it, its constants, how it stores f16, push bytes and
-  /// bindings.
+  /// The variant, its SPIR-V if the application provided it, its constants, how it stores f16, push bytes and bindings.
   using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::vector<std::uint32_t>, std::array<bool, 3>,
                          std::uint32_t, std::uint32_t>;
   using LayoutKey = std::tuple<Slots, std::uint32_t, bool>;  ///< push bytes, and whether there is set 1

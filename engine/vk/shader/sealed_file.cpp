@@ -13,7 +13,7 @@
 namespace halfstep::vk {
 namespace {
 
-/// Comes before the data.
+/// Precedes the data.
 struct Seal {
   std::uint32_t magic = 0x43505348;  // "HSPC"
   std::uint32_t version = 1;
@@ -53,7 +53,7 @@ std::vector<std::byte> read_sealed(const std::filesystem::path& file) {
   if (!std::filesystem::is_regular_file(file, error)) return {};
   std::ifstream stream(file, std::ios::binary);
   std::ostringstream bytes;
-  bytes << stream.rdbuf();  // unlike an iterator over the buffer, throws nothing where reading fails
+  bytes << stream.rdbuf();  // unlike a buffer iterator, does not throw if reading fails
   return unseal(std::as_bytes(std::span(bytes.view())));
 }
 

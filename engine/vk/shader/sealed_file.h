@@ -7,15 +7,15 @@
 
 namespace halfstep::vk {
 
-/// A cache file's contents: data behind a header of ours, which shows damage.
+/// Contents of a cache file: the data behind a header that detects damage.
 std::vector<std::byte> seal(std::span<const std::byte> data);
 
-/// The data out of a file's contents; empty where they are damaged.
+/// The data in a file's contents; empty if they are damaged.
 std::vector<std::byte> unseal(std::span<const std::byte> contents);
 
-/// The data of a sealed file; empty where there is none, a damaged one, or no ordinary file.
+/// The data of a sealed file; empty if it is missing, damaged or not a regular file.
 std::vector<std::byte> read_sealed(const std::filesystem::path& file);
-/// Writes one, all or nothing. Throws std::exception where it cannot be written.
+/// Writes a sealed file atomically. Throws std::exception if it cannot be written.
 void write_sealed(const std::filesystem::path& file, std::span<const std::byte> data);
 
 }  // namespace halfstep::vk

@@ -21,15 +21,15 @@ std::span<const EmbeddedShader> embedded_shaders();
 /// The variant called `name`; throws Error if the library has none.
 const EmbeddedShader& find_shader(std::string_view name);
 
-/// What a test does to every shader before the driver sees it.
+/// A modification that a test applies to every shader before the driver gets it.
 using ShaderPatch = std::function<std::vector<std::uint32_t>(std::string_view name, std::vector<std::uint32_t> words)>;
-/// Has every pipeline that is created from here on pass through `patch`; for tests, and not while pipelines are
-/// created.
+/// Applies `patch` to the shaders of all pipelines created after this call; for tests, and not while pipelines are
+/// being created.
 void patch_shaders(ShaderPatch patch);
-/// The words of a shader as patch_shaders() has them.
+/// The words of a shader after the patch of patch_shaders().
 std::vector<std::uint32_t> patched(std::string_view name, std::vector<std::uint32_t> words);
 
-/// The names of all variants that find_shader has been asked for in this process, sorted: what a test run exercised.
+/// The names of all variants requested from find_shader in this process, sorted: the coverage of a test run.
 std::vector<std::string> used_shaders();
 
 }  // namespace halfstep::vk

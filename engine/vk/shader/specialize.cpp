@@ -24,7 +24,7 @@ std::string key_of(const EmbeddedShader& shader, const Constants& constants) {
   return key;
 }
 
-/// Each kernel as the bytes of its key, the words of its code, and these.
+/// Serializes each kernel as the size of its key, the size of its code, and both.
 std::vector<std::byte> written(const Kernels& kernels) {
   std::vector<std::byte> data;
   const auto append = [&data](std::span<const std::byte> bytes) {
@@ -93,7 +93,7 @@ void SpecializedKernels::save() noexcept {
     write_sealed(file_, written(kernels_));
     changed_ = false;
   } catch (const std::exception&) {
-    file_.clear();  // the disk is full or not ours
+    file_.clear();  // the disk is full or not writable
   }
 }
 

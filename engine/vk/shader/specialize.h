@@ -12,27 +12,27 @@
 
 namespace halfstep::vk {
 
-/// Specialization constants by their numbers.
+/// Specialization constants by their ids.
 using Constants = std::map<std::uint32_t, std::uint32_t>;
 
-/// A shader with its specialization constants fixed and all that follows from them worked out: what no invocation can
-/// reach, read or bind is gone. Drivers do this too, but some (SwiftShader) only after they have optimised, when it is
-/// too late for an array of registers to become registers. A shader that SPIRV-Tools does not know an extension of, as
-/// an older one does not know cooperative matrices, is left to the driver.
+/// The shader with its specialization constants fixed and folded: code that cannot be reached, reads and bindings that
+/// are not used are removed. Drivers do this too, but some (SwiftShader) only after their optimizer has run, when it is
+/// too late to turn an array of registers into registers. If SPIRV-Tools does not support an extension of the shader,
+/// as old versions do not support cooperative matrices, the shader is left to the driver.
 std::vector<std::uint32_t> specialized(std::span<const std::uint32_t> words, const Constants& constants);
 
-/// Kernels by key, kept between processes in the cache folder as the pipeline cache is.
+/// Specialized kernels by key, stored between processes in the cache folder like the pipeline cache.
 class SpecializedKernels {
  public:
   explicit SpecializedKernels(const Context& context);
 
-  /// specialized(), done once.
+  /// The result of specialized(), computed once.
   const std::vector<std::uint32_t>& get(const EmbeddedShader& shader, const Constants& constants);
-  /// Writes them, all or nothing, if there are new ones. Never throws: what cannot be kept is made again.
+  /// Writes them atomically if there are new ones. Never throws: what cannot be stored is computed again.
   void save() noexcept;
 
  private:
-  std::filesystem::path file_;  ///< empty where nothing is kept
+  std::filesystem::path file_;  ///< empty if nothing is stored
   std::map<std::string, std::vector<std::uint32_t>> kernels_;
   bool changed_ = false;
 };

@@ -21,7 +21,7 @@ constexpr std::uint32_t decoration_descriptor_set = 34;
 constexpr std::uint32_t storing_set = 1;
 constexpr std::uint32_t built_in_workgroup_size = 25;
 
-/// Constants and decorations, from which the size of a workgroup is put together.
+/// Constants and decorations that determine the workgroup size.
 struct Constants {
   std::map<std::uint32_t, std::uint32_t> values;    ///< id: value
   std::map<std::uint32_t, std::uint32_t> spec_ids;  ///< id: number of the specialization constant

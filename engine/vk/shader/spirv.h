@@ -11,13 +11,13 @@ namespace halfstep::vk {
 /// A SPIR-V instruction: the first word holds its length and opcode, the rest its operands.
 struct Instruction {
   std::uint32_t opcode;
-  std::span<const std::uint32_t> words;  ///< the first word too
+  std::span<const std::uint32_t> words;  ///< including the first word
 
-  /// Operand `i`, from 1; 0 where it has not so many.
+  /// Operand `i`, from 1; 0 if there are fewer.
   std::uint32_t operand(std::size_t i) const { return i < words.size() ? words[i] : 0; }
 };
 
-/// The opcodes that the engine looks at. (SPIR-V specification, version 1.6, section 3.)
+/// The opcodes that the engine reads. (SPIR-V specification, version 1.6, section 3.)
 enum Op : std::uint32_t {
   op_extension = 10,
   op_entry_point = 15,
@@ -34,23 +34,23 @@ enum Op : std::uint32_t {
 /// Words before the first instruction.
 constexpr std::size_t spirv_header_words = 5;
 
-/// Calls `visit` with each instruction in order. Throws Error where the words are no SPIR-V.
+/// Calls `visit` with each instruction in order. Throws Error if the words are not SPIR-V.
 void for_each_instruction(std::span<const std::uint32_t> words, const std::function<void(const Instruction&)>& visit);
 
-/// What the engine reads out of a shader.
+/// What the engine needs to know about a shader.
 struct ShaderFacts {
   bool has_float16 = false;  ///< the 16-bit float type
   bool has_float32 = false;
-  bool needs_float16 = false;     ///< declares capability Float16: more than loads, stores and conversions
+  bool needs_float16 = false;     ///< declares capability Float16: used for more than loads, stores and conversions
   bool uses_subgroups = false;    ///< any operation across the invocations of a subgroup
   std::uint32_t entry_point = 0;  ///< id of the entry point
-  std::uint32_t bindings = 0;     ///< one more than the highest binding it uses in set 0
+  std::uint32_t bindings = 0;     ///< the highest binding that it uses in set 0, plus one
   bool has_storing_set = false;   ///< has set 1: see shaders/common/storing.glsl
   std::array<std::uint32_t, 3> local_size{1, 1, 1};  ///< with the given specialization constants
 };
 
-/// The same shader with bindings of set 0 from `count` on given the last one before: they are of slots that a dispatch
-/// does not use, which a pipeline must have a buffer for all the same.
+/// The shader with all bindings of set 0 from `count` on mapped to binding `count` - 1. They belong to slots that a
+/// dispatch does not use, but for which a pipeline would still require a buffer.
 std::vector<std::uint32_t> with_bindings(std::span<const std::uint32_t> words, std::uint32_t count);
 
 ShaderFacts shader_facts(std::span<const std::uint32_t> words, std::span<const std::uint32_t> constants);

@@ -6,8 +6,8 @@
 
 namespace halfstep::vk {
 
-/// Throws Error where the words of the kernel called `name`, which the application brought, are no valid SPIR-V for
-/// Vulkan 1.1: drivers need not check that, and may crash.
+/// Throws Error if the words of the application's kernel `name` are not valid SPIR-V for Vulkan 1.1. Drivers need not
+/// check that, and may crash.
 void check_spirv(std::span<const std::uint32_t> words, std::string_view name);
 
 }  // namespace halfstep::vk
