@@ -11,9 +11,9 @@
 #include "plan/target.h"
 #include "reference/array.h"
 
-/// Checks operators against double-precision references, in f32 and f16, for every target of harness/device.h. All
-/// memory starts as 0xFF bytes, bytes between tensors must stay so, and row padding must be zero. A second run must
-/// give the same bits.
+/// Operators against their double-precision references, in f32, f16 and bf16, for every target of harness/device.h. All
+/// memory starts out as 0xFF bytes, bytes between tensors must stay so, and the elements past the last column must be
+/// zero; a second run must give the same bits.
 namespace halfstep::testing {
 
 enum class Kind : std::uint8_t {
@@ -39,8 +39,8 @@ struct Check {
   double magnitude = 0;
   /// How often a value is rounded to a narrow type on its way to the result.
   int roundings = 1;
-  std::vector<DType> dtypes{DType::f32, DType::f16};
-  /// The targets that it is lowered for; those of harness/device.h if empty.
+  std::vector<DType> dtypes{DType::f32, DType::f16, DType::bf16};
+  /// What it is lowered for; those of harness/device.h where empty.
   std::vector<plan::Target> targets = {};
 };
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <random>
+#include <set>
 
 #include "plan/fusion.h"
 #include "plan/pointwise.h"
@@ -36,7 +37,7 @@ class RandomProgram {
   std::uint32_t below(std::uint32_t end) { return std::uniform_int_distribution<std::uint32_t>(0, end - 1)(random_); }
   bool one_in(std::uint32_t count) { return below(count) == 0; }
 
-  TensorType type(const Shape& shape) { return {one_in(2) ? DType::f32 : DType::f16, shape}; }
+  TensorType type(const Shape& shape) { return {one_in(2) ? DType::f32 : narrow_, shape}; }
 
   TensorId place(const Shape& shape) { return builder_.place("outside", type(shape), {outside_, 256 * places_++}); }
 
@@ -54,8 +55,19 @@ class RandomProgram {
     return made;
   }
 
+  /// One that a kernel for the dispatch's narrow type can be given.
   TensorId known() {
-    // Newer tensors are chosen more often, so that chains form.
+    for (int i = 0; i < 100; ++i) {
+      const TensorId tensor = any_known();
+      const DType dtype = builder_.info(tensor).type.dtype;
+      if (!is_narrow(dtype) || dtype == narrow_) return tensor;
+    }
+    tensors_.push_back(place(whole));
+    return tensors_.back();
+  }
+
+  TensorId any_known() {
+    // The newest more often than the others, so that there are chains.
     const auto count = static_cast<std::uint32_t>(tensors_.size());
     return tensors_[one_in(2) ? count - 1 - below(std::min(count, 3U)) : below(count)];
   }
@@ -88,6 +100,7 @@ class RandomProgram {
     plan::Dispatch dispatch;
     dispatch.label = "a/" + std::to_string(labels_++);
     dispatch.shader = dispatch.label;
+    if (one_in(4)) narrow_ = narrow_ == DType::f16 ? DType::bf16 : DType::f16;
     builder_.store_narrow(one_in(4) ? Rounding::stochastic : Rounding::nearest,
                           one_in(4) ? Overflow::saturate : Overflow::infinity);
     const std::uint32_t kind = below(8);
@@ -97,7 +110,7 @@ class RandomProgram {
     } else {
       Expression expression;
       expression.layout = plan::layout(whole);
-      expression.storage = kind <= 3 ? DType::f16 : DType::f32;
+      expression.storage = kind <= 3 ? narrow_ : DType::f32;
       std::vector<plan::Operand> reads;
       if (kind <= 2) {
         expression.kernel = Expression::Kernel::before;
@@ -120,6 +133,7 @@ class RandomProgram {
   plan::BufferId outside_ = 0;
   std::uint64_t places_ = 0;
   std::uint32_t labels_ = 0;
+  DType narrow_ = DType::f16;  ///< of the next dispatch
   std::vector<TensorId> tensors_;
 };
 
@@ -156,15 +170,15 @@ class Reader {
     }
   }
 
-  /// The value after storing in f16; stochastic rounding adds the stream, scaling adds the scale.
-  static Meaning rounded(Meaning value, const plan::Storing& storing) {
-    return of({value, storing.saturate, storing.stochastic ? 1 + Meaning{storing.stream} : 0,
-               storing.scaled ? Meaning{storing.scales[0]} : 0});
+  /// What storing in a narrow type makes of a value; at random it takes the stream, and scaled the scale.
+  static Meaning rounded(Meaning value, DType dtype, const plan::Storing& storing) {
+    return of({value, static_cast<Meaning>(dtype), storing.saturate,
+               storing.stochastic ? 1 + Meaning{storing.stream} : 0, storing.scaled ? Meaning{storing.scales[0]} : 0});
   }
 
   void store(TensorId tensor, Meaning value, const plan::Storing& storing) {
-    const bool half = program_.tensors[tensor].type.dtype == DType::f16;
-    memory_[tensor] = half ? rounded(value, storing) : value;
+    const DType dtype = program_.tensors[tensor].type.dtype;
+    memory_[tensor] = is_narrow(dtype) ? rounded(value, dtype, storing) : value;
   }
 
   /// The value that is stored as the result.
@@ -181,15 +195,15 @@ class Reader {
     for (std::size_t i = 0; i < expression.steps.size(); ++i) {
       const plan::Step& step = expression.steps[i];
       registers[static_cast<plan::Register>(plan::first_step + i)] =
-          step.op == plan::Op::stored
-              ? rounded(registers.at(step.a), {.stochastic = false, .saturate = dispatch.storing.saturate})
-              : of({static_cast<Meaning>(step.op), registers.at(step.a), registers.at(step.b),
-                    static_cast<Meaning>(step.constant)});
+          step.op == plan::Op::stored ? rounded(registers.at(step.a), expression.storage,
+                                                {.stochastic = false, .saturate = dispatch.storing.saturate})
+                                      : of({static_cast<Meaning>(step.op), registers.at(step.a), registers.at(step.b),
+                                            static_cast<Meaning>(step.constant)});
     }
     for (const plan::Register written : expression.writes) {
       const TensorId tensor = dispatch.operands[operand++].tensor;
-      const bool half = program_.tensors[tensor].type.dtype == DType::f16;
-      CHECK_FALSE((half && (dispatch.storing.stochastic || dispatch.storing.scaled)));  // only the result may be
+      CHECK_FALSE((is_narrow(program_.tensors[tensor].type.dtype) &&
+                   (dispatch.storing.stochastic || dispatch.storing.scaled)));  // that is the result's
       store(tensor, registers.at(written), dispatch.storing);
     }
     const Meaning value = registers.at(expression.value);
@@ -237,6 +251,13 @@ TEST_CASE("fused dispatches stay within what a kernel and a device can take") {
     const plan::Program fused = RandomProgram(seed, target(true)).finish();
     for (const plan::Dispatch& dispatch : fused.dispatches) {
       REQUIRE(dispatch.operands.size() <= 6);
+      std::set<DType> narrow;
+      for (const plan::Operand& operand : dispatch.operands) {
+        if (is_narrow(fused.tensors[operand.tensor].type.dtype))
+          narrow.insert(fused.tensors[operand.tensor].type.dtype);
+      }
+      if (dispatch.expression && is_narrow(dispatch.expression->storage)) narrow.insert(dispatch.expression->storage);
+      REQUIRE(narrow.size() <= 1);
       if (!dispatch.expression) continue;
       REQUIRE(dispatch.expression->reads.size() + dispatch.expression->writes.size() <= plan::max_slots);
       REQUIRE(dispatch.expression->steps.size() <= plan::max_steps);

@@ -153,10 +153,10 @@ std::size_t nodes_added(Tensor (*build)(Tensor)) {
 
 }  // namespace
 
-TEST_CASE("every operator has a gradient of each input's type, in f32 and f16") {
+TEST_CASE("every operator has a gradient of each input's type, in f32, f16 and bf16") {
   for (const Example& example : examples()) {
     CAPTURE(example.name);
-    for (const DType dtype : {DType::f32, DType::f16}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       const Differentiated made(example, dtype);
       REQUIRE(made.gradients.size() == example.inputs.size());
       for (std::size_t i = 0; i < made.gradients.size(); ++i) {
@@ -169,7 +169,7 @@ TEST_CASE("every operator has a gradient of each input's type, in f32 and f16") 
 TEST_CASE("forward and backward stay within the limits of every kind of device, and bind what their shaders declare") {
   for (const Example& example : examples()) {
     CAPTURE(example.name);
-    for (const DType dtype : {DType::f32, DType::f16}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       const Differentiated made(example, dtype);
       for (const plan::Target& target : targets()) {
         const plan::Program program = lower(made, target);

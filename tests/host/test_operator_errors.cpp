@@ -37,27 +37,28 @@ void check(const std::vector<Mistake>& mistakes) {
 }  // namespace
 
 TEST_CASE("elementwise operators name what they cannot take") {
-  check({{[](Tensors& t) { relu(t.labels); }, "[relu] expected a tensor of f32 or f16, got u32 {4}"},
-         {[](Tensors& t) { sigmoid(t.labels); }, "[sigmoid] expected a tensor of f32 or f16, got u32 {4}"},
-         {[](Tensors& t) { leaky_relu(t.vector, -0.5F); }, "[leaky_relu] expected a slope of 0 or more, got -0.5"},
-         {[](Tensors& t) { leaky_relu(t.vector, std::numeric_limits<float>::quiet_NaN()); },
-          "[leaky_relu] expected a slope of 0 or more, got nan"},
-         {[](Tensors& t) { silu(t.labels); }, "[silu] expected a tensor of f32 or f16, got u32 {4}"},
-         {[](Tensors& t) { dropout(t.vector, 1); }, "[dropout] expected a share from 0 to below 1, got 1"},
-         {[](Tensors& t) { dropout(t.vector, std::numeric_limits<float>::quiet_NaN()); },
-          "[dropout] expected a share from 0 to below 1, got nan"},
-         {[](Tensors& t) { dropout(t.labels, 0.5F); }, "[dropout] expected a tensor of f32 or f16, got u32 {4}"},
-         {[](Tensors& t) { scale(t.vector, std::numeric_limits<float>::infinity()); },
-          "[scale] expected a finite factor, got inf"},
-         {[](Tensors& t) { add(t.matrix, t.images); },
-          "[add] expected shapes that broadcast, got {4, 5} and {2, 6, 7, 3}. Hint: aligned at the last axis, extents "
-          "must be equal or 1"},
-         {[](Tensors& t) { sub(t.matrix, t.labels); }, "[sub] expected a tensor of f32 or f16, got u32 {4}"},
-         {[](Tensors& t) { bias(t.matrix, t.matrix); },
-          "[bias] expected x {..., c} and b {c}, got f32 {4, 5} and f32 {4, 5}"},
-         {[](Tensors& t) { bias(t.scalar, t.vector); }, "[bias] expected x {..., c} and b {c}, got f32 {} and f32 {5}"},
-         {[](Tensors& t) { cast(t.labels, DType::f16); }, "[cast] expected a tensor of f32 or f16, got u32 {4}"},
-         {[](Tensors& t) { cast(t.vector, DType::u32); }, "[cast] expected a result of f32 or f16, got u32 {5}"}});
+  check(
+      {{[](Tensors& t) { relu(t.labels); }, "[relu] expected a tensor of f32, f16 or bf16, got u32 {4}"},
+       {[](Tensors& t) { sigmoid(t.labels); }, "[sigmoid] expected a tensor of f32, f16 or bf16, got u32 {4}"},
+       {[](Tensors& t) { leaky_relu(t.vector, -0.5F); }, "[leaky_relu] expected a slope of 0 or more, got -0.5"},
+       {[](Tensors& t) { leaky_relu(t.vector, std::numeric_limits<float>::quiet_NaN()); },
+        "[leaky_relu] expected a slope of 0 or more, got nan"},
+       {[](Tensors& t) { silu(t.labels); }, "[silu] expected a tensor of f32, f16 or bf16, got u32 {4}"},
+       {[](Tensors& t) { dropout(t.vector, 1); }, "[dropout] expected a share from 0 to below 1, got 1"},
+       {[](Tensors& t) { dropout(t.vector, std::numeric_limits<float>::quiet_NaN()); },
+        "[dropout] expected a share from 0 to below 1, got nan"},
+       {[](Tensors& t) { dropout(t.labels, 0.5F); }, "[dropout] expected a tensor of f32, f16 or bf16, got u32 {4}"},
+       {[](Tensors& t) { scale(t.vector, std::numeric_limits<float>::infinity()); },
+        "[scale] expected a finite factor, got inf"},
+       {[](Tensors& t) { add(t.matrix, t.images); },
+        "[add] expected shapes that broadcast, got {4, 5} and {2, 6, 7, 3}. Hint: aligned at the last axis, extents "
+        "must be equal or 1"},
+       {[](Tensors& t) { sub(t.matrix, t.labels); }, "[sub] expected a tensor of f32, f16 or bf16, got u32 {4}"},
+       {[](Tensors& t) { bias(t.matrix, t.matrix); },
+        "[bias] expected x {..., c} and b {c}, got f32 {4, 5} and f32 {4, 5}"},
+       {[](Tensors& t) { bias(t.scalar, t.vector); }, "[bias] expected x {..., c} and b {c}, got f32 {} and f32 {5}"},
+       {[](Tensors& t) { cast(t.labels, DType::f16); }, "[cast] expected a tensor of f32, f16 or bf16, got u32 {4}"},
+       {[](Tensors& t) { cast(t.vector, DType::u32); }, "[cast] expected a result of f32, f16 or bf16, got u32 {5}"}});
 }
 
 TEST_CASE("sums name axes there are not") {
@@ -68,7 +69,7 @@ TEST_CASE("sums name axes there are not") {
           },
           "[sum] expected each axis once, got -1 twice"},
          {[](Tensors& t) { sum(t.scalar, {0}); }, "[sum] expected axes of a tensor of 0, got 0"},
-         {[](Tensors& t) { sum(t.labels); }, "[sum] expected a tensor of f32 or f16, got u32 {4}"}});
+         {[](Tensors& t) { sum(t.labels); }, "[sum] expected a tensor of f32, f16 or bf16, got u32 {4}"}});
 }
 
 TEST_CASE("reshape names shapes that do not fit") {
@@ -135,9 +136,10 @@ TEST_CASE("losses and metrics name logits, labels and targets that do not belong
          {[](Tensors& t) { binary_cross_entropy(t.matrix, t.vector); },
           "[binary_cross_entropy] expected tensors of one shape, got f32 {4, 5} and f32 {5}"},
          {[](Tensors& t) { huber_loss(t.matrix, t.matrix, 0); }, "[huber_loss] expected a delta above 0, got 0"},
-         {[](Tensors& t) { l1_loss(t.matrix, t.labels); }, "[l1_loss] expected a target of f32 or f16, got u32 {4}"},
+         {[](Tensors& t) { l1_loss(t.matrix, t.labels); },
+          "[l1_loss] expected a target of f32, f16 or bf16, got u32 {4}"},
          {[](Tensors& t) { mse_loss(t.labels, t.labels); },
-          "[mse_loss] expected a prediction of f32 or f16, got u32 {4}"}});
+          "[mse_loss] expected a prediction of f32, f16 or bf16, got u32 {4}"}});
 }
 
 }  // namespace halfstep

@@ -37,6 +37,7 @@ struct Model {
 
 constexpr DType f32 = DType::f32;
 constexpr DType f16 = DType::f16;
+constexpr DType bf16 = DType::bf16;
 
 std::string refusal(const std::function<void()>& act) {
   try {
@@ -56,12 +57,16 @@ TEST_CASE("each level stores each list of operators as its table says") {
   CHECK(model.types(Precision::level("O0")) == Types{f32, f32, f32, f32, f32, f32});
   CHECK(model.types(Precision::level("O1")) == Types{f16, f16, f32, f32, f16, f32});
   CHECK(model.types(Precision::level("O2")) == Types{f16, f16, f16, f16, f16, f32});
+  CHECK(model.types(Precision::level("bfloat16")) == Types{bf16, bf16, bf16, bf16, bf16, f32});
   CHECK(model.types(Precision::level("O3")) == Types{f16, f16, f16, f16, f16, f32});
   CHECK(Precision::level("O0").name == "float32");
   CHECK(Precision::level("autocast").parameters == f32);
   CHECK(Precision::level("mixed").weights == f32);
   CHECK(Precision::level("mixed").parameters == f16);
   CHECK(Precision::level("float16").weights == f16);
+  CHECK(Precision::level("bfloat16").weights == f32);
+  CHECK(Precision::level("bfloat16_weights").weights == bf16);
+  for (const std::string& name : Precision::names()) CHECK(Precision::level(name).name == name);
   CHECK(refusal([] { Precision::level("O4"); }).find("'O4'") != std::string::npos);
 }
 
@@ -164,6 +169,15 @@ TEST_CASE("choices that would change nothing are refused with a reason") {
   CHECK(refused([](Precision& p) { p.partials.conv2d = f16; }, wide).find("partials") != std::string::npos);
   CHECK(refused([](Precision& p) { p.moments = f16; }, wide).find("moments") != std::string::npos);
   CHECK(refused([](Precision& p) { p.weights = f16; }, wide).find("parameters") != std::string::npos);
+  const Precision brain = Precision::bfloat16();
+  CHECK(refused([](Precision& p) { p.weights = f16; }, brain).find("f32 or bf16") != std::string::npos);
+  CHECK(refused([](Precision& p) { p.moments = f16; }, brain).find("f32 or bf16") != std::string::npos);
+  CHECK(refused([](Precision& p) { p.moments = bf16; }, brain).empty());
+  CHECK(refused([](Precision& p) { p.partials.matmul = f16; }, brain).find("operators in f16") != std::string::npos);
+  CHECK(refused([](Precision& p) { p.partials.matmul = bf16; }, brain).find("partials") != std::string::npos);
+  CHECK(refused([](Precision& p) { p.gradient_scales = GradientScales::per_tensor; }, brain).find("of f16") !=
+        std::string::npos);
+  CHECK(refused([](Precision& p) { p.lists.norms = DType::u32; }, brain).find("got u32") != std::string::npos);
   CHECK(refused([](Precision& p) { p.loss_scale.in_rate = true; }, Precision::mixed()).find("rate") !=
         std::string::npos);
   const auto in_rate = [](Precision& p) {

@@ -84,7 +84,7 @@ TEST_CASE("dropout, and its gradient with the same elements dropped, as the coun
 }
 
 TEST_CASE("dropout drops as often as it is asked to, and keeps the mean") {
-  for (const DType dtype : {DType::f32, DType::f16}) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     for (const float share : {0.01F, 0.25F, 0.5F, 0.9F}) {
       CAPTURE(share);
       const std::vector<float> values = dropped_ones(share, 7, 3, dtype);

@@ -202,7 +202,7 @@ TEST_CASE("every body finds the moments of its columns for the norm that follows
       testing::check_operator(norm_check(product, wanted));
     plan::Target unfused = testing::targets().front();
     unfused.fusion = false;
-    for (const DType dtype : {DType::f32, DType::f16}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       for (plan::Target target : targets()) {
         target.max_rounds = plan::Target{}.max_rounds;  // a limit of loop rounds may split k
         CHECK(dispatches_of_moments(product, target, dtype) == 0);
@@ -223,6 +223,24 @@ TEST_CASE("tiles take no more shared memory than there is") {
     CHECK(std::ranges::count(all, "tile128", &ops::Body::name) == (bytes == 32768 ? 1 : 0));
     CHECK(std::ranges::count(all, "tile64", &ops::Body::name) == 1);
   }
+}
+
+TEST_CASE("matrix units are for products of f16 alone") {
+  plan::Target target = testing::context().target();
+  target.cpu = false;
+  target.max_invocations = 1024;
+  target.max_rounds = plan::Target{}.max_rounds;
+  target.shared_memory_bytes = 65536;
+  target.subgroup_size = 32;
+  target.subgroup_shuffle = true;
+  target.matrix_shapes = {{16, 16, 16, false}};
+  const auto units = [&](DType dtype) {
+    return std::ranges::count_if(ops::bodies(target, {.dtype = dtype}),
+                                 [](const ops::Body& body) { return body.name.starts_with("cooperative"); });
+  };
+  CHECK(units(DType::f16) > 0);
+  CHECK(units(DType::bf16) == 0);
+  CHECK(units(DType::f32) == 0);
 }
 
 TEST_CASE("a body that the device does not have is refused") {

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
+#include "graph/dtype.h"
 #include "graph/ir.h"
 #include "harness/device.h"
 #include "harness/values.h"
 #include "ops/conv/conv2d.h"
-#include "reference/half.h"
 #include "step/execution.h"
 
 using namespace halfstep;
@@ -41,7 +41,7 @@ std::vector<float> terms(std::int64_t copies) {
 }
 
 void check_partials(Tensor output, const std::vector<std::pair<Tensor, std::vector<float>>>& inputs) {
-  const float in_f32 = output.dtype() == DType::f16 ? 2052 : 2051;  // as it is stored
+  const float in_f32 = graph::stored(output.dtype(), 2051);
   for (const plan::Target& target : testing::targets()) {
     CHECK(results(output, inputs, false, target).front() == in_f32);
     CHECK(results(output, inputs, true, target).front() == 2048);
@@ -140,7 +140,7 @@ TEST_CASE("convolutions in odd groups can accumulate in f16, a tap at a time") {
 
 TEST_CASE("depthwise convolutions can accumulate in f16, a tap or a line at a time") {
   const std::vector<float> four_terms{2048, 2048, 1, 1, 1, 1, 1, 1};
-  for (const DType dtype : {DType::f32, DType::f16}) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     Graph graph;
     const Tensor images = graph.input("images", {1, 1, 4, 2}, dtype);
     const Tensor weight = graph.input("weight", {1, 4, 1, 2}, dtype);

@@ -34,7 +34,7 @@ struct Rounded {
   bool is_nan(std::uint16_t pattern) const { return (pattern & 0x7FFF) > bits.infinity(); }
 };
 
-const Rounded types[] = {{DType::f16}};
+const Rounded types[] = {{DType::f16}, {DType::bf16}};
 
 /// The key of the noise, besides the tensor.
 struct Noise {
@@ -252,5 +252,27 @@ TEST_CASE("saturation stores the largest number for all that is larger, and keep
     CHECK(cast_bits(type, values, &key, Overflow::saturate) == want);
     CHECK(cast_bits(type, values)[2] == type.bits.infinity());
     CHECK(type.is_nan(cast_bits(type, {std::numeric_limits<float>::quiet_NaN()}, nullptr, Overflow::saturate)[0]));
+  }
+}
+
+TEST_CASE("a cast from one narrow type to another rounds the number itself") {
+  std::vector<float> numbers;
+  for (std::uint32_t bits = 0; bits < 0x7C00; ++bits)
+    numbers.push_back(static_cast<float>(reference::half.value(static_cast<std::uint16_t>(bits))));
+  for (const auto& [from, to] : {std::pair{DType::f16, DType::bf16}, {DType::bf16, DType::f16}}) {
+    CAPTURE(name(from));
+    Graph graph;
+    const Tensor x = graph.input("x", {static_cast<std::int64_t>(numbers.size())}, from);
+    const Tensor y = cast(x, to);
+    step::Execution execution(testing::context(), graph.ir(), {y.id()});
+    execution.set(x.id(), numbers);
+    execution.run();
+    const std::vector<float> got = execution.floats(y.id());
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const double read = reference::narrow(from).rounded(static_cast<double>(numbers[i]));
+      wrong += static_cast<double>(got[i]) == reference::narrow(to).rounded(read) ? 0U : 1U;
+    }
+    CHECK(wrong == 0);
   }
 }

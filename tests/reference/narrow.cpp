@@ -84,8 +84,8 @@ double Narrow::value(std::uint16_t bits) const {
   return sign * std::ldexp(whole, std::max(exponent, 1) - bias_ - fraction_bits_);
 }
 
-const Narrow& narrow(DType) {
-  return half;
+const Narrow& narrow(DType dtype) {
+  return dtype == DType::f16 ? half : bfloat;
 }
 
 }  // namespace halfstep::reference

@@ -43,6 +43,7 @@ class Narrow {
 };
 
 inline constexpr Narrow half(5);
+inline constexpr Narrow bfloat(8);
 
 /// The type that is stored in 16 bits.
 const Narrow& narrow(DType dtype);

@@ -12,7 +12,8 @@ namespace halfstep::testing {
 
 void check_update(const Optimizer& optimizer, const std::vector<float>& gradients, double expected) {
   CAPTURE(optimizer->name());
-  for (Precision precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
+  for (Precision precision : {Precision::float32(), Precision::mixed(), Precision::float16(), Precision::bfloat16(),
+                              Precision::bfloat16(DType::bf16)}) {
     CAPTURE(precision.name);
     precision.loss_scale = LossScale::fixed(16);
     for (const DType moments : std::set{DType::f32, precision.parameters}) {

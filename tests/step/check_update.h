@@ -6,9 +6,9 @@
 
 namespace halfstep::testing {
 
-/// Updates a weight of 2 with these gradients, one per step, for every storage type of weights and states (f32, f16
-/// with f32 masters, f16 alone; states in f32 and f16). Checks that the weight becomes `expected`, which was computed
-/// in double.
+/// Updates a weight of 2 with these gradients, one a step, wherever weights and the optimizer's states can be kept
+/// (f32; f16 and bf16, with f32 masters and alone; states of f32 and of the narrow type), and checks that it becomes
+/// `expected`, which was computed in double.
 void check_update(const Optimizer& optimizer, const std::vector<float>& gradients, double expected);
 
 }  // namespace halfstep::testing

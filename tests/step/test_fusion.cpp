@@ -186,7 +186,7 @@ void expect_same(const Results& got, const Results& wanted, std::optional<std::s
 
 TEST_CASE("activations join the products and the pooling before them, and their gradients too") {
   for (const plan::Target& target : testing::targets()) {
-    for (const DType dtype : {DType::f32, DType::f16}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       const Layer layer(dtype);
       const Results wanted = run(layer, target, false);
       const Results got = run(layer, target, true);
@@ -198,7 +198,7 @@ TEST_CASE("activations join the products and the pooling before them, and their 
 
 TEST_CASE("norms and windows take in what follows them") {
   for (const plan::Target& target : testing::targets()) {
-    for (const DType dtype : {DType::f32, DType::f16}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       const Block block(dtype);
       const Results wanted = run(block, target, false);
       const Results got = run(block, target, true);

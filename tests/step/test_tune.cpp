@@ -81,7 +81,7 @@ Settled settle(const plan::Choice& choice, Tuning tuning, const std::filesystem:
 TEST_CASE("every body is admitted on a driver that computes rightly") {
   for (const char* operands :
        {"row_row", "row_col", "col_row", "col_col", "patches_row", "patches_col", "pixels_row"}) {
-    for (const char* types : {"f32 f32", "f16 f32"}) {
+    for (const char* types : {"f32 f32", "f16 f32", "bf16 f32"}) {
       const std::string kind = std::string("gemm ") + operands + " " + types;
       INFO(kind);
       CHECK(tune::check(testing::context(), *testing::pipelines(), kind, "tile32").empty());

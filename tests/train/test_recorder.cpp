@@ -179,6 +179,25 @@ TEST_CASE("an infinity stops training at the operator that made it first, with w
   CHECK(product.trainer.report().skipped == 0);
 }
 
+TEST_CASE("what is finite in f32 and too large for bf16 stops training, or saturates") {
+  constexpr float start = 0x1.FCp64F;
+  constexpr float pull = 0x1.02p63F;  // 2^-15 less than twice 2^127 with the start; bf16 ends 2^-8 before that
+  Precision precision = Precision::bfloat16();
+  precision.stop_on.overflow = true;
+  Product product(precision, {}, start);
+  product.step();
+  product.x[7] = pull;
+  const std::string text = stopped_with(product);
+  CAPTURE(text);
+  CHECK(text.find("step 2, got infinity from mul in 'mul:0' bf16 {3, 5} at {1, 2}") != std::string::npos);
+  Precision saturating = Precision::bfloat16();
+  saturating.overflow = Overflow::saturate;
+  Product kept(saturating, "*", start);
+  kept.x[7] = pull;
+  kept.step();
+  CHECK(kept.trainer.trace("mul:0")[7] == 0x1.FEp127F);
+}
+
 TEST_CASE("a NaN stops training where that is asked for, and goes on to skip steps where it is not") {
   Precision precision = unscaled(Precision::mixed());
   precision.stop_on.invalid = true;

@@ -321,15 +321,20 @@ TEST_CASE("a file of other tensors is refused with lists of what differs, or giv
   CHECK(trainer.load_weights(path, options).missing.empty());
 }
 
-TEST_CASE("f16 weights saved from stochastic rounding load into f32 unchanged") {
-  const TemporaryFolder folder;
-  const std::filesystem::path file = folder.path() / "narrow.safetensors";
-  Trainer narrow = testing::toy_trainer(training_set(), {.precision = Precision::float16()});
-  run(narrow, 20);
-  narrow.save(file);
-  Trainer wide = testing::toy_trainer(training_set(), {.precision = Precision::float32()});
-  wide.load(file);
-  CHECK(testing::toy_weights(wide) == testing::toy_weights(narrow));
+TEST_CASE("narrow weights saved from stochastic rounding load into f32 unchanged") {
+  for (const auto& [precision, saved] :
+       {std::pair{Precision::float16(), "F16"}, {Precision::bfloat16(DType::bf16), "BF16"}}) {
+    CAPTURE(saved);
+    const TemporaryFolder folder;
+    const std::filesystem::path file = folder.path() / "narrow.safetensors";
+    Trainer narrow = testing::toy_trainer(training_set(), {.precision = precision});
+    run(narrow, 20);
+    narrow.save(file);
+    CHECK(io::SafetensorsFile(file).find("conv.weight")->dtype == saved);
+    Trainer wide = testing::toy_trainer(training_set(), {.precision = Precision::float32()});
+    wide.load(file);
+    CHECK(testing::toy_weights(wide) == testing::toy_weights(narrow));
+  }
 }
 
 }  // namespace halfstep

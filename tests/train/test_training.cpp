@@ -140,13 +140,15 @@ TEST_CASE("step() waits for nothing but a free slot") {
   CHECK(costs.waits_for_slot > 0);  // a step takes longer than to submit one
 }
 
-TEST_CASE("mixed keeps activations and gradients in f16") {
-  // Large enough that padding and workspaces are negligible.
+TEST_CASE("mixed and bfloat16 keep activations and gradients in 16 bits") {
+  // Large enough that padding and workspaces do not hide it.
   const Dataset set = testing::toy_dataset(64, {32, 32, 4}, 3);
   const auto arena = [&](Precision precision) {
     return testing::toy_trainer(set, {.batch = 32, .precision = std::move(precision)}).summary().arena_bytes;
   };
-  CHECK(static_cast<double>(arena(Precision::mixed())) < 0.6 * static_cast<double>(arena(Precision::float32())));
+  for (const Precision& precision : {Precision::mixed(), Precision::bfloat16()}) {
+    CHECK(static_cast<double>(arena(precision)) < 0.6 * static_cast<double>(arena(Precision::float32())));
+  }
 }
 
 TEST_CASE("the plan's bytes a parameter are those of the form the weights are kept in") {
@@ -183,6 +185,8 @@ TEST_CASE("the plan's bytes a parameter are those of the form the weights are ke
   check(Precision::mixed(), 6, 2, 4);
   check(Precision::float16(), 2, 2, 4);
   check(narrow, 2, 2, 2);
+  check(Precision::bfloat16(), 6, 2, 4);
+  check(Precision::bfloat16(DType::bf16), 2, 2, 4);
 }
 
 TEST_CASE("a profile times every dispatch of every step, and its steps train as any other") {
