@@ -1,5 +1,7 @@
-// Trains a convolutional network on Fashion-MNIST in f16, with f32 master weights.
+// Trains a convolutional network on Fashion-MNIST in f16 or bf16, with f32 master weights.
 #include <halfstep/halfstep.h>
+
+#include <fmt/format.h>
 
 #include <optional>
 
@@ -25,16 +27,17 @@ struct Options {
 };
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("precision", options.precision, "Compute in f16 (mixed) or in f32 (float32)")
+  app.add_option("precision", options.precision, "Compute in f16 (mixed), in bf16 (bfloat16) or in f32 (float32)")
       ->required()
-      ->check(CLI::IsMember({"mixed", "float32"}));
+      ->check(CLI::IsMember({"mixed", "bfloat16", "float32"}));
   samples::add_plan_options(app, options.plan);
-  samples::add_loss_scale(app, options.loss_scale, "What the loss is multiplied by (float32: not at all)");
+  samples::add_loss_scale(app, options.loss_scale, "What the loss is multiplied by (bfloat16 and float32: not at all)");
   samples::add_learning_rate(app, options.learning_rate, "Adam's learning rate");
   app.add_flag("--use-float16-partials", options.float16_partials, "Accumulate in f16 as well");
   app.add_flag("--dynamic-loss-scaling", options.dynamic_loss_scaling,
                "Start at the loss scaling factor, and let overflows lower it and good steps raise it");
-  app.add_option("--weights", options.weights, "Keep the weights in f32, or in f16 with stochastic rounding")
+  app.add_option("--weights", options.weights,
+                 "Keep the weights in f32, or in what is computed in with stochastic rounding")
       ->check(CLI::IsMember({"master", "stochastic"}))
       ->capture_default_str();
   app.add_option("--classes", options.classes, "Number of labels in the data set (of IDX files: 10)")
@@ -43,10 +46,12 @@ void add_options(CLI::App& app, Options& options) {
 }
 
 Precision precision_of(const Options& options) {
-  Precision precision = options.precision == "mixed" ? Precision::mixed() : Precision::float32();
-  if (options.precision == "float32") {
-    if (options.float16_partials) fail("precision", "expected mixed with --use-float16-partials, got float32");
-    if (options.weights == "stochastic") fail("precision", "expected mixed with --weights stochastic, got float32");
+  Precision precision = Precision::level(options.precision);
+  if (options.precision != "mixed" && options.float16_partials) {
+    fail("precision", fmt::format("expected mixed with --use-float16-partials, got {}", options.precision));
+  }
+  if (options.precision == "float32" && options.weights == "stochastic") {
+    fail("precision", "expected mixed or bfloat16 with --weights stochastic, got float32");
   }
   const bool scaled = options.precision == "mixed" || options.loss_scale_given;
   if (options.dynamic_loss_scaling) {
@@ -56,7 +61,7 @@ Precision precision_of(const Options& options) {
   }
   if (options.float16_partials) precision.partials = {DType::f16, DType::f16};
   if (options.weights == "stochastic") {
-    precision.weights = DType::f16;
+    precision.weights = precision.parameters;
     precision.rounding.weights = Rounding::stochastic;
   }
   return precision;

@@ -38,15 +38,23 @@ struct Options {
   samples::CommonOptions common;
 };
 
+std::vector<std::string> levels() {
+  std::vector<std::string> levels{"O0", "O1", "O2", "O3"};
+  for (std::string& name : Precision::names()) levels.push_back(std::move(name));
+  return levels;
+}
+
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("--amp-level", options.level, "O0: float32, O1: autocast, O2: mixed, O3: float16")
-      ->check(CLI::IsMember({"O0", "O1", "O2", "O3"}))
+  app.add_option("--amp-level", options.level,
+                 "O0: float32, O1: autocast, O2: mixed, O3: float16; or a name, as bfloat16")
+      ->check(CLI::IsMember(levels()))
       ->capture_default_str();
   app.add_option("--to-float", options.to_float, "A layer, or a pattern of them, in another type: conv1=float16");
   app.add_option("--loss-scale", options.loss_scale, "none, fixed:S or dynamic, in place of the level's own");
   samples::add_rounding(app, options.rounding,
-                        "Of all that is stored in f16 (O3: of weights stochastic, of all else nearest)");
-  app.add_flag("--saturate", options.saturate, "Store 65504 for what is too large for f16, not infinity");
+                        "Of all that is stored in 16 bits (O3: of weights stochastic, of all else nearest)");
+  app.add_flag("--saturate", options.saturate,
+               "Store the largest number, of f16 65504, for what is too large, not infinity");
   app.add_flag("--use-float16-partials", options.float16_partials, "Keep the sums of products in f16");
   app.add_flag("--gradient-scales", options.gradient_scales, "Store each tensor's gradient times a scale of its own");
   CLI::Option* const explain =
@@ -67,10 +75,11 @@ void add_options(CLI::App& app, Options& options) {
 void set_layer(Precision& precision, const std::string& text) {
   const std::size_t equals = text.find('=');
   const std::string type = equals == std::string::npos ? "" : text.substr(equals + 1);
-  if (equals == 0 || (type != "float16" && type != "float32")) {
-    fail("--to-float", fmt::format("expected LAYER=float16 or LAYER=float32, got '{}'", text));
+  const std::map<std::string, DType> types{{"float32", DType::f32}, {"float16", DType::f16}, {"bfloat16", DType::bf16}};
+  if (equals == 0 || !types.contains(type)) {
+    fail("--to-float", fmt::format("expected LAYER=float16, LAYER=bfloat16 or LAYER=float32, got '{}'", text));
   }
-  precision.layer(text.substr(0, equals), type == "float16" ? DType::f16 : DType::f32);
+  precision.layer(text.substr(0, equals), types.at(type));
 }
 
 LossScale loss_scale_of(const std::string& text) {

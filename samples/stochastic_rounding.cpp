@@ -1,5 +1,5 @@
-// Trains a residual network on CIFAR-10 with f16 weights and no master copy. Every update is rounded stochastically, so
-// that small updates are not lost.
+// Trains a residual network on CIFAR-10 with f16 or bf16 weights and no master copy. Every update is rounded
+// stochastically, so that small updates are not lost.
 //
 //   $ bin/stochastic_rounding float16 20 --data ~/data/cifar10
 //   $ bin/stochastic_rounding float16 20 --data ~/data/cifar10 --rounding nearest    (to see the difference)
@@ -30,29 +30,32 @@ struct Options {
 };
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("precision", options.precision, "Weights and arithmetic in f16 or in f32")
+  app.add_option("precision", options.precision, "Weights and arithmetic in f16, in bf16 (norms in f32) or in f32")
       ->required()
-      ->check(CLI::IsMember({"float16", "float32"}));
+      ->check(CLI::IsMember({"float16", "bfloat16", "float32"}));
   app.add_option("depth", options.depth, "Layers of the network: 6N + 2, as 8, 14, 20 or 26")
       ->required()
       ->transform(samples::whole_number(8, models::deepest_resnet_cifar));
   samples::add_plan_options(app, options.plan);
-  samples::add_loss_scale(app, options.loss_scale, "What the loss is multiplied by (float32: not at all)");
+  samples::add_loss_scale(app, options.loss_scale, "What the loss is multiplied by (bfloat16 and float32: not at all)");
   samples::add_learning_rate(app, options.learning_rate, "The learning rate; the loss scale is divided out of it");
   samples::add_rounding(app, options.rounding,
-                        "Of updated weights (float16: stochastic, so that small updates are not lost)");
+                        "Of updated weights (float16, bfloat16: stochastic, so that small updates are not lost)");
   app.add_flag("--use-float16-partials", options.float16_partials, "Accumulate in f16 as well");
   samples::add_common_options(app, options.common, samples::cifar10);
 }
 
 Precision precision_of(const Options& options) {
-  const bool narrow = options.precision == "float16";
-  const char* const flag = options.float16_partials ? "--use-float16-partials" : "--rounding";
-  if (!narrow && (options.float16_partials || options.rounding)) {
-    fail("precision", fmt::format("expected float16 with {}, got float32", flag));
+  const bool half = options.precision == "float16";
+  if (!half && options.float16_partials) {
+    fail("precision", fmt::format("expected float16 with --use-float16-partials, got {}", options.precision));
   }
-  Precision precision = narrow ? Precision::float16() : Precision::float32();
-  if (narrow || options.loss_scale_given) precision.loss_scale = LossScale::fixed(options.loss_scale);
+  if (options.precision == "float32" && options.rounding) {
+    fail("precision", "expected float16 or bfloat16 with --rounding, got float32");
+  }
+  Precision precision =
+      options.precision == "bfloat16" ? Precision::bfloat16(DType::bf16) : Precision::level(options.precision);
+  if (half || options.loss_scale_given) precision.loss_scale = LossScale::fixed(options.loss_scale);
   if (options.rounding) precision.rounding.weights = *options.rounding;
   if (options.float16_partials) precision.partials = {DType::f16, DType::f16};
   return precision;
@@ -92,7 +95,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Trains a residual network on CIFAR-10 in f16, with stochastic rounding and no f32 copy of the weights.");
+      "Trains a residual network on CIFAR-10 in 16 bits, with stochastic rounding and no f32 copy of the weights.");
   Options options;
   add_options(app, options);
   return samples::run_program(app, argc, argv, [&] {

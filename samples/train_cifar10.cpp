@@ -25,6 +25,7 @@ struct Options {
   std::string recompute;
   bool gpu = false;
   bool fp16 = false;
+  bool bf16 = false;
   bool loss_scaling = false;
   samples::CommonOptions common;
 };
@@ -53,6 +54,8 @@ void add_options(CLI::App& app, Options& options) {
                  "Compute activations again instead of keeping them, in scopes of this pattern: \"layer?/?\"");
   app.add_flag("-p,--gpu", options.gpu, "Refuse to train on a CPU")->group(samples::running_group);
   app.add_flag("--fp16", options.fp16, "Compute in f16, with f32 master weights and a loss scale of 128");
+  app.add_flag("--bf16", options.bf16, "Compute in bf16, with f32 master weights and no loss scale")
+      ->excludes("--fp16");
   app.add_flag("-s,--loss_scaling", options.loss_scaling, "With --fp16, a loss scale that adapts");
   app.add_option("--best", options.plan.best, "File for the weights of the epoch that tests best")
       ->group(samples::files_group);
@@ -61,8 +64,8 @@ void add_options(CLI::App& app, Options& options) {
 
 Precision precision_of(const Options& options) {
   if (!options.fp16) {
-    if (options.loss_scaling) fail("precision", "expected --fp16 with --loss_scaling, got f32");
-    return Precision::float32();
+    if (options.loss_scaling) fail("precision", "expected --fp16 with --loss_scaling, got none");
+    return options.bf16 ? Precision::bfloat16() : Precision::float32();
   }
   Precision precision = Precision::mixed();
   if (!options.loss_scaling) precision.loss_scale = LossScale::fixed(128);

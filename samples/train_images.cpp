@@ -63,8 +63,8 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--flip", options.flip, "Probability of mirroring an image left and right")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  app.add_option("--precision", options.precision, "What is computed in f16: see Precision")
-      ->check(CLI::IsMember({"float32", "autocast", "mixed", "float16"}))
+  app.add_option("--precision", options.precision, "What is computed in 16 bits: see Precision")
+      ->check(CLI::IsMember(Precision::names()))
       ->capture_default_str();
   samples::add_plan_options(app, options.plan);
   samples::add_learning_rate(app, options.learning_rate, "AdamW's highest learning rate, after a tenth of the steps");

@@ -15,19 +15,18 @@ CLI::Validator count_up_to(std::int64_t most) {
 
 void add_dtype(CLI::App& app, std::string& dtype) {
   app.add_option("--dtype", dtype, "Type the tensors are stored in; sums are f32")
-      ->check(CLI::IsMember({"f32", "f16"}))
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
       ->capture_default_str();
 }
 
 void add_precision(CLI::App& app, std::string& precision) {
   app.add_option("--precision", precision, "What is stored and computed in which type")
-      ->check(CLI::IsMember({"float32", "mixed", "float16"}))
+      ->check(CLI::IsMember(halfstep::Precision::names()))
       ->capture_default_str();
 }
 
 halfstep::Precision precision_of(const std::string& name) {
-  if (name == "mixed") return halfstep::Precision::mixed();
-  return name == "float16" ? halfstep::Precision::float16() : halfstep::Precision::float32();
+  return halfstep::Precision::level(name);
 }
 
 }  // namespace bench

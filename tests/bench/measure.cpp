@@ -1,8 +1,13 @@
 #include "bench/measure.h"
 
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
 #include <chrono>
 #include <random>
 
+#include "graph/dtype.h"
 #include "graph/ir.h"
 #include "step/execution.h"
 
@@ -84,7 +89,10 @@ std::vector<float> random_values(std::int64_t count) {
 }
 
 DType dtype_of(const std::string& name) {
-  return name == "f16" ? DType::f16 : DType::f32;
+  for (const graph::TypeInfo& type : graph::all_types()) {
+    if (type.name == name) return type.dtype;
+  }
+  fail("bench", fmt::format("expected {}, got {}", graph::floating_names(), name));
 }
 
 }  // namespace bench

@@ -39,7 +39,7 @@ class Bench {
 /// Numbers uniform on [-1, 1]; the same in every call.
 std::vector<float> random_values(std::int64_t count);
 
-/// "f32" or "f16".
+/// "f32", "f16" or "bf16".
 halfstep::DType dtype_of(const std::string& name);
 
 }  // namespace bench

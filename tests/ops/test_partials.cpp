@@ -59,7 +59,7 @@ std::vector<float> random(Shape shape, std::uint64_t seed) {
 
 bool is_half(float value) {
   const auto number = static_cast<double>(value);
-  return reference::round_to_half(number) == number;
+  return reference::half.rounded(number) == number;
 }
 
 }  // namespace
