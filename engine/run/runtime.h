@@ -8,6 +8,7 @@
 #include "state/store.h"
 #include "vk/command/memory.h"
 #include "vk/command/timeline.h"
+#include "vk/device/context.h"
 #include "vk/shader/pipelines.h"
 
 namespace halfstep::run {
@@ -16,7 +17,7 @@ namespace halfstep::run {
 /// timeline that they run on one after the other. To be used by one thread at a time.
 struct Runtime {
   explicit Runtime(const Device& on)
-      : device(on), target(on.context().target()), pipelines(on.context()), timeline(on.context()) {}
+      : device(on), target(vk::context_of(on).target()), pipelines(vk::context_of(on)), timeline(vk::context_of(on)) {}
 
   vk::Context& context() const { return vk::context_of(device); }
   /// An arena of at least `bytes`, which other programs may use between two submits. Throws Error where there is no
