@@ -29,14 +29,14 @@ void Evaluator::check(const Dataset& set) const {
   check_classes(set, graph_.ir, graph_.samples->labels);
 }
 
-Evaluation Evaluator::evaluate(const Dataset& set) {
+Evaluation Evaluator::evaluate(const Dataset& set, const std::function<bool()>& stop) {
   check(set);
   sums_ = {};
   left_ = set.count;
   run::Slots& slots = program_.slots();
   BatchSampler sampler = BatchSampler::evaluation(set.count, batch_);
   data::HostBatch batch;
-  for (std::int64_t i = 0; i < sampler.batches_per_epoch(); ++i) {
+  for (std::int64_t i = 0; i < sampler.batches_per_epoch() && !stop(); ++i) {
     data::gather(set, sampler.batch(i), batch);
     program_.fill(slots.acquire(), batch);
     slots.submit();

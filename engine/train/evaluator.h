@@ -4,6 +4,7 @@
 #include <halfstep/trainer.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,9 @@ class Evaluator {
   Evaluator(run::Workspace workspace, step::StepGraph graph, step::StepProgram lowered,
             std::vector<std::string> metrics);
 
-  /// Every sample counts once. Waits for it. Throws Error where the samples are not what the graph is fed with.
-  Evaluation evaluate(const Dataset& set);
+  /// Every sample counts once. Waits for the results. `stop` is called before each batch and ends the evaluation early.
+  /// Throws Error if the samples are not what the graph is fed with.
+  Evaluation evaluate(const Dataset& set, const std::function<bool()>& stop);
   const run::Program& program() const { return program_; }
 
  private:

@@ -203,11 +203,11 @@ void Trainer::Impl::poll() {
   if (recorder->program() != nullptr) recorder->program()->slots().poll();
 }
 
-Evaluation Trainer::Impl::evaluate(const Dataset& set, Weights weights) {
+Evaluation Trainer::Impl::evaluate(const Dataset& set, Weights weights, const std::function<bool()>& stop) {
   workspace.store->check(weights);
   if (!evaluator) fail("evaluate", "expected a trainer with a feed, got one without");
   finish();
-  return (weights == Weights::averaged ? averaged_evaluator : evaluator)->evaluate(set);
+  return (weights == Weights::averaged ? averaged_evaluator : evaluator)->evaluate(set, stop);
 }
 
 ResumePoint Trainer::Impl::load(const std::filesystem::path& path) {
@@ -284,8 +284,8 @@ StepTotals Trainer::take_totals() {
   impl_->finish();
   return impl_->reports->take_totals();
 }
-Evaluation Trainer::evaluate(const Dataset& set, Weights weights) {
-  return impl_->evaluate(set, weights);
+Evaluation Trainer::evaluate(const Dataset& set, Weights weights, const std::function<bool()>& stop) {
+  return impl_->evaluate(set, weights, stop);
 }
 void Trainer::save(const std::filesystem::path& path) {
   checkpoint().write(path);

@@ -29,7 +29,7 @@ class Trainer::Impl {
   void finish();
   /// Reads the reports of steps that have finished.
   void poll();
-  Evaluation evaluate(const Dataset& set, Weights weights);
+  Evaluation evaluate(const Dataset& set, Weights weights, const std::function<bool()>& stop);
   ResumePoint load(const std::filesystem::path& path);
   void set_parameter(std::string_view name, std::span<const float> values);
   std::vector<DispatchCost> profile(std::int64_t steps, const Fill& fill);

@@ -59,7 +59,7 @@ class Run {
     steps_before_ = static_cast<std::int64_t>(point.step) - position_;
   }
 
-  /// Trains; returns whether it reached the end of the last epoch.
+  /// Whether it came to the last epoch's end, its test included.
   bool train(std::vector<EpochResult>& results) {
     const std::int64_t end = plan_.epochs * epoch_steps_;
     if (position_ >= end && !options_.quiet) {
@@ -69,7 +69,9 @@ class Run {
       const std::int64_t epoch = position_ / epoch_steps_ + 1;
       EpochResult result;
       if (!train_epoch(epoch, result)) return false;
-      result.test_accuracy = trainer_.evaluate(data_.test, plan_.weights).metrics.at("accuracy");
+      const halfstep::Evaluation test = trainer_.evaluate(data_.test, plan_.weights, halfstep::interrupted);
+      if (test.samples < data_.test.count) return false;
+      result.test_accuracy = test.metrics.at("accuracy");
       results.push_back(result);
       print_epoch(epoch, plan_.epochs, result);
       keep_best(result);

@@ -153,6 +153,19 @@ for signal in TERM:143 HUP:129; do
   check "SIG${signal/:*/}: nothing on standard error" test ! -s "$place/error"
 done
 
+# While it tests, which takes minutes here: within a batch.
+cp -r "$data" "$place/much"
+{ idx 8 400000 8 8; noise $((400000 * 64)); } | gzip -1 >"$place/much/t10k-images-idx3-ubyte.gz"
+{ idx 8 400000; head -c 400000 /dev/zero; } | gzip >"$place/much/t10k-labels-idx1-ubyte.gz"
+started mixed --data "$place/much" --batch-size 1 --epochs 5 --save "$place/tested" --save-every 95
+until_true test -f "$place/tested"
+sleep 0.5
+stops INT 130 3
+says "stopped after 96 steps, saved in $place/tested"
+check "an epoch that was not tested has no result" test "$(grep -c "test accuracy" "$place/output")" = 0
+trains mixed --data "$data" --batch-size 1 --epochs 1 --resume "$place/tested"
+says "nothing left to train"
+
 # Ctrl-C ends a pipeline's other programs as well, and what is printed to them is lost; the checkpoint is not.
 "$program" mixed --data "$data" --epochs 100000 --save "$place/piped" > >(head -n 1 >"$place/output") 2>"$place/error" &
 pid=$!

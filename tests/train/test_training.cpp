@@ -103,6 +103,21 @@ TEST_CASE("training does not disturb evaluation, or evaluation training") {
   CHECK(plain.evaluate(test).loss == interrupted.evaluate(test).loss);
 }
 
+TEST_CASE("evaluation ends where it is asked to stop, with what it has evaluated so far") {
+  Trainer trainer = testing::toy_trainer(training_set(), {});
+  const Dataset test = testing::toy_dataset(53, {6, 5, 1}, 3, 2);
+  const auto after = [](int batches) { return [batches]() mutable { return batches-- == 0; }; };
+  const Evaluation part = trainer.evaluate(test, Weights::current, after(3));
+  const Evaluation whole = trainer.evaluate(test.take(24));
+  CHECK(part.samples == 24);
+  CHECK(part.loss == whole.loss);
+  CHECK(part.metrics == whole.metrics);
+  CHECK(trainer.evaluate(test, Weights::current, after(7)).samples == 53);
+  const Evaluation none = trainer.evaluate(test, Weights::current, after(0));
+  CHECK(none.samples == 0);
+  CHECK(std::isnan(none.loss));
+}
+
 TEST_CASE("totals are the means over the steps since the last ones, each step once") {
   Trainer trainer = testing::toy_trainer(training_set(), {});
   for (const std::uint64_t steps : {25U, 10U}) {

@@ -178,8 +178,11 @@ class HALFSTEP_API Trainer {
   /// Loss and metrics over a whole set, with the current weights or their averages. Every sample counts once. Requires
   /// a Feed. The samples must have the shape of the training set's samples, or of the input if there is no training
   /// set. Throws Error if they do not, or if the set is invalid (Dataset::check). Like every member that takes Weights,
-  /// throws Error if averages are requested and there are none.
-  Evaluation evaluate(const Dataset& set, Weights weights = Weights::current);
+  /// throws Error if averages are requested and there are none. Blocks until the whole set is evaluated, or until
+  /// `stop`, which is called before each batch, returns true. The result then covers fewer samples than the set has;
+  /// loss and metrics of no samples are NaN.
+  Evaluation evaluate(
+      const Dataset& set, Weights weights = Weights::current, const std::function<bool()>& stop = [] { return false; });
 
   /// Writes weights, their averages, optimizer moments, loss scale, counters and seed atomically as a safetensors file.
   /// Waits for every step submitted, and for the disk.
