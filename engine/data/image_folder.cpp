@@ -77,7 +77,7 @@ void check_options(const ImageFolderOptions& options) {
   fail(ErrorCode::bad_file, "images",
        fmt::format("expected {} images, got {} that cannot be decoded, the first {}", files, result.skipped.size(),
                    result.skipped.front()),
-       "CorruptFiles::skip leaves them out");
+       result.skipped.size() < files ? "CorruptFiles::skip leaves them out" : "there must be one at least that can");
 }
 
 /// Names of the classes that do not occur in `labels`.

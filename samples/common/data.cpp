@@ -32,6 +32,14 @@ std::vector<std::string> class_names(const CommonOptions& options, std::uint32_t
   return names;
 }
 
+bool is_data_file(const CommonOptions& options, const std::filesystem::path& file) {
+  std::error_code error;
+  const std::filesystem::path inside =
+      std::filesystem::canonical(file, error).lexically_relative(std::filesystem::canonical(options.data, error));
+  if (error || inside.empty() || *inside.begin() == "..") return false;
+  return file.filename().string().find(options.source->mark) != std::string::npos || halfstep::has_image_name(file);
+}
+
 namespace {
 
 bool has_files(const DataSource& source, const std::filesystem::path& folder) {

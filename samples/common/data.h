@@ -23,7 +23,10 @@ struct DataSource {
 extern const DataSource fashion_mnist;  ///< or any other set of IDX files
 extern const DataSource cifar10;
 
-/// The class names of the data set that the flags select; numbers if the names are not known.
+/// Whether a file that exists is one of those, or an image, in the folder of the data set that the flags ask for.
+bool is_data_file(const CommonOptions& options, const std::filesystem::path& file);
+
+/// The names of the classes of the set of files that the flags ask for; where they are not known, numbers.
 std::vector<std::string> class_names(const CommonOptions& options, std::uint32_t classes);
 
 /// The training and the test split of a data set.

@@ -164,8 +164,14 @@ void add_rounding(CLI::App& app, std::optional<halfstep::Rounding>& rounding, co
 
 void check_files(const CommonOptions& options, const Plan& plan, std::vector<NamedFile> inputs) {
   check_outputs({{"--json", options.json}, {"--best", plan.best}}, {{"--resume", options.resume}});
-  // A resumed run may save to the file that it was resumed from.
-  check_outputs({{"--save", options.save}, {"--json", options.json}, {"--best", plan.best}}, inputs);
+  // A run that goes on may save to the file that it was resumed from.
+  const std::vector<NamedFile> outputs{{"--save", options.save}, {"--json", options.json}, {"--best", plan.best}};
+  check_outputs(outputs, inputs);
+  for (const auto& [flag, path] : outputs) {
+    if (!path.empty() && is_data_file(options, path)) {
+      halfstep::fail(flag, fmt::format("expected a file that is none of the data set, got {}", path.string()));
+    }
+  }
 }
 
 int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Precision& precision, const Data& data,

@@ -21,7 +21,8 @@ struct Plan {
   halfstep::Weights weights = halfstep::Weights::current;  ///< which weights are tested and saved as the best
 };
 
-/// Checks the files that the flags name (see check_outputs in command_line.h), and `inputs`, which are also read.
+/// Checks the files that the flags name (see check_outputs in command_line.h), and `inputs`, which are read too. Throws
+/// Error where one that is to be written is of the data set.
 void check_files(const CommonOptions& options, const Plan& plan, std::vector<NamedFile> inputs = {});
 
 /// Adds --batch-size and --epochs.

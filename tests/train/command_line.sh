@@ -208,6 +208,13 @@ cp -r "$photos/dog" "$place/parts/val"
 tiny=(-m resnet8 --size 8 --epochs 1 --batch-size 4)
 trains "$photos" "${tiny[@]}" --save "$place/photos.safetensors"
 check "a share of each class is tested on" grep -qF "2 classes, 8 images to train on, 2 to test on" "$place/output"
+refused "none of the data set" "$photos" "${tiny[@]}" --best "$photos/cat/colours.png"
+cp "$place/noise" "$photos/cat/noise.png"
+refused "CorruptFiles::skip" "$photos" "${tiny[@]}"
+rm "$photos/cat/noise.png"
+mkdir -p "$place/broken/cat" "$place/broken/dog"
+for i in 1 2 3 4 5; do cp "$place/noise" "$place/broken/cat/$i.png" && cp "$place/noise" "$place/broken/dog/$i.png"; done
+refused "there must be one at least" "$place/broken" "${tiny[@]}" --skip-corrupt
 trains "$place/parts" "${tiny[@]}" --grey
 check "what is in val is tested on" grep -qF "2 classes, 10 images to train on, 5 to test on" "$place/output"
 trains "$place/parts" "${tiny[@]}" --limit 4

@@ -92,6 +92,12 @@ ln -s "$place/saved" "$place/link"
 refused "--json" "${small[@]}" --save "$place/saved/x" --json "$place/link/x"
 refused "--json" "${small[@]}" --resume "$model" --json "$place/link/model"
 for flag in --save --resume --json --device --seed; do refused "$flag" "${small[@]}" "$flag" ""; done
+for flag in --save --json; do
+  refused "expected a file that is none of the data set" "${small[@]}" "$flag" "$data/train-images-idx3-ubyte"
+  refused "$flag" "${small[@]}" "$flag" "$place/data/../data/t10k-labels-idx1-ubyte.gz"
+done
+trains "${small[@]}" --save "$data/model" --quiet
+trains "${small[@]}" --save "$data/model" --quiet
 ln -s "$place/saved/through" "$place/dangling"
 trains "${small[@]}" --save "$place/dangling" --quiet
 check "a link stays one" test -L "$place/dangling"
