@@ -240,6 +240,16 @@ program=$1/classify
 trains "$place/photos.safetensors" "$photos/dog/grey.jpeg"
 check "the folder's classes are what images show" test "$(grep -cE '^ +[0-9.]+%  (cat|dog)$' "$place/output")" = 2
 
+program=$1/train_images
+mkdir "$place/named"
+cp -r "$photos/cat" "$place/named/grün 猫"
+cp -r "$photos/dog" "$place/named/"$'a\e[1mb\xff\xc2\x9b'
+trains "$place/named" "${tiny[@]}" --save "$place/named.safetensors"
+program=$1/classify
+trains "$place/named.safetensors" "$photos/dog/grey.jpeg"
+check "names in UTF-8 are printed as they are" grep -qE '^ +[0-9.]+%  grün 猫$' "$place/output"
+check "what is no text is not" grep -qF '%  a\x1b[1mb' "$place/output"
+
 # Programs for other sets take such a folder too. What a seed drew to test on is not trained on after a resume.
 program=$1/lenet5
 trains --data "$photos" --batch-size 4 --epochs 1 --save "$place/half"
