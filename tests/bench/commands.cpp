@@ -1,17 +1,6 @@
 #include "bench/commands.h"
 
-#include <fmt/format.h>
-
 namespace bench {
-
-CLI::Validator count_up_to(std::int64_t most) {
-  const auto check = [most](std::string& text) -> std::string {
-    std::int64_t value = 0;
-    if (CLI::detail::lexical_cast(text, value) && value >= 1 && value <= most) return {};
-    return fmt::format("expected a whole number from 1 to {}, got {}", most, text);
-  };
-  return {check, fmt::format("[1 to {}]", most), "count"};
-}
 
 void add_dtype(CLI::App& app, std::string& dtype) {
   app.add_option("--dtype", dtype, "Type the tensors are stored in; sums are f32")

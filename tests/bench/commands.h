@@ -28,8 +28,6 @@ Command add_overhead(CLI::App& app);
 Command add_step(CLI::App& app);
 Command add_tune(CLI::App& app);
 
-/// A check for CLI11: an integer from 1 to `most`.
-CLI::Validator count_up_to(std::int64_t most);
 /// The flag --dtype.
 void add_dtype(CLI::App& app, std::string& dtype);
 /// The flag --precision and its values.

@@ -5,7 +5,8 @@
 #include <memory>
 
 #include "bench/commands.h"
-#include "ops/conv/conv2d.h"
+#include "ops/conv2d.h"
+#include "samples/common/command_line.h"
 
 namespace bench {
 namespace {
@@ -72,7 +73,7 @@ Command add_conv(CLI::App& app) {
   CLI::App* command = app.add_subcommand("conv", "A convolution and both of its gradients");
   const auto options = std::make_shared<Options>();
   const auto add = [&](const char* flag, std::int64_t& value, const char* description) {
-    command->add_option(flag, value, description)->check(count_up_to(65536))->capture_default_str();
+    command->add_option(flag, value, description)->transform(samples::whole_number(1, 65536))->capture_default_str();
   };
   add("--batch", options->batch, "Images");
   add("--height", options->height, "Rows of an image");

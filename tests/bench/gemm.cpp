@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "bench/commands.h"
+#include "samples/common/command_line.h"
 
 namespace bench {
 namespace {
@@ -49,10 +50,18 @@ Command add_gemm(CLI::App& app) {
   CLI::App* command = app.add_subcommand("gemm", "A matrix product: m x k times k x n");
   const auto options = std::make_shared<Options>();
   constexpr std::int64_t most = 1 << 20;
-  command->add_option("--m", options->m, "Rows of the result")->check(count_up_to(most))->capture_default_str();
-  command->add_option("--n", options->n, "Columns of the result")->check(count_up_to(most))->capture_default_str();
-  command->add_option("--k", options->k, "Terms of each sum")->check(count_up_to(most))->capture_default_str();
-  command->add_option("--batch", options->batch, "Products at once")->check(count_up_to(65536))->capture_default_str();
+  command->add_option("--m", options->m, "Rows of the result")
+      ->transform(samples::whole_number(1, most))
+      ->capture_default_str();
+  command->add_option("--n", options->n, "Columns of the result")
+      ->transform(samples::whole_number(1, most))
+      ->capture_default_str();
+  command->add_option("--k", options->k, "Terms of each sum")
+      ->transform(samples::whole_number(1, most))
+      ->capture_default_str();
+  command->add_option("--batch", options->batch, "Products at once")
+      ->transform(samples::whole_number(1, 65536))
+      ->capture_default_str();
   command->add_flag("--transpose-a", options->transposes.transpose_a, "The first matrix lies in memory as k x m");
   command->add_flag("--transpose-b", options->transposes.transpose_b, "The second matrix lies in memory as n x k");
   add_dtype(*command, options->dtype);

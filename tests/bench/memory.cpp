@@ -8,6 +8,7 @@
 #include "bench/commands.h"
 #include "bench/peaks.h"
 #include "graph/ir.h"
+#include "samples/common/command_line.h"
 
 namespace bench {
 namespace {
@@ -65,7 +66,7 @@ Command add_memory(CLI::App& app) {
   constexpr std::array<const char*, 4> flags{"--batch", "--height", "--width", "--channels"};
   for (std::size_t i = 0; i < flags.size(); ++i) {
     command->add_option(flags[i], options->shape[i], "Extent of the images")
-        ->check(count_up_to(65536))
+        ->transform(samples::whole_number(1, 65536))
         ->capture_default_str();
   }
   add_dtype(*command, options->dtype);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "bench/commands.h"
+#include "samples/common/command_line.h"
 
 namespace bench {
 namespace {
@@ -33,8 +34,12 @@ void run(const Options& options, const Bench& bench, Report& report) {
 Command add_reduce(CLI::App& app) {
   CLI::App* command = app.add_subcommand("reduce", "Sums of a matrix: whole, over its rows and over its columns");
   const auto options = std::make_shared<Options>();
-  command->add_option("--rows", options->rows, "Rows")->check(count_up_to(1 << 28))->capture_default_str();
-  command->add_option("--columns", options->columns, "Columns")->check(count_up_to(1 << 28))->capture_default_str();
+  command->add_option("--rows", options->rows, "Rows")
+      ->transform(samples::whole_number(1, 1 << 28))
+      ->capture_default_str();
+  command->add_option("--columns", options->columns, "Columns")
+      ->transform(samples::whole_number(1, 1 << 28))
+      ->capture_default_str();
   add_dtype(*command, options->dtype);
   return {command, [options](const Bench& bench, Report& report) { run(*options, bench, report); }};
 }

@@ -8,6 +8,7 @@
 #include "bench/commands.h"
 #include "bench/models.h"
 #include "bench/trace.h"
+#include "samples/common/command_line.h"
 
 namespace bench {
 namespace {
@@ -142,14 +143,16 @@ Command add_step(CLI::App& app) {
   command->add_flag("--stop", options->stop, "Stop at infinities and NaNs; without a loss scale");
   command->add_option("--watch", options->watch, "Tensors whose statistics are taken, by pattern: \"*gradient\"");
   command->add_option("--every", options->every, "One step out of how many they are taken in")
-      ->check(count_up_to(1000000))
+      ->transform(samples::whole_number(1, 1000000))
       ->capture_default_str();
-  command->add_option("--batch", options->batch, "Samples in a step")->check(count_up_to(65536))->capture_default_str();
+  command->add_option("--batch", options->batch, "Samples in a step")
+      ->transform(samples::whole_number(1, 65536))
+      ->capture_default_str();
   command->add_option("--layers", options->layers, "Dense layers of the mlp")
-      ->check(count_up_to(1000))
+      ->transform(samples::whole_number(1, 1000))
       ->capture_default_str();
   command->add_option("--steps", options->steps, "Steps timed together")
-      ->check(count_up_to(100000))
+      ->transform(samples::whole_number(1, 100000))
       ->capture_default_str();
   command->add_option("--operators", options->operators, "How many of the most costly operators to print")
       ->check(CLI::Range(0, 100000))

@@ -6,6 +6,7 @@
 
 #include "bench/commands.h"
 #include "bench/models.h"
+#include "samples/common/command_line.h"
 #include "step/step_program.h"
 #include "train/step_graph.h"
 #include "tune/tuner.h"
@@ -75,7 +76,9 @@ Command add_tune(CLI::App& app) {
       ->check(CLI::IsMember(models()))
       ->capture_default_str();
   add_precision(*command, options->precision);
-  command->add_option("--batch", options->batch, "Samples in a step")->check(count_up_to(65536))->capture_default_str();
+  command->add_option("--batch", options->batch, "Samples in a step")
+      ->transform(samples::whole_number(1, 65536))
+      ->capture_default_str();
   return {command, [options](const Bench& bench, Report& report) { run(*options, bench, report); }};
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "bench/commands.h"
+#include "samples/common/command_line.h"
 
 namespace bench {
 namespace {
@@ -67,7 +68,7 @@ Command add_update(CLI::App& app) {
   CLI::App* command = app.add_subcommand("update", "The check of the gradients, and each optimizer's update");
   const auto options = std::make_shared<Options>();
   command->add_option("--parameters", options->parameters, "Trainable scalars")
-      ->check(count_up_to(1 << 24))
+      ->transform(samples::whole_number(1, 1 << 24))
       ->capture_default_str();
   add_precision(*command, options->precision);
   return {command, [options](const Bench& bench, Report& report) { run(*options, bench, report); }};
