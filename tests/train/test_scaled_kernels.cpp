@@ -1,0 +1,78 @@
+// Gradients with scales of their own, kernel by kernel: whatever stores a gradient scales it.
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/device.h"
+#include "harness/values.h"
+#include "models/layers.h"
+#include "train/scaled_gradients.h"
+
+namespace halfstep {
+
+using testing::scaled;
+using testing::unscaled;
+
+TEST_CASE("every kernel that stores a parameter's gradient scales it: products, sums, norms, and what is shared") {
+  const auto gradients = [](const Precision& precision) {
+    Graph graph;
+    const Tensor x = graph.input("x", {2, 6, 5, 3});
+    const Tensor pull = graph.input("pull", {2, 7});
+    const Tensor bumps = graph.root().parameter("bumps", {2, 7}, constant(0.5F));
+    const Tensor table = graph.root().parameter("table", {7, 2}, constant(0.25F));
+    const Tensor shared = (graph.root() / "shared").parameter("w", {7}, constant(0.125F));
+    Tensor h = models::same_conv(graph.root() / "conv", x, 6, 3);
+    h = models::batch_norm(graph.root() / "norm", h);
+    h = conv2d(h, graph.root().parameter("grouped", {3, 3, 2, 6}, constant(0.125F)), {.padding = {1, 1}, .groups = 3});
+    h = models::dense(graph.root() / "dense", flatten(h), 7);
+    h = mul(bias(bias(add(h, bumps), shared), shared), reshape(table, {2, 7}));
+    TrainerOptions options{.loss = sum(mul(h, pull))};
+    options.optimizer = Sgd{.rate = 0};
+    options.precision = precision;
+    options.trace = "*gradient";
+    Trainer trainer = Trainer::compile(testing::device(), graph, options);
+    const auto pixels = testing::uniform({2, 6, 5, 3}, 5, -1, 1).values;
+    const auto pulls = testing::uniform({2, 7}, 6, 0.5, 1).values;
+    const std::vector<float> xs(pixels.begin(), pixels.end());
+    const std::vector<float> ps(pulls.begin(), pulls.end());
+    for (int i = 0; i < 5; ++i) {
+      trainer.step({{"x", std::span<const float>(xs)}, {"pull", std::span<const float>(ps)}});
+    }
+    std::map<std::string, std::vector<float>> result;
+    for (const char* name : {"conv/weight", "conv/bias", "norm/weight", "norm/bias", "grouped", "dense/weight",
+                             "dense/bias", "shared/w", "bumps", "table"}) {
+      result[name] = trainer.trace(fmt::format("{}.gradient", name));
+    }
+    CHECK(trainer.report().left_out == 0);
+    CHECK(trainer.report().applied == 5);
+    return result;
+  };
+  // The dense layer's gradients are made in f32, and cast where they are stored.
+  Precision precision = Precision::float16();
+  precision.layer("dense", DType::f32);
+  const auto want = gradients(unscaled(precision));
+  for (const auto& entry : gradients(scaled(precision))) {
+    const std::string& name = entry.first;
+    const std::vector<float>& got = entry.second;
+    CAPTURE(name);
+    REQUIRE(got.size() == want.at(name).size());
+    CHECK(std::ranges::any_of(got, [](float v) { return v != 0; }));
+    bool equal = true;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      // Both were rounded to f16 once, one of them maybe to a subnormal.
+      const double apart = std::abs(static_cast<double>(got[i]) - static_cast<double>(want.at(name)[i]));
+      equal &= apart <= 0x1p-11 * std::abs(static_cast<double>(got[i])) + 0x1p-25;
+    }
+    CHECK(equal);
+  }
+}
+
+}  // namespace halfstep
