@@ -24,8 +24,9 @@ struct StepState {
   float beta2_power = 1;
   std::uint32_t seed[2] = {};  ///< low word first
   float clip = 1;  ///< what this step's gradients are multiplied by so that their norm stays within the limit
-  std::uint32_t left_out = 0;  ///< updates of single tensors that were left out of steps that were not skipped
-  std::uint32_t reserved[3] = {};
+  std::uint32_t left_out = 0;    ///< updates of single tensors that were left out of steps that were not skipped
+  std::int32_t rate_offset = 0;  ///< the schedule entry of this step minus the updates made
+  std::uint32_t reserved[2] = {};
 };
 static_assert(sizeof(StepState) == 80);
 

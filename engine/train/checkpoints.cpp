@@ -40,9 +40,16 @@ void refuse_other_model(const io::Metadata& file, const io::Metadata& own, const
   }
 }
 
-/// The rate of the step after `applied` updates.
-float rate_after(const std::vector<float>& rates, std::uint32_t applied) {
-  return rates[std::min<std::size_t>(applied, rates.size() - 1)];
+/// The rate of the next step.
+float rate_of(const std::vector<float>& rates, const state::StepState& state) {
+  const std::int64_t entry = std::int64_t{state.applied} + state.rate_offset;
+  return rates[static_cast<std::size_t>(std::clamp<std::int64_t>(entry, 0, std::ssize(rates) - 1))];
+}
+
+/// Limited so that a kernel can add it to the number of updates; a schedule has fewer entries.
+std::int32_t offset_within_limits(std::int64_t offset) {
+  constexpr std::int64_t most = 1 << 30;
+  return static_cast<std::int32_t>(std::clamp(offset, -most, most));
 }
 
 /// The loss scale to go on with: a dynamic one where it was, any other as it is asked for now.
@@ -113,7 +120,6 @@ state::StepState Checkpoints::state_from(const io::SafetensorsFile& file, const 
   std::memcpy(&state, stored->data.data(), size);
   state.loss_scale = resumed_scale(options_.precision.loss_scale, state.loss_scale);
   std::ranges::fill(state.padding, 0.0F);
-  state.rate = rate_after(store_.form().rates, state.applied);
   state.overflow = 0;
   state.clip = 1;
   return state;
@@ -157,7 +163,11 @@ Checkpoints::Resumed Checkpoints::load(const std::filesystem::path& path) {
   if (batches_.has_set()) {
     const auto steps = static_cast<std::int64_t>(attempted(resumed.state));
     resumed.drawn = position_from(file.metadata(), name, batches_.epoch_size(), steps);
+    resumed.state.rate_offset = offset_within_limits(resumed.drawn - steps);
+  } else {
+    resumed.state.rate_offset = 0;
   }
+  resumed.state.rate = rate_of(store_.form().rates, resumed.state);
   store_.write(tensors, values);
   store_.write_scales(scales);
   store_.write_state(resumed.state);

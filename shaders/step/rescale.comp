@@ -55,7 +55,7 @@ void main() {
   } else {
     next.skipped++;
   }
-  next.rate = schedule[min(next.applied, rates - 1u)];
+  next.rate = schedule[clamp(int(next.applied) + next.rate_offset, 0, int(rates) - 1)];
   if ((now.overflow & STOPPED) != 0u) {
     next = now;
     next.overflow = 0u;

@@ -20,6 +20,7 @@ struct StepState {
   uint seed_high;
   float clip;
   uint left_out;
+  int rate_offset;
 };
 
 #endif

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "bench/commands.h"
-#include "ops/conv2d.h"
+#include "ops/conv/conv2d.h"
 #include "samples/common/command_line.h"
 
 namespace bench {

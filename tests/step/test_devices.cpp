@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "step/vk_work.h"
-#include "vk/instance.h"
-#include "vk/result.h"
-#include "vk/structure.h"
-#include "vk/transfer.h"
-#include "vk/validation.h"
+#include "vk/command/transfer.h"
+#include "vk/device/instance.h"
+#include "vk/device/result.h"
+#include "vk/device/structure.h"
+#include "vk/device/validation.h"
 
 using namespace halfstep;
 using testing::CopyTwice;
@@ -26,7 +26,7 @@ namespace {
 /// A device as an application would make it, with nothing optional enabled.
 class Application {
  public:
-  Application() : instance_(vk::create_instance(vk::validation_wanted())) {
+  Application() : instance_(vk::create_instance(vk::settings({}).validation)) {
     const DeviceInfo wanted = Device::open().info();
     std::vector<VkPhysicalDevice> devices(Device::list().size());
     auto count = static_cast<std::uint32_t>(devices.size());
@@ -93,10 +93,10 @@ TEST_CASE("vk: two devices are open at once, each with a thread, and either may 
   auto first = std::make_unique<Device>(Device::open());
   const Device second = Device::open();
   const auto run = [](const Device& device, unsigned seed, bool& good) {
-    CopyTwice work(device.context(), 2048);
+    CopyTwice work(vk::context_of(device), 2048);
     good = true;
     for (unsigned turn = 0; turn < 20; ++turn) {
-      vk::upload(device.context(), work.first, 0, pattern(2048, seed + turn));
+      vk::upload(vk::context_of(device), work.first, 0, pattern(2048, seed + turn));
       work.timeline.wait(work.timeline.submit(work.recorder));
       good = good && work.result() == pattern(2048, seed + turn);
     }
@@ -115,8 +115,8 @@ TEST_CASE("vk: two devices are open at once, each with a thread, and either may 
 
 TEST_CASE("vk: what was made with a device keeps it alive") {
   auto device = std::make_unique<Device>(Device::open());
-  CopyTwice work(device->context(), 256);
-  vk::upload(device->context(), work.first, 0, pattern(256, 5));
+  CopyTwice work(vk::context_of(*device), 256);
+  vk::upload(vk::context_of(*device), work.first, 0, pattern(256, 5));
   device.reset();
   work.timeline.wait(work.timeline.submit(work.recorder));
   CHECK(work.result() == pattern(256, 5));
@@ -127,9 +127,9 @@ TEST_CASE("vk: an application's device is used, left as it is, and works afterwa
   {
     const Device device = Device::adopt(application.handles());
     CHECK(device.info().tier == "packed f16");  // 16-bit storage was not promised
-    CHECK_FALSE(device.context().capabilities().float_controls);
-    CopyTwice work(device.context(), 4096);
-    vk::upload(device.context(), work.first, 0, pattern(4096, 8));
+    CHECK_FALSE(vk::context_of(device).capabilities().float_controls);
+    CopyTwice work(vk::context_of(device), 4096);
+    vk::upload(vk::context_of(device), work.first, 0, pattern(4096, 8));
     work.timeline.wait(work.timeline.submit(work.recorder));
     CHECK(work.result() == pattern(4096, 8));
     CHECK(application.works());

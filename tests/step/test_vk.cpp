@@ -15,13 +15,13 @@
 #include "plan/lowering.h"
 #include "plan/pointwise.h"
 #include "step/vk_work.h"
-#include "vk/descriptors.h"
-#include "vk/memory.h"
-#include "vk/pipelines.h"
-#include "vk/recorder.h"
-#include "vk/timeline.h"
-#include "vk/transfer.h"
-#include "vk/validation.h"
+#include "vk/command/descriptors.h"
+#include "vk/command/memory.h"
+#include "vk/command/recorder.h"
+#include "vk/command/timeline.h"
+#include "vk/command/transfer.h"
+#include "vk/device/validation.h"
+#include "vk/shader/pipelines.h"
 
 using namespace halfstep;
 using testing::copy_dispatch;

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "plan/lowering.h"
-#include "vk/descriptors.h"
-#include "vk/memory.h"
-#include "vk/pipelines.h"
-#include "vk/recorder.h"
-#include "vk/timeline.h"
+#include "vk/command/descriptors.h"
+#include "vk/command/memory.h"
+#include "vk/command/recorder.h"
+#include "vk/command/timeline.h"
+#include "vk/shader/pipelines.h"
 
 /// Something to do for the GPU layer.
 namespace halfstep::testing {

@@ -11,7 +11,7 @@
 #include "harness/device.h"
 #include "harness/values.h"
 #include "host/temporary_folder.h"
-#include "train/safetensors.h"
+#include "io/safetensors.h"
 #include "train/scaled_gradients.h"
 #include "train/small_training.h"
 

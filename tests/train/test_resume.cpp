@@ -229,6 +229,33 @@ TEST_CASE("with another batch size or fewer samples, the epoch in progress goes 
   CHECK(same(shorter.load(file), 35, 1, 4));  // 80 of 203 samples are 39 of 100
 }
 
+TEST_CASE("with another batch size, the schedule goes on at the same place in epochs") {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "checkpoint.safetensors";
+  const auto trainer = [&](std::int64_t batch) {
+    std::vector<float> rates;  // falls by 1e-5 with every step
+    for (int i = 0; i < 60; ++i) rates.push_back(1e-5F * static_cast<float>(1000 - i));
+    return testing::toy_trainer(training_set(), {.batch = batch, .optimizer = Adam{.rate = Schedule(rates)}});
+  };
+  const auto place = [](Trainer& of) { return std::lround(1000 - 1e5F * of.report().rate); };
+  Trainer narrow = trainer(8);  // 25 steps an epoch
+  run(narrow, 35);
+  CHECK(place(narrow) == 34);
+  narrow.save(file);
+  Trainer wide = trainer(16);  // 12 steps an epoch
+  wide.load(file);
+  for (const long step : {12 + 5, 12 + 6, 12 + 7}) {
+    run(wide, 1);
+    CHECK(place(wide) == step);
+  }
+  wide.save(file);
+  narrow.load(file);  // 8 steps of 16 are 16 of 8
+  for (const long step : {25 + 16, 25 + 17}) {
+    run(narrow, 1);
+    CHECK(place(narrow) == step);
+  }
+}
+
 TEST_CASE("a checkpoint that says it is of another model is refused") {
   const TemporaryFolder folder;
   const auto called = [](const char* name) {

@@ -198,8 +198,8 @@ class HALFSTEP_API Trainer {
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
   /// Continues from a file that save() wrote. The seed is the file's; precision, optimizer settings, batch size and
   /// training set are this trainer's. If the batch size or the number of samples differs, the epoch in progress
-  /// continues at the same fraction. Throws Error, and changes nothing, if the file is of another model or of a newer
-  /// format.
+  /// continues at the same fraction, and a Schedule at the same position in epochs. Throws Error, and changes nothing,
+  /// if the file is of another model or of a newer format.
   ResumePoint load(const std::filesystem::path& path);
   /// A parameter's or state's current values, in row-major order.
   std::vector<float> parameter(std::string_view name, Weights weights = Weights::current);
