@@ -14,6 +14,7 @@ using namespace halfstep;
 class Copy final : public graph::Operator {
  public:
   std::string name() const override { return "copy"; }
+  graph::Attributes attributes() const override { return {}; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
   void lower(plan::Lowering& out) const override {
     const std::uint32_t pairs = ops::index32(out, static_cast<std::int64_t>(plan::byte_size(out.output_type(0)) / 8));

@@ -7,6 +7,7 @@
 
 #include "graph/ir.h"
 #include "harness/check.h"
+#include "harness/device.h"
 #include "harness/values.h"
 #include "ops/conv/conv2d.h"
 #include "reference/conv2d.h"

@@ -10,6 +10,7 @@
 #include "harness/device.h"
 #include "harness/values.h"
 #include "ops/conv/conv2d.h"
+#include "reference/narrow.h"
 #include "step/execution.h"
 
 using namespace halfstep;

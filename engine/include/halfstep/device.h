@@ -66,15 +66,16 @@ enum class Tuning : std::uint8_t {
 /// variable named beside it, or to that variable's default. Device::open and adopt throw Error for a text that is not
 /// listed.
 struct DeviceSettings {
-  std::optional<std::string> tier;  ///< HALFSTEP_TIER: "", "packed" or "native" 16-bit storage
-  std::optional<bool> fusion;       ///< HALFSTEP_FUSION, default on: elementwise operators are fused with others
-  std::optional<Tuning> tuning;     ///< HALFSTEP_GEMM, default "": a prefix that GEMM kernels' names must have
-  std::optional<std::string> gemm;  ///< HALFSTEP_GEMM, "": kernels of the matrix product by what their names begin with
+  std::optional<std::string> tier{};  ///< HALFSTEP_TIER: "", "packed" or "native" 16-bit storage
+  std::optional<bool> fusion{};       ///< HALFSTEP_FUSION, default on: elementwise operators are fused with others
+  std::optional<Tuning> tuning{};     ///< HALFSTEP_GEMM, default "": a prefix that GEMM kernels' names must have
+  std::optional<std::string>
+      gemm{};  ///< HALFSTEP_GEMM, "": kernels of the matrix product by what their names begin with
   /// HALFSTEP_CACHE, default the user's cache folder: where pipelines and measurements are stored. An empty path stores
   /// nothing.
-  std::optional<std::filesystem::path> cache_folder;
+  std::optional<std::filesystem::path> cache_folder{};
   /// HALFSTEP_VALIDATION, default off: enables the Khronos validation layer. Not for an adopted device.
-  std::optional<bool> validation;
+  std::optional<bool> validation{};
   /// Whether open() may fork the process before it loads a driver, to try calls that have crashed drivers in the child:
   /// queries about matrix units and their first use. If false, matrix units are used only if an earlier run has already
   /// checked them. Never done for an adopted device.
