@@ -13,7 +13,7 @@
 namespace halfstep::plan {
 
 std::uint64_t bytes_touched(const Program& program, const Dispatch& dispatch) {
-  // A tensor may be bound more than once, as a placeholder for an operand that the kernel does not use.
+  // A tensor may be bound more than once, in place of an operand that the kernel does not use.
   std::map<TensorId, std::uint64_t> times;
   for (const Operand& operand : dispatch.operands) {
     times[operand.tensor] =

@@ -75,7 +75,7 @@ void lower_conv2d_depthwise(plan::Lowering& out, const Convolution& convolution,
   push.count = index32(out, result[0] * result[1] * blocks * push.pitch);
   std::vector<plan::Operand> operands{
       {out.input(0), plan::Access::read}, {out.input(1), plan::Access::read}, {out.output(0), plan::Access::write}};
-  // Without a bias, the weight is bound as a placeholder that is not read.
+  // Without a bias, the weight is bound in its place and not read.
   if (part == "forward") operands.push_back({out.input(out.input_count() == 3 ? 2 : 1), plan::Access::read});
   const Shape& weight = convolution.weight;
   dispatch(out, convolution, part, push, operands, weight[0] * (weight[1] + 2) + 1);

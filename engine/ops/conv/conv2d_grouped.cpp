@@ -73,7 +73,7 @@ void lower_conv2d_grouped(plan::Lowering& out, const Convolution& convolution, s
   const bool has_bias = out.input_count() == 3;
   std::vector<plan::Operand> operands{
       {out.input(0), plan::Access::read}, {out.input(1), plan::Access::read}, {to, plan::Access::write}};
-  // Without a bias, the weight is bound as a placeholder that is not read.
+  // Without a bias, the weight is bound in its place and not read.
   if (part == "forward") operands.push_back({out.input(has_bias ? 2 : 1), plan::Access::read});
   const bool rounds_partials = out.partials().conv2d == DType::f16;
   const std::string_view storage = graph::info(out.output_type(0).dtype).words;
