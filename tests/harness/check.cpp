@@ -184,10 +184,18 @@ void check_gradient_in(const Check& check, DType dtype, const plan::Target& targ
   }
 }
 
+/// The types that a check runs in. HALFSTEP_TIER=native changes only how f16 is stored: f32 and bf16 would run the same
+/// kernels again.
+std::vector<DType> dtypes_of(const Check& check) {
+  const bool has_f16 = std::ranges::find(check.dtypes, DType::f16) != check.dtypes.end();
+  if (context().settings().tier == "native" && has_f16) return {DType::f16};
+  return check.dtypes;
+}
+
 template <typename Body>
 void for_each_variant(const Check& check, const Body& body) {
   for (const plan::Target& target : check.targets.empty() ? targets() : check.targets) {
-    for (const DType dtype : check.dtypes) {
+    for (const DType dtype : dtypes_of(check)) {
       INFO(check.name << " in " << name(dtype) << (target.cpu ? ", for a CPU " : ", for a GPU ") << target.gemm_bodies);
       body(dtype, target);
     }

@@ -29,7 +29,7 @@ refused "--seed" "${small[@]}" --seed 99999999999999999999999
 refused "got 10 samples" "${small[@]}" --limit 010
 refused "--limit" "${small[@]}" --limit 0x40
 refused "--weights" "${small[@]}" --weights heavy
-refused "expected mixed with --weights stochastic" float32 --data "$data" --weights stochastic
+refused "expected mixed or bfloat16 with --weights stochastic" float32 --data "$data" --weights stochastic
 refused "expected mixed with --use-float16-partials" float32 --data "$data" --use-float16-partials
 refused "batch" "${small[@]}" --batch-size 97
 refused "batch" "${small[@]}" --limit 20
@@ -158,7 +158,7 @@ refused "depth is required" float16
 refused "half" half 8
 refused "expected float16 with --use-float16-partials" float32 8 --data "$place/cifar" --use-float16-partials
 refused "bin" float16 8 --data "$place"
-refused "expected float16 with --rounding" float32 8 --data "$place/cifar" --rounding nearest
+refused "expected float16 or bfloat16 with --rounding" float32 8 --data "$place/cifar" --rounding nearest
 refused "--rounding" float16 8 --data "$place/cifar" --rounding up
 trains float16 8 --data "$place/cifar" --batch-size 8 --epochs 1 --rounding nearest
 trains float16 8 --data "$place/cifar" --batch-size 8 --epochs 1
