@@ -9,6 +9,7 @@
 
 #include "harness/device.h"
 #include "reference/feed.h"
+#include "reference/narrow.h"
 
 namespace halfstep {
 namespace {
@@ -86,7 +87,8 @@ void check_feed(const Dataset& set, const Shape& image, const FeedSettings& feed
   BatchSampler sampler = BatchSampler::training(set.count, 5, seed);
   const auto size = static_cast<std::size_t>(elements(image));
   // Values have magnitudes below 8, and so do their sums over a few steps.
-  const double tolerance = precision.parameters == DType::f16 ? 8 * 0x1p-11 : 8e-6;
+  const DType type = precision.parameters;
+  const double tolerance = is_narrow(type) ? 8 * reference::narrow(type).unit() : 8e-6;
   std::size_t wrong = 0;
   for (std::uint32_t step = 0; step < 3; ++step) {
     const std::vector<float> got = probe.step();
@@ -150,7 +152,7 @@ TEST_CASE("images are cropped, mirrored, recoloured and cut out as the reference
                                   {.cutout = 4},
                                   everything()};
   for (const Augmentation& augmentation : changes) {
-    for (const Precision& precision : {Precision::float32(), Precision::mixed()}) {
+    for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::bfloat16()}) {
       check_feed(set, {9, 7, 3}, with(augmentation), precision, 0);
     }
   }
@@ -160,7 +162,7 @@ TEST_CASE("images are cropped, mirrored, recoloured and cut out as the reference
 TEST_CASE("images are resized, and one channel goes to all, as the reference has it") {
   for (const Shape& input : {Shape{5, 7, 3}, Shape{11, 13, 3}, Shape{2, 29, 3}, Shape{1, 1, 3}}) {
     check_feed(random_images(17, {9, 7, 3}), input, with({}), Precision::float32(), 0);
-    for (const Precision& precision : {Precision::float32(), Precision::mixed()}) {
+    for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::bfloat16()}) {
       check_feed(random_images(17, {6, 11, 1}), input,
                  with(everything().cutout < input[0] ? everything() : Augmentation{}), precision, 1);
     }

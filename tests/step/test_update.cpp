@@ -174,7 +174,7 @@ TEST_CASE("one number that is not finite skips the step, wherever it is among th
   constexpr std::size_t count = 20011;
   Precision scaled = Precision::mixed();
   scaled.gradient_scales = GradientScales::per_tensor;
-  for (Precision precision : {Precision::float32(), Precision::mixed(), scaled}) {
+  for (Precision precision : {Precision::float32(), Precision::mixed(), Precision::bfloat16(), scaled}) {
     CAPTURE(precision.name);
     precision.loss_scale = LossScale::none();
     Pull pull(count, 1, Sgd{.rate = 0.5F}, precision);

@@ -140,7 +140,8 @@ TEST_CASE("first values do not depend on groups") {
 }
 
 TEST_CASE("gradients are clipped to a norm over all of them, on the device") {
-  for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
+  for (const Precision& precision :
+       {Precision::float32(), Precision::mixed(), Precision::float16(), Precision::bfloat16()}) {
     CAPTURE(precision.name);
     TrainerOptions options = plain(precision);
     if (precision.loss_scale.kind != LossScale::Kind::none) options.precision.loss_scale = LossScale::fixed(64);
