@@ -43,7 +43,8 @@ void run(Trainer& trainer, int steps) {
 }  // namespace
 
 TEST_CASE("averages follow the weights as they do in double, and stay where a step is skipped") {
-  for (Precision precision : {Precision::float32(), Precision::mixed(), Precision::float16(1), Precision::bfloat16()}) {
+  for (Precision precision : {Precision::float32(), Precision::mixed(), Precision::float16(1), Precision::bfloat16(),
+                              Precision::bfloat16(DType::bf16)}) {
     for (const float decay : {0.5F, 0.99F}) {
       CAPTURE(precision.name);
       if (precision.name == "mixed") precision.loss_scale = LossScale::fixed(64);
