@@ -82,7 +82,7 @@ make_program() {
 run_one() {
   local name=$1 program=$3 tests=$4 old=$5 new=$6 files file text after
   chosen=$((chosen + 1))
-  mapfile -t files < <(find "$source/engine" "$source/shaders" -name "$2")
+  mapfile -t files < <(find "$source/engine" "$source/shaders" -path "*/$2")
   [ ${#files[@]} = 1 ] || { error "$name" "expected one file called $2, got ${#files[@]}" && return; }
   file=${files[0]}
   text=$(<"$file")
