@@ -64,9 +64,9 @@ class Classifier {
   Predictor compile(const Device& device) {
     const std::int64_t channels = shape_.back();
     for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
-      const float deviation = model_.deviation[std::min(c, model_.deviation.size() - 1)];
-      factor_.push_back(1 / (255 * deviation));
-      offset_.push_back(-model_.mean[std::min(c, model_.mean.size() - 1)] / deviation);
+      const float stddev = model_.stddev[std::min(c, model_.stddev.size() - 1)];
+      factor_.push_back(1 / (255 * stddev));
+      offset_.push_back(-model_.mean[std::min(c, model_.mean.size() - 1)] / stddev);
     }
     Graph graph;
     const Tensor bytes = graph.input("bytes", shape_);

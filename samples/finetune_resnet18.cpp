@@ -90,7 +90,7 @@ int run(const Options& options) {
                         .seed = options.common.seed,
                         .model = "resnet18",
                         .classes = data.classes,
-                        .feed = Feed{.samples = images, .labels = labels, .mean = {0.5F}, .deviation = {0.5F}},
+                        .feed = Feed{.samples = images, .labels = labels, .mean = {0.5F}, .stddev = {0.5F}},
                         .training_set = &data.train});
   load_weights(trainer, options);
   return samples::train(trainer, device, precision, data, options.plan, options.common);

@@ -60,7 +60,7 @@ Distribution measure(const Device& device, const samples::Data& data, const Opti
   training.optimizer = Sgd{.rate = 0.01F, .momentum = 0.9F};
   training.precision = precision;
   training.seed = options.common.seed;
-  training.feed = Feed{.samples = images, .labels = labels, .deviation = {1 / options.input_scale}};
+  training.feed = Feed{.samples = images, .labels = labels, .stddev = {1 / options.input_scale}};
   training.training_set = &data.train;
   Trainer trainer = Trainer::compile(device, graph, training);
   trainer.watch("*.gradient");

@@ -74,10 +74,8 @@ int run(const Options& options) {
   const Tensor logits = models::resnet_cifar(graph.root(), images, options.depth, data.train.classes);
 
   // The mean and std of the training set's three colour channels.
-  const Feed feed{.samples = images,
-                  .labels = labels,
-                  .mean = {0.4914F, 0.4822F, 0.4465F},
-                  .deviation = {0.2470F, 0.2435F, 0.2616F}};
+  const Feed feed{
+      .samples = images, .labels = labels, .mean = {0.4914F, 0.4822F, 0.4465F}, .stddev = {0.2470F, 0.2435F, 0.2616F}};
   Trainer trainer = Trainer::compile(device, graph,
                                      {.loss = cross_entropy(logits, labels),
                                       .metrics = {{"accuracy", accuracy(logits, labels)}},

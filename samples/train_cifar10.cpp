@@ -1,5 +1,6 @@
-// Trains residual networks, or MobileNetV2, on CIFAR-10 with the usual recipe: random crops and flips, momentum, weight
-// decay, five epochs of warmup, and a rate that drops to a tenth after half and after three quarters of the epochs.
+// Trains residual networks, or MobileNetV2, on CIFAR-10 with the usual recipe: random crops and flips, momentum (or
+// Muon), weight decay, five epochs of warmup, and a rate that drops to a tenth after half and after three quarters of
+// the epochs.
 //
 //   $ bin/train_cifar10 --fp16 --model resnet20 --steps 60 --best resnet20.safetensors
 #include <halfstep/halfstep.h>
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "samples/common/command_line.h"
 #include "samples/common/models.h"
@@ -19,9 +21,10 @@ namespace {
 struct Options {
   std::string model = "resnet50";
   samples::Plan plan{.batch_size = 128, .epochs = 200};
-  float learning_rate = 0.1F;
+  std::string optimizer = "sgd";
+  std::optional<float> learning_rate;
   std::int64_t accumulate = 1;
-  float average_decay = 0;
+  float ema_decay = 0;
   std::string recompute;
   bool gpu = false;
   bool fp16 = false;
@@ -37,9 +40,11 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("-n,--steps", options.plan.epochs, "Epochs from the start of training")
       ->transform(samples::whole_number(1, 1000000))
       ->capture_default_str();
-  app.add_option("--lr", options.learning_rate, "The learning rate after the warmup")
-      ->check(samples::number_above(0, 1000))
+  app.add_option("--optimizer", options.optimizer, "sgd with momentum; or muon, with adamw for the rest")
+      ->check(CLI::IsMember({"sgd", "muon"}))
       ->capture_default_str();
+  app.add_option("--lr", options.learning_rate, "The learning rate after the warmup: 0.1, or with muon 0.005")
+      ->check(samples::number_above(0, 1000));
   app.add_option("--batch-size", options.plan.batch_size, "Images in a step")
       ->transform(samples::whole_number(1, 65536))
       ->capture_default_str();
@@ -47,7 +52,7 @@ void add_options(CLI::App& app, Options& options) {
                  "Take each step's images in this many parts, with the memory of one; divides --batch-size")
       ->transform(samples::whole_number(1, 1024))
       ->capture_default_str();
-  app.add_option("--average", options.average_decay,
+  app.add_option("--average", options.ema_decay,
                  "Test and keep averages of the weights, which each update moves towards them by 1 minus this")
       ->check(CLI::Range(0.0, 0.999999));
   app.add_option("--recompute", options.recompute,
@@ -77,8 +82,16 @@ Schedule schedule(const Options& options, std::int64_t epoch_steps) {
   const std::int64_t steps = epochs * epoch_steps;
   std::vector<std::int64_t> milestones{epochs / 2 * epoch_steps, epochs * 3 / 4 * epoch_steps};
   if (epochs < 4) milestones.clear();
-  return Schedule::multi_step(options.learning_rate, milestones, 0.1F, steps)
+  const float rate = options.learning_rate.value_or(options.optimizer == "muon" ? 0.005F : 0.1F);
+  return Schedule::multi_step(rate, milestones, 0.1F, steps)
       .with_warmup(std::min<std::int64_t>(5, epochs / 2) * epoch_steps);
+}
+
+/// Muon leaves the first and the last layer to AdamW.
+Optimizer optimizer(const Options& options, std::int64_t epoch_steps) {
+  const Schedule rate = schedule(options, epoch_steps);
+  if (options.optimizer == "muon") return Muon{.rate = rate, .others_patterns = {"conv1/*", "fc/*"}};
+  return Sgd{.rate = rate, .momentum = 0.9F, .weight_decay = 5e-4F};
 }
 
 /// The number of images per micro-batch.
@@ -99,7 +112,7 @@ Device open_device(const Options& options) {
 int run(const Options& options) {
   const Precision precision = precision_of(options);
   samples::Plan plan = options.plan;
-  if (options.average_decay > 0) plan.weights = Weights::averaged;
+  if (options.ema_decay > 0) plan.weights = Weights::averaged;
   const std::int64_t batch = part_of_batch(options);
   samples::check_files(options.common, options.plan);
   const Device device = open_device(options);
@@ -112,23 +125,22 @@ int run(const Options& options) {
   const Feed feed{.samples = images,
                   .labels = labels,
                   .mean = {0.4914F, 0.4822F, 0.4465F},
-                  .deviation = {0.2470F, 0.2435F, 0.2616F},
+                  .stddev = {0.2470F, 0.2435F, 0.2616F},
                   .augmentation = {.crop_padding = 4, .flip = 0.5F}};
   const std::int64_t epoch_steps = std::max<std::int64_t>(1, data.train.count / options.plan.batch_size);
-  Trainer trainer = Trainer::compile(
-      device, graph,
-      {.loss = cross_entropy(logits, labels),
-       .metrics = {{"accuracy", accuracy(logits, labels)}},
-       .optimizer = Sgd{.rate = schedule(options, epoch_steps), .momentum = 0.9F, .weight_decay = 5e-4F},
-       .accumulate = options.accumulate,
-       .average_decay = options.average_decay,
-       .recompute = options.recompute,
-       .precision = precision,
-       .seed = options.common.seed,
-       .model = options.model,
-       .classes = data.classes,
-       .feed = feed,
-       .training_set = &data.train});
+  Trainer trainer = Trainer::compile(device, graph,
+                                     {.loss = cross_entropy(logits, labels),
+                                      .metrics = {{"accuracy", accuracy(logits, labels)}},
+                                      .optimizer = optimizer(options, epoch_steps),
+                                      .accumulate = options.accumulate,
+                                      .ema_decay = options.ema_decay,
+                                      .recompute = options.recompute,
+                                      .precision = precision,
+                                      .seed = options.common.seed,
+                                      .model = options.model,
+                                      .classes = data.classes,
+                                      .feed = feed,
+                                      .training_set = &data.train});
   return samples::train(trainer, device, precision, data, plan, options.common);
 }
 

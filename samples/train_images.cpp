@@ -83,14 +83,14 @@ void normalise(Feed& feed, const Dataset& set) {
     squares[i % channels] += value * value;
   }
   feed.mean.clear();
-  feed.deviation.clear();
+  feed.stddev.clear();
   const double count = static_cast<double>(set.samples.size()) / static_cast<double>(channels);
   for (std::size_t c = 0; c < channels; ++c) {
     const double mean = sum[c] / count;
     feed.mean.push_back(static_cast<float>(mean));
     // If all images are equal, the variance is 0: avoid the division by it.
     const double variance = std::max(squares[c] / count - mean * mean, 1e-4);
-    feed.deviation.push_back(static_cast<float>(std::sqrt(variance)));
+    feed.stddev.push_back(static_cast<float>(std::sqrt(variance)));
   }
 }
 

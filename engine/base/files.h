@@ -2,7 +2,10 @@
 
 #include <halfstep/process.h>
 
+#include <cstddef>
 #include <filesystem>
+#include <memory>
+#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -25,6 +28,17 @@ std::filesystem::path folder(const std::filesystem::path& file);
 /// Throws "[file] cannot `what` `file`: the system's reason", with ErrorCode::system if the cause is not the file's
 /// name.
 [[noreturn]] void fail_to(std::string_view what, const std::filesystem::path& file, const std::error_code& error);
+
+/// A file's bytes, mapped into memory, for reading. The file must not be truncated while `owner` exists: reading past
+/// its end then ends the process.
+struct MappedFile {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+
+/// Maps a whole file; an empty one has no bytes. Throws Error that names it unless it is a regular file that can be
+/// read.
+MappedFile map_file(const std::filesystem::path& file);
 
 /// A new file beside `destination`; removed again unless it replaced it.
 class Temporary {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -163,6 +164,22 @@ void Temporary::replace() {
   if (rename(path_.c_str(), destination_.c_str()) != 0) fail_to("replace", destination_, system_error());
   exists_ = false;
   sync_folder(folder(destination_));
+}
+
+MappedFile map_file(const std::filesystem::path& file) {
+  const int opened = open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (opened < 0) fail_to("read", file, system_error());
+  struct stat status = {};
+  const bool regular = fstat(opened, &status) == 0 && S_ISREG(status.st_mode);
+  const auto size = regular ? static_cast<std::size_t>(status.st_size) : 0;
+  void* const memory = size > 0 ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE, opened, 0) : nullptr;
+  const std::error_code error = system_error();
+  close(opened);
+  if (!regular) fail_to("read", file, std::make_error_code(std::errc::invalid_argument));
+  if (memory == MAP_FAILED) fail_to("read", file, error);
+  if (memory == nullptr) return {};
+  return {{static_cast<const std::byte*>(memory), size},
+          std::shared_ptr<const void>(memory, [size](void* mapped) { munmap(mapped, size); })};
 }
 
 Function find_function(std::initializer_list<const char*> libraries, const char* symbol) {

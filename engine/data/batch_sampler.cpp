@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "base/philox.h"
@@ -16,18 +17,18 @@ namespace {
 constexpr std::uint32_t shuffle_stream = 0x53485546;
 
 void check(std::int64_t count, std::int64_t batch_size) {
+  constexpr std::int64_t most = std::numeric_limits<std::uint32_t>::max();
   if (batch_size <= 0) fail("data", fmt::format("expected a positive batch size, got {}", batch_size));
   if (count <= 0) fail("data", fmt::format("expected at least one sample, got {}", count));
-  if (count >= no_sample) fail("data", fmt::format("expected fewer than {} samples, got {}", no_sample, count));
+  if (count >= most) fail("data", fmt::format("expected fewer than {} samples, got {}", most, count));
+  if (batch_size >= most) fail("data", fmt::format("expected a batch size below {}, got {}", most, batch_size));
 }
 
 }  // namespace
 
-BatchSampler::BatchSampler(std::int64_t count, std::int64_t batch_size, std::int64_t batches, std::uint64_t seed,
-                           bool shuffled)
-    : count_(count), batch_size_(batch_size), batches_(batches), seed_(seed), shuffled_(shuffled) {
-  order_.resize(static_cast<std::size_t>(std::max(count, batches * batch_size)), no_sample);
-  std::iota(order_.begin(), order_.begin() + count, 0U);
+BatchSampler::BatchSampler(std::int64_t count, std::int64_t batch_size, std::uint64_t seed, bool shuffled)
+    : count_(count), batch_size_(batch_size), batches_(count / batch_size), seed_(seed), shuffled_(shuffled) {
+  order_.resize(static_cast<std::size_t>(shuffled ? count : batch_size));
 }
 
 BatchSampler BatchSampler::training(std::int64_t count, std::int64_t batch_size, std::uint64_t seed) {
@@ -36,16 +37,24 @@ BatchSampler BatchSampler::training(std::int64_t count, std::int64_t batch_size,
     fail("data", fmt::format("expected at least one batch of {} samples, got {} samples", batch_size, count),
          "use a smaller batch or more samples");
   }
-  return {count, batch_size, count / batch_size, seed, true};
+  return {count, batch_size, seed, true};
 }
 
 BatchSampler BatchSampler::evaluation(std::int64_t count, std::int64_t batch_size) {
   check(count, batch_size);
-  const std::int64_t batches = count / batch_size + (count % batch_size != 0);
-  if (batches > static_cast<std::int64_t>(no_sample) / batch_size) {
-    fail("data", fmt::format("expected a batch size below {}, got {}", no_sample, batch_size));
+  BatchSampler sampler(count, batch_size, 0, false);
+  sampler.place_rest();
+  return sampler;
+}
+
+void BatchSampler::place_rest() {
+  std::int64_t size = batch_size_;
+  for (std::int64_t first = batches_ * batch_size_; first < count_; first += size) {
+    size = std::min(size, count_ - first);
+    while (batch_size_ % size != 0) --size;
+    rest_.push_back({first, size});
   }
-  return {count, batch_size, batches, 0, false};
+  batches_ += std::ssize(rest_);
 }
 
 // Fisher-Yates shuffle of the identity, so that an epoch's order does not depend on earlier epochs.
@@ -64,11 +73,30 @@ void BatchSampler::shuffle(std::int64_t epoch) {
   shuffled_epoch_ = epoch;
 }
 
+BatchSampler::Range BatchSampler::evaluated(std::int64_t step) const {
+  const std::int64_t batch = step % batches_;
+  const std::int64_t full = count_ / batch_size_;
+  if (batch < full) return {batch * batch_size_, batch_size_};
+  return rest_[static_cast<std::size_t>(batch - full)];
+}
+
+std::int64_t BatchSampler::samples(std::int64_t step) const {
+  return shuffled_ ? batch_size_ : evaluated(step).count;
+}
+
 std::span<const std::uint32_t> BatchSampler::batch(std::int64_t step) {
   if (step < 0) fail("data", fmt::format("expected a step from 0 on, got {}", step));
-  if (shuffled_ && shuffled_epoch_ != epoch(step)) shuffle(epoch(step));
-  const std::int64_t first = step % batches_ * batch_size_;
-  return std::span(order_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(batch_size_));
+  if (shuffled_) {
+    if (shuffled_epoch_ != epoch(step)) shuffle(epoch(step));
+    const std::int64_t first = step % batches_ * batch_size_;
+    return std::span(order_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(batch_size_));
+  }
+  const Range range = evaluated(step);
+  const std::int64_t times = batch_size_ / range.count;
+  for (std::int64_t i = 0; i < batch_size_; ++i) {
+    order_[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(range.first + i / times);
+  }
+  return order_;
 }
 
 }  // namespace halfstep

@@ -15,28 +15,57 @@ namespace fs = std::filesystem;
 void Dataset::check() const {
   const auto refuse = [&](const std::string& message) { fail("data", fmt::format("'{}': {}", name, message)); };
   if (count < 0) refuse(fmt::format("expected a count of 0 or more, got {}", count));
+  const bool has_samples = fields.empty() || !samples.empty() || !sample_shape.empty();
   if (std::ranges::any_of(sample_shape, [](std::int64_t extent) { return extent < 1; })) {
     refuse(fmt::format("expected positive extents of a sample, got {}", to_string(sample_shape)));
   }
   // Compared by division, since the product of the caller's numbers may overflow.
   const auto bytes = static_cast<std::uint64_t>(sample_bytes());
   const auto wanted = static_cast<std::uint64_t>(count);
-  if (samples.size() / bytes != wanted || samples.size() % bytes != 0) {
+  if (has_samples && (samples.size() / bytes != wanted || samples.size() % bytes != 0)) {
     refuse(fmt::format("expected the bytes of {} samples {}, got {}", count, to_string(sample_shape), samples.size()));
   }
-  if (labels.size() != wanted) refuse(fmt::format("expected {} labels, got {}", count, labels.size()));
+  const bool has_labels = fields.empty() || !labels.empty();
+  if (has_labels && labels.size() != wanted) refuse(fmt::format("expected {} labels, got {}", count, labels.size()));
   const auto bad = std::ranges::find_if(labels, [&](std::uint32_t label) { return label >= classes; });
-  if (bad == labels.end()) return;
-  refuse(
-      fmt::format("expected labels below its {} classes, got {} for sample {}", classes, *bad, bad - labels.begin()));
+  if (bad != labels.end()) {
+    refuse(
+        fmt::format("expected labels below its {} classes, got {} for sample {}", classes, *bad, bad - labels.begin()));
+  }
+  std::set<std::string_view> names;
+  for (const Field& field : all_fields()) {
+    if (!names.insert(field.name).second) refuse(fmt::format("expected one field '{}', got two", field.name));
+  }
+  for (const Field& field : fields) field.check(count);
+}
+
+Dataset Dataset::of(std::string name, std::vector<Field> fields) {
+  if (fields.empty()) fail("data", fmt::format("'{}': expected at least one field, got none", name));
+  Dataset set{.name = std::move(name), .fields = std::move(fields)};
+  // Windows on one text may have room for more samples than the set has.
+  set.count = std::ranges::min(set.fields, {}, &Field::count).count();
+  set.check();
+  return set;
+}
+
+std::vector<Field> Dataset::all_fields() const {
+  std::vector<Field> all;
+  if (!samples.empty()) all.push_back(Field::borrow("samples", sample_shape, std::span(samples)));
+  if (!labels.empty()) all.push_back(Field::borrow("labels", {}, std::span(labels), classes));
+  all.insert(all.end(), fields.begin(), fields.end());
+  return all;
 }
 
 Dataset Dataset::take(std::int64_t limit) const {
   check();
   if (limit <= 0) fail("data", fmt::format("expected a positive number of samples to take, got {}", limit));
-  Dataset part{name, sample_shape, std::min(limit, count), classes, {}, {}};
-  part.samples.assign(samples.begin(), samples.begin() + part.count * sample_bytes());
-  part.labels.assign(labels.begin(), labels.begin() + part.count);
+  Dataset part{name, sample_shape, std::min(limit, count), classes, {}, {}, fields};
+  if (!samples.empty()) part.samples.assign(samples.begin(), samples.begin() + part.count * sample_bytes());
+  if (!labels.empty()) part.labels.assign(labels.begin(), labels.begin() + part.count);
+  for (Field& field : part.fields) {
+    const std::int64_t kept = field.first + part.count * elements(field.shape);
+    if (field.stride == 0) field.data = field.data.first(static_cast<std::size_t>(kept * halfstep::bytes(field.type)));
+  }
   return part;
 }
 

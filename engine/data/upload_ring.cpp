@@ -1,30 +1,35 @@
 #include "data/upload_ring.h"
 
 #include <halfstep/error.h>
-#include <halfstep/ops.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace halfstep::data {
 
-void gather(const Dataset& data, std::span<const std::uint32_t> indices, HostBatch& batch) {
-  const auto bytes = static_cast<std::size_t>(data.sample_bytes());
-  batch.samples.assign(indices.size() * bytes, 0);
-  batch.labels.assign(indices.size(), ignored_label);
-  for (std::size_t place = 0; place < indices.size(); place++) {
-    if (indices[place] == no_sample) continue;
-    const auto sample = std::span(data.samples).subspan(indices[place] * bytes, bytes);
-    std::copy(sample.begin(), sample.end(), batch.samples.begin() + static_cast<std::ptrdiff_t>(place * bytes));
-    batch.labels[place] = data.labels[indices[place]];
+void gather(std::span<const Field> fields, std::span<const std::uint32_t> indices, HostBatch& batch) {
+  batch.fields.resize(fields.size());
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const Field& field = fields[i];
+    const auto element_bytes = static_cast<std::size_t>(bytes(field.type));
+    const std::size_t sample_bytes = static_cast<std::size_t>(elements(field.shape)) * element_bytes;
+    const std::size_t step_bytes = static_cast<std::size_t>(field.step()) * element_bytes;
+    const std::byte* const from = field.data.data() + static_cast<std::size_t>(field.first) * element_bytes;
+    batch.fields[i].resize(indices.size() * sample_bytes);
+    std::byte* to = batch.fields[i].data();
+    for (const std::uint32_t index : indices) {
+      std::memcpy(to, from + index * step_bytes, sample_bytes);
+      to += sample_bytes;
+    }
   }
 }
 
-UploadRing::UploadRing(Fill fill, std::int64_t first_step, std::size_t slots)
+UploadRing::UploadRing(Fill fill, std::int64_t first_step, std::size_t batches)
     : fill_(std::move(fill)),
       first_step_(first_step),
-      slots_(std::max<std::size_t>(slots, 2)),
+      batches_(std::max<std::size_t>(batches, 2)),
       thread_(&UploadRing::produce, this, first_step) {}
 
 UploadRing::~UploadRing() {
@@ -43,28 +48,28 @@ const HostBatch& UploadRing::batch(std::int64_t step) {
     fail("data", fmt::format("expected batch {} or the one before it, got {}",
                              first_step_ + static_cast<std::int64_t>(taken_), step));
   }
-  // A request for the next batch releases the previous one and its slot.
+  // A request for the next batch releases the previous one and its batch.
   taken_ = wanted + 1;
   changed_.notify_all();
   const auto ready = [&] { return filled_ > wanted || failure_; };
   if (!ready()) ++waits_;
   changed_.wait(lock, ready);
   if (filled_ <= wanted) std::rethrow_exception(failure_);
-  return slots_[wanted % slots_.size()];
+  return batches_[wanted % batches_.size()];
 }
 
 void UploadRing::produce(std::int64_t step) {
   for (;; step++) {
-    HostBatch* slot = nullptr;
+    HostBatch* batch = nullptr;
     {
       std::unique_lock lock(mutex_);
-      // One slot stays reserved for the batch in use.
-      changed_.wait(lock, [&] { return stop_ || filled_ < std::max<std::uint64_t>(taken_, 1) + slots_.size() - 1; });
+      // One batch stays reserved for the batch in use.
+      changed_.wait(lock, [&] { return stop_ || filled_ < std::max<std::uint64_t>(taken_, 1) + batches_.size() - 1; });
       if (stop_) return;
-      slot = &slots_[filled_ % slots_.size()];
+      batch = &batches_[filled_ % batches_.size()];
     }
     try {
-      fill_(step, *slot);
+      fill_(step, *batch);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       failure_ = std::current_exception();

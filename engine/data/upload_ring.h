@@ -3,6 +3,7 @@
 #include <halfstep/data.h>
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -13,23 +14,23 @@
 
 namespace halfstep::data {
 
-/// One batch gathered in host memory.
+/// One batch gathered in host memory: for each field its samples, one after the other.
 struct HostBatch {
-  std::vector<std::uint8_t> samples;  ///< {batch, sample_shape...}
-  std::vector<std::uint32_t> labels;  ///< {batch}; ignored_label if there is no sample
+  std::vector<std::vector<std::byte>> fields;
 };
 
-/// Copies the samples `indices` of `data` into `batch`. An index no_sample gives zeros and ignored_label.
-void gather(const Dataset& data, std::span<const std::uint32_t> indices, HostBatch& batch);
+/// Copies the samples `indices` of each field into `batch`.
+void gather(std::span<const Field> fields, std::span<const std::uint32_t> indices, HostBatch& batch);
 
-/// Gathers batches ahead of the training loop on a separate thread, for data sets that do not fit on the device.
+/// Gathers batches ahead of the training loop on a separate thread: of data sets that do not fit on the device, and of
+/// sources.
 class UploadRing {
  public:
   /// Fills batch `step`. Called only from that thread, for first_step, first_step + 1, ... in order.
   using Fill = std::function<void(std::int64_t step, HostBatch& batch)>;
 
-  /// Starts gathering immediately, at most `slots` batches ahead (at least two).
-  UploadRing(Fill fill, std::int64_t first_step, std::size_t slots = 3);
+  /// Starts gathering immediately, at most `batches` batches ahead (at least two).
+  UploadRing(Fill fill, std::int64_t first_step, std::size_t batches = 3);
   UploadRing(const UploadRing&) = delete;
   UploadRing& operator=(const UploadRing&) = delete;
   /// Stops the thread after the current batch.
@@ -47,7 +48,7 @@ class UploadRing {
 
   Fill fill_;
   std::int64_t first_step_;
-  std::vector<HostBatch> slots_;
+  std::vector<HostBatch> batches_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t filled_ = 0;  ///< number of batches gathered so far

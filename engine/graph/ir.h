@@ -52,9 +52,9 @@ struct Node {
   std::shared_ptr<const Operator> op;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  std::string scope;   ///< path of the scope whose parameter it uses; empty if it uses none
-  std::string why;     ///< the reason for the type it computes in, for display
-  bool again = false;  ///< recomputes, for the backward pass, a value that the forward pass did not keep
+  std::string scope;        ///< path of the scope whose parameter it uses; empty if it uses none
+  std::string why;          ///< the reason for the type it computes in, for display
+  bool recomputed = false;  ///< recomputes, for the backward pass, a value that the forward pass did not keep
 };
 
 /// The next value of a state, assigned with every update of the weights.

@@ -15,14 +15,18 @@ std::uint32_t index32(const plan::Lowering& out, std::int64_t value) {
   return static_cast<std::uint32_t>(value);
 }
 
+std::string variant(const plan::Lowering& out, std::string_view shader, DType dtype) {
+  return fmt::format("{}.{}", shader, plan::storage(out.target(), dtype));
+}
+
 plan::Expression result_expression(const plan::Lowering& out, plan::TensorId result, std::uint32_t operand,
-                                   std::uint32_t first_slot) {
+                                   std::uint32_t first_argument) {
   const TensorType type = out.type(result);
   plan::Expression expression;
   expression.kernel = plan::Expression::Kernel::before;
   expression.layout = plan::layout(type.shape);
   expression.result = operand;
-  expression.first_slot = first_slot;
+  expression.first_argument = first_argument;
   expression.storage = type.dtype;
   return expression;
 }

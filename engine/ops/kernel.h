@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,9 @@ namespace halfstep::ops {
 
 /// `value` as a 32-bit index for shaders. Throws Error if it does not fit.
 std::uint32_t index32(const plan::Lowering& out, std::int64_t value);
+
+/// The variant of a shader for tensors of `dtype` on this device: "slice.packed".
+std::string variant(const plan::Lowering& out, std::string_view shader, DType dtype);
 
 /// The cost of a dispatch; see the members of plan::Dispatch.
 struct Work {
@@ -37,8 +41,8 @@ void dispatch_flat(plan::Lowering& out, const std::string& shader, std::int64_t 
 }
 
 /// The expression that stores the quads that a kernel computes for `result`, which is operand number `operand`. Other
-/// operators may later be fused into it; the slots of their reads and writes start at `first_slot`.
+/// operators may later be fused into it; the arguments of their reads and writes start at `first_argument`.
 plan::Expression result_expression(const plan::Lowering& out, plan::TensorId result, std::uint32_t operand,
-                                   std::uint32_t first_slot);
+                                   std::uint32_t first_argument);
 
 }  // namespace halfstep::ops

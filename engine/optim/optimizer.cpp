@@ -9,4 +9,12 @@ Optimizer::Optimizer(std::shared_ptr<const UpdateRule> rule) : rule_(std::move(r
   if (rule_ == nullptr) fail("optimizer", "expected an update rule, got none");
 }
 
+UpdateKernel UpdateRule::kernel(const UpdateCall& /*call*/) const {
+  fail(name(), "expected a rule with a kernel, got none", "override kernel(), or in_operators() and update()");
+}
+
+UpdateResult UpdateRule::update(const UpdateTensors& /*now*/) const {
+  fail(name(), "expected a rule in operators, got none", "override update()");
+}
+
 }  // namespace halfstep

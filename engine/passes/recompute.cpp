@@ -62,7 +62,7 @@ class Recompute {
     nodes_.assign(ir_.nodes.begin(), ir_.nodes.begin() + static_cast<std::ptrdiff_t>(forward_nodes_));
     for (std::size_t i = forward_nodes_; i < ir_.nodes.size(); ++i) {
       Node node = ir_.nodes[i];
-      for (ValueId& input : node.inputs) input = again(input);
+      for (ValueId& input : node.inputs) input = recomputed(input);
       append(std::move(node));
     }
     ir_.nodes = std::move(nodes_);
@@ -86,26 +86,26 @@ class Recompute {
 
   /// The value to use in the backward pass: the value itself if it is kept, else its recomputed copy. The copy has the
   /// same name, which keys the noise.
-  ValueId again(ValueId id) {
+  ValueId recomputed(ValueId id) {
     if (id >= inner_.size() || !inner_[id]) return id;
-    if (const auto found = again_.find(id); found != again_.end()) return found->second;
+    if (const auto found = copies_.find(id); found != copies_.end()) return found->second;
     Node node = nodes_[ir_.values[id].producer];
-    node.again = true;
-    for (ValueId& input : node.inputs) input = again(input);
+    node.recomputed = true;
+    for (ValueId& input : node.inputs) input = recomputed(input);
     for (ValueId& output : node.outputs) {
       const ValueId copy = ir_.add_value(ir_.values[output]);
-      if (inner_[output]) again_[output] = copy;
+      if (inner_[output]) copies_[output] = copy;
       output = copy;
     }
     append(std::move(node));
-    return again_.at(id);
+    return copies_.at(id);
   }
 
   Ir& ir_;
   std::size_t forward_nodes_;
   std::vector<std::string_view> segments_;  ///< of each forward node: the scope it is recomputed with, or empty
   std::vector<bool> inner_;                 ///< values that are not kept
-  std::map<ValueId, ValueId> again_;
+  std::map<ValueId, ValueId> copies_;
   std::vector<Node> nodes_;
 };
 

@@ -52,10 +52,10 @@ struct Dispatch {
   /// counts n + 1. Kernels without loops, and those with few rounds at any size, leave it 0.
   std::int64_t rounds = 0;
   Storing storing{};
-  /// Elementwise work in addition to, or in place of, the kernel's own work; its slots are the last operands.
+  /// Elementwise work in addition to, or in place of, the kernel's own work; its arguments are the last operands.
   std::optional<Expression> expression{};
-  bool again = false;  ///< recomputes values that were not kept
-  double flops = 0;    ///< a multiply-add counts as two; 0 if it only moves data
+  bool recomputed = false;  ///< recomputes values that were not kept
+  double flops = 0;         ///< a multiply-add counts as two; 0 if it only moves data
   /// The SPIR-V of an application's own kernel, which `shader` then names; null: a kernel of the library.
   std::shared_ptr<const std::vector<std::uint32_t>> spirv{};
 };

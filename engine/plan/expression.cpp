@@ -6,6 +6,17 @@
 namespace halfstep::plan {
 namespace {
 
+/// Whether the table numbers its primitives from 1 on without a gap.
+consteval bool are_numbered_in_order() {
+  int last = 0;
+  bool in_order = true;
+#define PRIMITIVE(number, name, arguments, result) in_order = in_order && (number) == ++last;
+#include "plan/primitives.def"
+#undef PRIMITIVE
+  return in_order && last < 256;  // a step has eight bits for it
+}
+static_assert(are_numbered_in_order());
+
 // As in expression.glsl.
 constexpr std::uint32_t wide_bit = 16;
 constexpr std::uint32_t spread_bit = 32;
@@ -93,7 +104,7 @@ Register Expression::add(Step step) {
 }
 
 bool Expression::fits() const {
-  return reads.size() + writes.size() <= max_slots && steps.size() <= max_steps &&
+  return reads.size() + writes.size() <= max_arguments && steps.size() <= max_steps &&
          terms() <= (kernel == Kernel::none ? max_terms : 0);
 }
 
@@ -118,10 +129,10 @@ std::vector<std::uint32_t> expression_constants(const Expression& expression, co
   }
   for (const Register written : expression.writes) constants.push_back(written_bit | std::uint32_t{written} << 8);
   for (std::size_t i = 0; i < constants.size(); ++i) {
-    const std::size_t operand = i < 3 ? expression.result : expression.first_slot + i - 3;
+    const std::size_t operand = i < 3 ? expression.result : expression.first_argument + i - 3;
     if (i >= 2 && wide[operand]) constants[i] |= wide_bit;
   }
-  constants.resize(3 + max_slots);
+  constants.resize(3 + max_arguments);
   for (const Step& step : expression.steps) {
     constants.push_back(encoded(step));
     constants.push_back(std::bit_cast<std::uint32_t>(step.constant));

@@ -10,32 +10,21 @@
 /// Elementwise arithmetic as plain data, with which shaders/common/expression.glsl is specialized.
 namespace halfstep::plan {
 
-/// The operation of a step on registers a and b and a constant c; numbered as in expression.glsl.
+/// The operation of a step on registers a and b and a constant c: the primitives, numbered as in their table.
 enum class Op : std::uint8_t {
   none,
-  add,             ///< a + b
-  sub,             ///< a - b
-  mul,             ///< a b
-  scale,           ///< a c
-  offset,          ///< a + c
-  relu,            ///< max(a, 0); NaN stays NaN
-  where_positive,  ///< a where b > 0, else 0
-  sigmoid,         ///< 1 / (1 + exp(-a))
-  tanh,
-  at_most,                   ///< min(a, c); NaN stays NaN
-  where_positive_or_scaled,  ///< a where b > 0, else a c
-  hardswish_slope,           ///< derivative of a relu6(a + 3) / 6: 0 below -3, 1 above 3, a / 3 + 1 / 2 between
-  div,                       ///< a / b
-  stored,                    ///< a as it would be stored in Expression::storage, to nearest
+#define PRIMITIVE(number, name, arguments, result) name = (number),
+#include "plan/primitives.def"
+#undef PRIMITIVE
 };
 
-/// The register of a value: one per slot, one for the kernel's own result, one per step.
+/// The register of a value: one per argument, one for the kernel's own result, one per step.
 using Register = std::uint8_t;
-constexpr std::size_t max_slots = 5;
+constexpr std::size_t max_arguments = 5;
 constexpr std::size_t max_steps = 12;
 constexpr std::size_t max_terms = 8;
-constexpr Register kernel_value = max_slots;
-constexpr Register first_step = max_slots + 1;
+constexpr Register kernel_value = max_arguments;
+constexpr Register first_step = max_arguments + 1;
 
 struct Step {
   Op op = Op::none;
@@ -75,9 +64,9 @@ struct Reading {
 /// How a tensor of shape `from` is read for a result of shape `to`, to which it broadcasts.
 Reading reading(const Shape& to, const Shape& from);
 
-/// The work of a kernel that includes expression.glsl, for each quad. Each slot i that is read is loaded into register
-/// i before the steps; the slots after those are stored after the steps. Their tensors are the dispatch's last
-/// operands.
+/// The work of a kernel that includes expression.glsl, for each quad. Each argument i that is read is loaded into
+/// register i before the steps; the arguments after those are stored after the steps. Their tensors are the dispatch's
+/// last operands.
 struct Expression {
   /// The position of the kernel's own work.
   enum class Kernel : std::uint8_t {
@@ -88,7 +77,7 @@ struct Expression {
   Kernel kernel = Kernel::none;
   Layout layout{};           ///< of the quads that are computed
   std::uint32_t result = 0;  ///< the operand that takes the value; where the kernel comes after, what it makes of it
-  std::uint32_t first_slot = 1;  ///< the operand of slot 0; those of the others follow
+  std::uint32_t first_argument = 1;  ///< the operand of argument 0; those of the others follow
   /// The type that the kernel's variant is for: what it reads, writes and rounds to is of this type or f32. Of
   /// Kernel::none, what it rounds to; the rest follows from its operands.
   DType storage = DType::f32;

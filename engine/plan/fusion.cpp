@@ -88,7 +88,7 @@ std::optional<Layout> common_layout(const Expression& producer, const Expression
 class Operands {
  public:
   explicit Operands(const Dispatch& dispatch)
-      : reads_(dispatch.expression->first_slot), writes_(reads_ + dispatch.expression->reads.size()) {}
+      : reads_(dispatch.expression->first_argument), writes_(reads_ + dispatch.expression->reads.size()) {}
 
   std::size_t read(std::size_t i) const { return reads_ + i; }
   std::size_t written(std::size_t i) const { return writes_ + i; }
@@ -118,9 +118,9 @@ bool reads_alike(const Dispatch& dispatch, TensorId tensor) {
   bool found = false;
   for (std::size_t i = 0; i < dispatch.operands.size(); ++i) {
     if (dispatch.operands[i].tensor != tensor) continue;
-    const std::size_t slot = i - expression.first_slot;
-    const bool is_read = i >= expression.first_slot && slot < expression.reads.size();
-    if (!is_read || expression.reads[slot] != Reading{}) return false;
+    const std::size_t argument = i - expression.first_argument;
+    const bool is_read = i >= expression.first_argument && argument < expression.reads.size();
+    if (!is_read || expression.reads[argument] != Reading{}) return false;
     found = true;
   }
   return found;
@@ -144,7 +144,7 @@ class Joint {
       link_value_ = joined_.add({Op::stored, link_value_, 0, 0});
     }
     take_storage(link.dtype);
-    take_slots();
+    take_arguments();
     const auto shift = static_cast<Register>(joined_.steps.size());
     for (const Step& step : consumer.expression->steps) {
       joined_.add({step.op, moved(step.a, shift), moved(step.b, shift), step.constant});
@@ -158,7 +158,7 @@ class Joint {
   Dispatch dispatch() {
     Dispatch result = consumer_.expression->kernel == Kernel::none ? producer_ : consumer_;
     result.label = label();
-    result.operands.resize(joined_.first_slot);
+    result.operands.resize(joined_.first_argument);
     result.operands[joined_.result].tensor = result_;
     for (const TensorId tensor : reads_) result.operands.push_back({tensor, Access::read});
     for (const TensorId tensor : writes_) result.operands.push_back({tensor, Access::write});
@@ -182,7 +182,7 @@ class Joint {
     return producer_.label + " + " + (scope == std::string::npos ? consumer_.label : consumer_.label.substr(scope + 1));
   }
 
-  void take_slots() {
+  void take_arguments() {
     const Operands own(producer_);
     for (std::size_t i = 0; i < joined_.reads.size(); ++i) reads_.push_back(producer_.operands[own.read(i)].tensor);
     for (std::size_t i = 0; i < joined_.writes.size(); ++i) {
@@ -228,7 +228,7 @@ class Joint {
       if (first_needed) write(joined_.value, first);
       joined_.kernel = reader.kernel;
       joined_.result = reader.result;
-      joined_.first_slot = reader.first_slot;
+      joined_.first_argument = reader.first_argument;
       joined_.storage = reader.storage;
       joined_.noise = reader.noise;
       joined_.rows_known = reader.rows_known;
@@ -253,7 +253,7 @@ class Joint {
   TensorId result_ = 0;
   std::vector<TensorId> reads_;
   std::vector<TensorId> writes_;
-  std::vector<Register> moved_reads_;  ///< the new registers of the consumer's slots
+  std::vector<Register> moved_reads_;  ///< the new registers of the consumer's arguments
 };
 
 /// The dispatches that access a tensor.
@@ -316,8 +316,9 @@ class Fusion {
     passed.needed = touched.readers.size() > 1 || tensor.kept || tensor.region.buffer != arena_buffer;
     passed.dtype = tensor.type.dtype;
     if (is_narrow(passed.dtype) && own_to_result(dispatches()[producer].storing))
-      return std::nullopt;                                                                  // no register is stored so
-    if (dispatches()[producer].again != dispatches()[consumer].again) return std::nullopt;  // each in its own pass
+      return std::nullopt;  // no register is stored so
+    if (dispatches()[producer].recomputed != dispatches()[consumer].recomputed)
+      return std::nullopt;  // each in its own pass
     Dispatch joined = Joint(dispatches()[producer], dispatches()[consumer], passed, *layout).dispatch();
     joined.storing = *storing;
     if (!fits(joined, dispatches()[producer], dispatches()[consumer], passed)) return std::nullopt;
@@ -344,7 +345,7 @@ class Fusion {
   /// Whether its kernel can draw noise, or need not, and what is stored in a narrow type is the result only.
   bool can_store_its_own_way(const Dispatch& dispatch) const {
     const bool draws = dispatch.storing.stochastic && makes_narrow(program_, dispatch);
-    const auto beside = std::span(dispatch.operands).subspan(dispatch.expression->first_slot);
+    const auto beside = std::span(dispatch.operands).subspan(dispatch.expression->first_argument);
     return (dispatch.expression->noise || !draws) && !stores_narrow(program_, beside);
   }
 

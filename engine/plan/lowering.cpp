@@ -20,15 +20,11 @@ const Partials& Lowering::partials() const {
 }
 
 const Storing& Lowering::storing() const {
-  return builder_->storing();
+  return builder_->stores().storing();
 }
 
-TensorId Lowering::noise_key() const {
-  return builder_->noise_key();
-}
-
-std::uint32_t Lowering::noise_stream(std::string_view what) const {
-  return builder_->stream_of(what);
+Noise Lowering::noise(std::string_view what) const {
+  return {builder_->stores().noise_key().value(), builder_->values().stream_of(what)};
 }
 
 TensorType Lowering::type(TensorId tensor) const {
@@ -56,16 +52,12 @@ std::optional<ChannelMoments> Lowering::moments_of(TensorId tensor) const {
   return builder_->moments_of(tensor);
 }
 
-void Lowering::leave_out(std::ptrdiff_t dispatches) {
-  builder_->leave_out(dispatches);
+void Lowering::count_unfused(std::ptrdiff_t dispatches) {
+  builder_->count_unfused(dispatches);
 }
 
 std::size_t Lowering::choose(Choice choice) {
   return builder_->choose(std::move(choice));
-}
-
-std::string Lowering::storage(DType dtype) const {
-  return std::string(plan::storage(target(), dtype));
 }
 
 std::string_view storage(const Target& target, DType dtype) {

@@ -25,6 +25,12 @@ struct ChannelMoments {
   std::int64_t rows = 0;
 };
 
+/// What keys random numbers.
+struct Noise {
+  TensorId key = 0;          ///< the StepState with the seed and the step
+  std::uint32_t stream = 0;  ///< see plan::noise_stream
+};
+
 /// The arguments of an operator's lower(): its operands, the device, and functions to add tensors and dispatches.
 class Lowering {
  public:
@@ -43,7 +49,6 @@ class Lowering {
   std::size_t output_count() const { return outputs_.size(); }
   TensorType type(TensorId tensor) const;
   TensorType input_type(std::size_t i) const { return type(input(i)); }
-  TensorType output_type(std::size_t i) const { return type(output(i)); }
 
   /// A tensor that exists only within this operator.
   TensorId workspace(std::string_view name, TensorType type);
@@ -60,20 +65,16 @@ class Lowering {
   std::optional<ChannelMoments> moments_of(TensorId tensor) const;
 
   /// Adds to the number of dispatches that the operator would need without fusion.
-  void leave_out(std::ptrdiff_t dispatches);
+  void count_unfused(std::ptrdiff_t dispatches);
 
   /// Which of a choice's candidates to use: the one that Target::choices names for its key, else the first.
   std::size_t choose(Choice choice);
-  /// plan::storage on this device.
-  std::string storage(DType dtype) const;
   /// The accumulator types of matrix products and convolutions.
   const Partials& partials() const;
   /// How narrow tensors are stored.
   const Storing& storing() const;
-  /// The StepState that keys the noise.
-  TensorId noise_key() const;
-  /// The noise stream for `what` in this repetition of the graph; see plan::noise_stream.
-  std::uint32_t noise_stream(std::string_view what) const;
+  /// What keys the noise for `what` in this repetition of the graph.
+  Noise noise(std::string_view what) const;
   /// "scope/operator".
   const std::string& label() const { return label_; }
 

@@ -28,7 +28,7 @@ std::string Plan::text() const {
   for (std::size_t i = 0; i < program.dispatches.size(); ++i) {
     const Dispatch& dispatch = program.dispatches[i];
     fmt::format_to(std::back_inserter(text), "{}{:4} {}{} [{}] {}x{}x{}\n", barrier_before[i] ? "---- barrier\n" : "",
-                   i, dispatch.label, dispatch.again ? " (again)" : "", dispatch.shader, dispatch.groups[0],
+                   i, dispatch.label, dispatch.recomputed ? " (recomputed)" : "", dispatch.shader, dispatch.groups[0],
                    dispatch.groups[1], dispatch.groups[2]);
     for (const Operand& operand : dispatch.operands) {
       fmt::format_to(std::back_inserter(text), "         {}\n", describe(program, operand));

@@ -28,15 +28,79 @@ std::string label_of(const graph::Node& node) {
   return node.scope.empty() ? node.op->name() : fmt::format("{}/{}", node.scope, node.op->name());
 }
 
-std::uint32_t noise_stream(std::string_view tensor, std::uint32_t run) {
-  // The hash of Fowler, Noll and Vo (FNV-1a). The highest bit keeps it apart from the streams that common/rng.glsl
-  // names.
-  std::uint32_t hash = 2166136261U;
-  const auto add = [&](std::uint32_t byte) { hash = (hash ^ byte) * 16777619U; };
-  for (const char c : tensor) add(static_cast<unsigned char>(c));
-  for (std::uint32_t rest = run; rest != 0; rest >>= 8) add(rest & 0xFF);
-  return hash | 0x80000000U;
+namespace {
+
+bool writes_narrow(const Program& program, const Operand& operand) {
+  return operand.access != Access::read && is_narrow(program.tensors[operand.tensor].type.dtype);
 }
+
+/// The scales of what a dispatch writes in narrow types.
+void set_scales(const Program& program, const StoreRules& rules, Dispatch& dispatch) {
+  Storing& storing = dispatch.storing;
+  std::size_t results = 0;
+  for (const Operand& operand : dispatch.operands) {
+    if (!writes_narrow(program, operand)) continue;
+    const std::uint32_t place = rules.scale_of(operand.tensor);
+    if (place != 0 && results >= storing.scales.size()) {
+      fail(dispatch.label,
+           fmt::format("expected at most {} results with scaled ones among them, got more", storing.scales.size()));
+    }
+    if (place != 0) storing.scales[results] = place;
+    storing.scaled |= place != 0;
+    ++results;
+  }
+}
+
+void set_storing(const Program& program, const StoreRules& rules, const GraphValues& values, Dispatch& dispatch) {
+  const auto written =
+      std::ranges::find_if(dispatch.operands, [&](const Operand& operand) { return writes_narrow(program, operand); });
+  if (written == dispatch.operands.end()) return;
+  dispatch.storing = rules.storing();
+  if (dispatch.storing.stochastic) dispatch.storing.stream = values.stream_of(program.tensors[written->tensor].name);
+  set_scales(program, rules, dispatch);
+}
+
+void check_limits(const Program& program, const Target& target, const Dispatch& dispatch) {
+  if (dispatch.operands.size() > target.max_storage_buffers) {
+    fail(dispatch.label, fmt::format("expected at most {} storage buffers, the device's limit, got {}",
+                                     target.max_storage_buffers, dispatch.operands.size()));
+  }
+  for (const Operand& operand : dispatch.operands) {
+    const ProgramTensor& tensor = program.tensors[operand.tensor];
+    if (tensor.bytes > target.max_storage_range) {
+      fail(dispatch.label,
+           fmt::format(
+               "expected tensors of at most {} bytes, the device's maxStorageBufferRange, got '{}' {} of {} bytes",
+               target.max_storage_range, tensor.name, to_string(tensor.type), tensor.bytes),
+           "a smaller batch makes smaller tensors");
+    }
+  }
+  if (dispatch.rounds > target.max_rounds) {
+    fail(dispatch.label,
+         fmt::format("expected a kernel of at most {} loop rounds an invocation, the driver's limit, got {} for {}",
+                     target.max_rounds, dispatch.rounds, dispatch.shader),
+         "use smaller windows, groups or images here, or another driver");
+  }
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (dispatch.groups[axis] == 0 || dispatch.groups[axis] > target.max_groups[axis]) {
+      fail(dispatch.label, fmt::format("expected 1 to {} workgroups along axis {}, got {}", target.max_groups[axis],
+                                       axis, dispatch.groups[axis]));
+    }
+  }
+}
+
+/// Whether an operator reads the moments of the channels of this node's first output.
+bool moments_wanted(const graph::Ir& ir, const graph::Node& node) {
+  const graph::ValueId output = node.outputs.front();
+  return std::ranges::any_of(ir.nodes, [&](const graph::Node& reader) {
+    if (reader.inputs.front() != output) return false;
+    std::vector<TensorType> types;
+    for (const graph::ValueId input : reader.inputs) types.push_back(ir.values[input].type);
+    return reader.op->reads_channel_moments(types);
+  });
+}
+
+}  // namespace
 
 BufferId ProgramBuilder::buffer(std::string name) {
   program_.buffers.push_back(std::move(name));
@@ -59,41 +123,30 @@ TensorId ProgramBuilder::tensor(std::string name, TensorType type) {
   return place(std::move(name), std::move(type), {arena_buffer, 0});
 }
 
-TensorId ProgramBuilder::tensor_of(const graph::Ir& ir, graph::ValueId value) const {
-  const auto found = bound_.find(value);
-  if (found == bound_.end())
-    fail("plan", fmt::format("expected '{}' to have been computed or fed", ir.values.at(value).name));
-  return found->second;
-}
-
-void ProgramBuilder::repeat(const graph::Ir& ir) {
-  ++run_;
-  std::erase_if(bound_, [&](const auto& entry) { return ir.values[entry.first].origin == graph::Origin::node; });
-}
-
 void ProgramBuilder::lower(const graph::Ir& ir, const graph::Node& node) {
   std::vector<TensorId> inputs;
   std::vector<TensorId> outputs;
   std::vector<TensorType> types;
   for (const graph::ValueId value : node.inputs) {
-    inputs.push_back(tensor_of(ir, value));
+    inputs.push_back(values_.tensor_of(ir, value));
     types.push_back(info(inputs.back()).type);
   }
   node.op->infer(types);  // types given by hand are resolved only now
   for (const graph::ValueId value : node.outputs) {
-    if (!is_bound(value)) bind(value, tensor(ir.values[value].name, ir.values[value].type));
-    outputs.push_back(bound_.at(value));
+    if (!values_.is_bound(value)) values_.bind(value, tensor(ir.values[value].name, ir.values[value].type));
+    outputs.push_back(values_.tensor_of(ir, value));
   }
-  Lowering lowering(*this, label_of(node), std::move(inputs), std::move(outputs), moments_wanted(ir, node));
+  const bool moments = stores_.scale_of(outputs.front()) == 0 && moments_wanted(ir, node);
+  Lowering lowering(*this, label_of(node), std::move(inputs), std::move(outputs), moments);
   const std::size_t first = program_.dispatches.size();
   node.op->lower(lowering);
-  for (Dispatch& dispatch : std::span(program_.dispatches).subspan(first)) dispatch.again = node.again;
+  for (Dispatch& dispatch : std::span(program_.dispatches).subspan(first)) dispatch.recomputed = node.recomputed;
 }
 
 void ProgramBuilder::dispatch(Dispatch dispatch) {
   for (Operand& operand : dispatch.operands) operand.tensor = resolve(operand.tensor);
-  check_limits(dispatch);
-  set_storing(dispatch);
+  check_limits(program_, target_, dispatch);
+  set_storing(program_, stores_, values_, dispatch);
   program_.dispatches.push_back(std::move(dispatch));
 }
 
@@ -109,85 +162,6 @@ std::optional<ChannelMoments> ProgramBuilder::moments_of(TensorId tensor) const 
   if (std::ranges::count_if(program_.dispatches, writes) != 1) return std::nullopt;
   if (info(tensor).type.shape.back() != info(root).type.shape.back()) return std::nullopt;
   return found->second;
-}
-
-bool ProgramBuilder::moments_wanted(const graph::Ir& ir, const graph::Node& node) const {
-  const graph::ValueId output = node.outputs.front();
-  if (scale_of(bound_.at(output)) != 0) return false;
-  return std::ranges::any_of(ir.nodes, [&](const graph::Node& reader) {
-    if (reader.inputs.front() != output) return false;
-    std::vector<TensorType> types;
-    for (const graph::ValueId input : reader.inputs) types.push_back(ir.values[input].type);
-    return reader.op->reads_channel_moments(types);
-  });
-}
-
-void ProgramBuilder::store_narrow(Rounding rounding, Overflow overflow) {
-  storing_ = {.stochastic = rounding == Rounding::stochastic, .saturate = overflow == Overflow::saturate};
-}
-
-void ProgramBuilder::set_storing(Dispatch& dispatch) const {
-  const auto written =
-      std::ranges::find_if(dispatch.operands, [&](const Operand& operand) { return writes_narrow(operand); });
-  if (written == dispatch.operands.end()) return;
-  dispatch.storing = storing_;
-  if (storing_.stochastic) dispatch.storing.stream = stream_of(program_.tensors[written->tensor].name);
-  set_scales(dispatch);
-}
-
-/// Of what it writes in a narrow type.
-void ProgramBuilder::set_scales(Dispatch& dispatch) const {
-  Storing& storing = dispatch.storing;
-  std::size_t results = 0;
-  for (const Operand& operand : dispatch.operands) {
-    if (!writes_narrow(operand)) continue;
-    const std::uint32_t place = scale_of(operand.tensor);
-    if (place != 0 && results >= storing.scales.size()) {
-      fail(dispatch.label,
-           fmt::format("expected at most {} results with scaled ones among them, got more", storing.scales.size()));
-    }
-    if (place != 0) storing.scales[results] = place;
-    storing.scaled |= place != 0;
-    ++results;
-  }
-}
-
-bool ProgramBuilder::writes_narrow(const Operand& operand) const {
-  return operand.access != Access::read && is_narrow(program_.tensors[operand.tensor].type.dtype);
-}
-
-std::uint32_t ProgramBuilder::scale_of(TensorId tensor) const {
-  const auto found = scaled_.find(tensor);
-  return found == scaled_.end() ? 0 : found->second;
-}
-
-void ProgramBuilder::check_limits(const Dispatch& dispatch) const {
-  if (dispatch.operands.size() > target_.max_storage_buffers) {
-    fail(dispatch.label, fmt::format("expected at most {} storage buffers, the device's limit, got {}",
-                                     target_.max_storage_buffers, dispatch.operands.size()));
-  }
-  for (const Operand& operand : dispatch.operands) {
-    const ProgramTensor& tensor = program_.tensors[operand.tensor];
-    if (tensor.bytes > target_.max_storage_range) {
-      fail(dispatch.label,
-           fmt::format(
-               "expected tensors of at most {} bytes, the device's maxStorageBufferRange, got '{}' {} of {} bytes",
-               target_.max_storage_range, tensor.name, to_string(tensor.type), tensor.bytes),
-           "a smaller batch makes smaller tensors");
-    }
-  }
-  if (dispatch.rounds > target_.max_rounds) {
-    fail(dispatch.label,
-         fmt::format("expected a kernel of at most {} loop rounds an invocation, the driver's limit, got {} for {}",
-                     target_.max_rounds, dispatch.rounds, dispatch.shader),
-         "use smaller windows, groups or images here, or another driver");
-  }
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (dispatch.groups[axis] == 0 || dispatch.groups[axis] > target_.max_groups[axis]) {
-      fail(dispatch.label, fmt::format("expected 1 to {} workgroups along axis {}, got {}", target_.max_groups[axis],
-                                       axis, dispatch.groups[axis]));
-    }
-  }
 }
 
 std::size_t ProgramBuilder::choose(Choice choice) {
@@ -232,7 +206,9 @@ TensorId ProgramBuilder::resolve(TensorId tensor) const {
 }
 
 Program ProgramBuilder::finish() {
-  program_.dispatches_unfused = program_.dispatches.size() + static_cast<std::size_t>(left_out_);
+  program_.noise_key = stores_.noise_key();
+  program_.scales = stores_.scales();
+  program_.dispatches_unfused = program_.dispatches.size() + static_cast<std::size_t>(unfused_);
   if (target_.fusion) fuse(program_, target_);
   for (Dispatch& dispatch : program_.dispatches) {
     if (dispatch.expression) specialize(program_, target_, dispatch);

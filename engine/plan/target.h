@@ -49,7 +49,7 @@ struct Target {
   std::uint32_t wanted_groups = 4;             ///< workgroups that keep the device busy
   std::uint32_t compute_units = 1;             ///< that run workgroups in parallel; an estimate
   std::vector<MatrixShape> matrix_shapes;      ///< that may be used; empty if there are no matrix units
-  std::string gemm_bodies;                     ///< a prefix that the names of GEMM kernels must have; any if empty
+  std::string gemm_kernels;                    ///< a prefix that the names of GEMM kernels must have; any if empty
   std::map<std::string, std::string> choices;  ///< for Choice::key, the name of the candidate to use
   bool fusion = true;                          ///< elementwise operators are fused with adjacent kernels
 };

@@ -2,7 +2,6 @@
 
 #include <halfstep/data.h>
 #include <halfstep/error.h>
-#include <halfstep/ops.h>
 
 #include <fmt/format.h>
 
@@ -83,20 +82,18 @@ void Program::fill(Slot& slot, std::string_view who, const std::map<std::string,
   }
 }
 
-/// The indices of a gathered batch count from 0, or are no sample.
+/// The samples of a gathered batch are counted from 0.
 void Program::fill(Slot& slot, const data::HostBatch& batch) const {
-  std::vector<std::uint32_t> indices(batch.labels.size());
+  std::vector<std::uint32_t> indices(lowered_.slot.indices.bytes / sizeof(std::uint32_t));
   std::iota(indices.begin(), indices.end(), 0U);
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    if (batch.labels[i] == ignored_label) indices[i] = no_sample;
-  }
   fill(slot, indices);
-  copy_into<std::uint8_t>(slot.input, lowered_.slot.bytes, batch.samples);
-  copy_into<std::uint32_t>(slot.input, lowered_.slot.labels, batch.labels);
+  for (std::size_t i = 0; i < batch.fields.size(); ++i) {
+    copy_into<std::byte>(slot.input, lowered_.slot.fields[i].offset, batch.fields[i]);
+  }
 }
 
 void Program::fill(Slot& slot, std::span<const std::uint32_t> indices) const {
-  copy_into(slot.input, lowered_.slot.indices, indices);
+  copy_into(slot.input, lowered_.slot.indices.offset, indices);
 }
 
 std::vector<float> Program::output(const Slot& slot, std::size_t index, std::uint32_t micro_batch) const {
@@ -128,7 +125,7 @@ std::vector<float> Program::read(const Slot& slot, plan::TensorId tensor, const 
   vk::download(workspace_.runtime->context(), buffer, offset, bytes);
   std::vector<float> values = plan::floats_from_memory(type, bytes);
   const state::ParameterStore& store = *workspace_.store;
-  if (id == buffers::gradients && store.form().weights.scaled) {
+  if (id == buffers::gradients && store.spec().weights.scaled) {
     const float unscale = store.unscale(offset / static_cast<std::uint64_t>(halfstep::bytes(type.dtype)));
     for (float& value : values) value *= unscale;
   }

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "plan/program.h"
-#include "state/store_form.h"
+#include "state/store_spec.h"
 #include "vk/command/memory.h"
 
 /// The buffers that programs work on. A new one is a row of the table and, where the engine names it, an id below.
@@ -14,8 +14,8 @@ namespace halfstep::state {
 struct BufferRow {
   std::string_view name;  ///< in plans and errors
   vk::Memory memory;
-  /// How large it is in a store of this form; 0 where the store has none. Null where it is no store's.
-  std::uint64_t (*bytes)(const StoreForm& form);
+  /// How large it is in a store of this spec; 0 where the store has none. Null where it is no store's.
+  std::uint64_t (*bytes)(const StoreSpec& spec);
 };
 
 namespace buffers {
@@ -23,46 +23,46 @@ namespace buffers {
 inline constexpr auto table = std::to_array<BufferRow>({
     // Activations, cotangents and workspaces: of the programs that take turns in it.
     {"arena", vk::Memory::device, nullptr},
-    {"state", vk::Memory::device, [](const StoreForm&) -> std::uint64_t { return sizeof(StepState); }},
-    // The rate of each applied step.
-    {"schedule", vk::Memory::device, [](const StoreForm& form) { return form.rates.size() * sizeof(float); }},
+    {"state", vk::Memory::device, [](const StoreSpec& spec) { return spec.layout.state_bytes(); }},
+    // The rate of each applied step, optimizer by optimizer.
+    {"schedule", vk::Memory::device,
+     [](const StoreSpec& spec) { return spec.layout.first_rate(spec.layout.optimizers.size()) * sizeof(float); }},
     // What operators read.
     {"weights", vk::Memory::device,
-     [](const StoreForm& form) { return form.layout.parameters.padded_elements() * form.compute_bytes(); }},
+     [](const StoreSpec& spec) { return spec.layout.parameters.padded_elements() * spec.compute_bytes(); }},
     // f32 weights, where operators read a copy of them.
     {"masters", vk::Memory::device,
-     [](const StoreForm& form) { return form.weights.copy ? form.layout.parameters.master_elements() * 4 : 0; }},
+     [](const StoreSpec& spec) { return spec.weights.copy ? spec.layout.parameters.master_elements() * 4 : 0; }},
     // Of all parameters; of one micro-batch, until the step's last.
-    {"gradients", vk::Memory::device, [](const StoreForm& form) { return form.trained() * form.compute_bytes(); }},
+    {"gradients", vk::Memory::device, [](const StoreSpec& spec) { return spec.trained() * spec.compute_bytes(); }},
     // f32, over micro-batches.
     {"gradient sums", vk::Memory::device,
-     [](const StoreForm& form) { return form.micro_batches > 1 ? form.trained() * 4 : 0; }},
+     [](const StoreSpec& spec) { return spec.micro_batches > 1 ? spec.trained() * 4 : 0; }},
     // Where gradients have scales of their own: see gradient_scales.h.
     {"gradient scales", vk::Memory::device,
-     [](const StoreForm& form) {
-       return form.weights.scaled ? gradient_scales::buffer_bytes(form.layout.parameters) : 0;
+     [](const StoreSpec& spec) {
+       return spec.weights.scaled ? gradient_scales::buffer_bytes(spec.layout.parameters) : 0;
      }},
-    // The optimizer's states: see WeightForm.
+    // The optimizers' states: see ParameterLayout.
     {"moments", vk::Memory::device,
-     [](const StoreForm& form) {
-       return form.trained() * static_cast<std::uint64_t>(bytes(form.weights.moments)) *
-              form.weights.moments_per_element;
+     [](const StoreSpec& spec) {
+       return spec.layout.parameters.moment_elements() * static_cast<std::uint64_t>(bytes(spec.weights.moments));
      }},
     // f32, of the weights over steps.
-    {"averages", vk::Memory::device, [](const StoreForm& form) { return form.averages ? form.trained() * 4 : 0; }},
+    {"averages", vk::Memory::device, [](const StoreSpec& spec) { return spec.averages ? spec.trained() * 4 : 0; }},
     // The averages as operators read them, where they do not read the averages themselves.
     {"averaged weights", vk::Memory::device,
-     [](const StoreForm& form) {
-       const bool apart = form.averages && form.averages_read && is_narrow(form.weights.compute);
-       return apart ? form.trained() * form.compute_bytes() : 0;
+     [](const StoreSpec& spec) {
+       const bool apart = spec.averages && spec.averages_read && is_narrow(spec.weights.compute);
+       return apart ? spec.trained() * spec.compute_bytes() : 0;
      }},
     // What the graph keeps from step to step, such as running statistics: f32.
-    {"states", vk::Memory::device, [](const StoreForm& form) { return form.layout.states.padded_elements() * 4; }},
+    {"states", vk::Memory::device, [](const StoreSpec& spec) { return spec.layout.states.padded_elements() * 4; }},
     // What they become if the step is applied.
     {"next states", vk::Memory::device,
-     [](const StoreForm& form) { return form.layout.states.padded_elements() * 4 * form.next_states(); }},
+     [](const StoreSpec& spec) { return spec.layout.states.padded_elements() * 4 * spec.next_states(); }},
     // A data set that is kept on the device.
-    {"data", vk::Memory::device, [](const StoreForm& form) { return form.data_bytes; }},
+    {"data", vk::Memory::device, [](const StoreSpec& spec) { return spec.data_bytes; }},
     // What the host gives one step, and what the step gives the host: of the step's slot.
     {"slot", vk::Memory::upload, nullptr},
     {"report", vk::Memory::readback, nullptr},
@@ -97,8 +97,8 @@ static_assert(arena == plan::arena_buffer);
 }  // namespace buffers
 
 /// Bytes of one of a store's buffers.
-inline std::uint64_t bytes_of(plan::BufferId buffer, const StoreForm& form) {
-  return buffers::table[buffer].bytes(form);
+inline std::uint64_t bytes_of(plan::BufferId buffer, const StoreSpec& spec) {
+  return buffers::table[buffer].bytes(spec);
 }
 
 }  // namespace halfstep::state

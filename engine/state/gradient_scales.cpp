@@ -26,11 +26,11 @@ void check_count(const ParameterLayout& layout) {
 std::vector<Tensor> tensors(const ParameterLayout& layout) {
   std::vector<Tensor> result;
   std::uint64_t end = layout.trained_elements();
-  for (auto slot = layout.slots().rbegin(); slot != layout.slots().rend(); ++slot) {
-    if (slot->training.frozen) continue;
-    result.push_back({static_cast<std::uint32_t>(slot->first_element / block_elements),
-                      static_cast<std::uint32_t>((end - slot->first_element) / block_elements)});
-    end = slot->first_element;
+  for (auto entry = layout.entries().rbegin(); entry != layout.entries().rend(); ++entry) {
+    if (entry->training.frozen) continue;
+    result.push_back({static_cast<std::uint32_t>(entry->first_element / block_elements),
+                      static_cast<std::uint32_t>((end - entry->first_element) / block_elements)});
+    end = entry->first_element;
   }
   std::ranges::reverse(result);
   return result;
@@ -45,10 +45,10 @@ std::int64_t most_blocks(const ParameterLayout& layout) {
 std::vector<float> read(vk::Context& context, const vk::Buffer& buffer, const ParameterLayout& layout) {
   std::vector<float> table(table_bytes / 4);
   vk::download(context, buffer, 0, std::as_writable_bytes(std::span(table)));
-  std::vector<float> scales(layout.slots().size(), 1.0F);
+  std::vector<float> scales(layout.entries().size(), 1.0F);
   for (std::size_t i = 0; i < scales.size(); ++i) {
-    const ParameterSlot& slot = layout.slots()[i];
-    if (!slot.training.frozen) scales[slot.index] = table[i + 1];
+    const ParameterEntry& entry = layout.entries()[i];
+    if (!entry.training.frozen) scales[entry.index] = table[i + 1];
   }
   return scales;
 }
@@ -57,7 +57,7 @@ void write(vk::Context& context, const vk::Buffer& buffer, const ParameterLayout
            std::span<const float> scales) {
   const std::vector<Tensor> all = tensors(layout);
   std::vector<float> table{1};
-  for (std::size_t i = 0; i < all.size(); ++i) table.push_back(scales[layout.slots()[i].index]);
+  for (std::size_t i = 0; i < all.size(); ++i) table.push_back(scales[layout.entries()[i].index]);
   vk::upload(context, buffer, 0, std::as_bytes(std::span(table)));
   vk::upload(context, buffer, tensors_offset, std::as_bytes(std::span(all)));
 }

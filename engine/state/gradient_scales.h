@@ -27,8 +27,8 @@ struct Tensor {
 
 /// How a block's gradients are stored in the step.
 struct Block {
-  float unscale = 1;           ///< what undoes its tensor's scale
-  std::uint32_t left_out = 0;  ///< whether the tensor is not updated
+  float unscale = 1;          ///< what undoes its tensor's scale
+  std::uint32_t skipped = 0;  ///< whether the tensor is not updated
 };
 
 inline constexpr std::uint64_t tensors_offset = table_bytes;

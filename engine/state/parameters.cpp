@@ -55,45 +55,47 @@ ParameterLayout::ParameterLayout(const graph::Ir& ir, std::span<const graph::Val
     const graph::Value& value = ir.values[parameters[i]];
     const auto index = std::ranges::lower_bound(written, parameters[i]) - written.begin();
     const std::uint64_t first = padded_elements_;
-    slots_.push_back({value.name, value.type, value.initializer, first, value.stored, static_cast<std::uint32_t>(index),
-                      training[i]});
+    entries_.push_back({value.name, value.type, value.initializer, first, moment_elements_, value.stored,
+                        static_cast<std::uint32_t>(index), training[i]});
+    if (runs_.empty() || runs_.back().training != training[i]) {
+      runs_.push_back({first, 0, moment_elements_, training[i]});
+    }
     const auto padded = static_cast<std::uint64_t>(plan::layout(value.type.shape).padded_elements());
     padded_elements_ += (padded + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
-    if (runs_.empty() || runs_.back().training != training[i]) runs_.push_back({first, 0, training[i]});
     runs_.back().padded_elements = padded_elements_ - runs_.back().first_element;
     const bool wide = !training[i].frozen || training[i].unreached || value.type.dtype == DType::f32;
     if (wide) master_elements_ = padded_elements_;
     if (training[i].frozen) continue;
     trained_elements_ = padded_elements_;
+    moment_elements_ += (padded_elements_ - first) * training[i].states;
     count_ += elements(value.type.shape);
   }
 }
 
-const ParameterSlot* ParameterLayout::find(std::string_view name) const {
-  const auto slot = std::ranges::find(slots_, name, &ParameterSlot::name);
-  return slot == slots_.end() ? nullptr : &*slot;
+const ParameterEntry* ParameterLayout::find(std::string_view name) const {
+  const auto entry = std::ranges::find(entries_, name, &ParameterEntry::name);
+  return entry == entries_.end() ? nullptr : &*entry;
 }
 
-WeightForm weight_form(const Precision& precision, const Optimizer& optimizer) {
-  WeightForm form;
-  form.compute = precision.parameters;
-  form.scaled = precision.gradient_scales == GradientScales::per_tensor;
-  form.master = precision.weights == DType::f32;
-  form.copy = form.master && is_narrow(precision.parameters);
-  form.moments = precision.moments;
-  form.moments_per_element = static_cast<std::uint32_t>(optimizer->states().size());
-  return form;
+WeightStorage weight_storage(const Precision& precision) {
+  WeightStorage storage;
+  storage.compute = precision.parameters;
+  storage.scaled = precision.gradient_scales == GradientScales::per_tensor;
+  storage.master = precision.weights == DType::f32;
+  storage.copy = storage.master && is_narrow(precision.parameters);
+  storage.moments = precision.moments;
+  return storage;
 }
 
-std::vector<float> initial_values(const ParameterSlot& slot, std::uint64_t seed) {
-  std::vector<float> values(static_cast<std::size_t>(elements(slot.type.shape)));
+std::vector<float> initial_values(const ParameterEntry& entry, std::uint64_t seed) {
+  std::vector<float> values(static_cast<std::size_t>(elements(entry.type.shape)));
   const auto key = process::philox_key(seed);
   for (std::size_t i = 0; i < values.size(); i += 4) {
     const auto quad = static_cast<std::uint64_t>(i / 4);
     const auto words = process::philox4x32(
-        {static_cast<std::uint32_t>(quad), initializer_stream, slot.index, static_cast<std::uint32_t>(quad >> 32)},
+        {static_cast<std::uint32_t>(quad), initializer_stream, entry.index, static_cast<std::uint32_t>(quad >> 32)},
         key);
-    const std::array<float, 4> drawn = draw(slot.initializer, words);
+    const std::array<float, 4> drawn = draw(entry.initializer, words);
     for (std::size_t j = 0; j < 4 && i + j < values.size(); ++j) values[i + j] = drawn[j];
   }
   return values;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace halfstep::state {
 
@@ -14,20 +15,37 @@ inline constexpr std::uint32_t stopped_flag = 2;
 struct StepState {
   float loss_scale = 1;  ///< with the three zeros after it, the gradient of the loss: a scalar tensor
   float padding[3] = {};
-  float rate = 0;                   ///< of this step
+  float rate = 0;                   ///< of this step, of the trainer's own optimizer
   std::uint32_t overflow = 0;       ///< not 0 where this step makes no update: not_finite_flag, stopped_flag
   std::uint32_t good_steps = 0;     ///< applied in a row since the loss scale last changed
   std::uint32_t applied = 0;        ///< updates made
   std::uint32_t attempted[2] = {};  ///< steps run, low word first: what the noise counts
-  std::uint32_t skipped = 0;        ///< steps whose update was left out
-  float beta1_power = 1;            ///< beta1^(applied + 1): for Adam's bias correction
+  std::uint32_t skipped = 0;        ///< steps that made no update
+  float beta1_power = 1;            ///< beta1^(applied + 1): for its bias correction
   float beta2_power = 1;
   std::uint32_t seed[2] = {};  ///< low word first
   float clip = 1;  ///< what this step's gradients are multiplied by so that their norm stays within the limit
-  std::uint32_t left_out = 0;    ///< updates of single tensors that were left out of steps that were not skipped
+  std::uint32_t tensor_updates_skipped =
+      0;                         ///< updates of single tensors that were left out of steps that were not skipped
   std::int32_t rate_offset = 0;  ///< the schedule entry of this step minus the updates made
   std::uint32_t reserved[2] = {};
 };
 static_assert(sizeof(StepState) == 80);
+
+/// What differs from step to step for an optimizer other than the trainer's own. They follow the StepState in its
+/// buffer, in the order of StoreLayout::optimizers from the second on.
+struct OptimizerState {
+  float rate = 0;  ///< of this step
+  float beta1_power = 1;
+  float beta2_power = 1;
+  float reserved = 0;
+};
+static_assert(sizeof(OptimizerState) == 16);
+
+/// All of a training that differs from step to step and is no tensor.
+struct RunState {
+  StepState step;
+  std::vector<OptimizerState> optimizers;  ///< other than the trainer's own
+};
 
 }  // namespace halfstep::state

@@ -18,7 +18,7 @@ namespace {
 using Kind = KeptTensor::Kind;
 
 /// Bytes of a buffer from `first` on, as the host has them.
-struct Stretch {
+struct Chunk {
   std::uint64_t first = 0;
   std::uint64_t end = 0;
   std::vector<std::byte> bytes{};
@@ -39,17 +39,21 @@ void gather(const std::byte* from, std::span<std::byte> to, std::size_t quad, st
 
 }  // namespace
 
-ParameterStore::ParameterStore(vk::Context& context, StoreForm form)
-    : context_(context.shared_from_this()), form_(std::move(form)) {
+ParameterStore::ParameterStore(vk::Context& context, StoreSpec spec)
+    : context_(context.shared_from_this()), spec_(std::move(spec)) {
   for (plan::BufferId id = 0; id < buffers_.size(); ++id) {
     const BufferRow& row = buffers::table[id];
     if (row.bytes == nullptr) continue;
-    buffers_[id] = vk::Buffer(context, row.bytes(form_), row.memory, std::string(row.name));
+    buffers_[id] = vk::Buffer(context, row.bytes(spec_), row.memory, std::string(row.name));
     // The padding of gradients is never written again, and must not count as an overflow.
-    vk::fill(context, buffers_[id], 0, row.bytes(form_), 0);
+    vk::fill(context, buffers_[id], 0, row.bytes(spec_), 0);
   }
-  vk::upload(context, buffers_[buffers::schedule], 0, std::as_bytes(std::span(form_.rates)));
-  write_scales(std::vector<float>(form_.layout.parameters.slots().size(), 1.0F));
+  const std::vector<Optimizer>& optimizers = spec_.layout.optimizers;
+  for (std::size_t i = 0; i < optimizers.size(); ++i) {
+    vk::upload(context, buffers_[buffers::schedule], spec_.layout.first_rate(i) * sizeof(float),
+               std::as_bytes(std::span(optimizers[i]->rate().rates)));
+  }
+  write_scales(std::vector<float>(spec_.layout.parameters.entries().size(), 1.0F));
 }
 
 std::uint64_t ParameterStore::bytes() const {
@@ -60,18 +64,19 @@ std::uint64_t ParameterStore::bytes() const {
 
 std::vector<KeptTensor> ParameterStore::tensors() const {
   std::vector<KeptTensor> result;
-  const ParameterLayout& parameters = form_.layout.parameters;
-  for (const ParameterSlot& slot : parameters.slots()) {
-    const bool master = form_.weights.copy && slot.first_element < parameters.master_elements();
-    result.push_back({Kind::weight, slot.name, &slot, 0, master ? DType::f32 : form_.weights.compute});
-    if (slot.training.frozen) continue;
-    if (form_.averages) result.push_back({Kind::average, slot.name + ".average", &slot, 0, DType::f32});
-    for (std::uint32_t i = 0; i < form_.moment_names.size(); ++i) {
-      result.push_back({Kind::moment, slot.name + "." + form_.moment_names[i], &slot, i, form_.weights.moments});
+  const ParameterLayout& parameters = spec_.layout.parameters;
+  for (const ParameterEntry& entry : parameters.entries()) {
+    const bool master = spec_.weights.copy && entry.first_element < parameters.master_elements();
+    result.push_back({Kind::weight, entry.name, &entry, 0, master ? DType::f32 : spec_.weights.compute});
+    if (entry.training.frozen) continue;
+    if (spec_.averages) result.push_back({Kind::average, entry.name + ".average", &entry, 0, DType::f32});
+    for (std::uint32_t i = 0; i < entry.training.states; ++i) {
+      const std::string state = spec_.layout.optimizers[entry.training.optimizer]->states()[i];
+      result.push_back({Kind::moment, entry.name + "." + state, &entry, i, spec_.weights.moments});
     }
   }
-  for (const ParameterSlot& slot : form_.layout.states.slots()) {
-    result.push_back({Kind::state, slot.name, &slot, 0, DType::f32});
+  for (const ParameterEntry& entry : spec_.layout.states.entries()) {
+    result.push_back({Kind::state, entry.name, &entry, 0, DType::f32});
   }
   return result;
 }
@@ -83,7 +88,7 @@ std::vector<KeptTensor> ParameterStore::tensors(Weights weights) const {
     if (tensor.kind != Kind::weight && tensor.kind != Kind::state) continue;
     if (weights == Weights::averaged && tensor.kind == Kind::weight) {
       // A weight that has no average is its own.
-      if (!tensor.slot->training.frozen) tensor.kind = Kind::average;
+      if (!tensor.entry->training.frozen) tensor.kind = Kind::average;
       tensor.dtype = DType::f32;
     }
     result.push_back(std::move(tensor));
@@ -92,9 +97,9 @@ std::vector<KeptTensor> ParameterStore::tensors(Weights weights) const {
 }
 
 void ParameterStore::check(Weights weights) const {
-  if (weights == Weights::current || form_.averages) return;
+  if (weights == Weights::current || spec_.averages) return;
   fail("trainer", "expected a trainer that averages weights, got one that does not",
-       "set TrainerOptions::average_decay, to 0.999 for instance");
+       "set TrainerOptions::ema_decay, to 0.999 for instance");
 }
 
 KeptTensor ParameterStore::find(std::string_view name, Weights weights) const {
@@ -107,27 +112,27 @@ KeptTensor ParameterStore::find(std::string_view name, Weights weights) const {
 
 /// Where a tensor is kept, the best place first.
 std::vector<ParameterStore::Place> ParameterStore::places(const KeptTensor& tensor) const {
-  const std::uint64_t first = tensor.slot->first_element;
-  const std::uint32_t moments = form_.weights.moments_per_element;
+  const std::uint64_t first = tensor.entry->first_element;
   std::vector<Place> result;
   switch (tensor.kind) {
     case Kind::weight:
-      if (form_.weights.copy && first < form_.layout.parameters.master_elements()) {
+      if (spec_.weights.copy && first < spec_.layout.parameters.master_elements()) {
         result.push_back({buffers::masters, DType::f32, first});
       }
-      result.push_back({buffers::weights, form_.weights.compute, first});
+      result.push_back({buffers::weights, spec_.weights.compute, first});
       break;
     case Kind::average:
       result.push_back({buffers::averages, DType::f32, first});
       break;
     case Kind::moment:
-      result.push_back({buffers::moments, form_.weights.moments, first * moments, moments, tensor.moment});
+      result.push_back({buffers::moments, spec_.weights.moments, tensor.entry->first_moment,
+                        tensor.entry->training.states, tensor.moment});
       break;
     case Kind::state:
       result.push_back({buffers::states, DType::f32, first});
       // A state that is never updated has itself for its next value.
-      for (std::uint64_t i = 0; i < form_.next_states(); ++i) {
-        result.push_back({buffers::next_states, DType::f32, first + i * form_.layout.states.padded_elements()});
+      for (std::uint64_t i = 0; i < spec_.next_states(); ++i) {
+        result.push_back({buffers::next_states, DType::f32, first + i * spec_.layout.states.padded_elements()});
       }
       break;
   }
@@ -144,42 +149,42 @@ std::vector<float> ParameterStore::read(const Place& place, const Shape& shape) 
 }
 
 std::vector<float> ParameterStore::read(const KeptTensor& tensor) const {
-  return read(places(tensor).front(), tensor.slot->type.shape);
+  return read(places(tensor).front(), tensor.entry->type.shape);
 }
 
-std::vector<float> ParameterStore::read_gradient(const ParameterSlot& slot) const {
-  return read({buffers::gradients, form_.weights.compute, slot.first_element}, slot.type.shape);
+std::vector<float> ParameterStore::read_gradient(const ParameterEntry& entry) const {
+  return read({buffers::gradients, spec_.weights.compute, entry.first_element}, entry.type.shape);
 }
 
 /// Of every buffer, takes the bytes from the first to the last that change, changes them and puts them back.
 void ParameterStore::write(std::span<const KeptTensor> tensors, std::span<const std::vector<float>> values) {
-  std::map<plan::BufferId, Stretch> stretches;
+  std::map<plan::BufferId, Chunk> chunks;
   const auto for_each_place = [&](const auto& visit) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       for (const Place& place : places(tensors[i])) {
-        visit(place, TensorType{place.dtype, tensors[i].slot->type.shape}, values[i]);
+        visit(place, TensorType{place.dtype, tensors[i].entry->type.shape}, values[i]);
       }
     }
   };
   for_each_place([&](const Place& place, const TensorType& type, const std::vector<float>&) {
     const std::uint64_t first = place.first_element / 4 * quad_bytes(place.dtype);
     const std::uint64_t end = first + plan::byte_size(type) * place.lanes;
-    const auto [found, fresh] = stretches.try_emplace(place.buffer, Stretch{first, end});
+    const auto [found, fresh] = chunks.try_emplace(place.buffer, Chunk{first, end});
     found->second.first = std::min(found->second.first, first);
     found->second.end = std::max(found->second.end, end);
   });
-  for (auto& [buffer, stretch] : stretches) {
-    stretch.bytes.resize(stretch.end - stretch.first);
-    vk::download(*context_, buffers_[buffer], stretch.first, stretch.bytes);
+  for (auto& [buffer, chunk] : chunks) {
+    chunk.bytes.resize(chunk.end - chunk.first);
+    vk::download(*context_, buffers_[buffer], chunk.first, chunk.bytes);
   }
   for_each_place([&](const Place& place, const TensorType& type, const std::vector<float>& given) {
     const std::uint64_t quad = quad_bytes(place.dtype);
-    Stretch& stretch = stretches.at(place.buffer);
-    std::byte* to = stretch.bytes.data() + (place.first_element / 4 * quad - stretch.first) + place.lane * quad;
+    Chunk& chunk = chunks.at(place.buffer);
+    std::byte* to = chunk.bytes.data() + (place.first_element / 4 * quad - chunk.first) + place.lane * quad;
     spread(plan::to_memory(type, given), to, quad, place.lanes * quad);
   });
-  for (const auto& [buffer, stretch] : stretches) {
-    vk::upload(*context_, buffers_[buffer], stretch.first, stretch.bytes);
+  for (const auto& [buffer, chunk] : chunks) {
+    vk::upload(*context_, buffers_[buffer], chunk.first, chunk.bytes);
   }
 }
 
@@ -198,28 +203,33 @@ void ParameterStore::average_weights() {
 void ParameterStore::initialize(std::uint64_t seed) {
   const std::vector<KeptTensor> kept = tensors(Weights::current);
   std::vector<std::vector<float>> values;
-  for (const KeptTensor& tensor : kept) values.push_back(initial_values(*tensor.slot, seed));
+  for (const KeptTensor& tensor : kept) values.push_back(initial_values(*tensor.entry, seed));
   write(kept, values);
   average_weights();
 }
 
-StepState ParameterStore::read_state() const {
-  StepState state;
-  vk::download(*context_, buffers_[buffers::state], 0, std::as_writable_bytes(std::span(&state, 1)));
+RunState ParameterStore::read_state() const {
+  RunState state;
+  state.optimizers.resize(std::max<std::size_t>(1, spec_.layout.optimizers.size()) - 1);
+  const vk::Buffer& buffer = buffers_[buffers::state];
+  vk::download(*context_, buffer, 0, std::as_writable_bytes(std::span(&state.step, 1)));
+  vk::download(*context_, buffer, sizeof(StepState), std::as_writable_bytes(std::span(state.optimizers)));
   return state;
 }
 
-void ParameterStore::write_state(const StepState& state) {
-  vk::upload(*context_, buffers_[buffers::state], 0, std::as_bytes(std::span(&state, 1)));
+void ParameterStore::write_state(const RunState& state) {
+  const vk::Buffer& buffer = buffers_[buffers::state];
+  vk::upload(*context_, buffer, 0, std::as_bytes(std::span(&state.step, 1)));
+  vk::upload(*context_, buffer, sizeof(StepState), std::as_bytes(std::span(state.optimizers)));
 }
 
 std::vector<float> ParameterStore::read_scales() const {
-  return gradient_scales::read(*context_, buffers_[buffers::gradient_scales], form_.layout.parameters);
+  return gradient_scales::read(*context_, buffers_[buffers::gradient_scales], spec_.layout.parameters);
 }
 
 void ParameterStore::write_scales(std::span<const float> scales) {
-  if (!form_.weights.scaled) return;
-  gradient_scales::write(*context_, buffers_[buffers::gradient_scales], form_.layout.parameters, scales);
+  if (!spec_.weights.scaled) return;
+  gradient_scales::write(*context_, buffers_[buffers::gradient_scales], spec_.layout.parameters, scales);
 }
 
 float ParameterStore::unscale(std::uint64_t element) const {

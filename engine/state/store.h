@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "state/buffers.h"
-#include "state/store_form.h"
+#include "state/store_spec.h"
 #include "vk/command/memory.h"
 #include "vk/device/context.h"
 
@@ -22,10 +22,10 @@ struct KeptTensor {
   enum class Kind : std::uint8_t { weight, average, moment, state };
 
   Kind kind = Kind::weight;
-  std::string name;                     ///< of the parameter or state, with what is kept of it: "conv/weight.average"
-  const ParameterSlot* slot = nullptr;  ///< of the store's layout
-  std::uint32_t moment = 0;             ///< which of the optimizer's
-  DType dtype = DType::f32;             ///< in files
+  std::string name;                       ///< of the parameter or state, with what is kept of it: "conv/weight.average"
+  const ParameterEntry* entry = nullptr;  ///< of the store's layout
+  std::uint32_t moment = 0;               ///< which of its optimizer's
+  DType dtype = DType::f32;               ///< in files
 };
 
 /// What training changes: weights, masters, gradients, moments, averages, states, gradients' scales and the StepState,
@@ -33,10 +33,11 @@ struct KeptTensor {
 /// the device waits for what was submitted before and for its own copies, and throws Error where the device is lost.
 class ParameterStore {
  public:
-  /// Everything is zero but for the rates and the scales of gradients. Throws Error where there is no memory for it.
-  ParameterStore(vk::Context& context, StoreForm form);
+  /// Everything is zero but for the schedules and the scales of gradients. Throws Error where there is no memory for
+  /// it.
+  ParameterStore(vk::Context& context, StoreSpec spec);
 
-  const StoreForm& form() const { return form_; }
+  const StoreSpec& spec() const { return spec_; }
   vk::Context& context() const { return *context_; }
   /// One of the table's buffers; empty where it is no store's.
   const vk::Buffer& buffer(plan::BufferId id) const { return buffers_[id]; }
@@ -57,15 +58,15 @@ class ParameterStore {
   /// Gives tensors their values, rounded to nearest where they are kept in f16; masters, copies and next states too.
   void write(std::span<const KeptTensor> tensors, std::span<const std::vector<float>> values);
   /// The gradient of a parameter that is trained, as the last step stored it.
-  std::vector<float> read_gradient(const ParameterSlot& slot) const;
+  std::vector<float> read_gradient(const ParameterEntry& entry) const;
   /// Has the averages begin anew, as the weights are.
   void average_weights();
 
   /// Gives weights and states their first values, which are keyed on `seed`.
   void initialize(std::uint64_t seed);
 
-  StepState read_state() const;
-  void write_state(const StepState& state);
+  RunState read_state() const;
+  void write_state(const RunState& state);
   /// The scales of gradients, see gradient_scales::read.
   std::vector<float> read_scales() const;
   void write_scales(std::span<const float> scales);
@@ -86,7 +87,7 @@ class ParameterStore {
   std::vector<float> read(const Place& place, const Shape& shape) const;
 
   std::shared_ptr<vk::Context> context_;
-  StoreForm form_;
+  StoreSpec spec_;
   std::array<vk::Buffer, buffers::table.size()> buffers_;
 };
 

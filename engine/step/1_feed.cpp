@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "plan/pointwise.h"
@@ -34,7 +36,7 @@ struct SamplesPush {
   std::uint32_t batch;
   ImageShape input;
   ImageShape stored;
-  std::uint32_t samples;
+  std::uint32_t start;
   std::array<float, 4> factor;
   std::array<float, 4> offset;
   std::array<float, 4> colour;
@@ -45,29 +47,61 @@ struct SamplesPush {
 };
 static_assert(sizeof(SamplesPush) <= 128);
 
-/// The first pass of resizing the batch: what feed_samples then reads in the place of the set's bytes.
-plan::TensorId resize_columns(plan::ProgramBuilder& builder, const SampleFeed& feed, const SamplesPush& of) {
+/// What the first pass of resizing leaves of one image, in f32.
+Shape columns_shape(const SamplesPush& of) {
+  return {of.stored.height, of.input.width, plan::divided_up(of.stored.channels, 4) * 4};
+}
+
+/// How many images' columns one binding has room for: one image at least, or its dispatch is refused.
+std::uint32_t images_at_once(const plan::Target& target, const SamplesPush& of) {
+  const std::uint64_t each = plan::byte_size({DType::f32, columns_shape(of)});
+  return static_cast<std::uint32_t>(
+      std::max<std::uint64_t>(std::min<std::uint64_t>(target.max_storage_range / each, of.batch), 1));
+}
+
+/// The first pass of resizing images of the batch: what feed_samples then reads in the place of the set's bytes.
+void resize_columns(plan::ProgramBuilder& builder, const SampleFeed& feed, const SamplesPush& of,
+                    plan::TensorId columns) {
   struct Push {
     std::uint32_t images, width, channels;
     std::uint32_t stored_height, stored_width;
-    std::uint32_t samples, first;
+    std::uint32_t first;
   };
   const ImageShape& stored = of.stored;
-  const std::int64_t padded_channels = plan::divided_up(stored.channels, 4) * 4;
-  const plan::TensorId columns =
-      builder.tensor("resized columns", {DType::f32, {of.batch, stored.height, of.input.width, padded_channels}});
   const std::uint32_t local_size = flat_local_size(builder.target());
-  builder.dispatch({.label = "resize columns",
-                    .shader = "resize_columns.batch",
+  builder.dispatch(
+      {.label = "resize columns",
+       .shader = "resize_columns.batch",
+       .constants = {local_size},
+       .push = plan::push_bytes(Push{of.batch, of.input.width, stored.channels, stored.height, stored.width, of.first}),
+       .operands = {{feed.indices, plan::Access::read},
+                    {feed.bytes, plan::Access::read},
+                    {columns, plan::Access::write}},
+       .groups = plan::groups_for(of.batch * plan::layout(columns_shape(of)).quads(), local_size),
+       .rounds = resize_rounds(stored.width, of.input.width)});
+}
+
+/// Gathers the images that `push` is of, from their bytes or, resized, from their columns.
+void gather_images(plan::ProgramBuilder& builder, const SampleFeed& feed, const SamplesPush& push,
+                   std::optional<plan::TensorId> columns) {
+  const DType dtype = builder.info(feed.samples).type.dtype;
+  const bool augmented = feed.augmentation != Augmentation{};
+  std::vector<plan::Operand> operands{{feed.indices, plan::Access::read},
+                                      {columns.value_or(feed.bytes), plan::Access::read},
+                                      {feed.samples, plan::Access::write}};
+  if (augmented) operands.push_back({feed.state, plan::Access::read});
+  const ImageShape& input = push.input;
+  const std::int64_t quads =
+      std::int64_t{push.batch} * input.height * input.width * plan::divided_up(input.channels, 4);
+  const std::uint32_t local_size = flat_local_size(builder.target());
+  builder.dispatch({.label = "feed",
+                    .shader = fmt::format("feed_samples.{}.{}.{}", storage(builder.target(), dtype),
+                                          augmented ? "augmented" : "plain", columns ? "columns" : "bytes"),
                     .constants = {local_size},
-                    .push = plan::push_bytes(Push{of.batch, of.input.width, stored.channels, stored.height,
-                                                  stored.width, of.samples, of.first}),
-                    .operands = {{feed.indices, plan::Access::read},
-                                 {feed.bytes, plan::Access::read},
-                                 {columns, plan::Access::write}},
-                    .groups = plan::groups_for(plan::layout(builder.info(columns).type.shape).quads(), local_size),
-                    .rounds = resize_rounds(stored.width, of.input.width)});
-  return columns;
+                    .push = plan::push_bytes(push),
+                    .operands = std::move(operands),
+                    .groups = plan::groups_for(quads, local_size),
+                    .rounds = columns ? resize_rounds(push.stored.height, input.height) : 0});
 }
 
 }  // namespace
@@ -78,38 +112,61 @@ std::int64_t resize_rounds(std::int64_t pixels, std::int64_t places) {
 }
 
 void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed) {
-  const TensorType input = builder.info(feed.samples).type;
-  const std::int64_t batch = input.shape.front();
+  const Shape shape = builder.info(feed.samples).type.shape;
+  const auto batch = static_cast<std::uint32_t>(shape.front());
   const Augmentation& augmentation = feed.augmentation;
-  const bool augmented = augmentation != Augmentation{};
-  const SamplesPush push{static_cast<std::uint32_t>(batch),
-                         image_shape(std::span(input.shape).subspan(1)),
-                         image_shape(feed.stored),
-                         feed.samples_in_set,
-                         feed.factor,
-                         feed.offset,
-                         {augmentation.brightness, augmentation.contrast, augmentation.saturation, augmentation.hue},
-                         static_cast<std::uint32_t>(augmentation.flip * 0x1p24F),
-                         static_cast<std::uint32_t>(augmentation.crop_padding),
-                         static_cast<std::uint32_t>(augmentation.cutout),
-                         feed.first};
-  const bool resize = push.input.height != push.stored.height || push.input.width != push.stored.width;
-  const plan::TensorId source = resize ? resize_columns(builder, feed, push) : feed.bytes;
-  std::vector<plan::Operand> operands{{feed.indices, plan::Access::read},
-                                      {source, plan::Access::read},
-                                      {feed.label_words, plan::Access::read},
-                                      {feed.samples, plan::Access::write},
-                                      {feed.labels, plan::Access::write}};
-  if (augmented) operands.push_back({feed.state, plan::Access::read});
+  SamplesPush push{batch,
+                   image_shape(std::span(shape).subspan(1)),
+                   image_shape(feed.stored),
+                   0,
+                   feed.factor,
+                   feed.offset,
+                   {augmentation.brightness, augmentation.contrast, augmentation.saturation, augmentation.hue},
+                   static_cast<std::uint32_t>(augmentation.flip * 0x1p24F),
+                   static_cast<std::uint32_t>(augmentation.crop_padding),
+                   static_cast<std::uint32_t>(augmentation.cutout),
+                   feed.first};
+  if (push.input.height == push.stored.height && push.input.width == push.stored.width) {
+    gather_images(builder, feed, push, std::nullopt);
+    return;
+  }
+  // As many images at a time as one binding has room for, all through one workspace.
+  const std::uint32_t most = images_at_once(builder.target(), push);
+  Shape workspace = columns_shape(push);
+  workspace.insert(workspace.begin(), most);
+  const plan::TensorId columns = builder.tensor("resized columns", {DType::f32, workspace});
+  for (std::uint32_t start = 0; start < batch; start += most) {
+    push.batch = std::min(most, batch - start);
+    push.start = start;
+    push.first = feed.first + start;
+    resize_columns(builder, feed, push, columns);
+    gather_images(builder, feed, push, columns);
+  }
+}
+
+void feed_elements(plan::ProgramBuilder& builder, const ElementFeed& feed) {
+  struct Push {
+    std::uint32_t rows, columns;
+    std::uint32_t sample_size, first;
+    std::uint32_t first_element, stride, channels;
+  };
+  const plan::ProgramTensor& input = builder.info(feed.input);
+  const plan::Layout lay = plan::layout(input.type.shape);
+  const bool floats = feed.type == ElementType::f32;
+  std::vector<plan::Operand> operands{
+      {feed.indices, plan::Access::read}, {feed.elements, plan::Access::read}, {feed.input, plan::Access::write}};
+  if (feed.normalisation) operands.push_back({*feed.normalisation, plan::Access::read});
   const std::uint32_t local_size = flat_local_size(builder.target());
-  builder.dispatch({.label = "feed",
-                    .shader = fmt::format("feed_samples.{}.{}.{}", storage(builder.target(), input.dtype),
-                                          augmented ? "augmented" : "plain", resize ? "columns" : "bytes"),
-                    .constants = {local_size},
-                    .push = plan::push_bytes(push),
-                    .operands = std::move(operands),
-                    .groups = plan::groups_for(plan::layout(input.shape).quads() + (batch + 3) / 4, local_size),
-                    .rounds = resize ? resize_rounds(push.stored.height, push.input.height) : 0});
+  builder.dispatch(
+      {.label = fmt::format("feed {}", input.name),
+       .shader = floats ? fmt::format("feed_floats.{}.{}", storage(builder.target(), input.type.dtype),
+                                      feed.normalisation ? "normalised" : "plain")
+                        : fmt::format("feed_integers.{}", name(feed.type)),
+       .constants = {local_size},
+       .push = plan::push_bytes(Push{static_cast<std::uint32_t>(lay.rows), static_cast<std::uint32_t>(lay.columns),
+                                     feed.sample_size, feed.first, feed.first_element, feed.stride, feed.channels}),
+       .operands = std::move(operands),
+       .groups = plan::groups_for(lay.quads(), local_size)});
 }
 
 void feed_values(plan::ProgramBuilder& builder, plan::TensorId values, plan::TensorId input) {

@@ -46,8 +46,8 @@ Execution::~Execution() = default;
 void Execution::lower(const graph::Ir& ir, const std::vector<graph::ValueId>& outputs) {
   plan::ProgramBuilder builder(options_.target.value_or(context_.target()), options_.lowering);
   const plan::BufferId inputs = builder.buffer("inputs");
-  builder.key_noise(builder.place_bytes("state", sizeof(state::StepState), {builder.buffer("state"), 0}));
-  builder.store_narrow(options_.rounding, options_.overflow);
+  builder.stores().key_noise(builder.place_bytes("state", sizeof(state::StepState), {builder.buffer("state"), 0}));
+  builder.stores().set(options_.rounding, options_.overflow);
   const std::uint64_t alignment = context_.target().offset_alignment;
   const std::uint64_t guard = round_up(options_.guard_bytes, alignment);
   for (graph::ValueId id = 0; id < ir.values.size(); ++id) {
@@ -56,11 +56,11 @@ void Execution::lower(const graph::Ir& ir, const std::vector<graph::ValueId>& ou
     if (value.origin == graph::Origin::node) continue;
     input_bytes_ += guard;
     tensors_[id] = builder.place(value.name, value.type, {inputs, input_bytes_});
-    builder.bind(id, tensors_[id]);
+    builder.values().bind(id, tensors_[id]);
     input_bytes_ += round_up(plan::byte_size(value.type), alignment) + guard;
   }
   for (const graph::NodeId node : passes::needed_nodes(ir, outputs)) builder.lower(ir, ir.nodes[node]);
-  for (const graph::ValueId output : outputs) tensors_[output] = builder.keep(builder.tensor_of(ir, output));
+  for (const graph::ValueId output : outputs) tensors_[output] = builder.keep(builder.values().tensor_of(ir, output));
   plan_ = plan::make_plan(builder.finish(),
                           {.alignment = alignment, .guard_bytes = options_.guard_bytes, .reuse = options_.reuse});
 }

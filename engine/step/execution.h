@@ -16,7 +16,7 @@
 namespace halfstep::step {
 
 struct ExecutionOptions {
-  plan::ProgramBuilder::Options lowering;
+  plan::LoweringOptions lowering;
   std::uint64_t guard_bytes = 0;  ///< round every tensor, filled with a pattern that guards_intact() looks for
   bool reuse = true;              ///< whether tensors share memory over time
   bool timestamps = false;

@@ -13,12 +13,17 @@ struct ReportHeader {
   float loss_scale;
   float rate;
   float clip;
-  std::uint32_t left_out;
+  std::uint32_t tensor_updates_skipped;
   std::uint32_t reserved;
 };
 static_assert(sizeof(ReportHeader) == 40);
 
-/// Places of a report start at multiples of this. No device asks for more as the alignment of a binding.
+/// Places of a report or a slot start at multiples of this. No device asks for more as the alignment of a binding.
 inline constexpr std::uint64_t report_place_bytes = 256;
+
+/// The first place at or after `bytes`.
+constexpr std::uint64_t next_place(std::uint64_t bytes) {
+  return (bytes + report_place_bytes - 1) / report_place_bytes * report_place_bytes;
+}
 
 }  // namespace halfstep::step

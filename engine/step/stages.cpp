@@ -4,15 +4,25 @@
 
 namespace halfstep::step {
 
-std::vector<Stretch> cut(const plan::Target& target, std::uint64_t quads, std::uint64_t widest) {
-  // Whole parameters' alignments, so that every stretch starts where a binding may.
+std::vector<Chunk> cut(const plan::Target& target, std::uint64_t quads, std::uint64_t widest) {
+  // Whole parameters' alignments, so that every chunk starts where a binding may.
   constexpr std::uint64_t unit = 128 / 4;
   const std::uint64_t most = target.max_storage_range / widest / unit * unit;
-  std::vector<Stretch> stretches;
+  std::vector<Chunk> chunks;
   for (std::uint64_t first = 0; first < quads; first += most) {
-    stretches.push_back({first, std::min(most, quads - first)});
+    chunks.push_back({first, std::min(most, quads - first)});
   }
-  return stretches;
+  return chunks;
+}
+
+std::vector<Chunk> StageContext::trained_chunks(std::uint64_t widest) const {
+  return cut(builder.target(), layout.parameters.trained_elements() / 4, widest);
+}
+
+plan::TensorId StageContext::gradients(const Chunk& chunk) const {
+  const std::uint64_t quad_bytes = gradient_quad_bytes();
+  return builder.place_bytes("gradients", chunk.count * quad_bytes,
+                             {state::buffers::gradients, chunk.first * quad_bytes});
 }
 
 }  // namespace halfstep::step

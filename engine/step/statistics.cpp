@@ -79,11 +79,11 @@ void look_at(plan::ProgramBuilder& builder, plan::TensorId tensor, plan::TensorI
   builder.dispatch({.label = label,
                     .shader = "statistics_merge",
                     .constants = {local_size, stop.overflow, stop.invalid},
-                    .push = plan::push_bytes(MergePush{groups, builder.scale_of(tensor)}),
+                    .push = plan::push_bytes(MergePush{groups, builder.stores().scale_of(tensor)}),
                     .operands = {{rows, plan::Access::read},
                                  {row, plan::Access::write},
                                  {state, stop.any() ? plan::Access::read_write : plan::Access::read},
-                                 {builder.scales().value_or(rows), plan::Access::read}},
+                                 {builder.stores().scales().value_or(rows), plan::Access::read}},
                     .rounds = plan::divided_up(statistics_words, local_size) * (std::int64_t{groups} + 2) + 1});
 }
 

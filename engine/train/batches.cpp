@@ -4,24 +4,15 @@
 
 #include <fmt/format.h>
 
-#include "step/step_program.h"
-#include "vk/command/transfer.h"
+#include <utility>
 
 namespace halfstep::train {
-namespace {
 
-std::uint64_t labels_of(const Dataset& set) {
-  return step::label_offset(static_cast<std::uint64_t>(set.sample_bytes()), static_cast<std::uint64_t>(set.count));
-}
-
-}  // namespace
-
-Batches::Batches(const Dataset* set, std::int64_t batch, bool resident)
-    : set_(set), batch_(batch), resident_(resident) {
-  if (set_ == nullptr || set_->count >= batch_) return;
+Batches::Batches(std::optional<Supply> supply, std::int64_t batch) : supply_(std::move(supply)), batch_(batch) {
+  if (!has_epochs() || supply_->count >= batch_) return;
   fail("trainer",
-       fmt::format("expected a training set of at least one batch of {}, got {} samples in '{}'", batch_, set_->count,
-                   set_->name),
+       fmt::format("expected a training set of at least one batch of {}, got {} samples in '{}'", batch_,
+                   supply_->count, supply_->name),
        "make the batch smaller");
 }
 
@@ -29,19 +20,20 @@ void Batches::start(std::uint64_t seed, std::uint64_t first_step, std::int64_t d
   seed_ = seed;
   steps_ = first_step;
   drawn_ahead_ = drawn - static_cast<std::int64_t>(first_step);
-  if (set_ == nullptr) return;
-  sampler_ = BatchSampler::training(set_->count, batch_, seed_);
-  if (resident_) return;
+  if (!supply_) return;
+  if (has_epochs()) sampler_ = BatchSampler::training(supply_->count, batch_, seed_);
+  if (!supply_->gather) return;
   if (ring_) waits_ += ring_->waits();
+  ring_.reset();  // a source is not called by two threads at once
   ring_ = std::make_unique<data::UploadRing>(
-      [set = set_, sampler = *sampler_](std::int64_t step, data::HostBatch& batch) mutable {
-        data::gather(*set, sampler.batch(step), batch);
+      [gather = supply_->gather, sampler = sampler_](std::int64_t step, data::HostBatch& batch) mutable {
+        gather(step, sampler ? sampler->batch(step) : std::span<const std::uint32_t>{}, batch);
       },
       drawn);
 }
 
-void Batches::check_set() const {
-  if (set_ == nullptr) fail("trainer", "expected a training set to step through, got none", "give the step values");
+void Batches::check_supply() const {
+  if (!supply_) fail("trainer", "expected a training set to step through, got none", "give the step values");
 }
 
 void Batches::fill(const run::Program& program, run::Slot& slot) {
@@ -50,16 +42,6 @@ void Batches::fill(const run::Program& program, run::Slot& slot) {
   } else {
     program.fill(slot, sampler_->batch(drawn()));
   }
-}
-
-std::uint64_t resident_bytes(const Dataset& set) {
-  return labels_of(set) + 4 * static_cast<std::uint64_t>(set.count);
-}
-
-void upload_set(state::ParameterStore& store, const Dataset& set) {
-  const vk::Buffer& buffer = store.buffer(state::buffers::data);
-  vk::upload(store.context(), buffer, 0, std::as_bytes(std::span(set.samples)));
-  vk::upload(store.context(), buffer, labels_of(set), std::as_bytes(std::span(set.labels)));
 }
 
 }  // namespace halfstep::train

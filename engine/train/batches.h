@@ -3,8 +3,12 @@
 #include <halfstep/data.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "data/upload_ring.h"
 #include "run/program.h"
@@ -12,49 +16,52 @@
 
 namespace halfstep::train {
 
-/// The batches that steps draw from the training set, where there is one, and the count of these steps.
+/// What steps draw their batches from: a set or a source.
+struct Supply {
+  std::string name;
+  std::int64_t count = 0;  ///< samples of an epoch; 0: unbounded
+  /// Gathers the samples `indices` of batch `number`, on the loader's thread. Null where the set is kept on the device.
+  std::function<void(std::int64_t number, std::span<const std::uint32_t> indices, data::HostBatch& batch)> gather{};
+};
+
+/// The batches that steps draw from the training set or source, where there is one, and the count of these steps.
 class Batches {
  public:
-  /// `set`, which may be null, must outlive this. `batch` are the samples of a step. `resident` says whether the set is
-  /// kept on the device. Throws Error where the set has not one batch.
-  Batches(const Dataset* set, std::int64_t batch, bool resident);
+  /// `batch` are the samples of a step. Throws Error where an epoch of the supply has not one batch.
+  Batches(std::optional<Supply> supply, std::int64_t batch);
 
   /// Makes the order of samples from `seed`, taken up at `first_step`, when `drawn` batches were drawn.
   void start(std::uint64_t seed, std::uint64_t first_step, std::int64_t drawn);
-  /// Throws Error where there is no set.
-  void check_set() const;
+  /// Throws Error where there is nothing to draw from.
+  void check_supply() const;
   /// Puts the next batch into a slot of a training program. Blocks until it was gathered, where it has to be.
   void fill(const run::Program& program, run::Slot& slot);
   /// Counts a step that was submitted, or one less: the next one takes its place, and its batch.
   void count_step() { ++steps_; }
   void take_step_back() { --steps_; }
 
-  bool has_set() const { return set_ != nullptr; }
+  /// Whether there is a number of samples that makes an epoch.
+  bool has_epochs() const { return supply_ && supply_->count > 0; }
   std::uint64_t seed() const { return seed_; }
   /// Steps of the run, those before a checkpoint included.
   std::uint64_t steps() const { return steps_; }
-  /// Batches drawn from the training set so far, counted from its first epoch on.
+  /// Batches drawn so far, counted from the first epoch on.
   std::int64_t drawn() const { return static_cast<std::int64_t>(steps_) + drawn_ahead_; }
-  EpochSize epoch_size() const { return {set_->count, batch_}; }
+  /// Where has_epochs().
+  EpochSize epoch_size() const { return {supply_->count, batch_}; }
   /// How often fill() had to wait.
   std::uint64_t waits() const { return waits_ + (ring_ ? ring_->waits() : 0); }
 
  private:
-  const Dataset* set_;
+  std::optional<Supply> supply_;
   std::int64_t batch_;
-  bool resident_;
   std::uint64_t seed_ = 0;
-  std::optional<BatchSampler> sampler_;
-  std::unique_ptr<data::UploadRing> ring_;  ///< where the set is not resident
+  std::optional<BatchSampler> sampler_;     ///< where the set is kept on the device
+  std::unique_ptr<data::UploadRing> ring_;  ///< where it is not
   std::uint64_t steps_ = 0;
   /// Batches drawn less steps: other than 0 after a checkpoint of another batch size or number of samples.
   std::int64_t drawn_ahead_ = 0;
   std::uint64_t waits_ = 0;  ///< of rings before ring_
 };
-
-/// What a set takes on the device: its samples, then its labels.
-std::uint64_t resident_bytes(const Dataset& set);
-/// Puts it there.
-void upload_set(state::ParameterStore& store, const Dataset& set);
 
 }  // namespace halfstep::train

@@ -95,7 +95,7 @@ void check_kept(const Precision& precision, std::string_view what, DType dtype, 
 
 }  // namespace
 
-void check_precision(const Precision& precision, const Optimizer& optimizer) {
+void check_precision(const Precision& precision, const std::vector<Optimizer>& optimizers) {
   check_floating(precision);
   const std::string narrow = graph::narrow_names();
   const bool narrow_parameters = is_narrow(precision.parameters);
@@ -128,19 +128,33 @@ void check_precision(const Precision& precision, const Optimizer& optimizer) {
   const bool searches = precision.loss_scale.kind == LossScale::Kind::dynamic;
   require(!precision.stop_on.any() || !searches, "a fixed loss scale or none with stop_on, got a dynamic one",
           "it finds its value by letting steps overflow");
-  check_scale(precision.loss_scale, optimizer);
+  for (const Optimizer& optimizer : optimizers) check_scale(precision.loss_scale, optimizer);
 }
 
-std::vector<std::string> hyperparameter_notes(const Precision& precision, const Optimizer& optimizer) {
-  std::vector<std::string> notes;
-  if (!is_narrow(precision.parameters)) return notes;
-  const auto note = [&](std::string_view name, double value) { train::note(notes, precision.parameters, name, value); };
+namespace {
+
+/// Likewise of one optimizer; `prefix` says which.
+void add_notes(std::vector<std::string>& notes, const Precision& precision, const Optimizer& optimizer,
+               const std::string& prefix) {
+  const auto note = [&](const std::string& name, double value) {
+    train::note(notes, precision.parameters, prefix + name, value);
+  };
   const auto scale = static_cast<double>(precision.loss_scale.initial);
   const float rate = *std::ranges::max_element(optimizer->rate().rates);
   note("rate", static_cast<double>(rate));
   if (scale != 1) note(fmt::format("rate / loss scale {}", scale), static_cast<double>(rate) / scale);
   note("weight_decay", static_cast<double>(optimizer->weight_decay()));
   for (const NamedNumber& number : optimizer->small_numbers()) note(number.name, number.value);
+}
+
+}  // namespace
+
+std::vector<std::string> hyperparameter_notes(const Precision& precision, const std::vector<Optimizer>& optimizers) {
+  std::vector<std::string> notes;
+  if (!is_narrow(precision.parameters)) return notes;
+  for (const Optimizer& optimizer : optimizers) {
+    add_notes(notes, precision, optimizer, optimizers.size() > 1 ? optimizer->name() + " " : "");
+  }
   return notes;
 }
 

@@ -16,7 +16,7 @@ bool CheckpointReader::ignored(std::string_view name) const {
   return std::ranges::any_of(options_.ignored, [&](const std::string& pattern) { return matches(pattern, name); });
 }
 
-std::vector<float> CheckpointReader::take(const std::string& name, const state::ParameterSlot& slot) {
+std::vector<float> CheckpointReader::take(const std::string& name, const state::ParameterEntry& entry) {
   asked_.insert(name);
   if (ignored(name)) return {};
   const io::StoredTensor* tensor = file_.find(name);
@@ -24,11 +24,11 @@ std::vector<float> CheckpointReader::take(const std::string& name, const state::
     report_.missing.push_back(name);
     return {};
   }
-  if (const auto wrong = mismatch(*tensor, slot.type.shape, slot.stored)) {
+  if (const auto wrong = mismatch(*tensor, entry.type.shape, entry.stored)) {
     report_.mismatched.push_back(fmt::format("{}: {}", name, *wrong));
     return {};
   }
-  std::vector<float> values = decode(*tensor, slot.type.shape, slot.stored);
+  std::vector<float> values = decode(*tensor, entry.type.shape, entry.stored);
   report_.loaded.push_back(name);
   const auto finite = [](float value) { return std::isfinite(value); };
   if (!std::ranges::all_of(values, finite)) report_.not_finite.push_back(name);

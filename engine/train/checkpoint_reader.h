@@ -18,7 +18,7 @@ class CheckpointReader {
   CheckpointReader(const io::SafetensorsFile& file, const LoadOptions& options) : file_(file), options_(options) {}
 
   /// The values of a tensor; empty where the file has none that fits.
-  std::vector<float> take(const std::string& name, const state::ParameterSlot& slot);
+  std::vector<float> take(const std::string& name, const state::ParameterEntry& entry);
 
   /// What was found, after everything was taken. Throws Error where the options are strict and anything differs.
   LoadReport report(std::string_view path);

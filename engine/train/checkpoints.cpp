@@ -4,6 +4,7 @@
 #include <halfstep/version.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -21,6 +22,7 @@ namespace {
 
 constexpr std::string_view state_name = "halfstep.state";
 constexpr std::string_view scales_name = "halfstep.gradient_scales";
+constexpr std::string_view optimizers_name = "halfstep.optimizers";
 
 /// What a StepState took before it counted tensors that were left out.
 constexpr std::size_t first_state_bytes = 64;
@@ -40,10 +42,25 @@ void refuse_other_model(const io::Metadata& file, const io::Metadata& own, const
   }
 }
 
-/// The rate of the next step.
-float rate_of(const std::vector<float>& rates, const state::StepState& state) {
+/// An optimizer's rate in the next step.
+float rate_of(const Optimizer& optimizer, const state::StepState& state) {
+  const std::vector<float>& rates = optimizer->rate().rates;
   const std::int64_t entry = std::int64_t{state.applied} + state.rate_offset;
   return rates[static_cast<std::size_t>(std::clamp<std::int64_t>(entry, 0, std::ssize(rates) - 1))];
+}
+
+void set_rates(state::RunState& state, const std::vector<Optimizer>& optimizers) {
+  state.step.rate = rate_of(optimizers.front(), state.step);
+  for (std::size_t i = 0; i < state.optimizers.size(); ++i) {
+    state.optimizers[i].rate = rate_of(optimizers[i + 1], state.step);
+  }
+}
+
+/// "muon, adamw".
+std::string names_of(const std::vector<Optimizer>& optimizers) {
+  std::vector<std::string> names;
+  for (const Optimizer& optimizer : optimizers) names.push_back(optimizer->name());
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 /// Limited so that a kernel can add it to the number of updates; a schedule has fewer entries.
@@ -65,14 +82,14 @@ io::Metadata Checkpoints::metadata(const state::StepState& state) const {
   io::Metadata result{{"format", "halfstep 1"},
                       {"version", std::string(version())},
                       {"precision", options_.precision.name},
-                      {"optimizer", options_.optimizer->name()},
+                      {"optimizer", names_of(store_.spec().layout.optimizers)},
                       {"seed", std::to_string(batches_.seed())},
                       {"step", std::to_string(batches_.steps())},
                       {"applied", std::to_string(state.applied)},
-                      {"average_decay", fmt::format("{}", options_.average_decay)},
+                      {"average_decay", fmt::format("{}", options_.ema_decay)},
                       {"loss_scale", fmt::format("{}", state.loss_scale)}};
   result.insert(about_.begin(), about_.end());
-  if (batches_.has_set()) note_position(result, batches_.epoch_size(), batches_.drawn());
+  if (batches_.has_epochs()) note_position(result, batches_.epoch_size(), batches_.drawn());
   return result;
 }
 
@@ -81,17 +98,20 @@ Checkpoint::Contents Checkpoints::contents(const std::vector<state::KeptTensor>&
   Checkpoint::Contents contents;
   for (const state::KeptTensor& tensor : tensors) {
     contents.values.push_back(
-        {stored_name(tensor.name), tensor.dtype, tensor.slot->type.shape, tensor.slot->stored, store_.read(tensor)});
+        {stored_name(tensor.name), tensor.dtype, tensor.entry->type.shape, tensor.entry->stored, store_.read(tensor)});
   }
   contents.metadata = metadata(state);
   return contents;
 }
 
 Checkpoint Checkpoints::take(const std::map<std::string, std::string>& notes) const {
-  const state::StepState state = store_.read_state();
-  Checkpoint::Contents contents = this->contents(store_.tensors(), state);
-  add(contents, state_name, "U32", std::as_bytes(std::span(&state, 1)));
-  if (store_.form().weights.scaled) {
+  const state::RunState state = store_.read_state();
+  Checkpoint::Contents contents = this->contents(store_.tensors(), state.step);
+  add(contents, state_name, "U32", std::as_bytes(std::span(&state.step, 1)));
+  if (!state.optimizers.empty()) {
+    add(contents, optimizers_name, "F32", std::as_bytes(std::span(state.optimizers)));
+  }
+  if (store_.spec().weights.scaled) {
     const std::vector<float> scales = store_.read_scales();
     add(contents, scales_name, "F32", std::as_bytes(std::span(scales)));
   }
@@ -103,13 +123,14 @@ Checkpoint Checkpoints::take(const std::map<std::string, std::string>& notes) co
 }
 
 void Checkpoints::save_weights(const std::filesystem::path& path, Weights weights) const {
-  Checkpoint::Contents contents = this->contents(store_.tensors(weights), store_.read_state());
+  Checkpoint::Contents contents = this->contents(store_.tensors(weights), store_.read_state().step);
   Checkpoint(std::make_shared<const Checkpoint::Contents>(std::move(contents))).write(path);
 }
 
-state::StepState Checkpoints::state_from(const io::SafetensorsFile& file, const std::string& path) const {
+state::RunState Checkpoints::state_from(const io::SafetensorsFile& file, const std::string& path) const {
   const io::StoredTensor* stored = file.find(state_name);
-  state::StepState state;
+  state::RunState result;
+  state::StepState& state = result.step;
   const std::size_t size = stored == nullptr ? 0 : stored->data.size();
   if ((size != sizeof state && size != first_state_bytes) || stored->dtype != "U32") {
     fail(ErrorCode::bad_file, path,
@@ -122,13 +143,30 @@ state::StepState Checkpoints::state_from(const io::SafetensorsFile& file, const 
   std::ranges::fill(state.padding, 0.0F);
   state.overflow = 0;
   state.clip = 1;
-  return state;
+  result.optimizers = optimizers_from(file, path);
+  return result;
+}
+
+/// The states of the optimizers other than the trainer's own, in the order of their names in the file.
+std::vector<state::OptimizerState> Checkpoints::optimizers_from(const io::SafetensorsFile& file,
+                                                                const std::string& path) const {
+  std::vector<state::OptimizerState> states(store_.spec().layout.optimizers.size() - 1);
+  if (states.empty()) return states;
+  const io::StoredTensor* stored = file.find(optimizers_name);
+  const std::span<std::byte> memory = std::as_writable_bytes(std::span(states));
+  if (stored == nullptr || stored->dtype != "F32" || stored->data.size() != memory.size()) {
+    fail(ErrorCode::bad_file, path,
+         fmt::format("expected '{}' as F32 {{{}}}, got {}", optimizers_name, memory.size() / 4,
+                     stored == nullptr ? "none" : stored->dtype + " " + to_string(stored->shape)));
+  }
+  std::ranges::copy(stored->data, memory.begin());
+  return states;
 }
 
 /// The scales of gradients to go on with: from 1 on where the file has none.
 std::vector<float> Checkpoints::scales_from(const io::SafetensorsFile& file, const std::string& path) const {
   const io::StoredTensor* stored = file.find(scales_name);
-  std::vector<float> scales(store_.form().layout.parameters.slots().size(), 1.0F);
+  std::vector<float> scales(store_.spec().layout.parameters.entries().size(), 1.0F);
   if (stored == nullptr) return scales;
   const bool fits = stored->dtype == "F32" && stored->data.size() == 4 * scales.size();
   if (fits) std::memcpy(scales.data(), stored->data.data(), stored->data.size());
@@ -145,29 +183,32 @@ Checkpoints::Resumed Checkpoints::load(const std::filesystem::path& path) {
   const io::SafetensorsFile file(path);
   check_format(file.metadata(), name);
   refuse_other_model(file.metadata(), about_, name);
-  const std::string own = options_.optimizer->name();
+  const std::vector<Optimizer>& optimizers = store_.spec().layout.optimizers;
+  const std::string own = names_of(optimizers);
   const auto kind = file.metadata().find("optimizer");
   if (kind != file.metadata().end() && kind->second != own) {
     fail(ErrorCode::bad_file, name, fmt::format("expected a checkpoint of {}, got one of {}", own, kind->second));
   }
   Resumed resumed{state_from(file, name)};
   const std::vector<float> scales = scales_from(file, name);
-  const LoadOptions options{.ignored = {std::string(state_name), std::string(scales_name)}};
+  const LoadOptions options{
+      .ignored = {std::string(state_name), std::string(scales_name), std::string(optimizers_name)}};
   CheckpointReader reader(file, options);
   const std::vector<state::KeptTensor> tensors = store_.tensors();
   std::vector<std::vector<float>> values;
   for (const state::KeptTensor& tensor : tensors) {
-    values.push_back(reader.take(stored_name(tensor.name), *tensor.slot));
+    values.push_back(reader.take(stored_name(tensor.name), *tensor.entry));
   }
   reader.report(name);
-  if (batches_.has_set()) {
-    const auto steps = static_cast<std::int64_t>(attempted(resumed.state));
+  const auto steps = static_cast<std::int64_t>(attempted(resumed.state.step));
+  if (batches_.has_epochs()) {
     resumed.drawn = position_from(file.metadata(), name, batches_.epoch_size(), steps);
-    resumed.state.rate_offset = offset_within_limits(resumed.drawn - steps);
+    resumed.state.step.rate_offset = offset_within_limits(resumed.drawn - steps);
   } else {
-    resumed.state.rate_offset = 0;
+    resumed.drawn = steps;
+    resumed.state.step.rate_offset = 0;
   }
-  resumed.state.rate = rate_of(store_.form().rates, resumed.state);
+  set_rates(resumed.state, optimizers);
   store_.write(tensors, values);
   store_.write_scales(scales);
   store_.write_state(resumed.state);
@@ -181,7 +222,7 @@ LoadReport Checkpoints::load_weights(const std::filesystem::path& path, const Lo
   const std::vector<state::KeptTensor> tensors = store_.tensors(Weights::current);
   std::vector<std::vector<float>> values;
   for (const state::KeptTensor& tensor : tensors) {
-    values.push_back(reader.take(stored_name(tensor.name), *tensor.slot));
+    values.push_back(reader.take(stored_name(tensor.name), *tensor.entry));
     if (values.back().empty()) values.back() = store_.read(tensor);
   }
   LoadReport report = reader.report(path.string());

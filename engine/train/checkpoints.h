@@ -31,7 +31,7 @@ class Checkpoints {
   void save_weights(const std::filesystem::path& path, Weights weights) const;
   /// Where a training goes on from a file.
   struct Resumed {
-    state::StepState state;
+    state::RunState state;
     std::int64_t drawn = 0;  ///< batches
   };
   /// See Trainer::load: takes the store's part.
@@ -42,7 +42,8 @@ class Checkpoints {
  private:
   Checkpoint::Contents contents(const std::vector<state::KeptTensor>& tensors, const state::StepState& state) const;
   io::Metadata metadata(const state::StepState& state) const;
-  state::StepState state_from(const io::SafetensorsFile& file, const std::string& path) const;
+  state::RunState state_from(const io::SafetensorsFile& file, const std::string& path) const;
+  std::vector<state::OptimizerState> optimizers_from(const io::SafetensorsFile& file, const std::string& path) const;
   std::vector<float> scales_from(const io::SafetensorsFile& file, const std::string& path) const;
 
   state::ParameterStore& store_;

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "train/feed.h"
@@ -14,31 +13,23 @@ namespace halfstep::train {
 Evaluator::Evaluator(run::Workspace workspace, step::StepGraph graph, step::StepProgram lowered,
                      std::vector<std::string> metrics)
     : graph_(std::move(graph)),
-      batch_(graph_.ir.values[graph_.samples->samples].type.shape.front()),
       metrics_(std::move(metrics)),
       program_(std::move(workspace), std::move(lowered),
                [this](const run::Program&, const run::Slot& slot) { read(slot); }) {}
 
-void Evaluator::check(const Dataset& set) const {
-  set.check();
-  const Shape& stored = graph_.samples->stored;
-  if (set.sample_shape != stored || set.count < 1) {
-    fail("evaluate", fmt::format("expected samples of {}, got {} of {} in '{}'", to_string(stored), set.count,
-                                 to_string(set.sample_shape), set.name));
-  }
-  check_classes(set, graph_.ir, graph_.samples->labels);
-}
-
 Evaluation Evaluator::evaluate(const Dataset& set, const std::function<bool()>& stop) {
-  check(set);
-  sums_ = {};
-  left_ = set.count;
+  set.check();
+  if (set.count < 1) fail("evaluate", fmt::format("expected samples, got none in '{}'", set.name));
+  const std::vector<Field> fields = fed_fields("evaluate", set, *graph_.samples, graph_.ir);
   run::Slots& slots = program_.slots();
-  BatchSampler sampler = BatchSampler::evaluation(set.count, batch_);
+  slots.drain();  // what an evaluation left that `stop` ended with an exception
+  sums_ = {};
+  BatchSampler sampler = BatchSampler::evaluation(set.count, graph_.samples->batch);
   data::HostBatch batch;
   for (std::int64_t i = 0; i < sampler.batches_per_epoch() && !stop(); ++i) {
-    data::gather(set, sampler.batch(i), batch);
+    data::gather(fields, sampler.batch(i), batch);
     program_.fill(slots.acquire(), batch);
+    counts_.push_back(sampler.samples(i));
     slots.submit();
   }
   slots.drain();
@@ -48,10 +39,10 @@ Evaluation Evaluator::evaluate(const Dataset& set, const std::function<bool()>& 
   return result;
 }
 
-/// Loss and metrics are means over the batch's samples, so that each is weighted by how many there are.
+/// Loss and metrics are means over the batch's samples, so that each is weighted by how many different ones there are.
 void Evaluator::read(const run::Slot& slot) {
-  const std::int64_t count = std::min(left_, batch_);
-  left_ -= count;
+  const std::int64_t count = counts_.front();
+  counts_.pop_front();
   sums_.samples += count;
   const auto weight = static_cast<double>(count);
   sums_.loss += weight * static_cast<double>(program_.mean_output(slot, 0));

@@ -4,6 +4,7 @@
 #include <halfstep/trainer.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
 #include <vector>
@@ -26,14 +27,12 @@ class Evaluator {
   const run::Program& program() const { return program_; }
 
  private:
-  void check(const Dataset& set) const;
   void read(const run::Slot& slot);
 
   step::StepGraph graph_;
-  std::int64_t batch_;
   std::vector<std::string> metrics_;
   Evaluation sums_;
-  std::int64_t left_ = 0;  ///< samples whose reports have yet to be read
+  std::deque<std::int64_t> counts_;  ///< of different samples in the batches whose reports have yet to be read
   run::Program program_;
 };
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <iterator>
 
+#include "step/update.h"
 #include "train/step_graph.h"
 #include "train/texts.h"
 
@@ -32,14 +33,14 @@ std::string accumulated_in(const Precision& precision, const graph::Node& node) 
 Row row_of(const graph::Ir& ir, std::size_t index, bool forward, const Precision& precision) {
   const graph::Node& node = ir.nodes[index];
   const DType stored = ir.values[node.outputs.front()].type.dtype;
-  const Rounding rounding = forward || node.again ? precision.rounding.activations : precision.rounding.gradients;
+  const Rounding rounding = forward || node.recomputed ? precision.rounding.activations : precision.rounding.gradients;
   const std::string op = node.op->name();
   return {node.scope.empty() ? op : fmt::format("{}/{}", node.scope, op),
           std::string(name(stored)),
           "f32",
           accumulated_in(precision, node),
           rounding_of(precision, rounding, stored),
-          forward ? node.why : (node.again ? "again, for gradients; " : "gradient; ") + node.why};
+          forward ? node.why : (node.recomputed ? "recomputed for gradients; " : "gradient; ") + node.why};
 }
 
 void print(std::string& text, const Row& row) {
@@ -47,38 +48,55 @@ void print(std::string& text, const Row& row) {
                  row[4], row[5]);
 }
 
+/// The operators of updates: of the first parameter of each rule that is written in operators.
+void print_updates(std::string& text, const Precision& precision, const state::StoreLayout& layout) {
+  std::vector<bool> told(layout.optimizers.size(), false);
+  for (const state::ParameterEntry& entry : layout.parameters.entries()) {
+    const std::uint32_t optimizer = entry.training.optimizer;
+    if (entry.training.frozen || told[optimizer] || !layout.optimizers[optimizer]->in_operators()) continue;
+    told[optimizer] = true;
+    const step::UpdateGraph graph = step::update_graph(*layout.optimizers[optimizer], entry.name, entry.type.shape);
+    for (const graph::Node& node : graph.ir->nodes) {
+      const DType stored = graph.ir->values[node.outputs.front()].type.dtype;
+      print(text, {plan::label_of(node), std::string(name(stored)), "f32", accumulated_in(precision, node),
+                   rounding_of(precision, Rounding::nearest, stored), node.why + "; likewise its other parameters"});
+    }
+  }
+}
+
 }  // namespace
 
 std::string explain_text(const step::StepGraph& graph, const step::StepOptions& options,
-                         const state::StoreForm& store) {
+                         const state::StoreSpec& store) {
   const Precision& precision = options.precision;
-  const state::WeightForm& form = store.weights;
+  const state::WeightStorage& weights = store.weights;
   std::string text;
   print(text, {"operator", "stored", "computed", "accumulated", "rounding", "why"});
   for (std::size_t i = 0; i < graph.ir.nodes.size(); ++i) {
     print(text, row_of(graph.ir, i, i < graph.forward_nodes, precision));
   }
-  const DType read = form.compute;
+  const DType read = weights.compute;
   print(text, {"weights", std::string(name(precision.weights)), "f32", "-",
                rounding_of(precision, precision.rounding.weights, precision.weights), precision.name});
-  if (form.copy) {
+  if (weights.copy) {
     print(text, {"weights, as operators read them", std::string(name(read)), "f32", "-",
                  rounding_of(precision, precision.rounding.weights, read), precision.name});
   }
   print(text, {"gradients of weights", std::string(name(read)), "f32", "-",
                rounding_of(precision, precision.rounding.gradients, read), precision.name});
-  if (form.scaled) {
+  if (weights.scaled) {
     print(text,
           {"scales of these gradients", "f32", "f32", "-", "-", "gradient_scales: a power of two for each tensor"});
   }
   if (options.accumulate > 1)
     print(text, {"gradients, summed over micro-batches", "f32", "f32", "f32", "-", precision.name});
-  if (form.moments_per_element > 0) {
-    print(text, {"moments", std::string(name(form.moments)), "f32", "-",
-                 rounding_of(precision, precision.rounding.optimizer, form.moments), precision.name});
+  if (store.layout.parameters.moment_elements() > 0) {
+    print(text, {"moments", std::string(name(weights.moments)), "f32", "-",
+                 rounding_of(precision, precision.rounding.optimizer, weights.moments), precision.name});
   }
-  if (options.average_decay > 0) print(text, {"averages of weights", "f32", "f32", "f32", "-", "average_decay"});
-  for (const std::string& note : hyperparameter_notes(precision, options.optimizer)) text += note + "\n";
+  print_updates(text, precision, store.layout);
+  if (options.ema_decay > 0) print(text, {"averages of weights", "f32", "f32", "f32", "-", "ema_decay"});
+  for (const std::string& note : hyperparameter_notes(precision, store.layout.optimizers)) text += note + "\n";
   return text;
 }
 

@@ -1,54 +1,105 @@
 #include "train/feed.h"
 
 #include <halfstep/error.h>
+#include <halfstep/ops.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <set>
 
-#include "data/image_resizer.h"
 #include "graph/operator.h"
+#include "step/report.h"
 
 namespace halfstep::train {
 namespace {
 
-void check_inputs(const Feed& feed, const graph::Ir& ir) {
-  for (const Tensor& input : {feed.samples, feed.labels}) {
-    if (&graph::ir_of(input) != &ir || ir.values[input.id()].origin != graph::Origin::input) {
-      fail("feed", fmt::format("expected inputs of the graph, got '{}'", input.name()));
-    }
-  }
-  const bool shapes = feed.samples.rank() >= 2 && feed.labels.rank() == 1 && feed.samples.dim(0) == feed.labels.dim(0);
-  if (!shapes || feed.samples.dtype() != DType::f32 || feed.labels.dtype() != DType::u32) {
-    fail("feed", fmt::format("expected f32 samples {{batch, ...}} and u32 labels {{batch}}, got {} and {}",
-                             to_string(feed.samples.type()), to_string(feed.labels.type())));
-  }
+/// Every input of a feed, with the augmentation of `samples`.
+std::vector<std::pair<InputFeed, Augmentation>> inputs_of(const Feed& feed) {
+  std::vector<std::pair<InputFeed, Augmentation>> all;
+  if (feed.samples.defined()) all.push_back({{feed.samples, "samples", feed.mean, feed.stddev}, feed.augmentation});
+  if (feed.labels.defined()) all.push_back({{feed.labels, "labels"}, {}});
+  for (const InputFeed& input : feed.inputs) all.push_back({input, {}});
+  return all;
 }
 
-Shape input_shape(const Feed& feed) {
-  Shape shape = feed.samples.shape();
+Shape sample_shape(Tensor input) {
+  Shape shape = input.shape();
   shape.erase(shape.begin());
   return shape;
 }
 
-void check_stored(const Feed& feed, const Shape& stored) {
-  const Shape input = input_shape(feed);
-  const bool images = input.size() == 3 && stored.size() == 3;
-  if (stored == input || (images && (stored[2] == input[2] || stored[2] == 1))) return;
-  fail("feed",
-       fmt::format("expected samples of {} for '{}', got {}", to_string(input), feed.samples.name(), to_string(stored)),
-       "only images {height, width, channels} are resized, and only a single channel is repeated");
+void check_input(const graph::Ir& ir, Tensor input, const std::set<graph::ValueId>& others, std::int64_t batch) {
+  if (ir.values[input.id()].origin != graph::Origin::input) {
+    fail("feed", fmt::format("expected inputs of the graph, got '{}'", input.name()));
+  }
+  if (others.contains(input.id())) {
+    fail("feed", fmt::format("expected each input once, got '{}' twice", input.name()));
+  }
+  if (input.rank() < 1 || (batch != 0 && input.dim(0) != batch)) {
+    fail("feed", fmt::format("expected inputs {{batch, ...}} of one batch, got {} for '{}'{}", to_string(input.type()),
+                             input.name(), batch != 0 ? fmt::format(" beside a batch of {}", batch) : ""));
+  }
+}
+
+/// What an input is fed from where no set says so.
+Field assumed_field(const std::string& name, Tensor input) {
+  Field field{.name = name, .shape = sample_shape(input)};
+  if (name != "samples") field.type = is_floating(input.dtype()) ? ElementType::f32 : ElementType::u32;
+  return field;
+}
+
+Field find_field(const TrainingData& data, const std::string& name, Tensor input) {
+  if (data.fields.empty()) return assumed_field(name, input);
+  const auto found = std::ranges::find(data.fields, name, &Field::name);
+  if (found != data.fields.end()) return *found;
+  std::vector<std::string> names;
+  for (const Field& field : data.fields) names.push_back(fmt::format("'{}'", field.name));
+  fail("feed", fmt::format("expected a field '{}' in '{}' for the input '{}', got {}", name, data.name, input.name(),
+                           fmt::join(names, ", ")));
+}
+
+/// Throws Error unless the field's elements can become the input's, and its samples the input's samples.
+void check_conversion(const Field& field, Tensor input) {
+  const Shape wanted = sample_shape(input);
+  const bool floats = is_floating(input.dtype());
+  const bool bytes = field.type == ElementType::u8 && floats;
+  const bool converts = floats ? bytes || field.type == ElementType::f32 : field.type != ElementType::f32;
+  if (!converts || (floats && input.dtype() != DType::f32)) {
+    fail("feed",
+         fmt::format("expected {} for the input '{}', got '{}' of {}",
+                     !floats    ? "a field of u8, u16 or u32"
+                     : converts ? "an input of f32"
+                                : "a field of u8 or f32",
+                     input.name(), field.name, converts ? to_string(input.type()) : std::string(name(field.type))),
+         converts ? "the precision policy decides what type it is computed in" : "");
+  }
+  const bool images = bytes && wanted.size() == 3 && field.shape.size() == 3;
+  if (field.shape != wanted && !(images && (field.shape[2] == wanted[2] || field.shape[2] == 1))) {
+    fail(
+        "feed",
+        fmt::format("expected samples of {} for '{}', got {}", to_string(wanted), input.name(), to_string(field.shape)),
+        "only images {height, width, channels} are resized, and only a single channel is repeated");
+  }
+  if (bytes && (wanted.empty() || field.first != 0 || field.stride != 0)) {
+    fail("feed",
+         fmt::format("expected bytes {{...}} of at least one axis, one sample after the other, for '{}', got {}",
+                     input.name(), to_string(field.shape)));
+  }
 }
 
 void require(bool condition, const char* name, std::string_view range, double value) {
   if (!condition) fail("feed", fmt::format("expected {} to be {}, got {}", name, range, value));
 }
 
-void check_augmentation(const Augmentation& augmentation, const Shape& input) {
+void check_augmentation(const Augmentation& augmentation, const Field& field, const Shape& input) {
   if (augmentation == Augmentation{}) return;
-  if (input.size() != 3) {
-    fail("feed", fmt::format("expected images {{height, width, channels}} to augment, got {}", to_string(input)));
+  if (input.size() != 3 || field.type != ElementType::u8) {
+    fail("feed", fmt::format("expected images {{height, width, channels}} of u8 to augment, got {} {}",
+                             name(field.type), to_string(input)));
   }
   const auto check_share = [](const char* name, float value) {
     require(value >= 0 && value <= 1, name, "0 to 1", double{value});
@@ -69,49 +120,140 @@ void check_augmentation(const Augmentation& augmentation, const Shape& input) {
   }
 }
 
+void check_normalisation(const InputFeed& feed, const Field& field) {
+  const Shape sample = sample_shape(feed.input);
+  const std::int64_t channels = sample.empty() ? 1 : sample.back();
+  const bool floats = is_floating(feed.input.dtype());
+  const bool bytes = field.type == ElementType::u8;
+  for (const std::vector<float>* values : {&feed.mean, &feed.stddev}) {
+    const bool one_each = std::ssize(*values) == channels && (channels <= 4 || !bytes);
+    if (values->size() != 1 && !one_each) {
+      fail("feed", fmt::format("expected one mean and std for '{}', or {} for as many channels{}, got {}",
+                               feed.input.name(), channels, bytes ? " (at most 4)" : "", values->size()));
+    }
+  }
+  for (const float mean : feed.mean) {
+    if (!std::isfinite(mean)) fail("feed", fmt::format("expected a finite mean, got {}", mean));
+  }
+  for (const float stddev : feed.stddev) {
+    if (!std::isfinite(stddev) || !std::isnormal(stddev) || stddev <= 0) {
+      fail("feed", fmt::format("expected a positive std, got {}", stddev));
+    }
+  }
+  if (!floats && (feed.mean != std::vector{0.0F} || feed.stddev != std::vector{1.0F})) {
+    fail("feed",
+         fmt::format("expected integers that are not normalised for '{}', got a mean or std", feed.input.name()));
+  }
+}
+
+/// The largest of an integer field's values that is no ignored label, plus one.
+template <Element T>
+std::int64_t largest_label(const Field& field) {
+  const std::span values(reinterpret_cast<const T*>(field.data.data()), field.data.size() / sizeof(T));  // NOLINT
+  std::int64_t count = 0;
+  for (const T value : values) {
+    if (static_cast<std::uint32_t>(value) != ignored_label) count = std::max(count, std::int64_t{value} + 1);
+  }
+  return count;
+}
+
+std::int64_t labels_of(const Field& field) {
+  if (field.bound != 0) return field.bound;
+  if (field.type == ElementType::u8) return largest_label<std::uint8_t>(field);
+  if (field.type == ElementType::u16) return largest_label<std::uint16_t>(field);
+  return largest_label<std::uint32_t>(field);
+}
+
 }  // namespace
 
-void check_feed(const Feed& feed, const graph::Ir& ir, const Shape& stored) {
-  check_inputs(feed, ir);
-  check_stored(feed, stored);
-  check_augmentation(feed.augmentation, input_shape(feed));
+TrainingData::TrainingData(const TrainerOptions& options) : source(options.source) {
+  if (options.training_set != nullptr) {
+    name = options.training_set->name;
+    count = options.training_set->count;
+    fields = options.training_set->all_fields();
+  } else if (source != nullptr) {
+    name = source->name;
+    count = source->count;
+    fields = source->fields;
+  }
 }
 
-Shape stored_shape(const Feed& feed, const Dataset* training_set) {
-  return training_set == nullptr ? input_shape(feed) : training_set->sample_shape;
+void check_feed_values(const Feed& feed, const graph::Ir& ir) {
+  // Without further inputs it is the two that are meant.
+  if (feed.inputs.empty() || feed.samples.defined()) {
+    graph::expect_value("feed", "an input for the samples", ir, feed.samples, "set Feed::samples");
+  }
+  if (feed.inputs.empty() || feed.labels.defined()) {
+    graph::expect_value("feed", "an input for the labels", ir, feed.labels, "set Feed::labels");
+  }
+  for (const InputFeed& each : feed.inputs) {
+    graph::expect_value("feed", "an input", ir, each.input, "set InputFeed::input");
+  }
 }
 
-void check_classes(const Dataset& set, const graph::Ir& ir, graph::ValueId labels) {
+step::SampleInputs sample_inputs(const Feed& feed, const graph::Ir& ir, const TrainingData& data) {
+  step::SampleInputs result;
+  std::set<graph::ValueId> fed;
+  for (const auto& [each, augmentation] : inputs_of(feed)) {
+    const Tensor input = each.input;
+    check_input(ir, input, fed, result.batch);
+    fed.insert(input.id());
+    result.batch = input.dim(0);
+    const std::string name = each.field.empty() ? input.name() : each.field;
+    const Field field = find_field(data, name, input);
+    check_conversion(field, input);
+    check_normalisation(each, field);
+    check_augmentation(augmentation, field, sample_shape(input));
+    step::FieldInput& made = result.fields.emplace_back(step::FieldInput{.input = input.id(),
+                                                                         .field = name,
+                                                                         .type = field.type,
+                                                                         .stored = field.shape,
+                                                                         .mean = each.mean,
+                                                                         .stddev = each.stddev,
+                                                                         .augmentation = augmentation});
+    if (!made.is_normalised()) continue;
+    made.normalisation = result.table_bytes;
+    result.table_bytes += step::next_place(step::normalisation_table(made).size() * sizeof(std::array<float, 2>));
+  }
+  return result;
+}
+
+std::optional<Classes> classes_of(const graph::Ir& ir, graph::ValueId input) {
+  if (ir.values[input].type.dtype != DType::u32) return {};
+  std::set<graph::ValueId> labels{input};  // and what has the same bits, such as a reshape
+  std::optional<Classes> fewest;
   for (const graph::Node& node : ir.nodes) {
     const bool judges =
-        node.op->numerics() == graph::Numerics::as_is && node.inputs.size() > 1 && node.inputs[1] == labels;
-    if (!judges) continue;
-    const Shape& logits = ir.values[node.inputs[0]].type.shape;
-    if (logits.size() == 2 && logits[1] < std::int64_t{set.classes}) {
-      fail("feed", fmt::format("expected a set of at most {} classes, as many as {} has logits, got {} in '{}'",
-                               logits[1], node.op->name(), set.classes, set.name));
+        node.op->numerics() == graph::Numerics::as_is && node.inputs.size() > 1 && labels.contains(node.inputs[1]);
+    if (judges) {
+      const Shape& logits = ir.values[node.inputs[0]].type.shape;
+      const bool fewer = logits.size() == 2 && (!fewest || logits[1] < fewest->count);
+      if (fewer) fewest = {node.op->name(), logits[1]};
+    } else if (node.inputs.size() == 1 && labels.contains(node.inputs[0])) {
+      labels.insert(node.outputs.begin(), node.outputs.end());
     }
   }
+  return fewest;
 }
 
-step::Normalization normalization(const Feed& feed) {
-  const std::int64_t channels = feed.samples.dim(-1);
-  step::Normalization result;
-  for (const std::vector<float>* values : {&feed.mean, &feed.deviation}) {
-    const bool one_each = std::ssize(*values) == channels && channels <= 4;
-    if (values->size() != 1 && !one_each) {
-      fail("feed", fmt::format("expected one mean and deviation, or {} for as many channels (at most 4), got {}",
-                               channels, values->size()));
+std::vector<Field> fed_fields(std::string_view where, const Dataset& set, const step::SampleInputs& inputs,
+                              const graph::Ir& ir) {
+  const std::vector<Field> all = set.all_fields();
+  std::vector<Field> result;
+  for (const step::FieldInput& input : inputs.fields) {
+    const auto found = std::ranges::find(all, input.field, &Field::name);
+    if (found == all.end() || found->type != input.type || found->shape != input.stored) {
+      const std::string got = found == all.end()
+                                  ? "none"
+                                  : fmt::format("{} of {} {}", set.count, name(found->type), to_string(found->shape));
+      fail(where, fmt::format("expected '{}' of {} {} in '{}', got {}", input.field, name(input.type),
+                              to_string(input.stored), set.name, got));
     }
-  }
-  for (std::size_t i = 0; i < 4; ++i) {
-    const float mean = feed.mean[std::min(i, feed.mean.size() - 1)];
-    const float deviation = feed.deviation[std::min(i, feed.deviation.size() - 1)];
-    if (!std::isfinite(mean) || !std::isfinite(deviation) || deviation <= 0) {
-      fail("feed", fmt::format("expected a finite mean and a positive deviation, got {} and {}", mean, deviation));
-    }
-    result.factor[i] = 1 / (255 * deviation);
-    result.offset[i] = -mean / deviation;
+    result.push_back(*found);
+    const std::optional<Classes> classes = classes_of(ir, input.input);
+    if (!classes || labels_of(*found) <= classes->count) continue;
+    fail("feed", fmt::format("expected a set of at most {} classes, as many as {} has logits, got {} in '{}'",
+                             classes->count, classes->judge, labels_of(*found), set.name));
   }
   return result;
 }

@@ -2,22 +2,46 @@
 
 #include <halfstep/trainer.h>
 
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "graph/ir.h"
-#include "step/step_program.h"
+#include "step/step_inputs.h"
 
 namespace halfstep::train {
 
-/// Throws Error unless the feed's tensors are inputs of `ir` of the right types, and everything it asks for can be done
-/// to samples of the shape `stored`, as they lie in the set.
-void check_feed(const Feed& feed, const graph::Ir& ir, const Shape& stored);
+/// What training is fed from: a set, a source, or neither.
+struct TrainingData {
+  explicit TrainingData(const TrainerOptions& options);
 
-/// The shape of a sample in the sets that the feed reads: the training set's or, without one, the input's.
-Shape stored_shape(const Feed& feed, const Dataset* training_set);
+  std::string name;
+  std::int64_t count = 0;     ///< samples of an epoch; 0: unbounded
+  std::vector<Field> fields;  ///< empty where there is neither
+  const Source* source = nullptr;
+};
 
-/// Throws Error where a label of the set stands for none of the classes that a loss or metric of `labels` tells apart.
-void check_classes(const Dataset& set, const graph::Ir& ir, graph::ValueId labels);
+/// Throws Error unless every input that the feed names is a value of `ir`, and there is one.
+void check_feed_values(const Feed& feed, const graph::Ir& ir);
 
-/// The mean and deviation as one multiplication and addition on bytes. Throws Error where there is no such thing.
-step::Normalization normalization(const Feed& feed);
+/// The inputs that a feed fills, by the fields of `data`, or by what their types suggest where it has none. Throws
+/// Error unless they are inputs of `ir`, each of one batch, and every field can be converted to its input as the feed
+/// asks.
+step::SampleInputs sample_inputs(const Feed& feed, const graph::Ir& ir, const TrainingData& data);
+
+/// The number of classes that a loss or metric of the labels `input` tells apart: below it is every label. Empty where
+/// `input` is read as no labels.
+struct Classes {
+  std::string judge;  ///< the loss or metric
+  std::int64_t count = 0;
+};
+std::optional<Classes> classes_of(const graph::Ir& ir, graph::ValueId input);
+
+/// The fields of a set that `inputs` are fed from, in their order. Throws Error where one is missing, of another type
+/// or shape, or has a label that stands for no class. `where` begins the text.
+std::vector<Field> fed_fields(std::string_view where, const Dataset& set, const step::SampleInputs& inputs,
+                              const graph::Ir& ir);
 
 }  // namespace halfstep::train

@@ -8,12 +8,17 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <span>
 #include <string_view>
 
+#include "optim/check.h"
 #include "passes/backward.h"
 
 namespace halfstep::train {
 namespace {
+
+/// That one optimizer after the other may refer to.
+constexpr int most_substitutes = 8;
 
 const ParameterGroup* group_of(std::string_view name, const TrainerOptions& options) {
   const auto found =
@@ -21,13 +26,48 @@ const ParameterGroup* group_of(std::string_view name, const TrainerOptions& opti
   return found == options.groups.end() ? nullptr : &*found;
 }
 
-state::Training training_of(const graph::Value& value, const TrainerOptions& options) {
-  state::Training training;
-  const bool decayed = options.decay_vectors || value.type.shape.size() > 1;
-  if (decayed) training.weight_decay = options.optimizer->weight_decay();
+/// The optimizer of a parameter: its group's or the trainer's, or what that has in its place.
+const Optimizer& optimizer_of(const graph::Value& parameter, const TrainerOptions& options) {
+  const ParameterGroup* group = group_of(parameter.name, options);
+  const Optimizer* optimizer = group != nullptr && group->optimizer ? &*group->optimizer : &options.optimizer;
+  for (int i = 0; i < most_substitutes; ++i) {
+    const Optimizer* substitute = (*optimizer)->substitute(parameter.name, parameter.type.shape);
+    if (substitute == nullptr) return *optimizer;
+    optimizer = substitute;
+  }
+  fail((*optimizer)->name(), fmt::format("expected an optimizer for '{}', got substitutes only", parameter.name));
+}
+
+/// The place of an optimizer in a list that has it.
+std::uint32_t index_of(std::span<const Optimizer> optimizers, const Optimizer& optimizer) {
+  const auto is_it = [&](const Optimizer& other) { return &*other == &*optimizer; };
+  return static_cast<std::uint32_t>(std::ranges::find_if(optimizers, is_it) - optimizers.begin());
+}
+
+/// The trainer's optimizer, then the others that parameters have.
+std::vector<Optimizer> optimizers_of(const step::StepGraph& graph, const TrainerOptions& options) {
+  std::vector<Optimizer> result{options.optimizer};
+  for (const graph::ValueId id : graph.parameters) {
+    const Optimizer& optimizer = optimizer_of(graph.ir.values[id], options);
+    if (index_of(result, optimizer) < result.size()) continue;
+    optim::check(*optimizer);
+    result.push_back(optimizer);
+  }
+  return result;
+}
+
+/// How a parameter is trained by one of `optimizers`, if the loss depends on it.
+state::Training training_of(const graph::Value& value, std::span<const Optimizer> optimizers,
+                            const TrainerOptions& options) {
   const ParameterGroup* group = group_of(value.name, options);
+  if (group != nullptr && group->frozen) return {.frozen = true};
+  const Optimizer& optimizer = optimizer_of(value, options);
+  state::Training training;
+  training.optimizer = index_of(optimizers, optimizer);
+  training.states = static_cast<std::uint32_t>(optimizer->states().size());
+  const bool decayed = options.decay_vectors || value.type.shape.size() > 1;
+  if (decayed) training.weight_decay = optimizer->weight_decay();
   if (group == nullptr) return training;
-  if (group->frozen) return {.frozen = true};
   training.rate = group->rate;
   training.weight_decay = group->weight_decay.value_or(training.weight_decay);
   return training;
@@ -69,9 +109,10 @@ void group_parameters(step::StepGraph& graph, const graph::Ir& written, const Tr
     }
   }
   const std::set<std::string_view> reached = reaching(written, options.loss.id());
+  graph.optimizers = optimizers_of(graph, options);
   const auto training = [&](graph::ValueId id) {
     const graph::Value& value = graph.ir.values[id];
-    const state::Training asked = training_of(value, options);
+    const state::Training asked = training_of(value, graph.optimizers, options);
     return asked.frozen || reached.contains(value.name) ? asked : state::Training{.frozen = true, .unreached = true};
   };
   // In the order in which each kind of training first appears.
@@ -101,7 +142,8 @@ bool is_frozen(const graph::Ir& ir, const graph::Node& node, const TrainerOption
   for (const graph::ValueId input : node.inputs) {
     const graph::Value& value = ir.values[input];
     if (value.origin != graph::Origin::parameter) continue;
-    if (!training_of(value, options).frozen) return false;
+    const ParameterGroup* group = group_of(value.name, options);
+    if (group == nullptr || !group->frozen) return false;
     any = true;
   }
   return any;
@@ -113,6 +155,10 @@ void check_groups(const TrainerOptions& options) {
     if (!(group.rate >= 0) || !std::isfinite(group.rate) || !(decay >= 0) || !std::isfinite(decay)) {
       fail("optimizer", fmt::format("expected a rate and weight_decay of 0 or more for the group '{}', got {} and {}",
                                     group.pattern, group.rate, decay));
+    }
+    if (group.frozen && group.optimizer) {
+      fail("optimizer", fmt::format("expected no optimizer for the frozen group '{}', got {}", group.pattern,
+                                    (*group.optimizer)->name()));
     }
   }
 }

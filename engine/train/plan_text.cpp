@@ -10,23 +10,23 @@ namespace {
 
 /// The price of what is computed again. How much longer it takes lies between the shares of operations and of bytes.
 std::string recomputation(const PlanSummary& summary) {
-  const double flops = summary.flops - summary.flops_again;
-  const auto moved = static_cast<double>(summary.bytes_moved - summary.bytes_moved_again);
-  const auto moved_again = static_cast<double>(summary.bytes_moved_again);
+  const double flops = summary.flops - summary.recomputed_flops;
+  const auto moved = static_cast<double>(summary.bytes_moved - summary.recomputed_bytes_moved);
+  const auto recomputed_moved = static_cast<double>(summary.recomputed_bytes_moved);
   return fmt::format(
       "recomputed: activations take {} bytes, and would take {} if all were kept; the step takes {:.4g} GFLOP more "
       "({:.1f}%) and moves {:.4g} MB more ({:.1f}%)\n",
-      summary.arena_bytes, summary.arena_bytes_kept, summary.flops_again / 1e9,
-      flops > 0 ? 100 * summary.flops_again / flops : 0, moved_again / 1e6, 100 * moved_again / moved);
+      summary.arena_bytes, summary.arena_bytes_kept, summary.recomputed_flops / 1e9,
+      flops > 0 ? 100 * summary.recomputed_flops / flops : 0, recomputed_moved / 1e6, 100 * recomputed_moved / moved);
 }
 
 }  // namespace
 
-PlanSummary summarize(const plan::Plan& plan, const state::StoreForm& form) {
+PlanSummary summarize(const plan::Plan& plan, const state::StoreSpec& spec) {
   namespace buffers = state::buffers;
-  const auto bytes = [&](auto... ids) { return (state::bytes_of(ids, form) + ...); };
+  const auto bytes = [&](auto... ids) { return (state::bytes_of(ids, spec) + ...); };
   PlanSummary summary;
-  summary.parameters = form.layout.parameters.count();
+  summary.parameters = spec.layout.parameters.count();
   summary.dispatches = plan.program.dispatches.size();
   summary.barriers = plan.barriers();
   summary.arena_bytes = plan.arena.bytes;
@@ -35,9 +35,9 @@ PlanSummary summarize(const plan::Plan& plan, const state::StoreForm& form) {
     const std::uint64_t moved = plan::bytes_touched(plan.program, dispatch);
     summary.flops += dispatch.flops;
     summary.bytes_moved += moved;
-    if (!dispatch.again) continue;
-    summary.flops_again += dispatch.flops;
-    summary.bytes_moved_again += moved;
+    if (!dispatch.recomputed) continue;
+    summary.recomputed_flops += dispatch.flops;
+    summary.recomputed_bytes_moved += moved;
   }
   summary.weight_bytes = bytes(buffers::weights, buffers::masters);
   summary.gradient_bytes = bytes(buffers::gradients, buffers::gradient_sums, buffers::gradient_scales);
@@ -47,24 +47,24 @@ PlanSummary summarize(const plan::Plan& plan, const state::StoreForm& form) {
   return summary;
 }
 
-std::string plan_text(const PlanSummary& summary, const plan::Plan& plan, const state::StoreForm& form) {
-  const std::string read(name(form.weights.compute));
-  const std::string weights = form.weights.copy ? read + ", with f32 masters" : read;
-  const std::string scales = form.weights.scaled ? ", with a scale for each tensor" : "";
-  const std::string sums = form.micro_batches > 1 ? ", with f32 sums over micro-batches" : "";
+std::string plan_text(const PlanSummary& summary, const plan::Plan& plan, const state::StoreSpec& spec) {
+  const std::string read(name(spec.weights.compute));
+  const std::string weights = spec.weights.copy ? read + ", with f32 masters" : read;
+  const std::string scales = spec.weights.scaled ? ", with a scale for each tensor" : "";
+  const std::string sums = spec.micro_batches > 1 ? ", with f32 sums over micro-batches" : "";
   const std::string averages =
-      state::bytes_of(state::buffers::averaged_weights, form) > 0 ? "f32, and in f16 for evaluation" : "f32";
+      state::bytes_of(state::buffers::averaged_weights, spec) > 0 ? "f32, and in f16 for evaluation" : "f32";
   std::string text = fmt::format("{} parameters to train\n", summary.parameters);
   const auto print = [&](std::uint64_t bytes, std::string_view store, std::string_view kept) {
     if (bytes > 0) fmt::format_to(std::back_inserter(text), "{:>14} bytes of {} ({})\n", bytes, store, kept);
   };
   print(summary.weight_bytes, "weights", weights);
   print(summary.gradient_bytes, "gradients", read + scales + sums);
-  print(summary.optimizer_bytes, "optimizer state", name(form.weights.moments));
+  print(summary.optimizer_bytes, "optimizer state", name(spec.weights.moments));
   print(summary.average_bytes, "averages of weights", averages);
   print(summary.arena_bytes, "activations", "one arena");
   print(summary.data_bytes, "samples", "the training set");
-  if (summary.flops_again > 0 || summary.bytes_moved_again > 0) text += recomputation(summary);
+  if (summary.recomputed_flops > 0 || summary.recomputed_bytes_moved > 0) text += recomputation(summary);
   return text + plan.text();
 }
 

@@ -22,7 +22,7 @@ Precision stored_as(const Precision& precision) {
 }
 
 /// A store for the weights of a prediction and what is folded of them, which reads no gradients and trains nothing.
-state::StoreForm store_form(const train::FoldedPrediction& prediction, const Precision& precision) {
+state::StoreSpec store_form(const train::FoldedPrediction& prediction, const Precision& precision) {
   const graph::Ir& ir = prediction.rest.ir;
   std::vector<graph::ValueId> parameters = prediction.rest.parameters;
   parameters.insert(parameters.end(), prediction.weights.parameters.begin(), prediction.weights.parameters.end());
@@ -49,7 +49,7 @@ class Predictor::Impl {
  public:
   /// Over the weights of a trainer.
   Impl(run::Workspace workspace, const Graph& graph, Tensor output) : workspace_(std::move(workspace)), loaded_(true) {
-    const Precision& precision = workspace_.store->form().precision;
+    const Precision& precision = workspace_.store->spec().precision;
     program_ = make_program(train::prediction_graph(graph, output, precision), precision);
   }
 
@@ -78,7 +78,7 @@ class Predictor::Impl {
     train::CheckpointReader reader(file, options);
     std::vector<std::vector<float>> values;
     for (const state::KeptTensor& tensor : tensors_) {
-      values.push_back(reader.take(train::stored_name(tensor.name), *tensor.slot));
+      values.push_back(reader.take(train::stored_name(tensor.name), *tensor.entry));
       if (values.back().empty()) values.back() = first_values(tensor);
     }
     LoadReport report = reader.report(path.string());
@@ -103,7 +103,7 @@ class Predictor::Impl {
   std::unique_ptr<run::Program> make_program(const step::StepGraph& graph, const Precision& precision) {
     return std::make_unique<run::Program>(
         workspace_,
-        step::evaluation_program(workspace_.runtime->target, graph, workspace_.store->form().layout, precision),
+        step::evaluation_program(workspace_.runtime->target, graph, workspace_.store->spec().layout, precision),
         [this](const run::Program& program, const run::Slot& slot) {
           if (!program.lowered().reported.empty()) output_ = program.output(slot, 0);
         },
@@ -118,8 +118,8 @@ class Predictor::Impl {
 
   /// What training begins with, from seed 0.
   std::vector<float> first_values(const state::KeptTensor& tensor) const {
-    const state::ParameterSlot* slot = written_.find(tensor.name);
-    return state::initial_values(slot != nullptr ? *slot : *tensor.slot, 0);
+    const state::ParameterEntry* entry = written_.find(tensor.name);
+    return state::initial_values(entry != nullptr ? *entry : *tensor.entry, 0);
   }
 
   run::Workspace workspace_;

@@ -14,7 +14,7 @@ std::vector<DispatchCost> dispatches_of(const plan::Program& program) {
   std::vector<DispatchCost> costs;
   for (const plan::Dispatch& dispatch : program.dispatches) {
     DispatchCost& cost = costs.emplace_back();
-    cost.label = dispatch.label + (dispatch.again ? " (again)" : "");
+    cost.label = dispatch.label + (dispatch.recomputed ? " (recomputed)" : "");
     cost.shader = dispatch.shader;
     cost.flops = dispatch.flops;
     cost.bytes = plan::bytes_touched(program, dispatch);

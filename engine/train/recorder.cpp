@@ -74,7 +74,7 @@ Recorder::Recorder(run::Workspace workspace, const step::StepGraph& graph, const
 void Recorder::make() {
   program_.reset();
   step::StepProgram lowered =
-      step::training_program(workspace_.runtime->target, graph_, workspace_.store->form().layout, options_, watch_);
+      step::training_program(workspace_.runtime->target, graph_, workspace_.store->spec().layout, options_, watch_);
   program_ = std::make_unique<run::Program>(
       workspace_, std::move(lowered), [this](const run::Program&, const run::Slot& slot) { read(slot); },
       run::Program::Options{.own_arena = true});

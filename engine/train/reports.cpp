@@ -11,7 +11,7 @@ void Reports::read(const run::Program& program, const run::Slot& slot) {
   report.step = header.attempted[0] | static_cast<std::uint64_t>(header.attempted[1]) << 32;
   report.applied = header.applied;
   report.skipped = header.skipped;
-  report.left_out = header.left_out;
+  report.tensor_updates_skipped = header.tensor_updates_skipped;
   report.overflowed = header.overflow != 0;
   report.loss_scale = header.loss_scale;
   report.rate = header.rate;

@@ -84,22 +84,14 @@ void add_inputs(step::StepGraph& result, const graph::Ir& written, const passes:
                 const TrainerOptions& options) {
   std::vector<graph::ValueId> inputs = written.of(graph::Origin::input);
   if (options.feed) {
-    const Feed& feed = *options.feed;
-    const Shape stored = stored_shape(feed, options.training_set);
-    check_feed(feed, written, stored);
-    std::erase(inputs, feed.samples.id());
-    std::erase(inputs, feed.labels.id());
-    if (!inputs.empty()) {
-      fail("feed", fmt::format("expected every input to be fed, got '{}' beside the samples and labels",
-                               written.values[inputs.front()].name));
+    result.samples = sample_inputs(*options.feed, written, TrainingData(options));
+    for (step::FieldInput& fed : result.samples->fields) {
+      std::erase(inputs, fed.input);
+      fed.input = lowered.value.at(fed.input);
     }
-    result.samples = step::SampleInputs{.samples = lowered.value.at(feed.samples.id()),
-                                        .labels = lowered.value.at(feed.labels.id()),
-                                        .normalization = normalization(feed),
-                                        .stored = stored,
-                                        .augmentation = feed.augmentation,
-                                        .resident = std::nullopt};
-    return;
+    if (inputs.empty()) return;
+    fail("feed", fmt::format("expected every input to be fed, got '{}' beside those of the feed",
+                             written.values[inputs.front()].name));
   }
   for (const graph::ValueId input : inputs) {
     result.inputs.push_back(lowered.value.at(input));
@@ -140,25 +132,28 @@ void check_values(const Graph& graph, const TrainerOptions& options) {
   for (const auto& [name, metric] : options.metrics) {
     graph::expect_value("trainer", fmt::format("a value for the metric '{}'", name), graph.ir(), metric);
   }
-  if (options.feed) {
-    graph::expect_value("feed", "an input for the samples", graph.ir(), options.feed->samples, "set Feed::samples");
-    graph::expect_value("feed", "an input for the labels", graph.ir(), options.feed->labels, "set Feed::labels");
-  }
+  if (options.feed) check_feed_values(*options.feed, graph.ir());
   if (options.training_set != nullptr) options.training_set->check();
+  if (options.source == nullptr) return;
+  if (options.training_set != nullptr) fail("trainer", "expected a training set or a source, got both");
+  options.source->check();
 }
 
 void check_options(const TrainerOptions& options) {
   check_groups(options);
   optim::require(options.clip_norm >= 0 && std::isfinite(options.clip_norm), "clip_norm", "0 or more",
                  options.clip_norm);
-  optim::require(options.average_decay >= 0 && options.average_decay < 1, "average_decay", "in [0, 1)",
-                 options.average_decay);
+  optim::require(options.ema_decay >= 0 && options.ema_decay < 1, "ema_decay", "in [0, 1)", options.ema_decay);
   if (options.accumulate < 1 || options.accumulate > most_micro_batches) {
     fail("trainer",
          fmt::format("expected 1 to {} micro-batches to accumulate, got {}", most_micro_batches, options.accumulate));
   }
-  optim::check(*options.optimizer);
-  check_precision(options.precision, options.optimizer);
+  std::vector<Optimizer> optimizers{options.optimizer};
+  for (const ParameterGroup& group : options.groups) {
+    if (group.optimizer) optimizers.push_back(*group.optimizer);
+  }
+  for (const Optimizer& optimizer : optimizers) optim::check(*optimizer);
+  check_precision(options.precision, optimizers);
 }
 
 step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options) {

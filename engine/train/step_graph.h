@@ -3,6 +3,9 @@
 #include <halfstep/graph.h>
 #include <halfstep/trainer.h>
 
+#include <string>
+#include <vector>
+
 #include "step/step_program.h"
 
 namespace halfstep::train {
@@ -14,11 +17,11 @@ step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options
 step::StepGraph evaluation_graph(const Graph& graph, const TrainerOptions& options);
 
 /// Throws Error where the policy asks for what cannot be, or would change nothing.
-void check_precision(const Precision& precision, const Optimizer& optimizer);
+void check_precision(const Precision& precision, const std::vector<Optimizer>& optimizers);
 
 /// A line for each hyperparameter that f16 would lose, or change by more than a tenth, where the policy keeps
 /// parameters in f16: with what it would be, and what is really used.
-std::vector<std::string> hyperparameter_notes(const Precision& precision, const Optimizer& optimizer);
+std::vector<std::string> hyperparameter_notes(const Precision& precision, const std::vector<Optimizer>& optimizers);
 
 /// Throws Error unless the tensors among the options are values of `graph`, naming the one that is not, and the
 /// training set is one.

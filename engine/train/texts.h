@@ -5,18 +5,18 @@
 #include <string>
 
 #include "run/program.h"
-#include "state/store_form.h"
+#include "state/store_spec.h"
 
 /// What a compiled trainer tells of itself, in numbers and for people.
 namespace halfstep::train {
 
 /// What a training program is made of. Without PlanSummary::arena_bytes_kept and peak_bytes.
-PlanSummary summarize(const plan::Plan& plan, const state::StoreForm& form);
+PlanSummary summarize(const plan::Plan& plan, const state::StoreSpec& form);
 
 /// What the step takes in memory, store by store, then its dispatches.
-std::string plan_text(const PlanSummary& summary, const plan::Plan& plan, const state::StoreForm& form);
+std::string plan_text(const PlanSummary& summary, const plan::Plan& plan, const state::StoreSpec& form);
 
 /// Operator by operator, what it stores, computes and accumulates in, and why.
-std::string explain_text(const step::StepGraph& graph, const step::StepOptions& options, const state::StoreForm& store);
+std::string explain_text(const step::StepGraph& graph, const step::StepOptions& options, const state::StoreSpec& store);
 
 }  // namespace halfstep::train

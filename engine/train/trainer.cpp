@@ -12,6 +12,7 @@
 #include "train/step_graph.h"
 #include "train/texts.h"
 #include "train/trainer_impl.h"
+#include "train/training_data.h"
 #include "tune/tuner.h"
 #include "vk/command/memory.h"
 
@@ -25,41 +26,42 @@ step::StepProgram lower(run::Runtime& runtime, tune::Tuner& tuner,
   return tuner.settle(made.plan.program.choices, runtime.target) ? program(runtime.target) : made;
 }
 
-/// Whether the training set is kept on the device. Throws Error where it does not go with the feed.
-bool is_resident(const vk::Context& context, const step::StepGraph& graph, const TrainerOptions& options) {
-  const Dataset* set = options.training_set;
-  if (set == nullptr) return false;
-  train::check_classes(*set, graph.ir, graph.samples->labels);
+/// Whether the device keeps so many bytes of a training set.
+bool fits(const vk::Context& context, std::uint64_t bytes, std::uint64_t resident_limit) {
   const vk::Capabilities& capabilities = context.capabilities();
   std::uint64_t limit =
       std::min({context.target().max_storage_range, capabilities.max_buffer_bytes, vk::memory_bytes(capabilities) / 2});
-  if (options.resident_limit != 0) limit = std::min(limit, options.resident_limit);
-  return train::resident_bytes(*set) <= limit;
+  if (resident_limit != 0) limit = std::min(limit, resident_limit);
+  return bytes <= limit;
 }
 
-state::StoreForm store_form(const step::StepGraph& graph, const step::StepOptions& options) {
-  const Optimizer& optimizer = options.optimizer;
+state::StoreSpec store_spec(const step::StepGraph& graph, const step::StepOptions& options) {
   return {.layout = step::layout_of(graph),
           .precision = options.precision,
-          .weights = state::weight_form(options.precision, optimizer),
-          .moment_names = optimizer->states(),
-          .rates = optimizer->rate().rates,
+          .weights = state::weight_storage(options.precision),
           .micro_batches = options.accumulate,
-          .averages = options.average_decay > 0,
+          .averages = options.ema_decay > 0,
           .averages_read = graph.samples.has_value()};
 }
 
+/// The rate and the powers of betas of an optimizer in the first step.
+template <typename State>
+void begin(State& state, const UpdateRule& optimizer) {
+  state.rate = optimizer.rate().rates.front();
+  const std::optional<BiasCorrection> correction = optimizer.bias_correction();
+  if (!correction) return;
+  state.beta1_power = correction->beta1;
+  state.beta2_power = correction->beta2;
+}
+
 /// The state that the first step finds.
-state::StepState first_state(const step::StepOptions& options, std::uint64_t seed) {
-  state::StepState state;
-  state.loss_scale = options.precision.loss_scale.initial;
-  state.rate = options.optimizer->rate().rates.front();
-  state.seed[0] = static_cast<std::uint32_t>(seed);
-  state.seed[1] = static_cast<std::uint32_t>(seed >> 32);
-  if (const auto correction = options.optimizer->bias_correction()) {
-    state.beta1_power = correction->beta1;
-    state.beta2_power = correction->beta2;
-  }
+state::RunState first_state(const Precision& precision, const std::vector<Optimizer>& optimizers, std::uint64_t seed) {
+  state::RunState state;
+  state.step.loss_scale = precision.loss_scale.initial;
+  state.step.seed[0] = static_cast<std::uint32_t>(seed);
+  state.step.seed[1] = static_cast<std::uint32_t>(seed >> 32);
+  begin(state.step, *optimizers.front());
+  for (std::size_t i = 1; i < optimizers.size(); ++i) begin(state.optimizers.emplace_back(), *optimizers[i]);
   return state;
 }
 
@@ -75,17 +77,16 @@ std::uint64_t arena_bytes_kept(const plan::Target& target, const state::StoreLay
 }  // namespace
 
 Trainer::Impl::Impl(const Device& device, const Graph& written, const TrainerOptions& asked)
-    : options{asked.precision, asked.optimizer, asked.clip_norm, static_cast<std::uint32_t>(asked.accumulate),
-              asked.average_decay},
+    : options{asked.precision, asked.clip_norm, static_cast<std::uint32_t>(asked.accumulate), asked.ema_decay},
       workspace{{std::make_shared<run::Runtime>(device), nullptr}} {
   train::check_values(written, asked);
   train::check_options(asked);
-  if (asked.log) {
-    for (const std::string& line : train::hyperparameter_notes(options.precision, options.optimizer)) asked.log(line);
-  }
   graph = train::training_graph(written, asked);
-  state::StoreForm form = store_form(graph, options);
-  if (form.weights.scaled) state::gradient_scales::check_count(form.layout.parameters);
+  if (asked.log) {
+    for (const std::string& line : train::hyperparameter_notes(options.precision, graph.optimizers)) asked.log(line);
+  }
+  state::StoreSpec spec = store_spec(graph, options);
+  if (spec.weights.scaled) state::gradient_scales::check_count(spec.layout.parameters);
   run::Runtime& runtime = *workspace.runtime;
   tune::Tuner tuner(runtime.context(), runtime.pipelines, runtime.context().settings().tuning,
                     runtime.context().settings().cache_folder);
@@ -93,46 +94,57 @@ Trainer::Impl::Impl(const Device& device, const Graph& written, const TrainerOpt
   std::vector<step::StepProgram> lowered;  // evaluations, then the training step
   if (asked.feed) evaluated = train::evaluation_graph(written, asked);
   for (const Weights weights : {Weights::current, Weights::averaged}) {
-    if (!asked.feed || (weights == Weights::averaged && !form.averages)) continue;
+    if (!asked.feed || (weights == Weights::averaged && !spec.averages)) continue;
     lowered.push_back(lower(runtime, tuner, [&](const plan::Target& target) {
-      return step::evaluation_program(target, evaluated, form.layout, options.precision, weights);
+      return step::evaluation_program(target, evaluated, spec.layout, options.precision, weights);
     }));
   }
-  place_set(asked, form);
+  place_data(asked, spec);
   lowered.push_back(lower(runtime, tuner, [&](const plan::Target& target) {
-    return step::training_program(target, graph, form.layout, options);
+    return step::training_program(target, graph, spec.layout, options);
   }));
-  summary = train::summarize(lowered.back().plan, form);
+  summary = train::summarize(lowered.back().plan, spec);
   summary.arena_bytes_kept = asked.recompute.empty()
                                  ? summary.arena_bytes
-                                 : arena_bytes_kept(runtime.target, form.layout, options, written, asked);
-  make_programs(asked, std::move(form), evaluated, std::move(lowered));
+                                 : arena_bytes_kept(runtime.target, spec.layout, options, written, asked);
+  make_programs(asked, std::move(spec), evaluated, std::move(lowered));
   workspace.store->initialize(asked.seed);
-  workspace.store->write_state(first_state(options, asked.seed));
+  workspace.store->write_state(first_state(options.precision, graph.optimizers, asked.seed));
   batches->start(asked.seed, 0, 0);
 }
 
-/// Decides whether the training set is kept on the device.
-void Trainer::Impl::place_set(const TrainerOptions& asked, state::StoreForm& form) {
+/// Decides where steps draw their batches from, and whether a training set is kept on the device.
+void Trainer::Impl::place_data(const TrainerOptions& asked, state::StoreSpec& spec) {
   const Dataset* set = asked.training_set;
-  if (set != nullptr && !asked.feed) {
+  if ((set != nullptr || asked.source != nullptr) && !asked.feed) {
     fail("trainer", "expected a feed with a training set, got none", "it says which inputs to fill");
   }
-  const bool resident = is_resident(workspace.runtime->context(), graph, asked);
-  const std::int64_t batch = asked.feed ? asked.feed->samples.shape().front() : 0;
-  batches = std::make_unique<train::Batches>(set, elements({asked.accumulate, batch}), resident);
-  if (!resident) return;
-  graph.samples->resident = static_cast<std::uint32_t>(set->count);
-  form.data_bytes = train::resident_bytes(*set);
+  const std::int64_t batch = graph.samples ? elements({asked.accumulate, graph.samples->batch}) : 0;
+  if (graph.samples) spec.data_bytes = graph.samples->table_bytes;
+  std::optional<train::Supply> supply;
+  if (set != nullptr) {
+    const std::vector<Field> fields = train::fed_fields("feed", *set, *graph.samples, graph.ir);
+    supply = train::set_supply(*set, fields);
+    step::SampleInputs resident = *graph.samples;
+    const std::uint64_t bytes = train::place_resident(resident, fields);
+    if (fits(workspace.runtime->context(), bytes, asked.resident_limit)) {
+      graph.samples = std::move(resident);
+      spec.data_bytes = bytes;
+      supply->gather = nullptr;
+    }
+  } else if (asked.source != nullptr) {
+    supply = train::source_supply(*asked.source, *graph.samples, graph.ir, batch);
+  }
+  batches = std::make_unique<train::Batches>(std::move(supply), batch);
 }
 
 /// `lowered` has the evaluations of `evaluated`, then the training step.
-void Trainer::Impl::make_programs(const TrainerOptions& asked, state::StoreForm form, const step::StepGraph& evaluated,
+void Trainer::Impl::make_programs(const TrainerOptions& asked, state::StoreSpec spec, const step::StepGraph& evaluated,
                                   std::vector<step::StepProgram> lowered) {
   const auto largest = std::ranges::max(lowered, {}, [](const auto& program) { return program.plan.arena.bytes; });
   workspace.runtime->shared_arena(largest.plan.arena.bytes);
-  workspace.store = std::make_shared<state::ParameterStore>(workspace.runtime->context(), std::move(form));
-  if (graph.samples && graph.samples->resident) train::upload_set(*workspace.store, *asked.training_set);
+  workspace.store = std::make_shared<state::ParameterStore>(workspace.runtime->context(), std::move(spec));
+  if (graph.samples) train::upload(*workspace.store, *graph.samples, asked.training_set);
   std::vector<std::string> metrics;
   for (const auto& [name, metric] : asked.metrics) metrics.push_back(name);
   reports = std::make_unique<train::Reports>(metrics, options.precision.loss_scale);
@@ -150,8 +162,8 @@ void Trainer::Impl::make_programs(const TrainerOptions& asked, state::StoreForm 
   checkpoints = std::make_unique<train::Checkpoints>(*workspace.store, options, *batches, train::about_model(asked));
 }
 
-Trainer::Impl::Fill Trainer::Impl::from_set() {
-  batches->check_set();
+Trainer::Impl::Fill Trainer::Impl::from_supply() {
+  batches->check_supply();
   return [this](const run::Program& program, run::Slot& slot) { batches->fill(program, slot); };
 }
 
@@ -180,11 +192,11 @@ void Trainer::Impl::stop_at_floor() {
   if (reports->overflowed_at_floor() == 0) return;
   finish();
   std::vector<std::string> names;
-  for (const state::ParameterSlot& slot : workspace.store->form().layout.parameters.slots()) {
-    if (slot.training.frozen) continue;
-    const std::vector<float> gradient = workspace.store->read_gradient(slot);
+  for (const state::ParameterEntry& entry : workspace.store->spec().layout.parameters.entries()) {
+    if (entry.training.frozen) continue;
+    const std::vector<float> gradient = workspace.store->read_gradient(entry);
     const bool finite = std::ranges::all_of(gradient, [](float v) { return std::isfinite(v); });
-    if (!finite) names.push_back(fmt::format("'{}'", slot.name));
+    if (!finite) names.push_back(fmt::format("'{}'", entry.name));
   }
   fail(ErrorCode::numerics, "trainer",
        fmt::format("expected finite gradients at the loss scale's floor of {}, got an overflow in step {}: in {}",
@@ -212,17 +224,18 @@ Evaluation Trainer::Impl::evaluate(const Dataset& set, Weights weights, const st
 
 ResumePoint Trainer::Impl::load(const std::filesystem::path& path) {
   finish();
-  const auto [state, drawn] = checkpoints->load(path);
+  const auto [resumed, drawn] = checkpoints->load(path);
+  const state::StepState& state = resumed.step;
   const std::uint64_t steps = train::attempted(state);
   StepReport latest;
   latest.applied = state.applied;
   latest.skipped = state.skipped;
-  latest.left_out = state.left_out;
+  latest.tensor_updates_skipped = state.tensor_updates_skipped;
   latest.loss_scale = state.loss_scale;
   latest.step = steps;
   reports->resume(latest);
   batches->start(state.seed[0] | static_cast<std::uint64_t>(state.seed[1]) << 32, steps, drawn);
-  if (!batches->has_set()) return {steps};
+  if (!batches->has_epochs()) return {steps};
   const std::int64_t epoch_steps = batches->epoch_size().steps();
   return {steps, drawn / epoch_steps, drawn % epoch_steps};
 }
@@ -230,7 +243,7 @@ ResumePoint Trainer::Impl::load(const std::filesystem::path& path) {
 void Trainer::Impl::set_parameter(std::string_view name, std::span<const float> values) {
   state::ParameterStore& store = *workspace.store;
   state::KeptTensor tensor = store.find(name);
-  const Shape& shape = tensor.slot->type.shape;
+  const Shape& shape = tensor.entry->type.shape;
   if (std::ssize(values) != elements(shape)) {
     fail("trainer",
          fmt::format("expected {} values for '{}' {}, got {}", elements(shape), name, to_string(shape), values.size()));
@@ -238,7 +251,7 @@ void Trainer::Impl::set_parameter(std::string_view name, std::span<const float> 
   finish();
   std::vector<float> kept(values.begin(), values.end());
   store.write({&tensor, 1}, {&kept, 1});
-  if (!store.form().averages || tensor.kind == state::KeptTensor::Kind::state || tensor.slot->training.frozen) return;
+  if (!store.spec().averages || tensor.kind == state::KeptTensor::Kind::state || tensor.entry->training.frozen) return;
   kept = store.read(tensor);
   tensor.kind = state::KeptTensor::Kind::average;
   store.write({&tensor, 1}, {&kept, 1});
@@ -268,7 +281,7 @@ Trainer Trainer::compile(const Device& device, const Graph& graph, TrainerOption
 }
 
 void Trainer::step() {
-  impl_->step(impl_->from_set());
+  impl_->step(impl_->from_supply());
 }
 void Trainer::step(const std::map<std::string, Values>& inputs) {
   impl_->step(impl_->from_values(inputs));
@@ -332,16 +345,16 @@ HostCosts Trainer::host_costs() const {
   return impl_->host_costs();
 }
 std::vector<DispatchCost> Trainer::profile(std::int64_t steps) {
-  return impl_->profile(steps, impl_->from_set());
+  return impl_->profile(steps, impl_->from_supply());
 }
 std::vector<DispatchCost> Trainer::profile(std::int64_t steps, const std::map<std::string, Values>& inputs) {
   return impl_->profile(steps, impl_->from_values(inputs));
 }
 std::string Trainer::plan() const {
-  return train::plan_text(impl_->summary, impl_->training->plan(), impl_->workspace.store->form());
+  return train::plan_text(impl_->summary, impl_->training->plan(), impl_->workspace.store->spec());
 }
 std::string Trainer::explain() const {
-  return train::explain_text(impl_->graph, impl_->options, impl_->workspace.store->form());
+  return train::explain_text(impl_->graph, impl_->options, impl_->workspace.store->spec());
 }
 
 const Trainer::Workspace& Trainer::workspace() const {

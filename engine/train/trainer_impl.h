@@ -35,9 +35,9 @@ class Trainer::Impl {
   std::vector<DispatchCost> profile(std::int64_t steps, const Fill& fill);
   HostCosts host_costs() const;
 
-  /// What steps are filled with: the next batch of the set, or values. Throws Error where there is none, or no such
-  /// input.
-  Fill from_set();
+  /// What steps are filled with: the next batch of the set or source, or values. Throws Error where there is none, or
+  /// no such input.
+  Fill from_supply();
   Fill from_values(const std::map<std::string, Values>& inputs);
 
   step::StepOptions options;
@@ -55,8 +55,8 @@ class Trainer::Impl {
   std::uint64_t waits_elsewhere = 0;  ///< of steps, other than for slots and batches
 
  private:
-  void place_set(const TrainerOptions& asked, state::StoreForm& form);
-  void make_programs(const TrainerOptions& asked, state::StoreForm form, const step::StepGraph& evaluated,
+  void place_data(const TrainerOptions& asked, state::StoreSpec& spec);
+  void make_programs(const TrainerOptions& asked, state::StoreSpec spec, const step::StepGraph& evaluated,
                      std::vector<step::StepProgram> lowered);
   void stop_at_floor();
 };

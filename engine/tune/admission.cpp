@@ -28,7 +28,7 @@ std::string difference(const plan::Trial& trial, const std::vector<float>& got) 
 
 std::string check(vk::Context& context, vk::Pipelines& pipelines, const std::string& kind, const std::string& name) {
   plan::Target target = context.target();
-  target.gemm_bodies = name;
+  target.gemm_kernels = name;
   try {
     for (const plan::Trial& trial : ops::gemm_checks(kind)) {
       TrialRun run(context, pipelines, target, trial);
@@ -57,7 +57,7 @@ std::string check_in_child(std::string_view argument) {
 std::string Admission::objection(const std::string& kind, const plan::Candidate& candidate) {
   const std::string key = fmt::format("{} by {}", kind, candidate.name);
   if (const auto known = verdicts_.find(key); known != verdicts_.end()) return known->second;
-  const std::optional<std::string> noted = again_ ? std::nullopt : notes_.find(key);
+  const std::optional<std::string> noted = recheck_ ? std::nullopt : notes_.find(key);
   bool lasting = true;
   const std::string verdict = noted ? (*noted == "right" ? "" : *noted) : find_out(kind, candidate, lasting);
   if (!noted && lasting) notes_.add(key, verdict.empty() ? "right" : verdict);

@@ -19,11 +19,11 @@ std::string check_in_child(std::string_view argument);
 /// Checks whether candidates compute correct results on a device. A driver's own claims are not trusted.
 class Admission {
  public:
-  /// Verdicts are stored in `notes`. With `again`, earlier ones are ignored. Risky candidates are passed to `child` as
-  /// `work`.
-  Admission(vk::Context& context, vk::Pipelines& pipelines, vk::Notes& notes, bool again, process::Child* child,
+  /// Verdicts are stored in `notes`. With `recheck`, earlier ones are ignored. Risky candidates are passed to `child`
+  /// as `work`.
+  Admission(vk::Context& context, vk::Pipelines& pipelines, vk::Notes& notes, bool recheck, process::Child* child,
             process::Child::Work work = check_in_child)
-      : context_(context), pipelines_(pipelines), notes_(notes), again_(again), child_(child), work_(work) {}
+      : context_(context), pipelines_(pipelines), notes_(notes), recheck_(recheck), child_(child), work_(work) {}
 
   /// Why a candidate for choices of `kind` may not be used; empty if it may. A risky one is first run in a child
   /// process.
@@ -35,7 +35,7 @@ class Admission {
   vk::Context& context_;
   vk::Pipelines& pipelines_;
   vk::Notes& notes_;
-  bool again_;
+  bool recheck_;
   process::Child* child_;
   process::Child::Work work_;
   std::map<std::string, std::string> verdicts_;  ///< of this process

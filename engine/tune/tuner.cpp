@@ -102,7 +102,7 @@ double Tuner::time(const plan::Choice& choice, const std::string& candidate) {
   constexpr int most_runs = 5;
   constexpr std::chrono::milliseconds enough(30);
   plan::Target target = context_.target();
-  target.gemm_bodies = candidate;
+  target.gemm_kernels = candidate;
   double best = std::numeric_limits<double>::infinity();
   try {
     TrialRun run(context_, pipelines_, target, choice.problem);

@@ -72,8 +72,8 @@ void check(const ModelDescription& model, const std::string& file) {
     return values.size() == 1 || std::ssize(values) == model.input[2];
   };
   const auto usable = [](float value) { return std::isfinite(value) && value > 0; };
-  if (!image || !one_each(model.mean) || !std::ranges::all_of(model.mean, finite) || !one_each(model.deviation) ||
-      !std::ranges::all_of(model.deviation, usable)) {
+  if (!image || !one_each(model.mean) || !std::ranges::all_of(model.mean, finite) || !one_each(model.stddev) ||
+      !std::ranges::all_of(model.stddev, usable)) {
     halfstep::fail(file, "expected images of one or three channels, with a mean and deviation, in its metadata");
   }
 }
@@ -101,7 +101,7 @@ ModelDescription describe_model(const halfstep::CheckpointSummary& summary, cons
   model.name = entry(summary, file, "model");
   model.input = numbers<std::int64_t>(file, entry(summary, file, "input"), 'x');
   model.mean = numbers<float>(file, entry(summary, file, "mean"), ',');
-  model.deviation = numbers<float>(file, entry(summary, file, "deviation"), ',');
+  model.stddev = numbers<float>(file, entry(summary, file, "deviation"), ',');
   model.classes = names(file, entry(summary, file, "classes"));
   check(model, file);
   return model;

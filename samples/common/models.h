@@ -21,7 +21,7 @@ struct ModelDescription {
   std::string name;
   halfstep::Shape input;  ///< of an image: {height, width, channels}
   std::vector<float> mean;
-  std::vector<float> deviation;
+  std::vector<float> stddev;
   std::vector<std::string> classes;
 };
 

@@ -19,7 +19,7 @@ void write_json(const Report& report, const std::filesystem::path& path) {
                      {"epochs", epochs},
                      {"steps", report.last_step.step},
                      {"skipped_steps", report.last_step.skipped},
-                     {"tensor_updates_left_out", report.last_step.left_out},
+                     {"tensor_updates_skipped", report.last_step.tensor_updates_skipped},
                      {"loss_scale", report.last_step.loss_scale},
                      {"dispatches_per_step", report.plan.dispatches},
                      {"barriers_per_step", report.plan.barriers},

@@ -31,7 +31,7 @@ void print_start(const Report& report) {
   if (report.plan.arena_bytes_kept > report.plan.arena_bytes) {
     say("  {:.1f} MiB less than if activations were not computed again, for {:.1f}% more operations\n",
         mib(report.plan.arena_bytes_kept - report.plan.arena_bytes),
-        100 * report.plan.flops_again / (report.plan.flops - report.plan.flops_again));
+        100 * report.plan.recomputed_flops / (report.plan.flops - report.plan.recomputed_flops));
   }
 }
 

@@ -3,9 +3,9 @@
 //! STORAGE = storages
 //! FEED = plain augmented
 //! SOURCE = bytes columns
-// Gathers a batch: sample[indices[first + b]] becomes row b of the input, augmented, normalised and cast, and its label
-// row b of the labels. An index without a sample gives zeros and the label that losses and metrics leave out. Samples of
-// the input's size are read as bytes; others are resized from the columns that data/resize_columns.comp left.
+// Gathers a batch of bytes, or a part of one: sample[indices[first + b]] becomes row start + b of the input, augmented,
+// normalised and cast. Samples of the input's size are read as bytes; others are resized from the columns that
+// data/resize_columns.comp left.
 #include "common/precision.glsl"
 #include "common/indexing.glsl"
 
@@ -18,14 +18,14 @@ layout(push_constant) uniform Push {
   uint stored_height;  // of the set's samples
   uint stored_width;
   uint stored_channels;
-  uint samples;  // in the set
-  vec4 factor;   // value = byte * factor + offset, per channel
+  uint start;   // row of the input that the first sample becomes
+  vec4 factor;  // value = byte * factor + offset, per channel
   vec4 offset;
   vec4 colour;        // largest deviation of brightness, contrast and saturation from 1, and of hue from 0 in turns
   uint flip;          // probability, in 2^-24
   uint crop_padding;  // pixels
   uint cutout;        // side of the square
-  uint first;         // offset of this batch in the step's indices, which are bound
+  uint first;         // place of the first sample in the step's indices, which are bound
 };
 layout(std430, binding = 0) readonly buffer Indices { uint indices[]; };
 #if defined(SOURCE_columns)
@@ -33,9 +33,7 @@ layout(std430, binding = 1) readonly buffer Columns { vec4 columns[]; };
 #else
 layout(std430, binding = 1) readonly buffer Bytes { uint words[]; };
 #endif
-layout(std430, binding = 2) readonly buffer Labels { uint labels[]; };
-layout(std430, binding = 3) writeonly buffer Input { QUAD result[]; };
-layout(std430, binding = 4) writeonly buffer LabelInput { uvec4 result_labels[]; };
+layout(std430, binding = 2) writeonly buffer Input { QUAD result[]; };
 
 #if defined(SOURCE_columns)
 #include "data/resize_rows.glsl"
@@ -44,11 +42,9 @@ layout(std430, binding = 4) writeonly buffer LabelInput { uvec4 result_labels[];
 #endif
 #if defined(FEED_augmented)
 #include "step/step_state.glsl"
-layout(std430, binding = 5) readonly buffer State { StepState state; };
+layout(std430, binding = 3) readonly buffer State { StepState state; };
 #include "data/augment.glsl"
 #endif
-
-const uint IGNORED_LABEL = 0xFFFFFFFFu;
 
 // Four channels of pixel {y, x} of row b of the input, as 0 to 255, from `channel` on.
 vec4 input_pixel(uint b, uint y, uint x, uint channel) {
@@ -78,27 +74,15 @@ vec4 sample_quad(uint b, uint y, uint x, uint channel) {
 #endif
 }
 
-uint label_of(uint b) {
-  if (b >= batch) return 0u;
-  uint index = indices[first + b];
-  return index < samples ? labels[index] : IGNORED_LABEL;
-}
-
 void main() {
   uint i = linear_invocation();
   uint quads_per_pixel = (channels + 3u) / 4u;
-  uint sample_quads = batch * height * width * quads_per_pixel;
-  if (i < sample_quads) {
-    uint place = i / quads_per_pixel;
-    uint row = place / width;
-    uint b = row / height;
-    uint index = indices[first + b];
-    uint column = (i % quads_per_pixel) * 4u;
-    vec4 v = vec4(0.0);
-    if (index < samples) v = sample_quad(b, row % height, place % width, column);
-    result[i] = to_quad(keep_columns(v, column, channels), i);
-  } else if (i - sample_quads < (batch + 3u) / 4u) {
-    uint q = i - sample_quads;
-    result_labels[q] = uvec4(label_of(4u * q), label_of(4u * q + 1u), label_of(4u * q + 2u), label_of(4u * q + 3u));
-  }
+  uint image_quads = height * width * quads_per_pixel;
+  if (i >= batch * image_quads) return;
+  uint place = i / quads_per_pixel;
+  uint row = place / width;
+  uint column = (i % quads_per_pixel) * 4u;
+  vec4 v = sample_quad(row / height, row % height, place % width, column);
+  uint quad = start * image_quads + i;
+  result[quad] = to_quad(keep_columns(v, column, channels), quad);
 }

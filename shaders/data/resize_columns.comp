@@ -14,8 +14,7 @@ layout(push_constant) uniform Push {
 #if defined(IMAGES_batch)
   uint stored_height;  // of the set's samples
   uint stored_width;
-  uint samples;  // in the set
-  uint first;    // place of this batch in the step's, whose indices are bound
+  uint first;  // place of these images in the step's indices, which are bound
 #endif
 };
 #if defined(IMAGES_batch)
@@ -33,9 +32,9 @@ layout(std430, binding = 2) writeonly buffer Columns { vec4 columns[]; };
 Source source_of(uint i, uint row_quads) {
   uint image_quads = stored_height * row_quads;
   uint b = i / image_quads;
-  uint index = b < images ? indices[first + b] : samples;
-  uint rows = index < samples ? stored_height : 0u;
-  return Source(index * stored_height * stored_width * channels, rows, stored_width, b * image_quads);
+  if (b >= images) return Source(0u, 0u, stored_width, 0u);
+  return Source(indices[first + b] * stored_height * stored_width * channels, stored_height, stored_width,
+                b * image_quads);
 }
 #else
 Source source_of(uint i, uint row_quads) {

@@ -4,14 +4,14 @@
 // A chain of elementwise operators and broadcasts: see common/expression.glsl.
 layout(push_constant) uniform Push {
   uint quads;
-  // Term t of a slot's index: at / divisor % extent * stride.
+  // Term t of an argument's index: at / divisor % extent * stride.
   uint divisors[8];
   uint extents[8];
   uint strides[8];
 };
 #define TERM(t, at) (at / divisors[t] % extents[t] * strides[t])
 #define RESULT_BINDING 0
-#define FIRST_SLOT 1
+#define FIRST_ARGUMENT 1
 #include "common/expression.glsl"
 
 void main() {

@@ -18,7 +18,7 @@ const int THREADS = int(gl_WorkGroupSize.x);
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
 
-// Subgroups along a side of the tile; must match ops/gemm/gemm_bodies.cpp.
+// Subgroups along a side of the tile; must match ops/gemm/gemm_kernels.cpp.
 const int SIDE = TILE == 32 ? 1 : 2;
 const int SQUARE = TILE / SIDE;
 const int DOWN = SQUARE / FRAGMENT_ROWS;        // fragments of a subgroup's square

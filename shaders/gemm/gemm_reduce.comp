@@ -4,7 +4,7 @@
 // makes of that is stored. Sums of columns come as one more row: see gemm/gemm.glsl.
 #extension GL_GOOGLE_include_directive : require
 #define RESULT_BINDING 1
-#define FIRST_SLOT 3
+#define FIRST_ARGUMENT 3
 #include "common/expression.glsl"
 
 layout(local_size_x_id = 0) in;

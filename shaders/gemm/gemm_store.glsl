@@ -10,7 +10,7 @@ int stored_column_quad;  // of the quad that store() writes
 #define RESULT_PITCH uint(c_pitch)
 #define WITHOUT_PAD(v, at) keep_columns(v, uint(stored_column_quad) * 4u, uint(columns))
 #define RESULT_BINDING 2
-#define FIRST_SLOT 4
+#define FIRST_ARGUMENT 4
 #include "common/expression.glsl"
 
 // What row of C a row of A makes; -1 for padding. The row of ones makes the one after the last.

@@ -5,7 +5,7 @@
 #define HALFSTEP_GEMM_TILE
 
 #define K_QUADS 4
-// ops/gemm/gemm_bodies.cpp has the same numbers of threads.
+// ops/gemm/gemm_kernels.cpp has the same numbers of threads.
 #if TILE == 128
 #define THREADS 256
 #define ROW_QUADS 2     // per invocation

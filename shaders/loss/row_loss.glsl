@@ -20,6 +20,7 @@ layout(std430, binding = 2) writeonly buffer Statistics { vec4 statistics[]; };
 layout(std430, binding = 3) writeonly buffer Mean { vec4 mean[]; };
 
 const uint IGNORED_LABEL = 0xFFFFFFFFu;
+layout(constant_id = 3) const uint ALSO_IGNORED = IGNORED_LABEL;
 
 float minus_infinity() { return uintBitsToFloat(0xFF800000u); }
 
@@ -45,7 +46,7 @@ void main() {
     uint label = labels[row >> 2][row & 3u];
     vec3 value = row_value(row, label);
     if (first + place >= rows || lane() != 0u) continue;
-    bool counts = label != IGNORED_LABEL;
+    bool counts = label != IGNORED_LABEL && label != ALSO_IGNORED;
     statistics[row] = counts ? vec4(value.x, label, value.yz) : vec4(0.0, -1.0, 0.0, 0.0);
     if (counts) add_term(sum, vec4(value.x, 1.0, 0.0, 0.0));
   }

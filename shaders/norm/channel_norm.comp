@@ -3,7 +3,7 @@
 //! STORAGE = storages
 #include "norm/channel_norm.glsl"
 #define RESULT_BINDING 4
-#define FIRST_SLOT 5
+#define FIRST_ARGUMENT 5
 #include "common/expression.glsl"
 
 // y = (x - mean) * inverse std * weight + bias

@@ -4,18 +4,19 @@
 // Adam, and AdamW where the decay is DECOUPLED. A quad's first and second moments lie side by side.
 #include "optim/update.glsl"
 
-layout(constant_id = 6) const bool DECOUPLED = false;
+layout(constant_id = 7) const bool DECOUPLED = false;
 layout(push_constant) uniform Push {
   uint first_quad;
   uint quads;
-  float rate;  // multiplies the step's rate
+  uint first_moment;
+  float rate;  // multiplies the optimizer's rate
   float beta1;
   float beta2;
   float epsilon;
   float weight_decay;
 };
 
-float step_rate() { return rate * state.rate; }
+float step_rate() { return rate * optimizer_rate(); }
 
 void main() {
   uint i = linear_invocation();
@@ -30,9 +31,9 @@ void main() {
   }
   vec4 m = mix(g, load_moment(2u * i), beta1);
   vec4 v = mix(g * g, load_moment(2u * i + 1u), beta2);
-  store_moment(2u * i, 2u * quad, m);
-  store_moment(2u * i + 1u, 2u * quad + 1u, v);
-  vec4 m_hat = m / (1.0 - state.beta1_power);
-  vec4 v_hat = v / (1.0 - state.beta2_power);
+  store_moment(2u * i, first_moment + 2u * i, m);
+  store_moment(2u * i + 1u, first_moment + 2u * i + 1u, v);
+  vec4 m_hat = m / (1.0 - beta_powers().x);
+  vec4 v_hat = v / (1.0 - beta_powers().y);
   store_weight(i, quad, w - step_rate() * m_hat / (sqrt(v_hat) + epsilon));
 }

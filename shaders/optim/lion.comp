@@ -7,13 +7,14 @@
 layout(push_constant) uniform Push {
   uint first_quad;
   uint quads;
-  float rate;  // multiplies the step's rate
+  uint first_moment;
+  float rate;  // multiplies the optimizer's rate
   float beta1;
   float beta2;
   float weight_decay;
 };
 
-float step_rate() { return rate * state.rate; }
+float step_rate() { return rate * optimizer_rate(); }
 
 void main() {
   uint i = linear_invocation();
@@ -22,6 +23,6 @@ void main() {
   vec4 w = load_weight(i);
   vec4 g = unscaled_gradient(i, quad);
   vec4 m = load_moment(i);
-  store_moment(i, quad, mix(g, m, beta2));
+  store_moment(i, first_moment + i, mix(g, m, beta2));
   store_weight(i, quad, w - step_rate() * (sign(mix(g, m, beta1)) + weight_decay * w));
 }

@@ -5,19 +5,20 @@
 // of g^2, or where CENTERED the variance and the average of g; then the momentum.
 #include "optim/update.glsl"
 
-layout(constant_id = 6) const bool MOMENTUM = false;
-layout(constant_id = 7) const bool CENTERED = false;
+layout(constant_id = 7) const bool MOMENTUM = false;
+layout(constant_id = 8) const bool CENTERED = false;
 layout(push_constant) uniform Push {
   uint first_quad;
   uint quads;
-  float rate;  // multiplies the step's rate
+  uint first_moment;
+  float rate;  // multiplies the optimizer's rate
   float alpha;
   float epsilon;
   float momentum;
   float weight_decay;
 };
 
-float step_rate() { return rate * state.rate; }
+float step_rate() { return rate * optimizer_rate(); }
 
 void main() {
   uint i = linear_invocation();
@@ -33,15 +34,15 @@ void main() {
     vec4 m = load_moment(states * i + 1u);
     vec4 away = g - m;
     square = alpha * (square + (1.0 - alpha) * away * away);
-    store_moment(states * i + 1u, states * quad + 1u, m + (1.0 - alpha) * away);
+    store_moment(states * i + 1u, first_moment + states * i + 1u, m + (1.0 - alpha) * away);
   } else {
     square = mix(g * g, square, alpha);
   }
-  store_moment(states * i, states * quad, square);
+  store_moment(states * i, first_moment + states * i, square);
   vec4 direction = g / (sqrt(square) + epsilon);
   if (MOMENTUM) {
     direction += momentum * load_moment(states * i + states - 1u);
-    store_moment(states * i + states - 1u, states * quad + states - 1u, direction);
+    store_moment(states * i + states - 1u, first_moment + states * i + states - 1u, direction);
   }
   store_weight(i, quad, w - step_rate() * direction);
 }

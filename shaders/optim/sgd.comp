@@ -5,18 +5,19 @@
 // SCALE_IN_RATE, g and v keep the loss scale, and the rate is divided by it instead.
 #include "optim/update.glsl"
 
-layout(constant_id = 6) const bool MOMENTUM = false;
-layout(constant_id = 7) const bool NESTEROV = false;
-layout(constant_id = 8) const bool SCALE_IN_RATE = false;
+layout(constant_id = 7) const bool MOMENTUM = false;
+layout(constant_id = 8) const bool NESTEROV = false;
+layout(constant_id = 9) const bool SCALE_IN_RATE = false;
 layout(push_constant) uniform Push {
   uint first_quad;
   uint quads;
-  float rate;  // multiplies the step's rate
+  uint first_moment;
+  float rate;  // multiplies the optimizer's rate
   float momentum;
   float weight_decay;
 };
 
-float step_rate() { return rate * state.rate; }
+float step_rate() { return rate * optimizer_rate(); }
 
 void main() {
   uint i = linear_invocation();
@@ -28,7 +29,7 @@ void main() {
   vec4 direction = g;
   if (MOMENTUM) {
     vec4 v = momentum * load_moment(i) + g;
-    store_moment(i, quad, v);
+    store_moment(i, first_moment + i, v);
     direction = NESTEROV ? g + momentum * v : v;
   }
   store_weight(i, quad, w - step_rate() / scale * direction);

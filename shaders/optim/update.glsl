@@ -7,6 +7,7 @@
 #include "common/precision.glsl"
 #include "common/indexing.glsl"
 #include "common/rng.glsl"
+#include "optim/optimizer_state.glsl"
 #include "step/step_state.glsl"
 
 layout(local_size_x_id = 0) in;
@@ -20,7 +21,13 @@ layout(constant_id = 4) const bool STOCHASTIC_MOMENTS = false;
 #define SCALES_BINDING 5
 #include "step/block_scales.glsl"
 
-layout(std430, binding = 0) readonly buffer State { StepState state; };
+// Which of the trainer's optimizers this is; 0 is its own.
+layout(constant_id = 6) const uint OPTIMIZER = 0u;
+
+layout(std430, binding = 0) readonly buffer State {
+  StepState state;
+  OptimizerState others[];
+};
 layout(std430, binding = 1) readonly buffer Gradients { QUAD gradients[]; };
 layout(std430, binding = 2) buffer Masters { vec4 masters[]; };
 layout(std430, binding = 3) buffer Weights { QUAD weights[]; };
@@ -28,7 +35,16 @@ layout(std430, binding = 4) buffer Moments { vec4 moments[]; };
 layout(std430, binding = 4) buffer NarrowMoments { QUAD narrow_moments[]; };
 
 // Whether quad `quad`, counted over all parameters, is updated in this step.
-bool is_updated(uint quad) { return state.overflow == 0u && !is_left_out(quad); }
+bool is_updated(uint quad) { return state.overflow == 0u && !is_skipped(quad); }
+
+// The optimizer's rate in this step.
+float optimizer_rate() { return OPTIMIZER == 0u ? state.rate : others[max(OPTIMIZER, 1u) - 1u].rate; }
+
+// Its betas, each to the power of the updates made so far plus this one: for Adam's bias correction.
+vec2 beta_powers() {
+  OptimizerState other = others[max(OPTIMIZER, 1u) - 1u];
+  return OPTIMIZER == 0u ? vec2(state.beta1_power, state.beta2_power) : vec2(other.beta1_power, other.beta2_power);
+}
 
 // Clipped by the limit on the gradients' norm; still multiplied by the loss scale.
 vec4 scaled_gradient(uint i, uint quad) { return from_quad(gradients[i]) * (gradient_unscale(quad) * state.clip); }
@@ -46,20 +62,21 @@ void store_weight(uint i, uint quad, vec4 w) {
 
 vec4 load_moment(uint i) { return NARROW_MOMENTS ? from_quad(narrow_moments[i]) : moments[i]; }
 
+// `place` is i counted over the moments of all parameters, which is first_moment more; it keys the noise.
 #ifndef NARROW
-void store_moment(uint i, uint quad, vec4 v) { moments[i] = v; }
+void store_moment(uint i, uint place, vec4 v) { moments[i] = v; }
 #else
-uvec4 moment_bits(vec4 v, uint quad) {
+uvec4 moment_bits(vec4 v, uint place) {
   uvec2 seed = uvec2(state.seed_low, state.seed_high);
   uvec4 bits = STOCHASTIC_MOMENTS
-                   ? bits_stochastic(v, quad_noise(seed, state.attempted, STREAM_MOMENT_ROUNDING, quad))
+                   ? bits_stochastic(v, quad_noise(seed, state.attempted, STREAM_MOMENT_ROUNDING, place))
                    : bits_nearest(v);
   return SATURATE ? saturated(bits) : bits;
 }
 
-void store_moment(uint i, uint quad, vec4 v) {
+void store_moment(uint i, uint place, vec4 v) {
   if (NARROW_MOMENTS) {
-    narrow_moments[i] = quad_of_bits(moment_bits(v, quad));
+    narrow_moments[i] = quad_of_bits(moment_bits(v, place));
   } else {
     moments[i] = v;
   }

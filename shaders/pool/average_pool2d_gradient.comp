@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = storages
 #define RESULT_BINDING 1
-#define FIRST_SLOT 2
+#define FIRST_ARGUMENT 2
 #include "pool/average_pool.glsl"
 
 // Each pixel gathers its part of the gradients of the windows that cover it.

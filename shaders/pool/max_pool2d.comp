@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = storages
 #define RESULT_BINDING 1
-#define FIRST_SLOT 2
+#define FIRST_ARGUMENT 2
 #include "pool/pool.glsl"
 
 layout(std430, binding = 0) readonly buffer X { QUAD x[]; };

@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = storages
 #define RESULT_BINDING 3
-#define FIRST_SLOT 4
+#define FIRST_ARGUMENT 4
 #include "pool/pool.glsl"
 
 // Each pixel gathers the gradients of the windows whose first largest element it is.

@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 //! STORAGE = storages
-#define FIRST_SLOT 1
+#define FIRST_ARGUMENT 1
 #include "common/expression.glsl"
 #include "common/long_sum.glsl"
 

@@ -3,7 +3,7 @@
 #extension GL_EXT_control_flow_attributes : require
 //! STORAGE = storages
 #define RESULT_BINDING 1
-#define FIRST_SLOT 2
+#define FIRST_ARGUMENT 2
 #include "common/expression.glsl"
 
 // Each position p of the result is x at (p * step + offset) / divisor, or zero if there is none. Everything is

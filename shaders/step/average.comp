@@ -22,6 +22,6 @@ layout(std430, binding = 2) buffer Averages { vec4 averages[]; };
 
 void main() {
   uint i = linear_invocation();
-  if (i >= quads || state.overflow != 0u || is_left_out(first_quad + i)) return;
+  if (i >= quads || state.overflow != 0u || is_skipped(first_quad + i)) return;
   averages[i] += share * (from_quad(weights[i]) - averages[i]);
 }

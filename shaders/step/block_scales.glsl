@@ -10,7 +10,7 @@ layout(constant_id = SCALES_CONSTANT) const bool TENSOR_SCALES = false;
 layout(std430, binding = SCALES_BINDING) readonly buffer Blocks { Block blocks[]; };
 
 // `quad` is counted over all parameters.
-bool is_left_out(uint quad) { return TENSOR_SCALES && blocks[quad / BLOCK_QUADS].left_out != 0u; }
+bool is_skipped(uint quad) { return TENSOR_SCALES && blocks[quad / BLOCK_QUADS].skipped != 0u; }
 float gradient_unscale(uint quad) { return TENSOR_SCALES ? blocks[quad / BLOCK_QUADS].unscale : 1.0; }
 
 #endif

@@ -28,8 +28,8 @@ float power_of_two(int exponent) { return uintBitsToFloat(uint(exponent + 127) <
 
 // A scale grows at most by the headroom, so that a step with small or zero gradients does not cause an overflow in the
 // next.
-int next_exponent(int exponent, bool left_out) {
-  int rise = left_out ? BACKOFF : min(WANTED - exponent_of(most), HEADROOM);
+int next_exponent(int exponent, bool skip_tensor) {
+  int rise = skip_tensor ? BACKOFF : min(WANTED - exponent_of(most), HEADROOM);
   return clamp(exponent + rise, -LIMIT, LIMIT);
 }
 
@@ -45,11 +45,11 @@ void main() {
   atomicMax(most, mine);
   barrier();
   bool skipped = state.overflow != 0u;
-  bool left_out = !skipped && most >= floatBitsToUint(65504.0);
+  bool skip_tensor = !skipped && most >= floatBitsToUint(65504.0);
   for (uint i = me; i < tensor.blocks; i += gl_WorkGroupSize.x) {
-    blocks[tensor.first_block + i] = Block(power_of_two(-exponent), uint(left_out));
+    blocks[tensor.first_block + i] = Block(power_of_two(-exponent), uint(skip_tensor));
   }
   if (me != 0u || skipped) return;
-  scales[place] = power_of_two(next_exponent(exponent, left_out));
-  if (left_out) atomicAdd(state.left_out, 1u);
+  scales[place] = power_of_two(next_exponent(exponent, skip_tensor));
+  if (skip_tensor) atomicAdd(state.tensor_updates_skipped, 1u);
 }

@@ -6,7 +6,7 @@ const uint BLOCK_QUADS = 32u;
 
 struct Block {
   float unscale;  // undoes the scale of the tensor
-  uint left_out;  // whether the tensor skips the update of this step
+  uint skipped;  // whether the tensor skips the update of this step
 };
 
 #endif

@@ -23,7 +23,7 @@ struct Report {
   float loss_scale;
   float rate;
   float clip;
-  uint left_out;
+  uint tensor_updates_skipped;
 };
 layout(std430, binding = 0) buffer State { StepState state; };
 layout(std430, binding = 1) readonly buffer Schedule { float schedule[]; };
@@ -62,5 +62,5 @@ void main() {
   }
   state = next;
   report = Report(next.attempted, next.applied, next.skipped, now.overflow, now.loss_scale.x, now.rate, now.clip,
-                  now.left_out);
+                  now.tensor_updates_skipped);
 }

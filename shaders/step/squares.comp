@@ -24,7 +24,7 @@ void main() {
   if (slice >= slices) return;
   LongSum total = EMPTY_SUM;
   for (uint i = slice; i < quads; i += slices) {
-    if (is_left_out(first_quad + i)) continue;
+    if (is_skipped(first_quad + i)) continue;
     vec4 gradient = from_quad(gradients[i]) * gradient_unscale(first_quad + i);
     add_term(total, gradient * gradient);
   }

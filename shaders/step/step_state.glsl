@@ -19,7 +19,7 @@ struct StepState {
   uint seed_low;
   uint seed_high;
   float clip;
-  uint left_out;
+  uint tensor_updates_skipped;
   int rate_offset;
 };
 

@@ -34,8 +34,7 @@ std::vector<plan::Choice> choices_of(const Options& options, const plan::Target&
   const Tensor logits = model.logits(graph.root(), images, options.layers);
   const TrainerOptions training{.loss = cross_entropy(logits, labels), .precision = precision_of(options.precision)};
   const step::StepGraph steps = train::training_graph(graph, training);
-  return step::training_program(target, steps, step::layout_of(steps),
-                                {.precision = training.precision, .optimizer = training.optimizer})
+  return step::training_program(target, steps, step::layout_of(steps), {.precision = training.precision})
       .plan.program.choices;
 }
 

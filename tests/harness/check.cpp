@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include "graph/ir.h"
 #include "harness/device.h"
@@ -184,12 +186,13 @@ void check_gradient_in(const Check& check, DType dtype, const plan::Target& targ
   }
 }
 
-/// The types that a check runs in. HALFSTEP_TIER=native changes only how f16 is stored: f32 and bf16 would run the same
-/// kernels again.
+/// The types that a check runs in. HALFSTEP_TIER=native changes only how f16 is stored, and the loops that
+/// HALFSTEP_LOOP_LIMIT limits are those of every type: f32 and bf16 would run the same kernels again.
 std::vector<DType> dtypes_of(const Check& check) {
   const bool has_f16 = std::ranges::find(check.dtypes, DType::f16) != check.dtypes.end();
-  if (context().settings().tier == "native" && has_f16) return {DType::f16};
-  return check.dtypes;
+  const vk::Settings& settings = context().settings();
+  const bool limited = settings.loop_limit < std::numeric_limits<std::uint32_t>::max();
+  return has_f16 && (limited || settings.tier == "native") ? std::vector{DType::f16} : check.dtypes;
 }
 
 /// bf16 is read in words on every target. So the kernels of the first target are those of the others too, but for
@@ -204,7 +207,8 @@ void for_each_variant(const Check& check, const Body& body) {
   for (const plan::Target& target : all) {
     for (const DType dtype : dtypes_of(check)) {
       if (is_repeated(check, dtype, &target == &all.front())) continue;
-      INFO(check.name << " in " << name(dtype) << (target.cpu ? ", for a CPU " : ", for a GPU ") << target.gemm_bodies);
+      INFO(check.name << " in " << name(dtype) << (target.cpu ? ", for a CPU " : ", for a GPU ")
+                      << target.gemm_kernels);
       body(dtype, target);
     }
   }

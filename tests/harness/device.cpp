@@ -16,12 +16,19 @@ std::shared_ptr<vk::Pipelines> pipelines() {
 
 std::vector<plan::Target> targets() {
   const plan::Target target = context().target();
-  if (!target.cpu) return {target};
+  // The GPU-like target stores f16 natively whatever the tier: with HALFSTEP_TIER=native it would be tested twice.
+  if (!target.cpu || context().settings().tier == "native") return {target};
   plan::Target gpu = target;
   gpu.cpu = false;
   gpu.words16 = false;
   gpu.wanted_groups = std::max(target.wanted_groups, 16U);
-  std::vector<plan::Target> all{target, gpu};
+  return {target, gpu};
+}
+
+std::vector<plan::Target> product_targets() {
+  std::vector<plan::Target> all = targets();
+  const plan::Target target = all.front();
+  if (!target.cpu) return all;
   if (target.max_texels > 0) {
     all.push_back(target);
     all.back().max_texels = 0;

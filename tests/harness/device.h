@@ -28,7 +28,11 @@ inline Graph settled_graph() {
 std::shared_ptr<vk::Pipelines> pipelines();
 
 /// The targets that operators are lowered for: the device as it is; if it is a software driver, also a GPU-like target,
-/// so that GPU kernels are tested too; and without texel buffers if the device uses them.
+/// so that GPU kernels are tested too.
 std::vector<plan::Target> targets();
+
+/// The targets that differ in their GEMM kernels: these, and a software driver's without texel buffers and with uniform
+/// loads.
+std::vector<plan::Target> product_targets();
 
 }  // namespace halfstep::testing

@@ -273,9 +273,9 @@ TEST_CASE("what is read out of a shader: bindings, and the workgroup with its co
 TEST_CASE("a specialized shader has nothing that its constants rule out") {
   const vk::EmbeddedShader& pointwise = vk::find_shader("pointwise.packed");
   const vk::ShaderFacts whole = vk::shader_facts(pointwise.words, {});
-  CHECK(whole.bindings == 1 + plan::max_slots);
+  CHECK(whole.bindings == 1 + plan::max_arguments);
   CHECK(whole.has_storing_set);
-  // relu of slot 0.
+  // relu of argument 0.
   plan::Expression expression;
   expression.reads = {plan::Reading{}};
   expression.value = expression.add({plan::Op::relu, 0, 0, 0});
@@ -297,7 +297,7 @@ TEST_CASE("a shader that cannot be specialized stays as it is") {
 
 TEST_CASE("bindings that a dispatch has no operand for are given the last") {
   const vk::EmbeddedShader& pointwise = vk::find_shader("pointwise.packed");
-  for (std::uint32_t count = 1; count <= 1 + plan::max_slots; ++count) {
+  for (std::uint32_t count = 1; count <= 1 + plan::max_arguments; ++count) {
     const vk::ShaderFacts facts = vk::shader_facts(vk::with_bindings(pointwise.words, count), {});
     CHECK(facts.bindings == count);
     CHECK(facts.has_storing_set);

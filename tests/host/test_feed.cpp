@@ -17,11 +17,14 @@ namespace {
 std::string refusal(const std::function<void(Feed&)>& change, const Shape& stored = {6, 8, 3},
                     const Shape& input = {4, 6, 8, 3}) {
   Graph graph;
+  TrainerOptions options;
   Feed feed{.samples = graph.input("images", input), .labels = graph.input("labels", {4}, DType::u32)};
   change(feed);
+  Dataset set{.name = "toy", .sample_shape = stored, .count = 1, .classes = 1, .labels = {0}};
+  set.samples.resize(static_cast<std::size_t>(set.sample_bytes()));
+  options.training_set = &set;
   try {
-    train::check_feed(feed, graph.ir(), stored);
-    train::normalization(feed);
+    train::sample_inputs(feed, graph.ir(), train::TrainingData(options));
   } catch (const Error& error) {
     return error.what();
   }
@@ -60,10 +63,7 @@ TEST_CASE("Samples are resized in two passes, each of which the driver's limit o
     step::feed_samples(builder, {.state = place("state", {DType::u32, {20}}),
                                  .indices = place("indices", {DType::u32, {4}}),
                                  .bytes = place("bytes", {DType::u32, {1000}}),
-                                 .label_words = place("label words", {DType::u32, {10}}),
                                  .samples = place("images", {DType::f32, {4, 6, 8, 3}}),
-                                 .labels = place("labels", {DType::u32, {4}}),
-                                 .samples_in_set = 10,
                                  .stored = stored});
     return builder.finish().dispatches;
   };
@@ -90,8 +90,8 @@ TEST_CASE("Augmentation out of range is refused by name") {
   CHECK(refusal(saturate, {48, 3}, {4, 48, 3}).find("expected images") != std::string::npos);
 }
 
-TEST_CASE("A mean and deviation are one, or one a channel, and can be divided by") {
+TEST_CASE("A mean and std are one, or one a channel, and can be divided by") {
   refuses("3 for as many channels", [](Feed& feed) { feed.mean = {0, 0}; });
-  refuses("positive deviation", [](Feed& feed) { feed.deviation = {1, 0, 1}; });
+  refuses("positive std", [](Feed& feed) { feed.stddev = {1, 0, 1}; });
   refuses("finite mean", [](Feed& feed) { feed.mean = {std::numeric_limits<float>::infinity()}; });
 }

@@ -46,7 +46,7 @@ class RandomProgram {
     TensorId made = 0;
     if (one_in(8)) {
       made = place(shape);
-      if (one_in(3)) builder_.store_scaled(made, 1 + below(9));
+      if (one_in(3)) builder_.stores().scale(made, 1 + below(9));
     } else {
       made = builder_.tensor("arena", type(shape));
       if (one_in(8)) builder_.keep(made);
@@ -101,7 +101,7 @@ class RandomProgram {
     dispatch.label = "a/" + std::to_string(labels_++);
     dispatch.shader = dispatch.label;
     if (one_in(4)) narrow_ = narrow_ == DType::f16 ? DType::bf16 : DType::f16;
-    builder_.store_narrow(one_in(4) ? Rounding::stochastic : Rounding::nearest,
+    builder_.stores().set(one_in(4) ? Rounding::stochastic : Rounding::nearest,
                           one_in(4) ? Overflow::saturate : Overflow::infinity);
     const std::uint32_t kind = below(8);
     if (kind == 0) {
@@ -115,7 +115,7 @@ class RandomProgram {
       if (kind <= 2) {
         expression.kernel = Expression::Kernel::before;
         expression.result = 1;
-        expression.first_slot = 2;
+        expression.first_argument = 2;
         dispatch.operands = {{known(), Access::read}};
       }
       if (kind == 3) expression.kernel = Expression::Kernel::after;
@@ -158,7 +158,7 @@ class Reader {
 
  private:
   void run(const plan::Dispatch& dispatch) {
-    const std::size_t own = dispatch.expression ? dispatch.expression->first_slot : dispatch.operands.size();
+    const std::size_t own = dispatch.expression ? dispatch.expression->first_argument : dispatch.operands.size();
     Meaning kernel = std::hash<std::string>{}(dispatch.shader);
     for (std::size_t i = 0; i < own; ++i) {
       const plan::Operand& operand = dispatch.operands[i];
@@ -184,7 +184,7 @@ class Reader {
   /// The value that is stored as the result.
   Meaning run(const plan::Dispatch& dispatch, const Expression& expression, Meaning kernel) {
     std::map<plan::Register, Meaning> registers{{plan::kernel_value, kernel}};
-    std::size_t operand = expression.first_slot;
+    std::size_t operand = expression.first_argument;
     for (std::size_t i = 0; i < expression.reads.size(); ++i) {
       const plan::Reading& reading = expression.reads[i];
       const Meaning value = memory_[dispatch.operands[operand++].tensor];
@@ -259,7 +259,7 @@ TEST_CASE("fused dispatches stay within what a kernel and a device can take") {
       if (dispatch.expression && is_narrow(dispatch.expression->storage)) narrow.insert(dispatch.expression->storage);
       REQUIRE(narrow.size() <= 1);
       if (!dispatch.expression) continue;
-      REQUIRE(dispatch.expression->reads.size() + dispatch.expression->writes.size() <= plan::max_slots);
+      REQUIRE(dispatch.expression->reads.size() + dispatch.expression->writes.size() <= plan::max_arguments);
       REQUIRE(dispatch.expression->steps.size() <= plan::max_steps);
       REQUIRE(dispatch.expression->terms() <= plan::max_terms);
     }

@@ -122,10 +122,10 @@ std::vector<plan::Target> targets() {
 
 plan::Program lower(const Differentiated& example, const plan::Target& target) {
   plan::ProgramBuilder builder(target);
-  builder.key_noise(builder.place_bytes("state", 64, {builder.buffer("state"), 0}));
+  builder.stores().key_noise(builder.place_bytes("state", 64, {builder.buffer("state"), 0}));
   for (graph::ValueId id = 0; id < example.ir->values.size(); ++id) {
     const graph::Value& value = example.ir->values[id];
-    if (value.origin != graph::Origin::node) builder.bind(id, builder.tensor(value.name, value.type));
+    if (value.origin != graph::Origin::node) builder.values().bind(id, builder.tensor(value.name, value.type));
   }
   for (const graph::NodeId node : passes::needed_nodes(*example.ir, example.gradients)) {
     builder.lower(*example.ir, example.ir->nodes[node]);
@@ -136,7 +136,7 @@ plan::Program lower(const Differentiated& example, const plan::Target& target) {
 void check_dispatch(const plan::Dispatch& dispatch, const plan::Target& target) {
   CAPTURE(dispatch.shader);
   const vk::ShaderFacts facts = vk::shader_facts(vk::find_shader(dispatch.shader).words, dispatch.constants);
-  // Unused slots of an expression are bound to existing buffers.
+  // Unused arguments of an expression are bound to existing buffers.
   CHECK((facts.bindings == dispatch.operands.size() ||
          (dispatch.expression && facts.bindings > dispatch.operands.size())));
   CHECK(facts.local_size[0] * facts.local_size[1] * facts.local_size[2] <= target.max_invocations);
@@ -226,7 +226,7 @@ TEST_CASE("a tensor larger than the device can bind is an error that names it") 
   const Tensor x = graph.input("activations", {1 << 14, 1 << 12});
   const Tensor y = relu(x);
   plan::ProgramBuilder builder{plan::Target{}};
-  builder.bind(x.id(), builder.tensor("activations", x.type()));
+  builder.values().bind(x.id(), builder.tensor("activations", x.type()));
   CHECK_THROWS_WITH_AS(builder.lower(graph.ir(), graph.ir().nodes[0]), doctest::Contains("'relu:0' f32 {16384, 4096}"),
                        Error);
   CHECK(y.shape() == x.shape());

@@ -75,6 +75,8 @@ std::vector<Build> operators_on_images() {
       on_images([](Tensor x) { return leaky_relu(x, 0.2F); }),
       on_images([](Tensor x) { return scale(x, 0.1F); }),
       on_images([](Tensor x) { return scale(x, 0.100000001F * 1.0000001F); }),
+      on_images([](Tensor x) { return offset(x, 0.1F); }),
+      on_images([](Tensor x) { return offset(x, 0.2F); }),
       on_images([](Tensor x) { return sum(x, {1}); }),
       on_images([](Tensor x) { return sum(x, {2}); }),
       on_images([](Tensor x) { return sum(x, {1}, true); }),
@@ -109,6 +111,58 @@ std::vector<Build> operators_on_images() {
   };
 }
 
+std::vector<Build> transformer_operators() {
+  const auto rows = [](const std::function<Tensor(Tensor)>& op) {
+    return [=](Graph& graph) { return op(graph.input("rows", {4, 4, 4})); };
+  };
+  const auto scores = [](const AttentionOptions& options) {
+    return [=](Graph& graph) {
+      const Tensor q = graph.input("q", {2, 2, 4, 4});
+      return attention(q, q, q, options);
+    };
+  };
+  return {
+      rows([](Tensor x) { return exp(x); }),
+      rows([](Tensor x) { return log(x); }),
+      rows([](Tensor x) { return pow(x, 2); }),
+      rows([](Tensor x) { return pow(x, 3); }),
+      rows([](Tensor x) { return gelu(x); }),
+      rows([](Tensor x) { return gelu(x, Gelu::tanh); }),
+      rows([](Tensor x) { return maximum(x, x); }),
+      rows([](Tensor x) { return minimum(x, x); }),
+      rows([](Tensor x) {
+        return permute(x, {0, 2, 1});
+      }),
+      rows([](Tensor x) {
+        return permute(x, {1, 0, 2});
+      }),
+      rows([](Tensor x) {
+        return split(x, {1, 3}, 1)[0];
+      }),
+      rows([](Tensor x) {
+        return split(x, {2, 2}, 1)[0];
+      }),
+      rows([](Tensor x) { return softmax(x); }),
+      rows([](Tensor x) { return log_softmax(x); }),
+      rows([](Tensor x) { return layer_norm(x); }),
+      rows([](Tensor x) { return layer_norm(x, {}, {}, 1e-3F); }),
+      rows([](Tensor x) { return rms_norm(x); }),
+      rows([](Tensor x) { return rotary(x); }),
+      rows([](Tensor x) { return rotary(x, {.pairs = RotaryPairs::interleaved}); }),
+      rows([](Tensor x) { return rotary(x, {.base = 500}); }),
+      rows([](Tensor x) { return rotary(x, {.position_scale = 0.5F}); }),
+      rows([](Tensor x) { return rotary(x, {.base_scale = 2}); }),
+      rows([](Tensor x) { return rotary(x, {.offset = 1}); }),
+      rows([](Tensor x) { return rotary(x, {.axis = 0}); }),
+      scores({}),
+      scores({.causal = true}),
+      scores({.window = 2}),
+      scores({.window = 3}),
+      scores({.scale = 2}),
+      scores({.dropout = 0.5F}),
+  };
+}
+
 std::vector<Build> products_and_losses() {
   std::vector<Build> all;
   for (const MatmulOptions& options : {MatmulOptions{}, {true, false}, {false, true}, {true, true}}) {
@@ -119,6 +173,9 @@ std::vector<Build> products_and_losses() {
       return cross_entropy(graph.input("logits", {2, 3}), graph.input("labels", {2}, DType::u32), smoothing);
     });
   }
+  all.push_back([=](Graph& graph) {
+    return cross_entropy(graph.input("logits", {2, 3}), graph.input("labels", {2}, DType::u32), 0, 2);
+  });
   for (const float beta : {1.0F, 2.0F}) {
     all.push_back([=](Graph& graph) { return huber_loss(graph.input("a", {3}), graph.input("b", {3}), beta); });
   }
@@ -145,6 +202,10 @@ std::vector<Build> different_graphs() {
   std::vector<Build> all = operators_on_images();
   const std::size_t differentiable = all.size() - 2;  // without the casts, the first of which has another type
   for (std::size_t i = 0; i < differentiable; ++i) all.push_back(gradient(all[i]));
+  for (const Build& build : transformer_operators()) {
+    all.push_back(build);
+    all.push_back(gradient(build));
+  }
   for (const auto& more : {products_and_losses(), norms()}) all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -142,20 +142,20 @@ TEST_CASE("operators that lose precision are named once each") {
 }
 
 TEST_CASE("hyperparameters that f16 would lose are named with what they would be") {
-  const std::vector<std::string> notes = train::hyperparameter_notes(Precision::mixed(), Adam{.rate = 0.01F});
+  const std::vector<std::string> notes = train::hyperparameter_notes(Precision::mixed(), {Adam{.rate = 0.01F}});
   const auto says = [&](std::string_view text) {
     return std::ranges::any_of(notes, [&](const std::string& note) { return note.find(text) != std::string::npos; });
   };
   CHECK(says("epsilon 1e-08 would be 0 in f16: used in f32, as 1e-08"));
   CHECK(says("rate / loss scale 65536"));
   CHECK_FALSE(says("rate 0.01"));
-  CHECK(train::hyperparameter_notes(Precision::float32(), Adam{}).empty());
+  CHECK(train::hyperparameter_notes(Precision::float32(), {Adam{}}).empty());
 }
 
 TEST_CASE("choices that would change nothing are refused with a reason") {
   const auto refused = [](auto&& change, Precision precision, const Optimizer& optimizer = Sgd{}) {
     change(precision);
-    return refusal([&] { train::check_precision(precision, optimizer); });
+    return refusal([&] { train::check_precision(precision, {optimizer}); });
   };
   const Precision wide = Precision::float32();
   CHECK(refused([](Precision& p) { p.rounding.weights = Rounding::stochastic; }, wide).find("stochastic") !=

@@ -58,8 +58,8 @@ Tensor resnet20(const Scope& scope, Tensor images) {
   return models::resnet_cifar(scope, images, 20);
 }
 
-std::ptrdiff_t again(const plan::Plan& plan) {
-  return std::ranges::count_if(plan.program.dispatches, &plan::Dispatch::again);
+std::ptrdiff_t recomputed(const plan::Plan& plan) {
+  return std::ranges::count_if(plan.program.dispatches, &plan::Dispatch::recomputed);
 }
 
 }  // namespace
@@ -69,11 +69,11 @@ TEST_CASE("what is computed again takes no memory in between") {
   const plan::Plan kept = plan_of(deep_mlp, rows, "");
   const plan::Plan lean = plan_of(deep_mlp, rows, "block*");
   CHECK(lean.arena.bytes < kept.arena.bytes / 2);
-  CHECK(again(kept) == 0);
+  CHECK(recomputed(kept) == 0);
   // Of each block the first three layers, each a product with a fused activation; the fourth's result is the output.
-  CHECK(again(lean) == 16 * 3);
-  CHECK(lean.program.dispatches.size() == kept.program.dispatches.size() + static_cast<std::size_t>(again(lean)));
-  CHECK(lean.text().find("block3/b/linear + relu (again)") != std::string::npos);
+  CHECK(recomputed(lean) == 16 * 3);
+  CHECK(lean.program.dispatches.size() == kept.program.dispatches.size() + static_cast<std::size_t>(recomputed(lean)));
+  CHECK(lean.text().find("block3/b/linear + relu (recomputed)") != std::string::npos);
 
   const Shape images{32, 32, 32, 3};
   CHECK(plan_of(resnet20, images, "layer?/?").arena.bytes < plan_of(resnet20, images, "").arena.bytes * 7 / 10);
@@ -82,7 +82,7 @@ TEST_CASE("what is computed again takes no memory in between") {
 TEST_CASE("what is computed again is never fused with forward operators, which would have to keep it") {
   const Shape rows{512, 64};
   const plan::Plan lean = plan_of(products_and_blocks, rows, "block?");
-  CHECK(again(lean) == 4);
+  CHECK(recomputed(lean) == 4);
   CHECK(lean.arena.bytes < plan_of(products_and_blocks, rows, "").arena.bytes);
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("the outermost scope that matches is computed again as a whole") {
   CHECK(arena("block*") == arena("block?*"));
   CHECK(arena("block1*") > arena("block*"));
   // A single layer's only result is the scope's output: there is nothing to recompute.
-  CHECK(again(plan_of(deep_mlp, {512, 64}, "block?/a")) == 0);
+  CHECK(recomputed(plan_of(deep_mlp, {512, 64}, "block?/a")) == 0);
 }
 
 TEST_CASE("values that are computed again keep their names, which their noise is keyed on") {
@@ -104,10 +104,10 @@ TEST_CASE("values that are computed again keep their names, which their noise is
     for (const graph::ValueId input : node.inputs) {
       if (ir.values[input].origin == graph::Origin::node) CHECK(ir.values[input].producer < i);
     }
-    if (!node.again) continue;
+    if (!node.recomputed) continue;
     CHECK(i >= graph.forward_nodes);
     const auto first = std::ranges::find_if(ir.nodes, [&](const graph::Node& other) {
-      return !other.again && ir.values[other.outputs[0]].name == ir.values[node.outputs[0]].name;
+      return !other.recomputed && ir.values[other.outputs[0]].name == ir.values[node.outputs[0]].name;
     });
     REQUIRE(first != ir.nodes.end());
     CHECK(first->op == node.op);

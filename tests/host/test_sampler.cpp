@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 using namespace halfstep;
@@ -75,13 +76,32 @@ TEST_CASE("The shuffle favours no place") {
   for (const int count : counts) CHECK(std::abs(count - 500) < 105);
 }
 
-TEST_CASE("Evaluation takes every sample once, in order, and marks the places left") {
-  BatchSampler sampler = BatchSampler::evaluation(10, 4);
-  CHECK(sampler.batches_per_epoch() == 3);
+TEST_CASE(
+    "Evaluation takes every sample once, in order, and those left after the last full batch fill batches evenly") {
+  BatchSampler sampler = BatchSampler::evaluation(11, 4);
+  CHECK(sampler.batches_per_epoch() == 4);
   CHECK(copy(sampler.batch(0)) == Indices{0, 1, 2, 3});
-  CHECK(copy(sampler.batch(2)) == Indices{8, 9, no_sample, no_sample});
-  CHECK(copy(BatchSampler::evaluation(2, 4).batch(0)) == Indices{0, 1, no_sample, no_sample});
+  CHECK(copy(sampler.batch(2)) == Indices{8, 8, 9, 9});
+  CHECK(copy(sampler.batch(3)) == Indices{10, 10, 10, 10});
+  CHECK(copy(BatchSampler::evaluation(2, 4).batch(0)) == Indices{0, 0, 1, 1});
   CHECK(BatchSampler::evaluation(8, 4).batches_per_epoch() == 2);
+  for (const std::int64_t batch : {1, 6, 7, 12, 16, 61}) {
+    for (const std::int64_t count : {1, 5, 60, 61, 100}) {
+      BatchSampler each = BatchSampler::evaluation(count, batch);
+      Indices seen;
+      for (std::int64_t step = 0; step < each.batches_per_epoch(); step++) {
+        const Indices indices = copy(each.batch(step));
+        const std::set<std::uint32_t> different(indices.begin(), indices.end());
+        CHECK(std::ssize(different) == each.samples(step));
+        const auto times = static_cast<std::ptrdiff_t>(indices.size() / different.size());
+        for (const std::uint32_t index : different) CHECK(std::ranges::count(indices, index) == times);
+        seen.insert(seen.end(), different.begin(), different.end());
+      }
+      Indices all(static_cast<std::size_t>(count));
+      std::iota(all.begin(), all.end(), 0U);
+      CHECK(seen == all);
+    }
+  }
 }
 
 TEST_CASE("Sizes that make no batch are refused") {

@@ -85,7 +85,7 @@ bool may_include(const std::string& layer, const std::string& header) {
       {"graph", {"graph"}},
       {"ops", {"ops"}},
       {"passes", {"ops"}},
-      {"optim", {"optimizer", "update_rule"}},
+      {"optim", {"ops", "optimizer", "update_rule"}},
       {"io", {"image_folder"}},
       {"state", {"optimizer"}},
       {"step", {"optimizer", "data", "recorder"}},

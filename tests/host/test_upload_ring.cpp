@@ -1,10 +1,11 @@
 #include <halfstep/error.h>
-#include <halfstep/ops.h>
 
 #include <doctest/doctest.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <span>
 #include <thread>
 
 #include "data/upload_ring.h"
@@ -16,19 +17,42 @@ using data::UploadRing;
 namespace {
 
 void fill_with_step(std::int64_t step, HostBatch& batch) {
-  batch.samples.assign(100, static_cast<std::uint8_t>(step));
-  batch.labels.assign(10, static_cast<std::uint32_t>(step));
+  batch.fields.assign(2, std::vector<std::byte>(100, static_cast<std::byte>(step)));
+}
+
+/// What a batch of fill_with_step says of its step.
+std::uint8_t step_of(const HostBatch& batch) {
+  return std::to_integer<std::uint8_t>(batch.fields.at(0).at(0));
+}
+
+template <typename T>
+std::vector<std::byte> bytes_of(std::vector<T> values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace
 
-TEST_CASE("A batch has its samples' bytes and labels, and marks the places left") {
-  const Dataset data{"", {2}, 3, 3, {1, 2, 3, 4, 5, 6}, {2, 0, 1}};
+TEST_CASE("A batch has the samples of every field, one after the other") {
+  const std::vector<std::uint16_t> text{10, 11, 12, 13, 14, 15, 16};
+  Field windows = Field::borrow("windows", {3}, std::span(text));
+  windows.first = 1;
+  windows.stride = 2;
+  const Dataset data{.sample_shape = {2},
+                     .count = 2,
+                     .classes = 3,
+                     .samples = {1, 2, 3, 4},
+                     .labels = {2, 0},
+                     .fields = {windows, Field::own<float>("x", {}, {0.5F, -1})}};
+  data.check();
   HostBatch batch;
-  const std::uint32_t indices[] = {2, no_sample, 0};
-  data::gather(data, indices, batch);
-  CHECK(batch.samples == std::vector<std::uint8_t>{5, 6, 0, 0, 1, 2});
-  CHECK(batch.labels == std::vector<std::uint32_t>{1, ignored_label, 2});
+  const std::uint32_t indices[] = {1, 0, 1};
+  data::gather(data.all_fields(), indices, batch);
+  REQUIRE(batch.fields.size() == 4);
+  CHECK(batch.fields[0] == bytes_of<std::uint8_t>({3, 4, 1, 2, 3, 4}));
+  CHECK(batch.fields[1] == bytes_of<std::uint32_t>({0, 2, 0}));
+  CHECK(batch.fields[2] == bytes_of<std::uint16_t>({13, 14, 15, 11, 12, 13, 13, 14, 15}));
+  CHECK(batch.fields[3] == bytes_of<float>({-1, 0.5F, -1}));
 }
 
 TEST_CASE("Batches come in order, and the one in hand stays as it is while others are gathered") {
@@ -37,8 +61,8 @@ TEST_CASE("Batches come in order, and the one in hand stays as it is while other
     for (std::uint32_t step = 5; step < 300; step++) {
       const HostBatch& batch = ring.batch(step);
       if (step % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      CHECK(batch.labels == std::vector<std::uint32_t>(10, step));
-      CHECK(batch.samples == std::vector<std::uint8_t>(100, static_cast<std::uint8_t>(step)));
+      const std::vector<std::byte> bytes(100, static_cast<std::byte>(step));
+      CHECK(batch.fields == std::vector(2, bytes));
     }
   }
 }
@@ -48,11 +72,11 @@ TEST_CASE("A batch can be asked for again until the next one is, and no other ca
   CHECK_THROWS_WITH_AS(ring.batch(6), doctest::Contains("expected batch 5"), Error);
   CHECK_THROWS_AS(ring.batch(4), Error);
   for (std::uint32_t step = 5; step < 40; step++) {
-    for (int i = 0; i < 3; i++) CHECK(ring.batch(step).labels[0] == step);
+    for (int i = 0; i < 3; i++) CHECK(step_of(ring.batch(step)) == step);
   }
   CHECK_THROWS_WITH_AS(ring.batch(38), doctest::Contains("got 38"), Error);
   CHECK_THROWS_AS(ring.batch(41), Error);
-  CHECK(ring.batch(40).labels[0] == 40);
+  CHECK(step_of(ring.batch(40)) == 40);
 }
 
 TEST_CASE("Waits for a batch that is not gathered yet are counted") {
@@ -97,7 +121,7 @@ TEST_CASE("What goes wrong in the thread reaches the caller, after the batches b
         fill_with_step(step, batch);
       },
       0, 2);
-  for (std::uint32_t step = 0; step < 3; step++) CHECK(ring.batch(step).labels[0] == step);
+  for (std::uint32_t step = 0; step < 3; step++) CHECK(step_of(ring.batch(step)) == step);
   CHECK_THROWS_AS(ring.batch(3), Error);
   CHECK_THROWS_AS(ring.batch(3), Error);
 }

@@ -22,7 +22,7 @@ namespace {
 using reference::Array;
 
 /// The first dropout of a graph, in the step and with the seed of checks: both 0.
-Array dropout_of(const Array& x, double share) {
+Array dropout_of(const Array& x, double probability) {
   const plan::Layout lay = plan::layout(x.shape);
   Array result = x;
   for (std::size_t i = 0; i < x.values.size(); ++i) {
@@ -30,17 +30,17 @@ Array dropout_of(const Array& x, double share) {
     const auto column = static_cast<std::int64_t>(i) % lay.columns;
     const auto quad = static_cast<std::uint32_t>(row * lay.quads_per_row() + column / 4);
     const auto words = process::philox4x32({quad, plan::noise_stream("dropout 0"), 0, 0}, process::philox_key(0));
-    const bool dropped = words[static_cast<std::size_t>(column % 4)] < share * 0x1p32;
-    result.values[i] = dropped ? 0 : x.values[i] / (1 - share);
+    const bool dropped = words[static_cast<std::size_t>(column % 4)] < probability * 0x1p32;
+    result.values[i] = dropped ? 0 : x.values[i] / (1 - probability);
   }
   return result;
 }
 
 /// The result of dropout on {997, 3} ones.
-std::vector<float> dropped_ones(float share, std::uint64_t seed, std::uint64_t step, DType dtype = DType::f32) {
+std::vector<float> dropped_ones(float probability, std::uint64_t seed, std::uint64_t step, DType dtype = DType::f32) {
   Graph graph;
   const Tensor ones = graph.input("ones", {997, 3}, dtype);
-  const Tensor result = dropout(ones, share);
+  const Tensor result = dropout(ones, probability);
   step::ExecutionOptions options;
   options.seed = seed;
   options.step = step;
@@ -71,13 +71,13 @@ bool likely(double count, double trials, double p) {
 
 TEST_CASE("dropout, and its gradient with the same elements dropped, as the counter-based noise has it") {
   for (const Shape& shape : {Shape{1}, Shape{7}, Shape{3, 5}, Shape{2, 3, 4}, Shape{13, 1}, Shape{1031}}) {
-    for (const float share : {0.1F, 0.5F, 0.9F}) {
+    for (const float probability : {0.1F, 0.5F, 0.9F}) {
       CAPTURE(to_string(shape));
       const testing::Check check{
           .name = "dropout",
-          .build = [=](std::span<const Tensor> x) { return dropout(x[0], share); },
+          .build = [=](std::span<const Tensor> x) { return dropout(x[0], probability); },
           .inputs = {{testing::uniform(shape, 1, -3, 3)}},
-          .reference = [=](std::span<const Array> x) { return dropout_of(x[0], static_cast<double>(share)); }};
+          .reference = [=](std::span<const Array> x) { return dropout_of(x[0], static_cast<double>(probability)); }};
       testing::check_operator(check);
       if (elements(shape) < 100) testing::check_gradient(check);
     }
@@ -86,12 +86,13 @@ TEST_CASE("dropout, and its gradient with the same elements dropped, as the coun
 
 TEST_CASE("dropout drops as often as it is asked to, and keeps the mean") {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-    for (const float share : {0.01F, 0.25F, 0.5F, 0.9F}) {
-      CAPTURE(share);
-      const std::vector<float> values = dropped_ones(share, 7, 3, dtype);
-      CHECK(likely(zeros(values), static_cast<double>(values.size()), static_cast<double>(share)));
+    for (const float probability : {0.01F, 0.25F, 0.5F, 0.9F}) {
+      CAPTURE(probability);
+      const std::vector<float> values = dropped_ones(probability, 7, 3, dtype);
+      CHECK(likely(zeros(values), static_cast<double>(values.size()), static_cast<double>(probability)));
       const auto kept = std::ranges::find_if(values, [](float v) { return v != 0; });
-      CHECK(*kept == doctest::Approx(1 / (1 - share)).epsilon(is_narrow(dtype) ? reference::narrow(dtype).unit() : 1e-6));
+      CHECK(*kept ==
+            doctest::Approx(1 / (1 - probability)).epsilon(is_narrow(dtype) ? reference::narrow(dtype).unit() : 1e-6));
       CHECK(std::ranges::all_of(values, [&](float v) { return v == 0 || v == *kept; }));
     }
   }
@@ -119,10 +120,10 @@ TEST_CASE("dropout draws anew in every run of a graph within a step") {
   const Tensor x = graph.input("x", {3, 5});
   dropout(x, 0.5F);
   plan::ProgramBuilder builder{plan::Target{}};
-  builder.key_noise(builder.place_bytes("state", 64, {builder.buffer("state"), 0}));
-  builder.bind(x.id(), builder.tensor("x", x.type()));
+  builder.stores().key_noise(builder.place_bytes("state", 64, {builder.buffer("state"), 0}));
+  builder.values().bind(x.id(), builder.tensor("x", x.type()));
   builder.lower(graph.ir(), graph.ir().nodes[0]);
-  builder.repeat(graph.ir());
+  builder.values().repeat(graph.ir());
   builder.lower(graph.ir(), graph.ir().nodes[0]);
   const plan::Program program = builder.finish();
   REQUIRE(program.dispatches.size() == 2);

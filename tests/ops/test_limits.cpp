@@ -149,10 +149,7 @@ void compare(const std::vector<float>& got, const std::vector<double>& want, dou
 }
 
 void check_parts(const Case& test) {
-  // Without targets that differ only in texel buffers and the like, which have the same loops.
-  std::vector<plan::Target> targets = testing::targets();
-  targets.resize(std::min<std::size_t>(targets.size(), 2), targets.front());
-  for (const plan::Target& target : targets) {
+  for (const plan::Target& target : testing::targets()) {
     for (const DType dtype : test.dtypes) {
       INFO(test.name << " in " << name(dtype) << (target.cpu ? ", for a CPU" : ", for a GPU"));
       std::vector<Array> values;

@@ -203,6 +203,26 @@ TEST_CASE("a batch of which no row counts has loss, gradient and accuracy 0") {
   testing::check_operator(accuracy_check(uniform({6, 5}, 18), none));
 }
 
+TEST_CASE("rows with the label to ignore do not count, be it a class or none") {
+  for (const std::uint32_t ignore : {2U, 4000U}) {
+    Array labels = labels_for({64, 10});
+    for (std::size_t i = 0; i < labels.values.size(); i += 5) labels.values[i] = static_cast<double>(ignore);
+    Check check = cross_entropy_check(uniform({64, 10}, 18, -4, 4), labels);
+    check.build = [=](std::span<const Tensor> x) { return cross_entropy(x[0], x[1], 0, ignore); };
+    check.reference = [=](std::span<const Array> x) {
+      Array marked = x[1];
+      std::ranges::replace(marked.values, static_cast<double>(ignore), static_cast<double>(ignored_label));
+      return reference::cross_entropy(x[0], marked);
+    };
+    testing::check_operator(check);
+    check.magnitude = 2.0 / 64;
+    testing::check_gradient(check);
+    check.inputs[1].values = Array({64}, static_cast<double>(ignore));
+    testing::check_operator(check);
+    testing::check_gradient(check);
+  }
+}
+
 TEST_CASE("a label that is no class makes the loss NaN and counts as wrong") {
   Array labels({6}, 1.0);
   labels.values[3] = 5;

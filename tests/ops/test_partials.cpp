@@ -43,7 +43,7 @@ std::vector<float> terms(std::int64_t copies) {
 
 void check_partials(Tensor output, const std::vector<std::pair<Tensor, std::vector<float>>>& inputs) {
   const float in_f32 = graph::stored(output.dtype(), 2051);
-  for (const plan::Target& target : testing::targets()) {
+  for (const plan::Target& target : testing::product_targets()) {
     CHECK(results(output, inputs, false, target).front() == in_f32);
     CHECK(results(output, inputs, true, target).front() == 2048);
   }
@@ -80,7 +80,7 @@ TEST_CASE("products that accumulate in f16 are f16 numbers, however k is cut int
   const Tensor b = graph.input("b", {1024, 6});
   const std::vector<float> a_values = random({5, 1024}, 1);
   const std::vector<float> b_values = random({1024, 6}, 2);
-  for (plan::Target target : testing::targets()) {
+  for (plan::Target target : testing::product_targets()) {
     for (const std::uint32_t groups : {1U, 4U, 64U}) {
       target.wanted_groups = groups;  // a product of few tiles is cut into as many parts
       const std::vector<float> products = results(matmul(a, b), {{a, a_values}, {b, b_values}}, true, target);

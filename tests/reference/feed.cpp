@@ -148,7 +148,7 @@ Array fed(const Array& image, const Shape& input, const FeedSettings& feed, cons
     change_colours(pixel, feed, draws);
     for (std::size_t c = 0; c < channels; ++c) {
       const auto channel = static_cast<std::int64_t>(c);
-      pixel[c] = (pixel[c] / 255 - of_channel(feed.mean, channel)) / of_channel(feed.deviation, channel);
+      pixel[c] = (pixel[c] / 255 - of_channel(feed.mean, channel)) / of_channel(feed.stddev, channel);
     }
   }
   return result;

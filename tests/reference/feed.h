@@ -32,7 +32,7 @@ Array resized(const Array& image, std::int64_t height, std::int64_t width);
 /// The settings of a Feed; see there.
 struct FeedSettings {
   std::vector<float> mean{0};
-  std::vector<float> deviation{1};
+  std::vector<float> stddev{1};
   Augmentation augmentation{};
 };
 

@@ -22,8 +22,8 @@ Array normalise(const Array& x, const ChannelStatistics& statistics, const Array
   Array result(x.shape);
   for (std::size_t i = 0; i < x.values.size(); ++i) {
     const std::size_t c = i % weight.values.size();
-    const double deviation = std::sqrt(statistics.variance.values[c] + epsilon);
-    result.values[i] = (x.values[i] - statistics.mean.values[c]) / deviation * weight.values[c] + bias.values[c];
+    const double stddev = std::sqrt(statistics.variance.values[c] + epsilon);
+    result.values[i] = (x.values[i] - statistics.mean.values[c]) / stddev * weight.values[c] + bias.values[c];
   }
   return result;
 }

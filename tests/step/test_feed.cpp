@@ -8,8 +8,14 @@
 #include <random>
 
 #include "harness/device.h"
+#include "plan/plan.h"
 #include "reference/feed.h"
 #include "reference/narrow.h"
+#include "state/step_state.h"
+#include "step/recording.h"
+#include "step/stages.h"
+#include "vk/command/timeline.h"
+#include "vk/command/transfer.h"
 
 namespace halfstep {
 namespace {
@@ -63,7 +69,7 @@ class Probe {
                              .feed = Feed{.samples = images,
                                           .labels = labels,
                                           .mean = feed.mean,
-                                          .deviation = feed.deviation,
+                                          .stddev = feed.stddev,
                                           .augmentation = feed.augmentation},
                              .training_set = &set,
                              .resident_limit = resident_limit});
@@ -116,7 +122,7 @@ Augmentation everything() {
 }
 
 FeedSettings with(const Augmentation& augmentation) {
-  return {.mean = {0.5F, 0.4F, 0.3F}, .deviation = {0.25F, 0.3F, 0.2F}, .augmentation = augmentation};
+  return {.mean = {0.5F, 0.4F, 0.3F}, .stddev = {0.25F, 0.3F, 0.2F}, .augmentation = augmentation};
 }
 
 /// Black with a white pixel in the middle.
@@ -167,8 +173,8 @@ TEST_CASE("images are resized, and one channel goes to all, as the reference has
                  with(everything().cutout < input[0] ? everything() : Augmentation{}), precision, 1);
     }
   }
-  check_feed(random_images(17, {4, 3, 1}), {3, 8, 5}, {.mean = {0.5F}, .deviation = {0.25F}}, Precision::float32(), 0);
-  check_feed(random_images(17, {4, 3, 5}), {3, 8, 5}, {.mean = {0.5F}, .deviation = {0.25F}}, Precision::float32(), 0);
+  check_feed(random_images(17, {4, 3, 1}), {3, 8, 5}, {.mean = {0.5F}, .stddev = {0.25F}}, Precision::float32(), 0);
+  check_feed(random_images(17, {4, 3, 5}), {3, 8, 5}, {.mean = {0.5F}, .stddev = {0.25F}}, Precision::float32(), 0);
 }
 
 TEST_CASE("turning the hue keeps grey grey, and goes as far as it may but no further") {
@@ -176,7 +182,7 @@ TEST_CASE("turning the hue keeps grey grey, and goes as far as it may but no fur
   Dataset set = random_images(batch, {1, 2, 3});
   for (std::size_t i = 0; i < set.samples.size(); ++i) set.samples[i] = i % 6 == 0 ? 200 : i % 6 < 3 ? 0 : 77;
   FeedSettings feed;
-  feed.deviation = {200.0F / 255};
+  feed.stddev = {200.0F / 255};
   feed.augmentation = {.hue = 0.125F};
   Probe probe(set, {batch, 1, 2, 3}, feed);
   const std::vector<float> images = probe.step();
@@ -201,6 +207,87 @@ TEST_CASE("resizing keeps a flat image flat and leaves one of its own size alone
   Probe probe(flat, {5, 13, 3, 3}, {});
   const std::vector<float> values = probe.step();
   CHECK(std::ranges::all_of(values, [](float v) { return std::abs(v - 0.2F) < 1e-6F; }));
+}
+
+/// Feeds the batch {5, 11, 6, 3} from images of another size, where a binding takes at most `most` bytes. Returns the
+/// number of dispatches, and the input's bytes.
+std::pair<std::size_t, std::vector<std::byte>> resized_batch(const Dataset& set, DType dtype, std::uint64_t most) {
+  plan::Target target = testing::targets().front();
+  target.max_storage_range = most;
+  vk::Context& context = testing::context();
+  plan::ProgramBuilder builder(target);
+  std::vector<vk::Buffer> buffers;
+  buffers.reserve(5);
+  buffers.emplace_back(context, 1 << 20, vk::Memory::device, "arena");
+  const auto add = [&](const char* name, std::span<const std::byte> bytes) {
+    std::vector<std::byte> words(bytes.begin(), bytes.end());
+    words.resize((words.size() + 3) / 4 * 4);
+    buffers.emplace_back(context, words.size(), vk::Memory::device, name);
+    vk::upload(context, buffers.back(), 0, words);
+    return builder.place_bytes(name, words.size(), {builder.buffer(name), 0});
+  };
+  const std::vector<std::uint32_t> indices{2, 2, 1, 0, 2, 2, 1};
+  state::StepState state;
+  state.seed[0] = seed;
+  step::SampleFeed feed{.state = add("state", std::as_bytes(std::span(&state, 1))),
+                        .indices = add("indices", std::as_bytes(std::span(indices))),
+                        .bytes = add("bytes", std::as_bytes(std::span(set.samples))),
+                        .samples = 0,
+                        .first = 2,
+                        .stored = set.sample_shape,
+                        .factor = {1.0F / 255, 1.0F / 255, 1.0F / 255, 0},
+                        .augmentation = everything()};
+  const TensorType type{dtype, {5, 11, 6, 3}};
+  std::vector<std::byte> result(plan::byte_size(type));
+  buffers.emplace_back(context, result.size(), vk::Memory::device, "input");
+  feed.samples = builder.place("input", type, {builder.buffer("input"), 0});
+  builder.stores().key_noise(feed.state);
+  builder.stores().set(Rounding::stochastic, Overflow::infinity);
+  step::feed_samples(builder, feed);
+  const plan::Plan plan = plan::make_plan(builder.finish(), {.alignment = target.offset_alignment});
+  REQUIRE(plan.arena.bytes <= buffers.front().bytes());
+  std::vector<const vk::Buffer*> all;
+  for (const vk::Buffer& buffer : buffers) all.push_back(&buffer);
+  const step::Recording recording(context, *testing::pipelines(), plan, all);
+  vk::Timeline timeline(context);
+  timeline.wait(timeline.submit(recording.commands()));
+  vk::download(context, buffers.back(), 0, result);
+  return {plan.program.dispatches.size(), result};
+}
+
+TEST_CASE("images whose columns one binding has no room for are resized in parts, to the same bits") {
+  const Dataset set = random_images(3, {100, 9, 3});
+  constexpr std::uint64_t image = 100 * 6 * 16;  // one image's columns
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    const auto [dispatches, whole] = resized_batch(set, dtype, 5 * image);
+    CHECK(dispatches == 2);
+    for (const auto& [most, parts] : {std::pair(4 * image + 16, 2U), {3 * image, 2U}, {2 * image, 3U}, {image, 5U}}) {
+      const auto [more, cut] = resized_batch(set, dtype, most);
+      CHECK(more == 2 * parts);
+      CHECK(cut == whole);
+    }
+  }
+  CHECK_THROWS_WITH_AS(resized_batch(set, DType::f32, image - 16), doctest::Contains("maxStorageBufferRange"), Error);
+}
+
+TEST_CASE("a batch of 128 large images is resized, whose columns take 224 MiB") {
+  constexpr std::int64_t batch = 128;
+  Dataset set{.name = "flat", .sample_shape = {512, 256, 1}, .count = batch, .classes = 1};
+  const auto size = static_cast<std::size_t>(set.sample_bytes());
+  for (std::size_t i = 0; i < batch; ++i) set.samples.insert(set.samples.end(), size, static_cast<std::uint8_t>(i));
+  set.labels.resize(batch);
+  Graph graph;
+  const Tensor images = graph.input("images", {batch, 64, 224, 1});
+  const Tensor labels = graph.input("labels", {batch}, DType::u32);
+  const Tensor offset = graph.root().parameter("offset", {1}, constant(0));
+  Trainer trainer = Trainer::compile(testing::device(), graph,
+                                     {.loss = mean(bias(images, offset)),
+                                      .precision = Precision::float32(),
+                                      .feed = Feed{.samples = images, .labels = labels},
+                                      .training_set = &set});
+  trainer.step();
+  trainer.finish();
+  CHECK(trainer.report().loss == doctest::Approx(63.5 / 255).epsilon(1e-5));
 }
 
 TEST_CASE("evaluation sees the images as they are") {
@@ -257,7 +344,7 @@ TEST_CASE("a factor is spread evenly between its bounds, and a mirror image come
   // The middle row is 100, 0, 0: mirrored, the 100 is on the right, multiplied by the brightness factor.
   for (std::size_t i = 0; i < set.samples.size(); ++i) set.samples[i] = i % 9 == 3 ? 100 : 0;
   FeedSettings feed;
-  feed.deviation = {100.0F / 255};
+  feed.stddev = {100.0F / 255};
   feed.augmentation = {.flip = 0.25F, .brightness = 0.5F};
   Probe probe(set, {batch, 3, 3, 1}, feed);
   const std::vector<float> images = probe.step();

@@ -78,7 +78,7 @@ Settled settle(const plan::Choice& choice, Tuning tuning, const std::filesystem:
 
 }  // namespace
 
-TEST_CASE("every body is admitted on a driver that computes rightly") {
+TEST_CASE("every kernel is admitted on a driver that computes rightly") {
   for (const char* operands :
        {"row_row", "row_col", "col_row", "col_col", "patches_row", "patches_col", "pixels_row"}) {
     for (const char* types : {"f32 f32", "f16 f32", "bf16 f32"}) {
@@ -183,7 +183,7 @@ TEST_CASE("an application's settings count before the environment's") {
   const plan::Target& target = vk::context_of(device).target();
   CHECK(target.storage16 == plan::Storage16::packed);
   CHECK_FALSE(target.fusion);
-  CHECK(target.gemm_bodies == "thin");
+  CHECK(target.gemm_kernels == "thin");
   CHECK(vk::context_of(device).child() == nullptr);
   CHECK(vk::context_of(device).settings().cache_folder == cache.folder());
   CHECK(vk::settings({}).cache_folder.empty());

@@ -20,7 +20,7 @@ const Dataset& training_set() {
 
 Trainer averaging(float decay, testing::ToyOptions options = {}, std::vector<ParameterGroup> groups = {}) {
   options.change = [=](TrainerOptions& made) {
-    made.average_decay = decay;
+    made.ema_decay = decay;
     made.groups = groups;
   };
   return testing::toy_trainer(training_set(), options);
@@ -49,7 +49,7 @@ TEST_CASE("averages follow the weights as they do in double, and stay where a st
       CAPTURE(precision.name);
       if (precision.name == "mixed") precision.loss_scale = LossScale::fixed(64);
       testing::Pull pull(7, 1, Sgd{.rate = 0.01F, .momentum = 0.9F}, precision, 5,
-                         [=](TrainerOptions& options) { options.average_decay = decay; });
+                         [=](TrainerOptions& options) { options.ema_decay = decay; });
       Trainer& trainer = pull.trainer();
       CHECK(trainer.parameter("w", Weights::averaged) == std::vector<float>(7, 1));
       double expected = 1;
@@ -136,12 +136,12 @@ TEST_CASE("the plan has the averages' bytes, and frozen parameters have none") {
 
 TEST_CASE("averages that cannot be are refused") {
   for (const float decay : {-0.5F, 1.0F, std::nanf("")}) {
-    CHECK_THROWS_WITH_AS(averaging(decay), doctest::Contains("average_decay to be in [0, 1)"), Error);
+    CHECK_THROWS_WITH_AS(averaging(decay), doctest::Contains("ema_decay to be in [0, 1)"), Error);
   }
   Trainer trainer = averaging(0);
-  CHECK_THROWS_WITH_AS(trainer.evaluate(training_set(), Weights::averaged), doctest::Contains("average_decay"), Error);
-  CHECK_THROWS_WITH_AS(trainer.parameter("conv/bias", Weights::averaged), doctest::Contains("average_decay"), Error);
-  CHECK_THROWS_WITH_AS(trainer.save_weights("/nowhere", Weights::averaged), doctest::Contains("average_decay"), Error);
+  CHECK_THROWS_WITH_AS(trainer.evaluate(training_set(), Weights::averaged), doctest::Contains("ema_decay"), Error);
+  CHECK_THROWS_WITH_AS(trainer.parameter("conv/bias", Weights::averaged), doctest::Contains("ema_decay"), Error);
+  CHECK_THROWS_WITH_AS(trainer.save_weights("/nowhere", Weights::averaged), doctest::Contains("ema_decay"), Error);
 }
 
 }  // namespace halfstep

@@ -110,7 +110,7 @@ TEST_CASE("a gradient that is too large for f16 costs its own tensor the step, a
   lost.step(fed);
   CHECK(lost.trainer().report().skipped == 1);
   CHECK(lost.weights(1) == all(0));
-  const auto average = [](TrainerOptions& options) { options.average_decay = 0.5F; };
+  const auto average = [](TrainerOptions& options) { options.ema_decay = 0.5F; };
   Layers kept(3, scaled(), average);
   Layers frozen(3, scaled(), [&](TrainerOptions& options) {
     average(options);
@@ -120,7 +120,7 @@ TEST_CASE("a gradient that is too large for f16 costs its own tensor the step, a
     kept.step(fed);
     frozen.step(fed);
     CHECK(kept.trainer().report().applied == step);
-    CHECK(kept.trainer().report().left_out == step);
+    CHECK(kept.trainer().report().tensor_updates_skipped == step);
     CHECK(kept.weights(0) == all(0));
     CHECK(kept.weights(0, Weights::averaged) == all(0));
     for (const std::size_t layer : {1U, 2U}) {
@@ -130,7 +130,7 @@ TEST_CASE("a gradient that is too large for f16 costs its own tensor the step, a
     }
   }
   kept.step(fed);
-  CHECK(kept.trainer().report().left_out == 2);
+  CHECK(kept.trainer().report().tensor_updates_skipped == 2);
   CHECK(kept.trainer().report().skipped == 0);
   CHECK(kept.weights(0)[34] < -0.01F);
   CHECK(kept.weights(0, Weights::averaged)[34] < 0);
@@ -143,7 +143,7 @@ TEST_CASE("a tensor that was left out keeps its moments") {
   Layers layers(1, scaled(Precision::float16()), momentum);
   layers.step({{1, 2}});  // gradients of 18
   layers.step({{4000, 1000}});
-  CHECK(layers.trainer().report().left_out == 1);
+  CHECK(layers.trainer().report().tensor_updates_skipped == 1);
   CHECK(layers.weights(0) == all(-18 * 0x1p-10F));
   layers.step({{1, 0}});
   CHECK(layers.weights(0) == all(-27 * 0x1p-10F));
@@ -180,7 +180,7 @@ TEST_CASE("an overflow further up still skips the step, and leaves scales as the
   CHECK(layers.weights(1) == before);
   layers.step(fed);
   CHECK(layers.trainer().report().applied == 4);
-  CHECK(layers.trainer().report().left_out == 0);
+  CHECK(layers.trainer().report().tensor_updates_skipped == 0);
   CHECK(layers.weights(1) != before);
   const std::vector<TensorStatistics> records = layers.trainer().take_records();
   REQUIRE(records.size() == 8);
@@ -202,7 +202,7 @@ TEST_CASE("scales follow the largest magnitude: down at once, up by four bits a 
   CHECK(scales({0, 0, 0, 0}) == std::vector<float>{1, 16, 256, 4096});
   // Gradients of 9 * 2^-6, stored as 9 * 2^10; then 2^9 times as large.
   CHECK(scales({0x1p-6F, 8, 8}) == std::vector<float>{0x1p16F, 0x1p14F, 0x1p6F});
-  CHECK(layers.trainer().report().left_out == 1);
+  CHECK(layers.trainer().report().tensor_updates_skipped == 1);
   scales(std::vector<float>(7, 0));
   CHECK(scales({0, 0}) == std::vector<float>{0x1p24F, 0x1p24F});
 }
@@ -249,14 +249,14 @@ TEST_CASE("a micro-batch that is too large leaves its tensor out, whatever the o
     step[bad][0] = {60000, 60000};
     step[(bad + 1) % 3][0] = {60000, -60000};
     layers.step_in_parts(step);
-    CHECK(layers.trainer().report().left_out == bad + 1);
+    CHECK(layers.trainer().report().tensor_updates_skipped == bad + 1);
     CHECK(layers.weights(0) == all(0));
     CHECK(layers.weights(1) == all(-18 * 0x1p-6F * static_cast<float>(bad + 1)));
   }
   step[1][0].pull = infinity;
   layers.step_in_parts(step);
   CHECK(layers.trainer().report().skipped == 1);
-  CHECK(layers.trainer().report().left_out == 3);
+  CHECK(layers.trainer().report().tensor_updates_skipped == 3);
   // The gradients in the sums have one scale, 2^-24 by now, and the mean is unscaled once.
   layers.step_in_parts({{{4096, 4096}, good}, {{4096, -8192}, good}, {{4096, 16384}, good}});
   CHECK(layers.weights(0) == all(-9 * 0x1p18F));
@@ -303,7 +303,7 @@ TEST_CASE("a run with scales of gradients that was resumed ends on the same bits
   Trainer second = testing::toy_trainer(set, options);
   run(second, 3);
   second.load(file);
-  CHECK(second.report().left_out == first.report().left_out);
+  CHECK(second.report().tensor_updates_skipped == first.report().tensor_updates_skipped);
   run(second, 21);
   CHECK(testing::toy_weights(second) == testing::toy_weights(whole));
   const io::SafetensorsFile saved(file);

@@ -20,7 +20,7 @@ TEST_CASE("a narrow MobileNetV2 learns a batch") {
       Trainer::compile(testing::device(), graph,
                        {.loss = cross_entropy(logits, labels),
                         .optimizer = Adam{.rate = 0.003F},
-                        .feed = Feed{.samples = images, .labels = labels, .mean = {0.3F}, .deviation = {0.2F}},
+                        .feed = Feed{.samples = images, .labels = labels, .mean = {0.3F}, .stddev = {0.2F}},
                         .training_set = &set});
   const auto mean_loss = [&] {
     for (int i = 0; i < 4; ++i) trainer.step();

@@ -150,7 +150,7 @@ TEST_CASE("a checkpoint says which model wrote it and what that is fed, and a pr
                         .precision = Precision::float32(),
                         .model = "dense",
                         .classes = {"\"odd\", even", "\xFFprime"},
-                        .feed = Feed{.samples = images, .labels = labels, .mean = {0.25F}, .deviation = {0.5F}},
+                        .feed = Feed{.samples = images, .labels = labels, .mean = {0.25F}, .stddev = {0.5F}},
                         .training_set = &set});
   for (int i = 0; i < 5; ++i) trainer.step();
   trainer.save(path);

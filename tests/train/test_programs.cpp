@@ -86,7 +86,7 @@ TEST_CASE("an evaluation in other batches reads a trainer's weights as they are"
     const run::Workspace& workspace = trainer.workspace();
     step::StepGraph graph = train::evaluation_graph(other.graph, other.fed(precision, set));
     step::StepProgram lowered =
-        step::evaluation_program(workspace.runtime->target, graph, workspace.store->form().layout, precision);
+        step::evaluation_program(workspace.runtime->target, graph, workspace.store->spec().layout, precision);
     train::Evaluator evaluator(workspace, std::move(graph), std::move(lowered), {"accuracy"});
     double last = 0;
     for (int round = 0; round < 3; ++round) {
@@ -118,8 +118,8 @@ TEST_CASE("steps of two batch sizes take turns on one store as two trainers do t
     const step::StepGraph graph = train::training_graph(small.graph, options);
     float loss = 0;
     run::Program program(workspace,
-                         step::training_program(workspace.runtime->target, graph, workspace.store->form().layout,
-                                                {.precision = precision, .optimizer = options.optimizer}),
+                         step::training_program(workspace.runtime->target, graph, workspace.store->spec().layout,
+                                                {.precision = precision}),
                          [&](const run::Program& self, const run::Slot& slot) { loss = self.mean_output(slot, 0); });
     for (int round = 0; round < 3; ++round) {
       const Batch of_large(set, 8 * round, 8);

@@ -39,7 +39,8 @@ TEST_CASE("a run that was stopped and resumed ends on the same bits") {
   for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16(), noisy}) {
     for (const Optimizer& optimizer :
          {Optimizer{Sgd{.rate = 0.01F, .momentum = 0.9F}}, Optimizer{Adam{.rate = Schedule::cosine(0.01F, 10, 90)}},
-          Optimizer{Lion{.rate = 0.001F}}, Optimizer{RmsProp{.rate = 0.001F, .momentum = 0.5F, .centered = true}}}) {
+          Optimizer{Lion{.rate = 0.001F}}, Optimizer{Muon{.rate = 0.001F, .products = DType::f16}},
+          Optimizer{RmsProp{.rate = 0.001F, .momentum = 0.5F, .centered = true}}}) {
       for (const std::uint64_t resident_limit : {0U, 1U}) {
         CAPTURE(precision.name);
         const testing::ToyOptions options{
@@ -100,6 +101,7 @@ TEST_CASE("every optimizer goes on from its checkpoint on the same bits, whateve
                                   Adam{},
                                   AdamW{},
                                   Lion{},
+                                  Muon{},
                                   RmsProp{},
                                   RmsProp{.momentum = 0.5F, .centered = true}};
   for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
@@ -113,12 +115,40 @@ TEST_CASE("every optimizer goes on from its checkpoint on the same bits, whateve
           testing::ToyOptions options{.optimizer = optimizer, .precision = precision};
           options.change = [&](TrainerOptions& made) {
             if (frozen) made.groups = {{.pattern = "conv/*", .frozen = true}};
-            if (averaged) made.average_decay = 0.9F;
+            if (averaged) made.ema_decay = 0.9F;
           };
           check_resumed(options, folder.path());
         }
       }
     }
+  }
+}
+
+TEST_CASE("groups of several optimizers go on from a checkpoint on the same bits") {
+  const TemporaryFolder folder;
+  Precision noisy = Precision::float16();
+  noisy.moments = DType::f16;
+  noisy.rounding.optimizer = Rounding::stochastic;
+  for (const Precision& precision : {Precision::float32(), Precision::mixed(), noisy}) {
+    CAPTURE(precision.name);
+    testing::ToyOptions options{.optimizer = Muon{.rate = Schedule::cosine(0.01F, 2, 30)}, .precision = precision};
+    options.change = [](TrainerOptions& made) {
+      made.groups = {{.pattern = "dense/weight", .optimizer = Adam{.rate = 0.01F, .beta1 = 0.5F}},
+                     {.pattern = "dense/bias", .frozen = true}};
+    };
+    check_resumed(options, folder.path());
+    const io::SafetensorsFile file(folder.path() / "whole");
+    CHECK(file.metadata().at("optimizer") == "muon, adamw, adam");
+    CHECK(file.find("conv.weight.momentum") != nullptr);
+    CHECK(file.find("conv.bias.second_moment") != nullptr);
+    CHECK(file.find("dense.weight.first_moment") != nullptr);
+    CHECK(file.find("halfstep.optimizers")->shape == Shape{8});
+    std::vector<io::StoredTensor> tensors = file.tensors();
+    std::erase_if(tensors, [](const io::StoredTensor& tensor) { return tensor.name == "halfstep.optimizers"; });
+    io::write_safetensors(folder.path() / "without", tensors, file.metadata());
+    Trainer trainer = testing::toy_trainer(training_set(), options);
+    CHECK_THROWS_WITH_AS(trainer.load(folder.path() / "without"),
+                         doctest::Contains("expected 'halfstep.optimizers' as F32 {8}, got none"), Error);
   }
 }
 

@@ -26,7 +26,7 @@ std::vector<float> ramp(std::size_t count, float step) {
 testing::ToyOptions options_of(const Precision& precision) {
   testing::ToyOptions options{.precision = precision};
   options.change = [](TrainerOptions& made) {
-    made.average_decay = 0.5F;
+    made.ema_decay = 0.5F;
     made.groups = {{.pattern = "conv/bias", .frozen = true}};
   };
   return options;

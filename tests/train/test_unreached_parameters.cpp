@@ -49,7 +49,7 @@ TEST_CASE("parameters that the loss does not depend on stay as they are, decay o
       options.precision = precision;
       options.precision.loss_scale = LossScale::none();
       options.optimizer = optimizer;
-      options.average_decay = 0.5F;
+      options.ema_decay = 0.5F;
       std::vector<std::string> lines;
       Trainer trainer = make(options, &lines);
       REQUIRE(!lines.empty());
@@ -73,7 +73,7 @@ TEST_CASE("they are in checkpoints, and are loaded from them") {
     CAPTURE(optimizer->name());
     TrainerOptions options;
     options.optimizer = optimizer;
-    options.average_decay = 0.5F;
+    options.ema_decay = 0.5F;
     Trainer trainer = make(options);
     const std::vector<float> values{1.1F, 2.2F, 3.3F, 4.4F, 5.5F};
     trainer.set_parameter("idle/weight", values);

@@ -53,6 +53,15 @@ HALFSTEP_API Tensor tanh(Tensor x);
 HALFSTEP_API Tensor silu(Tensor x);
 /// x relu6(x + 3) / 6: Howard et al. 2019.
 HALFSTEP_API Tensor hardswish(Tensor x);
+enum class Gelu : std::uint8_t {
+  exact,  ///< x times the probability that a normally distributed number is below x
+  tanh,   ///< the approximation x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
+};
+/// Hendrycks and Gimpel 2016.
+HALFSTEP_API Tensor gelu(Tensor x, Gelu form = Gelu::exact);
+/// Gated units: silu(gate) or gelu(gate), times x of the same shape: Shazeer 2020.
+HALFSTEP_API Tensor swiglu(Tensor gate, Tensor x);
+HALFSTEP_API Tensor geglu(Tensor gate, Tensor x, Gelu form = Gelu::exact);
 
 /// The mean and variance that batch norm stores for inference: f32 {c} each, made by Scope::state.
 struct RunningStatistics {
@@ -76,6 +85,12 @@ HALFSTEP_API Tensor batch_norm(Tensor x, Tensor weight, Tensor bias, RunningStat
 HALFSTEP_API Tensor group_norm(Tensor x, std::int64_t groups, Tensor weight, Tensor bias, float epsilon = 1e-5F);
 /// Group norm with one group per channel: Ulyanov et al. 2016.
 HALFSTEP_API Tensor instance_norm(Tensor x, Tensor weight, Tensor bias, float epsilon = 1e-5F);
+/// (x - mean) / sqrt(variance + epsilon) over the last axis of x {..., c}, times weight {c} and plus bias {c} as far as
+/// they are given: Ba et al. 2016. Mean and variance are f32.
+HALFSTEP_API Tensor layer_norm(Tensor x, std::optional<Tensor> weight = {}, std::optional<Tensor> bias = {},
+                               float epsilon = 1e-5F);
+/// x / sqrt(mean(x^2) + epsilon) over the last axis of x {..., c}, times weight {c} if given: Zhang and Sennrich 2019.
+HALFSTEP_API Tensor rms_norm(Tensor x, std::optional<Tensor> weight = {}, float epsilon = 1e-6F);
 
 struct Pool2dOptions {
   Pair kernel{2, 2};
@@ -100,6 +115,12 @@ HALFSTEP_API Tensor reshape(Tensor x, Shape shape);
 /// {n, ...} as {n, product of the rest}.
 HALFSTEP_API Tensor flatten(Tensor x);
 
+/// The axes of x in another order: axis i of the result is axis axes[i] of x. Negative axes count from the end.
+HALFSTEP_API Tensor permute(Tensor x, const std::vector<std::int64_t>& axes);
+/// x with two axes exchanged.
+HALFSTEP_API Tensor transpose(Tensor x, std::int64_t a = -2, std::int64_t b = -1);
+/// Consecutive parts of x along `axis` (negative: from the end); the sizes add up to its extent.
+HALFSTEP_API std::vector<Tensor> split(Tensor x, const std::vector<std::int64_t>& sizes, std::int64_t axis);
 /// The part of x from `begin` up to but not including `end`, with a stride of `step` if given. Each has one number per
 /// axis; there are at most 5 axes.
 HALFSTEP_API Tensor slice(Tensor x, const Shape& begin, const Shape& end, const Shape& step = {});
@@ -115,12 +136,47 @@ HALFSTEP_API Tensor mul(Tensor a, Tensor b);
 HALFSTEP_API Tensor div(Tensor a, Tensor b);
 /// x times a constant.
 HALFSTEP_API Tensor scale(Tensor x, float factor);
+/// x plus a constant.
+HALFSTEP_API Tensor offset(Tensor x, float amount);
+
+/// Elementwise functions, to a few units in the last place of f32 on every device. Outside their domain they give NaN
+/// or infinities, and gradients at its ends are infinite, as in PyTorch.
+HALFSTEP_API Tensor exp(Tensor x);
+HALFSTEP_API Tensor log(Tensor x);
+HALFSTEP_API Tensor sqrt(Tensor x);
+/// |x|; the gradient at 0 is 0.
+HALFSTEP_API Tensor abs(Tensor x);
+/// x^exponent; NaN for negative x unless the exponent is a whole number.
+HALFSTEP_API Tensor pow(Tensor x, float exponent);
+/// a^b, with NumPy broadcasting.
+HALFSTEP_API Tensor pow(Tensor a, Tensor b);
+
+/// The larger or smaller of two numbers, with NumPy broadcasting; NaN if either is. Equal ones share the gradient.
+HALFSTEP_API Tensor maximum(Tensor a, Tensor b);
+HALFSTEP_API Tensor minimum(Tensor a, Tensor b);
+/// 1 where the comparison holds and 0 elsewhere, in the type of a and b, with NumPy broadcasting. Comparisons with NaN
+/// do not hold, but for not_equal. There is no gradient.
+HALFSTEP_API Tensor greater(Tensor a, Tensor b);
+HALFSTEP_API Tensor greater_equal(Tensor a, Tensor b);
+HALFSTEP_API Tensor less(Tensor a, Tensor b);
+HALFSTEP_API Tensor less_equal(Tensor a, Tensor b);
+HALFSTEP_API Tensor equal(Tensor a, Tensor b);
+HALFSTEP_API Tensor not_equal(Tensor a, Tensor b);
+/// a where the condition is not 0, else b; with NumPy broadcasting of all three, which have one type. The condition has
+/// no gradient.
+HALFSTEP_API Tensor where(Tensor condition, Tensor a, Tensor b);
 
 /// Sum over `axes` (all if empty; a negative axis counts from the end). The summed axes are dropped, or kept with
 /// extent 1 if `keep` is set. Accumulated in f32.
 HALFSTEP_API Tensor sum(Tensor x, std::vector<std::int64_t> axes = {}, bool keep = false);
 /// Likewise, divided by the number of elements summed.
 HALFSTEP_API Tensor mean(Tensor x, std::vector<std::int64_t> axes = {}, bool keep = false);
+
+/// exp(x) / sum(exp(x)) along `axis` (negative: from the end), computed in f32 after subtracting the largest element.
+/// Where all elements are minus infinity, as where a mask hides everything, the result is 0.
+HALFSTEP_API Tensor softmax(Tensor x, std::int64_t axis = -1);
+/// Its logarithm.
+HALFSTEP_API Tensor log_softmax(Tensor x, std::int64_t axis = -1);
 
 /// In training, sets each element to 0 with probability `share`, from 0 to below 1, and divides the others by 1 -
 /// share: Srivastava et al. 2014. The draws depend only on the seed, the step and the index in x. In evaluation,
@@ -130,13 +186,49 @@ HALFSTEP_API Tensor dropout(Tensor x, float share);
 /// The same values in another floating type, rounded to nearest.
 HALFSTEP_API Tensor cast(Tensor x, DType dtype);
 
+/// The rows of a table {rows, c} that u32 ids {...} name: {..., c}. `ignored_label` names a row of zeros. An id that is
+/// no row gives NaN, so that the loss shows it. A row's gradient is the sum over the positions that name it, always in
+/// the same order.
+HALFSTEP_API Tensor embedding(Tensor table, Tensor ids);
+
+enum class RotaryPairs : std::uint8_t {
+  halves,      ///< elements i and i + c / 2, as in GPT-NeoX and Llama
+  interleaved  ///< elements 2 i and 2 i + 1, as in Su et al. 2021
+};
+struct RotaryOptions {
+  RotaryPairs pairs = RotaryPairs::halves;
+  float base = 10000;
+  float position_scale = 1;  ///< multiplies positions: 1 / 4 for a context four times as long (Chen et al. 2023)
+  float base_scale = 1;      ///< multiplies the base by this to the power of c / (c - 2): NTK-aware scaling
+  std::int64_t offset = 0;   ///< the first position
+  std::int64_t axis = -2;    ///< along which positions count (negative: from the end)
+};
+/// Rotary positions: rotates pair i of each row of x {..., c}, at position p, by the angle p base^(-2 i / c): Su et al.
+/// 2021. c is even.
+HALFSTEP_API Tensor rotary(Tensor x, const RotaryOptions& options = {});
+
+struct AttentionOptions {
+  bool causal = false;                  ///< query i sees no key after i
+  std::int64_t window = 0;              ///< query i sees keys less than this away from i; 0: all
+  std::optional<Tensor> key_lengths{};  ///< u32 {n}: keys from a batch's length on are padding, which no query sees
+  std::optional<Tensor> mask{};         ///< added to the scores; broadcasts to {n, h, queries, keys}
+  std::optional<float> scale{};         ///< of the scores; defaults to 1 / sqrt(c)
+  float dropout = 0;                    ///< probability of dropping a weight in training
+};
+/// softmax(q k^T scale + mask) v for each head: queries q {n, h, queries, c}, keys k {n, g, keys, c} and values v
+/// {n, g, keys, d} give {n, h, queries, d}. h is a multiple of g; h / g adjacent heads share keys and values: Vaswani
+/// et al. 2017, Ainslie et al. 2023. A query that sees no key gives 0.
+HALFSTEP_API Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options = {});
+
 /// A label that excludes a row from losses and metrics, as for padding in the last batch of an evaluation.
 inline constexpr std::uint32_t ignored_label = 0xFFFFFFFF;
 
 /// Mean over the batch of -log softmax(logits)[label]; logits {n, classes}, labels u32 {n}: f32 scalar. Rows with
-/// ignored_label do not count. Computed in f32 after subtracting the largest logit. With `label_smoothing`, that
-/// fraction of each row's target probability is spread evenly over all classes: Szegedy et al. 2016.
-HALFSTEP_API Tensor cross_entropy(Tensor logits, Tensor labels, float label_smoothing = 0);
+/// ignored_label, or with the label `ignore`, do not count; the loss of no rows is 0. Computed in f32 after subtracting
+/// the largest logit; probabilities are not stored. With `label_smoothing`, that fraction of each row's target
+/// probability is spread evenly over all classes: Szegedy et al. 2016.
+HALFSTEP_API Tensor cross_entropy(Tensor logits, Tensor labels, float label_smoothing = 0,
+                                  std::uint32_t ignore = ignored_label);
 /// Mean of (prediction - target)^2 over all elements: f32 scalar. This and the losses below are computed in f32.
 HALFSTEP_API Tensor mse_loss(Tensor prediction, Tensor target);
 /// Mean of |prediction - target|; its gradient at 0 is 0.

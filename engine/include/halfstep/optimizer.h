@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace halfstep {
 
@@ -71,17 +72,38 @@ struct HALFSTEP_API RmsProp {
   operator Optimizer() const;  // NOLINT(google-explicit-constructor)
 };
 
+/// Momentum, orthogonalised: Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks". With g the
+/// gradient and b the momentum: m = b m + (1 - b) g; u = m, or with Nesterov momentum b m + (1 - b) g. O is u as a
+/// matrix {all axes but the last, the last}, with each singular value moved to between 0.68 and 1.21 by five steps of a
+/// Newton-Schulz iteration. w -= rate (0.2 sqrt(max(rows, columns)) O + weight_decay w): the factor gives the update
+/// the root mean square of AdamW's, so that AdamW's rates and decays fit: Liu et al. 2025, "Muon is scalable for LLM
+/// training". It updates parameters of two axes or more; `others` updates the rest. The authors leave embeddings, first
+/// and last layers to AdamW.
+struct HALFSTEP_API Muon {
+  Schedule rate = 0.001F;
+  float momentum = 0.95F;
+  bool nesterov = true;
+  float weight_decay = 0.01F;
+  DType products = DType::f32;  ///< what the iteration's matrix products compute and store: a floating type
+  std::vector<std::string> others_patterns{};  ///< of names, see matches(): `others` updates these parameters too
+  std::optional<AdamW> others{};               ///< empty: with this rate and weight_decay
+
+  operator Optimizer() const;  // NOLINT(google-explicit-constructor)
+};
+
 /// Parameters that are trained with other settings than the rest.
 struct ParameterGroup {
   std::string pattern;                  ///< of their names, see matches(): "layer1/*", "*/bias"
-  float rate = 1;                       ///< multiplies the optimizer's rate
-  std::optional<float> weight_decay{};  ///< replaces the optimizer's
+  float rate = 1;                       ///< multiplies the rate of their optimizer
+  std::optional<float> weight_decay{};  ///< replaces that of their optimizer
   /// Not trained at all: these parameters have no gradient, no moments and no memory for either, and f16 parameters
   /// have no f32 master. Batch norm then uses its running statistics, which do not change, and is folded.
   bool frozen = false;
+  /// Updates these parameters in place of the trainer's, by its own schedule. Not for a frozen group.
+  std::optional<Optimizer> optimizer{};
 };
 
-/// The weights after the last update, or their averages over all updates (TrainerOptions::average_decay).
+/// The weights after the last update, or their averages over all updates (TrainerOptions::ema_decay).
 enum class Weights : std::uint8_t { current, averaged };
 
 }  // namespace halfstep

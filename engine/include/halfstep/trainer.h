@@ -20,16 +20,29 @@
 
 namespace halfstep {
 
-/// How the samples of a Dataset enter a graph. The device gathers the bytes, normalises them to (byte / 255 - mean) /
-/// deviation and casts them to the input's type. It also resizes images {height, width, channels} to the input's height
-/// and width if they differ, bilinearly (with a wider triangle filter when shrinking, so that no pixel is skipped). A
-/// single channel is copied to all channels of the input.
+/// How one field of a data set enters one input. Which conversion it is follows from the types:
+/// - u8 to f32: (byte / 255 - mean) / stddev. Images {height, width, channels} are resized to the input's height and
+///   width if they differ, bilinearly (with a wider triangle filter when shrinking, so that no pixel is skipped). A
+///   single channel is copied to all channels of the input.
+/// - f32 to f32: (x - mean) / stddev. The precision policy decides what narrower type the input is then cast to.
+/// - u8, u16 and u32 to u32: the integers as they are, without mean and stddev.
+struct InputFeed {
+  Tensor input{};                ///< {batch, sample shape...}, of f32 or u32
+  std::string field{};           ///< its name in the data set; empty: the input's name
+  std::vector<float> mean{0};    ///< one value, or one per channel of the last axis (at most 4 for u8)
+  std::vector<float> stddev{1};  ///< the std, likewise
+};
+
+/// How the samples of a Dataset or a Source enter a graph. Every input must be fed. The device gathers and converts;
+/// all inputs have one batch size. Of images with labels, `samples` and `labels` say all; other fields are fed by
+/// `inputs`, with these two or without.
 struct Feed {
-  Tensor samples{};                 ///< an f32 input {batch, sample shape...}
-  Tensor labels{};                  ///< a u32 input {batch}
-  std::vector<float> mean{0};       ///< one value, or one per channel (at most 4)
-  std::vector<float> deviation{1};  ///< the std, likewise
-  Augmentation augmentation{};      ///< in training steps; requires images
+  Tensor samples{};              ///< an f32 input, fed from the field "samples"
+  Tensor labels{};               ///< a u32 input, fed from the field "labels"
+  std::vector<float> mean{0};    ///< of `samples`; see InputFeed
+  std::vector<float> stddev{1};  ///< likewise
+  Augmentation augmentation{};   ///< of `samples` in training steps; requires images of u8
+  std::vector<InputFeed> inputs{};
 };
 
 /// The options of a trainer. Only `loss` must be set.
@@ -37,19 +50,19 @@ struct HALFSTEP_API TrainerOptions {
   /// A scalar. Parameters that it does not depend on are not trained: they keep their values, even with weight decay.
   Tensor loss{};
   std::map<std::string, Tensor> metrics{};  ///< scalars reported together with the loss
-  Optimizer optimizer = Sgd{};
-  std::vector<ParameterGroup> groups{};  ///< the first group whose pattern matches a parameter's name applies
-  float clip_norm = 0;                   ///< gradients are scaled down to this global norm; 0: no clipping
+  Optimizer optimizer = Sgd{};              ///< of the parameters that no group has an optimizer for
+  std::vector<ParameterGroup> groups{};     ///< the first group whose pattern matches a parameter's name applies
+  float clip_norm = 0;                      ///< gradients are scaled down to this global norm; 0: no clipping
   /// Micro-batches per step, each as large as the graph's batch. The mean of their gradients, summed in f32 and then
   /// rounded like gradients, makes one update. This needs the memory of one micro-batch and a second copy of the
   /// gradients. Loss and metrics are means over all micro-batches. If a gradient overflows in any of them, the update
   /// is skipped. Each micro-batch draws its own noise. Batch norm uses each micro-batch's own statistics, and moves its
   /// running statistics once per micro-batch.
   std::int64_t accumulate = 1;
-  /// Keeps averages of the trained weights in f32. Every update sets average = average_decay average + (1 -
-  /// average_decay) weight, starting from the initial weights. 0: no averages. load_weights() sets the averages to the
+  /// Keeps averages of the trained weights in f32. Every update sets average = ema_decay average + (1 -
+  /// ema_decay) weight, starting from the initial weights. 0: no averages. load_weights() sets the averages to the
   /// loaded values. The running statistics of norms are not averaged again.
-  float average_decay = 0;
+  float ema_decay = 0;
   /// Scopes, by a pattern of their paths ("layer?/?" for the blocks of a ResNet), whose operators' results are not kept
   /// for the backward pass, but recomputed there from the inputs of the scope. The result is bit-identical, with less
   /// memory and more time. Trainer::plan() prints both.
@@ -59,9 +72,11 @@ struct HALFSTEP_API TrainerOptions {
   std::uint64_t seed = 42;
   std::string model{};                 ///< stored in checkpoints
   std::vector<std::string> classes{};  ///< their names, stored in checkpoints
-  std::optional<Feed> feed{};          ///< how inputs are filled from Datasets
+  std::optional<Feed> feed{};          ///< how inputs are filled from data sets
   /// With `feed`: the samples of training steps. Must outlive the trainer and not change.
   const Dataset* training_set = nullptr;
+  /// Likewise, in the place of a training set.
+  const Source* source = nullptr;
   /// Called with each decision of compile(), one line each: operators that compute in f16 instead of f32,
   /// hyperparameters that f16 cannot represent, parameters that the loss does not depend on.
   std::function<void(const std::string&)> log{};
@@ -72,15 +87,16 @@ struct HALFSTEP_API TrainerOptions {
 
 /// The results of one finished step.
 struct StepReport {
-  std::uint64_t step = 0;      ///< steps attempted so far, this one included
-  std::uint64_t applied = 0;   ///< updates made so far
-  std::uint64_t skipped = 0;   ///< steps skipped so far because a gradient was not finite
-  std::uint64_t left_out = 0;  ///< updates of single tensors that were skipped (Precision::gradient_scales)
-  float loss = 0;              ///< unscaled
-  float loss_scale = 1;        ///< in this step
-  float rate = 0;              ///< in this step
-  float clip = 1;              ///< the factor applied to this step's gradients for clip_norm
-  bool overflowed = false;     ///< whether this step was skipped
+  std::uint64_t step = 0;     ///< steps attempted so far, this one included
+  std::uint64_t applied = 0;  ///< updates made so far
+  std::uint64_t skipped = 0;  ///< steps skipped so far because a gradient was not finite
+  std::uint64_t tensor_updates_skipped =
+      0;                    ///< updates of single tensors that were skipped (Precision::gradient_scales)
+  float loss = 0;           ///< unscaled
+  float loss_scale = 1;     ///< in this step
+  float rate = 0;           ///< in this step, of TrainerOptions::optimizer
+  float clip = 1;           ///< the factor applied to this step's gradients for clip_norm
+  bool overflowed = false;  ///< whether this step was skipped
   std::map<std::string, float> metrics{};
 };
 
@@ -102,18 +118,18 @@ struct PlanSummary {
   std::int64_t parameters = 0;  ///< trainable scalars
   std::uint64_t dispatches = 0;
   std::uint64_t barriers = 0;
-  std::uint64_t arena_bytes = 0;           ///< activations, intermediate gradients, workspaces: the peak
-  std::uint64_t arena_bytes_unshared = 0;  ///< the same if no memory were reused
-  std::uint64_t arena_bytes_kept = 0;      ///< the same if nothing were recomputed (TrainerOptions::recompute)
-  double flops = 0;                        ///< of matrix products and convolutions; a multiply-add counts as two
-  double flops_again = 0;                  ///< the part of `flops` that is recomputation
-  std::uint64_t bytes_moved = 0;           ///< bytes of the tensors that dispatches read and write
-  std::uint64_t bytes_moved_again = 0;     ///< the part of `bytes_moved` that is recomputation
-  std::uint64_t weight_bytes = 0;          ///< weights, with masters and f16 copies
-  std::uint64_t gradient_bytes = 0;        ///< with the sums over micro-batches
+  std::uint64_t arena_bytes = 0;             ///< activations, intermediate gradients, workspaces: the peak
+  std::uint64_t arena_bytes_unshared = 0;    ///< the same if no memory were reused
+  std::uint64_t arena_bytes_kept = 0;        ///< the same if nothing were recomputed (TrainerOptions::recompute)
+  double flops = 0;                          ///< of matrix products and convolutions; a multiply-add counts as two
+  double recomputed_flops = 0;               ///< the part of `flops` that is recomputation
+  std::uint64_t bytes_moved = 0;             ///< bytes of the tensors that dispatches read and write
+  std::uint64_t recomputed_bytes_moved = 0;  ///< the part of `bytes_moved` that is recomputation
+  std::uint64_t weight_bytes = 0;            ///< weights, with masters and f16 copies
+  std::uint64_t gradient_bytes = 0;          ///< with the sums over micro-batches
   std::uint64_t optimizer_bytes = 0;
   std::uint64_t average_bytes = 0;  ///< weight averages, and the copy of them that evaluation reads
-  std::uint64_t data_bytes = 0;     ///< of the training set, if it is kept on the device
+  std::uint64_t data_bytes = 0;     ///< of the training set, if it is kept on the device, and of means for its fields
   std::uint64_t peak_bytes = 0;     ///< total, without the memory of the flight recorder
 };
 
@@ -122,7 +138,7 @@ struct HostCosts {
   std::uint64_t steps = 0;
   double microseconds_per_step = 0;   ///< inside step(), without waiting for a free slot (median)
   std::uint64_t waits_for_slot = 0;   ///< times that step() found both slots busy
-  std::uint64_t waits_for_batch = 0;  ///< times that step() waited for a batch of a set in host memory
+  std::uint64_t waits_for_batch = 0;  ///< times that step() waited for a batch of a set in host memory, or of a source
   std::uint64_t waits_elsewhere = 0;  ///< other fence waits inside step(): always 0
 };
 
@@ -156,13 +172,13 @@ class HALFSTEP_API Trainer {
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
 
-  /// Submits one step on the next batch of the training set, in the order that BatchSampler::training draws from the
-  /// seed, and returns without waiting for it. Blocks until the step before the previous one has finished. If the set
-  /// is not kept on the device (TrainerOptions::resident_limit), also blocks until a worker thread has gathered the
-  /// batch. With Precision::stop_on, blocks until this step has finished. HostCosts counts the first two.
-  /// Throws Error if there is no training set. Throws Error that names the gradients if an earlier step overflowed with
-  /// a dynamic loss scale at its floor. With Precision::stop_on, throws Error if this step is stopped; the step then
-  /// changes nothing, and the next call takes the same batch again.
+  /// Submits one step on the next batch of the training set or source, in the order that BatchSampler::training draws
+  /// from the seed, and returns without waiting for it. Blocks until the step before the previous one has finished. If
+  /// the set is not kept on the device (TrainerOptions::resident_limit), and with a source, also blocks until a worker
+  /// thread has the batch. With Precision::stop_on, blocks until this step has finished. HostCosts counts the first
+  /// two. Throws Error if there is no training set or source, or if the source failed (Source::fill). Throws Error that
+  /// names the gradients if an earlier step overflowed with a dynamic loss scale at its floor. With Precision::stop_on,
+  /// throws Error if this step is stopped; the step then changes nothing, and the next call takes the same batch again.
   void step();
   /// Likewise with values for every input, for all micro-batches one after the other. The values are copied. Also
   /// throws Error, and submits nothing, if an input is missing, unknown, or has another type or number of values.
@@ -176,11 +192,13 @@ class HALFSTEP_API Trainer {
   StepTotals take_totals();
 
   /// Loss and metrics over a whole set, with the current weights or their averages. Every sample counts once. Requires
-  /// a Feed. The samples must have the shape of the training set's samples, or of the input if there is no training
-  /// set. Throws Error if they do not, or if the set is invalid (Dataset::check). Like every member that takes Weights,
-  /// throws Error if averages are requested and there are none. Blocks until the whole set is evaluated, or until
-  /// `stop`, which is called before each batch, returns true. The result then covers fewer samples than the set has;
-  /// loss and metrics of no samples are NaN.
+  /// a Feed. Each field that it feeds must have the type and shape of the training set's (or source's), or follow from
+  /// its input if there is neither: u8 for Feed::samples, otherwise f32 or u32, of the input's shape. Throws Error if
+  /// one does not, or if the set is invalid (Dataset::check). Like every member that takes Weights, throws Error if
+  /// averages are requested and there are none. Blocks until the whole set is evaluated, or until `stop`, which is
+  /// called before each batch, returns true. The result then covers fewer samples than the set has; loss and metrics of
+  /// no samples are NaN. Loss and metrics must be means over the batch's samples. Samples left after the last full
+  /// batch take a batch for each divisor of the batch size that adds up to them (BatchSampler::evaluation).
   Evaluation evaluate(
       const Dataset& set, Weights weights = Weights::current, const std::function<bool()>& stop = [] { return false; });
 

@@ -1,41 +1,57 @@
 #pragma once
 
 #include <halfstep/schedule.h>
+#include <halfstep/tensor.h>
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace halfstep {
 
+class Optimizer;
+
 /// The settings of the parameters that one dispatch updates.
 struct UpdateCall {
-  float rate = 1;          ///< of their group: the kernel multiplies the step's rate, StepState::rate, by it
+  float rate = 1;          ///< of their group: the kernel multiplies the rule's rate in the step by it
   float weight_decay = 0;  ///< of their group, or else of the rule
   /// LossScale::in_rate: gradients and states stay multiplied by the loss scale, and the rate is divided by it.
   bool scale_in_rate = false;
 };
 
 /// Describes a kernel that updates weights. Its GLSL includes shaders/optim/update.glsl, which declares the bindings
-/// and specialization constants 0 to 5, and has functions that load and store weights, gradients and states.
+/// and specialization constants 0 to 6, and has functions that load and store weights, gradients and states.
 struct UpdateKernel {
   /// The shader's name without its storage type: "sgd" for "sgd.f32", "sgd.f16" and "sgd.packed".
   std::string shader;
-  std::vector<std::uint32_t> constants;  ///< specialization constants 6, 7, ...
-  std::vector<float> numbers;            ///< push constants after the two words `first_quad` and `quads`; at most 30
+  std::vector<std::uint32_t> constants;  ///< specialization constants 7, 8, ...
+  std::vector<float> numbers;  ///< push constants after the words `first_quad`, `quads`, `first_moment`; at most 29
   /// An application's own kernel: its SPIR-V for each storage type ("f32", "f16", "packed") that it must support.
   /// Empty: `shader` names one of the library's kernels.
   std::map<std::string, std::vector<std::uint32_t>> spirv{};
 };
 
-/// Betas of Adam's bias correction. The rule's kernel reads beta^(updates made + 1) from StepState::beta1_power and
-/// beta2_power.
+/// Betas of Adam's bias correction. The rule's kernel gets beta^(updates made + 1) from beta_powers() of update.glsl.
 struct BiasCorrection {
   float beta1 = 0;
   float beta2 = 0;
+};
+
+/// A parameter as a rule in operators finds it: f32 tensors of the parameter's shape.
+struct UpdateTensors {
+  Tensor gradient;             ///< unscaled and clipped
+  Tensor weight;               ///< before the update
+  std::vector<Tensor> states;  ///< in the order of UpdateRule::states
+};
+
+/// What a rule in operators makes of it, likewise.
+struct UpdateResult {
+  Tensor direction;            ///< the weight becomes weight - rate (direction + weight_decay weight)
+  std::vector<Tensor> states;  ///< their next values, in the same order
 };
 
 struct NamedNumber {
@@ -43,8 +59,9 @@ struct NamedNumber {
   double value = 0;
 };
 
-/// How weights are updated from their gradients: hyperparameters, the state tensors for each weight, and the kernel.
-/// Immutable. An application may derive its own; see "Adding an optimizer" in engine/README.md.
+/// How weights are updated from their gradients: hyperparameters, the state tensors for each weight, and either a
+/// kernel or a graph of operators. Immutable. An application may derive its own; see "Adding an optimizer" in
+/// engine/README.md.
 class HALFSTEP_API UpdateRule {
  public:
   virtual ~UpdateRule() = default;
@@ -59,8 +76,21 @@ class HALFSTEP_API UpdateRule {
   /// in checkpoints. In memory, each quad of four weights has one quad of each state, in this order, next to each
   /// other.
   virtual std::vector<std::string> states() const = 0;
-  virtual UpdateKernel kernel(const UpdateCall& call) const = 0;
+  /// The kernel that updates weights and states, unless the rule is in operators. The default throws Error.
+  virtual UpdateKernel kernel(const UpdateCall& call) const;
 
+  /// Whether update() computes the update, rather than kernel().
+  virtual bool in_operators() const { return false; }
+  /// The update of one parameter, written in operators, as models are. It is called once for each parameter, and its
+  /// operators run in every step; where the step or the parameter is skipped, their results are not used. They store
+  /// what types the tensors have, rounded to nearest, whatever the trainer's precision. Each tensor of the parameter
+  /// must fit one binding of the device. The default throws Error.
+  virtual UpdateResult update(const UpdateTensors& now) const;
+
+  /// The optimizer that updates a parameter of this name and shape in place of this one, if this one is not made for
+  /// it; null otherwise. The pointer is valid as long as the rule, and the same for all parameters that share an
+  /// optimizer.
+  virtual const Optimizer* substitute(std::string_view /*name*/, const Shape& /*shape*/) const { return nullptr; }
   virtual std::optional<BiasCorrection> bias_correction() const { return std::nullopt; }
   /// Hyperparameters, other than rate and weight_decay, that f16 may not represent. The log names them; they are used
   /// in f32.

@@ -69,7 +69,7 @@ void lower_weight_gradient(plan::Lowering& out, const Convolution& convolution) 
 void lower_conv2d_depthwise(plan::Lowering& out, const Convolution& convolution, std::string_view part) {
   if (part == "weight_gradient") return lower_weight_gradient(out, convolution);
   Push push = push_constants(out, convolution);
-  const Shape result = out.output_type(0).shape;
+  const Shape result = out.type(out.output(0)).shape;
   const std::int64_t blocks = plan::divided_up(result[2], block_positions);
   push.blocks = index32(out, blocks);
   push.count = index32(out, result[0] * result[1] * blocks * push.pitch);

@@ -60,14 +60,14 @@ Push push_constants(const plan::Lowering& out, const Convolution& convolution, c
 }  // namespace
 
 void lower_conv2d_grouped(plan::Lowering& out, const Convolution& convolution, std::string_view part) {
-  const plan::Layout result = plan::layout(out.output_type(0).shape);
+  const plan::Layout result = plan::layout(out.type(out.output(0)).shape);
   const Sum sum = sum_of(convolution, part);
   const std::int64_t length = part_length(out.target(), sum);
   const std::int64_t parts = plan::divided_up(sum.segments, length);
   Push push = push_constants(out, convolution, result);
   push.parts = index32(out, parts);
   push.part_length = index32(out, length);
-  Shape parts_shape = out.output_type(0).shape;
+  Shape parts_shape = out.type(out.output(0)).shape;
   parts_shape.insert(parts_shape.begin(), parts);
   const plan::TensorId to = parts == 1 ? out.output(0) : out.workspace("parts", {DType::f32, parts_shape});
   const bool has_bias = out.input_count() == 3;
@@ -76,7 +76,7 @@ void lower_conv2d_grouped(plan::Lowering& out, const Convolution& convolution, s
   // Without a bias, the weight is bound in its place and not read.
   if (part == "forward") operands.push_back({out.input(has_bias ? 2 : 1), plan::Access::read});
   const bool rounds_partials = out.partials().conv2d == DType::f16;
-  const std::string_view storage = graph::info(out.output_type(0).dtype).words;
+  const std::string_view storage = graph::info(out.type(out.output(0)).dtype).words;
   dispatch_flat(out, fmt::format("conv2d_grouped.{}.{}", part, storage), parts * result.quads(), push, operands,
                 {has_bias, rounds_partials, parts > 1}, {.rounds = rounds_of(sum, length)});
   if (parts > 1) lower_sum_of_parts(out, to, out.output(0), out.partials().conv2d);

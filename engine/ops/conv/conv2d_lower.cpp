@@ -85,7 +85,7 @@ void lower_conv2d(plan::Lowering& out, const Convolution& convolution) {
             .a = out.input(0),
             .b = out.input(1),
             .c = out.output(0),
-            .rows = pixels(out.output_type(0).shape),
+            .rows = pixels(out.type(out.output(0)).shape),
             .columns = convolution.out_channels(),
             .k = convolution.in_channels(),
             .segments = convolution.taps(),

@@ -91,6 +91,15 @@ class Scale final : public ops::Elementwise {
   float factor_;
 };
 
+class Offset final : public ops::Elementwise {
+ public:
+  explicit Offset(float amount)
+      : Elementwise("offset", [amount](Numbers x) { return x[0] + amount; }, {{"amount", amount}}) {}
+
+  // dx = dy
+  graph::Gradients vjp(const graph::Vjp& call) const override { return {*call.cotangents[0]}; }
+};
+
 /// x {..., c} plus b {c}.
 class Bias final : public ops::Elementwise {
  public:
@@ -140,6 +149,11 @@ Tensor div(Tensor a, Tensor b) {
 Tensor scale(Tensor x, float factor) {
   if (!std::isfinite(factor)) fail("scale", fmt::format("expected a finite factor, got {}", factor));
   return ops::apply<Scale>({x}, factor);
+}
+
+Tensor offset(Tensor x, float amount) {
+  if (!std::isfinite(amount)) fail("offset", fmt::format("expected a finite amount, got {}", amount));
+  return ops::apply<Offset>({x}, amount);
 }
 
 Tensor bias(Tensor x, Tensor b) {

@@ -18,10 +18,10 @@ namespace {
 /// The dropped elements depend on the step and the name of the noise; the gradient draws the same ones.
 class Dropout final : public graph::Operator {
  public:
-  Dropout(float share, std::string noise) : share_(share), noise_(std::move(noise)) {}
+  Dropout(float probability, std::string noise) : probability_(probability), noise_(std::move(noise)) {}
 
   std::string name() const override { return "dropout"; }
-  graph::Attributes attributes() const override { return {{"probability", share_}, {"noise", noise_}}; }
+  graph::Attributes attributes() const override { return {{"probability", probability_}, {"noise", noise_}}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 1);
@@ -31,7 +31,7 @@ class Dropout final : public graph::Operator {
 
   // dx = dy with the same elements dropped, and the others scaled in the same way
   graph::Gradients vjp(const graph::Vjp& call) const override {
-    return {ops::apply<Dropout>({*call.cotangents[0]}, share_, noise_)};
+    return {ops::apply<Dropout>({*call.cotangents[0]}, probability_, noise_)};
   }
 
   std::optional<Tensor> inference(std::span<const Tensor> inputs) const override { return inputs[0]; }
@@ -43,18 +43,18 @@ class Dropout final : public graph::Operator {
       std::uint32_t dropped;  ///< random words below this drop their element
       float factor;
     };
-    const TensorType& type = out.output_type(0);
+    const TensorType& type = out.type(out.output(0));
     const std::int64_t quads = plan::layout(type.shape).quads();
-    const auto dropped = static_cast<std::uint32_t>(static_cast<double>(share_) * 0x1p32);
-    const Push push{ops::index32(out, quads), out.noise_stream(noise_), dropped, 1 / (1 - share_)};
-    ops::dispatch_flat(out, "dropout." + out.storage(type.dtype), quads, push,
-                       {{out.input(0), plan::Access::read},
-                        {out.noise_key(), plan::Access::read},
-                        {out.output(0), plan::Access::write}});
+    const auto dropped = static_cast<std::uint32_t>(static_cast<double>(probability_) * 0x1p32);
+    const plan::Noise noise = out.noise(noise_);
+    const Push push{ops::index32(out, quads), noise.stream, dropped, 1 / (1 - probability_)};
+    ops::dispatch_flat(
+        out, ops::variant(out, "dropout", type.dtype), quads, push,
+        {{out.input(0), plan::Access::read}, {noise.key, plan::Access::read}, {out.output(0), plan::Access::write}});
   }
 
  private:
-  float share_;
+  float probability_;
   std::string noise_;
 };
 
@@ -67,10 +67,11 @@ std::string fresh_noise(const graph::Ir& ir) {
 
 }  // namespace
 
-Tensor dropout(Tensor x, float share) {
-  if (!(share >= 0 && share < 1)) fail("dropout", fmt::format("expected a share from 0 to below 1, got {}", share));
-  if (share == 0) return x;
-  return ops::apply<Dropout>({x}, share, fresh_noise(graph::ir_of(x)));
+Tensor dropout(Tensor x, float probability) {
+  if (!(probability >= 0 && probability < 1))
+    fail("dropout", fmt::format("expected a probability from 0 to below 1, got {}", probability));
+  if (probability == 0) return x;
+  return ops::apply<Dropout>({x}, probability, fresh_noise(graph::ir_of(x)));
 }
 
 }  // namespace halfstep

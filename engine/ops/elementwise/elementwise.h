@@ -13,7 +13,8 @@
 
 namespace halfstep::ops {
 
-/// A number in a formula: arithmetic on it adds steps to an expression.
+/// A number in a formula: arithmetic on it adds steps to an expression. Besides the operators, each primitive of
+/// plan/primitives.def is a function on numbers.
 class Number {
  public:
   Number(plan::Expression& expression, plan::Register at) : expression_(&expression), at_(at) {}
@@ -28,28 +29,40 @@ class Number {
   friend Number operator+(Number a, float c) { return a.step(plan::Op::offset, a, c); }
   friend Number operator-(float c, Number a) { return a * -1.0F + c; }
 
-  friend Number relu(Number a) { return a.step(plan::Op::relu, a); }
-  friend Number sigmoid(Number a) { return a.step(plan::Op::sigmoid, a); }
-  friend Number tanh(Number a) { return a.step(plan::Op::tanh, a); }
-  /// min(a, c).
-  friend Number at_most(Number a, float c) { return a.step(plan::Op::at_most, a, c); }
-  /// a if b is above 0, else 0.
-  friend Number where_positive(Number a, Number b) { return a.step(plan::Op::where_positive, b); }
-  /// a if b is above 0, else a c.
-  friend Number where_positive_or_scaled(Number a, Number b, float c) {
-    return a.step(plan::Op::where_positive_or_scaled, b, c);
-  }
-  /// The derivative of hardswish at a.
-  friend Number hardswish_slope(Number a) { return a.step(plan::Op::hardswish_slope, a); }
-
- private:
+  /// The result of one step on this number, b and a constant.
   Number step(plan::Op op, Number b, float constant = 0) const {
     return {*expression_, expression_->add({op, at_, b.at_, constant})};
   }
 
+ private:
   plan::Expression* expression_;
   plan::Register at_;
 };
+
+// A function of each primitive's name, with the arguments that its line in the table lists.
+#define HALFSTEP_FUNCTION_a(name)     \
+  inline Number name(Number a) {      \
+    return a.step(plan::Op::name, a); \
+  }
+#define HALFSTEP_FUNCTION_ab(name)         \
+  inline Number name(Number a, Number b) { \
+    return a.step(plan::Op::name, b);      \
+  }
+#define HALFSTEP_FUNCTION_ac(name)        \
+  inline Number name(Number a, float c) { \
+    return a.step(plan::Op::name, a, c);  \
+  }
+#define HALFSTEP_FUNCTION_abc(name)                 \
+  inline Number name(Number a, Number b, float c) { \
+    return a.step(plan::Op::name, b, c);            \
+  }
+#define PRIMITIVE(number, name, arguments, result) HALFSTEP_FUNCTION_##arguments(name)
+#include "plan/primitives.def"
+#undef PRIMITIVE
+#undef HALFSTEP_FUNCTION_a
+#undef HALFSTEP_FUNCTION_ab
+#undef HALFSTEP_FUNCTION_ac
+#undef HALFSTEP_FUNCTION_abc
 
 /// The formula of an elementwise operator, from its inputs to its output.
 using Formula = std::function<Number(std::span<const Number>)>;

@@ -36,7 +36,7 @@ class MultiplyAdds final : public graph::Operator {
       std::int32_t rounds;
       float factor, term;
     };
-    const std::int64_t count = elements(out.output_type(0).shape);
+    const std::int64_t count = elements(out.type(out.output(0)).shape);
     const Push push{index32(out, count / 4), rounds_, factor_, term_};
     dispatch_flat(out, "multiply_adds", count / 4, push,
                   {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}}, {}, {.rounds = rounds_});

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "graph/dtype.h"
-#include "ops/gemm/gemm_bodies.h"
 #include "ops/gemm/gemm_choice.h"
+#include "ops/gemm/gemm_kernels.h"
 #include "ops/gemm/gemm_panels.h"
 #include "ops/kernel.h"
 #include "ops/reduce/reduce.h"
@@ -54,26 +54,27 @@ TensorType part_type(const plan::Lowering& out, const Gemm& gemm) {
 
 /// k is split if there are too few tiles to occupy the device, but into parts of at least 64 elements, and only as far
 /// as one binding can hold the partial results. Parts are short enough for the driver's limit of loop rounds.
-Cut cut(const plan::Lowering& out, const Gemm& gemm, const Body& body) {
+Cut cut(const plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
   constexpr std::int64_t least_quads = 16;
-  Cut result{plan::divided_up(rows_of_a(gemm), body.tile_rows), plan::divided_up(gemm.columns, body.tile_columns), 1,
-             k_quads(gemm)};
+  Cut result{plan::divided_up(rows_of_a(gemm), kernel.tile_rows), plan::divided_up(gemm.columns, kernel.tile_columns),
+             1, k_quads(gemm)};
   const std::int64_t tiles = result.row_tiles * result.column_tiles * gemm.batches;
   const auto bytes = static_cast<std::int64_t>(plan::byte_size(part_type(out, gemm)));
   const std::int64_t most =
       std::min(static_cast<std::int64_t>(out.target().max_storage_range) / bytes, k_quads(gemm) / least_quads);
   const std::int64_t occupying = std::min(plan::divided_up(out.target().wanted_groups, tiles), most);
-  const std::int64_t least = plan::divided_up(k_quads(gemm), most_part_quads(out.target(), body, segment_quads(gemm)));
+  const std::int64_t least =
+      plan::divided_up(k_quads(gemm), most_part_quads(out.target(), kernel, segment_quads(gemm)));
   const std::int64_t wanted = std::max(occupying, least);
   if (wanted < 2) return result;
-  result.split_quads = plan::divided_up(plan::divided_up(k_quads(gemm), wanted), body.k_quads) * body.k_quads;
+  result.split_quads = plan::divided_up(plan::divided_up(k_quads(gemm), wanted), kernel.k_quads) * kernel.k_quads;
   result.splits = plan::divided_up(k_quads(gemm), result.split_quads);
   return result;
 }
 
 /// How a GEMM is computed.
 struct Way {
-  const Body& body;
+  const GemmKernel& kernel;
   Cut cut;
   DType storage;  ///< that its kernels are for
 };
@@ -132,12 +133,12 @@ GemmPush push_constants(const plan::Lowering& out, const Gemm& gemm, const Cut& 
 }
 
 /// Every index that the shader computes must fit in 31 bits.
-void expect_indexable(const plan::Lowering& out, const Gemm& gemm, const Body& body, const Cut& cut) {
+void expect_indexable(const plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel, const Cut& cut) {
   const Sizes size(out);
   for (const plan::TensorId tensor : {gemm.a, gemm.b}) size(plan::layout(out.type(tensor).shape).quads());
   size(plan::layout(out.type(gemm.c).shape).quads() * cut.splits);
-  size((cut.row_tiles + 1) * body.tile_rows);
-  size((cut.column_tiles + 1) * body.tile_columns);
+  size((cut.row_tiles + 1) * kernel.tile_rows);
+  size((cut.column_tiles + 1) * kernel.tile_columns);
   size(k_quads(gemm) * 4);
 }
 
@@ -166,38 +167,38 @@ EdgeOperand edge_of(const Gemm& gemm, plan::TensorId other) {
 
 /// The edge of a product that also outputs the moments of its columns, where an operator that follows asks for them;
 /// else `edge`. Nothing else may come with the product then.
-EdgeOperand with_moments(plan::Lowering& out, const Gemm& gemm, const Body& body, const EdgeOperand& edge) {
+EdgeOperand with_moments(plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel, const EdgeOperand& edge) {
   const Shape shape = out.type(gemm.c).shape;
-  const bool can = out.target().fusion && edge.edge == Edge::none && gemm.batches == 1 && body.moment_rows > 0 &&
+  const bool can = out.target().fusion && edge.edge == Edge::none && gemm.batches == 1 && kernel.moment_rows > 0 &&
                    gemm.c == out.output(0) && out.moments_wanted();
   if (!can) return edge;
-  const std::int64_t parts = plan::divided_up(elements(shape) / shape.back(), body.moment_rows);
+  const std::int64_t parts = plan::divided_up(elements(shape) / shape.back(), kernel.moment_rows);
   const plan::TensorId moments = out.workspace("moments", {DType::f32, {1, parts, 2, shape.back()}});
-  out.provide_moments(gemm.c, {moments, body.moment_rows});
+  out.provide_moments(gemm.c, {moments, kernel.moment_rows});
   return {Edge::moments, {moments, plan::Access::write}};
 }
 
 void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, const EdgeOperand& edge) {
-  const Body& body = way.body;
+  const GemmKernel& kernel = way.kernel;
   const GemmPush push = push_constants(out, gemm, way.cut);
   const std::int64_t results = elements(out.type(gemm.c).shape) / way.cut.splits;
-  std::vector<std::uint32_t> constants{body.local_size, static_cast<std::uint32_t>(edge.edge),
+  std::vector<std::uint32_t> constants{kernel.local_size, static_cast<std::uint32_t>(edge.edge),
                                        gemm.partials == DType::f16, gemm.patches.divided(), quad_elements(gemm)};
-  constants.insert(constants.end(), body.constants.begin(), body.constants.end());
+  constants.insert(constants.end(), kernel.constants.begin(), kernel.constants.end());
   plan::Expression expression = result_expression(out, gemm.c, 2, 4);
   expression.storage = way.storage;
   expression.noise = false;
   expression.rows_known = true;
   out.dispatch({.label = {},
-                .shader = body.shader,
+                .shader = kernel.shader,
                 .constants = std::move(constants),
                 .push = plan::push_bytes(push),
-                .operands = {{gemm.a, plan::Access::read, body.texels, body.uniform},
-                             {gemm.b, plan::Access::read, body.texels, body.uniform},
+                .operands = {{gemm.a, plan::Access::read, kernel.texels, kernel.uniform},
+                             {gemm.b, plan::Access::read, kernel.texels, kernel.uniform},
                              {gemm.c, plan::Access::write},
                              edge.operand},
-                .groups = plan::groups_for(std::int64_t{push.groups} * body.local_size, body.local_size),
-                .rounds = part_rounds(body, way.cut.split_quads, segment_quads(gemm)),
+                .groups = plan::groups_for(std::int64_t{push.groups} * kernel.local_size, kernel.local_size),
+                .rounds = part_rounds(kernel, way.cut.split_quads, segment_quads(gemm)),
                 .expression = std::move(expression),
                 .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments)});
 }
@@ -275,17 +276,17 @@ void lower_sum_of_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorI
 
 void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
   if (gemm.column_sums && !sums_columns(out, gemm)) return lower_columns_apart(out, gemm);
-  if (gemm.column_sums) out.leave_out(column_sum_dispatches(out, gemm.b));
+  if (gemm.column_sums) out.count_unfused(column_sum_dispatches(out, gemm.b));
   const Problem size = problem(out, gemm);
-  const std::vector<Body> candidates = bodies(out.target(), size);
-  const Body& body = candidates[out.choose(gemm_choice(out, gemm, size, candidates))];
-  const Way way{body, cut(out, gemm, body), size.dtype};
-  expect_indexable(out, gemm, body, way.cut);
-  const Gemm product = body.uniform ? lower_panels(out, gemm, body.tile_columns) : gemm;
+  const std::vector<GemmKernel> candidates = gemm_kernels(out.target(), size);
+  const GemmKernel& kernel = candidates[out.choose(gemm_choice(out, gemm, size, candidates))];
+  const Way way{kernel, cut(out, gemm, kernel), size.dtype};
+  expect_indexable(out, gemm, kernel, way.cut);
+  const Gemm product = kernel.uniform ? lower_panels(out, gemm, kernel.tile_columns) : gemm;
   // Noise is drawn by gemm_reduce, so that the products' code stays small.
   const bool rounds_at_random = out.storing().stochastic && is_narrow(out.type(gemm.c).dtype);
   if (way.cut.splits > 1 || rounds_at_random) return lower_in_parts(out, gemm, product, way);
-  dispatch_product(out, product, way, with_moments(out, product, body, edge_of(product, product.b)));
+  dispatch_product(out, product, way, with_moments(out, product, kernel, edge_of(product, product.b)));
 }
 
 }  // namespace halfstep::ops

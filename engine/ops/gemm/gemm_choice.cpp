@@ -197,12 +197,12 @@ plan::Trial check(const Problem& problem, const Definition& product, bool whole)
 }  // namespace
 
 plan::Choice gemm_choice(const plan::Lowering& out, const Gemm& gemm, const Problem& problem,
-                         const std::vector<Body>& bodies) {
+                         const std::vector<GemmKernel>& kernels) {
   plan::Choice choice;
   choice.kind = kind_of(problem);
   choice.key = fmt::format("{} {}x{}x{}x{}{}", choice.kind, problem.batches, problem.rows, problem.columns,
                            problem.k * problem.segments, walk_of(gemm));
-  for (const Body& body : bodies) choice.candidates.push_back({body.name, body.risky});
+  for (const GemmKernel& kernel : kernels) choice.candidates.push_back({kernel.name, kernel.risky});
   choice.rule_is_known = out.target().cpu;
   choice.flops = 2 * static_cast<double>(problem.batches * problem.rows) * static_cast<double>(problem.columns) *
                  static_cast<double>(problem.k * problem.segments);

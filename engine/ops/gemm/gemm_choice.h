@@ -3,15 +3,15 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/gemm/gemm_bodies.h"
+#include "ops/gemm/gemm_kernels.h"
 #include "plan/choice.h"
 
 /// The GEMM's kernels as a choice that can be measured, and checks of them.
 namespace halfstep::ops {
 
-/// The choice among the kernels `bodies` for a GEMM.
+/// The choice among the kernels `kernels` for a GEMM.
 plan::Choice gemm_choice(const plan::Lowering& out, const Gemm& gemm, const Problem& problem,
-                         const std::vector<Body>& bodies);
+                         const std::vector<GemmKernel>& kernels);
 
 /// Small products of a choice's kind with their expected results, crossing the edges of every tile: one of integers,
 /// which every kernel and accumulator type computes exactly, and one of random numbers. Throws Error if there is no

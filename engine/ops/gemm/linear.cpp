@@ -50,7 +50,7 @@ class ParameterGradients final : public graph::Operator {
                           .c = out.output(0),
                           .column_sums = out.output(1),
                           .rows = x.columns,
-                          .columns = out.output_type(1).shape.back(),
+                          .columns = out.type(out.output(1)).shape.back(),
                           .k = x.rows,
                           .partials = out.partials().matmul});
   }
@@ -112,7 +112,7 @@ class Linear final : public graph::Operator {
                    .b = out.input(1),
                    .c = out.output(0),
                    .rows = x.rows,
-                   .columns = out.output_type(0).shape.back(),
+                   .columns = out.type(out.output(0)).shape.back(),
                    .k = x.columns,
                    .partials = out.partials().matmul};
     if (out.input_count() == 3) gemm.bias = out.input(2);

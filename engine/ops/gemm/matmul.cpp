@@ -110,7 +110,7 @@ class Matmul final : public graph::Operator {
   void lower(plan::Lowering& out) const override {
     const Shape a = out.input_type(0).shape;
     const Shape b = out.input_type(1).shape;
-    const Shape c = out.output_type(0).shape;
+    const Shape c = out.type(out.output(0)).shape;
     const auto [m, k] = matrix(a, options_.transpose_a);
     ops::Gemm gemm{.operands = operands(options_),
                    .a = out.input(0),

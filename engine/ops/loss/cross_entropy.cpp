@@ -38,7 +38,7 @@ class CrossEntropyGradient final : public graph::Operator {
     const plan::Layout lay = plan::layout(logits.shape);
     const Push push{ops::index32(out, lay.rows), ops::index32(out, lay.columns),
                     ops::index32(out, lay.quads_per_row())};
-    ops::dispatch_flat(out, "cross_entropy_gradient." + out.storage(logits.dtype), lay.quads(), push,
+    ops::dispatch_flat(out, ops::variant(out, "cross_entropy_gradient", logits.dtype), lay.quads(), push,
                        {{out.input(0), plan::Access::read},
                         {out.input(1), plan::Access::read},
                         {out.input(2), plan::Access::read},
@@ -53,10 +53,12 @@ class CrossEntropyGradient final : public graph::Operator {
 /// Outputs: the loss {}, and the statistics of the rows that the gradient needs.
 class CrossEntropy final : public graph::Operator {
  public:
-  explicit CrossEntropy(float smoothing) : smoothing_(smoothing) {}
+  CrossEntropy(float smoothing, std::uint32_t ignore) : smoothing_(smoothing), ignore_(ignore) {}
 
   std::string name() const override { return "cross_entropy"; }
-  graph::Attributes attributes() const override { return {{"smoothing", smoothing_}}; }
+  graph::Attributes attributes() const override {
+    return {{"smoothing", smoothing_}, {"ignore", static_cast<std::int64_t>(ignore_)}};
+  }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -72,20 +74,21 @@ class CrossEntropy final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    ops::lower_rows(out, name(), out.output(1), {std::bit_cast<std::uint32_t>(smoothing_)});
+    ops::lower_rows(out, name(), out.output(1), {std::bit_cast<std::uint32_t>(smoothing_), ignore_});
   }
 
  private:
   float smoothing_;
+  std::uint32_t ignore_;
 };
 
 }  // namespace
 
-Tensor cross_entropy(Tensor logits, Tensor labels, float label_smoothing) {
+Tensor cross_entropy(Tensor logits, Tensor labels, float label_smoothing, std::uint32_t ignore) {
   if (!(label_smoothing >= 0 && label_smoothing < 1)) {
     fail("cross_entropy", fmt::format("expected a label smoothing from 0 up to 1, got {}", label_smoothing));
   }
-  return ops::apply<CrossEntropy>({logits, labels}, label_smoothing);
+  return ops::apply<CrossEntropy>({logits, labels}, label_smoothing, ignore);
 }
 
 }  // namespace halfstep

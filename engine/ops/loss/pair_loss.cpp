@@ -73,13 +73,14 @@ class PairLossGradient final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    const TensorType& type = out.output_type(0);
+    const TensorType& type = out.type(out.output(0));
     const Pair pair = in_one_type(out);
     const bool direct = pair.dtype == type.dtype;
     const plan::TensorId to = direct ? out.output(0) : out.workspace("gradient", {pair.dtype, type.shape});
     const Push push = push_for(out, kind_);
-    ops::dispatch_flat(out, fmt::format("pair_loss_gradient.{}.{}", kind_.name, out.storage(pair.dtype)), push.quads,
-                       push,
+    ops::dispatch_flat(out,
+                       fmt::format("pair_loss_gradient.{}.{}", kind_.name, plan::storage(out.target(), pair.dtype)),
+                       push.quads, push,
                        {{pair.a, plan::Access::read},
                         {pair.b, plan::Access::read},
                         {out.input(2), plan::Access::read},
@@ -129,7 +130,8 @@ class PairLoss final : public graph::Operator {
     const std::int64_t slices = std::max(least, std::min<std::int64_t>(push.quads, busy));
     push.slices = ops::index32(out, slices);
     const plan::TensorId partial = out.workspace("partial", {DType::f32, {slices * 4}});
-    ops::dispatch_flat(out, fmt::format("pair_loss.{}.{}", kind_.name, out.storage(pair.dtype)), slices, push,
+    ops::dispatch_flat(out, fmt::format("pair_loss.{}.{}", kind_.name, plan::storage(out.target(), pair.dtype)), slices,
+                       push,
                        {{pair.a, plan::Access::read}, {pair.b, plan::Access::read}, {partial, plan::Access::write}}, {},
                        {.rounds = plan::divided_up(push.quads, slices) + 1});
     ops::lower_sum(out, partial, {true}, out.output(0), push.factor);

@@ -121,7 +121,7 @@ void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId s
   all.insert(all.end(), constants.begin(), constants.end());
   out.dispatch(
       {.label = {},
-       .shader = shader + "." + out.storage(logits.dtype),
+       .shader = variant(out, shader, logits.dtype),
        .constants = std::move(all),
        .push = plan::push_bytes(push),
        .operands = {{out.input(0), plan::Access::read},

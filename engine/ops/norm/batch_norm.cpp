@@ -139,11 +139,11 @@ class BatchNormAffine final : public graph::Operator {
       std::uint32_t quads;
       float epsilon;
     };
-    const std::int64_t quads = plan::layout(out.output_type(0).shape).quads();
+    const std::int64_t quads = plan::layout(out.type(out.output(0)).shape).quads();
     std::vector<plan::Operand> operands;
     for (std::size_t i = 0; i < 4; ++i) operands.push_back({out.input(i), Access::read});
     for (std::size_t i = 0; i < 2; ++i) operands.push_back({out.output(i), Access::write});
-    ops::dispatch_flat(out, "batch_norm_affine." + out.storage(out.output_type(0).dtype), quads,
+    ops::dispatch_flat(out, ops::variant(out, "batch_norm_affine", out.type(out.output(0)).dtype), quads,
                        Push{ops::index32(out, quads), epsilon_}, std::move(operands));
   }
 

@@ -106,11 +106,11 @@ plan::TensorId lower_moments(plan::Lowering& out, plan::TensorId x, const Channe
   if (sets.sets == 1) found = out.moments_of(x);
   if (found) {
     const Slices slices = slices_of(out, sets, found->rows);
-    out.leave_out(1 + merge_count(out.target(), alone.slices) - merge_count(out.target(), slices.slices));
+    out.count_unfused(1 + merge_count(out.target(), alone.slices) - merge_count(out.target(), slices.slices));
     return merge_moments(out, found->parts, sets, slices);
   }
   const plan::TensorId moments = out.workspace("moments", {DType::f32, partial_shape(sets, alone)});
-  dispatch_slices(out, "channel_moments." + out.storage(out.type(x).dtype), sets, alone,
+  dispatch_slices(out, variant(out, "channel_moments", out.type(x).dtype), sets, alone,
                   {{x, Access::read}, {moments, Access::write}}, rounds_of(alone.length, moment_passes));
   return merge_moments(out, moments, sets, alone);
 }
@@ -120,7 +120,7 @@ void lower_channel_norm(plan::Lowering& out, plan::TensorId x, plan::TensorId st
   const Slices slices = slices_of(out, sets);
   const std::uint32_t local_size = flat_local_size(out.target());
   out.dispatch({.label = {},
-                .shader = "channel_norm." + out.storage(out.type(x).dtype),
+                .shader = variant(out, "channel_norm", out.type(x).dtype),
                 .constants = {local_size, index32(out, quads_of(sets))},
                 .push = plan::push_bytes(slices),
                 .operands = {{x, Access::read},
@@ -137,7 +137,7 @@ plan::TensorId lower_gradient_sums(plan::Lowering& out, plan::TensorId x, plan::
                                    const ChannelSets& sets) {
   const Slices slices = slices_of(out, sets);
   const plan::TensorId parts = out.workspace("partial_sums", {DType::f32, partial_shape(sets, slices)});
-  dispatch_slices(out, "channel_norm_sums." + out.storage(out.type(x).dtype), sets, slices,
+  dispatch_slices(out, variant(out, "channel_norm_sums", out.type(x).dtype), sets, slices,
                   {{x, Access::read}, {dy, Access::read}, {statistics, Access::read}, {parts, Access::write}},
                   rounds_of(slices.length, 1));
   if (slices.slices == 1) return parts;
@@ -162,7 +162,7 @@ void lower_parameter_gradients(plan::Lowering& out, plan::TensorId sums, plan::T
     count = 1;
   }
   const Push push{index32(out, quads_of(sets)), index32(out, count)};
-  dispatch_flat(out, "channel_norm_parameters." + out.storage(out.type(weight_gradient).dtype), push.quads, push,
+  dispatch_flat(out, variant(out, "channel_norm_parameters", out.type(weight_gradient).dtype), push.quads, push,
                 {{sums, Access::read}, {weight_gradient, Access::write}, {bias_gradient, Access::write}}, {},
                 {.rounds = rounds_of(count, 1)});
 }
@@ -171,7 +171,7 @@ void lower_norm_gradient(plan::Lowering& out, plan::TensorId x, plan::TensorId d
                          plan::TensorId weight, plan::TensorId means, GradientMeans kind, plan::TensorId dx,
                          const ChannelSets& sets) {
   const Slices slices = slices_of(out, sets);
-  dispatch_slices(out, "channel_norm_gradient." + out.storage(out.type(x).dtype), sets, slices,
+  dispatch_slices(out, variant(out, "channel_norm_gradient", out.type(x).dtype), sets, slices,
                   {{x, Access::read},
                    {dy, Access::read},
                    {statistics, Access::read},

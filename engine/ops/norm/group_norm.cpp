@@ -59,7 +59,7 @@ class GroupNormGradient final : public graph::Operator {
     ops::lower_parameter_gradients(out, sums, out.output(1), out.output(2), sets);
     const plan::TensorId means = out.workspace("means", {DType::f32, sets.shape(2)});
     const Push push = push_of(out, sets, groups_, 0);
-    ops::dispatch_flat(out, "group_norm_means." + out.storage(out.input_type(3).dtype), push.invocations, push,
+    ops::dispatch_flat(out, ops::variant(out, "group_norm_means", out.input_type(3).dtype), push.invocations, push,
                        {{sums, Access::read}, {out.input(3), Access::read}, {means, Access::write}}, {},
                        {.rounds = rounds_of(push, 2)});
     ops::lower_norm_gradient(out, out.input(0), out.input(1), out.input(2), out.input(3), means,

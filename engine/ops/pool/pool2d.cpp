@@ -121,7 +121,7 @@ void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d&
   const std::uint32_t local_size = plan::flat_local_size(out.target());
   constants.insert(constants.begin(), local_size);
   out.dispatch({.label = {},
-                .shader = shader + "." + out.storage(out.output_type(0).dtype),
+                .shader = variant(out, shader, out.type(out.output(0)).dtype),
                 .constants = std::move(constants),
                 .push = plan::push_bytes(index32(out, lay.quads())),
                 .operands = std::move(operands),
@@ -136,7 +136,7 @@ std::vector<TensorType> Pooling::infer(std::span<const TensorType> inputs) const
 }
 
 void Pooling::lower(plan::Lowering& out) const {
-  const Shape pooled = out.output_type(0).shape;
+  const Shape pooled = out.type(out.output(0)).shape;
   const Shape images = out.input_type(0).shape;
   dispatch_pool(out, name(), pool_, images, pooled, pooled, loop_rounds(largest_window(pool_, images, pooled)));
 }

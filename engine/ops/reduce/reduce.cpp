@@ -113,7 +113,7 @@ plan::Expression summand(const plan::Lowering& out, plan::TensorId source, DType
 }  // namespace
 
 void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<bool>& summed, plan::TensorId result,
-               float factor) {
+               float factor, DType fused) {
   const Geometry axes = geometry(out.type(source).shape, summed);
   const plan::Layout lay = plan::layout(out.type(result).shape);
   const std::int64_t terms = positions(axes.summed);
@@ -130,10 +130,13 @@ void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<boo
   push.factor = whole ? factor : 1;
   put(out, axes.kept, push.kept_extents, push.kept_strides);
   put(out, axes.summed, push.summed_extents, push.summed_strides);
-  const DType storage = is_narrow(out.type(source).dtype) ? out.type(source).dtype : out.type(to).dtype;
+  DType storage = fused;
+  for (const plan::TensorId tensor : {to, source}) {
+    if (is_narrow(out.type(tensor).dtype)) storage = out.type(tensor).dtype;
+  }
   const std::uint32_t local_size = flat_local_size(out.target());
   out.dispatch({.label = {},
-                .shader = "sum." + out.storage(storage),
+                .shader = variant(out, "sum", storage),
                 .constants = {local_size, axes.last_summed, static_cast<std::uint32_t>(axes.kept.size()),
                               static_cast<std::uint32_t>(axes.summed.size())},
                 .push = plan::push_bytes(push),
@@ -144,10 +147,10 @@ void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<boo
   if (!whole) lower_sum(out, to, {true, false}, result, factor);
 }
 
-void lower_column_sums(plan::Lowering& out, plan::TensorId source, plan::TensorId result) {
+void lower_column_sums(plan::Lowering& out, plan::TensorId source, plan::TensorId result, DType fused) {
   std::vector<bool> summed(out.type(source).shape.size(), true);
   summed.back() = false;
-  lower_sum(out, source, summed, result, 1);
+  lower_sum(out, source, summed, result, 1, fused);
 }
 
 std::ptrdiff_t column_sum_dispatches(const plan::Lowering& out, plan::TensorId source) {

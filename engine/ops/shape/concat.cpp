@@ -55,7 +55,7 @@ class Concat final : public graph::Operator {
       std::uint32_t b;
       std::uint32_t inner;  // quads from one position on the axis to the next, if it is not the last
     };
-    const Shape shape = out.output_type(0).shape;
+    const Shape shape = out.type(out.output(0)).shape;
     const bool last = axis_ + 1 == shape.size();
     std::int64_t inner = plan::layout(shape).quads();
     for (std::size_t i = 0; !last && i <= axis_; ++i) inner /= shape[i];
@@ -63,7 +63,7 @@ class Concat final : public graph::Operator {
     const Push push{ops::index32(out, quads), ops::index32(out, out.input_type(0).shape[axis_]),
                     ops::index32(out, out.input_type(1).shape[axis_]), ops::index32(out, inner)};
     ops::dispatch_flat(
-        out, "concat." + out.storage(out.output_type(0).dtype), quads, push,
+        out, ops::variant(out, "concat", out.type(out.output(0)).dtype), quads, push,
         {{out.input(0), plan::Access::read}, {out.input(1), plan::Access::read}, {out.output(0), plan::Access::write}},
         {last});
   }

@@ -18,6 +18,30 @@ namespace {
 
 constexpr std::size_t most_axes = 5;
 
+/// The constants of slice.comp.
+std::vector<std::uint32_t> constants(std::uint32_t local_size, const Shape& x, const Shape& result,
+                                     const std::vector<ops::WindowAxis>& axes) {
+  using Five = std::array<std::int64_t, most_axes>;  // one per axis, outermost first
+  Five extents, x_extents, steps, offsets, divisors;
+  for (Five* ones : {&extents, &x_extents, &steps, &divisors}) ones->fill(1);
+  offsets.fill(0);
+  const std::size_t missing = most_axes - result.size();
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    extents[missing + i] = result[i];
+    x_extents[missing + i] = x[i];
+    steps[missing + i] = axes[i].step;
+    offsets[missing + i] = axes[i].offset;
+    divisors[missing + i] = axes[i].divisor;
+  }
+  const ops::WindowAxis& last = axes.back();
+  const bool whole_quads = last.step == 1 && last.divisor == 1 && last.offset % 4 == 0;
+  std::vector<std::uint32_t> all{local_size, whole_quads};
+  for (const Five& five : {extents, x_extents, steps, offsets, divisors}) {
+    for (const std::int64_t value : five) all.push_back(static_cast<std::uint32_t>(value));
+  }
+  return all;
+}
+
 class Window final : public graph::Operator {
  public:
   Window(Shape shape, std::vector<ops::WindowAxis> axes) : shape_(std::move(shape)), axes_(std::move(axes)) {}
@@ -46,42 +70,9 @@ class Window final : public graph::Operator {
     return {ops::window(*call.cotangents[0], call.inputs[0].shape(), std::move(back))};
   }
 
-  void lower(plan::Lowering& out) const override {
-    const std::int64_t quads = plan::layout(shape_).quads();
-    const std::uint32_t local_size = plan::flat_local_size(out.target());
-    out.dispatch({.label = {},
-                  .shader = "slice." + out.storage(out.output_type(0).dtype),
-                  .constants = constants(local_size, out.input_type(0).shape),
-                  .push = plan::push_bytes(ops::index32(out, quads)),
-                  .operands = {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}},
-                  .groups = plan::groups_for(quads, local_size),
-                  .expression = ops::result_expression(out, out.output(0), 1, 2)});
-  }
+  void lower(plan::Lowering& out) const override { ops::lower_window(out, out.input(0), out.output(0), axes_); }
 
  private:
-  /// The constants of window.comp.
-  std::vector<std::uint32_t> constants(std::uint32_t local_size, const Shape& x) const {
-    using Five = std::array<std::int64_t, most_axes>;  // one per axis, outermost first
-    Five extents, x_extents, steps, offsets, divisors;
-    for (Five* ones : {&extents, &x_extents, &steps, &divisors}) ones->fill(1);
-    offsets.fill(0);
-    const std::size_t missing = most_axes - shape_.size();
-    for (std::size_t i = 0; i < shape_.size(); ++i) {
-      extents[missing + i] = shape_[i];
-      x_extents[missing + i] = x[i];
-      steps[missing + i] = axes_[i].step;
-      offsets[missing + i] = axes_[i].offset;
-      divisors[missing + i] = axes_[i].divisor;
-    }
-    const ops::WindowAxis& last = axes_.back();
-    const bool whole_quads = last.step == 1 && last.divisor == 1 && last.offset % 4 == 0;
-    std::vector<std::uint32_t> result{local_size, whole_quads};
-    for (const Five& five : {extents, x_extents, steps, offsets, divisors}) {
-      for (const std::int64_t value : five) result.push_back(static_cast<std::uint32_t>(value));
-    }
-    return result;
-  }
-
   Shape shape_;
   std::vector<ops::WindowAxis> axes_;
 };
@@ -96,6 +87,20 @@ void expect_axes(std::string_view op, Tensor x, std::string_view what, std::size
 }
 
 }  // namespace
+
+void ops::lower_window(plan::Lowering& out, plan::TensorId x, plan::TensorId result,
+                       const std::vector<WindowAxis>& axes) {
+  const TensorType type = out.type(result);
+  const std::int64_t quads = plan::layout(type.shape).quads();
+  const std::uint32_t local_size = plan::flat_local_size(out.target());
+  out.dispatch({.label = {},
+                .shader = ops::variant(out, "slice", type.dtype),
+                .constants = constants(local_size, out.type(x).shape, type.shape, axes),
+                .push = plan::push_bytes(index32(out, quads)),
+                .operands = {{x, plan::Access::read}, {result, plan::Access::write}},
+                .groups = plan::groups_for(quads, local_size),
+                .expression = result_expression(out, result, 1, 2)});
+}
 
 Tensor ops::window(Tensor x, Shape shape, std::vector<WindowAxis> axes) {
   return apply<Window>({x}, std::move(shape), std::move(axes));

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "plan/lowering.h"
+
 namespace halfstep::ops {
 
 /// The source of a result's positions along one axis: position p comes from (p * step + offset) / divisor.
@@ -17,5 +19,8 @@ struct WindowAxis {
 /// position is outside x. Implements slicing, padding and the gradients of both. One entry of `axes` for each axis of
 /// x.
 Tensor window(Tensor x, Shape shape, std::vector<WindowAxis> axes);
+
+/// Appends the dispatch that does so for tensors of at most 5 axes.
+void lower_window(plan::Lowering& out, plan::TensorId x, plan::TensorId result, const std::vector<WindowAxis>& axes);
 
 }  // namespace halfstep::ops

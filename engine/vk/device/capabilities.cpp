@@ -299,7 +299,7 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
   target.wanted_groups = wanted_groups(c);
   target.compute_units = compute_units(c);
   target.matrix_shapes = c.matrix_shapes;
-  target.gemm_bodies = settings.gemm;
+  target.gemm_kernels = settings.gemm;
   target.fusion = settings.fusion;
   return target;
 }

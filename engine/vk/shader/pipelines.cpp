@@ -71,16 +71,16 @@ class ShaderModule {
   VkShaderModule module_ = VK_NULL_HANDLE;
 };
 
-Slots slots_of(const plan::Dispatch& dispatch) {
-  Slots slots{.bindings = static_cast<std::uint32_t>(dispatch.operands.size())};
-  for (std::uint32_t i = 0; i < slots.bindings; ++i) {
-    if (dispatch.operands[i].texels) slots.texels |= 1U << i;
+SetBindings bindings_of(const plan::Dispatch& dispatch) {
+  SetBindings set{.bindings = static_cast<std::uint32_t>(dispatch.operands.size())};
+  for (std::uint32_t i = 0; i < set.bindings; ++i) {
+    if (dispatch.operands[i].texels) set.texels |= 1U << i;
   }
-  return slots;
+  return set;
 }
 
 /// The bindings of set 1.
-constexpr Slots storing_slots{.bindings = 3, .uniforms = true};
+constexpr SetBindings storing_bindings{.bindings = 3, .uniforms = true};
 
 /// Specialization constants by their numbers: constant i of the dispatch is i, how f16 is stored are those of
 /// common/storing.glsl and storage/f16.glsl.
@@ -129,9 +129,9 @@ std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<co
   return with_float_controls(words, capabilities);
 }
 
-VkDescriptorType type_of(Slots slots, std::uint32_t binding) {
-  if (slots.uniforms) return VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
-  const bool texels = (slots.texels >> binding & 1) != 0;
+VkDescriptorType type_of(SetBindings set, std::uint32_t binding) {
+  if (set.uniforms) return VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+  const bool texels = (set.texels >> binding & 1) != 0;
   return texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
 
@@ -149,32 +149,32 @@ Pipelines::~Pipelines() {
 }
 
 const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
-  const Slots slots = slots_of(dispatch);
+  const SetBindings set = bindings_of(dispatch);
   const auto push_bytes = static_cast<std::uint32_t>(plan::pushed_bytes(dispatch));
   const EmbeddedShader shader =
       dispatch.spirv ? EmbeddedShader{dispatch.shader, *dispatch.spirv} : find_shader(dispatch.shader);
   check_limits(dispatch, shader_facts(shader.words, dispatch.constants), *context_);
   const std::array storing{dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled};
   const std::vector<std::uint32_t> own = dispatch.spirv ? *dispatch.spirv : std::vector<std::uint32_t>{};
-  const Key key{dispatch.shader, own, dispatch.constants, storing, push_bytes, slots.bindings};
+  const Key key{dispatch.shader, own, dispatch.constants, storing, push_bytes, set.bindings};
   const auto found = pipelines_.find(key);
   if (found != pipelines_.end()) return found->second;
 
   if (dispatch.spirv) check_spirv(shader.words, dispatch.shader);
   const std::vector<std::uint32_t> words = words_of(dispatch, shader);
   const ShaderFacts facts = shader_facts(words, dispatch.constants);
-  if (slots.bindings < facts.bindings) {
+  if (set.bindings < facts.bindings) {
     fail(dispatch.label, fmt::format("expected an operand for each of the {} bindings of {}, got {}", facts.bindings,
-                                     dispatch.shader, slots.bindings));
+                                     dispatch.shader, set.bindings));
   }
   if (dispatch.storing.scaled && !facts.has_storing_set) {
     fail(dispatch.label, fmt::format("expected a kernel that can scale what it stores, got {}", dispatch.shader));
   }
   Pipeline made;
-  made.set_layout = set_layout(slots);
-  if (facts.has_storing_set) made.storing_layout = set_layout(storing_slots);
-  made.layout = layout(slots, push_bytes, facts.has_storing_set);
-  made.bindings = slots.bindings;
+  made.set_layout = set_layout(set);
+  if (facts.has_storing_set) made.storing_layout = set_layout(storing_bindings);
+  made.layout = layout(set, push_bytes, facts.has_storing_set);
+  made.bindings = set.bindings;
   made.push_bytes = push_bytes;
   made.handle = compile(dispatch, words, facts, made.layout);
   const auto at = pipelines_.emplace(key, made).first;
@@ -189,28 +189,28 @@ std::vector<std::uint32_t> Pipelines::words_of(const plan::Dispatch& dispatch, c
                        static_cast<std::uint32_t>(dispatch.operands.size()));
 }
 
-VkDescriptorSetLayout Pipelines::set_layout(Slots slots) {
-  const auto found = set_layouts_.find(slots);
+VkDescriptorSetLayout Pipelines::set_layout(SetBindings set) {
+  const auto found = set_layouts_.find(set);
   if (found != set_layouts_.end()) return found->second;
   std::vector<VkDescriptorSetLayoutBinding> bindings;
-  for (std::uint32_t i = 0; i < slots.bindings; ++i) {
-    bindings.push_back({i, type_of(slots, i), 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+  for (std::uint32_t i = 0; i < set.bindings; ++i) {
+    bindings.push_back({i, type_of(set, i), 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
   }
   auto info = structure<VkDescriptorSetLayoutCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
-  info.bindingCount = slots.bindings;
+  info.bindingCount = set.bindings;
   info.pBindings = bindings.data();
   VkDescriptorSetLayout layout = VK_NULL_HANDLE;
   check(context_->table().vkCreateDescriptorSetLayout(context_->device(), &info, nullptr, &layout),
         "vkCreateDescriptorSetLayout");
-  return set_layouts_.emplace(slots, layout).first->second;
+  return set_layouts_.emplace(set, layout).first->second;
 }
 
-VkPipelineLayout Pipelines::layout(Slots slots, std::uint32_t push_bytes, bool storing) {
-  const LayoutKey key{slots, push_bytes, storing};
+VkPipelineLayout Pipelines::layout(SetBindings set, std::uint32_t push_bytes, bool storing) {
+  const LayoutKey key{set, push_bytes, storing};
   const auto found = layouts_.find(key);
   if (found != layouts_.end()) return found->second;
-  std::vector<VkDescriptorSetLayout> sets{set_layout(slots)};
-  if (storing) sets.push_back(set_layout(storing_slots));
+  std::vector<VkDescriptorSetLayout> sets{set_layout(set)};
+  if (storing) sets.push_back(set_layout(storing_bindings));
   const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes};
   auto info = structure<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
   info.setLayoutCount = static_cast<std::uint32_t>(sets.size());

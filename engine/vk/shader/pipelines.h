@@ -22,12 +22,13 @@
 namespace halfstep::vk {
 
 /// The bindings of a descriptor set.
-struct Slots {
+struct SetBindings {
   std::uint32_t bindings = 0;
   std::uint32_t texels = 0;  ///< bit i: binding i is a texel buffer; else a storage buffer
   bool uniforms = false;     ///< all bindings are uniform buffers
 
-  auto operator<=>(const Slots&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 means the 0 of < 0
+  auto operator<=>(const SetBindings&) const =
+      default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 means the 0 of < 0
 };
 
 /// A compute pipeline with `bindings` buffers in set 0 and `push_bytes` of push constants. A pipeline that stores f16
@@ -66,10 +67,10 @@ class Pipelines {
   /// The variant, its SPIR-V if the application provided it, its constants, how it stores f16, push bytes and bindings.
   using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::vector<std::uint32_t>, std::array<bool, 3>,
                          std::uint32_t, std::uint32_t>;
-  using LayoutKey = std::tuple<Slots, std::uint32_t, bool>;  ///< push bytes, and whether there is set 1
+  using LayoutKey = std::tuple<SetBindings, std::uint32_t, bool>;  ///< push bytes, and whether there is set 1
 
-  VkDescriptorSetLayout set_layout(Slots slots);
-  VkPipelineLayout layout(Slots slots, std::uint32_t push_bytes, bool storing);
+  VkDescriptorSetLayout set_layout(SetBindings set);
+  VkPipelineLayout layout(SetBindings set, std::uint32_t push_bytes, bool storing);
   std::vector<std::uint32_t> words_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader);
   VkPipeline compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words, const ShaderFacts& facts,
                      VkPipelineLayout layout);
@@ -78,7 +79,7 @@ class Pipelines {
   PipelineCache cache_;
   SpecializedKernels kernels_;
   std::map<Key, Pipeline> pipelines_;
-  std::map<Slots, VkDescriptorSetLayout> set_layouts_;
+  std::map<SetBindings, VkDescriptorSetLayout> set_layouts_;
   std::map<LayoutKey, VkPipelineLayout> layouts_;
 };
 

@@ -49,7 +49,7 @@ struct ShaderFacts {
   std::array<std::uint32_t, 3> local_size{1, 1, 1};  ///< with the given specialization constants
 };
 
-/// The shader with all bindings of set 0 from `count` on mapped to binding `count` - 1. They belong to slots that a
+/// The shader with all bindings of set 0 from `count` on mapped to binding `count` - 1. They belong to arguments that a
 /// dispatch does not use, but for which a pipeline would still require a buffer.
 std::vector<std::uint32_t> with_bindings(std::span<const std::uint32_t> words, std::uint32_t count);
 

@@ -11,7 +11,7 @@
 namespace halfstep::ops {
 
 /// A kernel that computes tiles of C.
-struct Body {
+struct GemmKernel {
   std::string name;              ///< "tile64", "cooperative64.16x16x16"
   std::string shader;            ///< the variant: "gemm.row_row.f32.tile64"
   std::uint32_t local_size = 0;  ///< invocations of a workgroup, which computes one tile
@@ -30,11 +30,11 @@ struct Body {
   std::vector<std::uint32_t> constants = {};  ///< specialization constants after those that all kernels have
 };
 
-/// The largest part, in quads of k and a multiple of Body::k_quads, that an invocation of `body` can compute within the
-/// target's limit of loop rounds; 0 if none. `segment_quads` is the length of a segment.
-std::int64_t most_part_quads(const plan::Target& target, const Body& body, std::int64_t segment_quads);
+/// The largest part, in quads of k and a multiple of GemmKernel::k_quads, that an invocation of `kernel` can compute
+/// within the target's limit of loop rounds; 0 if none. `segment_quads` is the length of a segment.
+std::int64_t most_part_quads(const plan::Target& target, const GemmKernel& kernel, std::int64_t segment_quads);
 /// Loop rounds of an invocation for a part of `part_quads`.
-std::int64_t part_rounds(const Body& body, std::int64_t part_quads, std::int64_t segment_quads);
+std::int64_t part_rounds(const GemmKernel& kernel, std::int64_t part_quads, std::int64_t segment_quads);
 
 /// The value of a shader's OPERANDS axis.
 std::string_view name(Operands operands);
@@ -56,8 +56,8 @@ struct Problem {
 Problem problem(const plan::Lowering& out, const Gemm& gemm);
 
 /// The kernels to consider for `problem` on `target`, the one expected to be fastest first; never empty. If
-/// Target::gemm_bodies names some, only these, unless they do not support the problem. Throws Error if it names none
+/// Target::gemm_kernels names some, only these, unless they do not support the problem. Throws Error if it names none
 /// that the target has.
-std::vector<Body> bodies(const plan::Target& target, const Problem& problem);
+std::vector<GemmKernel> gemm_kernels(const plan::Target& target, const Problem& problem);
 
 }  // namespace halfstep::ops

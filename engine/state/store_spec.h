@@ -1,9 +1,10 @@
 #pragma once
 
+#include <halfstep/optimizer.h>
 #include <halfstep/precision.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "state/gradient_scales.h"
@@ -12,23 +13,28 @@
 
 namespace halfstep::state {
 
-/// How the parameters and the states of a graph lie in their stores.
+/// How the parameters and the states of a graph lie in their stores, and what updates them.
 struct StoreLayout {
   ParameterLayout parameters;
   ParameterLayout states;
+  /// The trainer's, then the others that parameters have (Training::optimizer); none where nothing is trained.
+  std::vector<Optimizer> optimizers{};
+
+  /// The entries of an optimizer's schedule in the store's.
+  std::uint64_t first_rate(std::size_t optimizer) const;
+  /// Bytes of the StepState with the OptimizerStates after it.
+  std::uint64_t state_bytes() const;
 };
 
 /// How a store is kept: all that its buffers and their sizes follow from.
-struct StoreForm {
+struct StoreSpec {
   StoreLayout layout;
   Precision precision;  ///< what programs over the store are lowered for
-  WeightForm weights;
-  std::vector<std::string> moment_names{};  ///< in files: one for each of WeightForm::moments_per_element
-  std::vector<float> rates{};               ///< of applied steps, in order; the last one holds
-  std::uint32_t micro_batches = 1;          ///< in a step
-  bool averages = false;                    ///< whether averages of the weights are kept
-  bool averages_read = false;               ///< and operators read them
-  std::uint64_t data_bytes = 0;             ///< of a data set that is kept on the device
+  WeightStorage weights;
+  std::uint32_t micro_batches = 1;  ///< in a step
+  bool averages = false;            ///< whether averages of the weights are kept
+  bool averages_read = false;       ///< and operators read them
+  std::uint64_t data_bytes = 0;     ///< of a data set that is kept on the device
 
   /// Elements that are trained, with their padding.
   std::uint64_t trained() const { return layout.parameters.trained_elements(); }

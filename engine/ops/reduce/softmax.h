@@ -1,0 +1,21 @@
+#pragma once
+
+#include <halfstep/tensor.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace halfstep::ops {
+
+/// Which keys of scores {batch, ..., queries, keys} have a probability; the others' is 0, and no score is read for
+/// them.
+struct VisibleKeys {
+  bool causal = false;      ///< query i sees no key after i
+  std::int64_t window = 0;  ///< query i sees keys less than this away from i; 0: all
+};
+
+/// The softmax of scores over the keys that are visible. With `lengths` u32 {batch}, those from a batch's length on are
+/// not. A query that sees no key has probabilities of 0.
+Tensor masked_softmax(Tensor scores, const VisibleKeys& visible, std::optional<Tensor> lengths);
+
+}  // namespace halfstep::ops

@@ -1,0 +1,32 @@
+#include "plan/graph_values.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+namespace halfstep::plan {
+
+std::uint32_t noise_stream(std::string_view tensor, std::uint32_t run) {
+  // The hash of Fowler, Noll and Vo (FNV-1a). The highest bit keeps it apart from the streams that common/rng.glsl
+  // names.
+  std::uint32_t hash = 2166136261U;
+  const auto add = [&](std::uint32_t byte) { hash = (hash ^ byte) * 16777619U; };
+  for (const char c : tensor) add(static_cast<unsigned char>(c));
+  for (std::uint32_t rest = run; rest != 0; rest >>= 8) add(rest & 0xFF);
+  return hash | 0x80000000U;
+}
+
+TensorId GraphValues::tensor_of(const graph::Ir& ir, graph::ValueId value) const {
+  const auto found = bound_.find(value);
+  if (found == bound_.end()) {
+    fail("plan", fmt::format("expected '{}' to have been computed or fed", ir.values.at(value).name));
+  }
+  return found->second;
+}
+
+void GraphValues::repeat(const graph::Ir& ir) {
+  ++run_;
+  std::erase_if(bound_, [&](const auto& entry) { return ir.values[entry.first].origin == graph::Origin::node; });
+}
+
+}  // namespace halfstep::plan

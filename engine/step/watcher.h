@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/ir.h"
+#include "plan/program.h"
+#include "step/step_program.h"
+
+namespace halfstep::step {
+
+/// What computed a value.
+struct Producer {
+  std::string label;
+  bool divides = false;  ///< whether it is an operator that divides
+  std::span<const graph::ValueId> inputs{};
+};
+
+/// Records statistics of the values that a Watch names, and keeps the memory of those that it wants kept.
+class Watcher {
+ public:
+  /// Rows of statistics are appended to a report of `report_bytes`. Builder, graph and number must outlive the watcher.
+  Watcher(plan::ProgramBuilder& builder, const graph::Ir& ir, Watch watch, std::uint64_t& report_bytes)
+      : builder_(builder), ir_(ir), watch_(std::move(watch)), report_bytes_(report_bytes) {}
+
+  /// To be called when `value` was just computed. Does nothing unless the watch names it.
+  void look(graph::ValueId value, const Producer& producer, std::uint32_t micro_batch);
+  std::vector<Watched> take() { return std::move(watched_); }
+
+ private:
+  Recorded kept(graph::ValueId value);
+
+  plan::ProgramBuilder& builder_;
+  const graph::Ir& ir_;
+  Watch watch_;
+  std::uint64_t& report_bytes_;
+  std::vector<Watched> watched_;
+};
+
+}  // namespace halfstep::step

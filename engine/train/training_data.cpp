@@ -1,0 +1,143 @@
+#include "train/training_data.h"
+
+#include <halfstep/error.h>
+#include <halfstep/ops.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "state/buffers.h"
+#include "step/report.h"
+#include "train/feed.h"
+#include "vk/command/transfer.h"
+
+namespace halfstep::train {
+namespace {
+
+/// What the integers of a source's field must be below: 2^32 where anything will do.
+struct Limit {
+  std::int64_t bound = std::int64_t{1} << 32;
+  bool labels = false;  ///< which may also be ignored_label
+};
+
+template <Element T>
+void check_values(const Source& source, std::int64_t number, const Field& field, const Limit& limit,
+                  std::span<const std::byte> data) {
+  const std::span values(reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T));  // NOLINT: of a vector
+  for (const T value : values) {
+    const bool fine =
+        std::int64_t{value} < limit.bound || (limit.labels && static_cast<std::uint32_t>(value) == ignored_label);
+    if (fine) continue;
+    fail("source", fmt::format("'{}': expected values below {} in field '{}', got {} in batch {}", source.name,
+                               limit.bound, field.name, value, number));
+  }
+}
+
+void check_values(const Source& source, std::int64_t number, const Field& field, const Limit& limit,
+                  std::span<const std::byte> data) {
+  if (field.type == ElementType::u8) check_values<std::uint8_t>(source, number, field, limit, data);
+  if (field.type == ElementType::u16) check_values<std::uint16_t>(source, number, field, limit, data);
+  if (field.type == ElementType::u32) check_values<std::uint32_t>(source, number, field, limit, data);
+}
+
+/// Calls the application; whatever it throws becomes an Error.
+void fill_by(const Source& source, const SourceBatch& batch) {
+  const auto refuse = [&](std::string_view what) {
+    fail("source", fmt::format("'{}': expected batch {}, got an exception: {}", source.name, batch.number, what));
+  };
+  try {
+    source.fill(batch);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    refuse(error.what());
+  } catch (...) {
+    refuse("of an unknown type");
+  }
+}
+
+/// Has a source fill all of its fields, and passes on those that are fed.
+struct SourceFiller {
+  const Source* source;
+  std::int64_t batch;
+  std::vector<std::size_t> fed{};  ///< for each input, the source's field
+  std::vector<Limit> limits{};     ///< of each input
+  std::vector<std::vector<std::byte>> filled{};
+
+  void operator()(std::int64_t number, std::span<const std::uint32_t> indices, data::HostBatch& to) {
+    SourceBatch room{.number = number, .indices = indices, .fields = source->fields};
+    filled.resize(source->fields.size());
+    for (std::size_t i = 0; i < filled.size(); ++i) {
+      const Field& field = source->fields[i];
+      filled[i].resize(static_cast<std::size_t>(batch * elements(field.shape) * bytes(field.type)));
+      room.room.push_back(filled[i]);
+    }
+    fill_by(*source, room);
+    to.fields.resize(fed.size());
+    for (std::size_t i = 0; i < fed.size(); ++i) {
+      to.fields[i] = filled[fed[i]];
+      check_values(*source, number, source->fields[fed[i]], limits[i], to.fields[i]);
+    }
+  }
+};
+
+}  // namespace
+
+Supply set_supply(const Dataset& set, std::vector<Field> fields) {
+  return {.name = set.name,
+          .count = set.count,
+          .gather = [fields = std::move(fields)](std::int64_t, std::span<const std::uint32_t> indices,
+                                                 data::HostBatch& batch) { data::gather(fields, indices, batch); }};
+}
+
+Supply source_supply(const Source& source, const step::SampleInputs& inputs, const graph::Ir& ir, std::int64_t batch) {
+  SourceFiller filler{&source, batch};
+  for (const step::FieldInput& input : inputs.fields) {
+    const auto found = std::ranges::find(source.fields, input.field, &Field::name);
+    filler.fed.push_back(static_cast<std::size_t>(found - source.fields.begin()));
+    Limit& limit = filler.limits.emplace_back();
+    if (found->bound != 0) limit.bound = found->bound;
+    const std::optional<Classes> classes = classes_of(ir, input.input);
+    if (!classes) continue;
+    limit.bound = std::min(limit.bound, classes->count);
+    limit.labels = true;
+  }
+  return {.name = source.name, .count = source.count, .gather = std::move(filler)};
+}
+
+std::uint64_t place_resident(step::SampleInputs& inputs, std::span<const Field> fields) {
+  inputs.resident = true;
+  std::uint64_t end = inputs.table_bytes;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const Field& field = fields[i];
+    std::uint64_t offset = end;
+    for (std::size_t j = 0; j < i; ++j) {
+      const bool same = fields[j].data.data() == field.data.data() && fields[j].data.size() == field.data.size();
+      if (same) offset = inputs.fields[j].resident.offset;
+    }
+    inputs.fields[i].resident = {offset, field.data.size(), field.first, field.step()};
+    end = std::max(end, offset + step::next_place(field.data.size()));
+  }
+  return end;
+}
+
+void upload(state::ParameterStore& store, const step::SampleInputs& inputs, const Dataset* set) {
+  if (inputs.table_bytes == 0 && !inputs.resident) return;
+  const vk::Buffer& buffer = store.buffer(state::buffers::data);
+  const std::vector<Field> fields = inputs.resident ? set->all_fields() : std::vector<Field>{};
+  std::uint64_t end = 0;  // of what is there
+  for (const step::FieldInput& input : inputs.fields) {
+    if (input.is_normalised()) {
+      const auto table = step::normalisation_table(input);
+      vk::upload(store.context(), buffer, input.normalisation, std::as_bytes(std::span(table)));
+    }
+    if (!inputs.resident || input.resident.offset < end) continue;
+    const auto field = std::ranges::find(fields, input.field, &Field::name);
+    vk::upload(store.context(), buffer, input.resident.offset, field->data);
+    end = input.resident.offset + input.resident.bytes;
+  }
+}
+
+}  // namespace halfstep::train

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <halfstep/trainer.h>
+
+#include <cstdint>
+#include <span>
+
+#include "state/store.h"
+#include "step/step_inputs.h"
+#include "train/batches.h"
+
+namespace halfstep::train {
+
+/// Gathers batches of `fields`, those of a set that are fed. They must outlive what is returned.
+Supply set_supply(const Dataset& set, std::vector<Field> fields);
+
+/// Has the source fill batches of `batch` samples, and checks what it filled: an integer that is not below its bound,
+/// or is a label of none of the classes that a loss tells apart, is an Error, as is anything that it throws.
+Supply source_supply(const Source& source, const step::SampleInputs& inputs, const graph::Ir& ir, std::int64_t batch);
+
+/// Places the fields of `inputs`, which are `fields`, in a data buffer, after the tables. Fields of the same memory
+/// share it. Returns the buffer's bytes.
+std::uint64_t place_resident(step::SampleInputs& inputs, std::span<const Field> fields);
+
+/// Puts the tables into the data buffer, and the fields of `set` where they are resident.
+void upload(state::ParameterStore& store, const step::SampleInputs& inputs, const Dataset* set);
+
+}  // namespace halfstep::train

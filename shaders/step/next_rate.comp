@@ -1,0 +1,27 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// The end of a step for an optimizer of a group, one invocation: its rate and its powers of betas in the next step.
+#include "optim/optimizer_state.glsl"
+#include "step/step_state.glsl"
+
+layout(local_size_x = 1) in;
+layout(push_constant) uniform Push {
+  uint optimizer;   // among those of groups
+  uint first_rate;  // of its entries in the schedule
+  uint rates;
+  float beta1;
+  float beta2;
+};
+layout(std430, binding = 0) buffer State {
+  StepState state;
+  OptimizerState optimizers[];
+};
+layout(std430, binding = 1) readonly buffer Schedule { float schedule[]; };
+
+void main() {
+  if (state.overflow != 0u) return;
+  int entry = clamp(int(state.applied) + 1 + state.rate_offset, 0, int(rates) - 1);
+  optimizers[optimizer].rate = schedule[first_rate + uint(entry)];
+  optimizers[optimizer].beta1_power *= beta1;
+  optimizers[optimizer].beta2_power *= beta2;
+}
