@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 seconds=${1:-120}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- idx cifar safetensors png jpeg
+[ $# -gt 0 ] || set -- idx cifar npy safetensors png jpeg
 cmake --preset fuzz --log-level=WARNING
 cmake --build --preset fuzz >/dev/null
 place=$(mktemp -d)
@@ -24,6 +24,12 @@ seeds() { # seeds TARGET: makes its first inputs
   cifar)
     head -c 3074 /dev/zero >"$place/cifar/ten"
     { printf '\1'; head -c 3074 /dev/zero; } >"$place/cifar/hundred"
+    ;;
+  npy)
+    local header="{'descr': '<i8', 'fortran_order': False, 'shape': (2, 1), }"
+    { printf "\\223NUMPY\\1\\0\\x$(printf %x ${#header})\\0%s" "$header"; head -c 16 /dev/zero; } >"$place/npy/integers"
+    header="{'descr': '|u1', 'fortran_order': False, 'shape': (4,), }"
+    { printf "\\223NUMPY\\2\\0\\x$(printf %x ${#header})\\0\\0\\0%s" "$header"; printf abcd; } >"$place/npy/bytes"
     ;;
   safetensors) { printf "\\x$(printf %x ${#tensor})\0\0\0\0\0\0\0%s" "$tensor"; printf '\0\74\0\174'; } >"$place/safetensors/seed" ;;
   esac

@@ -169,6 +169,13 @@ enum class Cifar100Labels : std::uint8_t { fine, coarse };
 HALFSTEP_API Dataset read_cifar100(const std::filesystem::path& folder, Split split,
                                    Cifar100Labels labels = Cifar100Labels::fine);
 
+/// Reads an array that NumPy saved (.npy, versions 1 to 3, C order): its first axis is that of samples, the others are
+/// `shape`. Bytes, |u1 and |b1, and <u2, <u4 and <f4 are memory-mapped where they are aligned; then the file must not
+/// change as long as the field exists. <i4 and <i8 are converted to u32. `name` and `bound` are the field's. Throws
+/// Error that names the file if it is no such array, of another type, truncated or too long, or has an integer that u32
+/// cannot represent.
+HALFSTEP_API Field read_npy(const std::filesystem::path& file, std::string name, std::uint32_t bound = 0);
+
 /// How a text of tokens is cut into the samples of a set.
 struct TokenWindows {
   ElementType type = ElementType::u16;  ///< of the file's tokens: u16 or u32
