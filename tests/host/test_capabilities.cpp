@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "host/temporary_folder.h"
 #include "plan/expression.h"
 #include "plan/lowering.h"
 #include "vk/device/capabilities.h"
@@ -133,12 +135,12 @@ std::vector<std::byte> cache_data(const vk::Capabilities& c) {
 
 TEST_CASE("a plan's target follows from the device") {
   const plan::Target target = vk::target(capable(), vk::settings({}));
-  CHECK(target.storage16 == plan::Storage16::native);
-  CHECK(target.float16_arithmetic);
+  CHECK(target.float16.storage == plan::Storage16::native);
+  CHECK(target.float16.arithmetic);
   CHECK_FALSE(target.cpu);
-  CHECK(target.subgroup_size == 32);
-  CHECK(target.subgroup_broadcast);
-  CHECK_FALSE(target.subgroup_shuffle);
+  CHECK(target.subgroups.size == 32);
+  CHECK(target.subgroups.broadcast);
+  CHECK_FALSE(target.subgroups.shuffle);
   CHECK(target.max_invocations == 512);  // the smaller of two limits
   CHECK(target.max_push_bytes == 256);
   CHECK(target.max_storage_range == 1u << 30);
@@ -158,13 +160,13 @@ TEST_CASE("tiers: f16 arithmetic is not for CPUs, and packed is for devices with
   c = capable();
   c.storage_16bit = false;
   CHECK(vk::tier(vk::target(c, vk::settings({}))) == "packed f16");
-  CHECK_FALSE(vk::target(c, vk::settings({})).float16_arithmetic);
+  CHECK_FALSE(vk::target(c, vk::settings({})).float16.arithmetic);
 }
 
 TEST_CASE("HALFSTEP_TIER forces the packed tier, or 16-bit storage on a CPU, and nothing else") {
   {
     const Variable tier("HALFSTEP_TIER", "packed");
-    CHECK(vk::target(capable(), vk::settings({})).storage16 == plan::Storage16::packed);
+    CHECK(vk::target(capable(), vk::settings({})).float16.storage == plan::Storage16::packed);
   }
   {
     const Variable tier("HALFSTEP_TIER", "native");
@@ -180,13 +182,13 @@ TEST_CASE("HALFSTEP_TIER forces the packed tier, or 16-bit storage on a CPU, and
 TEST_CASE("a subgroup size is relied on only where it can be asked for or never varies") {
   vk::Capabilities c = capable();
   c.subgroup_size_control = false;
-  CHECK(vk::target(c, vk::settings({})).subgroup_size == 0);
+  CHECK(vk::target(c, vk::settings({})).subgroups.size == 0);
   c.min_subgroup_size = 32;
-  CHECK(vk::target(c, vk::settings({})).subgroup_size == 32);
+  CHECK(vk::target(c, vk::settings({})).subgroups.size == 32);
   c.min_subgroup_size = c.max_subgroup_size = 0;  // without the extension they are unknown
-  CHECK(vk::target(c, vk::settings({})).subgroup_size == 0);
+  CHECK(vk::target(c, vk::settings({})).subgroups.size == 0);
   c.driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
-  CHECK(vk::target(c, vk::settings({})).subgroup_size == 32);
+  CHECK(vk::target(c, vk::settings({})).subgroups.size == 32);
 }
 
 TEST_CASE("workarounds take matrix units away where they are emulated or wrong") {
@@ -330,4 +332,21 @@ TEST_CASE("cache files that are damaged or another driver's are ignored") {
   }
   c.pipeline_cache_uuid[3] = 1;
   CHECK(vk::drivers_own(data, c).empty());
+}
+
+TEST_CASE("what was appended to a cache file is read up to the first damage") {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "kernels";
+  const std::vector<std::vector<std::byte>> parts{std::vector(3, std::byte{1}), std::vector(70000, std::byte{2}),
+                                                  std::vector(5, std::byte{3})};
+  CHECK(vk::read_sealed_parts(file).parts.empty());
+  for (const std::vector<std::byte>& part : parts) REQUIRE(vk::append_sealed(file, part));
+  CHECK(vk::read_sealed_parts(file).parts == parts);
+  CHECK_FALSE(vk::read_sealed_parts(file).damaged);
+  CHECK_FALSE(vk::append_sealed(folder.path(), parts.front()));
+
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);  // a process was killed while it wrote
+  const vk::SealedParts stored = vk::read_sealed_parts(file);
+  CHECK(stored.damaged);
+  CHECK(stored.parts == std::vector(parts.begin(), parts.begin() + 2));
 }

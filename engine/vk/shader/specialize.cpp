@@ -7,6 +7,9 @@
 #include <cstring>
 #include <exception>
 #include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <utility>
 
@@ -39,18 +42,30 @@ std::vector<std::byte> written(const Kernels& kernels) {
   return data;
 }
 
-Kernels read(std::span<const std::byte> data) {
-  Kernels kernels;
+/// Adds what written() returned.
+void read(std::span<const std::byte> data, Kernels& kernels) {
   std::uint32_t sizes[2];
   while (data.size() >= sizeof sizes) {
     std::memcpy(sizes, data.data(), sizeof sizes);
     data = data.subspan(sizeof sizes);
-    if (data.size() < sizes[0] + std::size_t{4} * sizes[1]) return {};
+    if (data.size() < sizes[0] + std::size_t{4} * sizes[1]) return;
     std::string key(reinterpret_cast<const char*>(data.data()), sizes[0]);
     std::vector<std::uint32_t> words(sizes[1]);
     std::memcpy(words.data(), data.data() + sizes[0], 4 * words.size());
     data = data.subspan(sizes[0] + 4 * words.size());
     kernels.emplace(std::move(key), std::move(words));
+  }
+}
+
+Kernels read_file(const std::filesystem::path& file) {
+  Kernels kernels;
+  const SealedParts stored = read_sealed_parts(file);
+  for (const std::vector<std::byte>& part : stored.parts) read(part, kernels);
+  if (!stored.damaged) return kernels;
+  try {
+    write_sealed(file, written(kernels));  // nothing would be read that is appended after the damage
+  } catch (const std::exception&) {
+    return kernels;  // the next process tries again
   }
   return kernels;
 }
@@ -64,6 +79,13 @@ std::vector<std::uint32_t> specialized(std::span<const std::uint32_t> words, con
   optimizer.RegisterPass(spvtools::CreateSetSpecConstantDefaultValuePass(values))
       .RegisterPass(spvtools::CreateFreezeSpecConstantValuePass())
       .RegisterPass(spvtools::CreateFoldSpecConstantOpAndCompositePass())
+      // What constants turn off goes first: the passes after it take a third less time.
+      .RegisterPass(spvtools::CreateDeadBranchElimPass())
+      .RegisterPass(spvtools::CreateInlineExhaustivePass())
+      .RegisterPass(spvtools::CreateEliminateDeadFunctionsPass())
+      .RegisterPass(spvtools::CreateLocalSingleStoreElimPass())
+      .RegisterPass(spvtools::CreateCCPPass())
+      .RegisterPass(spvtools::CreateDeadBranchElimPass())
       .RegisterPerformancePasses();
   spvtools::OptimizerOptions options;
   options.set_run_validator(false);
@@ -72,28 +94,46 @@ std::vector<std::uint32_t> specialized(std::span<const std::uint32_t> words, con
   return known ? result : std::vector(words.begin(), words.end());
 }
 
-SpecializedKernels::SpecializedKernels(const Context& context)
-    : file_(device_file("kernels", context.capabilities(), context.settings().cache_folder)) {
-  if (!file_.empty()) kernels_ = read(read_sealed(file_));
+struct SpecializedKernels::Shared {
+  std::mutex mutex{};
+  std::filesystem::path file{};  ///< empty if nothing is stored
+  Kernels kernels{};
+  Kernels unsaved{};  ///< of these, what the file does not have
+};
+
+SpecializedKernels::SpecializedKernels(const Context& context) {
+  static std::mutex mutex;
+  static std::map<std::filesystem::path, std::shared_ptr<Shared>> by_file;
+  const std::filesystem::path file = device_file("kernels", context.capabilities(), context.settings().cache_folder);
+  const std::scoped_lock lock(mutex);
+  std::shared_ptr<Shared>& shared = by_file[file];
+  if (!shared) {
+    shared = std::make_shared<Shared>();
+    shared->file = file;
+    if (!file.empty()) shared->kernels = read_file(file);
+  }
+  shared_ = shared;
 }
 
 const std::vector<std::uint32_t>& SpecializedKernels::get(const EmbeddedShader& shader, const Constants& constants) {
-  std::vector<std::uint32_t>& kernel = kernels_[key_of(shader, constants)];
+  const std::scoped_lock lock(shared_->mutex);
+  const std::string key = key_of(shader, constants);
+  std::vector<std::uint32_t>& kernel = shared_->kernels[key];
   if (kernel.empty()) {
     kernel = specialized(shader.words, constants);
-    changed_ = true;
+    if (!shared_->file.empty()) shared_->unsaved[key] = kernel;
   }
   return kernel;
 }
 
 void SpecializedKernels::save() noexcept {
-  if (file_.empty() || !changed_) return;
   try {
-    kernels_.merge(read(read_sealed(file_)));  // another process may have added some
-    write_sealed(file_, written(kernels_));
-    changed_ = false;
+    const std::scoped_lock lock(shared_->mutex);
+    if (shared_->unsaved.empty()) return;
+    if (!append_sealed(shared_->file, written(shared_->unsaved))) shared_->file.clear();  // it cannot be written
+    shared_->unsaved.clear();
   } catch (const std::exception&) {
-    file_.clear();  // the disk is full or not writable
+    return;  // no memory: the next save tries again
   }
 }
 

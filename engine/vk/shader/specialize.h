@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,20 +22,20 @@ using Constants = std::map<std::uint32_t, std::uint32_t>;
 /// as old versions do not support cooperative matrices, the shader is left to the driver.
 std::vector<std::uint32_t> specialized(std::span<const std::uint32_t> words, const Constants& constants);
 
-/// Specialized kernels by key, stored between processes in the cache folder like the pipeline cache.
+/// Specialized kernels by key, stored between processes in the cache folder like the pipeline cache. All users of one
+/// device in a process share what was read. May be used from several threads.
 class SpecializedKernels {
  public:
   explicit SpecializedKernels(const Context& context);
 
-  /// The result of specialized(), computed once.
+  /// The result of specialized(), computed once. Stays valid as long as the process.
   const std::vector<std::uint32_t>& get(const EmbeddedShader& shader, const Constants& constants);
-  /// Writes them atomically if there are new ones. Never throws: what cannot be stored is computed again.
+  /// Appends new ones to the file. Never throws: what cannot be stored is computed again.
   void save() noexcept;
 
  private:
-  std::filesystem::path file_;  ///< empty if nothing is stored
-  std::map<std::string, std::vector<std::uint32_t>> kernels_;
-  bool changed_ = false;
+  struct Shared;
+  std::shared_ptr<Shared> shared_;
 };
 
 }  // namespace halfstep::vk
