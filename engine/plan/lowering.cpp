@@ -62,7 +62,7 @@ std::size_t Lowering::choose(Choice choice) {
 
 std::string_view storage(const Target& target, DType dtype) {
   const graph::TypeInfo& info = graph::info(dtype);
-  const bool native = target.storage16 == Storage16::native && !target.words16;
+  const bool native = target.float16.storage == Storage16::native && !target.float16.words;
   return native && info.elements16 ? info.name : info.words;
 }
 

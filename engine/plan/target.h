@@ -25,15 +25,25 @@ struct MatrixShape {
   auto operator<=>(const MatrixShape&) const = default;
 };
 
+/// How a device takes f16.
+struct Float16 {
+  Storage16 storage = Storage16::packed;
+  bool words = false;  ///< it is read as 32-bit words, whatever `storage` is: faster on software drivers
+  bool arithmetic = false;
+};
+
+/// The groups of invocations that exchange values without memory.
+struct Subgroups {
+  std::uint32_t size = 0;  ///< of every full subgroup; 0 if it varies or is unreliable
+  bool shuffle = false;
+  bool broadcast = false;
+};
+
 /// What lowering and planning need to know about a device: plain numbers, so that both run without a GPU.
 struct Target {
-  Storage16 storage16 = Storage16::packed;
-  bool words16 = false;  ///< f16 is read as 32-bit words, whatever storage16 is: faster on software drivers
-  bool float16_arithmetic = false;
-  bool cpu = true;                  ///< a software driver: no shared-memory tiles, no f16 arithmetic
-  std::uint32_t subgroup_size = 0;  ///< the size of every full subgroup; 0 if it varies or is unreliable
-  bool subgroup_shuffle = false;
-  bool subgroup_broadcast = false;
+  Float16 float16;
+  bool cpu = true;  ///< a software driver: no shared-memory tiles, no f16 arithmetic
+  Subgroups subgroups;
   std::uint32_t max_invocations = 128;
   std::array<std::uint32_t, 3> max_groups{65535, 65535, 65535};
   std::uint32_t shared_memory_bytes = 16384;

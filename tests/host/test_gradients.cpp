@@ -104,15 +104,15 @@ struct Differentiated {
 std::vector<plan::Target> targets() {
   plan::Target packed;
   plan::Target native;
-  native.storage16 = plan::Storage16::native;
+  native.float16.storage = plan::Storage16::native;
   native.max_invocations = 1024;
-  native.subgroup_size = 8;
-  native.subgroup_shuffle = true;
+  native.subgroups.size = 8;
+  native.subgroups.shuffle = true;
   plan::Target gpu;
   gpu.cpu = false;
-  gpu.storage16 = plan::Storage16::native;
-  gpu.subgroup_size = 32;
-  gpu.subgroup_shuffle = true;
+  gpu.float16.storage = plan::Storage16::native;
+  gpu.subgroups.size = 32;
+  gpu.subgroups.shuffle = true;
   gpu.max_invocations = 1024;
   gpu.wanted_groups = 200;
   plan::Target phone;

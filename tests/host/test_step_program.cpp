@@ -20,7 +20,7 @@ namespace {
 plan::Target gpu() {
   plan::Target target;
   target.cpu = false;
-  target.storage16 = plan::Storage16::native;
+  target.float16.storage = plan::Storage16::native;
   target.max_invocations = 256;
   target.shared_memory_bytes = 32768;
   target.max_storage_buffers = 16;
@@ -31,9 +31,9 @@ plan::Target gpu() {
 /// A software driver on two cores.
 plan::Target software() {
   plan::Target target;
-  target.words16 = true;
-  target.subgroup_size = 8;
-  target.subgroup_shuffle = true;
+  target.float16.words = true;
+  target.subgroups.size = 8;
+  target.subgroups.shuffle = true;
   target.max_invocations = 1024;
   target.max_storage_buffers = 16;
   return target;

@@ -73,7 +73,7 @@ TEST_CASE("matmul of batches") {
 }
 
 TEST_CASE("matmul of more rows than one dimension has workgroups") {
-  const std::int64_t tile_rows = testing::context().target().subgroup_size == 4 ? 8 : 32;
+  const std::int64_t tile_rows = testing::context().target().subgroups.size == 4 ? 8 : 32;
   const std::int64_t rows = 65536 * tile_rows + 5;
   Check check = matmul_check({rows, 1}, {1, 1}, {}, 1);
   check.dtypes = {DType::f16};

@@ -181,7 +181,7 @@ TEST_CASE("an application's settings count before the environment's") {
   const Device device = Device::open(
       {}, {.tier = "packed", .fusion = false, .gemm = "thin", .cache_folder = cache.folder(), .may_fork = false});
   const plan::Target& target = vk::context_of(device).target();
-  CHECK(target.storage16 == plan::Storage16::packed);
+  CHECK(target.float16.storage == plan::Storage16::packed);
   CHECK_FALSE(target.fusion);
   CHECK(target.gemm_kernels == "thin");
   CHECK(vk::context_of(device).child() == nullptr);

@@ -47,7 +47,7 @@ GemmKernel thin(const Problem& problem, std::string kernel_name) {
 std::vector<GemmKernel> lanes(const plan::Target& target, const Problem& problem) {
   std::vector<GemmKernel> found;
   for (const bool texels : {true, false}) {
-    if (!target.subgroup_shuffle || target.subgroup_size != 8) break;
+    if (!target.subgroups.shuffle || target.subgroups.size != 8) break;
     if (texels && (target.max_texels == 0 || problem.operand_quads > target.max_texels)) continue;
     const std::string kind = texels ? "8_texels" : "8";
     std::array<GemmKernel, 2> pair{plain(problem, "lanes" + kind, 8, 32, 32), thin(problem, "thin" + kind)};
@@ -59,7 +59,7 @@ std::vector<GemmKernel> lanes(const plan::Target& target, const Problem& problem
       found.push_back(std::move(kernel));
     }
   }
-  if (target.subgroup_broadcast && target.subgroup_size == 4 && !problem.float16_partials) {
+  if (target.subgroups.broadcast && target.subgroups.size == 4 && !problem.float16_partials) {
     found.push_back(plain(problem, "lanes4", 4, 8, 16));
     found.back().other_rounds = 8;
   }
@@ -110,7 +110,7 @@ std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& p
   std::vector<GemmKernel> found;
   for (const auto& [tile, side] : {std::pair{128U, 2U}, {64U, 2U}, {32U, 1U}}) {
     const std::uint32_t square = tile / side;
-    const std::uint32_t threads = side * side * target.subgroup_size;
+    const std::uint32_t threads = side * side * target.subgroups.size;
     const bool fits = square % shape.rows == 0 && square % shape.columns == 0 && 32 % shape.k == 0 &&
                       shape.columns % 4 == 0 && threads <= target.max_invocations &&
                       shared_bytes(shape, tile, side * side) <= target.shared_memory_bytes;
@@ -123,10 +123,10 @@ std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& p
     kernel.tile_rows = tile;
     kernel.tile_columns = tile;
     kernel.risky = true;
-    if (target.subgroup_size % (shape.columns / 4) == 0) kernel.moment_rows = square;
+    if (target.subgroups.size % (shape.columns / 4) == 0) kernel.moment_rows = square;
     // Each fragment is stored in its own loop, and each of its columns merges moments across the subgroup.
     const std::int64_t fragments = (square / shape.rows) * (square / shape.columns);
-    const std::int64_t quads_each = plan::divided_up(shape.rows * shape.columns / 4, target.subgroup_size);
+    const std::int64_t quads_each = plan::divided_up(shape.rows * shape.columns / 4, target.subgroups.size);
     count_stage_rounds(kernel, 8, 32 / shape.k + 1, fragments * (quads_each + 1) + square / shape.columns * 8);
     kernel.constants = {shape.rows, shape.columns, shape.k};
     found.push_back(kernel);
@@ -137,7 +137,7 @@ std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& p
 /// Those with the requested accumulator type.
 std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& problem) {
   std::vector<GemmKernel> found;
-  if (problem.dtype != DType::f16 || target.subgroup_size == 0 || !target.subgroup_shuffle) return found;
+  if (problem.dtype != DType::f16 || target.subgroups.size == 0 || !target.subgroups.shuffle) return found;
   for (const plan::MatrixShape& shape : target.matrix_shapes) {
     if (shape.float16_sums == problem.float16_partials)
       std::ranges::move(cooperative(target, problem, shape), std::back_inserter(found));
@@ -164,7 +164,7 @@ bool fits_uniform(const plan::Target& target, const Problem& problem, std::int64
   const std::int64_t zeros = 4;  // at most this many columns' worth
   const std::int64_t panel_quads = (columns + zeros) * problem.segments * plan::divided_up(problem.k, 4);
   const auto bytes = static_cast<std::uint64_t>(std::max(panel_quads, problem.operand_quads)) * 4 * sizeof(float);
-  return target.uniform_loads && target.subgroup_shuffle && target.subgroup_size == 8 && laid_out &&
+  return target.uniform_loads && target.subgroups.shuffle && target.subgroups.size == 8 && laid_out &&
          bytes <= target.max_storage_range && !problem.float16_partials;
 }
 

@@ -272,12 +272,12 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
   plan::Target target;
   const bool native = c.storage_16bit && settings.tier != "packed";
   target.cpu = c.type == VK_PHYSICAL_DEVICE_TYPE_CPU;
-  target.storage16 = native ? plan::Storage16::native : plan::Storage16::packed;
-  target.words16 = target.cpu && settings.tier != "native";
-  target.float16_arithmetic = native && c.float16_arithmetic && !target.cpu;
-  target.subgroup_size = c.subgroup_size_control || subgroup_size_is_fixed(c) ? c.subgroup_size : 0;
-  target.subgroup_shuffle = (c.subgroup_operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
-  target.subgroup_broadcast = (c.subgroup_operations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0;
+  target.float16.storage = native ? plan::Storage16::native : plan::Storage16::packed;
+  target.float16.words = target.cpu && settings.tier != "native";
+  target.float16.arithmetic = native && c.float16_arithmetic && !target.cpu;
+  target.subgroups.size = c.subgroup_size_control || subgroup_size_is_fixed(c) ? c.subgroup_size : 0;
+  target.subgroups.shuffle = (c.subgroup_operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
+  target.subgroups.broadcast = (c.subgroup_operations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0;
   target.max_invocations = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
   std::copy(std::begin(limits.maxComputeWorkGroupCount), std::end(limits.maxComputeWorkGroupCount),
             target.max_groups.begin());
@@ -305,8 +305,8 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
 }
 
 std::string tier(const plan::Target& target) {
-  if (target.storage16 == plan::Storage16::packed) return "packed f16";
-  return target.float16_arithmetic ? "native 16-bit storage, f16 arithmetic" : "native 16-bit storage";
+  if (target.float16.storage == plan::Storage16::packed) return "packed f16";
+  return target.float16.arithmetic ? "native 16-bit storage, f16 arithmetic" : "native 16-bit storage";
 }
 
 }  // namespace halfstep::vk

@@ -40,7 +40,7 @@ void check_limits(const plan::Dispatch& dispatch, const ShaderFacts& facts, cons
   at_most(dispatch, "storage buffers", context.target().max_storage_buffers, dispatch.operands.size());
 }
 
-/// Whether to request Target::subgroup_size and full subgroups, which shaders with subgroup operations rely on.
+/// Whether to request Target::subgroups.size and full subgroups, which shaders with subgroup operations rely on.
 bool asks_for_subgroups(const plan::Dispatch& dispatch, const ShaderFacts& facts, const Context& context) {
   const Capabilities& c = context.capabilities();
   if (!facts.uses_subgroups || !c.subgroup_size_control) return false;
@@ -231,7 +231,7 @@ VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const st
   const VkSpecializationInfo constants = specialization.info();
   auto size = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
-  size.requiredSubgroupSize = context_->target().subgroup_size;
+  size.requiredSubgroupSize = context_->target().subgroups.size;
   auto info = structure<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
   info.layout = layout;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
