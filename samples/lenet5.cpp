@@ -149,7 +149,7 @@ int run(const Options& options) {
   if (!options.common.quiet) training.log = [](const std::string& line) { fmt::print("{}\n", line); };
   Trainer trainer = Trainer::compile(device, graph, training);
   if (options.explain) {
-    fmt::print("{}", trainer.explain());
+    fmt::print("{}", trainer.inspect().explain());
     return samples::exit_done;
   }
   return samples::train(trainer, device, precision, data, options.plan, options.common);

@@ -63,13 +63,13 @@ Distribution measure(const Device& device, const samples::Data& data, const Opti
   training.feed = Feed{.samples = images, .labels = labels, .stddev = {1 / options.input_scale}};
   training.training_set = &data.train;
   Trainer trainer = Trainer::compile(device, graph, training);
-  trainer.watch("*.gradient");
+  trainer.inspect().watch("*.gradient");
   Distribution result;
   result.name = std::move(name);
   result.colour = std::move(colour);
   for (std::int64_t i = 0; i < options.steps; ++i) trainer.step();
   trainer.finish();
-  for (const TensorStatistics& seen : trainer.take_records()) result.add(seen);
+  for (const TensorStatistics& seen : trainer.inspect().take_records()) result.add(seen);
   return result;
 }
 

@@ -126,7 +126,9 @@ std::vector<float> Program::read(const Slot& slot, plan::TensorId tensor, const 
   std::vector<float> values = plan::floats_from_memory(type, bytes);
   const state::ParameterStore& store = *workspace_.store;
   if (id == buffers::gradients && store.spec().weights.scaled) {
-    const float unscale = store.unscale(offset / static_cast<std::uint64_t>(halfstep::bytes(type.dtype)));
+    const std::uint64_t element = offset / static_cast<std::uint64_t>(halfstep::bytes(type.dtype));
+    const float unscale =
+        state::gradient_scales::unscale(workspace_.runtime->context(), store.buffer(buffers::gradient_scales), element);
     for (float& value : values) value *= unscale;
   }
   return values;

@@ -232,8 +232,4 @@ void ParameterStore::write_scales(std::span<const float> scales) {
   gradient_scales::write(*context_, buffers_[buffers::gradient_scales], spec_.layout.parameters, scales);
 }
 
-float ParameterStore::unscale(std::uint64_t element) const {
-  return gradient_scales::unscale(*context_, buffers_[buffers::gradient_scales], element);
-}
-
 }  // namespace halfstep::state

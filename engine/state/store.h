@@ -38,7 +38,6 @@ class ParameterStore {
   ParameterStore(vk::Context& context, StoreSpec spec);
 
   const StoreSpec& spec() const { return spec_; }
-  vk::Context& context() const { return *context_; }
   /// One of the table's buffers; empty where it is no store's.
   const vk::Buffer& buffer(plan::BufferId id) const { return buffers_[id]; }
   /// What all of its buffers take.
@@ -70,8 +69,6 @@ class ParameterStore {
   /// The scales of gradients, see gradient_scales::read.
   std::vector<float> read_scales() const;
   void write_scales(std::span<const float> scales);
-  /// See gradient_scales::unscale.
-  float unscale(std::uint64_t element) const;
 
  private:
   /// A tensor in a buffer: its quads, each `lanes` quads after the one before.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <halfstep/trainer.h>
+#include <halfstep/inspector.h>
 
 #include <cstdint>
 #include <functional>
@@ -11,7 +11,7 @@
 namespace halfstep::train {
 
 /// Runs what a program does `steps` times, waiting for each, from a recording with a timestamp after every dispatch;
-/// see Trainer::profile. `fill` puts what a run needs into its slot, `submitted` is called after each submit, and
+/// see Inspector::profile. `fill` puts what a run needs into its slot, `submitted` is called after each submit, and
 /// `read` with each run's report.
 std::vector<DispatchCost> profile(const run::Program& program, std::int64_t steps, run::Program::ReadReport read,
                                   const std::function<void(const run::Program&, run::Slot&)>& fill,

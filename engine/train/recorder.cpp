@@ -94,7 +94,7 @@ void Recorder::watch(std::string_view pattern, std::uint64_t every) {
   if (!watched().empty()) return;
   program_.reset();
   fail("watch", fmt::format("expected a pattern of tensors' names, got '{}', which none has", pattern),
-       "Trainer::plan() lists them; \"*gradient\" are the gradients of parameters");
+       "Inspector::plan() lists them; \"*gradient\" are the gradients of parameters");
 }
 
 void Recorder::read(const run::Slot& slot) {
@@ -126,7 +126,7 @@ std::vector<float> Recorder::trace(std::string_view name) {
     }
   }
   fail("trace", fmt::format("expected a tensor that TrainerOptions::trace keeps, got '{}'", name),
-       !program_ || watched().empty() ? "set it to \"*\"" : "Trainer::plan() lists them all");
+       !program_ || watched().empty() ? "set it to \"*\"" : "Inspector::plan() lists them all");
 }
 
 /// Says which operator made the first number that training is to stop at, and throws.

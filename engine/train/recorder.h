@@ -22,7 +22,7 @@ class Recorder {
   Recorder(run::Workspace workspace, const step::StepGraph& graph, const step::StepOptions& options, Reports& reports,
            Batches& batches, const std::string& trace);
 
-  /// See Trainer::watch. All steps must have finished.
+  /// See Inspector::watch. All steps must have finished.
   void watch(std::string_view pattern, std::uint64_t every);
   /// The program, where there is one; null where there is none.
   run::Program* program() { return program_.get(); }
@@ -30,7 +30,7 @@ class Recorder {
   bool looks_at_next_step() const { return program_ && batches_.steps() % every_ == 0; }
   /// What was seen in the steps whose reports were read, since the last call.
   std::vector<TensorStatistics> take_records();
-  /// See Trainer::trace. All steps must have finished.
+  /// See Inspector::trace. All steps must have finished.
   std::vector<float> trace(std::string_view name);
 
  private:

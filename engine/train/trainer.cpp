@@ -1,4 +1,5 @@
 #include <halfstep/error.h>
+#include <halfstep/inspector.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -144,7 +145,7 @@ void Trainer::Impl::make_programs(const TrainerOptions& asked, state::StoreSpec 
   const auto largest = std::ranges::max(lowered, {}, [](const auto& program) { return program.plan.arena.bytes; });
   workspace.runtime->shared_arena(largest.plan.arena.bytes);
   workspace.store = std::make_shared<state::ParameterStore>(workspace.runtime->context(), std::move(spec));
-  if (graph.samples) train::upload(*workspace.store, *graph.samples, asked.training_set);
+  if (graph.samples) train::upload(workspace.runtime->context(), *workspace.store, *graph.samples, asked.training_set);
   std::vector<std::string> metrics;
   for (const auto& [name, metric] : asked.metrics) metrics.push_back(name);
   reports = std::make_unique<train::Reports>(metrics, options.precision.loss_scale);
@@ -257,20 +258,6 @@ void Trainer::Impl::set_parameter(std::string_view name, std::span<const float> 
   store.write({&tensor, 1}, {&kept, 1});
 }
 
-std::vector<DispatchCost> Trainer::Impl::profile(std::int64_t steps, const Fill& fill) {
-  finish();
-  const auto read = [this](const run::Program& program, const run::Slot& slot) { reports->read(program, slot); };
-  return train::profile(*training, steps, read, fill, [this] { batches->count_step(); });
-}
-
-HostCosts Trainer::Impl::host_costs() const {
-  return {.steps = batches->steps(),
-          .microseconds_per_step = host_times.median(),
-          .waits_for_slot = training->slots().waits(),
-          .waits_for_batch = batches->waits(),
-          .waits_elsewhere = waits_elsewhere};
-}
-
 Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;
@@ -326,35 +313,8 @@ std::vector<float> Trainer::parameter(std::string_view name, Weights weights) {
 void Trainer::set_parameter(std::string_view name, std::span<const float> values) {
   impl_->set_parameter(name, values);
 }
-void Trainer::watch(std::string_view pattern, std::uint64_t every) {
-  impl_->finish();
-  impl_->recorder->watch(pattern, every);
-}
-std::vector<TensorStatistics> Trainer::take_records() {
-  impl_->poll();
-  return impl_->recorder->take_records();
-}
-std::vector<float> Trainer::trace(std::string_view name) {
-  impl_->finish();
-  return impl_->recorder->trace(name);
-}
-const PlanSummary& Trainer::summary() const {
-  return impl_->summary;
-}
-HostCosts Trainer::host_costs() const {
-  return impl_->host_costs();
-}
-std::vector<DispatchCost> Trainer::profile(std::int64_t steps) {
-  return impl_->profile(steps, impl_->from_supply());
-}
-std::vector<DispatchCost> Trainer::profile(std::int64_t steps, const std::map<std::string, Values>& inputs) {
-  return impl_->profile(steps, impl_->from_values(inputs));
-}
-std::string Trainer::plan() const {
-  return train::plan_text(impl_->summary, impl_->training->plan(), impl_->workspace.store->spec());
-}
-std::string Trainer::explain() const {
-  return train::explain_text(impl_->graph, impl_->options, impl_->workspace.store->spec());
+Inspector Trainer::inspect() const {
+  return Inspector(*impl_);
 }
 
 const Trainer::Workspace& Trainer::workspace() const {

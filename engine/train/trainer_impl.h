@@ -1,6 +1,6 @@
 #pragma once
 
-#include <halfstep/trainer.h>
+#include <halfstep/inspector.h>
 
 #include <functional>
 #include <memory>
@@ -16,7 +16,8 @@
 
 namespace halfstep {
 
-/// A training program over a store, and the owners of what is around it. Trainer's functions go to these owners.
+/// A training program over a store, and the owners of what is around it. Trainer's and Inspector's functions go to
+/// these owners.
 class Trainer::Impl {
  public:
   using Fill = std::function<void(const run::Program&, run::Slot&)>;
@@ -32,8 +33,6 @@ class Trainer::Impl {
   Evaluation evaluate(const Dataset& set, Weights weights, const std::function<bool()>& stop);
   ResumePoint load(const std::filesystem::path& path);
   void set_parameter(std::string_view name, std::span<const float> values);
-  std::vector<DispatchCost> profile(std::int64_t steps, const Fill& fill);
-  HostCosts host_costs() const;
 
   /// What steps are filled with: the next batch of the set or source, or values. Throws Error where there is none, or
   /// no such input.

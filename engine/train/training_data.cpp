@@ -123,7 +123,8 @@ std::uint64_t place_resident(step::SampleInputs& inputs, std::span<const Field> 
   return end;
 }
 
-void upload(state::ParameterStore& store, const step::SampleInputs& inputs, const Dataset* set) {
+void upload(vk::Context& context, const state::ParameterStore& store, const step::SampleInputs& inputs,
+            const Dataset* set) {
   if (inputs.table_bytes == 0 && !inputs.resident) return;
   const vk::Buffer& buffer = store.buffer(state::buffers::data);
   const std::vector<Field> fields = inputs.resident ? set->all_fields() : std::vector<Field>{};
@@ -131,11 +132,11 @@ void upload(state::ParameterStore& store, const step::SampleInputs& inputs, cons
   for (const step::FieldInput& input : inputs.fields) {
     if (input.is_normalised()) {
       const auto table = step::normalisation_table(input);
-      vk::upload(store.context(), buffer, input.normalisation, std::as_bytes(std::span(table)));
+      vk::upload(context, buffer, input.normalisation, std::as_bytes(std::span(table)));
     }
     if (!inputs.resident || input.resident.offset < end) continue;
     const auto field = std::ranges::find(fields, input.field, &Field::name);
-    vk::upload(store.context(), buffer, input.resident.offset, field->data);
+    vk::upload(context, buffer, input.resident.offset, field->data);
     end = input.resident.offset + input.resident.bytes;
   }
 }

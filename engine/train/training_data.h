@@ -23,6 +23,7 @@ Supply source_supply(const Source& source, const step::SampleInputs& inputs, con
 std::uint64_t place_resident(step::SampleInputs& inputs, std::span<const Field> fields);
 
 /// Puts the tables into the data buffer, and the fields of `set` where they are resident.
-void upload(state::ParameterStore& store, const step::SampleInputs& inputs, const Dataset* set);
+void upload(vk::Context& context, const state::ParameterStore& store, const step::SampleInputs& inputs,
+            const Dataset* set);
 
 }  // namespace halfstep::train

@@ -179,13 +179,13 @@ int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Prec
   Run run(trainer, data, plan, options);
   if (!options.resume.empty()) run.resume(precision);
   halfstep::watch_interrupts();
-  Report report{device.info().name, precision.name, {}, {}, trainer.summary(), {}};
+  Report report{device.info().name, precision.name, {}, {}, trainer.inspect().summary(), {}};
   if (!options.quiet) print_start(report);
   const bool complete = run.train(report.epochs);
   trainer.finish();
   if (!complete) run.save();
   report.last_step = trainer.report();
-  report.host = trainer.host_costs();
+  report.host = trainer.inspect().host_costs();
   if (!options.json.empty()) write_json(report, options.json);
   run.finish_saving();
   if (complete) return exit_done;

@@ -87,8 +87,8 @@ std::vector<OperatorCost> operators_of(std::span<const DispatchCost> costs) {
 }
 
 std::map<std::string, double> figures_of(const Trainer& trainer, double samples_per_second) {
-  const PlanSummary& plan = trainer.summary();
-  const HostCosts host = trainer.host_costs();
+  const PlanSummary& plan = trainer.inspect().summary();
+  const HostCosts host = trainer.inspect().host_costs();
   return {{"samples_per_second", samples_per_second},
           {"dispatches", static_cast<double>(plan.dispatches)},
           {"barriers", static_cast<double>(plan.barriers)},
@@ -107,7 +107,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
   }
   const Dataset set = random_set(models().at(options.model).image, 4 * options.batch);
   Trainer trainer = trainer_of(options, bench.device(), set);
-  if (!options.watch.empty()) trainer.watch(options.watch, options.every);
+  if (!options.watch.empty()) trainer.inspect().watch(options.watch, options.every);
   Times times = bench.time([&] {
     for (std::int64_t i = 0; i < options.steps; ++i) trainer.step();
     trainer.finish();
@@ -118,7 +118,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
                 .times = times,
                 .figures = figures_of(trainer, 1000 * static_cast<double>(options.batch) / times.median)};
   if (bench.has_timestamps()) {
-    const std::vector<DispatchCost> costs = trainer.profile(bench.repeats());
+    const std::vector<DispatchCost> costs = trainer.inspect().profile(bench.repeats());
     for (const DispatchCost& cost : costs) result.flops += cost.flops;
     report.add_operators(operators_of(costs), options.operators);
     if (!options.trace.empty()) write_trace(options.trace, costs);

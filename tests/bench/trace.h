@@ -1,6 +1,6 @@
 #pragma once
 
-#include <halfstep/trainer.h>
+#include <halfstep/inspector.h>
 
 #include <filesystem>
 #include <span>

@@ -32,7 +32,7 @@ std::map<std::string, Measured> stages(const Options& options, const Optimizer& 
   std::map<std::string, Measured> result;
   for (int i = 0; i < bench.repeats(); ++i) {
     std::map<std::string, Measured> sums;
-    for (const DispatchCost& cost : trainer.profile(1, {})) {
+    for (const DispatchCost& cost : trainer.inspect().profile(1, {})) {
       sums[cost.label].times.median += cost.milliseconds;
       sums[cost.label].bytes += static_cast<double>(cost.bytes);
     }

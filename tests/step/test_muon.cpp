@@ -212,7 +212,7 @@ TEST_CASE("a tensor whose own scale is too high keeps Muon's momentum, and the o
 TEST_CASE("Muon's states are one number for each weight of a matrix, and its other optimizer's where they are") {
   PulledTensors trained({{"first", {128, 4}}, {"v", {512}}, {"w", {64, 8}}},
                         options({.others_patterns = {"none", "fir*"}}));
-  CHECK(trained.trainer().summary().optimizer_bytes == (512 + 2 * 512 + 2 * 512) * 4);
+  CHECK(trained.trainer().inspect().summary().optimizer_bytes == (512 + 2 * 512 + 2 * 512) * 4);
   const TemporaryFolder folder;
   trained.trainer().save(folder.path() / "checkpoint");
   const io::SafetensorsFile file(folder.path() / "checkpoint");

@@ -189,9 +189,9 @@ TEST_CASE("a run in micro-batches that was stopped and resumed ends on the same 
 TEST_CASE("the recorder sees every micro-batch") {
   testing::Pull pull = pulled(Precision::float32(), 2);
   Trainer& trainer = pull.trainer();
-  trainer.watch("w.gradient");
+  trainer.inspect().watch("w.gradient");
   pull.step(std::vector<float>{3, 5});
-  const std::vector<TensorStatistics> records = trainer.take_records();
+  const std::vector<TensorStatistics> records = trainer.inspect().take_records();
   REQUIRE(records.size() == 2);
   CHECK(records[0].micro_batch == 0);
   CHECK(records[0].max == 3);

@@ -119,18 +119,18 @@ TEST_CASE("the plan has the averages' bytes, and frozen parameters have none") {
   for (const Precision& precision : {Precision::float32(), Precision::mixed()}) {
     Trainer trainer = averaging(0.9F, {.precision = precision});
     Trainer part = averaging(0.9F, {.precision = precision}, frozen);
-    const std::uint64_t elements = trainer.summary().gradient_bytes / (precision.name == "mixed" ? 2 : 4);
-    const std::uint64_t bytes = trainer.summary().average_bytes;
+    const std::uint64_t elements = trainer.inspect().summary().gradient_bytes / (precision.name == "mixed" ? 2 : 4);
+    const std::uint64_t bytes = trainer.inspect().summary().average_bytes;
     CHECK(bytes == elements * (precision.name == "mixed" ? 6 : 4));
-    CHECK(trainer.plan().find(std::to_string(bytes) + " bytes of averages of weights") != std::string::npos);
-    CHECK(part.summary().average_bytes < bytes);
+    CHECK(trainer.inspect().plan().find(std::to_string(bytes) + " bytes of averages of weights") != std::string::npos);
+    CHECK(part.inspect().summary().average_bytes < bytes);
     run(part, 2);
     CHECK(part.parameter("conv/weight", Weights::averaged) == part.parameter("conv/weight"));
     CHECK(part.parameter("dense/weight", Weights::averaged) != part.parameter("dense/weight"));
     CHECK(std::isfinite(part.evaluate(training_set(), Weights::averaged).loss));
     Trainer without = averaging(0, {.precision = precision});
-    CHECK(without.summary().average_bytes == 0);
-    CHECK(without.plan().find("averages") == std::string::npos);
+    CHECK(without.inspect().summary().average_bytes == 0);
+    CHECK(without.inspect().plan().find("averages") == std::string::npos);
   }
 }
 

@@ -108,11 +108,11 @@ TEST_CASE("parameters may share a gradient, be their own loss, or be reshaped") 
 TEST_CASE("plan() and explain() tell every dispatch and operator") {
   const Dataset set = testing::toy_dataset(20, {6, 5, 1}, 3);
   const Trainer trainer = testing::toy_trainer(set, {});
-  const std::string plan = trainer.plan();
+  const std::string plan = trainer.inspect().plan();
   for (const char* part : {"feed", "conv/conv2d", "max_pool2d", "cross_entropy", "check", "update", "rescale"}) {
     CHECK_MESSAGE(plan.find(part) != std::string::npos, part);
   }
-  const std::string explained = trainer.explain();
+  const std::string explained = trainer.inspect().explain();
   CHECK(explained.find("conv/conv2d") != std::string::npos);
   CHECK(explained.find("weights, as operators read them") != std::string::npos);
 }

@@ -86,7 +86,7 @@ TEST_CASE("features and labels of several fields are those of the samples that w
       options.training_set = &set;
       options.resident_limit = limit;
     });
-    CHECK((trainer.summary().data_bytes > 0) == (limit == 0));
+    CHECK((trainer.inspect().summary().data_bytes > 0) == (limit == 0));
     trainer.step();
     const std::vector<float> w = trainer.parameter("w");
     const std::vector<float> v = trainer.parameter("v");
@@ -264,7 +264,7 @@ TEST_CASE("step() waits for a slow source, and the trainer ends while it is aske
   };
   Trainer slow = glass([&](TrainerOptions& options) { options.source = &source; });
   for (int i = 0; i < 6; ++i) slow.step();
-  CHECK(slow.host_costs().waits_for_batch > 0);
+  CHECK(slow.inspect().host_costs().waits_for_batch > 0);
   CHECK(weights(slow) == weights_after(glass([&](TrainerOptions& options) { options.training_set = &set; }), 6));
 }
 
@@ -297,7 +297,7 @@ TEST_CASE("windows of a memory-mapped text train alike on the device and streame
          .feed = Feed{.inputs = {{.input = tokens}, {.input = targets}}},
          .training_set = &set,
          .resident_limit = limit});
-    if (limit == 0) CHECK(trainer.summary().data_bytes < 2 * 2 * count);
+    if (limit == 0) CHECK(trainer.inspect().summary().data_bytes < 2 * 2 * count);
     trainer.step();
     BatchSampler sampler = BatchSampler::training(set.count, batch, seed);
     const auto indices = sampler.batch(0);

@@ -66,7 +66,9 @@ class Layers {
   std::vector<float> weights(std::size_t layer, Weights which = Weights::current) {
     return trainer_.parameter(fmt::format("{}/w", layer), which);
   }
-  std::vector<float> gradient(std::size_t layer) { return trainer_.trace(fmt::format("{}/w.gradient", layer)); }
+  std::vector<float> gradient(std::size_t layer) {
+    return trainer_.inspect().trace(fmt::format("{}/w.gradient", layer));
+  }
   Trainer& trainer() { return trainer_; }
 
  private:
@@ -173,7 +175,7 @@ TEST_CASE("an overflow further up still skips the step, and leaves scales as the
   Layers layers(2, scaled());
   for (int i = 0; i < 3; ++i) layers.step(fed);
   const std::vector<float> before = layers.weights(1);
-  layers.trainer().watch("*gradient");
+  layers.trainer().inspect().watch("*gradient");
   for (const float bad : {infinity, -infinity, std::nanf("")}) layers.step({{1, bad}, fed[1]});
   CHECK(layers.trainer().report().applied == 3);
   CHECK(layers.trainer().report().skipped == 3);
@@ -182,7 +184,7 @@ TEST_CASE("an overflow further up still skips the step, and leaves scales as the
   CHECK(layers.trainer().report().applied == 4);
   CHECK(layers.trainer().report().tensor_updates_skipped == 0);
   CHECK(layers.weights(1) != before);
-  const std::vector<TensorStatistics> records = layers.trainer().take_records();
+  const std::vector<TensorStatistics> records = layers.trainer().inspect().take_records();
   REQUIRE(records.size() == 8);
   // 9 * 2^8 is between 2^11 and 2^12, and the second layer's scale has grown by 16x per step.
   for (const TensorStatistics& record : records) {
@@ -192,11 +194,12 @@ TEST_CASE("an overflow further up still skips the step, and leaves scales as the
 
 TEST_CASE("scales follow the largest magnitude: down at once, up by four bits a step, within their limits") {
   Layers layers(1, scaled());
-  layers.trainer().watch("*gradient");
+  layers.trainer().inspect().watch("*gradient");
   const auto scales = [&](const std::vector<float>& pulls) {
     std::vector<float> result;
     for (const float pull : pulls) layers.step({{1, pull}});
-    for (const TensorStatistics& record : layers.trainer().take_records()) result.push_back(record.gradient_scale);
+    for (const TensorStatistics& record : layers.trainer().inspect().take_records())
+      result.push_back(record.gradient_scale);
     return result;
   };
   CHECK(scales({0, 0, 0, 0}) == std::vector<float>{1, 16, 256, 4096});
@@ -354,11 +357,11 @@ TEST_CASE("scales of gradients are refused where there is nothing to scale, or n
 TEST_CASE("explain() and plan() say that gradients have scales") {
   Layers with(1, scaled());
   Layers without(1, unscaled());
-  CHECK(with.trainer().explain().find("gradient_scales") != std::string::npos);
-  CHECK(without.trainer().explain().find("gradient_scales") == std::string::npos);
-  CHECK(with.trainer().plan().find("gradients (f16, with a scale for each tensor)") != std::string::npos);
-  CHECK(with.trainer().plan().find("choose scales") != std::string::npos);
-  CHECK(with.trainer().summary().gradient_bytes > without.trainer().summary().gradient_bytes);
+  CHECK(with.trainer().inspect().explain().find("gradient_scales") != std::string::npos);
+  CHECK(without.trainer().inspect().explain().find("gradient_scales") == std::string::npos);
+  CHECK(with.trainer().inspect().plan().find("gradients (f16, with a scale for each tensor)") != std::string::npos);
+  CHECK(with.trainer().inspect().plan().find("choose scales") != std::string::npos);
+  CHECK(with.trainer().inspect().summary().gradient_bytes > without.trainer().inspect().summary().gradient_bytes);
 }
 
 }  // namespace halfstep

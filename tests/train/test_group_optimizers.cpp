@@ -140,7 +140,7 @@ TEST_CASE("a group's rate and decay apply to its own optimizer, and frozen group
       options(Adam{}, {{.pattern = "a", .frozen = true},
                        {.pattern = "b", .rate = 2, .optimizer = Sgd{.rate = 0.25F, .weight_decay = 0.5F}},
                        {.pattern = "c", .weight_decay = 0, .optimizer = Sgd{.rate = 0.25F, .weight_decay = 0.5F}}}));
-  CHECK(tensors.trainer().summary().optimizer_bytes == 0);
+  CHECK(tensors.trainer().inspect().summary().optimizer_bytes == 0);
   pull(tensors, 1);
   CHECK(tensors.trainer().parameter("a") == all(6, 2));
   CHECK(tensors.trainer().parameter("b") == all(5, 2 - 2 * 0.25F * (1 + 0.5F * 2)));
@@ -163,7 +163,7 @@ TEST_CASE("groups of several optimizers take the memory of their states, and dra
                                           {.pattern = "c", .optimizer = centered},
                                           {.pattern = "d", .optimizer = momentum}},
                                          precision));
-  CHECK(trained.trainer().summary().optimizer_bytes == 1024 * (2 + 1 + 3 + 1) * 2);
+  CHECK(trained.trainer().inspect().summary().optimizer_bytes == 1024 * (2 + 1 + 3 + 1) * 2);
   const std::vector<float> pull = all(1024, 0.1F);
   for (int i = 0; i < 3; ++i) trained.step({{"a", pull}, {"b", pull}, {"c", pull}, {"d", pull}});
   const TemporaryFolder folder;

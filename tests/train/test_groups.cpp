@@ -72,12 +72,12 @@ TEST_CASE("frozen parameters stay, and take neither gradients nor moments") {
     Trainer whole = pulled(options);
     options.groups = {{.pattern = "m/*", .frozen = true}};
     Trainer trainer = pulled(options);
-    CHECK(trainer.summary().parameters == 7);
-    CHECK(trainer.summary().gradient_bytes * 3 == whole.summary().gradient_bytes);
-    CHECK(trainer.summary().optimizer_bytes * 3 == whole.summary().optimizer_bytes);
+    CHECK(trainer.inspect().summary().parameters == 7);
+    CHECK(trainer.inspect().summary().gradient_bytes * 3 == whole.inspect().summary().gradient_bytes);
+    CHECK(trainer.inspect().summary().optimizer_bytes * 3 == whole.inspect().summary().optimizer_bytes);
     // Six bytes for a weight with a master, two for a frozen one's copy; without masters there is no difference.
     const std::uint64_t parts = precision.name == "mixed" ? 6 + 2 + 2 : 18;
-    CHECK(trainer.summary().weight_bytes * 18 == whole.summary().weight_bytes * parts);
+    CHECK(trainer.inspect().summary().weight_bytes * 18 == whole.inspect().summary().weight_bytes * parts);
     step(trainer, 1);
     CHECK(trainer.parameter("m/weight") == std::vector<float>(6, 1));
     CHECK(trainer.parameter("head/bias")[0] != 1);

@@ -73,29 +73,29 @@ TEST_CASE("a step that computes activations again ends on the same bits") {
 TEST_CASE("the plan has the memory with and without, and the price") {
   Trainer kept = trainer(Precision::mixed(), "", 1);
   Trainer lean = trainer(Precision::mixed(), "blocks/?", 1);
-  const PlanSummary& summary = lean.summary();
-  CHECK(summary.arena_bytes_kept == kept.summary().arena_bytes);
-  CHECK(kept.summary().arena_bytes_kept == kept.summary().arena_bytes);
+  const PlanSummary& summary = lean.inspect().summary();
+  CHECK(summary.arena_bytes_kept == kept.inspect().summary().arena_bytes);
+  CHECK(kept.inspect().summary().arena_bytes_kept == kept.inspect().summary().arena_bytes);
   CHECK(summary.arena_bytes < summary.arena_bytes_kept);
-  CHECK(summary.flops - summary.recomputed_flops == doctest::Approx(kept.summary().flops));
+  CHECK(summary.flops - summary.recomputed_flops == doctest::Approx(kept.inspect().summary().flops));
   // Fused operators do not store values that nothing reads later.
-  CHECK(summary.bytes_moved - summary.recomputed_bytes_moved <= kept.summary().bytes_moved);
-  CHECK(summary.bytes_moved > kept.summary().bytes_moved);
+  CHECK(summary.bytes_moved - summary.recomputed_bytes_moved <= kept.inspect().summary().bytes_moved);
+  CHECK(summary.bytes_moved > kept.inspect().summary().bytes_moved);
   CHECK(summary.recomputed_flops > 0);
-  CHECK(kept.summary().recomputed_flops == 0);
-  CHECK(lean.plan().find("would take " + std::to_string(summary.arena_bytes_kept)) != std::string::npos);
-  CHECK(kept.plan().find("recomputed") == std::string::npos);
+  CHECK(kept.inspect().summary().recomputed_flops == 0);
+  CHECK(lean.inspect().plan().find("would take " + std::to_string(summary.arena_bytes_kept)) != std::string::npos);
+  CHECK(kept.inspect().plan().find("recomputed") == std::string::npos);
 }
 
 TEST_CASE("the recorder sees what is computed again once") {
   Trainer lean = trainer(Precision::mixed(), "blocks/?", 1);
   Trainer kept = trainer(Precision::mixed(), "", 1);
-  for (Trainer* trainer : {&lean, &kept}) trainer->watch("blocks/1/conv1/*");
+  for (Trainer* trainer : {&lean, &kept}) trainer->inspect().watch("blocks/1/conv1/*");
   lean.step();
   kept.step();
   lean.finish();
   kept.finish();
-  CHECK(lean.take_records().size() == kept.take_records().size());
+  CHECK(lean.inspect().take_records().size() == kept.inspect().take_records().size());
 }
 
 }  // namespace halfstep

@@ -44,10 +44,10 @@ Precision unscaled(Precision precision) {
 TensorStatistics gradient_of(const std::vector<float>& x, const Precision& precision) {
   Product product(unscaled(precision));
   product.x = x;
-  product.trainer.watch("w.gradient");
+  product.trainer.inspect().watch("w.gradient");
   product.step();
   product.trainer.finish();
-  const std::vector<TensorStatistics> records = product.trainer.take_records();
+  const std::vector<TensorStatistics> records = product.trainer.inspect().take_records();
   REQUIRE(records.size() == 1);
   CHECK(records[0].name == "w.gradient");
   CHECK(records[0].step == 1);
@@ -102,13 +102,13 @@ TEST_CASE("the recorder counts, sums and sorts by exponent what a tensor holds, 
 TEST_CASE("the recorder counts all of a tensor that takes many workgroups") {
   constexpr std::int64_t count = 300001;
   testing::Pull pull(count, 0, Sgd{.rate = 0}, Precision::float32());
-  pull.trainer().watch("w.gradient");
+  pull.trainer().inspect().watch("w.gradient");
   std::vector<float> gradients(count, 0.25F);
   gradients.front() = 4;
   gradients.back() = -8;
   pull.trainer().step({{"pull", std::span<const float>(gradients)}});
   pull.trainer().finish();
-  const std::vector<TensorStatistics> records = pull.trainer().take_records();
+  const std::vector<TensorStatistics> records = pull.trainer().inspect().take_records();
   REQUIRE(records.size() == 1);
   const TensorStatistics& seen = records.front();
   CHECK(seen.elements == count);
@@ -127,20 +127,20 @@ TEST_CASE("the recorder counts infinities and NaNs apart, and looks at one step 
   CHECK(seen.nans >= 1);
   CHECK(seen.max == 1);
   Product product(unscaled(Precision::mixed()));
-  product.trainer.watch("*gradient", 3);
+  product.trainer.inspect().watch("*gradient", 3);
   for (int i = 0; i < 7; ++i) product.step();
   product.trainer.finish();
   std::vector<std::uint64_t> steps;
-  for (const TensorStatistics& record : product.trainer.take_records()) steps.push_back(record.step);
+  for (const TensorStatistics& record : product.trainer.inspect().take_records()) steps.push_back(record.step);
   CHECK(steps == std::vector<std::uint64_t>{1, 4, 7});
   CHECK(product.trainer.report().step == 7);
-  CHECK_THROWS_WITH_AS(product.trainer.watch("no such*"), doctest::Contains("'no such*'"), Error);
+  CHECK_THROWS_WITH_AS(product.trainer.inspect().watch("no such*"), doctest::Contains("'no such*'"), Error);
 }
 
 TEST_CASE("watching changes no bit of what is trained") {
   const auto weights = [](bool watched) {
     Product product(Precision::float16());
-    if (watched) product.trainer.watch("*", 2);
+    if (watched) product.trainer.inspect().watch("*", 2);
     for (int i = 0; i < 5; ++i) product.step();
     return product.trainer.parameter("w");
   };
@@ -151,12 +151,12 @@ TEST_CASE("any tensor of the last step that is kept can be read, and no other") 
   Product product(unscaled(Precision::mixed()), "*");
   product.x[4] = 3;
   product.step();
-  CHECK(product.trainer.trace("mul:0") == product.x);
-  CHECK(product.trainer.trace("w.gradient") == product.x);
-  CHECK_THROWS_WITH_AS(product.trainer.trace("mul:9"), doctest::Contains("'mul:9'"), Error);
+  CHECK(product.trainer.inspect().trace("mul:0") == product.x);
+  CHECK(product.trainer.inspect().trace("w.gradient") == product.x);
+  CHECK_THROWS_WITH_AS(product.trainer.inspect().trace("mul:9"), doctest::Contains("'mul:9'"), Error);
   Product other(unscaled(Precision::mixed()));
   other.step();
-  CHECK_THROWS_WITH_AS(other.trainer.trace("mul:0"), doctest::Contains("trace"), Error);
+  CHECK_THROWS_WITH_AS(other.trainer.inspect().trace("mul:0"), doctest::Contains("trace"), Error);
 }
 
 TEST_CASE("an infinity stops training at the operator that made it first, with what it was made of") {
@@ -195,7 +195,7 @@ TEST_CASE("what is finite in f32 and too large for bf16 stops training, or satur
   Product kept(saturating, "*", start);
   kept.x[7] = pull;
   kept.step();
-  CHECK(kept.trainer.trace("mul:0")[7] == 0x1.FEp127F);
+  CHECK(kept.trainer.inspect().trace("mul:0")[7] == 0x1.FEp127F);
 }
 
 TEST_CASE("a NaN stops training where that is asked for, and goes on to skip steps where it is not") {
@@ -220,12 +220,12 @@ struct Underflow {
   explicit Underflow(const Precision& precision) : trainer(make(precision)) {
     for (std::int64_t i = 0; i < rows; ++i) x[static_cast<std::size_t>(i * (rows + 1))] = 1e-4F;
     for (std::size_t i = 0; i < targets.size(); ++i) targets[i] = i * 7 % 3 == 0 ? 1.0F : -1.0F;
-    trainer.watch("w.gradient", 10);
+    trainer.inspect().watch("w.gradient", 10);
     step();
     first = loss();
     for (int i = 0; i < 59; ++i) step();
     last = loss();
-    gradients = trainer.take_records();
+    gradients = trainer.inspect().take_records();
   }
 
   static Trainer make(const Precision& precision) {

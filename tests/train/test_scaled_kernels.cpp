@@ -49,7 +49,7 @@ TEST_CASE("every kernel that stores a parameter's gradient scales it: products, 
     std::map<std::string, std::vector<float>> result;
     for (const char* name : {"conv/weight", "conv/bias", "norm/weight", "norm/bias", "grouped", "dense/weight",
                              "dense/bias", "shared/w", "bumps", "table"}) {
-      result[name] = trainer.trace(fmt::format("{}.gradient", name));
+      result[name] = trainer.inspect().trace(fmt::format("{}.gradient", name));
     }
     CHECK(trainer.report().tensor_updates_skipped == 0);
     CHECK(trainer.report().applied == 5);

@@ -68,8 +68,8 @@ TEST_CASE("the same seed gives the same bits, and another seed others") {
 TEST_CASE("a set that is streamed trains to the same bits as one on the device") {
   Trainer resident = testing::toy_trainer(training_set(), {});
   Trainer streamed = testing::toy_trainer(training_set(), {.resident_limit = 1});
-  CHECK(resident.summary().data_bytes > 0);
-  CHECK(streamed.summary().data_bytes == 0);
+  CHECK(resident.inspect().summary().data_bytes > 0);
+  CHECK(streamed.inspect().summary().data_bytes == 0);
   run(resident, 80);
   run(streamed, 80);
   CHECK(testing::toy_weights(resident) == testing::toy_weights(streamed));
@@ -143,14 +143,14 @@ TEST_CASE("totals are the means over the steps since the last ones, each step on
 TEST_CASE("step() waits for nothing but a free slot") {
   Trainer trainer = testing::toy_trainer(training_set(), {});
   for (int i = 0; i < 2; ++i) trainer.step();  // both slots were free
-  CHECK(trainer.host_costs().waits_for_slot == 0);
+  CHECK(trainer.inspect().host_costs().waits_for_slot == 0);
   for (int i = 0; i < 10; ++i) {
     trainer.finish();  // both are free again
     for (int j = 0; j < 2; ++j) trainer.step();
   }
-  CHECK(trainer.host_costs().waits_for_slot == 0);
+  CHECK(trainer.inspect().host_costs().waits_for_slot == 0);
   for (int i = 22; i < 1000; ++i) trainer.step();
-  const HostCosts costs = trainer.host_costs();
+  const HostCosts costs = trainer.inspect().host_costs();
   CHECK(costs.steps == 1000);
   CHECK(costs.waits_elsewhere == 0);
   CHECK(costs.waits_for_slot > 0);  // a step takes longer than to submit one
@@ -160,7 +160,7 @@ TEST_CASE("mixed and bfloat16 keep activations and gradients in 16 bits") {
   // Large enough that padding and workspaces do not hide it.
   const Dataset set = testing::toy_dataset(64, {32, 32, 4}, 3);
   const auto arena = [&](Precision precision) {
-    return testing::toy_trainer(set, {.batch = 32, .precision = std::move(precision)}).summary().arena_bytes;
+    return testing::toy_trainer(set, {.batch = 32, .precision = std::move(precision)}).inspect().summary().arena_bytes;
   };
   for (const Precision& precision : {Precision::mixed(), Precision::bfloat16()}) {
     CHECK(static_cast<double>(arena(precision)) < 0.6 * static_cast<double>(arena(Precision::float32())));
@@ -172,7 +172,7 @@ TEST_CASE("the plan's bytes a parameter are those of the form the weights are ke
   narrow.moments = DType::f16;
   narrow.rounding.optimizer = Rounding::stochastic;
   const auto summary = [&](const Precision& precision) {
-    return testing::toy_trainer(training_set(), {.optimizer = Adam{}, .precision = precision}).summary();
+    return testing::toy_trainer(training_set(), {.optimizer = Adam{}, .precision = precision}).inspect().summary();
   };
   const PlanSummary wide = summary(Precision::float32());
   const std::uint64_t elements = wide.weight_bytes / 4;
@@ -180,7 +180,7 @@ TEST_CASE("the plan's bytes a parameter are those of the form the weights are ke
                          std::uint64_t moments) {
     CAPTURE(precision.name);
     Trainer trainer = testing::toy_trainer(training_set(), {.optimizer = Adam{}, .precision = precision});
-    const PlanSummary& plan = trainer.summary();
+    const PlanSummary& plan = trainer.inspect().summary();
     CHECK(plan.weight_bytes == weights * elements);
     CHECK(plan.gradient_bytes == gradients * elements);
     CHECK(plan.optimizer_bytes == 2 * moments * elements);
@@ -190,7 +190,7 @@ TEST_CASE("the plan's bytes a parameter are those of the form the weights are ke
                                  of.arena_bytes);
     };
     CHECK(std::abs(others(plan) - others(wide)) <= 4);
-    const std::string text = trainer.plan();
+    const std::string text = trainer.inspect().plan();
     for (const auto& [bytes, store] : {std::pair(plan.weight_bytes, "weights"),
                                        {plan.gradient_bytes, "gradients"},
                                        {plan.optimizer_bytes, "optimizer state"}}) {
@@ -209,9 +209,9 @@ TEST_CASE("a profile times every dispatch of every step, and its steps train as 
   Trainer profiled = testing::toy_trainer(training_set(), {});
   Trainer plain = testing::toy_trainer(training_set(), {});
   run(plain, 3);
-  CHECK_THROWS_AS(profiled.profile(0), Error);
-  const std::vector<DispatchCost> costs = profiled.profile(3);
-  CHECK(costs.size() == profiled.summary().dispatches);
+  CHECK_THROWS_AS(profiled.inspect().profile(0), Error);
+  const std::vector<DispatchCost> costs = profiled.inspect().profile(3);
+  CHECK(costs.size() == profiled.inspect().summary().dispatches);
   CHECK(testing::toy_weights(profiled) == testing::toy_weights(plain));
   std::vector<double> end(3, 0);
   for (const DispatchCost& cost : costs) {

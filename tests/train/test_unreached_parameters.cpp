@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "harness/device.h"
@@ -53,7 +54,8 @@ TEST_CASE("parameters that the loss does not depend on stay as they are, decay o
       std::vector<std::string> lines;
       Trainer trainer = make(options, &lines);
       REQUIRE(!lines.empty());
-      CHECK(lines.back() == "not trained, since the loss does not depend on them: 'idle/weight', 'idle/bias'");
+      CHECK(std::ranges::count(lines,
+                               "not trained, since the loss does not depend on them: 'idle/weight', 'idle/bias'") == 1);
       for (int i = 0; i < 3; ++i) step(trainer, 1);
       CHECK(trainer.parameter("idle/weight") == std::vector<float>(5, start));
       CHECK(trainer.parameter("idle/bias") == std::vector<float>(4, start));
@@ -61,7 +63,7 @@ TEST_CASE("parameters that the loss does not depend on stay as they are, decay o
       CHECK(trainer.parameter("used")[5] < start - 0.1F);
       CHECK(trainer.parameter("kept")[1] < start - 0.1F);
       CHECK(trainer.report().metrics.at("size") == doctest::Approx(5 * start).epsilon(1e-3));
-      CHECK(trainer.summary().parameters == 8);
+      CHECK(trainer.inspect().summary().parameters == 8);
     }
   }
 }

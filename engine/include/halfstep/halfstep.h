@@ -7,6 +7,7 @@
 #include <halfstep/error.h>
 #include <halfstep/graph.h>
 #include <halfstep/image_folder.h>
+#include <halfstep/inspector.h>
 #include <halfstep/ops.h>
 #include <halfstep/optimizer.h>
 #include <halfstep/pattern.h>

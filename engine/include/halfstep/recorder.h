@@ -9,7 +9,7 @@
 
 namespace halfstep {
 
-/// Statistics of a tensor's values in one step, as computed by the flight recorder (Trainer::watch).
+/// Statistics of a tensor's values in one step, as computed by the flight recorder (Inspector::watch).
 struct TensorStatistics {
   /// Bin i counts numbers of exponent first_exponent + i. The first and last bin also count all numbers beyond them.
   static constexpr int first_exponent = -40;

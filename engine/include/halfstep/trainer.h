@@ -6,7 +6,6 @@
 #include <halfstep/graph.h>
 #include <halfstep/optimizer.h>
 #include <halfstep/precision.h>
-#include <halfstep/recorder.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -65,7 +64,7 @@ struct HALFSTEP_API TrainerOptions {
   float ema_decay = 0;
   /// Scopes, by a pattern of their paths ("layer?/?" for the blocks of a ResNet), whose operators' results are not kept
   /// for the backward pass, but recomputed there from the inputs of the scope. The result is bit-identical, with less
-  /// memory and more time. Trainer::plan() prints both.
+  /// memory and more time. Inspector::plan() prints both.
   std::string recompute{};
   bool decay_vectors = true;  ///< whether weight decay also applies to parameters of one axis: norms and biases
   Precision precision = Precision::mixed();
@@ -80,7 +79,8 @@ struct HALFSTEP_API TrainerOptions {
   /// Called with each decision of compile(), one line each: operators that compute in f16 instead of f32,
   /// hyperparameters that f16 cannot represent, parameters that the loss does not depend on.
   std::function<void(const std::string&)> log{};
-  /// A pattern of names: trace() can read the matching tensors after each step. They take memory of their own.
+  /// A pattern of names: Inspector::trace() can read the matching tensors after each step. They take memory of their
+  /// own.
   std::string trace{};
   std::uint64_t resident_limit = 0;  ///< bytes of the training set that the device may keep; 0: what it allows
 };
@@ -113,54 +113,11 @@ struct Evaluation {
   std::map<std::string, double> metrics{};
 };
 
-/// The size and cost of a compiled step.
-struct PlanSummary {
-  std::int64_t parameters = 0;  ///< trainable scalars
-  std::uint64_t dispatches = 0;
-  std::uint64_t barriers = 0;
-  std::uint64_t arena_bytes = 0;             ///< activations, intermediate gradients, workspaces: the peak
-  std::uint64_t arena_bytes_unshared = 0;    ///< the same if no memory were reused
-  std::uint64_t arena_bytes_kept = 0;        ///< the same if nothing were recomputed (TrainerOptions::recompute)
-  double flops = 0;                          ///< of matrix products and convolutions; a multiply-add counts as two
-  double recomputed_flops = 0;               ///< the part of `flops` that is recomputation
-  std::uint64_t bytes_moved = 0;             ///< bytes of the tensors that dispatches read and write
-  std::uint64_t recomputed_bytes_moved = 0;  ///< the part of `bytes_moved` that is recomputation
-  std::uint64_t weight_bytes = 0;            ///< weights, with masters and f16 copies
-  std::uint64_t gradient_bytes = 0;          ///< with the sums over micro-batches
-  std::uint64_t optimizer_bytes = 0;
-  std::uint64_t average_bytes = 0;  ///< weight averages, and the copy of them that evaluation reads
-  std::uint64_t data_bytes = 0;     ///< of the training set, if it is kept on the device, and of means for its fields
-  std::uint64_t peak_bytes = 0;     ///< total, without the memory of the flight recorder
-};
-
-/// Host time of the steps so far, and how often the host waited.
-struct HostCosts {
-  std::uint64_t steps = 0;
-  double microseconds_per_step = 0;   ///< inside step(), without waiting for a free slot (median)
-  std::uint64_t waits_for_slot = 0;   ///< times that step() found both slots busy
-  std::uint64_t waits_for_batch = 0;  ///< times that step() waited for a batch of a set in host memory, or of a source
-  std::uint64_t waits_elsewhere = 0;  ///< other fence waits inside step(): always 0
-};
-
-/// When a dispatch ran, in microseconds on the device's clock since the start of its step.
-struct Interval {
-  double begin = 0;
-  double end = 0;
-};
-
-/// What one dispatch of the step does and costs; see Trainer::profile.
-struct DispatchCost {
-  std::string label;           ///< the operator, or the stage of the step: "conv1/conv2d", "update"
-  std::string shader;          ///< the kernel's variant
-  double milliseconds = 0;     ///< median
-  std::vector<Interval> runs;  ///< one interval per step, in order
-  double flops = 0;            ///< a multiply-add counts as two; 0 if it only moves data
-  std::uint64_t bytes = 0;     ///< of the tensors it reads and writes
-};
+class Inspector;
 
 /// Trains one graph. Compiling records the whole training step once; step() submits that recording and returns. Use it
 /// from one thread at a time. Every member that reads or changes the training state waits for all steps submitted
-/// before it; step(), report() and take_records() do not. Every member that uses the device throws Error if the device
+/// before it; step() and report() do not. Every member that uses the device throws Error if the device
 /// is lost or out of memory.
 class HALFSTEP_API Trainer {
  public:
@@ -226,35 +183,15 @@ class HALFSTEP_API Trainer {
   /// nothing, if there is no such name or the number of values differs.
   void set_parameter(std::string_view name, std::span<const float> values);
 
-  /// Makes the flight recorder collect statistics of every tensor whose name matches `pattern`, in one step out of
-  /// `every`. They are computed on the device and read with the step's report, so no step waits. "*gradient" matches
-  /// the gradients of parameters. An empty pattern stops recording. Throws Error if no tensor matches, or `every` is 0.
-  void watch(std::string_view pattern, std::uint64_t every = 1);
-  /// The recorder's statistics of finished steps since the last call, oldest first.
-  std::vector<TensorStatistics> take_records();
-  /// A tensor of the last step (of its last micro-batch), in row-major order. It must match TrainerOptions::trace.
-  /// Gradients are multiplied by the loss scale, but not by a scale of their own. Throws Error for other names.
-  std::vector<float> trace(std::string_view name);
+  /// A view of what the step does, costs and computes, valid as long as the trainer; see inspector.h.
+  Inspector inspect() const;
 
-  const PlanSummary& summary() const;
-  HostCosts host_costs() const;
-  /// Runs `steps` more training steps, like step(), from a recording with a timestamp after every dispatch, and waits
-  /// for each. Returns every dispatch in order. The timestamps prevent dispatches from overlapping, so the sum may
-  /// exceed the time of an ordinary step. Throws Error unless `steps` is positive and the queue has timestamps.
-  std::vector<DispatchCost> profile(std::int64_t steps);
-  /// Likewise for steps with values for every input.
-  std::vector<DispatchCost> profile(std::int64_t steps, const std::map<std::string, Values>& inputs);
-  /// Text for display: every dispatch in order, with its memory and barriers.
-  std::string plan() const;
-  /// Text for display: for each operator the types that it stores, computes and accumulates in, and why.
-  std::string explain() const;
-
-  /// The engine's side of it: what other programs over the same weights share.
+  /// The engine's side of it; Workspace is what other programs over the same weights share.
+  class Impl;
   struct Workspace;
   const Workspace& workspace() const;
 
  private:
-  class Impl;
   explicit Trainer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

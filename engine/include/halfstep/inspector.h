@@ -1,0 +1,94 @@
+#pragma once
+
+#include <halfstep/recorder.h>
+#include <halfstep/trainer.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halfstep {
+
+/// The size and cost of a compiled step.
+struct PlanSummary {
+  std::int64_t parameters = 0;  ///< trainable scalars
+  std::uint64_t dispatches = 0;
+  std::uint64_t barriers = 0;
+  std::uint64_t arena_bytes = 0;             ///< activations, intermediate gradients, workspaces: the peak
+  std::uint64_t arena_bytes_unshared = 0;    ///< the same if no memory were reused
+  std::uint64_t arena_bytes_kept = 0;        ///< the same if nothing were recomputed (TrainerOptions::recompute)
+  double flops = 0;                          ///< of matrix products and convolutions; a multiply-add counts as two
+  double recomputed_flops = 0;               ///< the part of `flops` that is recomputation
+  std::uint64_t bytes_moved = 0;             ///< bytes of the tensors that dispatches read and write
+  std::uint64_t recomputed_bytes_moved = 0;  ///< the part of `bytes_moved` that is recomputation
+  std::uint64_t weight_bytes = 0;            ///< weights, with masters and f16 copies
+  std::uint64_t gradient_bytes = 0;          ///< with the sums over micro-batches
+  std::uint64_t optimizer_bytes = 0;
+  std::uint64_t average_bytes = 0;  ///< weight averages, and the copy of them that evaluation reads
+  std::uint64_t data_bytes = 0;     ///< of the training set, if it is kept on the device, and of means for its fields
+  std::uint64_t peak_bytes = 0;     ///< total, without the memory of the flight recorder
+};
+
+/// Host time of the steps so far, and how often the host waited.
+struct HostCosts {
+  std::uint64_t steps = 0;
+  double microseconds_per_step = 0;   ///< inside step(), without waiting for a free slot (median)
+  std::uint64_t waits_for_slot = 0;   ///< times that step() found both slots busy
+  std::uint64_t waits_for_batch = 0;  ///< times that step() waited for a batch of a set in host memory, or of a source
+  std::uint64_t waits_elsewhere = 0;  ///< other fence waits inside step(): always 0
+};
+
+/// When a dispatch ran, in microseconds on the device's clock since the start of its step.
+struct Interval {
+  double begin = 0;
+  double end = 0;
+};
+
+/// What one dispatch of the step does and costs; see Inspector::profile.
+struct DispatchCost {
+  std::string label;           ///< the operator, or the stage of the step: "conv1/conv2d", "update"
+  std::string shader;          ///< the kernel's variant
+  double milliseconds = 0;     ///< median
+  std::vector<Interval> runs;  ///< one interval per step, in order
+  double flops = 0;            ///< a multiply-add counts as two; 0 if it only moves data
+  std::uint64_t bytes = 0;     ///< of the tensors it reads and writes
+};
+
+/// Looks at a trainer's step: its plan, its costs, the numbers in its tensors. A view that copies freely; it must not
+/// outlive the trainer, and is used by the same thread. watch(), trace() and profile() wait for all steps submitted
+/// before them; the others do not wait. Those that use the device throw Error if it is lost or out of memory.
+class HALFSTEP_API Inspector {
+ public:
+  /// Makes the flight recorder collect statistics of every tensor whose name matches `pattern`, in one step out of
+  /// `every`. They are computed on the device and read with the step's report, so no step waits. "*gradient" matches
+  /// the gradients of parameters. An empty pattern stops recording. Throws Error if no tensor matches, or `every` is 0.
+  void watch(std::string_view pattern, std::uint64_t every = 1);
+  /// The recorder's statistics of finished steps since the last call, oldest first.
+  std::vector<TensorStatistics> take_records();
+  /// A tensor of the last step (of its last micro-batch), in row-major order. It must match TrainerOptions::trace.
+  /// Gradients are multiplied by the loss scale, but not by a scale of their own. Throws Error for other names.
+  std::vector<float> trace(std::string_view name);
+
+  const PlanSummary& summary() const;
+  HostCosts host_costs() const;
+  /// Runs `steps` more training steps, like step(), from a recording with a timestamp after every dispatch, and waits
+  /// for each. Returns every dispatch in order. The timestamps prevent dispatches from overlapping, so the sum may
+  /// exceed the time of an ordinary step. Throws Error unless `steps` is positive and the queue has timestamps.
+  std::vector<DispatchCost> profile(std::int64_t steps);
+  /// Likewise for steps with values for every input.
+  std::vector<DispatchCost> profile(std::int64_t steps, const std::map<std::string, Values>& inputs);
+  /// Text for display: every dispatch in order, with its memory and barriers.
+  std::string plan() const;
+  /// Text for display: for each operator the types that it stores, computes and accumulates in, and why.
+  std::string explain() const;
+
+ private:
+  friend class Trainer;
+  explicit Inspector(Trainer::Impl& trainer) : trainer_(&trainer) {}
+
+  Trainer::Impl* trainer_;
+};
+
+}  // namespace halfstep
