@@ -201,20 +201,47 @@ bool is_repeated(const Check& check, DType dtype, bool first) {
   return dtype == DType::bf16 && check.targets.empty() && !first;
 }
 
-template <typename Body>
-void for_each_variant(const Check& check, const Body& body) {
+std::vector<Variant> variants_of(const Check& check) {
+  std::vector<Variant> variants;
   const std::vector<plan::Target> all = check.targets.empty() ? targets() : check.targets;
   for (const plan::Target& target : all) {
     for (const DType dtype : dtypes_of(check)) {
-      if (is_repeated(check, dtype, &target == &all.front())) continue;
-      INFO(check.name << " in " << name(dtype) << (target.cpu ? ", for a CPU " : ", for a GPU ")
-                      << target.gemm_kernels);
-      body(dtype, target);
+      if (!is_repeated(check, dtype, &target == &all.front())) variants.push_back({target, dtype});
     }
+  }
+  return variants;
+}
+
+/// How many of its variants each check but the first of a test case runs in. A software driver takes far longer to
+/// compile kernels than to run them: there it is every third, in turns, so that the checks of a case together run in
+/// all.
+std::size_t wanted_of(std::size_t variants) {
+  return !context().target().cpu || every_variant() ? variants : (variants + 2) / 3;
+}
+
+template <typename Body>
+void for_each_variant(const Check& check, const Body& body) {
+  static const void* last_case = nullptr;
+  static std::size_t turn = 0;
+  const void* const this_case = doctest::getContextOptions()->currentTest;
+  turn = this_case == last_case ? turn + 1 : 0;
+  last_case = this_case;
+  const std::vector<Variant> variants = variants_of(check);
+  const std::size_t wanted = turn == 0 ? variants.size() : wanted_of(variants.size());
+  // A prime larger than the number of variants: every one has its turn, whatever pattern the checks themselves follow.
+  const std::size_t first = turn * 101;
+  for (std::size_t i = 0; i < wanted; ++i) {
+    const auto& [target, dtype] = variants[(first + i) % variants.size()];
+    INFO(check.name << " in " << name(dtype) << (target.cpu ? ", for a CPU " : ", for a GPU ") << target.gemm_kernels);
+    body(dtype, target);
   }
 }
 
 }  // namespace
+
+std::vector<Variant> variants() {
+  return variants_of({});
+}
 
 double tolerance(const Check& check, DType dtype, double want, double largest) {
   const double arithmetic = check.arithmetic * largest;

@@ -11,7 +11,7 @@
 #include "plan/target.h"
 #include "reference/array.h"
 
-/// Operators against their double-precision references, in f32, f16 and bf16, for every target of harness/device.h. All
+/// Operators against their double-precision references, in f32, f16 and bf16, for the targets of harness/device.h. All
 /// memory starts out as 0xFF bytes, bytes between tensors must stay so, and the elements past the last column must be
 /// zero; a second run must give the same bits.
 namespace halfstep::testing {
@@ -44,7 +44,17 @@ struct Check {
   std::vector<plan::Target> targets = {};
 };
 
-/// Checks the operator's result.
+/// What one check runs in.
+struct Variant {
+  plan::Target target;
+  DType dtype = DType::f32;
+};
+
+/// Every variant whose kernels differ from those of the others.
+std::vector<Variant> variants();
+
+/// Checks the operator's result. On a software driver, which takes far longer to compile kernels than to run them, each
+/// check after a test case's first runs in a third of its variants, in turns; HALFSTEP_EVERY_VARIANT=1 runs all.
 void check_operator(const Check& check);
 
 /// Checks the gradients for all floating inputs, of the sum of the result times random weights (of the result itself if

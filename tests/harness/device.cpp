@@ -1,6 +1,7 @@
 #include "harness/device.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace halfstep::testing {
 
@@ -14,15 +15,21 @@ std::shared_ptr<vk::Pipelines> pipelines() {
   return shared;
 }
 
+bool every_variant() {
+  static const bool wanted = std::getenv("HALFSTEP_EVERY_VARIANT") != nullptr;
+  return wanted;
+}
+
 std::vector<plan::Target> targets() {
   const plan::Target target = context().target();
-  // The GPU-like target stores f16 natively whatever the tier: with HALFSTEP_TIER=native it would be tested twice.
-  if (!target.cpu || context().settings().tier == "native") return {target};
+  if (!target.cpu) return {target};
   plan::Target gpu = target;
   gpu.cpu = false;
-  gpu.words16 = false;
+  gpu.float16.words = false;
   gpu.wanted_groups = std::max(target.wanted_groups, 16U);
-  return {target, gpu};
+  if (every_variant() || target.float16.storage == plan::Storage16::packed) return {target, gpu};
+  // GPUs store f16 natively, and HALFSTEP_TIER=native tests that.
+  return {context().settings().tier == "native" ? gpu : target};
 }
 
 std::vector<plan::Target> product_targets() {

@@ -28,11 +28,15 @@ inline Graph settled_graph() {
 std::shared_ptr<vk::Pipelines> pipelines();
 
 /// The targets that operators are lowered for: the device as it is; if it is a software driver, also a GPU-like target,
-/// so that GPU kernels are tested too.
+/// so that GPU kernels are tested too. A software driver with 16-bit storage has one of them: the GPU-like target with
+/// HALFSTEP_TIER=native, otherwise itself; HALFSTEP_EVERY_VARIANT=1 tests both.
 std::vector<plan::Target> targets();
 
 /// The targets that differ in their GEMM kernels: these, and a software driver's without texel buffers and with uniform
 /// loads.
 std::vector<plan::Target> product_targets();
+
+/// HALFSTEP_EVERY_VARIANT=1: checks run in every type and for every target on a software driver too.
+bool every_variant();
 
 }  // namespace halfstep::testing

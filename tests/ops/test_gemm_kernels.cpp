@@ -136,6 +136,7 @@ TEST_CASE("every kernel computes matrix products") {
 }
 
 TEST_CASE("every kernel computes convolutions and their gradients") {
+  // bf16 is read in words, as f16 is, by kernels that the products above and every other convolution test.
   const Shape images{2, 9, 11, 6};
   const Shape weight{3, 2, 6, 70};
   const Conv2dOptions options{.stride = {1, 2}, .padding = {1, 1}};
@@ -146,6 +147,7 @@ TEST_CASE("every kernel computes convolutions and their gradients") {
        .inputs = {{uniform(images, 1)}, {uniform(weight, 2)}},
        .reference = [=](std::span<const reference::Array> x) { return reference::conv2d(x[0], x[1], options); },
        .arithmetic = arithmetic,
+       .dtypes = {DType::f32, DType::f16},
        .targets = targets()});
   testing::check_operator(
       {.name = "data gradient",
@@ -156,6 +158,7 @@ TEST_CASE("every kernel computes convolutions and their gradients") {
              return reference::conv2d_data_gradient(x[0], x[1], images, options);
            },
        .arithmetic = arithmetic,
+       .dtypes = {DType::f32, DType::f16},
        .targets = targets()});
   testing::check_operator(
       {.name = "weight gradient",
@@ -166,6 +169,7 @@ TEST_CASE("every kernel computes convolutions and their gradients") {
              return reference::conv2d_weight_gradient(x[0], x[1], weight, options);
            },
        .arithmetic = arithmetic,
+       .dtypes = {DType::f32, DType::f16},
        .targets = targets()});
 }
 
@@ -240,8 +244,8 @@ TEST_CASE("matrix units are for products of f16 alone") {
   target.max_invocations = 1024;
   target.max_rounds = plan::Target{}.max_rounds;
   target.shared_memory_bytes = 65536;
-  target.subgroup_size = 32;
-  target.subgroup_shuffle = true;
+  target.subgroups.size = 32;
+  target.subgroups.shuffle = true;
   target.matrix_shapes = {{16, 16, 16, false}};
   const auto units = [&](DType dtype) {
     return std::ranges::count_if(ops::gemm_kernels(target, {.dtype = dtype}),

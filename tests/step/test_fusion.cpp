@@ -11,6 +11,7 @@
 #include <random>
 
 #include "graph/ir.h"
+#include "harness/check.h"
 #include "harness/device.h"
 #include "harness/values.h"
 #include "ops/norm/batch_norm.h"
@@ -185,26 +186,22 @@ void expect_same(const Results& got, const Results& wanted, std::optional<std::s
 }  // namespace
 
 TEST_CASE("activations join the products and the pooling before them, and their gradients too") {
-  for (const plan::Target& target : testing::targets()) {
-    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-      const Layer layer(dtype);
-      const Results wanted = run(layer, target, false);
-      const Results got = run(layer, target, true);
-      CHECK(got.dispatches + 3 <= wanted.dispatches);
-      expect_same(got, wanted, Layer::bias_gradient);
-    }
+  for (const auto& [target, dtype] : testing::variants()) {
+    const Layer layer(dtype);
+    const Results wanted = run(layer, target, false);
+    const Results got = run(layer, target, true);
+    CHECK(got.dispatches + 3 <= wanted.dispatches);
+    expect_same(got, wanted, Layer::bias_gradient);
   }
 }
 
 TEST_CASE("norms and windows take in what follows them") {
-  for (const plan::Target& target : testing::targets()) {
-    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-      const Block block(dtype);
-      const Results wanted = run(block, target, false);
-      const Results got = run(block, target, true);
-      CHECK(got.dispatches + 3 == wanted.dispatches);  // the residual's addition, relu and sigmoid
-      expect_same(got, wanted);
-    }
+  for (const auto& [target, dtype] : testing::variants()) {
+    const Block block(dtype);
+    const Results wanted = run(block, target, false);
+    const Results got = run(block, target, true);
+    CHECK(got.dispatches + 3 == wanted.dispatches);  // the residual's addition, relu and sigmoid
+    expect_same(got, wanted);
   }
 }
 
