@@ -144,6 +144,9 @@ HALFSTEP_API Tensor offset(Tensor x, float amount);
 HALFSTEP_API Tensor exp(Tensor x);
 HALFSTEP_API Tensor log(Tensor x);
 HALFSTEP_API Tensor sqrt(Tensor x);
+/// Of radians: to 2^-22 for |x| up to 8192, and less exact beyond.
+HALFSTEP_API Tensor sin(Tensor x);
+HALFSTEP_API Tensor cos(Tensor x);
 /// |x|; the gradient at 0 is 0.
 HALFSTEP_API Tensor abs(Tensor x);
 /// x^exponent; NaN for negative x unless the exponent is a whole number.

@@ -66,6 +66,17 @@ Tensor abs(Tensor x) {
       "abs", x, [](Numbers v) { return abs(v[0]); }, [](Numbers v) { return v[0] * sign(v[1]); }, GradientOf::input);
 }
 
+Tensor sin(Tensor x) {
+  return unary(
+      "sin", x, [](Numbers v) { return sin(v[0]); }, [](Numbers v) { return v[0] * cos(v[1]); }, GradientOf::input);
+}
+
+Tensor cos(Tensor x) {
+  return unary(
+      "cos", x, [](Numbers v) { return cos(v[0]); }, [](Numbers v) { return v[0] * sin(v[1]) * -1.0F; },
+      GradientOf::input);
+}
+
 Tensor pow(Tensor x, float exponent) {
   if (!std::isfinite(exponent)) fail("pow", fmt::format("expected a finite exponent, got {}", exponent));
   const auto gradient = [exponent](Numbers v) {
