@@ -1,0 +1,62 @@
+#include "models/bert.h"
+
+#include <string>
+
+#include "models/transformer.h"
+
+namespace halfstep::models {
+namespace {
+
+constexpr float epsilon = 1e-12F;
+
+Tensor projection(const Scope& scope, Tensor x, std::int64_t units) {
+  return dense(scope, x, units, normal(0.02F));
+}
+
+/// Adds a layer's result to its input, and normalises the sum.
+Tensor added(const Scope& scope, Tensor result, Tensor x, const BertOptions& options) {
+  const Tensor y = dropout(projection(scope / "dense", result, options.width), options.dropout);
+  return layer_norm(scope / "LayerNorm", add(y, x), epsilon);
+}
+
+Tensor embeddings(const Scope& scope, const BertInputs& inputs, const BertOptions& options) {
+  const Tensor words = embedding_table(scope / "word_embeddings", options.vocabulary, options.width);
+  const Tensor positions = embedding_table(scope / "position_embeddings", options.positions, options.width);
+  const Tensor types = embedding_table(scope / "token_type_embeddings", options.token_types, options.width);
+  Tensor x = add(embedding(words, inputs.tokens), learned_positions("bert", positions, inputs.tokens.dim(1)));
+  x = add(x, inputs.types ? embedding(types, *inputs.types) : slice(types, {0, 0}, {1, options.width}));
+  return dropout(layer_norm(scope / "LayerNorm", x, epsilon), options.dropout);
+}
+
+Tensor block(const Scope& scope, Tensor x, const BertInputs& inputs, const BertOptions& options) {
+  const Scope own = scope / "attention" / "self";
+  const auto part = [&](const char* name) { return projection(own / name, x, options.width); };
+  const Tensor heads = attention_by_head(part("query"), part("key"), part("value"), options.heads,
+                                         {.key_lengths = inputs.lengths, .dropout = options.dropout});
+  const Tensor attended = added(scope / "attention" / "output", heads, x, options);
+  const Tensor hidden = gelu(projection(scope / "intermediate" / "dense", attended, options.hidden));
+  return added(scope / "output", hidden, attended, options);
+}
+
+}  // namespace
+
+Tensor bert(const Scope& scope, const BertInputs& inputs, const BertOptions& options) {
+  Tensor x = embeddings(scope / "embeddings", inputs, options);
+  for (std::int64_t i = 0; i < options.layers; i++) {
+    x = block(scope / "encoder" / "layer" / std::to_string(i), x, inputs, options);
+  }
+  return x;
+}
+
+Tensor bert_pooler(const Scope& scope, Tensor encoded) {
+  const Shape end{encoded.dim(0), 1, encoded.dim(2)};
+  const Tensor first = reshape(slice(encoded, {0, 0, 0}, end), {encoded.dim(0), encoded.dim(2)});
+  return tanh(projection(scope / "pooler" / "dense", first, encoded.dim(2)));
+}
+
+Tensor bert_classifier(const Scope& scope, const BertInputs& inputs, std::int64_t classes, const BertOptions& options) {
+  const Tensor pooled = bert_pooler(scope / "bert", bert(scope / "bert", inputs, options));
+  return projection(scope / "classifier", dropout(pooled, options.dropout), classes);
+}
+
+}  // namespace halfstep::models

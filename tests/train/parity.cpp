@@ -1,0 +1,44 @@
+#include "train/parity.h"
+
+#include <cmath>
+#include <fstream>
+
+namespace halfstep::testing {
+
+Json read_parity(const std::string& file) {
+  return Json::parse(std::ifstream(HALFSTEP_SOURCE "/tests/reference/" + file));
+}
+
+std::uint64_t word(std::string_view name, std::uint64_t i) {
+  std::uint64_t seed = 0xCBF29CE484222325;
+  for (const char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  std::uint64_t z = seed + (i + 1) * 0x9E3779B97F4A7C15;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
+std::vector<float> uniform(std::string_view name, const Shape& shape, double low, double high) {
+  std::vector<float> values(static_cast<std::size_t>(elements(shape)));
+  std::uint64_t i = 0;
+  for (float& value : values) {
+    value = static_cast<float>(low + (high - low) * static_cast<double>(word(name, i++) >> 40) * 0x1p-24);
+  }
+  return values;
+}
+
+double distance(const std::string& name, std::span<const float> values, const Json& digest) {
+  const std::vector<double> wanted = digest.at("projections");
+  std::vector<double> found(wanted.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint64_t signs = word(name + " signs", i);
+    for (std::size_t k = 0; k < found.size(); ++k) {
+      found[k] += (signs >> k & 1) == 1 ? static_cast<double>(values[i]) : -static_cast<double>(values[i]);
+    }
+  }
+  double square = 0;
+  for (std::size_t k = 0; k < found.size(); ++k) square += (found[k] - wanted[k]) * (found[k] - wanted[k]);
+  return std::sqrt(square / static_cast<double>(found.size()));
+}
+
+}  // namespace halfstep::testing

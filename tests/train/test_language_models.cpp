@@ -1,0 +1,183 @@
+// Compares the language models with Hugging Face's: tests/reference/make_language_parity.py generated the numbers.
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "harness/device.h"
+#include "models/bert.h"
+#include "models/gpt.h"
+#include "passes/backward.h"
+#include "passes/precision.h"
+#include "step/execution.h"
+#include "train/parity.h"
+#include "train/stored_values.h"
+
+namespace halfstep {
+namespace {
+
+using testing::Json;
+
+constexpr std::int64_t batch = 3;
+constexpr std::int64_t length = 10;
+constexpr std::int64_t vocabulary = 37;
+
+/// The initial values of a parameter, in PyTorch's order.
+std::vector<float> first_values(const std::string& name, const Shape& shape) {
+  if (shape.size() == 2) return testing::uniform(name, shape, -0.3, 0.3);
+  const bool norm = name.find("ln_") != std::string::npos || name.find("LayerNorm") != std::string::npos;
+  if (norm && name.ends_with("weight")) return testing::uniform(name, shape, 0.5, 1.5);
+  return testing::uniform(name, shape, -0.25, 0.25);
+}
+
+std::vector<std::uint32_t> integers(std::string_view name, std::int64_t count, std::uint64_t below) {
+  std::vector<std::uint32_t> values;
+  for (std::int64_t i = 0; i < count; ++i) {
+    values.push_back(static_cast<std::uint32_t>(testing::word(name, static_cast<std::uint64_t>(i)) % below));
+  }
+  return values;
+}
+
+/// A model's step, and the u32 inputs that it has by name.
+struct Step {
+  Graph graph;
+  Tensor logits;
+  Tensor loss;
+  std::map<graph::ValueId, std::vector<std::uint32_t>> inputs;
+
+  Tensor input(std::string_view name, const Shape& shape, std::vector<std::uint32_t> values) {
+    const Tensor tensor = graph.input(name, shape, DType::u32);
+    inputs[tensor.id()] = std::move(values);
+    return tensor;
+  }
+  Tensor drawn(std::string_view name, const Shape& shape, std::uint64_t below) {
+    return input(name, shape, integers(name, elements(shape), below));
+  }
+};
+
+Step gpt() {
+  Step step;
+  const Tensor tokens = step.drawn("tokens", {batch, length}, vocabulary);
+  step.logits =
+      models::gpt(step.graph.root(), tokens,
+                  {.layers = 2, .heads = 3, .width = 24, .positions = 12, .vocabulary = vocabulary, .dropout = 0});
+  const Tensor labels = step.drawn("labels", {batch, length}, vocabulary);
+  step.loss = cross_entropy(reshape(step.logits, {batch * length, vocabulary}), reshape(labels, {batch * length}));
+  return step;
+}
+
+Step bert() {
+  Step step;
+  std::vector<std::uint32_t> ids = integers("tokens", batch * length, vocabulary - 1);
+  for (std::uint32_t& id : ids) ++id;  // Hugging Face's model gives token 0, the padding, no gradient
+  const Tensor tokens = step.input("tokens", {batch, length}, std::move(ids));
+  const Tensor types = step.drawn("types", {batch, length}, 2);
+  const Tensor lengths = step.input("lengths", {batch}, {10, 4, 7});
+  step.logits = models::bert_classifier(
+      step.graph.root(), {.tokens = tokens, .lengths = lengths, .types = types}, 4,
+      {.layers = 2, .heads = 3, .width = 24, .hidden = 40, .positions = 12, .vocabulary = vocabulary, .dropout = 0});
+  step.loss = cross_entropy(step.logits, step.drawn("labels", {batch}, 4));
+  return step;
+}
+
+/// The loss, logits and gradients of one step in f32, against those in double.
+void check_step(const Step& model, const std::string& file) {
+  const Json wanted = testing::read_parity(file);
+  passes::LoweredPrecision lowered = passes::apply_precision(model.graph.ir(), Precision::float32());
+  graph::Ir& ir = lowered.ir;
+  const std::vector<graph::ValueId> parameters = ir.of(graph::Origin::parameter);
+  const graph::ValueId seed = ir.add_value({{DType::f32, {}}, "loss_scale", graph::Origin::state, 0, {}});
+  const graph::ValueId loss = lowered.value[model.loss.id()];
+  const graph::ValueId logits = lowered.value[model.logits.id()];
+  const std::vector<graph::ValueId> gradients = passes::add_backward(ir, loss, seed, parameters);
+  std::vector<graph::ValueId> outputs{loss, logits};
+  outputs.insert(outputs.end(), gradients.begin(), gradients.end());
+  step::ExecutionOptions options;
+  options.pipelines = testing::pipelines();
+  step::Execution execution(testing::context(), ir, outputs, options);
+  for (const auto& [id, values] : model.inputs) execution.set(lowered.value[id], values);
+  execution.set(seed, std::vector<float>{1});
+  for (const graph::ValueId id : parameters) {
+    const graph::Value& value = ir.values[id];
+    const std::string name = train::stored_name(value.name);
+    const Shape theirs = train::stored_shape(value.type.shape, value.stored);
+    const std::vector<float> values = first_values(name, theirs);
+    execution.set(
+        id, train::decode({name, "F32", theirs, std::as_bytes(std::span(values))}, value.type.shape, value.stored));
+  }
+  execution.run();
+  CHECK(execution.floats(loss)[0] == doctest::Approx(wanted.at("loss").get<double>()).epsilon(1e-5));
+  const double norm = wanted.at("logits").at("norm");
+  CHECK(testing::distance("logits", execution.floats(logits), wanted.at("logits")) <= 1e-5 * norm);
+  double largest = 0;
+  for (const Json& digest : wanted.at("gradients")) largest = std::max(largest, digest.at("norm").get<double>());
+  CHECK(wanted.at("gradients").size() == parameters.size());
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const graph::Value& value = ir.values[parameters[i]];
+    const std::string name = train::stored_name(value.name);
+    CAPTURE(name);
+    const std::vector<float> found = execution.floats(gradients[i]);
+    const std::vector<std::byte> bytes = train::encode(DType::f32, value.type.shape, value.stored, found);
+    std::vector<float> theirs(found.size());
+    std::memcpy(theirs.data(), bytes.data(), bytes.size());
+    const Json& digest = wanted.at("gradients").at(name);
+    // A bias of keys adds the same to all scores of a query: its gradient is 0, but for rounding.
+    const double allowed = 1e-5 * std::max(digest.at("norm").get<double>(), 1e-2 * largest);
+    CHECK(testing::distance(name, theirs, digest) <= allowed);
+  }
+}
+
+std::vector<std::string> names_and_shapes(const Graph& graph) {
+  std::vector<std::string> tensors;
+  for (const graph::ValueId id : graph.ir().of(graph::Origin::parameter)) {
+    const graph::Value& value = graph.ir().values[id];
+    const Shape shape = train::stored_shape(value.type.shape, value.stored);
+    tensors.push_back(fmt::format("{} {}", train::stored_name(value.name), fmt::join(shape, "x")));
+  }
+  std::ranges::sort(tensors);
+  return tensors;
+}
+
+std::vector<std::string> wanted_tensors(const std::string& file) {
+  auto tensors = testing::read_parity(file).at("tensors").get<std::vector<std::string>>();
+  std::ranges::sort(tensors);
+  return tensors;
+}
+
+}  // namespace
+
+TEST_CASE("GPT-2 is Hugging Face's in one step") {
+  check_step(gpt(), "parity_gpt.json");
+}
+
+TEST_CASE("BERT is Hugging Face's in one step, with padding and two types of tokens") {
+  check_step(bert(), "parity_bert.json");
+}
+
+TEST_CASE("GPT-2 and BERT have Hugging Face's names and shapes") {
+  Graph gpt;
+  models::gpt(gpt.root(), gpt.input("tokens", {1, 8}, DType::u32));
+  CHECK(names_and_shapes(gpt) == wanted_tensors("parity_gpt.json"));
+  Graph bert;
+  const Tensor encoded = models::bert(bert.root(), {.tokens = bert.input("tokens", {1, 8}, DType::u32)});
+  models::bert_pooler(bert.root(), encoded);
+  CHECK(names_and_shapes(bert) == wanted_tensors("parity_bert.json"));
+}
+
+TEST_CASE("language models say what they cannot take") {
+  Graph graph;
+  const Tensor tokens = graph.input("tokens", {1, 8}, DType::u32);
+  CHECK_THROWS_WITH_AS(models::gpt(graph.root() / "a", tokens, {.layers = 1, .positions = 7}),
+                       "[gpt] expected at most 7 positions, got 8", Error);
+  CHECK_THROWS_WITH_AS(models::bert(graph.root() / "b", {.tokens = tokens}, {.layers = 1, .positions = 7}),
+                       "[bert] expected at most 7 positions, got 8", Error);
+  CHECK_THROWS_WITH_AS(models::gpt(graph.root() / "c", tokens, {.layers = 1, .heads = 5}),
+                       "[attention] expected a width that is a multiple of the heads, got 768 and 5 heads", Error);
+}
+
+}  // namespace halfstep
