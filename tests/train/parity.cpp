@@ -3,7 +3,35 @@
 #include <cmath>
 #include <fstream>
 
+#include "harness/device.h"
+#include "passes/backward.h"
+
 namespace halfstep::testing {
+namespace {
+
+std::vector<graph::ValueId> outputs_of(const OneStep& step) {
+  std::vector<graph::ValueId> outputs{step.loss, step.logits};
+  outputs.insert(outputs.end(), step.gradients.begin(), step.gradients.end());
+  return outputs;
+}
+
+step::ExecutionOptions with_shared_pipelines() {
+  step::ExecutionOptions options;
+  options.pipelines = pipelines();
+  return options;
+}
+
+}  // namespace
+
+OneStep::OneStep(const Graph& graph, Tensor wanted_loss, Tensor wanted_logits, const Precision& precision)
+    : lowered(passes::apply_precision(graph.ir(), precision)),
+      parameters(lowered.ir.of(graph::Origin::parameter)),
+      states(lowered.ir.of(graph::Origin::state)),
+      seed(lowered.ir.add_value({{DType::f32, {}}, "loss_scale", graph::Origin::state, 0, {}})),
+      loss(of(wanted_loss)),
+      logits(of(wanted_logits)),
+      gradients(passes::add_backward(lowered.ir, loss, seed, parameters)),
+      execution(context(), lowered.ir, outputs_of(*this), with_shared_pipelines()) {}
 
 Json read_parity(const std::string& file) {
   return Json::parse(std::ifstream(HALFSTEP_SOURCE "/tests/reference/" + file));

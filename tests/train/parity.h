@@ -1,5 +1,7 @@
 #pragma once
 
+#include <halfstep/graph.h>
+#include <halfstep/precision.h>
 #include <halfstep/tensor.h>
 
 #include <nlohmann/json.hpp>
@@ -9,6 +11,9 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "passes/precision.h"
+#include "step/execution.h"
 
 /// What comparisons with PyTorch share; tests/reference/make_parity.py has the other side.
 namespace halfstep::testing {
@@ -24,5 +29,26 @@ std::uint64_t word(std::string_view name, std::uint64_t i);
 std::vector<float> uniform(std::string_view name, const Shape& shape, double low, double high);
 /// The norm of the difference between `values`, in PyTorch's order, and the tensor that `digest` describes.
 double distance(const std::string& name, std::span<const float> values, const Json& digest);
+
+/// One step of a graph on the device, with the gradients of its parameters. Inputs, parameters, states and the seed of
+/// the gradients are to be set.
+struct OneStep {
+  OneStep(const Graph& graph, Tensor wanted_loss, Tensor wanted_logits, const Precision& precision);
+  OneStep(const OneStep&) = delete;
+  OneStep& operator=(const OneStep&) = delete;
+  ~OneStep() = default;
+
+  graph::ValueId of(Tensor tensor) const { return lowered.value[tensor.id()]; }
+  const graph::Value& value(graph::ValueId id) const { return lowered.ir.values[id]; }
+
+  passes::LoweredPrecision lowered;
+  std::vector<graph::ValueId> parameters;
+  std::vector<graph::ValueId> states;
+  graph::ValueId seed;  ///< the gradient of the loss
+  graph::ValueId loss;
+  graph::ValueId logits;
+  std::vector<graph::ValueId> gradients;  ///< of the parameters
+  step::Execution execution;
+};
 
 }  // namespace halfstep::testing

@@ -9,12 +9,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "harness/device.h"
 #include "models/bert.h"
 #include "models/gpt.h"
-#include "passes/backward.h"
-#include "passes/precision.h"
-#include "step/execution.h"
 #include "train/parity.h"
 #include "train/stored_values.h"
 
@@ -88,22 +84,12 @@ Step bert() {
 /// The loss, logits and gradients of one step in f32, against those in double.
 void check_step(const Step& model, const std::string& file) {
   const Json wanted = testing::read_parity(file);
-  passes::LoweredPrecision lowered = passes::apply_precision(model.graph.ir(), Precision::float32());
-  graph::Ir& ir = lowered.ir;
-  const std::vector<graph::ValueId> parameters = ir.of(graph::Origin::parameter);
-  const graph::ValueId seed = ir.add_value({{DType::f32, {}}, "loss_scale", graph::Origin::state, 0, {}});
-  const graph::ValueId loss = lowered.value[model.loss.id()];
-  const graph::ValueId logits = lowered.value[model.logits.id()];
-  const std::vector<graph::ValueId> gradients = passes::add_backward(ir, loss, seed, parameters);
-  std::vector<graph::ValueId> outputs{loss, logits};
-  outputs.insert(outputs.end(), gradients.begin(), gradients.end());
-  step::ExecutionOptions options;
-  options.pipelines = testing::pipelines();
-  step::Execution execution(testing::context(), ir, outputs, options);
-  for (const auto& [id, values] : model.inputs) execution.set(lowered.value[id], values);
-  execution.set(seed, std::vector<float>{1});
-  for (const graph::ValueId id : parameters) {
-    const graph::Value& value = ir.values[id];
+  testing::OneStep step(model.graph, model.loss, model.logits, Precision::float32());
+  step::Execution& execution = step.execution;
+  for (const auto& [id, values] : model.inputs) execution.set(step.lowered.value[id], values);
+  execution.set(step.seed, std::vector<float>{1});
+  for (const graph::ValueId id : step.parameters) {
+    const graph::Value& value = step.value(id);
     const std::string name = train::stored_name(value.name);
     const Shape theirs = train::stored_shape(value.type.shape, value.stored);
     const std::vector<float> values = first_values(name, theirs);
@@ -111,17 +97,17 @@ void check_step(const Step& model, const std::string& file) {
         id, train::decode({name, "F32", theirs, std::as_bytes(std::span(values))}, value.type.shape, value.stored));
   }
   execution.run();
-  CHECK(execution.floats(loss)[0] == doctest::Approx(wanted.at("loss").get<double>()).epsilon(1e-5));
+  CHECK(execution.floats(step.loss)[0] == doctest::Approx(wanted.at("loss").get<double>()).epsilon(1e-5));
   const double norm = wanted.at("logits").at("norm");
-  CHECK(testing::distance("logits", execution.floats(logits), wanted.at("logits")) <= 1e-5 * norm);
+  CHECK(testing::distance("logits", execution.floats(step.logits), wanted.at("logits")) <= 1e-5 * norm);
   double largest = 0;
   for (const Json& digest : wanted.at("gradients")) largest = std::max(largest, digest.at("norm").get<double>());
-  CHECK(wanted.at("gradients").size() == parameters.size());
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const graph::Value& value = ir.values[parameters[i]];
+  CHECK(wanted.at("gradients").size() == step.parameters.size());
+  for (std::size_t i = 0; i < step.parameters.size(); ++i) {
+    const graph::Value& value = step.value(step.parameters[i]);
     const std::string name = train::stored_name(value.name);
     CAPTURE(name);
-    const std::vector<float> found = execution.floats(gradients[i]);
+    const std::vector<float> found = execution.floats(step.gradients[i]);
     const std::vector<std::byte> bytes = train::encode(DType::f32, value.type.shape, value.stored, found);
     std::vector<float> theirs(found.size());
     std::memcpy(theirs.data(), bytes.data(), bytes.size());

@@ -15,9 +15,6 @@
 #include "models/mobilenet_v2.h"
 #include "models/resnet.h"
 #include "models/resnet_cifar.h"
-#include "passes/backward.h"
-#include "passes/precision.h"
-#include "step/execution.h"
 #include "train/parity.h"
 #include "train/stored_values.h"
 
@@ -146,34 +143,23 @@ void check_gradients(const Network& network, const std::vector<graph::Value>& pa
 
 /// One step's loss and logits within `allowed` of their norms, and its gradients.
 void check_step(const Network& network, const Precision& precision, double allowed) {
-  passes::LoweredPrecision lowered = passes::apply_precision(network.graph.ir(), precision);
-  graph::Ir& ir = lowered.ir;
-  const std::vector<graph::ValueId> parameters = ir.of(graph::Origin::parameter);
-  const std::vector<graph::ValueId> states = ir.of(graph::Origin::state);
-  const graph::ValueId seed = ir.add_value({{DType::f32, {}}, "loss_scale", graph::Origin::state, 0, {}});
-  const graph::ValueId loss = lowered.value[network.loss.id()];
-  const graph::ValueId logits = lowered.value[network.logits.id()];
-  const std::vector<graph::ValueId> gradients = passes::add_backward(ir, loss, seed, parameters);
-  std::vector<graph::ValueId> outputs{loss, logits};
-  outputs.insert(outputs.end(), gradients.begin(), gradients.end());
-  step::ExecutionOptions options;
-  options.pipelines = testing::pipelines();
-  step::Execution execution(testing::context(), ir, outputs, options);
+  testing::OneStep one(network.graph, network.loss, network.logits, precision);
+  step::Execution& execution = one.execution;
   const float scale = precision.loss_scale.kind == LossScale::Kind::none ? 1 : 1024;
-  execution.set(lowered.value[network.images.id()], network.image_values());
-  execution.set(lowered.value[network.labels.id()], network.label_values());
-  execution.set(seed, std::vector<float>{scale});
-  for (const auto& kept : {parameters, states}) {
+  execution.set(one.of(network.images), network.image_values());
+  execution.set(one.of(network.labels), network.label_values());
+  execution.set(one.seed, std::vector<float>{scale});
+  for (const auto& kept : {one.parameters, one.states}) {
     for (const graph::ValueId id : kept) {
-      const graph::Value& value = ir.values[id];
+      const graph::Value& value = one.value(id);
       execution.set(id, Network::in_our_order(train::stored_name(value.name), value.type.shape, value.stored));
     }
   }
   execution.run();
   const double wanted_loss = network.wanted.at("losses")[0];
-  CHECK(execution.floats(loss)[0] == doctest::Approx(wanted_loss).epsilon(allowed));
+  CHECK(execution.floats(one.loss)[0] == doctest::Approx(wanted_loss).epsilon(allowed));
   const std::vector<double> wanted_logits = network.wanted.at("logits");
-  const std::vector<float> got = execution.floats(logits);
+  const std::vector<float> got = execution.floats(one.logits);
   double difference = 0;
   double norm = 0;
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -183,9 +169,9 @@ void check_step(const Network& network, const Precision& precision, double allow
   CHECK(std::sqrt(difference / norm) <= allowed);
   std::vector<graph::Value> values;
   std::vector<std::vector<float>> found;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    values.push_back(ir.values[parameters[i]]);
-    found.push_back(execution.floats(gradients[i]));
+  for (std::size_t i = 0; i < one.parameters.size(); ++i) {
+    values.push_back(one.value(one.parameters[i]));
+    found.push_back(execution.floats(one.gradients[i]));
     for (float& element : found.back()) element /= scale;
   }
   check_gradients(network, values, found, precision);
