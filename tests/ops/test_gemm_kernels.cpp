@@ -137,6 +137,8 @@ TEST_CASE("every kernel computes matrix products") {
 
 TEST_CASE("every kernel computes convolutions and their gradients") {
   // bf16 is read in words, as f16 is, by kernels that the products above and every other convolution test.
+  std::vector<DType> dtypes{DType::f32, DType::f16};
+  if (testing::every_variant()) dtypes.push_back(DType::bf16);
   const Shape images{2, 9, 11, 6};
   const Shape weight{3, 2, 6, 70};
   const Conv2dOptions options{.stride = {1, 2}, .padding = {1, 1}};
@@ -147,7 +149,7 @@ TEST_CASE("every kernel computes convolutions and their gradients") {
        .inputs = {{uniform(images, 1)}, {uniform(weight, 2)}},
        .reference = [=](std::span<const reference::Array> x) { return reference::conv2d(x[0], x[1], options); },
        .arithmetic = arithmetic,
-       .dtypes = {DType::f32, DType::f16},
+       .dtypes = dtypes,
        .targets = targets()});
   testing::check_operator(
       {.name = "data gradient",
@@ -158,7 +160,7 @@ TEST_CASE("every kernel computes convolutions and their gradients") {
              return reference::conv2d_data_gradient(x[0], x[1], images, options);
            },
        .arithmetic = arithmetic,
-       .dtypes = {DType::f32, DType::f16},
+       .dtypes = dtypes,
        .targets = targets()});
   testing::check_operator(
       {.name = "weight gradient",
@@ -169,7 +171,7 @@ TEST_CASE("every kernel computes convolutions and their gradients") {
              return reference::conv2d_weight_gradient(x[0], x[1], weight, options);
            },
        .arithmetic = arithmetic,
-       .dtypes = {DType::f32, DType::f16},
+       .dtypes = dtypes,
        .targets = targets()});
 }
 

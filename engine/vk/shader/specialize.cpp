@@ -63,7 +63,12 @@ Kernels read_file(const std::filesystem::path& file) {
   for (const std::vector<std::byte>& part : stored.parts) read(part, kernels);
   if (!stored.damaged) return kernels;
   try {
-    write_sealed(file, written(kernels));  // nothing would be read that is appended after the damage
+    // Nothing would be read that is appended after the damage.
+    if (kernels.empty()) {
+      std::filesystem::remove(file);
+    } else {
+      write_sealed(file, written(kernels));
+    }
   } catch (const std::exception&) {
     return kernels;  // the next process tries again
   }
@@ -105,16 +110,15 @@ struct SpecializedKernels::Shared {
 
 SpecializedKernels::SpecializedKernels(const Context& context) {
   static std::mutex mutex;
-  static std::map<std::filesystem::path, std::shared_ptr<Shared>> by_file;
+  static std::map<std::filesystem::path, std::weak_ptr<Shared>> by_file;
   const std::filesystem::path file = device_file("kernels", context.capabilities(), context.settings().cache_folder);
   const std::scoped_lock lock(mutex);
-  std::shared_ptr<Shared>& shared = by_file[file];
-  if (!shared) {
-    shared = std::make_shared<Shared>();
-    shared->file = file;
-    if (!file.empty()) shared->kernels = read_file(file);
-  }
-  shared_ = shared;
+  shared_ = by_file[file].lock();
+  if (shared_) return;
+  shared_ = std::make_shared<Shared>();
+  shared_->file = file;
+  if (!file.empty()) shared_->kernels = read_file(file);
+  by_file[file] = shared_;
 }
 
 const std::vector<std::uint32_t>& SpecializedKernels::get(const EmbeddedShader& shader, const Constants& constants) {

@@ -23,12 +23,12 @@ using Constants = std::map<std::uint32_t, std::uint32_t>;
 std::vector<std::uint32_t> specialized(std::span<const std::uint32_t> words, const Constants& constants);
 
 /// Specialized kernels by key, stored between processes in the cache folder like the pipeline cache. All users of one
-/// device in a process share what was read. May be used from several threads.
+/// device at a time share what was read. May be used from several threads.
 class SpecializedKernels {
  public:
   explicit SpecializedKernels(const Context& context);
 
-  /// The result of specialized(), computed once. Stays valid as long as the process.
+  /// The result of specialized(), computed once. Stays valid as long as this.
   const std::vector<std::uint32_t>& get(const EmbeddedShader& shader, const Constants& constants);
   /// Appends new ones to the file. Never throws: what cannot be stored is computed again.
   void save() noexcept;
