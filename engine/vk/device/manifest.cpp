@@ -24,7 +24,7 @@ std::optional<std::string> problem_with(const std::string& file) {
   if (manifest.is_discarded()) return expected("other text");
   const bool names_library = manifest.is_object() && manifest.contains("ICD") && manifest["ICD"].is_object() &&
                              manifest["ICD"].contains("library_path") && manifest["ICD"]["library_path"].is_string();
-  if (!names_library) return expected("no ICD.library_path");
+  if (!names_library) return expected("no library_path of an ICD");
   return {};
 }
 
