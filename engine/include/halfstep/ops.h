@@ -144,7 +144,7 @@ HALFSTEP_API Tensor offset(Tensor x, float amount);
 HALFSTEP_API Tensor exp(Tensor x);
 HALFSTEP_API Tensor log(Tensor x);
 HALFSTEP_API Tensor sqrt(Tensor x);
-/// Of radians: to 2^-22 for |x| up to 8192, and less exact beyond.
+/// Of radians: to 2^-22 for |x| up to 8192, to 2^-18 up to 65536. NaN beyond, so that the loss shows it.
 HALFSTEP_API Tensor sin(Tensor x);
 HALFSTEP_API Tensor cos(Tensor x);
 /// |x|; the gradient at 0 is 0.
