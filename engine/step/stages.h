@@ -1,6 +1,6 @@
 #pragma once
 
-#include <halfstep/data.h>
+#include <halfstep/trainer_options.h>
 
 #include <array>
 #include <cstdint>
@@ -13,10 +13,9 @@
 #include "plan/program.h"
 #include "state/buffers.h"
 #include "state/store_spec.h"
-#include "step/step_options.h"
 
-/// The stages of a training step, each in the file of its number. Each appends dispatches to a program. A new stage
-/// after the backward pass is a file, a declaration here and an entry of the list in step_program.cpp.
+/// The stages of a training step, which run in the order of the numbers that their files begin with. Each appends
+/// dispatches to a program. Numbers differ by ten, so that a new stage has room between two others.
 namespace halfstep::step {
 
 /// How a batch of bytes becomes an input: value = byte * factor + offset, by channel (all four alike for more than
@@ -52,16 +51,16 @@ struct ElementFeed {
 /// that it runs along goes from `pixels` to `places`.
 std::int64_t resize_rounds(std::int64_t pixels, std::int64_t places);
 
-/// 1. Gathers, normalises and casts a batch, or a micro-batch of the step's; resizes it before where its samples are of
-/// another size than the input.
+/// 10. Gathers, normalises and casts a batch, or a micro-batch of the step's; resizes it before where its samples are
+/// of another size than the input.
 void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed);
-/// 1. The same of elements that are not bytes to be normalised.
+/// 10. The same of elements that are not bytes to be normalised.
 void feed_elements(plan::ProgramBuilder& builder, const ElementFeed& feed);
-/// 1. Casts an input's values, given as f32 or u32.
+/// 10. Casts an input's values, given as f32 or u32.
 void feed_values(plan::ProgramBuilder& builder, plan::TensorId values, plan::TensorId input);
 
-/// 2. The operators, forward or backward, that `wanted` values depend on. `lowered` says which were lowered before, and
-/// is brought up to date. `lower` is called for each.
+/// 20. The operators, forward or backward, that `wanted` values depend on. `lowered` says which were lowered before,
+/// and is brought up to date. `lower` is called for each.
 void run_graph(const graph::Ir& ir, std::span<const graph::ValueId> wanted, std::vector<bool>& lowered,
                const std::function<void(const graph::Node&)>& lower);
 
@@ -78,7 +77,7 @@ struct StageContext {
   plan::ProgramBuilder& builder;
   plan::TensorId state;  ///< a state::StepState, with the OptimizerStates that follow it
   const state::StoreLayout& layout;
-  const StepOptions& options;
+  const TrainerOptions& options;
   state::WeightStorage weights;  ///< of the options' precision
   std::uint32_t micro_batch;     ///< of the step, the one whose backward pass was last
   plan::Region next_states;      ///< what the states become if the step is applied
@@ -91,36 +90,43 @@ struct StageContext {
   plan::BufferId updated_weights() const { return weights.copy ? state::buffers::masters : state::buffers::weights; }
 };
 
-/// 3. Adds the gradients of a micro-batch to the sums of those before it, in f32. After the last one, stores the means
+/// 30. Adds the gradients of a micro-batch to the sums of those before it, in f32. After the last one, stores the means
 /// over all in place of the gradients, rounded like them. A number that is not finite stays so, and one that is too
 /// large for its tensor's scale too.
 void accumulate_gradients(const StageContext& step);
 
-/// 4. Raises StepState::overflow where a gradient is not finite. Where gradients have scales of their own,
+/// 40. Raises StepState::overflow where a gradient is not finite. Where gradients have scales of their own,
 /// choose_scales does that.
 void check_gradients(const StageContext& step);
 
-/// 5. Where gradients have scales of their own: raises StepState::overflow where a gradient is not finite, decides
+/// 50. Where gradients have scales of their own: raises StepState::overflow where a gradient is not finite, decides
 /// which tensors skip the update, and chooses each tensor's next scale.
 void choose_scales(const StageContext& step);
 
 /// What kernels with step/block_scales.glsl read from the blocks. Where there are none, `other` is bound and not read.
 plan::Operand read_blocks(const StageContext& step, plan::TensorId other);
 
-/// 6. Sets StepState::clip so that the norm of all gradients together, without those of skipped tensors, is at most
-/// StepOptions::clip_norm.
+/// 60. Sets StepState::clip so that the norm of all gradients together, without those of skipped tensors, is at most
+/// TrainerOptions::clip_norm.
 void clip_gradients(const StageContext& step);
 
-/// 7. Updates all weights, except those of skipped tensors, unless the step overflowed.
+/// 70. Updates all weights, except those of skipped tensors, unless the step overflowed.
 void update_weights(const StageContext& step);
 
-/// 8. Moves the averages of all updated weights towards the weights.
+/// 80. Moves the averages of all updated weights towards the weights.
 void average_weights(const StageContext& step);
 
-/// 9. Gives all states their next values, unless the step overflowed.
+/// 90. Gives all states their next values, unless the step overflowed.
 void update_states(const StageContext& step);
 
-/// 10. Writes the report, counts the step and sets the next step's loss scale and rates.
+/// 95. Writes the report, counts the step and sets the next step's loss scale and rates.
 void rescale(const StageContext& step);
+
+using Stage = void (*)(const StageContext& step);
+
+/// What follows the backward pass of a step's last micro-batch, in order. A stage that the options do not ask for adds
+/// nothing; one with an option of its own refuses values that it cannot have.
+constexpr auto update_stages = std::to_array<Stage>(
+    {check_gradients, choose_scales, clip_gradients, update_weights, average_weights, update_states, rescale});
 
 }  // namespace halfstep::step

@@ -22,13 +22,6 @@ namespace buffers = state::buffers;
 constexpr std::uint64_t loss_scale_place = offsetof(state::StepState, loss_scale);
 static_assert(offsetof(state::StepState, padding) == loss_scale_place + 4);
 
-using Stage = void (*)(const StageContext& step);
-
-/// What follows the backward pass of a step's last micro-batch, in order. A stage that the options do not ask for adds
-/// nothing.
-constexpr auto update_stages = std::to_array<Stage>(
-    {check_gradients, choose_scales, clip_gradients, update_weights, average_weights, update_states, rescale});
-
 class Builder {
  public:
   Builder(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
@@ -112,7 +105,7 @@ class Builder {
   }
 
   /// Runs a stage that follows the backward pass of the current micro-batch.
-  void run(Stage stage, const StepOptions& options) {
+  void run(Stage stage, const TrainerOptions& options) {
     builder_.stores().set(precision_.rounding.gradients, precision_.overflow);
     stage({.builder = builder_,
            .state = state_,
@@ -235,9 +228,10 @@ state::StoreLayout layout_of(const StepGraph& graph) {
 }
 
 StepProgram training_program(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
-                             const StepOptions& options, const Watch& watch) {
-  Builder builder(target, graph, layout, options.precision, options.accumulate, watch);
-  for (std::uint32_t i = 0; i < options.accumulate; ++i) {
+                             const TrainerOptions& options, const Watch& watch) {
+  const auto micro_batches = static_cast<std::uint32_t>(options.accumulate);
+  Builder builder(target, graph, layout, options.precision, micro_batches, watch);
+  for (std::uint32_t i = 0; i < micro_batches; ++i) {
     if (i > 0) builder.next_micro_batch();
     builder.feed(true);
     builder.forward();

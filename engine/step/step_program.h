@@ -1,5 +1,7 @@
 #pragma once
 
+#include <halfstep/trainer_options.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,7 +12,6 @@
 #include "plan/target.h"
 #include "state/store_spec.h"
 #include "step/step_inputs.h"
-#include "step/step_options.h"
 
 namespace halfstep::step {
 
@@ -77,7 +78,7 @@ state::StoreLayout layout_of(const StepGraph& graph);
 
 /// The whole training step: feed, forward and backward for each micro-batch, then check, update, rescale.
 StepProgram training_program(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
-                             const StepOptions& options, const Watch& watch = {});
+                             const TrainerOptions& options, const Watch& watch = {});
 
 /// Feed and forward only, for what the graph reports or stores.
 StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,

@@ -21,8 +21,7 @@ namespace halfstep::train {
 class Checkpoints {
  public:
   /// `about` is what files say of the model and what it is fed. All that is referred to must outlive this.
-  Checkpoints(state::ParameterStore& store, const step::StepOptions& options, const Batches& batches,
-              io::Metadata about)
+  Checkpoints(state::ParameterStore& store, const TrainerOptions& options, const Batches& batches, io::Metadata about)
       : store_(store), options_(options), batches_(batches), about_(std::move(about)) {}
 
   /// See Trainer::checkpoint.
@@ -47,7 +46,7 @@ class Checkpoints {
   std::vector<float> scales_from(const io::SafetensorsFile& file, const std::string& path) const;
 
   state::ParameterStore& store_;
-  const step::StepOptions& options_;
+  const TrainerOptions& options_;
   const Batches& batches_;
   io::Metadata about_;
 };

@@ -66,7 +66,7 @@ void print_updates(std::string& text, const Precision& precision, const state::S
 
 }  // namespace
 
-std::string explain_text(const step::StepGraph& graph, const step::StepOptions& options,
+std::string explain_text(const step::StepGraph& graph, const TrainerOptions& options,
                          const state::StoreSpec& store) {
   const Precision& precision = options.precision;
   const state::WeightStorage& weights = store.weights;

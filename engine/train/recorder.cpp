@@ -60,7 +60,7 @@ std::span<const std::byte> row_of(const run::Slot& slot, const step::Watched& wa
 
 }  // namespace
 
-Recorder::Recorder(run::Workspace workspace, const step::StepGraph& graph, const step::StepOptions& options,
+Recorder::Recorder(run::Workspace workspace, const step::StepGraph& graph, const TrainerOptions& options,
                    Reports& reports, Batches& batches, const std::string& trace)
     : workspace_(std::move(workspace)), graph_(graph), options_(options), reports_(reports), batches_(batches) {
   const std::string all(1, '*');

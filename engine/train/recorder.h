@@ -19,7 +19,7 @@ class Recorder {
  public:
   /// `graph` and `options` are those of the training program, and must outlive this, as must the others. Tensors whose
   /// names match `trace` are kept.
-  Recorder(run::Workspace workspace, const step::StepGraph& graph, const step::StepOptions& options, Reports& reports,
+  Recorder(run::Workspace workspace, const step::StepGraph& graph, const TrainerOptions& options, Reports& reports,
            Batches& batches, const std::string& trace);
 
   /// See Inspector::watch. All steps must have finished.
@@ -45,7 +45,7 @@ class Recorder {
 
   run::Workspace workspace_;
   const step::StepGraph& graph_;
-  const step::StepOptions& options_;
+  const TrainerOptions& options_;
   Reports& reports_;
   Batches& batches_;
   step::Watch watch_;

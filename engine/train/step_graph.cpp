@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "optim/check.h"
@@ -141,9 +140,6 @@ void check_values(const Graph& graph, const TrainerOptions& options) {
 
 void check_options(const TrainerOptions& options) {
   check_groups(options);
-  optim::require(options.clip_norm >= 0 && std::isfinite(options.clip_norm), "clip_norm", "0 or more",
-                 options.clip_norm);
-  optim::require(options.ema_decay >= 0 && options.ema_decay < 1, "ema_decay", "in [0, 1)", options.ema_decay);
   if (options.accumulate < 1 || options.accumulate > most_micro_batches) {
     fail("trainer",
          fmt::format("expected 1 to {} micro-batches to accumulate, got {}", most_micro_batches, options.accumulate));

@@ -17,6 +17,6 @@ PlanSummary summarize(const plan::Plan& plan, const state::StoreSpec& form);
 std::string plan_text(const PlanSummary& summary, const plan::Plan& plan, const state::StoreSpec& form);
 
 /// Operator by operator, what it stores, computes and accumulates in, and why.
-std::string explain_text(const step::StepGraph& graph, const step::StepOptions& options, const state::StoreSpec& store);
+std::string explain_text(const step::StepGraph& graph, const TrainerOptions& options, const state::StoreSpec& store);
 
 }  // namespace halfstep::train

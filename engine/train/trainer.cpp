@@ -36,11 +36,11 @@ bool fits(const vk::Context& context, std::uint64_t bytes, std::uint64_t residen
   return bytes <= limit;
 }
 
-state::StoreSpec store_spec(const step::StepGraph& graph, const step::StepOptions& options) {
+state::StoreSpec store_spec(const step::StepGraph& graph, const TrainerOptions& options) {
   return {.layout = step::layout_of(graph),
           .precision = options.precision,
           .weights = state::weight_storage(options.precision),
-          .micro_batches = options.accumulate,
+          .micro_batches = static_cast<std::uint32_t>(options.accumulate),
           .averages = options.ema_decay > 0,
           .averages_read = graph.samples.has_value()};
 }
@@ -67,19 +67,18 @@ state::RunState first_state(const Precision& precision, const std::vector<Optimi
 }
 
 /// What the arena would take if nothing were computed again.
-std::uint64_t arena_bytes_kept(const plan::Target& target, const state::StoreLayout& layout,
-                               const step::StepOptions& step_options, const Graph& graph, TrainerOptions options) {
+std::uint64_t arena_bytes_kept(const plan::Target& target, const state::StoreLayout& layout, const Graph& graph,
+                               TrainerOptions options) {
   options.recompute.clear();
   options.log = {};
   const step::StepGraph kept = train::training_graph(graph, options);
-  return step::training_program(target, kept, layout, step_options).plan.arena.bytes;
+  return step::training_program(target, kept, layout, options).plan.arena.bytes;
 }
 
 }  // namespace
 
 Trainer::Impl::Impl(const Device& device, const Graph& written, const TrainerOptions& asked)
-    : options{asked.precision, asked.clip_norm, static_cast<std::uint32_t>(asked.accumulate), asked.ema_decay},
-      workspace{{std::make_shared<run::Runtime>(device), nullptr}} {
+    : options(asked), workspace{{std::make_shared<run::Runtime>(device), nullptr}} {
   train::check_values(written, asked);
   train::check_options(asked);
   graph = train::training_graph(written, asked);
@@ -105,9 +104,8 @@ Trainer::Impl::Impl(const Device& device, const Graph& written, const TrainerOpt
     return step::training_program(target, graph, spec.layout, options);
   }));
   summary = train::summarize(lowered.back().plan, spec);
-  summary.arena_bytes_kept = asked.recompute.empty()
-                                 ? summary.arena_bytes
-                                 : arena_bytes_kept(runtime.target, spec.layout, options, written, asked);
+  summary.arena_bytes_kept =
+      asked.recompute.empty() ? summary.arena_bytes : arena_bytes_kept(runtime.target, spec.layout, written, asked);
   make_programs(asked, std::move(spec), evaluated, std::move(lowered));
   workspace.store->initialize(asked.seed);
   workspace.store->write_state(first_state(options.precision, graph.optimizers, asked.seed));

@@ -39,7 +39,7 @@ class Trainer::Impl {
   Fill from_supply();
   Fill from_values(const std::map<std::string, Values>& inputs);
 
-  step::StepOptions options;
+  TrainerOptions options;
   step::StepGraph graph;
   Workspace workspace;
   PlanSummary summary;

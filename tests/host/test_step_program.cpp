@@ -48,11 +48,12 @@ step::StepProgram program(const Model& model, std::int64_t batch, const Precisio
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
   const TrainerOptions options{.loss = cross_entropy(model(graph.root(), images), labels),
                                .optimizer = Adam{},
+                               .accumulate = accumulate,
                                .precision = precision,
                                .feed = Feed{.samples = images, .labels = labels}};
   const step::StepGraph step_graph = train::training_graph(graph, options);
   const state::StoreLayout layout = step::layout_of(step_graph);
-  return step::training_program(target, step_graph, layout, {.precision = precision, .accumulate = accumulate});
+  return step::training_program(target, step_graph, layout, options);
 }
 
 Tensor fashion_cnn(const Scope& scope, Tensor images) {

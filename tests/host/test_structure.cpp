@@ -88,7 +88,7 @@ bool may_include(const std::string& layer, const std::string& header) {
       {"optim", {"ops", "optimizer", "update_rule"}},
       {"io", {"image_folder"}},
       {"state", {"optimizer"}},
-      {"step", {"optimizer", "data", "recorder"}},
+      {"step", {"optimizer", "data", "recorder", "trainer_options"}},
       {"run", {"data", "ops"}},
       {"data", {"data", "image_folder", "ops"}},
   };

@@ -5,7 +5,7 @@
 namespace halfstep::step {
 
 void accumulate_gradients(const StageContext& step) {
-  const std::uint32_t count = step.options.accumulate;
+  const auto count = static_cast<std::uint32_t>(step.options.accumulate);
   if (count == 1) return;
   struct Push {
     std::uint32_t first_quad;

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
+#include "optim/rule.h"
 #include "step/stages.h"
 
 namespace halfstep::step {
 
 void clip_gradients(const StageContext& step) {
-  if (step.options.clip_norm <= 0) return;
+  const float limit = step.options.clip_norm;
+  optim::require(limit >= 0 && std::isfinite(limit), "clip_norm", "0 or more", limit);
+  if (limit == 0) return;
   struct SquaresPush {
     std::uint32_t quads;
     std::uint32_t slices;
@@ -47,7 +51,7 @@ void clip_gradients(const StageContext& step) {
   builder.dispatch({.label = "clip",
                     .shader = "clip",
                     .constants = {local_size},
-                    .push = plan::push_bytes(ClipPush{sums, step.options.clip_norm}),
+                    .push = plan::push_bytes(ClipPush{sums, limit}),
                     .operands = {{step.state, plan::Access::read_write}, {partial, plan::Access::read}},
                     .rounds = plan::divided_up(sums, local_size) + 1 + std::bit_width(local_size) + 1});
 }

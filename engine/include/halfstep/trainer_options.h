@@ -1,0 +1,83 @@
+#pragma once
+
+#include <halfstep/data.h>
+#include <halfstep/optimizer.h>
+#include <halfstep/precision.h>
+#include <halfstep/tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace halfstep {
+
+/// How one field of a data set enters one input. Which conversion it is follows from the types:
+/// - u8 to f32: (byte / 255 - mean) / stddev. Images {height, width, channels} are resized to the input's height and
+///   width if they differ, bilinearly (with a wider triangle filter when shrinking, so that no pixel is skipped). A
+///   single channel is copied to all channels of the input.
+/// - f32 to f32: (x - mean) / stddev. The precision policy decides what narrower type the input is then cast to.
+/// - u8, u16 and u32 to u32: the integers as they are, without mean and stddev.
+struct InputFeed {
+  Tensor input{};                ///< {batch, sample shape...}, of f32 or u32
+  std::string field{};           ///< its name in the data set; empty: the input's name
+  std::vector<float> mean{0};    ///< one value, or one per channel of the last axis (at most 4 for u8)
+  std::vector<float> stddev{1};  ///< the std, likewise
+};
+
+/// How the samples of a Dataset or a Source enter a graph. Every input must be fed. The device gathers and converts;
+/// all inputs have one batch size. Of images with labels, `samples` and `labels` say all; other fields are fed by
+/// `inputs`, with these two or without.
+struct Feed {
+  Tensor samples{};              ///< an f32 input, fed from the field "samples"
+  Tensor labels{};               ///< a u32 input, fed from the field "labels"
+  std::vector<float> mean{0};    ///< of `samples`; see InputFeed
+  std::vector<float> stddev{1};  ///< likewise
+  Augmentation augmentation{};   ///< of `samples` in training steps; requires images of u8
+  std::vector<InputFeed> inputs{};
+};
+
+/// The options of a trainer. Only `loss` must be set.
+struct HALFSTEP_API TrainerOptions {
+  /// A scalar. Parameters that it does not depend on are not trained: they keep their values, even with weight decay.
+  Tensor loss{};
+  std::map<std::string, Tensor> metrics{};  ///< scalars reported together with the loss
+  Optimizer optimizer = Sgd{};              ///< of the parameters that no group has an optimizer for
+  std::vector<ParameterGroup> groups{};     ///< the first group whose pattern matches a parameter's name applies
+  float clip_norm = 0;                      ///< gradients are scaled down to this global norm; 0: no clipping
+  /// Micro-batches per step, each as large as the graph's batch. The mean of their gradients, summed in f32 and then
+  /// rounded like gradients, makes one update. This needs the memory of one micro-batch and a second copy of the
+  /// gradients. Loss and metrics are means over all micro-batches. If a gradient overflows in any of them, the update
+  /// is skipped. Each micro-batch draws its own noise. Batch norm uses each micro-batch's own statistics, and moves its
+  /// running statistics once per micro-batch.
+  std::int64_t accumulate = 1;
+  /// Keeps averages of the trained weights in f32. Every update sets average = ema_decay average + (1 -
+  /// ema_decay) weight, starting from the initial weights. 0: no averages. load_weights() sets the averages to the
+  /// loaded values. The running statistics of norms are not averaged again.
+  float ema_decay = 0;
+  /// Scopes, by a pattern of their paths ("layer?/?" for the blocks of a ResNet), whose operators' results are not kept
+  /// for the backward pass, but recomputed there from the inputs of the scope. The result is bit-identical, with less
+  /// memory and more time. Inspector::plan() prints both.
+  std::string recompute{};
+  bool decay_vectors = true;  ///< whether weight decay also applies to parameters of one axis: norms and biases
+  Precision precision = Precision::mixed();
+  std::uint64_t seed = 42;
+  std::string model{};                 ///< stored in checkpoints
+  std::vector<std::string> classes{};  ///< their names, stored in checkpoints
+  std::optional<Feed> feed{};          ///< how inputs are filled from data sets
+  /// With `feed`: the samples of training steps. Must outlive the trainer and not change.
+  const Dataset* training_set = nullptr;
+  /// Likewise, in the place of a training set.
+  const Source* source = nullptr;
+  /// Called with each decision of compile(), one line each: operators that compute in f16 instead of f32,
+  /// hyperparameters that f16 cannot represent, parameters that the loss does not depend on.
+  std::function<void(const std::string&)> log{};
+  /// A pattern of names: Inspector::trace() can read the matching tensors after each step. They take memory of their
+  /// own.
+  std::string trace{};
+  std::uint64_t resident_limit = 0;  ///< bytes of the training set that the device may keep; 0: what it allows
+};
+
+}  // namespace halfstep
