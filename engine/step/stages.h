@@ -113,6 +113,9 @@ void clip_gradients(const StageContext& step);
 /// 70. Updates all weights, except those of skipped tensors, unless the step overflowed.
 void update_weights(const StageContext& step);
 
+/// 75. Limits all trained weights to TrainerOptions::weight_limit.
+void limit_weights(const StageContext& step);
+
 /// 80. Moves the averages of all updated weights towards the weights.
 void average_weights(const StageContext& step);
 
@@ -126,7 +129,7 @@ using Stage = void (*)(const StageContext& step);
 
 /// What follows the backward pass of a step's last micro-batch, in order. A stage that the options do not ask for adds
 /// nothing; one with an option of its own refuses values that it cannot have.
-constexpr auto update_stages = std::to_array<Stage>(
-    {check_gradients, choose_scales, clip_gradients, update_weights, average_weights, update_states, rescale});
+constexpr auto update_stages = std::to_array<Stage>({check_gradients, choose_scales, clip_gradients, update_weights,
+                                                     limit_weights, average_weights, update_states, rescale});
 
 }  // namespace halfstep::step

@@ -57,6 +57,9 @@ struct HALFSTEP_API TrainerOptions {
   /// ema_decay) weight, starting from the initial weights. 0: no averages. load_weights() sets the averages to the
   /// loaded values. The running statistics of norms are not averaged again.
   float ema_decay = 0;
+  /// After every step, trained weights above this are set to it, and those below its negative to that: Arjovsky et al.
+  /// 2017, for critics. 0: no limit.
+  float weight_limit = 0;
   /// Scopes, by a pattern of their paths ("layer?/?" for the blocks of a ResNet), whose operators' results are not kept
   /// for the backward pass, but recomputed there from the inputs of the scope. The result is bit-identical, with less
   /// memory and more time. Inspector::plan() prints both.
