@@ -23,7 +23,7 @@ configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/halfstepConfig.cmake.in
 # Until 1.0 a minor version may change the interface.
 write_basic_package_version_file(halfstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/halfstepConfig.cmake"
-              "${CMAKE_CURRENT_BINARY_DIR}/halfstepConfigVersion.cmake"
+              "${CMAKE_CURRENT_BINARY_DIR}/halfstepConfigVersion.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindUtf8proc.cmake"
         DESTINATION "${package_folder}")
 
 # pkg-config finds the prefix from where its file lies, so that the tree can be moved. Folders that were chosen as absolute

@@ -17,6 +17,7 @@
 #include <halfstep/recorder.h>
 #include <halfstep/schedule.h>
 #include <halfstep/tensor.h>
+#include <halfstep/text.h>
 #include <halfstep/trainer.h>
 #include <halfstep/update_rule.h>
 #include <halfstep/version.h>

@@ -1,0 +1,197 @@
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <utility>
+
+#include "text/byte_pairs.h"
+#include "text/tokenizer_impl.h"
+#include "text/word_piece.h"
+
+namespace halfstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Impl = Tokenizer::Impl;
+using Kind = Impl::TemplatePart::Kind;
+using nlohmann::json;
+
+/// Reads a tokenizer.json. Whatever it asks for is either done or refused.
+class Reader {
+ public:
+  explicit Reader(const fs::path& path) : path_(path) {}
+
+  Tokenizer read() {
+    try {
+      file_ = json::parse(text::read_text(path_));
+      const std::string kind = file_.at("model").value("type", file_.at("model").contains("merges") ? "BPE" : "");
+      std::shared_ptr<const text::Model> model;
+      if (kind == "WordPiece") {
+        model = word_piece();
+      } else if (kind == "BPE") {
+        model = byte_pairs();
+      } else {
+        refuse("models of WordPiece and BPE", kind);
+      }
+      std::vector<Impl::Added> added = added_tokens();
+      const auto [one, two] = templates();
+      return Tokenizer(std::make_shared<Impl>(std::move(model), std::move(added), one, two));
+    } catch (const json::exception& error) {
+      fail(ErrorCode::bad_file, "tokenizer",
+           fmt::format("{}: expected a tokenizer.json, got: {}", path_.string(), error.what()));
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view expected, std::string_view got) const {
+    fail(ErrorCode::bad_file, "tokenizer", fmt::format("{}: expected {}, got '{}'", path_.string(), expected, got));
+  }
+
+  /// The type of a member that may be null or absent, which gives "".
+  std::string type_of(const char* member) const {
+    const auto found = file_.find(member);
+    return found == file_.end() || found->is_null() ? "" : found->at("type").get<std::string>();
+  }
+
+  /// Refuses a member of `from` that is not what its absence means.
+  template <typename Value>
+  void expect(const json& from, const char* member, const Value& wanted) const {
+    const auto found = from.find(member);
+    if (found == from.end() || found->is_null() || *found == json(wanted)) return;
+    refuse(fmt::format("{} to be {}", member, json(wanted).dump()), found->dump());
+  }
+
+  static std::string text_or(const json& from, const char* member, const char* otherwise) {
+    const auto found = from.find(member);
+    return found == from.end() || found->is_null() ? otherwise : found->get<std::string>();
+  }
+
+  text::Vocabulary vocabulary() const {
+    text::Vocabulary result;
+    const json& from = file_.at("model").at("vocab");
+    if (!from.is_object()) refuse("a tokenizer.json with a vocabulary of tokens and ids", from.dump());
+    for (const auto& [token, id] : from.items()) result.add(token, id.get<std::uint32_t>());
+    return result;
+  }
+
+  std::shared_ptr<const text::Model> word_piece() const {
+    const json& model = file_.at("model");
+    text::WordPieceRules rules{.clean = false,
+                               .split_chinese = false,
+                               .lower_case = false,
+                               .strip_accents = false,
+                               .unknown = text_or(model, "unk_token", "[UNK]"),
+                               .prefix = text_or(model, "continuing_subword_prefix", "##"),
+                               .longest_word = model.value("max_input_chars_per_word", std::int64_t{100})};
+    const std::string normalizer = type_of("normalizer");
+    if (normalizer == "BertNormalizer") {
+      const json& from = file_.at("normalizer");
+      rules.clean = from.value("clean_text", true);
+      rules.split_chinese = from.value("handle_chinese_chars", true);
+      rules.lower_case = from.value("lowercase", true);
+      const auto strip = from.find("strip_accents");
+      rules.strip_accents = strip == from.end() || strip->is_null() ? rules.lower_case : strip->get<bool>();
+    } else if (!normalizer.empty()) {
+      refuse("a BertNormalizer", normalizer);
+    }
+    if (type_of("pre_tokenizer") != "BertPreTokenizer") refuse("a BertPreTokenizer", type_of("pre_tokenizer"));
+    return text::word_piece(vocabulary(), std::move(rules), path_.string());
+  }
+
+  std::vector<text::Merge> merges() const {
+    std::vector<text::Merge> result;
+    for (const json& merge : file_.at("model").at("merges")) {
+      if (merge.is_array()) {
+        result.emplace_back(merge.at(0).get<std::string>(), merge.at(1).get<std::string>());
+        continue;
+      }
+      const auto line = merge.get<std::string>();
+      const std::size_t space = line.find(' ');
+      if (space == std::string::npos) refuse("merges of two tokens", line);
+      result.emplace_back(line.substr(0, space), line.substr(space + 1));
+    }
+    return result;
+  }
+
+  std::shared_ptr<const text::Model> byte_pairs() const {
+    const json& model = file_.at("model");
+    expect(model, "dropout", 0.0);
+    expect(model, "continuing_subword_prefix", "");
+    expect(model, "end_of_word_suffix", "");
+    expect(model, "fuse_unk", false);
+    expect(model, "byte_fallback", false);
+    if (!type_of("normalizer").empty()) refuse("no normalizer with BPE", type_of("normalizer"));
+    text::BytePairRules rules{.bytes = false, .split = false, .unknown = text_or(model, "unk_token", "")};
+    rules.whole_words = model.value("ignore_merges", false);
+    const std::string splitter = type_of("pre_tokenizer");
+    if (splitter == "ByteLevel") {
+      rules.bytes = true;
+      rules.split = file_.at("pre_tokenizer").value("use_regex", true);
+      rules.space_first = file_.at("pre_tokenizer").value("add_prefix_space", true);
+    } else if (!splitter.empty()) {
+      refuse("a pre_tokenizer ByteLevel or none", splitter);
+    }
+    return text::byte_pairs(vocabulary(), merges(), std::move(rules), path_.string());
+  }
+
+  std::vector<Impl::Added> added_tokens() const {
+    std::vector<Impl::Added> result;
+    const bool normalises = !type_of("normalizer").empty();
+    for (const json& token : file_.value("added_tokens", json::array())) {
+      expect(token, "single_word", false);
+      if (normalises) expect(token, "normalized", false);
+      result.push_back({.text = token.at("content").get<std::string>(),
+                        .id = token.at("id").get<std::uint32_t>(),
+                        .special = token.value("special", false),
+                        .takes_left = token.value("lstrip", false),
+                        .takes_right = token.value("rstrip", false)});
+    }
+    return result;
+  }
+
+  Impl::Template template_of(const json& parts, const json& special) const {
+    Impl::Template result;
+    for (const json& part : parts) {
+      const bool text = part.contains("Sequence");
+      const json& inner = part.at(text ? "Sequence" : "SpecialToken");
+      const auto segment = inner.value("type_id", 0U);
+      const auto id = inner.at("id").get<std::string>();
+      if (text) {
+        result.push_back({id == "A" ? Kind::first : Kind::second, 0, segment});
+        continue;
+      }
+      for (const json& token : special.at(id).at("ids")) {
+        result.push_back({Kind::token, token.get<std::uint32_t>(), segment});
+      }
+    }
+    return result;
+  }
+
+  std::pair<Impl::Template, Impl::Template> templates() const {
+    const std::string kind = type_of("post_processor");
+    if (kind.empty() || kind == "ByteLevel") return {Impl::plain_template(false), Impl::plain_template(true)};
+    const json& from = file_.at("post_processor");
+    if (kind == "TemplateProcessing") {
+      return {template_of(from.at("single"), from.at("special_tokens")),
+              template_of(from.at("pair"), from.at("special_tokens"))};
+    }
+    if (kind != "BertProcessing") refuse("a post_processor TemplateProcessing, BertProcessing or ByteLevel", kind);
+    const auto cls = from.at("cls").at(1).get<std::uint32_t>();
+    const auto sep = from.at("sep").at(1).get<std::uint32_t>();
+    return {Impl::bert_template(cls, sep, false), Impl::bert_template(cls, sep, true)};
+  }
+
+  fs::path path_;
+  json file_;
+};
+
+}  // namespace
+
+Tokenizer Tokenizer::load(const fs::path& file) {
+  return Reader(fs::is_directory(file) ? file / "tokenizer.json" : file).read();
+}
+
+}  // namespace halfstep

@@ -1,0 +1,240 @@
+#include "text/tokenizer_impl.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "text/unicode.h"
+
+namespace halfstep {
+namespace {
+
+using Kind = Tokenizer::Impl::TemplatePart::Kind;
+using nlohmann::ordered_json;
+
+/// Cuts two texts to `room` tokens together, as transformers does: the longer one first, then both alike.
+void truncate(std::vector<std::uint32_t>& first, std::vector<std::uint32_t>& second, std::size_t room) {
+  if (first.size() + second.size() <= room) return;
+  std::size_t shorter = std::min(first.size(), second.size());
+  std::size_t longer = shorter > room ? shorter : std::max(shorter, room - shorter);
+  if (shorter + longer > room) {
+    shorter = room / 2;
+    longer = shorter + room % 2;
+  }
+  const bool second_is_longer = second.size() >= first.size();
+  first.resize(std::min(first.size(), second_is_longer ? shorter : longer));
+  second.resize(std::min(second.size(), second_is_longer ? longer : shorter));
+}
+
+/// The end of the space characters that `text` begins with, and the beginning of those that it ends in.
+std::size_t end_of_spaces(std::string_view text) {
+  std::size_t end = 0;
+  while (end < text.size()) {
+    std::string_view rest = text.substr(end);
+    if (!text::is_space(text::take_character(rest))) break;
+    end = text.size() - rest.size();
+  }
+  return end;
+}
+std::size_t begin_of_spaces(std::string_view text) {
+  std::u32string characters = text::decode_utf8(text);
+  std::size_t begin = text.size();
+  while (!characters.empty() && text::is_space(characters.back())) {
+    begin -= text::encode_utf8({&characters.back(), 1}).size();
+    characters.pop_back();
+  }
+  return begin;
+}
+
+/// Looks for added tokens in a text, from the front.
+class AddedSearch {
+ public:
+  using Added = Tokenizer::Impl::Added;
+  struct Found {
+    std::size_t begin;
+    std::size_t end;
+    const Added* token;  ///< null: there is none before the text's end
+  };
+
+  AddedSearch(const std::vector<Added>& added, std::string_view text) : added_(added), text_(text) {
+    for (const Added& token : added) places_.push_back(text.find(token.text));
+  }
+
+  /// The first added token from `at` on, the longest of those that begin there.
+  Found next(std::size_t at) {
+    std::size_t begin = text_.size();
+    const Added* token = nullptr;
+    for (std::size_t i = 0; i < added_.size(); ++i) {
+      if (places_[i] < at) places_[i] = text_.find(added_[i].text, at);
+      const bool longer = places_[i] == begin && token != nullptr && added_[i].text.size() > token->text.size();
+      if (places_[i] >= begin && !longer) continue;
+      begin = places_[i];
+      token = &added_[i];
+    }
+    if (token == nullptr) return {begin, begin, nullptr};
+    std::size_t end = begin + token->text.size();
+    if (token->takes_left) begin = at + begin_of_spaces(text_.substr(at, begin - at));
+    if (token->takes_right) end += end_of_spaces(text_.substr(end));
+    return {begin, end, token};
+  }
+
+ private:
+  const std::vector<Added>& added_;
+  std::string_view text_;
+  std::vector<std::size_t> places_;  ///< of each from the last search on
+};
+
+}  // namespace
+
+Tokenizer::Impl::Template Tokenizer::Impl::bert_template(std::uint32_t cls, std::uint32_t sep, bool two) {
+  Template parts{{Kind::token, cls, 0}, {Kind::first, 0, 0}, {Kind::token, sep, 0}};
+  if (two) {
+    parts.push_back({Kind::second, 0, 1});
+    parts.push_back({Kind::token, sep, 1});
+  }
+  return parts;
+}
+
+Tokenizer::Impl::Template Tokenizer::Impl::plain_template(bool two) {
+  Template parts{{Kind::first, 0, 0}};
+  if (two) parts.push_back({Kind::second, 0, 1});
+  return parts;
+}
+
+Tokenizer::Impl::Impl(std::shared_ptr<const text::Model> model, std::vector<Added> added, Template one, Template two)
+    : model_(std::move(model)),
+      added_(std::move(added)),
+      one_(std::move(one)),
+      two_(std::move(two)),
+      size_(model_->vocabulary().size()) {
+  std::ranges::sort(added_, {}, &Added::id);
+  for (const Added& token : added_) {
+    const auto there = model_->vocabulary().find(token.text);
+    const bool taken = token.id < size_ && (!there || *there != token.id) && !this->token(token.id).empty();
+    if (token.text.empty() || token.id >= text::Vocabulary::most || (there && *there != token.id) || taken) {
+      fail(ErrorCode::bad_file, "tokenizer",
+           fmt::format("expected an added token with an id of its own, got '{}' with {}", token.text, token.id));
+    }
+    size_ = std::max(size_, token.id + 1);
+  }
+  for (const Template* parts : {&one_, &two_}) {
+    for (const TemplatePart& part : *parts) {
+      if (part.kind != Kind::token || part.token < size_) continue;
+      fail(ErrorCode::bad_file, "tokenizer",
+           fmt::format("expected ids below {} around texts, got {}", size_, part.token));
+    }
+  }
+}
+
+const Tokenizer::Impl::Added* Tokenizer::Impl::added_of(std::uint32_t id) const {
+  const auto found = std::ranges::lower_bound(added_, id, {}, &Added::id);
+  return found != added_.end() && found->id == id ? &*found : nullptr;
+}
+
+std::optional<std::uint32_t> Tokenizer::Impl::find(std::string_view token) const {
+  const auto added = std::ranges::find(added_, token, &Added::text);
+  return added != added_.end() ? std::optional(added->id) : model_->vocabulary().find(token);
+}
+
+std::string_view Tokenizer::Impl::token(std::uint32_t id) const {
+  if (id >= size_) fail("tokenizer", fmt::format("expected ids below {}, got {}", size_, id));
+  if (const Added* added = added_of(id)) return added->text;
+  return id < model_->vocabulary().size() ? std::string_view(model_->vocabulary().token(id)) : std::string_view();
+}
+
+std::vector<std::uint32_t> Tokenizer::Impl::encode(std::string_view text) const {
+  std::vector<std::uint32_t> tokens;
+  AddedSearch search(added_, text);
+  for (std::size_t at = 0;;) {
+    const auto found = search.next(at);
+    model_->encode(text.substr(at, found.begin - at), tokens);
+    if (found.token == nullptr) return tokens;
+    tokens.push_back(found.token->id);
+    at = found.end;
+  }
+}
+
+Encoding Tokenizer::Impl::encode_for_model(std::string_view text, std::optional<std::string_view> second,
+                                           std::int64_t longest) const {
+  const Template& parts = second ? two_ : one_;
+  const auto special = static_cast<std::size_t>(std::ranges::count(parts, Kind::token, &TemplatePart::kind));
+  if (longest < 0 || (longest > 0 && static_cast<std::size_t>(longest) < special)) {
+    fail("tokenizer",
+         fmt::format("expected a longest sequence of 0 (no limit) or at least {} tokens, got {}", special, longest));
+  }
+  std::vector<std::uint32_t> a = encode(text);
+  std::vector<std::uint32_t> b = second ? encode(*second) : std::vector<std::uint32_t>{};
+  if (longest > 0 && !second) a.resize(std::min(a.size(), static_cast<std::size_t>(longest) - special));
+  if (longest > 0 && second) truncate(a, b, static_cast<std::size_t>(longest) - special);
+  Encoding result;
+  for (const TemplatePart& part : parts) {
+    if (part.kind == Kind::token) result.tokens.push_back(part.token);
+    if (part.kind == Kind::first) result.tokens.insert(result.tokens.end(), a.begin(), a.end());
+    if (part.kind == Kind::second) result.tokens.insert(result.tokens.end(), b.begin(), b.end());
+    result.segments.resize(result.tokens.size(), part.segment);
+  }
+  return result;
+}
+
+std::string Tokenizer::Impl::decode(std::span<const std::uint32_t> tokens, bool with_special) const {
+  std::vector<std::string_view> texts;
+  for (const std::uint32_t id : tokens) {
+    const std::string_view text = token(id);
+    const Added* added = added_of(id);
+    if (added == nullptr || !added->special || with_special) texts.push_back(text);
+  }
+  return model_->decode(texts);
+}
+
+ordered_json Tokenizer::Impl::describe() const {
+  ordered_json file{{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}};
+  file["added_tokens"] = ordered_json::array();
+  for (const Added& token : added_) {
+    file["added_tokens"].push_back({{"id", token.id},
+                                    {"content", token.text},
+                                    {"single_word", false},
+                                    {"lstrip", token.takes_left},
+                                    {"rstrip", token.takes_right},
+                                    {"normalized", false},
+                                    {"special", token.special}});
+  }
+  file["post_processor"] = nullptr;
+  model_->describe(file);
+  ordered_json special = ordered_json::object();
+  const auto template_json = [&](const Template& parts) {
+    ordered_json list = ordered_json::array();
+    for (const TemplatePart& part : parts) {
+      if (part.kind != Kind::token) {
+        list.push_back({{"Sequence", {{"id", part.kind == Kind::first ? "A" : "B"}, {"type_id", part.segment}}}});
+        continue;
+      }
+      const std::string name(token(part.token));
+      list.push_back({{"SpecialToken", {{"id", name}, {"type_id", part.segment}}}});
+      special[name] = {{"id", name}, {"ids", {part.token}}, {"tokens", {name}}};
+    }
+    return list;
+  };
+  const ordered_json single = template_json(one_);
+  const ordered_json pair = template_json(two_);
+  if (!special.empty()) {
+    file["post_processor"] = {
+        {"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", special}};
+  }
+  ordered_json vocabulary = ordered_json::object();
+  // Appended as to a vector: assigning to a key would look through all others first.
+  auto& entries = vocabulary.get_ref<ordered_json::object_t&>();
+  for (std::uint32_t id = 0; id < model_->vocabulary().size(); ++id) {
+    const std::string& text = model_->vocabulary().token(id);
+    if (!text.empty()) entries.emplace_back(text, id);
+  }
+  file["model"]["vocab"] = std::move(vocabulary);
+  return file;
+}
+
+}  // namespace halfstep

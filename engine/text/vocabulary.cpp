@@ -1,0 +1,92 @@
+#include "text/vocabulary.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "base/files.h"
+
+namespace halfstep::text {
+
+void Vocabulary::add(std::string token, std::uint32_t id) {
+  if (id >= most) fail(ErrorCode::bad_file, "vocabulary", fmt::format("expected ids below {}, got {}", most, id));
+  if (const auto there = find(token)) {
+    fail(ErrorCode::bad_file, "vocabulary",
+         fmt::format("expected every token once, got '{}' as {} and {}", token, *there, id));
+  }
+  if (id >= size()) tokens_.resize(id + 1);
+  if (!tokens_[id].empty()) {
+    fail(ErrorCode::bad_file, "vocabulary",
+         fmt::format("expected every id once, got {} for '{}' and '{}'", id, tokens_[id], token));
+  }
+  tokens_[id] = token;
+  ids_.emplace(std::move(token), id);
+}
+
+std::uint32_t Vocabulary::add(std::string token) {
+  if (const auto there = find(token)) return *there;
+  const std::uint32_t id = size();
+  add(std::move(token), id);
+  return id;
+}
+
+std::optional<std::uint32_t> Vocabulary::find(std::string_view token) const {
+  const auto found = ids_.find(token);
+  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::uint32_t Vocabulary::at(std::string_view token, std::string_view place) const {
+  if (const auto found = find(token)) return *found;
+  fail(ErrorCode::bad_file, "vocabulary", fmt::format("{}: expected the token '{}' in it, got none", place, token));
+}
+
+const std::string& Vocabulary::token(std::uint32_t id) const {
+  if (id >= size()) fail("vocabulary", fmt::format("expected ids below {}, got {}", size(), id));
+  return tokens_[id];
+}
+
+std::string read_text(const std::filesystem::path& file) {
+  const process::MappedFile mapped = process::map_file(file);
+  std::string text(mapped.bytes.size(), '\0');
+  std::ranges::transform(mapped.bytes, text.begin(), [](std::byte b) { return static_cast<char>(b); });
+  return text;
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+Vocabulary read_vocabulary(const std::filesystem::path& file) {
+  Vocabulary vocabulary;
+  std::size_t number = 0;
+  const std::string text = read_text(file);
+  for (const std::string_view line : lines_of(text)) {
+    ++number;
+    if (line.empty()) {
+      fail(ErrorCode::bad_file, "vocabulary", fmt::format("{}: line {} is empty", file.string(), number));
+    }
+    if (const auto there = vocabulary.find(line)) {
+      fail(ErrorCode::bad_file, "vocabulary",
+           fmt::format("{}: line {} repeats '{}' of line {}", file.string(), number, line, *there + 1));
+    }
+    vocabulary.add(std::string(line));
+  }
+  if (vocabulary.size() == 0) {
+    fail(ErrorCode::bad_file, "vocabulary", fmt::format("{}: expected a token a line, got none", file.string()));
+  }
+  return vocabulary;
+}
+
+}  // namespace halfstep::text

@@ -1,0 +1,118 @@
+#include <halfstep/error.h>
+#include <halfstep/text.h>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "host/temporary_folder.h"
+#include "text/unicode.h"
+
+using namespace halfstep;
+
+namespace {
+
+const std::vector<std::string> texts{"the cat sat on the mat", "The cats sat, and the cat ran!",
+                                     "caf\u00e9s on the mat \u4e2d\u6587", "it's the cat's mat"};
+
+const std::string sample = "The cat's caf\u00e9 [MASK]<|end|> mat\u4e2d ?!\n  q";
+
+/// The tokenizer.json of a tokenizer, changed.
+template <typename Change>
+std::string message_of(const Tokenizer& tokenizer, const Change& change) {
+  TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "tokenizer.json";
+  tokenizer.save(path);
+  nlohmann::ordered_json file = nlohmann::ordered_json::parse(std::ifstream(path));
+  change(file);
+  std::ofstream(path) << file.dump();
+  try {
+    Tokenizer::load(folder.path());
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::bad_file);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("every tokenizer is the same after it was saved and loaded") {
+  TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "tokenizer.json";
+  for (const Tokenizer& tokenizer :
+       {Tokenizer::bytes(), Tokenizer::characters(sample), Tokenizer::train_word_piece(texts, {.size = 80}),
+        Tokenizer::train_word_piece(texts, {.size = 80}, {.lower_case = false, .strip_accents = true}),
+        Tokenizer::train_byte_pairs(texts, {.size = 300, .special = {"<|end|>"}})}) {
+    tokenizer.save(path);
+    const Tokenizer loaded = Tokenizer::load(path);
+    REQUIRE(loaded.size() == tokenizer.size());
+    for (std::uint32_t id = 0; id < loaded.size(); ++id) CHECK(loaded.token(id) == tokenizer.token(id));
+    const Encoding one = tokenizer.encode_for_model(sample, "mat");
+    CHECK(loaded.encode_for_model(sample, "mat").tokens == one.tokens);
+    CHECK(loaded.encode_for_model(sample, "mat").segments == one.segments);
+    CHECK(loaded.decode(one.tokens) == tokenizer.decode(one.tokens));
+    CHECK(loaded.decode(one.tokens, true) == tokenizer.decode(one.tokens, true));
+  }
+}
+
+TEST_CASE("a vocabulary of 60,000 tokens is written and read") {
+  std::u32string all;
+  for (char32_t c = 1; c < 0xF000; ++c) {
+    if (c < 0xD800 || c > 0xDFFF) all.push_back(c);
+  }
+  const Tokenizer tokenizer = Tokenizer::characters(text::encode_utf8(all));
+  TemporaryFolder folder;
+  tokenizer.save(folder.path() / "tokenizer.json");
+  CHECK(Tokenizer::load(folder.path()).size() == all.size());
+}
+
+TEST_CASE("a tokenizer.json that asks for what is not known here is refused by name") {
+  const Tokenizer pieces = Tokenizer::train_word_piece(texts, {.size = 80});
+  const Tokenizer pairs = Tokenizer::train_byte_pairs(texts, {.size = 300, .special = {"<|end|>"}});
+  const auto refused = [&](const Tokenizer& tokenizer, const char* text, const auto& change) {
+    const std::string message = message_of(tokenizer, change);
+    CAPTURE(message);
+    CHECK(message.find(text) != std::string::npos);
+    CHECK(message.find("tokenizer.json: expected ") != std::string::npos);
+  };
+  refused(pieces, "models of WordPiece and BPE, got 'Unigram'", [](auto& file) { file["model"]["type"] = "Unigram"; });
+  refused(pieces, "a BertNormalizer, got 'NFC'", [](auto& file) { file["normalizer"] = {{"type", "NFC"}}; });
+  refused(pieces, "a BertPreTokenizer, got 'Whitespace'", [](auto& file) {
+    file["pre_tokenizer"] = {{"type", "Whitespace"}};
+  });
+  refused(pieces, "single_word to be false", [](auto& file) { file["added_tokens"][0]["single_word"] = true; });
+  refused(pieces, "normalized to be false", [](auto& file) { file["added_tokens"][0]["normalized"] = true; });
+  refused(pieces, "'[UNK]'", [](auto& file) { file["model"]["vocab"].erase("[UNK]"); });
+  refused(pairs, "no normalizer with BPE, got 'NFC'", [](auto& file) { file["normalizer"] = {{"type", "NFC"}}; });
+  refused(pairs, "dropout to be 0.0, got '0.1'", [](auto& file) { file["model"]["dropout"] = 0.1; });
+  refused(pairs, "byte_fallback to be false", [](auto& file) { file["model"]["byte_fallback"] = true; });
+  refused(pairs, "a pre_tokenizer ByteLevel or none, got 'Split'", [](auto& file) {
+    file["pre_tokenizer"] = {{"type", "Split"}};
+  });
+  refused(pairs, "got 'Sequence'", [](auto& file) { file["post_processor"] = {{"type", "Sequence"}}; });
+  refused(pairs, "a tokenizer.json, got:", [](auto& file) { file.erase("model"); });
+  refused(pairs, "a vocabulary of tokens and ids, got '3'", [](auto& file) { file["model"]["vocab"] = 3; });
+}
+
+TEST_CASE("damaged parts of a tokenizer.json are refused") {
+  const Tokenizer pieces = Tokenizer::train_word_piece(texts, {.size = 80});
+  CHECK(message_of(pieces, [](auto& file) { file["added_tokens"][0]["id"] = 7; }).find("'[PAD]' with 7") !=
+        std::string::npos);
+  CHECK(message_of(pieces, [](auto& file) { file["added_tokens"][0]["content"] = ""; }).find("'' with 0") !=
+        std::string::npos);
+  CHECK(message_of(pieces, [](auto& file) {
+          file["post_processor"]["special_tokens"]["[CLS]"]["ids"] = {4096};
+        }).find("around texts, got 4096") != std::string::npos);
+  TemporaryFolder folder;
+  for (const char* text : {"", "{", "[]", "{\"model\": {\"type\": 3}}", "\xff\xfe"}) {
+    CAPTURE(text);
+    std::ofstream(folder.path() / "tokenizer.json") << text;
+    CHECK_THROWS_WITH_AS(Tokenizer::load(folder.path()), doctest::Contains("tokenizer.json: expected a tokenizer.json"),
+                         Error);
+  }
+  CHECK_THROWS_WITH_AS(Tokenizer::load(folder.path() / "other.json"), doctest::Contains("other.json"), Error);
+}
