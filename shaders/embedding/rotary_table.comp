@@ -1,6 +1,5 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
 #include "common/indexing.glsl"
 
 // Cosine and sine of the angle of each position and pair of elements, four pairs at a time: {positions, 2, pairs}. The
@@ -41,7 +40,8 @@ Wide product(Wide a, Wide b) {
 
 Wide frequency_of(uvec4 pair) {
   Wide result = Wide(vec4(start.x), vec4(start.y));
-  [[unroll]] for (int i = 0; i < POWERS; i++) {
+  // Not unrolled: spirv-opt forgets what is precise in the copies.
+  for (int i = 0; i < POWERS; i++) {
     bvec4 has = notEqual((pair >> uint(i)) & 1u, uvec4(0u));
     Wide factor = Wide(mix(vec4(1.0), vec4(powers[i].x), has), mix(vec4(0.0), vec4(powers[i].y), has));
     result = product(result, factor);
