@@ -124,6 +124,7 @@ Checkpoint Checkpoints::take(const std::map<std::string, std::string>& notes) co
 
 void Checkpoints::save_weights(const std::filesystem::path& path, Weights weights) const {
   Checkpoint::Contents contents = this->contents(store_.tensors(weights), store_.read_state().step);
+  contents.metadata["format"] = "pt";  // as Hugging Face's loaders want it of a file of PyTorch's names and axes
   Checkpoint(std::make_shared<const Checkpoint::Contents>(std::move(contents))).write(path);
 }
 

@@ -20,6 +20,9 @@ const DataSource cifar10{
     HALFSTEP_CIFAR10, "batch",
     [](const std::filesystem::path& folder, Split split, std::uint32_t) { return read_cifar10(folder, split); }};
 
+const DataSource tweets{"Folder with a set of texts in TweetEval's layout: train_text.txt, train_labels.txt, ...", "",
+                        "_text.txt", nullptr};
+
 std::vector<std::string> class_names(const CommonOptions& options, std::uint32_t classes) {
   if (options.source == &cifar10) {
     return {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};

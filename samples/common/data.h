@@ -17,11 +17,13 @@ struct DataSource {
   const char* help;    ///< what --data names
   const char* folder;  ///< its location unless --data names another
   const char* mark;    ///< part of the names of some of its files
+  /// Null if its samples are no images.
   halfstep::Dataset (*read)(const std::filesystem::path& folder, halfstep::Split split, std::uint32_t classes);
 };
 
 extern const DataSource fashion_mnist;  ///< or any other set of IDX files
 extern const DataSource cifar10;
+extern const DataSource tweets;  ///< its files are read by read_text_data()
 
 /// Whether a file that exists is one of those, or an image, in the folder of the data set that the flags ask for.
 bool is_data_file(const CommonOptions& options, const std::filesystem::path& file);

@@ -26,11 +26,13 @@ std::string bar(double share, int width) {
 
 }  // namespace
 
-Progress::Progress(std::int64_t epoch, std::int64_t epochs, std::int64_t steps, std::int64_t batch_size, bool quiet)
+Progress::Progress(std::int64_t epoch, std::int64_t epochs, std::int64_t steps, std::int64_t batch_size,
+                   const char* samples, bool quiet)
     : epoch_(epoch),
       epochs_(epochs),
       steps_(steps),
       batch_size_(batch_size),
+      samples_(samples),
       quiet_(quiet),
       terminal_(halfstep::is_terminal(halfstep::Stream::output)),
       start_(Clock::now()) {}
@@ -60,8 +62,8 @@ void Progress::update(std::int64_t done, std::int64_t fresh, const halfstep::Ste
   const double speed = static_cast<double>(fresh * batch_size_) / std::max(seconds, 1e-9);
   const std::string head = fmt::format("epoch {}/{}", epoch_, epochs_);
   const std::string tail =
-      fmt::format("{:>{}}/{}  loss {:.4f}  scale {:g}  {:.0f} images/s", done, fmt::formatted_size("{}", steps_),
-                  steps_, report.loss, report.loss_scale, speed);
+      fmt::format("{:>{}}/{}  loss {:.4f}  scale {:g}  {:.0f} {}/s", done, fmt::formatted_size("{}", steps_), steps_,
+                  report.loss, report.loss_scale, speed, samples_);
   if (terminal_) {
     const int width = halfstep::terminal_width(halfstep::Stream::output) - 1;
     const int room = width - static_cast<int>(head.size() + tail.size()) - 4;

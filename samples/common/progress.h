@@ -10,7 +10,9 @@ namespace samples {
 /// Shows the progress of an epoch: a bar that is redrawn on a terminal, or a line per tenth of the epoch elsewhere.
 class Progress {
  public:
-  Progress(std::int64_t epoch, std::int64_t epochs, std::int64_t steps, std::int64_t batch_size, bool quiet);
+  /// `samples` names what the batches consist of.
+  Progress(std::int64_t epoch, std::int64_t epochs, std::int64_t steps, std::int64_t batch_size, const char* samples,
+           bool quiet);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   /// Removes the bar from the terminal.
@@ -26,6 +28,7 @@ class Progress {
   std::int64_t epochs_;
   std::int64_t steps_;
   std::int64_t batch_size_;
+  const char* samples_;
   bool quiet_;
   bool terminal_;
   std::chrono::steady_clock::time_point start_;

@@ -12,6 +12,7 @@ void write_json(const Report& report, const std::filesystem::path& path) {
                       {"seconds", epoch.seconds},
                       {"samples_per_second", epoch.samples_per_second},
                       {"test_accuracy", epoch.test_accuracy}});
+    for (const auto& [name, score] : epoch.scores) epochs.back()[name] = score;
   }
   const Json json = {{"device", report.device},
                      {"precision", report.precision},

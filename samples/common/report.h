@@ -3,6 +3,7 @@
 #include <halfstep/halfstep.h>
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,8 @@ struct EpochResult {
   double loss = 0;  ///< mean over its steps, unscaled
   double seconds = 0;
   double samples_per_second = 0;
-  double test_accuracy = 0;  ///< fraction of the test set, from 0 to 1
+  double test_accuracy = 0;                ///< fraction of the test set, from 0 to 1
+  std::map<std::string, double> scores{};  ///< Plan::scores
 };
 
 /// The contents of the --json file.

@@ -26,8 +26,10 @@ std::string text_of(const halfstep::Shape& shape) {
 }
 
 std::string checksum(const halfstep::Dataset& set) {
-  uLong sum = crc32_z(0, set.samples.data(), set.samples.size());
-  sum = crc32_z(sum, reinterpret_cast<const Bytef*>(set.labels.data()), set.labels.size() * sizeof set.labels[0]);
+  uLong sum = crc32_z(0, nullptr, 0);
+  for (const halfstep::Field& field : set.all_fields()) {
+    sum = crc32_z(sum, reinterpret_cast<const Bytef*>(field.data.data()), field.data.size());
+  }
   return fmt::format("{:08x}", sum);
 }
 
@@ -69,11 +71,11 @@ void refuse_other_data(const Texts& metadata, const Data& data, const CommonOpti
   }
   const nlohmann::json classes = nlohmann::json::parse(entry(metadata, "classes"), nullptr, false);
   if (!classes.is_array()) return;
-  if (classes.size() != data.train.classes) {
+  if (classes.size() != data.classes.size()) {
     halfstep::fail(
-        file, fmt::format("expected a checkpoint of {} classes, got one of {}", data.train.classes, classes.size()));
+        file, fmt::format("expected a checkpoint of {} classes, got one of {}", data.classes.size(), classes.size()));
   }
-  const nlohmann::json own = class_names(options, data.train.classes);
+  const nlohmann::json own = data.classes;
   if (named(classes) && named(own) && classes != own) {
     halfstep::fail(
         file, fmt::format("expected a checkpoint of the classes of {}, {}, ..., got one of {}, ...",

@@ -35,9 +35,11 @@ void print_start(const Report& report) {
   }
 }
 
-void print_epoch(std::int64_t epoch, std::int64_t epochs, const EpochResult& result) {
-  say("epoch {}/{}: loss {:.4f}, {:.1f} s, {:.0f} images/s, test accuracy {:.2f}%\n", epoch, epochs, result.loss,
-      result.seconds, result.samples_per_second, 100 * result.test_accuracy);
+void print_epoch(std::int64_t epoch, const Plan& plan, const EpochResult& result) {
+  std::string scores;
+  for (const auto& [name, score] : result.scores) scores += fmt::format(", {} {:.4f}", name, score);
+  say("epoch {}/{}: loss {:.4f}, {:.1f} s, {:.0f} {}/s, {} accuracy {:.2f}%{}\n", epoch, plan.epochs, result.loss,
+      result.seconds, result.samples_per_second, plan.samples, plan.test, 100 * result.test_accuracy, scores);
 }
 
 /// The training of one command, from the trainer's current position to the last epoch.
@@ -72,8 +74,9 @@ class Run {
       const halfstep::Evaluation test = trainer_.evaluate(data_.test, plan_.weights, halfstep::interrupted);
       if (test.samples < data_.test.count) return false;
       result.test_accuracy = test.metrics.at("accuracy");
+      if (plan_.scores) result.scores = plan_.scores();
       results.push_back(result);
-      print_epoch(epoch, plan_.epochs, result);
+      print_epoch(epoch, plan_, result);
       keep_best(result);
       saver_.save();
       if (halfstep::interrupted()) return false;
@@ -107,7 +110,7 @@ class Run {
     const auto start = std::chrono::steady_clock::now();
     const std::int64_t first = position_;
     {
-      Progress progress(epoch, plan_.epochs, epoch_steps_, plan_.batch_size, options_.quiet);
+      Progress progress(epoch, plan_.epochs, epoch_steps_, plan_.batch_size, plan_.samples, options_.quiet);
       while (position_ < epoch * epoch_steps_) {
         if (halfstep::interrupted()) return false;
         trainer_.step();
@@ -139,7 +142,7 @@ class Run {
 }  // namespace
 
 void add_plan_options(CLI::App& app, Plan& plan) {
-  app.add_option("--batch-size", plan.batch_size, "Images in a step")
+  app.add_option("--batch-size", plan.batch_size, "Samples in a step")
       ->transform(whole_number(1, 65536))
       ->capture_default_str();
   app.add_option("--epochs", plan.epochs, "Epochs from the start of training")

@@ -2,6 +2,8 @@
 
 #include <halfstep/halfstep.h>
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +21,10 @@ struct Plan {
   /// before.
   std::filesystem::path best{};
   halfstep::Weights weights = halfstep::Weights::current;  ///< which weights are tested and saved as the best
+  const char* samples = "images";                          ///< what is trained on, in what is printed
+  const char* test = "test";                               ///< what is tested on, likewise
+  /// What a test finds besides the accuracy, by name, from 0 to 1.
+  std::function<std::map<std::string, double>()> scores{};
 };
 
 /// Checks the files that the flags name (see check_outputs in command_line.h), and `inputs`, which are read too. Throws

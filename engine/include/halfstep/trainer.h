@@ -99,7 +99,8 @@ class HALFSTEP_API Trainer {
   /// step submitted, and for the copy from the device. Takes as much host memory as the file's size. `notes` are added
   /// to the file's metadata. Throws Error if one of them has the name of an entry that the trainer writes.
   Checkpoint checkpoint(const std::map<std::string, std::string>& notes = {});
-  /// Writes only weights and states, for use by others: names and axes are PyTorch's if the layers' are.
+  /// Writes only weights and states, for use by others: names and axes are PyTorch's if the layers' are, and Hugging
+  /// Face's transformers loads the file.
   void save_weights(const std::filesystem::path& path, Weights weights = Weights::current);
   /// Reads weights and states from a safetensors file of F32, F16 or BF16; moments and counters do not change. Throws
   /// Error, and changes nothing, if the file's tensors are not the model's, unless `options` allow it.

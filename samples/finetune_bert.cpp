@@ -1,0 +1,366 @@
+// Trains a BERT to classify short texts: TweetEval's sets, in full or mixed precision. With --weights and --vocab it
+// fine-tunes a model of Hugging Face's; without, it builds a vocabulary from the training texts and trains from
+// scratch.
+//
+//   $ bin/finetune_bert --data tweeteval/datasets/offensive --config tiny --learning-rate 3e-4
+//   ...
+//   epoch 5/5: loss 0.3905, 31.0 s, 1919 texts/s, validation accuracy 76.36%, macro-F1 0.7263
+//   test accuracy 79.65%, macro-F1 0.7449
+#include <halfstep/halfstep.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/bert.h"
+#include "samples/common/command_line.h"
+#include "samples/common/say.h"
+#include "samples/common/text_data.h"
+#include "samples/common/training.h"
+
+using namespace halfstep;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string config = "base";
+  std::string precision = "mixed";
+  fs::path weights;
+  fs::path vocabulary;
+  std::uint32_t vocabulary_size = 8000;
+  std::int64_t longest = 512;
+  float learning_rate = 2e-5F;
+  float dropout = 0.1F;
+  bool compare = false;
+  samples::Plan plan{.batch_size = 16, .epochs = 5};
+  samples::CommonOptions common;
+};
+
+/// Sizes by name: those of Turc et al. 2019, and the base model.
+const std::map<std::string, models::BertOptions>& configs() {
+  static const std::map<std::string, models::BertOptions> all{
+      {"tiny", {.layers = 2, .heads = 2, .width = 128, .hidden = 512}},
+      {"mini", {.layers = 4, .heads = 4, .width = 256, .hidden = 1024}},
+      {"small", {.layers = 4, .heads = 8, .width = 512, .hidden = 2048}},
+      {"base", {}}};
+  return all;
+}
+
+void add_options(CLI::App& app, Options& options) {
+  std::vector<std::string> names;
+  for (const auto& [name, config] : configs()) names.push_back(name);
+  app.add_option("--config", options.config,
+                 "Size: tiny (2 layers, 128 wide), mini (4, 256), small (4, 512), base (12, 768)")
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
+  app.add_option("--precision", options.precision, "What is computed in 16 bits: see Precision")
+      ->check(CLI::IsMember(Precision::names()))
+      ->capture_default_str();
+  CLI::Option* const vocabulary =
+      app.add_option("--vocab", options.vocabulary, "vocab.txt or tokenizer.json; without it, one is learned")
+          ->group(samples::files_group);
+  app.add_option("--weights", options.weights, "safetensors file of a BERT to start from; without it, random weights")
+      ->needs(vocabulary)
+      ->group(samples::files_group);
+  app.add_option("--vocab-size", options.vocabulary_size, "Tokens of a vocabulary that is learned")
+      ->transform(samples::whole_number(256, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--max-length", options.longest, "Tokens of a text; longer ones are cut")
+      ->transform(samples::whole_number(3, 512))
+      ->capture_default_str();
+  samples::add_plan_options(app, options.plan);
+  samples::add_learning_rate(app, options.learning_rate, "AdamW's highest rate, after a tenth of the steps");
+  app.add_option("--dropout", options.dropout, "Of embeddings, attention and what each layer adds")
+      ->check(CLI::Range(0.0, 0.99))
+      ->capture_default_str();
+  CLI::Option* const compare =
+      app.add_flag("--compare", options.compare, "Train in float32 and then in --precision, and compare the two")
+          ->group(samples::running_group);
+  samples::add_common_options(app, options.common, samples::tweets);
+  app.get_option("--data")->required();
+  app.get_option("--save")->description(
+      "Folder for the model after every epoch, which transformers loads, and the checkpoint to go on from");
+  app.get_option("--resume")->description("Folder that --save wrote, to go on from");
+  for (const char* flag : {"--save", "--resume", "--json"}) compare->excludes(app.get_option(flag));
+}
+
+constexpr const char* checkpoint_name = "checkpoint.safetensors";
+constexpr const char* tokenizer_name = "tokenizer.json";
+
+Tokenizer tokenizer_of(const Options& options, const samples::TextData& data) {
+  if (!options.common.resume.empty()) return Tokenizer::load(options.common.resume.parent_path() / tokenizer_name);
+  const fs::path& file = options.vocabulary;
+  if (file.empty()) return Tokenizer::train_word_piece(data.train.texts, {.size = options.vocabulary_size});
+  return file.extension() == ".txt" ? Tokenizer::word_piece(file) : Tokenizer::load(file);
+}
+
+/// The model's token of a name.
+std::uint32_t special(const Tokenizer& tokenizer, const char* name) {
+  if (const auto id = tokenizer.find(name)) return *id;
+  fail("tokenizer", fmt::format("expected the token '{}' in it, got none", name), "BERT's vocabularies have it");
+}
+
+struct Score {
+  double accuracy = 0;
+  double macro_f1 = 0;  ///< the mean over classes of 2 TP / (2 TP + FP + FN)
+};
+
+Score score_of(const std::vector<std::uint32_t>& guesses, const std::vector<std::uint32_t>& labels,
+               std::size_t classes) {
+  std::vector<double> right(classes);
+  std::vector<double> guessed(classes);
+  std::vector<double> actual(classes);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    ++guessed[guesses[i]];
+    ++actual[labels[i]];
+    if (guesses[i] == labels[i]) ++right[labels[i]];
+  }
+  Score score;
+  for (std::size_t c = 0; c < classes; ++c) {
+    score.accuracy += right[c] / static_cast<double>(labels.size());
+    if (guessed[c] + actual[c] > 0)
+      score.macro_f1 += 2 * right[c] / (guessed[c] + actual[c]) / static_cast<double>(classes);
+  }
+  return score;
+}
+
+/// A BERT with its data, ready to train.
+class Classifier {
+ public:
+  Classifier(const Device& device, const Options& options, const samples::TextData& texts, const Tokenizer& tokenizer,
+             std::int64_t length)
+      : device_(device), options_(options), texts_(texts), classes_(static_cast<std::uint32_t>(texts.classes.size())) {
+    const std::uint32_t padding = special(tokenizer, "[PAD]");
+    const auto set = [&](const samples::LabelledTexts& part) {
+      return samples::text_set(options.common.data.string(), part, tokenizer, length, padding, classes_);
+    };
+    data_ = {set(texts.train), set(texts.validation), texts.classes};
+    test_ = set(texts.test);
+    size_ = configs().at(options.config);
+    size_.vocabulary = tokenizer.size();
+    size_.dropout = options.dropout;
+    if (options.weights.empty()) size_.positions = options.longest;
+    const std::int64_t batch = options.plan.batch_size;
+    tokens_ = graph_.input("tokens", {batch, length}, DType::u32);
+    lengths_ = graph_.input("lengths", {batch}, DType::u32);
+    const models::BertInputs inputs{.tokens = tokens_, .lengths = lengths_};
+    if (classes_ == 2) {  // one logit: whether it is the second
+      logits_ = models::bert_classifier(graph_.root(), inputs, 1, size_);
+      labels_ = graph_.input("labels", {batch, 1});
+      loss_ = binary_cross_entropy(logits_, labels_);
+      const Tensor logit = cast(logits_, DType::f32);
+      accuracy_ = mean(equal(greater(logit, scale(labels_, 0)), labels_));
+    } else {
+      logits_ = models::bert_classifier(graph_.root(), inputs, classes_, size_);
+      labels_ = graph_.input("labels", {batch}, DType::u32);
+      loss_ = cross_entropy(logits_, labels_);
+      accuracy_ = accuracy(logits_, labels_);
+    }
+  }
+
+  /// Trains and tests as the flags ask; returns the exit code.
+  int train(const std::string& precision_name, samples::Plan plan, const samples::CommonOptions& common) {
+    const Precision precision = Precision::level(precision_name);
+    Trainer trainer = Trainer::compile(device_, graph_, training_options(precision));
+    if (!options_.weights.empty() && common.resume.empty()) load(trainer);
+    Predictor predictor = Predictor::compile(trainer, graph_, logits_);
+    plan.samples = "texts";
+    plan.test = "validation";
+    plan.scores = [&] {
+      if (!common.save.empty()) save_model(trainer, common.save.parent_path());
+      return std::map<std::string, double>{
+          {"macro-F1", score(predictor, data_.test, texts_.validation.labels).macro_f1}};
+    };
+    const int code = samples::train(trainer, device_, precision, data_, plan, common);
+    if (code != samples::exit_done) return code;
+    tested_ = score(predictor, test_, texts_.test.labels);
+    samples::say("test accuracy {:.2f}%, macro-F1 {:.4f}\n", 100 * tested_.accuracy, tested_.macro_f1);
+    return code;
+  }
+
+  const Score& tested() const { return tested_; }
+
+  /// What transformers reads of a model besides its weights.
+  void save_config(const fs::path& folder) const {
+    const bool two = classes_ == 2;
+    const double dropout = std::stod(fmt::format("{}", size_.dropout));  // 0.1, which f32 has no number for
+    nlohmann::ordered_json config{{"architectures", {"BertForSequenceClassification"}},
+                                  {"model_type", "bert"},
+                                  {"vocab_size", size_.vocabulary},
+                                  {"hidden_size", size_.width},
+                                  {"num_hidden_layers", size_.layers},
+                                  {"num_attention_heads", size_.heads},
+                                  {"intermediate_size", size_.hidden},
+                                  {"max_position_embeddings", size_.positions},
+                                  {"type_vocab_size", size_.token_types},
+                                  {"hidden_act", "gelu"},
+                                  {"hidden_dropout_prob", dropout},
+                                  {"attention_probs_dropout_prob", dropout},
+                                  {"layer_norm_eps", 1e-12},
+                                  {"pad_token_id", 0},
+                                  {"problem_type", two ? "multi_label_classification" : "single_label_classification"}};
+    for (std::size_t i = two ? 1 : 0; i < texts_.classes.size(); ++i) {
+      config["id2label"][std::to_string(two ? 0 : i)] = texts_.classes[i];
+      config["label2id"][texts_.classes[i]] = two ? 0 : i;
+    }
+    const std::string text = config.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    const Bytes parts[] = {std::as_bytes(std::span(text))};
+    write_atomically(folder / "config.json", parts);
+  }
+
+ private:
+  TrainerOptions training_options(const Precision& precision) const {
+    const std::int64_t steps =
+        options_.plan.epochs * std::max<std::int64_t>(1, data_.train.count / options_.plan.batch_size);
+    const std::int64_t warmup = std::max<std::int64_t>(1, steps / 10);
+    TrainerOptions training{.loss = loss_, .metrics = {{"accuracy", accuracy_}}};
+    training.optimizer = AdamW{.rate = Schedule::polynomial(options_.learning_rate, steps).with_warmup(warmup)};
+    training.decay_vectors = false;
+    training.clip_norm = 1;
+    training.precision = precision;
+    training.seed = options_.common.seed;
+    training.model = fmt::format("bert-{}", options_.config);
+    training.classes = data_.classes;
+    training.feed = Feed{.inputs = {{.input = tokens_}, {.input = lengths_}, {.input = labels_}}};
+    training.training_set = &data_.train;
+    return training;
+  }
+
+  /// Reads weights that may lack the classifier, and have heads for other tasks.
+  void load(Trainer& trainer) const {
+    const LoadReport report = trainer.load_weights(options_.weights, {.strict = false});
+    if (report.loaded.empty() || !report.mismatched.empty()) {
+      fail(ErrorCode::bad_file, options_.weights.string(),
+           report.mismatched.empty()
+               ? "expected the weights of a BERT, got none of its names"
+               : fmt::format("expected a BERT of --config {}, got {}", options_.config, report.mismatched.front()));
+    }
+    if (options_.common.quiet) return;
+    samples::say("{}: {} tensors, {} are new{}{}\n", options_.weights.string(), report.loaded.size(),
+                 report.missing.size(), report.missing.empty() ? "" : ": ", fmt::join(report.missing, ", "));
+  }
+
+  void save_model(Trainer& trainer, const fs::path& folder) const {
+    try {
+      trainer.save_weights(folder / "model.safetensors");
+    } catch (const Error& error) {
+      fmt::print(stderr, "warning: {}\n", error.what());
+    }
+  }
+
+  Score score(Predictor& predictor, const Dataset& set, const std::vector<std::uint32_t>& labels) const {
+    const std::vector<Field> fields = set.all_fields();
+    const auto batch = static_cast<std::size_t>(options_.plan.batch_size);
+    std::vector<std::uint32_t> guesses;
+    for (std::size_t first = 0; first < labels.size(); first += batch) {
+      // The last batch is filled up with its own first text.
+      const auto rows = [&](const Field& field) {
+        const auto row = static_cast<std::size_t>(elements(field.shape));
+        std::vector<std::uint32_t> values(batch * row);
+        for (std::size_t i = 0; i < batch; ++i) {
+          const std::size_t text = first + i < labels.size() ? first + i : first;
+          std::memcpy(&values[i * row], &field.data[text * row * sizeof values[0]], row * sizeof values[0]);
+        }
+        return values;
+      };
+      const std::vector<std::uint32_t> tokens = rows(fields[0]);
+      const std::vector<std::uint32_t> lengths = rows(fields[1]);
+      const std::vector<float> logits = predictor.run({{"tokens", std::span(tokens)}, {"lengths", std::span(lengths)}});
+      for (std::size_t i = 0; i < std::min(batch, labels.size() - first); ++i) guesses.push_back(guess(logits, i));
+    }
+    return score_of(guesses, labels, classes_);
+  }
+
+  std::uint32_t guess(const std::vector<float>& logits, std::size_t row) const {
+    if (classes_ == 2) return logits[row] > 0 ? 1 : 0;
+    const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(row * classes_);
+    return static_cast<std::uint32_t>(std::max_element(begin, begin + classes_) - begin);
+  }
+
+  const Device& device_;
+  const Options& options_;
+  const samples::TextData& texts_;
+  std::uint32_t classes_;
+  samples::Data data_;  ///< validation in the place of the test set
+  Dataset test_;
+  models::BertOptions size_;
+  Graph graph_;
+  Tensor tokens_, lengths_, labels_, logits_, loss_, accuracy_;
+  Score tested_;
+};
+
+/// Prepares the folder that --save names, and has --save and --resume mean the checkpoints in their folders.
+void name_folders(Options& options) {
+  if (!options.common.save.empty()) {
+    std::error_code error;
+    fs::create_directories(options.common.save, error);
+    if (!fs::is_directory(options.common.save)) {
+      fail("--save", fmt::format("cannot make the folder {}: {}", options.common.save.string(), error.message()));
+    }
+    options.common.save /= checkpoint_name;
+  }
+  if (!options.common.resume.empty()) options.common.resume /= checkpoint_name;
+}
+
+int compare(Classifier& classifier, const Options& options) {
+  samples::CommonOptions common = options.common;
+  struct Trained {
+    std::string precision;
+    double seconds;
+    Score score;
+  };
+  std::vector<Trained> trained;
+  for (const std::string& precision : {std::string("float32"), options.precision}) {
+    const auto start = std::chrono::steady_clock::now();
+    const int code = classifier.train(precision, options.plan, common);
+    if (code != samples::exit_done) return code;
+    trained.push_back({precision, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+                       classifier.tested()});
+  }
+  for (const Trained& run : trained) {
+    samples::say("{}: {:.1f} s, {:.2f} times as fast as float32, test macro-F1 {:.4f}\n", run.precision, run.seconds,
+                 trained.front().seconds / run.seconds, run.score.macro_f1);
+  }
+  return samples::exit_done;
+}
+
+int run(Options& options) {
+  name_folders(options);
+  samples::check_files(options.common, options.plan, {{"--weights", options.weights}, {"--vocab", options.vocabulary}});
+  const samples::TextData texts = samples::read_text_data(options.common.data, options.common.limit);
+  const Tokenizer tokenizer = tokenizer_of(options, texts);
+  const std::int64_t length = std::min(options.longest, samples::longest_text(texts, tokenizer));
+  const Device device = Device::open(options.common.device);
+  if (!options.common.quiet) {
+    samples::say("{} texts to train on, {} to validate, {} to test; {} tokens, at most {} in a text\n",
+                 texts.train.texts.size(), texts.validation.texts.size(), texts.test.texts.size(), tokenizer.size(),
+                 length);
+  }
+  Classifier classifier(device, options, texts, tokenizer, length);
+  if (options.compare) return compare(classifier, options);
+  if (!options.common.save.empty()) {
+    const fs::path folder = options.common.save.parent_path();
+    tokenizer.save(folder / tokenizer_name);
+    tokenizer.save_vocabulary(folder / "vocab.txt");
+    classifier.save_config(folder);
+  }
+  return classifier.train(options.precision, options.plan, options.common);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains a BERT to classify short texts, from its weights or from scratch.");
+  Options options;
+  add_options(app, options);
+  return samples::run_program(app, argc, argv, [&] { return run(options); });
+}

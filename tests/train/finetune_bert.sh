@@ -1,0 +1,67 @@
+#!/bin/bash
+# finetune_bert as its users meet it: data that cannot be used is named, a run that was stopped goes on as if it had not
+# been, and the folder it saves can be loaded. Usage: finetune_bert.sh FOLDER_OF_PROGRAMS
+set -u
+program=$1/finetune_bert
+. "$(dirname "$0")/../harness/checks.sh"
+. "$(dirname "$0")/../harness/samples.sh"
+
+data=$place/tweets
+write_tweets() {
+  mkdir -p "$data"
+  printf '0\tkind\n1\trude\n' >"$data/mapping.txt"
+  for split in train val test; do
+    for i in 1 2 3 4; do
+      printf 'you are so nice today\nwhat a rude thing\n@user thänks 😀\n[MASK] shut up!\n'
+    done >"$data/${split}_text.txt"
+    for i in 1 2 3 4; do printf '0\n1\n0\n1\n'; done >"$data/${split}_labels.txt"
+  done
+}
+write_tweets
+small=(--data "$data" --config tiny --vocab-size 256 --batch-size 8 --learning-rate 1e-3)
+
+# Flags and data.
+refused "data is required" --config tiny
+refused "--config" "${small[@]}" --config huge
+refused "weights requires --vocab" "${small[@]}" --weights "$place/w"
+refused "--max-length" "${small[@]}" --max-length 513
+refused "$place/nowhere/mapping.txt" --data "$place/nowhere"
+broken() { # broken TEXT: what was done to the data is named; then it is whole again
+  refused "$1" "${small[@]}"
+  write_tweets
+}
+: >"$data/val_text.txt"
+broken "val_text.txt: expected a line for each text, got an empty file"
+noise 10000 >"$data/test_text.txt"
+broken "test_labels.txt: expected a label for each of"
+sed -i '3s/.*/2/' "$data/train_labels.txt"
+broken "train_labels.txt: expected labels below 2, got 2 in line 3"
+echo "no label" >"$data/mapping.txt"
+broken "mapping.txt: expected a label in line 1, got 'no label'"
+printf '[PAD]\n[CLS]\n[SEP]\nyou\n' >"$place/vocab.txt"
+refused "vocab.txt: expected the token '[UNK]'" "${small[@]}" --vocab "$place/vocab.txt"
+echo '{}' >"$place/tokenizer.json"
+refused "tokenizer.json: expected a tokenizer.json" "${small[@]}" --vocab "$place/tokenizer.json"
+refused "cannot make the folder" "${small[@]}" --save "$data/mapping.txt/model"
+
+# Training, resuming, and starting from what was saved.
+trains "${small[@]}" --epochs 12 --save "$place/whole"
+check "a test says macro-F1" grep -qE '^test accuracy [0-9.]+%, macro-F1 [01]\.[0-9]{4}$' "$place/output"
+"$program" "${small[@]}" --epochs 12 --save "$place/half" >"$place/output" 2>"$place/error" &
+until grep -q '^epoch 3/12: ' "$place/output"; do sleep 0.05; done
+kill -INT $!
+wait $!
+check "Ctrl-C: exit code 130, got $?" grep -q '^stopped after ' "$place/output"
+trains "${small[@]}" --epochs 12 --resume "$place/half" --save "$place/resumed"
+check "a resumed run ends like one that was not stopped" cmp "$place/resumed/model.safetensors" "$place/whole/model.safetensors"
+for file in config.json model.safetensors tokenizer.json vocab.txt; do
+  check "the folder has $file" test -s "$place/whole/$file"
+done
+trains "${small[@]}" --epochs 1 --weights "$place/whole/model.safetensors" --vocab "$place/whole"
+check "all of the weights are found" grep -q ': 41 tensors, 0 are new$' "$place/output"
+refused "expected a BERT of --config mini" --data "$data" --config mini --weights "$place/whole/model.safetensors" \
+  --vocab "$place/whole/vocab.txt"
+trains "${small[@]}" --epochs 1 --compare
+check "both precisions are compared" grep -qE '^mixed: [0-9.]+ s, [0-9.]+ times as fast as float32, test macro-F1' "$place/output"
+
+finish
