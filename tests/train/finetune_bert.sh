@@ -48,8 +48,8 @@ refused "cannot make the folder" "${small[@]}" --save "$data/mapping.txt/model"
 trains "${small[@]}" --epochs 12 --save "$place/whole"
 check "a test says macro-F1" grep -qE '^test accuracy [0-9.]+%, macro-F1 [01]\.[0-9]{4}$' "$place/output"
 "$program" "${small[@]}" --epochs 12 --save "$place/half" >"$place/output" 2>"$place/error" &
-until grep -q '^epoch 3/12: ' "$place/output"; do sleep 0.05; done
-kill -INT $!
+while kill -0 $! 2>/dev/null && ! grep -q '^epoch 3/12: ' "$place/output"; do sleep 0.05; done
+kill -INT $! 2>/dev/null
 wait $!
 check "Ctrl-C: exit code 130, got $?" grep -q '^stopped after ' "$place/output"
 trains "${small[@]}" --epochs 12 --resume "$place/half" --save "$place/resumed"
