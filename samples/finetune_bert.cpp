@@ -301,11 +301,7 @@ class Classifier {
 /// Prepares the folder that --save names, and has --save and --resume mean the checkpoints in their folders.
 void name_folders(Options& options) {
   if (!options.common.save.empty()) {
-    std::error_code error;
-    fs::create_directories(options.common.save, error);
-    if (!fs::is_directory(options.common.save)) {
-      fail("--save", fmt::format("cannot make the folder {}: {}", options.common.save.string(), error.message()));
-    }
+    samples::make_folder("--save", options.common.save);
     options.common.save /= checkpoint_name;
   }
   if (!options.common.resume.empty()) options.common.resume /= checkpoint_name;

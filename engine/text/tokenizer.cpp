@@ -21,10 +21,13 @@ namespace fs = std::filesystem;
 
 namespace text {
 
-Tokenizer bert_tokenizer(Vocabulary vocabulary, const WordPieceOptions& options, std::string_view place) {
+Tokenizer bert_tokenizer(Vocabulary vocabulary, const WordPieceOptions& options, std::string_view place,
+                         const std::vector<std::string>& special) {
   using Impl = Tokenizer::Impl;
+  std::vector<std::string> tokens{padding_token, unknown_token, class_token, separator_token, mask_token};
+  tokens.insert(tokens.end(), special.begin(), special.end());
   std::vector<Impl::Added> added;
-  for (const char* token : {padding_token, unknown_token, class_token, separator_token, mask_token}) {
+  for (const std::string& token : tokens) {
     if (const auto id = vocabulary.find(token)) added.push_back({.text = token, .id = *id});
   }
   const auto cls = vocabulary.find(class_token);

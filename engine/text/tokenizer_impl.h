@@ -68,8 +68,10 @@ inline constexpr const char* separator_token = "[SEP]";
 inline constexpr const char* padding_token = "[PAD]";
 inline constexpr const char* mask_token = "[MASK]";
 
-/// A WordPiece tokenizer as BERT's. Throws Error, calling the vocabulary `place`, if it lacks "[UNK]".
-Tokenizer bert_tokenizer(Vocabulary vocabulary, const WordPieceOptions& options, std::string_view place);
+/// A WordPiece tokenizer as BERT's, with more special tokens than its five. Throws Error, calling the vocabulary
+/// `place`, if it lacks "[UNK]".
+Tokenizer bert_tokenizer(Vocabulary vocabulary, const WordPieceOptions& options, std::string_view place,
+                         const std::vector<std::string>& special = {});
 
 }  // namespace text
 }  // namespace halfstep

@@ -154,6 +154,17 @@ std::vector<Word> in_pieces(const std::map<std::u32string, std::uint64_t>& words
   return result;
 }
 
+/// Special tokens come first, and are no other tokens.
+void add_special(Vocabulary& tokens, const std::vector<std::string>& special) {
+  for (const std::string& token : special) {
+    if (decode_utf8(token).size() < 2 || tokens.find(token)) {
+      fail("vocabulary",
+           fmt::format("expected special tokens that differ, of two characters or more, got '{}'", token));
+    }
+    tokens.add(token);
+  }
+}
+
 void expect_room(std::uint32_t size, std::uint32_t taken, std::string_view by) {
   if (size < taken || size > Vocabulary::most) {
     fail("vocabulary",
@@ -179,18 +190,19 @@ Tokenizer Tokenizer::train_word_piece(std::span<const std::string> texts, const 
        {text::padding_token, text::unknown_token, text::class_token, text::separator_token, text::mask_token}) {
     tokens.add(token);
   }
-  for (const std::string& token : vocabulary.special) tokens.add(token);
+  text::add_special(tokens, vocabulary.special);
   std::vector<text::Word> pieces =
       text::in_pieces(words, text::alphabet_of(words, vocabulary.characters), rules.prefix, tokens);
   text::expect_room(vocabulary.size, tokens.size(), "special tokens and characters");
   text::Learning(tokens, std::move(pieces), rules.prefix).run(vocabulary.size, vocabulary.least_count);
-  return text::bert_tokenizer(std::move(tokens), options, "the vocabulary");
+  return text::bert_tokenizer(std::move(tokens), options, "the vocabulary", vocabulary.special);
 }
 
 Tokenizer Tokenizer::train_byte_pairs(std::span<const std::string> texts, const VocabularyOptions& vocabulary) {
   text::Vocabulary tokens;
   std::vector<Impl::Added> added;
-  for (const std::string& token : vocabulary.special) added.push_back({.text = token, .id = tokens.add(token)});
+  text::add_special(tokens, vocabulary.special);
+  for (const std::string& token : vocabulary.special) added.push_back({.text = token, .id = tokens.at(token, "")});
   std::vector<std::uint32_t> bytes;
   for (unsigned byte = 0; byte < 256; ++byte) {
     bytes.push_back(tokens.add(text::symbol_of(static_cast<std::uint8_t>(byte))));

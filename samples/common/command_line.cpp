@@ -164,6 +164,13 @@ void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<Name
   }
 }
 
+void make_folder(const std::string& flag, const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (std::filesystem::is_directory(folder)) return;
+  halfstep::fail(flag, fmt::format("cannot make the folder {}: {}", folder.string(), error.message()));
+}
+
 /// Whether other arguments or files would help.
 static bool is_bad_input(halfstep::ErrorCode code) {
   return code == halfstep::ErrorCode::bad_argument || code == halfstep::ErrorCode::bad_file ||

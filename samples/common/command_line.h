@@ -70,6 +70,9 @@ struct NamedFile {
 /// file, however it is spelt, or if an output is also an input.
 void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs = {});
 
+/// Makes the folder that a flag names, unless it exists. Throws Error if it cannot be made.
+void make_folder(const std::string& flag, const std::filesystem::path& folder);
+
 /// Parses the command line, then runs `body`. A signal ends the program immediately (see
 /// halfstep::clean_up_on_interrupt) until `body` watches for it. A failure prints one line on standard error and
 /// returns exit_bad_input or exit_failed. So does a flag with an empty value, and output that could not be written.

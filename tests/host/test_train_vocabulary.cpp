@@ -72,6 +72,14 @@ TEST_CASE("the size, the least count and the alphabet are limits") {
   CHECK_THROWS_WITH_AS(Tokenizer::train_byte_pairs(texts, {.size = 255}),
                        doctest::Contains("expected a size from 256, which special tokens and bytes take"), Error);
   CHECK_THROWS_AS(Tokenizer::train_word_piece(texts, {.size = 20}), Error);
+  const Tokenizer user = Tokenizer::train_word_piece(texts, {.size = 100, .special = {"[USER]"}});
+  CHECK(pieces(user, "one[USER]") == Strings{"one", "[USER]"});
+  for (const char* token : {"a", "", "\u0100", "[PAD]"}) {
+    CAPTURE(token);
+    CHECK_THROWS_WITH_AS(Tokenizer::train_word_piece(texts, {.size = 300, .special = {token}}),
+                         doctest::Contains("special tokens that differ"), Error);
+  }
+  CHECK_THROWS_AS(Tokenizer::train_byte_pairs(texts, {.size = 300, .special = {"a"}}), Error);
 }
 
 TEST_CASE("a vocabulary that was learned is written and read") {

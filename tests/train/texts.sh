@@ -1,6 +1,6 @@
 #!/bin/bash
-# finetune_bert as its users meet it: data that cannot be used is named, a run that was stopped goes on as if it had not
-# been, and the folder it saves can be loaded. Usage: finetune_bert.sh FOLDER_OF_PROGRAMS
+# The programs for texts as their users meet them: data that cannot be used is named, a run that was stopped goes on as
+# if it had not been, and the folders that they save can be loaded. Usage: texts.sh FOLDER_OF_PROGRAMS
 set -u
 program=$1/finetune_bert
 . "$(dirname "$0")/../harness/checks.sh"
@@ -63,5 +63,18 @@ refused "expected a BERT of --config mini" --data "$data" --config mini --weight
   --vocab "$place/whole/vocab.txt"
 trains "${small[@]}" --epochs 1 --compare
 check "both precisions are compared" grep -qE '^mixed: [0-9.]+ s, [0-9.]+ times as fast as float32, test macro-F1' "$place/output"
+
+# Vocabularies and their tokens.
+program=$1/train_vocab
+refused "cannot read $place/nowhere" "$place/nowhere" --out "$place/v"
+refused "expected a size from" "$data/train_text.txt" --size 256 --special '<a>' '<b>' --kind bytepairs --out "$place/v"
+refused "cannot make the folder" "$data/train_text.txt" --out "$data/mapping.txt/v"
+trains "$data/train_text.txt" --size 300 --kind bytepairs --special "<end>" --out "$place/v"
+program=$1/tokenize
+run "$place/v" "$data/train_text.txt"
+check "a line of ids for each text" test "$(grep -cE '^[0-9]+( [0-9]+)*$' "$place/output")" = 16
+printf 'rude <end>x\n' | run "$place/v" --text
+check "tokens as text: $(cat "$place/output")" grep -q 'Ġ <end> x$' "$place/output"
+refused "cannot read" "$place/nowhere"
 
 finish
