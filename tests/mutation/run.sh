@@ -14,6 +14,7 @@
 # The source and a finished build (FOLDER, build/release if not given) are copied to a scratch folder, and the copies
 # mounted in the place of both, for this process alone. So nothing is compiled but what a mutation changes.
 set -u
+export HALFSTEP_EVERY_VARIANT=1 # a mutation may show in one of a kernel's variants only
 source=$(cd "$(dirname "$0")/../.." && pwd -P) || exit 2
 build=$source/build/release
 list=""
