@@ -36,6 +36,7 @@ struct Options {
   std::string precision = "mixed";
   fs::path weights;
   fs::path vocabulary;
+  bool cased = false;
   std::uint32_t vocabulary_size = 8000;
   std::int64_t longest = 512;
   float learning_rate = 2e-5F;
@@ -74,6 +75,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--vocab-size", options.vocabulary_size, "Tokens of a vocabulary that is learned")
       ->transform(samples::whole_number(256, 1 << 20))
       ->capture_default_str();
+  app.add_flag("--cased", options.cased, "Keep case and accents: of a vocab.txt, or of a vocabulary that is learned");
   app.add_option("--max-length", options.longest, "Tokens of a text; longer ones are cut")
       ->transform(samples::whole_number(3, 512))
       ->capture_default_str();
@@ -91,6 +93,10 @@ void add_options(CLI::App& app, Options& options) {
       "Folder for the model after every epoch, which transformers loads, and the checkpoint to go on from");
   app.get_option("--resume")->description("Folder that --save wrote, to go on from");
   for (const char* flag : {"--save", "--resume", "--json"}) compare->excludes(app.get_option(flag));
+  vocabulary->excludes(app.get_option("--vocab-size"));
+  for (const char* flag : {"--vocab", "--vocab-size", "--cased"}) {
+    app.get_option("--resume")->excludes(app.get_option(flag));  // the folder has its tokenizer
+  }
 }
 
 constexpr const char* checkpoint_name = "checkpoint.safetensors";
@@ -99,8 +105,9 @@ constexpr const char* tokenizer_name = "tokenizer.json";
 Tokenizer tokenizer_of(const Options& options, const samples::TextData& data) {
   if (!options.common.resume.empty()) return Tokenizer::load(options.common.resume.parent_path() / tokenizer_name);
   const fs::path& file = options.vocabulary;
-  if (file.empty()) return Tokenizer::train_word_piece(data.train.texts, {.size = options.vocabulary_size});
-  return file.extension() == ".txt" ? Tokenizer::word_piece(file) : Tokenizer::load(file);
+  const WordPieceOptions how{.lower_case = !options.cased};
+  if (file.empty()) return Tokenizer::train_word_piece(data.train.texts, {.size = options.vocabulary_size}, how);
+  return file.extension() == ".txt" ? Tokenizer::word_piece(file, how) : Tokenizer::load(file);
 }
 
 /// The model's token of a name.
@@ -139,9 +146,9 @@ class Classifier {
   Classifier(const Device& device, const Options& options, const samples::TextData& texts, const Tokenizer& tokenizer,
              std::int64_t length)
       : device_(device), options_(options), texts_(texts), classes_(static_cast<std::uint32_t>(texts.classes.size())) {
-    const std::uint32_t padding = special(tokenizer, "[PAD]");
+    padding_ = special(tokenizer, "[PAD]");
     const auto set = [&](const samples::LabelledTexts& part) {
-      return samples::text_set(options.common.data.string(), part, tokenizer, length, padding, classes_);
+      return samples::text_set(options.common.data.string(), part, tokenizer, length, padding_, classes_);
     };
     data_ = {set(texts.train), set(texts.validation), texts.classes};
     test_ = set(texts.test);
@@ -206,7 +213,7 @@ class Classifier {
                                   {"hidden_dropout_prob", dropout},
                                   {"attention_probs_dropout_prob", dropout},
                                   {"layer_norm_eps", 1e-12},
-                                  {"pad_token_id", 0},
+                                  {"pad_token_id", padding_},
                                   {"problem_type", two ? "multi_label_classification" : "single_label_classification"}};
     for (std::size_t i = two ? 1 : 0; i < texts_.classes.size(); ++i) {
       config["id2label"][std::to_string(two ? 0 : i)] = texts_.classes[i];
@@ -244,9 +251,21 @@ class Classifier {
                ? "expected the weights of a BERT, got none of its names"
                : fmt::format("expected a BERT of --config {}, got {}", options_.config, report.mismatched.front()));
     }
+    // Of the encoder all, and no layer more.
+    for (const std::string& name : report.missing) {
+      if (name.starts_with("bert.") && !name.starts_with("bert.pooler.")) refuse_config("lacks", name);
+    }
+    for (const std::string& name : report.unexpected) {
+      if (name.starts_with("bert.encoder.")) refuse_config("has more:", name);
+    }
     if (options_.common.quiet) return;
     samples::say("{}: {} tensors, {} are new{}{}\n", options_.weights.string(), report.loaded.size(),
                  report.missing.size(), report.missing.empty() ? "" : ": ", fmt::join(report.missing, ", "));
+  }
+
+  [[noreturn]] void refuse_config(const char* what, const std::string& name) const {
+    fail(ErrorCode::bad_file, options_.weights.string(),
+         fmt::format("expected a BERT of --config {}, got one that {} {}", options_.config, what, name));
   }
 
   void save_model(Trainer& trainer, const fs::path& folder) const {
@@ -290,6 +309,7 @@ class Classifier {
   const Options& options_;
   const samples::TextData& texts_;
   std::uint32_t classes_;
+  std::uint32_t padding_ = 0;
   samples::Data data_;  ///< validation in the place of the test set
   Dataset test_;
   models::BertOptions size_;

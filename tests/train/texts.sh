@@ -18,12 +18,13 @@ write_tweets() {
   done
 }
 write_tweets
-small=(--data "$data" --config tiny --vocab-size 256 --batch-size 8 --learning-rate 1e-3)
+resumed=(--data "$data" --config tiny --batch-size 8 --learning-rate 1e-3)
+small=("${resumed[@]}" --vocab-size 256)
 
 # Flags and data.
 refused "data is required" --config tiny
 refused "--config" "${small[@]}" --config huge
-refused "weights requires --vocab" "${small[@]}" --weights "$place/w"
+refused "weights requires --vocab" "${resumed[@]}" --weights "$place/w"
 refused "--max-length" "${small[@]}" --max-length 513
 refused "$place/nowhere/mapping.txt" --data "$place/nowhere"
 broken() { # broken TEXT: what was done to the data is named; then it is whole again
@@ -39,9 +40,9 @@ broken "train_labels.txt: expected labels below 2, got 2 in line 3"
 echo "no label" >"$data/mapping.txt"
 broken "mapping.txt: expected a label in line 1, got 'no label'"
 printf '[PAD]\n[CLS]\n[SEP]\nyou\n' >"$place/vocab.txt"
-refused "vocab.txt: expected the token '[UNK]'" "${small[@]}" --vocab "$place/vocab.txt"
+refused "vocab.txt: expected the token '[UNK]'" "${resumed[@]}" --vocab "$place/vocab.txt"
 echo '{}' >"$place/tokenizer.json"
-refused "tokenizer.json: expected a tokenizer.json" "${small[@]}" --vocab "$place/tokenizer.json"
+refused "tokenizer.json: expected a tokenizer.json" "${resumed[@]}" --vocab "$place/tokenizer.json"
 refused "cannot make the folder" "${small[@]}" --save "$data/mapping.txt/model"
 
 # Training, resuming, and starting from what was saved.
@@ -52,15 +53,19 @@ while kill -0 $! 2>/dev/null && ! grep -q '^epoch 3/12: ' "$place/output"; do sl
 kill -INT $! 2>/dev/null
 wait $!
 check "Ctrl-C: exit code 130, got $?" grep -q '^stopped after ' "$place/output"
-trains "${small[@]}" --epochs 12 --resume "$place/half" --save "$place/resumed"
+trains "${resumed[@]}" --epochs 12 --resume "$place/half" --save "$place/resumed"
 check "a resumed run ends like one that was not stopped" cmp "$place/resumed/model.safetensors" "$place/whole/model.safetensors"
 for file in config.json model.safetensors tokenizer.json vocab.txt; do
   check "the folder has $file" test -s "$place/whole/$file"
 done
-trains "${small[@]}" --epochs 1 --weights "$place/whole/model.safetensors" --vocab "$place/whole"
+trains "${resumed[@]}" --epochs 1 --weights "$place/whole/model.safetensors" --vocab "$place/whole"
 check "all of the weights are found" grep -q ': 41 tensors, 0 are new$' "$place/output"
 refused "expected a BERT of --config mini" --data "$data" --config mini --weights "$place/whole/model.safetensors" \
   --vocab "$place/whole/vocab.txt"
+LC_ALL=C sed 's/encoder\.layer\.1\./encoder.layer.9./g' "$place/whole/model.safetensors" >"$place/other"
+refused "lacks bert.encoder.layer.1." --data "$data" --config tiny --weights "$place/other" --vocab "$place/whole"
+refused "excludes" "${small[@]}" --resume "$place/half"
+refused "excludes" --data "$data" --config tiny --resume "$place/half" --cased
 trains "${small[@]}" --epochs 1 --compare
 check "both precisions are compared" grep -qE '^mixed: [0-9.]+ s, [0-9.]+ times as fast as float32, test macro-F1' "$place/output"
 
