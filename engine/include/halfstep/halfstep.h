@@ -15,6 +15,7 @@
 #include <halfstep/predictor.h>
 #include <halfstep/process.h>
 #include <halfstep/recorder.h>
+#include <halfstep/sampling.h>
 #include <halfstep/schedule.h>
 #include <halfstep/tensor.h>
 #include <halfstep/text.h>
