@@ -5,15 +5,6 @@
 #include <string>
 
 namespace halfstep::models {
-namespace {
-
-/// {n, t, heads * c} as {n, heads, t, c}.
-Tensor by_head(Tensor x, std::int64_t heads) {
-  return permute(reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads}), {0, 2, 1, 3});
-}
-
-}  // namespace
-
 Tensor embedding_table(const Scope& scope, std::int64_t rows, std::int64_t width) {
   return scope.parameter("weight", {rows, width}, normal(0.02F));
 }
@@ -25,13 +16,20 @@ Tensor layer_norm(const Scope& scope, Tensor x, float epsilon) {
   return halfstep::layer_norm(x, weight, bias, epsilon);
 }
 
-Tensor attention_by_head(Tensor q, Tensor k, Tensor v, std::int64_t heads, const AttentionOptions& options) {
-  if (heads < 1 || q.dim(-1) % heads != 0) {
-    fail("attention", "expected a width that is a multiple of the heads, got " + std::to_string(q.dim(-1)) + " and " +
+Tensor split_heads(Tensor x, std::int64_t heads) {
+  if (heads < 1 || x.dim(-1) % heads != 0) {
+    fail("attention", "expected a width that is a multiple of the heads, got " + std::to_string(x.dim(-1)) + " and " +
                           std::to_string(heads) + " heads");
   }
-  const Tensor y = attention(by_head(q, heads), by_head(k, heads), by_head(v, heads), options);
-  return reshape(permute(y, {0, 2, 1, 3}), {q.dim(0), q.dim(1), v.dim(2)});
+  return permute(reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads}), {0, 2, 1, 3});
+}
+
+Tensor join_heads(Tensor x) {
+  return reshape(permute(x, {0, 2, 1, 3}), {x.dim(0), x.dim(2), x.dim(1) * x.dim(3)});
+}
+
+Tensor attention_by_head(Tensor q, Tensor k, Tensor v, std::int64_t heads, const AttentionOptions& options) {
+  return join_heads(attention(split_heads(q, heads), split_heads(k, heads), split_heads(v, heads), options));
 }
 
 Tensor learned_positions(const char* model, Tensor table, std::int64_t count) {

@@ -12,6 +12,11 @@ HALFSTEP_API Tensor embedding_table(const Scope& scope, std::int64_t rows, std::
 /// Layer norm of x {..., c}, with "weight" (initially 1) and "bias" (initially 0).
 HALFSTEP_API Tensor layer_norm(const Scope& scope, Tensor x, float epsilon);
 
+/// {n, t, heads * c} as {n, heads, t, c}. Throws Error if the width is no multiple of the heads.
+HALFSTEP_API Tensor split_heads(Tensor x, std::int64_t heads);
+/// {n, heads, t, c} as {n, t, heads * c}.
+HALFSTEP_API Tensor join_heads(Tensor x);
+
 /// Attention of queries, keys and values {n, t, width} in `heads` heads: {n, t, width}. Throws Error if the width is no
 /// multiple of the heads.
 HALFSTEP_API Tensor attention_by_head(Tensor q, Tensor k, Tensor v, std::int64_t heads,

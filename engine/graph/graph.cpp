@@ -68,6 +68,10 @@ Tensor Scope::state(std::string_view name, Shape shape, Initializer initializer)
   return add(name, std::move(shape), initializer, graph::Origin::state, {});
 }
 
+Tensor Scope::cache(std::string_view name, Shape shape) const {
+  return add(name, std::move(shape), constant(0), graph::Origin::cache, {});
+}
+
 Tensor Scope::add(std::string_view name, Shape shape, Initializer initializer, graph::Origin origin,
                   Axes stored) const {
   const Scope place = *this / name;
@@ -85,9 +89,11 @@ Tensor Scope::add(std::string_view name, Shape shape, Initializer initializer, g
 void update(Tensor state, Tensor next) {
   graph::Ir& ir = graph::ir_of(state);
   const auto updated = [&](const graph::Update& other) { return other.state == state.id(); };
-  if (ir.values[state.id()].origin != graph::Origin::state || &graph::ir_of(next) != &ir) {
-    fail("update", fmt::format("expected a state and a tensor of one graph, got '{}'", state.name()),
-         "Scope::state makes one");
+  const graph::Origin origin = ir.values[state.id()].origin;
+  const bool kept = origin == graph::Origin::state || origin == graph::Origin::cache;
+  if (!kept || &graph::ir_of(next) != &ir) {
+    fail("update", fmt::format("expected a state or cache and a tensor of one graph, got '{}'", state.name()),
+         "Scope::state and Scope::cache make them");
   }
   if (std::ranges::any_of(ir.updates, updated)) {
     fail("update", fmt::format("expected one update of '{}', got a second", state.name()),

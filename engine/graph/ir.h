@@ -35,6 +35,7 @@ enum class Origin : std::uint8_t {
   input,      ///< new in each step
   parameter,  ///< trained
   state,      ///< kept from step to step, such as running statistics and the loss scale
+  cache,      ///< kept by a predictor from run to run
   node,       ///< computed by an operator
 };
 
@@ -57,7 +58,7 @@ struct Node {
   bool recomputed = false;  ///< recomputes, for the backward pass, a value that the forward pass did not keep
 };
 
-/// The next value of a state, assigned with every update of the weights.
+/// The next value of a state, assigned with every update of the weights; or of a cache, assigned in every run.
 struct Update {
   ValueId state;
   ValueId next;

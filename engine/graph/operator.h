@@ -70,6 +70,8 @@ class Operator {
   /// Whether the output is a copy of its input's bits, possibly rearranged. If not, it is computed, and rounded as the
   /// policy says.
   virtual bool moves_bits(std::span<const TensorType> /*inputs*/) const { return false; }
+  /// Whether the first output may be the same memory as the first input, as that of a cache and its next value is.
+  virtual bool works_in_place() const { return false; }
   /// The replacement of the first output in inference; empty to keep the operator.
   virtual std::optional<Tensor> inference(std::span<const Tensor> inputs) const;
   /// The first output times `factor` plus `offset`, both {c} along its last axis, computed by the same operator with

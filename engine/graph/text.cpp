@@ -29,6 +29,8 @@ std::string_view name(Origin origin) {
       return "parameter";
     case Origin::state:
       return "state";
+    case Origin::cache:
+      return "cache";
     case Origin::node:
       return "node";
   }

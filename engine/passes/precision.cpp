@@ -74,7 +74,9 @@ class Pass {
     }
     for (std::size_t i = 0; i < written_.nodes.size(); ++i) rewrite(written_.nodes[i], decisions_[i]);
     for (const Update& update : written_.updates) {
-      result_.ir.updates.push_back({result_.value[update.state], in_type(result_.value[update.next], DType::f32).id()});
+      const ValueId state = result_.value[update.state];
+      const DType dtype = result_.ir.values[state].type.dtype;
+      result_.ir.updates.push_back({state, in_type(result_.value[update.next], dtype).id()});
     }
     return std::move(result_);
   }
@@ -110,8 +112,9 @@ class Pass {
     return found;
   }
 
-  /// An input is fed in the type that operators read it in; a state keeps its type. A parameter has the policy's type;
-  /// its f32 master is read instead if there is one and all its readers compute in f32.
+  /// An input is fed in the type that operators read it in, and a cache is kept in it; a state keeps its type. A
+  /// parameter has the policy's type; its f32 master is read instead if there is one and all its readers compute in
+  /// f32.
   ValueId leaf(ValueId id) {
     Value value = written_.values[id];
     if (is_floating(value.type.dtype)) {
@@ -119,7 +122,7 @@ class Pass {
       if (value.origin == Origin::parameter) {
         const bool from_master = read == DType::f32 && precision_.weights == DType::f32;
         value.type.dtype = from_master ? DType::f32 : precision_.parameters;
-      } else if (value.origin == Origin::input && value.type.dtype == DType::f32 && read) {
+      } else if (value.origin != Origin::state && value.type.dtype == DType::f32 && read) {
         value.type.dtype = *read;
       }
     }

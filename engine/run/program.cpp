@@ -45,6 +45,7 @@ std::vector<const vk::Buffer*> Program::buffers() const {
     result.push_back(buffers::table[id].bytes != nullptr ? &workspace_.store->buffer(id) : nullptr);
   }
   result[buffers::arena] = arena_.get();
+  if (workspace_.caches) result[buffers::caches] = &workspace_.caches->buffer();
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "plan/target.h"
+#include "state/caches.h"
 #include "state/store.h"
 #include "vk/command/memory.h"
 #include "vk/command/timeline.h"
@@ -40,6 +41,7 @@ struct Runtime {
 struct Workspace {
   std::shared_ptr<Runtime> runtime;
   std::shared_ptr<state::ParameterStore> store;
+  std::shared_ptr<const state::Caches> caches{};  ///< of programs that have some, or null
 };
 
 }  // namespace halfstep::run

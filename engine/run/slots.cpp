@@ -2,6 +2,7 @@
 
 #include <halfstep/error.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "state/buffers.h"
@@ -35,11 +36,12 @@ Slots::~Slots() {
   }
 }
 
-Slot& Slots::acquire() {
+Slot& Slots::acquire(std::uint64_t before) {
   Slot& slot = slots_[next_];
-  if (!timeline_.finished(slot.ticket)) {
+  const std::uint64_t ticket = std::max(slot.ticket, before);
+  if (!timeline_.finished(ticket)) {
     const auto start = std::chrono::steady_clock::now();
-    timeline_.wait(slot.ticket);
+    timeline_.wait(ticket);
     waited_ += std::chrono::steady_clock::now() - start;
     ++waits_;
   }

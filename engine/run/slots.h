@@ -41,8 +41,9 @@ class Slots {
   Slots(const Slots&) = delete;
   Slots& operator=(const Slots&) = delete;
 
-  /// The next slot, free to be filled. Waits for the run that was submitted in it last, where that is still running.
-  Slot& acquire();
+  /// The next slot, free to be filled. Waits for the run that was submitted in it last, where that is still running,
+  /// and for the submit `before`, of any program.
+  Slot& acquire(std::uint64_t before = 0);
   /// Submits the slot that acquire() gave.
   void submit();
   /// Reads the reports of runs that have finished; does not wait.

@@ -61,6 +61,8 @@ inline constexpr auto table = std::to_array<BufferRow>({
     // What they become if the step is applied.
     {"next states", vk::Memory::device,
      [](const StoreSpec& spec) { return spec.layout.states.padded_elements() * 4 * spec.next_states(); }},
+    // What predictors keep from run to run: see Caches.
+    {"caches", vk::Memory::device, nullptr},
     // A data set that is kept on the device.
     {"data", vk::Memory::device, [](const StoreSpec& spec) { return spec.data_bytes; }},
     // What the host gives one step, and what the step gives the host: of the step's slot.
@@ -89,6 +91,7 @@ inline constexpr plan::BufferId averages = id("averages");
 inline constexpr plan::BufferId averaged_weights = id("averaged weights");
 inline constexpr plan::BufferId states = id("states");
 inline constexpr plan::BufferId next_states = id("next states");
+inline constexpr plan::BufferId caches = id("caches");
 inline constexpr plan::BufferId data = id("data");
 inline constexpr plan::BufferId slot = id("slot");
 inline constexpr plan::BufferId report = id("report");

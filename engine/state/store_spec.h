@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "state/caches.h"
 #include "state/gradient_scales.h"
 #include "state/parameters.h"
 #include "state/step_state.h"
@@ -19,6 +20,7 @@ struct StoreLayout {
   ParameterLayout states;
   /// The trainer's, then the others that parameters have (Training::optimizer); none where nothing is trained.
   std::vector<Optimizer> optimizers{};
+  CacheLayout caches{};  ///< of programs over the store that have some; they are in no store
 
   /// The entries of an optimizer's schedule in the store's.
   std::uint64_t first_rate(std::size_t optimizer) const;

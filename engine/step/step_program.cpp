@@ -89,9 +89,13 @@ class Builder {
       wanted.push_back(value);
     }
     for (const graph::Update& update : graph_.ir.updates) {
+      wanted.push_back(update.next);
+      if (graph_.ir.values[update.state].origin == graph::Origin::cache) {
+        builder_.values().bind(update.next, builder_.values().tensor_of(graph_.ir, update.state));  // in place
+        continue;
+      }
       const state::ParameterEntry& entry = entry_of(layout_.states, update.state);
       bind(update.next, entry, entry.name + ".next", DType::f32, next_states(micro_batch_));
-      wanted.push_back(update.next);
     }
     for (const graph::ValueId input : graph_.ir.of(graph::Origin::input)) watcher_.look(input, {"feed"}, micro_batch_);
     run(wanted, precision_.rounding.activations);
@@ -133,6 +137,7 @@ class Builder {
   void begin_micro_batch() {
     builder_.stores().set(precision_.rounding.activations, precision_.overflow);
     for (const graph::ValueId value : graph_.states) bind_state(value);
+    for (const graph::ValueId value : graph_.caches) bind_cache(value);
   }
 
   /// A micro-batch finds the states as the one before it made them, the first one as the last update left them.
@@ -140,6 +145,18 @@ class Builder {
     const state::ParameterEntry& place = entry_of(layout_.states, value);
     bind(value, place, place.name, DType::f32,
          micro_batch_ == 0 ? plan::Region{buffers::states, 0} : next_states(micro_batch_ - 1));
+  }
+
+  void bind_cache(graph::ValueId value) {
+    const graph::Value& wanted = graph_.ir.values[value];
+    const state::CacheLayout::Entry* entry = layout_.caches.find(wanted.name);
+    if (entry == nullptr || entry->type != wanted.type) {
+      fail("program",
+           fmt::format("expected a cache '{}' {}, got {}", wanted.name, to_string(wanted.type),
+                       entry == nullptr ? "none of that name" : to_string(entry->type)),
+           "programs share caches by name");
+    }
+    builder_.values().bind(value, builder_.place(wanted.name, wanted.type, {buffers::caches, entry->offset}));
   }
 
   /// Where a micro-batch puts the next values of states: not where it reads those of the micro-batch before it.

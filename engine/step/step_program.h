@@ -29,6 +29,7 @@ struct StepGraph {
   std::vector<Optimizer> optimizers;                ///< that `training` refers to; the first is the trainer's own
   std::vector<graph::ValueId> parameter_gradients;  ///< of those that are not frozen; none in evaluation
   std::vector<graph::ValueId> states;               ///< f32
+  std::vector<graph::ValueId> caches;               ///< of a prediction; its updates are theirs
   std::vector<graph::ValueId> inputs;               ///< fed with values, where there are no `samples`
   std::vector<TensorType> input_types;              ///< as the host gives them
   std::optional<SampleInputs> samples;

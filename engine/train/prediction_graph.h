@@ -8,7 +8,8 @@
 namespace halfstep::train {
 
 /// The graph as it computes one value of `written`, from what that depends on: with running statistics, and with all
-/// parameters frozen. Throws Error where `output` is none of its values.
+/// parameters frozen; and the next values of its caches. Throws Error where `output` is none of its values, or a cache
+/// cannot be updated in place.
 step::StepGraph prediction_graph(const Graph& written, Tensor output, const Precision& precision);
 
 /// A prediction in two: what follows from weights alone, which is stored under names of its own, and the rest, which

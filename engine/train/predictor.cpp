@@ -48,20 +48,31 @@ state::StoreSpec store_form(const train::FoldedPrediction& prediction, const Pre
 class Predictor::Impl {
  public:
   /// Over the weights of a trainer.
-  Impl(run::Workspace workspace, const Graph& graph, Tensor output) : workspace_(std::move(workspace)), loaded_(true) {
+  Impl(run::Workspace workspace, const Graph& graph, Tensor output)
+      : workspace_(std::move(workspace)), precision_(workspace_.store->spec().precision) {
+    *loaded_ = true;
+    const step::StepGraph prediction = train::prediction_graph(graph, output, precision_);
+    make_caches(prediction);
+    program_ = make_program(prediction);
+  }
+
+  /// Over the weights and caches of another one.
+  Impl(const Impl& other, const Graph& graph, Tensor output)
+      : workspace_(other.workspace_), precision_(other.precision_), loaded_(other.loaded_) {
     const Precision& precision = workspace_.store->spec().precision;
-    program_ = make_program(train::prediction_graph(graph, output, precision), precision);
+    program_ = make_program(train::prediction_graph(graph, output, precision));
   }
 
   /// Over weights of its own, which follow.
   Impl(const Device& device, const Graph& graph, Tensor output, const Precision& precision)
-      : workspace_{std::make_shared<run::Runtime>(device), nullptr} {
+      : workspace_{std::make_shared<run::Runtime>(device), nullptr}, precision_(stored_as(precision)) {
     const train::FoldedPrediction prediction = train::fold(train::prediction_graph(graph, output, precision));
     workspace_.store =
         std::make_shared<state::ParameterStore>(vk::context_of(device), store_form(prediction, precision));
     workspace_.store->write_state({});
-    program_ = make_program(prediction.rest, stored_as(precision));
-    folding_ = make_program(prediction.weights, stored_as(precision));
+    make_caches(prediction.rest);
+    program_ = make_program(prediction.rest);
+    folding_ = make_program(prediction.weights);
     const graph::Ir& ir = prediction.weights.ir;
     const std::vector<graph::ValueId> written = ir.of(graph::Origin::parameter);
     written_ = {ir, written, std::vector<state::Training>(written.size())};
@@ -72,7 +83,9 @@ class Predictor::Impl {
   }
 
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options) {
-    if (!folding_) fail("predictor", "expected weights of its own to load, got a trainer's", "the trainer loads them");
+    if (!folding_)
+      fail("predictor", "expected weights of its own to load, got another's",
+           "the trainer or first predictor loads them");
     const io::SafetensorsFile file(path);
     check_format(file.metadata(), path.string());
     train::CheckpointReader reader(file, options);
@@ -84,12 +97,12 @@ class Predictor::Impl {
     LoadReport report = reader.report(path.string());
     workspace_.store->write(tensors_, values);
     run(*folding_);
-    loaded_ = true;
+    *loaded_ = true;
     return report;
   }
 
   std::vector<float> run(const std::map<std::string, Values>& inputs) {
-    if (!loaded_) fail("predictor", "expected weights to run with, got none", "load_weights() takes them from a file");
+    if (!*loaded_) fail("predictor", "expected weights to run with, got none", "load_weights() takes them from a file");
     const std::size_t count = program_->lowered().slot.inputs.size();
     if (inputs.size() != count) {
       fail("predictor", fmt::format("expected values for {} inputs, got {}", count, inputs.size()));
@@ -100,10 +113,18 @@ class Predictor::Impl {
   }
 
  private:
-  std::unique_ptr<run::Program> make_program(const step::StepGraph& graph, const Precision& precision) {
+  /// Of this graph, for programs of others too.
+  void make_caches(const step::StepGraph& graph) {
+    if (graph.caches.empty()) return;
+    workspace_.caches = std::make_shared<const state::Caches>(workspace_.runtime->context(),
+                                                              state::CacheLayout(graph.ir, graph.caches));
+  }
+
+  std::unique_ptr<run::Program> make_program(const step::StepGraph& graph) {
+    state::StoreLayout layout = workspace_.store->spec().layout;
+    if (workspace_.caches) layout.caches = workspace_.caches->layout();
     return std::make_unique<run::Program>(
-        workspace_,
-        step::evaluation_program(workspace_.runtime->target, graph, workspace_.store->spec().layout, precision),
+        workspace_, step::evaluation_program(workspace_.runtime->target, graph, layout, precision_),
         [this](const run::Program& program, const run::Slot& slot) {
           if (!program.lowered().reported.empty()) output_ = program.output(slot, 0);
         },
@@ -123,7 +144,8 @@ class Predictor::Impl {
   }
 
   run::Workspace workspace_;
-  bool loaded_ = false;
+  Precision precision_;                                      ///< that its programs compute in
+  std::shared_ptr<bool> loaded_ = std::make_shared<bool>();  ///< whether there are weights
   std::unique_ptr<run::Program> program_;
   std::unique_ptr<run::Program> folding_;   ///< computes what follows from weights alone, where these are its own
   state::ParameterLayout written_;          ///< of all parameters, as the graph was written
@@ -142,6 +164,10 @@ Predictor Predictor::compile(const Device& device, const Graph& graph, Tensor ou
 
 Predictor Predictor::compile(const Trainer& trainer, const Graph& graph, Tensor output) {
   return Predictor(std::make_unique<Impl>(trainer.workspace(), graph, output));
+}
+
+Predictor Predictor::compile(const Predictor& other, const Graph& graph, Tensor output) {
+  return Predictor(std::make_unique<Impl>(*other.impl_, graph, output));
 }
 
 LoadReport Predictor::load_weights(const std::filesystem::path& path, const LoadOptions& options) {

@@ -232,12 +232,14 @@ TEST_CASE("a graph's text has names, types, initial values and attributes") {
   const Scope layer = graph.root() / "conv1";
   const Tensor weight = layer.parameter("weight", {3, 3, 3, 8}, normal(0.5F), {3, 2, 0, 1});
   const Tensor calls = layer.state("calls", {}, constant(1));
+  layer.cache("keys", {1, 2, 3, 4});
   relu(conv2d(x, weight, {.padding = {1, 1}}));
   update(calls, scale(calls, 2));
   CHECK(to_string(graph) ==
         "input x f32 {2, 5, 5, 3}\n"
         "parameter conv1/weight f32 {3, 3, 3, 8} normal(0, 0.5) stored={3, 2, 0, 1}\n"
         "state conv1/calls f32 {} constant(1)\n"
+        "cache conv1/keys f32 {1, 2, 3, 4} constant(0)\n"
         "conv1/conv2d:0 f32 {2, 5, 5, 8} = conv2d(x, conv1/weight) stride={1, 1} padding={1, 1} dilation={1, 1} "
         "groups=1\n"
         "relu:1 f32 {2, 5, 5, 8} = relu(conv1/conv2d:0)\n"

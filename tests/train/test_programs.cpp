@@ -87,7 +87,9 @@ TEST_CASE("an evaluation in other batches reads a trainer's weights as they are"
     step::StepGraph graph = train::evaluation_graph(other.graph, other.fed(precision, set));
     step::StepProgram lowered =
         step::evaluation_program(workspace.runtime->target, graph, workspace.store->spec().layout, precision);
-    train::Evaluator evaluator(workspace, std::move(graph), std::move(lowered), {"accuracy"});
+    std::vector<train::EvaluationProgram> programs;
+    programs.push_back({std::move(graph), std::move(lowered)});
+    train::Evaluator evaluator(workspace, std::move(programs), {"accuracy"});
     double last = 0;
     for (int round = 0; round < 3; ++round) {
       for (int i = 0; i < 7; ++i) trainer.step();

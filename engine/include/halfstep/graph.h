@@ -51,6 +51,11 @@ class HALFSTEP_API Scope {
   /// Creates an f32 tensor named "path/name" that is kept from step to step and saved, but not trained. update()
   /// defines its next value. Throws as parameter() does.
   Tensor state(std::string_view name, Shape shape, Initializer initializer) const;
+  /// Creates a tensor named "path/name", of zeros at first, that a Predictor keeps on the device from one run to the
+  /// next: the keys and values of the tokens before, for instance. It is f32, or of the narrow type that the precision
+  /// gives its only reader. It belongs to no file and no trainer. update() defines its next value, which every run
+  /// assigns, and which must be the result of store_rows. Throws as parameter() does.
+  Tensor cache(std::string_view name, Shape shape) const;
   const std::string& path() const { return path_; }
 
  private:
@@ -62,8 +67,8 @@ class HALFSTEP_API Scope {
 };
 
 /// Assigns `next` to `state`, made by Scope::state, whenever the weights are updated: not in a step that is skipped
-/// because a gradient overflowed, and not in evaluation. Throws Error if `state` was not made by Scope::state, has an
-/// update already, or the types differ.
+/// because a gradient overflowed, and not in evaluation. A `state` made by Scope::cache is assigned in every run of a
+/// Predictor. Throws Error if `state` was made by neither, has an update already, or the types differ.
 HALFSTEP_API void update(Tensor state, Tensor next);
 
 /// A model: inputs, parameters and the operators between them. Building one does not use the GPU. Its tensors and

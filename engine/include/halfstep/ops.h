@@ -129,6 +129,11 @@ HALFSTEP_API Tensor pad(Tensor x, const Shape& before, const Shape& after);
 /// Concatenates the parts along `axis` (negative: from the end). Their shapes are equal except along it.
 HALFSTEP_API Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis);
 
+/// x {n, g, positions, c} with the rows {n, g, count, c} in place of those from position first[i] on in batch i; first
+/// is u32 {n}. Rows for positions that x does not have are dropped: first[i] = positions leaves batch i as it is. The
+/// update of a cache (Scope::cache), which then changes in place. There is no gradient.
+HALFSTEP_API Tensor store_rows(Tensor x, Tensor rows, Tensor first);
+
 /// Elementwise, with NumPy broadcasting.
 HALFSTEP_API Tensor add(Tensor a, Tensor b);
 HALFSTEP_API Tensor sub(Tensor a, Tensor b);
@@ -181,10 +186,10 @@ HALFSTEP_API Tensor softmax(Tensor x, std::int64_t axis = -1);
 /// Its logarithm.
 HALFSTEP_API Tensor log_softmax(Tensor x, std::int64_t axis = -1);
 
-/// In training, sets each element to 0 with probability `share`, from 0 to below 1, and divides the others by 1 -
-/// share: Srivastava et al. 2014. The draws depend only on the seed, the step and the index in x. In evaluation,
+/// In training, sets each element to 0 with `probability`, from 0 to below 1, and divides the others by 1 -
+/// probability: Srivastava et al. 2014. The draws depend only on the seed, the step and the index in x. In evaluation,
 /// returns x unchanged.
-HALFSTEP_API Tensor dropout(Tensor x, float share);
+HALFSTEP_API Tensor dropout(Tensor x, float probability);
 
 /// The same values in another floating type, rounded to nearest.
 HALFSTEP_API Tensor cast(Tensor x, DType dtype);
@@ -217,6 +222,7 @@ struct AttentionOptions {
   std::optional<Tensor> mask{};         ///< added to the scores; broadcasts to {n, h, queries, keys}
   std::optional<float> scale{};         ///< of the scores; defaults to 1 / sqrt(c)
   float dropout = 0;                    ///< probability of dropping a weight in training
+  bool fused = true;                    ///< store no scores; otherwise, and if c or d exceed 256, they are stored
 };
 /// softmax(q k^T scale + mask) v for each head: queries q {n, h, queries, c}, keys k {n, g, keys, c} and values v
 /// {n, g, keys, d} give {n, h, queries, d}. h is a multiple of g; h / g adjacent heads share keys and values: Vaswani

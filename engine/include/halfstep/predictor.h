@@ -16,7 +16,8 @@ namespace halfstep {
 
 /// Runs the forward pass of a graph, for inference only, with weights from a file or with those of a trainer. Batch
 /// norms are folded into the weights of the convolutions before them; weights from a file are folded once, when they
-/// are loaded. Dropout is disabled. To be used by one thread at a time, and not while another thread uses the trainer.
+/// are loaded. Dropout is disabled. Caches (Scope::cache) begin as zeros, and every run updates them. To be used by one
+/// thread at a time, and not while another thread uses the trainer or predictor whose weights it has.
 class HALFSTEP_API Predictor {
  public:
   /// run() computes `output`, a value of `graph`. Throws Error for a precision that the graph does not support.
@@ -27,13 +28,16 @@ class HALFSTEP_API Predictor {
   /// have all of them. The predictor may outlive the trainer. Throws Error if the trainer has no parameter of a name,
   /// or one of another shape or type.
   static Predictor compile(const Trainer& trainer, const Graph& graph, Tensor output);
+  /// The same with the weights, precision and caches of another predictor, which it may outlive: the next run of either
+  /// finds the caches as the last one of either left them. Caches are found by name too. Throws Error likewise.
+  static Predictor compile(const Predictor& other, const Graph& graph, Tensor output);
   ~Predictor();
   Predictor(Predictor&&) noexcept;
   Predictor& operator=(Predictor&&) noexcept;
 
   /// Reads weights and states from a safetensors file; see Trainer::load_weights. A tensor that the file may lack gets
-  /// the initial value that training with seed 0 would give it. Throws Error for a predictor over a trainer, which
-  /// loads its own weights.
+  /// the initial value that training with seed 0 would give it. Throws Error for a predictor over a trainer or over
+  /// another predictor, which load their own weights.
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
   /// Computes the output, in row-major order, from values for every input that it depends on. Waits for the result.
   /// Throws Error if an input is missing, unknown or of another size, or if no weights have been loaded.

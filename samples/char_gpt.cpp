@@ -1,0 +1,334 @@
+// Trains a small GPT-2 on a text, in characters, bytes or byte pairs, in full or mixed precision. Without flags it is
+// nanoGPT's model for CPUs: 4 layers, 4 heads, 128 wide, 64 characters of context.
+//
+//   $ bin/char_gpt --data input.txt --save model
+//   ...
+//   $ bin/generate model "ROMEO:"
+#include <halfstep/halfstep.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/gpt.h"
+#include "models/gpt_generator.h"
+#include "samples/common/command_line.h"
+#include "samples/common/gpt_folder.h"
+#include "samples/common/model_folder.h"
+#include "samples/common/report.h"
+#include "samples/common/resume.h"
+#include "samples/common/saving.h"
+#include "samples/common/say.h"
+#include "samples/common/text_data.h"
+#include "samples/common/training.h"
+
+using namespace halfstep;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  models::GptOptions model{.layers = 4, .heads = 4, .width = 128, .positions = 64, .dropout = 0};
+  std::int64_t batch_size = 12;
+  std::int64_t steps = 2000;
+  std::int64_t eval_every = 250;
+  std::int64_t sample_every = 500;
+  std::int64_t sample_tokens = 200;
+  std::string tokenizer = "character";
+  std::string precision = "mixed";
+  std::string optimizer = "adamw";
+  float learning_rate = 1e-3F;
+  samples::CommonOptions common;
+};
+
+void add_model_options(CLI::App& app, Options& options) {
+  const auto add = [&](const char* name, std::int64_t& value, const char* help, std::int64_t most) {
+    return app.add_option(name, value, help)->transform(samples::whole_number(1, most))->capture_default_str();
+  };
+  add("--layers", options.model.layers, "Blocks of attention and feed-forward layers", 1000);
+  add("--heads", options.model.heads, "Heads of attention, which divide the width", 1000);
+  add("--width", options.model.width, "Elements of a token's vector", 1 << 16);
+  add("--block", options.model.positions, "Tokens of context", 1 << 16);
+  add("--batch-size", options.batch_size, "Samples in a step", 65536);
+  add("--steps", options.steps, "Steps from the start of training; the learning rate falls over them", 1'000'000'000);
+  add("--eval-every", options.eval_every, "Steps between two evaluations, each with a save", 1'000'000'000)
+      ->group(samples::running_group);
+  add("--sample-tokens", options.sample_tokens, "Tokens of a text that is printed", 1'000'000)
+      ->group(samples::running_group);
+  app.add_option("--sample-every", options.sample_every, "Steps between two texts that are printed; 0: none")
+      ->transform(samples::whole_number(0, 1'000'000'000))
+      ->capture_default_str()
+      ->group(samples::running_group);
+  app.add_option("--dropout", options.model.dropout, "Of embeddings, attention and what each layer adds")
+      ->check(CLI::Range(0.0, 0.99))
+      ->capture_default_str();
+}
+
+void add_options(CLI::App& app, Options& options) {
+  add_model_options(app, options);
+  app.add_option("--tokenizer", options.tokenizer,
+                 "character, bytes, or a tokenizer.json, a folder with one or with vocab.json and merges.txt")
+      ->capture_default_str();
+  app.add_option("--precision", options.precision, "What is computed in 16 bits: see Precision")
+      ->check(CLI::IsMember(Precision::names()))
+      ->capture_default_str();
+  app.add_option("--optimizer", options.optimizer, "adamw, or muon with AdamW for embeddings, norms and biases")
+      ->check(CLI::IsMember({"adamw", "muon"}))
+      ->capture_default_str();
+  samples::add_learning_rate(app, options.learning_rate, "The highest rate, from which it falls to a tenth");
+  samples::add_common_options(app, options.common, samples::text_file);
+  app.get_option("--data")->required();
+  samples::describe_folders(app, "after every evaluation");
+  app.get_option("--resume")->excludes(app.get_option("--tokenizer"));  // the folder has it
+}
+
+Tokenizer tokenizer_of(const Options& options, const std::string& text) {
+  if (!options.common.resume.empty())
+    return Tokenizer::load(options.common.resume.parent_path() / samples::tokenizer_name);
+  if (options.tokenizer == "character") return Tokenizer::characters(text);
+  if (options.tokenizer == "bytes") return Tokenizer::bytes();
+  return samples::load_tokenizer(options.tokenizer);
+}
+
+/// The first nine tenths of a text to train on, the rest to validate.
+samples::Data windows(const Options& options, const std::string& text, const Tokenizer& tokenizer) {
+  const std::string name = options.common.data.string();
+  const std::int64_t block = options.model.positions;
+  const std::vector<std::uint32_t> tokens = tokenizer.encode(text);
+  const auto split = tokens.begin() + static_cast<std::ptrdiff_t>(tokens.size() * 9 / 10);
+  samples::Data data;
+  data.train =
+      samples::token_windows(name + ", its first nine tenths", {tokens.begin(), split}, block, 1, tokenizer.size());
+  data.test = samples::token_windows(name + ", its last tenth", {split, tokens.end()}, block, block, tokenizer.size());
+  if (options.common.limit) {
+    data.train = data.train.take(*options.common.limit);
+    data.test = data.test.take(*options.common.limit);
+  }
+  return data;
+}
+
+/// A GPT with its data, ready to train.
+class Model {
+ public:
+  Model(const Options& options, const samples::Data& data) : options_(options), data_(data) {
+    const Shape shape{options.batch_size, options.model.positions};
+    tokens_ = graph_.input("tokens", shape, DType::u32);
+    targets_ = graph_.input("targets", shape, DType::u32);
+    const Tensor logits = models::gpt(graph_.root() / "transformer", tokens_, options.model);
+    const std::int64_t rows = elements(shape);
+    loss_ = cross_entropy(reshape(logits, {rows, options.model.vocabulary}), reshape(targets_, {rows}));
+  }
+
+  const Graph& graph() const { return graph_; }
+
+  TrainerOptions training_options(const Precision& precision) const {
+    TrainerOptions training{.loss = loss_, .optimizer = optimizer()};
+    training.decay_vectors = false;
+    training.clip_norm = 1;
+    training.precision = precision;
+    training.seed = options_.common.seed;
+    training.model = "gpt";
+    training.feed = Feed{.inputs = {{.input = tokens_}, {.input = targets_}}};
+    training.training_set = &data_.train;
+    return training;
+  }
+
+ private:
+  /// nanoGPT's settings: a tenth of the steps, 100 at most, to the highest rate, and half a cosine to a tenth of it.
+  Optimizer optimizer() const {
+    const std::int64_t steps = options_.steps;
+    const float rate = options_.learning_rate;
+    const std::int64_t warmup = std::clamp<std::int64_t>(steps / 10, 1, 100);
+    const Schedule schedule = Schedule::cosine(rate, warmup, steps, rate / 10);
+    const AdamW adamw{.rate = schedule, .beta2 = 0.99F, .weight_decay = 0.1F};
+    if (options_.optimizer == "adamw") return adamw;
+    return Muon{.rate = schedule, .weight_decay = 0.1F, .others_patterns = {"*/wte/*", "*/wpe/*"}, .others = adamw};
+  }
+
+  const Options& options_;
+  const samples::Data& data_;
+  Graph graph_;
+  Tensor tokens_, targets_, loss_;
+};
+
+/// Prints texts that the model writes while it is trained.
+class Writer {
+ public:
+  Writer(const Trainer& trainer, const Options& options, const Tokenizer& tokenizer)
+      : options_(options), tokenizer_(tokenizer), generator_(trainer, {.model = options.model}) {
+    begin_ = tokenizer.encode("\n");
+    if (begin_.empty()) begin_ = {0};
+  }
+
+  void write(std::int64_t step) {
+    samples::say("a text after step {}:\n", step);
+    samples::TextStream stream(tokenizer_);
+    models::GenerationOptions how{.sampling = {.temperature = 0.8F, .seed = options_.common.seed},
+                                  .tokens = options_.sample_tokens};
+    how.drawn = [&](std::size_t, std::uint32_t token) { stream.add(token); };
+    how.stop = interrupted;
+    generator_.generate({{.tokens = begin_, .sequence = static_cast<std::uint64_t>(step)}}, how);
+    stream.finish();
+    samples::say("\n");
+  }
+
+ private:
+  const Options& options_;
+  const Tokenizer& tokenizer_;
+  models::GptGenerator generator_;
+  std::vector<std::uint32_t> begin_;
+};
+
+/// The training of one command, from the trainer's position to the last step.
+class Run {
+ public:
+  Run(Trainer& trainer, const samples::Data& data, const Options& options, const Tokenizer& tokenizer)
+      : trainer_(trainer),
+        data_(data),
+        options_(options),
+        saver_(trainer, options.common,
+               options.common.save.empty() ? std::map<std::string, std::string>{}
+                                           : samples::run_notes(options.common, data)) {
+    if (options.sample_every > 0 && !options.common.quiet) writer_.emplace(trainer, options, tokenizer);
+  }
+
+  void resume(const Precision& precision) {
+    const std::int64_t epoch_steps = data_.train.count / options_.batch_size;
+    step_ = static_cast<std::int64_t>(samples::resume(trainer_, precision, data_, epoch_steps, options_.common).step);
+  }
+
+  /// Whether it came to the last step, evaluation included.
+  bool train() {
+    if (step_ >= options_.steps && !options_.common.quiet) {
+      samples::say("nothing left to train: {} steps are done\n", step_);
+    }
+    begin_part();
+    while (step_ < options_.steps) {
+      if (interrupted()) return false;
+      trainer_.step();
+      ++step_;
+      if (step_ % options_.eval_every == 0 || step_ == options_.steps) {
+        if (!evaluate()) return false;
+      } else {
+        saver_.after_step(step_);
+      }
+      if (writer_ && (step_ % options_.sample_every == 0 || step_ == options_.steps)) write();
+    }
+    return true;
+  }
+
+  void save() {
+    saver_.save();
+    if (!options_.common.save.empty()) samples::save_weights(trainer_, options_.common.save.parent_path());
+  }
+  /// Waits for pending writes. Throws the Error of the last save that failed.
+  void finish_saving() { saver_.finish(); }
+
+  std::vector<samples::EpochResult> results{};  ///< of each evaluation
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void begin_part() {
+    part_ = step_;
+    start_ = Clock::now();
+  }
+
+  /// Its time does not count as training's.
+  void write() {
+    trainer_.finish();
+    const Clock::time_point before = Clock::now();
+    writer_->write(step_);
+    start_ += Clock::now() - before;
+  }
+
+  /// Returns false if interrupted.
+  bool evaluate() {
+    const StepTotals totals = trainer_.take_totals();
+    samples::EpochResult result{.loss = totals.mean_loss};
+    result.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    const double speed = static_cast<double>(step_ - part_) / result.seconds;
+    result.samples_per_second = speed * static_cast<double>(options_.batch_size);
+    const Evaluation validation = trainer_.evaluate(data_.test, Weights::current, interrupted);
+    if (validation.samples < data_.test.count) return false;
+    result.scores = {{"validation_loss", validation.loss}};
+    results.push_back(result);
+    samples::say("step {}/{}: loss {:.4f}, validation loss {:.4f}, {:.2f} steps/s\n", step_, options_.steps,
+                 result.loss, validation.loss, speed);
+    save();
+    begin_part();
+    return true;
+  }
+
+  Trainer& trainer_;
+  const samples::Data& data_;
+  const Options& options_;
+  samples::Saver saver_;
+  std::optional<Writer> writer_;
+  std::int64_t step_ = 0;
+  std::int64_t part_ = 0;    ///< the step after which the present part began: what is reported together
+  Clock::time_point start_;  ///< of it
+};
+
+int train(const Device& device, const Options& options, const samples::Data& data, const Tokenizer& tokenizer) {
+  const Precision precision = Precision::level(options.precision);
+  const Model model(options, data);
+  Trainer trainer = Trainer::compile(device, model.graph(), model.training_options(precision));
+  Run run(trainer, data, options, tokenizer);
+  if (!options.common.resume.empty()) run.resume(precision);
+  watch_interrupts();
+  samples::Report report{device.info().name, precision.name, {}, {}, trainer.inspect().summary(), {}};
+  if (!options.common.quiet) {
+    samples::say("{}, {}, {} parameters, {} dispatches a step\n", report.device, report.precision,
+                 report.plan.parameters, report.plan.dispatches);
+  }
+  const bool complete = run.train();
+  trainer.finish();
+  if (!complete) run.save();
+  report.epochs = run.results;
+  report.last_step = trainer.report();
+  report.host = trainer.inspect().host_costs();
+  if (!options.common.json.empty()) samples::write_json(report, options.common.json);
+  run.finish_saving();
+  if (complete) return samples::exit_done;
+  samples::say("stopped after {} steps{}\n", report.last_step.step,
+               options.common.save.empty() ? "" : fmt::format(", saved in {}", options.common.save.string()));
+  return samples::exit_signal + interrupt_signal();
+}
+
+int run(Options& options) {
+  samples::name_checkpoints(options.common);
+  samples::check_files(options.common, {}, {{"--data", options.common.data}});
+  const std::string text = samples::read_text(options.common.data);
+  const Tokenizer tokenizer = tokenizer_of(options, text);
+  samples::check_characters(tokenizer, text, options.common.data);
+  const samples::Data data = windows(options, text, tokenizer);
+  options.model.vocabulary = tokenizer.size();
+  const Device device = Device::open(options.common.device);
+  if (!options.common.quiet) {
+    samples::say("{} tokens of {} to train on, {} to validate\n", data.train.count + options.model.positions,
+                 tokenizer.size(), data.test.count * options.model.positions);
+  }
+  if (!options.common.save.empty()) {
+    const fs::path folder = options.common.save.parent_path();
+    tokenizer.save(folder / samples::tokenizer_name);
+    samples::write_config(folder, samples::gpt_config(options.model));
+  }
+  return train(device, options, data, tokenizer);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains a small GPT-2 on a text.");
+  Options options;
+  add_options(app, options);
+  return samples::run_program(app, argc, argv, [&] { return run(options); });
+}

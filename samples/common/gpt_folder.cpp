@@ -1,0 +1,150 @@
+#include "samples/common/gpt_folder.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include "samples/common/checkpoint.h"
+#include "samples/common/model_folder.h"
+#include "samples/common/say.h"
+
+namespace samples {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const fs::path& file, const std::string& message) {
+  halfstep::fail(halfstep::ErrorCode::bad_file, "config", fmt::format("{}: {}", file.string(), message));
+}
+
+/// A positive whole number of config.json.
+std::int64_t size_of(const nlohmann::json& config, const char* name, const fs::path& file) {
+  const auto found = config.find(name);
+  constexpr std::int64_t most = std::int64_t{1} << 24;
+  if (found == config.end()) refuse(file, fmt::format("expected a number '{}', got none", name));
+  const bool whole = found->is_number_unsigned() && found->get<std::uint64_t>() <= static_cast<std::uint64_t>(most);
+  if (!whole || found->get<std::int64_t>() < 1) {
+    refuse(file, fmt::format("expected '{}' from 1 to {}, got {}", name, most, printable(found->dump())));
+  }
+  return found->get<std::int64_t>();
+}
+
+/// Throws Error if config.json says anything but `only` of what models::gpt has one way to compute.
+void expect_only(const nlohmann::json& config, const char* name, const nlohmann::json& only, const fs::path& file) {
+  const auto found = config.find(name);
+  if (found == config.end() || found->is_null() || *found == only) return;
+  refuse(file, fmt::format("expected '{}' to be {}, got {}", name, only.dump(), printable(found->dump())));
+}
+
+}  // namespace
+
+nlohmann::ordered_json gpt_config(const halfstep::models::GptOptions& options) {
+  const double dropout = as_meant(options.dropout);
+  return {{"architectures", {"GPT2LMHeadModel"}},
+          {"model_type", "gpt2"},
+          {"vocab_size", options.vocabulary},
+          {"n_positions", options.positions},
+          {"n_embd", options.width},
+          {"n_layer", options.layers},
+          {"n_head", options.heads},
+          {"n_inner", nullptr},
+          {"activation_function", "gelu_new"},
+          {"layer_norm_epsilon", 1e-5},
+          {"resid_pdrop", dropout},
+          {"embd_pdrop", dropout},
+          {"attn_pdrop", dropout},
+          {"tie_word_embeddings", true},
+          {"bos_token_id", nullptr},
+          {"eos_token_id", nullptr}};
+}
+
+GptConfig read_gpt_config(const fs::path& folder) {
+  const fs::path file = folder / config_name;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) refuse(file, "expected the configuration of a GPT-2, got no file that can be read");
+  const nlohmann::json config = nlohmann::json::parse(stream, nullptr, false);
+  if (!config.is_object()) refuse(file, "expected the configuration of a GPT-2, got no JSON object");
+  expect_only(config, "model_type", "gpt2", file);
+  expect_only(config, "activation_function", "gelu_new", file);
+  expect_only(config, "scale_attn_weights", true, file);
+  expect_only(config, "scale_attn_by_inverse_layer_idx", false, file);
+  expect_only(config, "tie_word_embeddings", true, file);
+  const auto size = [&](const char* name) { return size_of(config, name, file); };
+  const halfstep::models::GptOptions options{.layers = size("n_layer"),
+                                             .heads = size("n_head"),
+                                             .width = size("n_embd"),
+                                             .positions = size("n_positions"),
+                                             .vocabulary = size("vocab_size"),
+                                             .dropout = 0};
+  expect_only(config, "n_inner", 4 * options.width, file);
+  const auto epsilon = config.value("layer_norm_epsilon", nlohmann::json(1e-5));
+  if (!epsilon.is_number() || std::abs(epsilon.get<double>() / 1e-5 - 1) > 1e-6) {
+    refuse(file, fmt::format("expected 'layer_norm_epsilon' to be 1e-05, got {}", printable(epsilon.dump())));
+  }
+  if (options.width % options.heads != 0) {
+    refuse(file,
+           fmt::format("expected 'n_embd' to be a multiple of 'n_head', got {} and {}", options.width, options.heads));
+  }
+  GptConfig result{.model = options};
+  const auto end = config.find("eos_token_id");
+  if (end != config.end() && end->is_number_unsigned() &&
+      end->get<std::uint64_t>() < static_cast<std::uint64_t>(options.vocabulary)) {
+    result.end = end->get<std::uint32_t>();
+  }
+  return result;
+}
+
+halfstep::Tokenizer load_tokenizer(const fs::path& path) {
+  std::error_code error;
+  const bool pairs = fs::is_directory(path, error) && !fs::exists(path / tokenizer_name, error) &&
+                     fs::exists(path / "vocab.json", error);
+  if (pairs) return halfstep::Tokenizer::byte_pairs(path / "vocab.json", path / "merges.txt");
+  return halfstep::Tokenizer::load(path);
+}
+
+std::string scope_of_weights(const fs::path& folder) {
+  const fs::path file = folder / weights_name;
+  const halfstep::CheckpointSummary summary = halfstep::summarize_checkpoint(file);
+  halfstep::check_format(summary.metadata, file.string());
+  warn_of_values_not_finite(file, summary);
+  const auto has = [&](const char* name) {
+    return std::ranges::find(summary.tensors, name, &halfstep::TensorSummary::name) != summary.tensors.end();
+  };
+  if (has("transformer.wte.weight")) return "transformer";
+  if (has("wte.weight")) return "";
+  halfstep::fail(halfstep::ErrorCode::bad_file, file.string(),
+                 "expected the weights of a GPT-2, with 'wte.weight', got none of that name");
+}
+
+void check_loaded(const halfstep::LoadReport& report, const fs::path& folder) {
+  const std::string file = (folder / weights_name).string();
+  const auto refuse_weights = [&](const std::string& message) {
+    halfstep::fail(halfstep::ErrorCode::bad_file, file, message, "config.json is of another model");
+  };
+  if (!report.mismatched.empty()) refuse_weights(report.mismatched.front());
+  if (!report.missing.empty()) refuse_weights(fmt::format("expected a tensor '{}', got none", report.missing.front()));
+  // Masks and the tied last layer are no weights of their own.
+  for (const std::string& name : report.unexpected) {
+    const bool known = name == "lm_head.weight" || name.ends_with(".attn.bias") || name.ends_with(".masked_bias");
+    if (!known) refuse_weights(fmt::format("expected no more layers than config.json has, got '{}'", printable(name)));
+  }
+}
+
+void TextStream::add(std::uint32_t token) {
+  constexpr std::size_t longest = 4;  // bytes of a character
+  constexpr const char* replacement = "\xEF\xBF\xBD";
+  waiting_.push_back(token);
+  if (waiting_.size() < longest && tokenizer_.decode(waiting_).ends_with(replacement)) return;
+  finish();
+}
+
+void TextStream::finish() {
+  say("{}", tokenizer_.decode(waiting_));
+  waiting_.clear();
+}
+
+}  // namespace samples

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <halfstep/halfstep.h>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <filesystem>
+
+#include "samples/common/command_line.h"
+
+/// Folders as Hugging Face's transformers reads and writes them: config.json, model.safetensors and tokenizer.json,
+/// here with a checkpoint to go on from.
+namespace samples {
+
+inline constexpr const char* checkpoint_name = "checkpoint.safetensors";
+inline constexpr const char* weights_name = "model.safetensors";
+inline constexpr const char* config_name = "config.json";
+inline constexpr const char* tokenizer_name = "tokenizer.json";
+
+/// Says in the help of --save and --resume that they name folders. `when` is when the model is saved.
+void describe_folders(CLI::App& app, const std::string& when);
+
+/// Makes the folder that --save names, and has --save and --resume mean the checkpoints in their folders.
+void name_checkpoints(CommonOptions& options);
+
+/// Writes config.json. Bytes that are not UTF-8 are replaced. Throws Error if it cannot be written.
+void write_config(const std::filesystem::path& folder, const nlohmann::ordered_json& config);
+
+/// A number as it was meant: 0.1 for an f32 that is nearest to it.
+double as_meant(float value);
+
+/// Writes the weights beside it. A file that cannot be written is a warning.
+void save_weights(halfstep::Trainer& trainer, const std::filesystem::path& folder);
+
+}  // namespace samples

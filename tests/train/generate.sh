@@ -1,0 +1,90 @@
+#!/bin/bash
+# Training a GPT on a text, and going on with texts, as users meet it: what cannot be used is named, a run that was
+# stopped goes on as if it had not been, and what was saved can be loaded. Usage: generate.sh FOLDER_OF_PROGRAMS
+set -u
+program=$1/char_gpt
+. "$(dirname "$0")/../harness/checks.sh"
+. "$(dirname "$0")/../harness/samples.sh"
+
+text=$place/text
+for i in $(seq 60); do echo "The quick brown fox $i jumps över the lazy dog."; done >"$text"
+resumed=(--data "$text" --layers 1 --heads 2 --width 16 --block 16 --batch-size 4 --precision float32 --learning-rate 1e-2)
+small=("${resumed[@]}" --sample-every 0)
+
+# Flags and data.
+refused "data is required" --steps 10
+refused "--steps" "${small[@]}" --steps 0
+refused "multiple of the heads, got 16 and 3 heads" --data "$text" --layers 1 --heads 3 --width 16
+refused "$place/nowhere: expected a text" --data "$place/nowhere"
+: >"$place/empty"
+refused "$place/empty: expected a text, got an empty file" --data "$place/empty"
+noise 10000 >"$place/binary"
+refused "$place/binary: expected a text in UTF-8" --data "$place/binary"
+head -c 100 "$text" >"$place/short"
+refused "expected more than 16 tokens, got 10" --data "$place/short" --block 16
+refused "expected a tokenizer.json" "${small[@]}" --tokenizer "$text"
+refused "cannot make the folder" "${small[@]}" --save "$text/model"
+
+# Training, resuming, and the folder.
+trains "${resumed[@]}" --steps 60 --eval-every 20 --sample-every 30 --sample-tokens 20 --save "$place/whole"
+check "losses are printed" grep -qE '^step 60/60: loss [0-9.]+, validation loss [0-9.]+, [0-9.]+ steps/s$' "$place/output"
+check "texts are printed" test "$(grep -c '^a text after step' "$place/output")" = 2
+"$program" "${small[@]}" --steps 60 --eval-every 20 --save "$place/half" >"$place/output" 2>"$place/error" &
+while kill -0 $! 2>/dev/null && ! grep -q '^step 20/60: ' "$place/output"; do sleep 0.02; done
+kill -INT $! 2>/dev/null
+wait $!
+check "Ctrl-C: exit code 130, got $?" grep -q '^stopped after ' "$place/output"
+trains "${small[@]}" --steps 60 --eval-every 20 --resume "$place/half" --save "$place/resumed"
+check "a resumed run ends like one that was not stopped" cmp "$place/resumed/model.safetensors" "$place/whole/model.safetensors"
+for file in config.json model.safetensors tokenizer.json checkpoint.safetensors; do
+  check "the folder has $file" test -s "$place/whole/$file"
+done
+refused "excludes" "${small[@]}" --resume "$place/half" --tokenizer bytes
+trains "${small[@]}" --steps 20 --optimizer muon --tokenizer bytes --save "$place/bytes" --json "$place/report"
+check "the report has the validation loss" grep -q '"validation_loss"' "$place/report"
+
+# Generating.
+program=$1/generate
+generate=("$place/whole" "The qu" --tokens 40)
+trains "${generate[@]}"
+mv "$place/output" "$place/first"
+check "the prompt and the speed are printed" grep -qE '^40 tokens in 1 text, [0-9.]+ tokens/s$' "$place/first"
+check "the text begins with the prompt" grep -q '^The qu' "$place/first"
+trains "${generate[@]}" --quiet
+check "the same seed gives the same text" cmp "$place/output" <(head -n -1 "$place/first")
+trains "${generate[@]}" --quiet --seed 1
+check "another seed gives another" bash -c "! cmp -s '$place/output' <(head -n -1 '$place/first')"
+trains "$place/whole" "fox" "The lazy dog jumps över the" --number 2 --tokens 12 --temperature 0 --repetition-penalty 1.1
+check "four texts" test "$(grep -c '^---$' "$place/output")" = 3
+trains "$place/bytes" "ö" --tokens 60 --top-k 5 --top-p 0.9 --precision mixed
+check "whole characters are printed" iconv -f UTF-8 -t UTF-16 "$place/output" -o /dev/null
+refused "prompt is required" "$place/whole"
+refused "--top-p" "${generate[@]}" --top-p 1.5
+refused "expected characters that the tokenizer has tokens for, got 'Q'" "$place/whole" "Quick"
+refused "$place/nowhere/config.json: expected the configuration" "$place/nowhere" "The"
+
+# Names without "transformer.", as in the files of GPT-2 itself; blanks keep the length of the header.
+cp -r "$place/whole" "$place/bare"
+LC_ALL=C sed -i 's/"transformer\.\([^"]*\)"/"\1"            /g' "$place/bare/model.safetensors"
+trains "$place/bare" "${generate[@]:1}" --quiet
+check "names without a prefix give the same text" cmp "$place/output" <(head -n -1 "$place/first")
+
+# Folders that do not fit together.
+broken() { # broken TEXT FILE EXPRESSION: what sed changed in a file is named
+  cp -r "$place/whole" "$place/broken"
+  LC_ALL=C sed -i "$3" "$place/broken/$2"
+  refused "$1" "$place/broken" "The"
+  rm -r "$place/broken"
+}
+broken "config.json: expected a number 'n_embd', got none" config.json 's/n_embd/n_emb/'
+broken "config.json: expected 'n_head' from 1 to" config.json 's/"n_head": 2/"n_head": -2/'
+broken "config.json: expected 'activation_function' to be \"gelu_new\"" config.json 's/gelu_new/relu/'
+broken "model.safetensors] transformer.wte.weight" config.json 's/"n_embd": 16/"n_embd": 32/'
+broken "expected a tensor 'transformer.h.1" config.json 's/"n_layer": 1/"n_layer": 2/'
+broken "expected a vocabulary with token" config.json 's/"vocab_size": [0-9]*/"vocab_size": 5/'
+broken "expected the weights of a GPT-2" model.safetensors 's/transformer.wte/transformer.wtf/'
+broken "tokenizer.json: expected" tokenizer.json 's/"model"/"modem"/'
+: >"$place/whole/config.json"
+refused "config.json: expected the configuration of a GPT-2, got no JSON object" "$place/whole" "The"
+
+finish
