@@ -28,6 +28,8 @@ class GraphValues {
     ++run_;
     bound_.clear();
   }
+  /// Begins a graph that is part of an operator of this one: no value of it is bound, and its noise is that operator's.
+  void begin_part() { bound_.clear(); }
   /// The noise stream for `what` in this repetition or graph.
   std::uint32_t stream_of(std::string_view what) const { return noise_stream(what, run_); }
 

@@ -39,6 +39,27 @@ void Lowering::alias(std::size_t out, std::size_t in) {
   builder_->alias(output(out), input(in), label_);
 }
 
+void Lowering::lower_as(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& build) {
+  const auto ir = std::make_shared<graph::Ir>(graph::Types::settled);
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    graph::Value value;
+    value.type = input_type(i);
+    value.name = fmt::format("{}.input{}", label_, i);
+    value.origin = graph::Origin::input;
+    inputs.push_back(ir->tensor(ir->add_value(std::move(value))));
+  }
+  const std::vector<Tensor> results = build(inputs);
+  ir->attribute(0, label_, "lowered as other operators");
+  // The values that are bound are those of the graph that this operator belongs to.
+  const GraphValues outer = builder_->values();
+  builder_->values().begin_part();
+  for (std::size_t i = 0; i < inputs.size(); ++i) builder_->values().bind(inputs[i].id(), inputs_[i]);
+  for (std::size_t i = 0; i < results.size(); ++i) builder_->values().bind(results[i].id(), outputs_.at(i));
+  for (const graph::Node& node : ir->nodes) builder_->lower(*ir, node);
+  builder_->values() = outer;
+}
+
 void Lowering::dispatch(Dispatch dispatch) {
   if (dispatch.label.empty()) dispatch.label = label_;
   builder_->dispatch(std::move(dispatch));

@@ -5,9 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plan/choice.h"
 #include "plan/dispatch.h"
@@ -54,6 +57,9 @@ class Lowering {
   TensorId workspace(std::string_view name, TensorType type);
   /// Makes output `out` use the memory of input `in`, without a dispatch; both must have the same size.
   void alias(std::size_t out, std::size_t in);
+  /// Lowers the operator as others: `build` gets a value for each input, and returns one for each of the first outputs.
+  /// They are operators of a graph of their own, which draws the noise that this operator would.
+  void lower_as(const std::function<std::vector<Tensor>(std::span<const Tensor> inputs)>& build);
   /// Appends a dispatch; an empty label becomes the node's.
   void dispatch(Dispatch dispatch);
   /// Whether an operator that follows asks for the moments of the first output's channels

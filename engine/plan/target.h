@@ -54,11 +54,14 @@ struct Target {
   std::uint64_t max_storage_range = std::uint64_t{1} << 27;
   std::uint32_t offset_alignment = 256;  ///< of a storage buffer binding
   std::uint32_t max_storage_buffers = 4;
-  std::uint32_t max_texels = 0;                ///< quads of a texel buffer; 0 if storage buffers are as fast to read
-  bool uniform_loads = false;                  ///< a load from one address by all invocations is as cheap as a constant
-  std::uint32_t wanted_groups = 4;             ///< workgroups that keep the device busy
-  std::uint32_t compute_units = 1;             ///< that run workgroups in parallel; an estimate
-  std::vector<MatrixShape> matrix_shapes;      ///< that may be used; empty if there are no matrix units
+  std::uint32_t max_texels = 0;            ///< quads of a texel buffer; 0 if storage buffers are as fast to read
+  bool uniform_loads = false;              ///< a load from one address by all invocations is as cheap as a constant
+  std::uint32_t wanted_groups = 4;         ///< workgroups that keep the device busy
+  std::uint32_t compute_units = 1;         ///< that run workgroups in parallel; an estimate
+  std::vector<MatrixShape> matrix_shapes;  ///< that may be used; empty if there are no matrix units
+  /// A software driver computes attention by products up to this size of the scores, which are stored during one
+  /// operator only.
+  std::uint64_t score_bytes = std::uint64_t{32} << 20;
   std::string gemm_kernels;                    ///< a prefix that the names of GEMM kernels must have; any if empty
   std::map<std::string, std::string> choices;  ///< for Choice::key, the name of the candidate to use
   bool fusion = true;                          ///< elementwise operators are fused with adjacent kernels

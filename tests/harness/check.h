@@ -33,6 +33,10 @@ struct Check {
   std::function<Tensor(std::span<const Tensor>)> build;
   std::vector<Operand> inputs;
   reference::Reference reference;
+  /// The gradients for the floating inputs, from all inputs and the gradient of the result; central differences of the
+  /// reference where empty.
+  std::function<std::vector<reference::Array>(std::span<const reference::Array>, const reference::Array&)> gradients =
+      {};
   /// Error of the f32 arithmetic, relative to the largest result: 2^-23 for each rounding of a short computation.
   double arithmetic = 1e-6;
   /// Magnitude of the terms that the result is a sum of, if they are larger than it; errors are then relative to this.

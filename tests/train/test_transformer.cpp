@@ -103,3 +103,29 @@ TEST_CASE("a small decoder learns to look back, in every precision") {
     CHECK(trainer.take_totals().mean_loss < 0.2);
   }
 }
+
+namespace {
+
+/// The arena of a step of attention over sequences of a length, in bytes.
+std::uint64_t attention_arena(std::int64_t length, bool fused) {
+  Graph graph;
+  const Tensor x = graph.input("x", {1, 4, length, 8});
+  const Tensor q = linear(x, weight(graph.root(), "q", 8, 8));
+  const Tensor y = attention(q, x, x, {.causal = true, .fused = fused});
+  const Tensor loss = mean(mul(y, y));
+  Trainer trainer = Trainer::compile(testing::device(), graph, {.loss = loss});
+  return trainer.inspect().summary().arena_bytes;
+}
+
+}  // namespace
+
+TEST_CASE("the memory of attention grows with the length of sequences, not with its square") {
+  // A limit of rounds cuts it into parts, which carry their sums in memory.
+  if (testing::context().target().max_rounds < 1000) return;
+  const std::uint64_t half = attention_arena(2048, true);
+  const std::uint64_t whole = attention_arena(4096, true);
+  CHECK(whole <= 2 * half + 4096);
+  const std::uint64_t scores = std::uint64_t{4} * 1024 * 1024 * 4;
+  CHECK(attention_arena(1024, false) > scores);
+  CHECK(whole < scores);
+}

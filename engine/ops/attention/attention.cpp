@@ -1,11 +1,14 @@
+#include "ops/attention/attention.h"
+
 #include <halfstep/error.h>
-#include <halfstep/ops.h>
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "ops/reduce/softmax.h"
+#include "graph/ir.h"
+#include "ops/elementwise/dropout.h"
+#include "ops/shape/broadcast.h"
 
 namespace halfstep {
 namespace {
@@ -36,26 +39,36 @@ void check_options(const TensorType& q, const AttentionOptions& options) {
   }
 }
 
+/// Whether `mask` broadcasts to `scores`.
+bool fits(const Shape& mask, const Shape& scores) {
+  if (mask.size() > scores.size()) return false;
+  for (std::size_t i = 1; i <= mask.size(); ++i) {
+    const std::int64_t extent = mask[mask.size() - i];
+    if (extent != 1 && extent != scores[scores.size() - i]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-// The heads that share a key head are rows of one product.
 Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options) {
   check_shapes(q.type(), k.type(), v.type());
   check_options(q.type(), options);
   const Shape scores{q.dim(0), q.dim(1), q.dim(2), k.dim(2)};
-  const std::int64_t rows = q.dim(1) / k.dim(1) * q.dim(2);
-  const float factor = options.scale.value_or(static_cast<float>(1 / std::sqrt(static_cast<double>(q.dim(3)))));
-  const Tensor queries = reshape(scale(q, factor), {q.dim(0), k.dim(1), rows, q.dim(3)});
-  Tensor score = reshape(matmul(queries, k, {.transpose_b = true}), scores);
-  if (options.mask) score = add(score, *options.mask);
-  if (score.shape() != scores) {
+  if (options.mask && !fits(options.mask->shape(), scores)) {
     fail("attention", fmt::format("expected a mask that broadcasts to {}, got {}", to_string(scores),
                                   to_string(options.mask->type())));
   }
-  Tensor share = ops::masked_softmax(score, {options.causal, options.window}, options.key_lengths);
-  if (options.dropout != 0) share = dropout(share, options.dropout);
-  const Tensor result = matmul(reshape(share, {q.dim(0), k.dim(1), rows, k.dim(2)}), v);
-  return reshape(result, {q.dim(0), q.dim(1), q.dim(2), v.dim(3)});
+  ops::AttentionSettings settings{
+      .causal = options.causal,
+      .window = options.window,
+      .scale = options.scale.value_or(static_cast<float>(1 / std::sqrt(static_cast<double>(q.dim(3))))),
+      .dropout = ops::checked_probability("attention", options.dropout)};
+  if (settings.dropout != 0) settings.noise = ops::fresh_noise(graph::ir_of(q));
+  const ops::AttentionInputs inputs{q, k, v, options.mask, options.key_lengths};
+  const bool narrow_enough = q.dim(3) <= ops::most_head_width && v.dim(3) <= ops::most_head_width;
+  return options.fused && narrow_enough ? ops::fused_attention(inputs, settings)
+                                        : ops::composed_attention(inputs, settings);
 }
 
 }  // namespace halfstep

@@ -1,3 +1,5 @@
+#include "ops/elementwise/dropout.h"
+
 #include <halfstep/error.h>
 #include <halfstep/ops.h>
 
@@ -7,7 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "graph/ir.h"
 #include "ops/apply.h"
 #include "ops/expect.h"
 #include "ops/kernel.h"
@@ -45,9 +46,8 @@ class Dropout final : public graph::Operator {
     };
     const TensorType& type = out.type(out.output(0));
     const std::int64_t quads = plan::layout(type.shape).quads();
-    const auto dropped = static_cast<std::uint32_t>(static_cast<double>(probability_) * 0x1p32);
     const plan::Noise noise = out.noise(noise_);
-    const Push push{ops::index32(out, quads), noise.stream, dropped, 1 / (1 - probability_)};
+    const Push push{ops::index32(out, quads), noise.stream, ops::dropped_below(probability_), 1 / (1 - probability_)};
     ops::dispatch_flat(
         out, ops::variant(out, "dropout", type.dtype), quads, push,
         {{out.input(0), plan::Access::read}, {noise.key, plan::Access::read}, {out.output(0), plan::Access::write}});
@@ -58,20 +58,33 @@ class Dropout final : public graph::Operator {
   std::string noise_;
 };
 
-/// A noise name that no other dropout of the graph has.
-std::string fresh_noise(const graph::Ir& ir) {
-  const auto before =
-      std::ranges::count_if(ir.nodes, [](const graph::Node& node) { return node.op->name() == "dropout"; });
-  return fmt::format("dropout {}", before);
-}
-
 }  // namespace
 
+std::string ops::fresh_noise(const graph::Ir& ir) {
+  const auto draws = [](const graph::Node& node) {
+    return std::ranges::any_of(node.op->attributes(), [](const graph::Attribute& a) { return a.name == "noise"; });
+  };
+  return fmt::format("dropout {}", std::ranges::count_if(ir.nodes, draws));
+}
+
+float ops::checked_probability(std::string_view op, float probability) {
+  if (!(probability >= 0 && probability < 1)) {
+    fail(std::string(op), fmt::format("expected a probability from 0 to below 1, got {}", probability));
+  }
+  return probability;
+}
+
+Tensor ops::dropout(Tensor x, float probability, const std::string& noise) {
+  return ops::apply<Dropout>({x}, probability, noise);
+}
+
+std::uint32_t ops::dropped_below(float probability) {
+  return static_cast<std::uint32_t>(static_cast<double>(probability) * 0x1p32);
+}
+
 Tensor dropout(Tensor x, float probability) {
-  if (!(probability >= 0 && probability < 1))
-    fail("dropout", fmt::format("expected a probability from 0 to below 1, got {}", probability));
-  if (probability == 0) return x;
-  return ops::apply<Dropout>({x}, probability, fresh_noise(graph::ir_of(x)));
+  if (ops::checked_probability("dropout", probability) == 0) return x;
+  return ops::dropout(x, probability, ops::fresh_noise(graph::ir_of(x)));
 }
 
 }  // namespace halfstep

@@ -162,6 +162,10 @@ Tensor ops::masked_softmax(Tensor scores, const VisibleKeys& visible, std::optio
   return graph::apply_one(std::make_shared<MaskedSoftmax>(visible), inputs);
 }
 
+Tensor ops::softmax_gradient(Tensor y, Tensor dy) {
+  return ops::apply<SoftmaxGradient>({y, dy}, false);
+}
+
 Tensor softmax(Tensor x, std::int64_t axis) {
   return over_axis("softmax", x, axis, false);
 }

@@ -18,4 +18,7 @@ struct VisibleKeys {
 /// not. A query that sees no key has probabilities of 0.
 Tensor masked_softmax(Tensor scores, const VisibleKeys& visible, std::optional<Tensor> lengths);
 
+/// y (dy - sum(y dy)) over the last axis: the gradient of softmax, from its result y.
+Tensor softmax_gradient(Tensor y, Tensor dy);
+
 }  // namespace halfstep::ops

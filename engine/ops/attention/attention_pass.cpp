@@ -1,0 +1,273 @@
+#include "ops/attention/attention_pass.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "graph/dtype.h"
+#include "ops/elementwise/dropout.h"
+#include "ops/kernel.h"
+
+namespace halfstep::ops {
+namespace {
+
+using plan::Access;
+
+constexpr std::array<std::string_view, 3> pass_names{"forward", "queries", "keys"};
+
+/// The push constants of attention.glsl.
+struct Push {
+  std::uint32_t queries, keys, heads, group, own_heads, own_tiles, window, first, end, first_head, end_head;
+  std::uint32_t mask_batch, mask_head, mask_row;
+  float scale;
+  std::uint32_t stream, dropped;
+  float factor;
+};
+
+struct Extents {
+  std::int64_t batch, heads, key_heads, queries, keys, c_quads, d_quads;
+};
+
+Extents extents_of(const plan::Lowering& out, const AttentionTensors& tensors) {
+  const Shape q = out.type(tensors.q).shape;
+  const Shape k = out.type(tensors.k).shape;
+  return {q[0],
+          q[1],
+          k[1],
+          q[2],
+          k[2],
+          plan::layout(q).quads_per_row(),
+          plan::layout(out.type(tensors.v).shape).quads_per_row()};
+}
+
+/// A kernel, and the loop rounds of one of its invocations.
+struct Kernel {
+  std::string_view name;  ///< the value of its BODY axis
+  std::uint32_t local_size = 0;
+  std::int64_t own_rows = 0;  ///< of a workgroup
+  std::int64_t tile = 0;      ///< other rows at a time
+  std::int64_t tile_rounds = 0;
+  std::int64_t other_rounds = 0;
+};
+
+/// The quads that an invocation or a row of them stores, or sums.
+std::int64_t result_quads(AttentionPass pass, const Extents& extents) {
+  if (pass == AttentionPass::forward) return extents.d_quads;
+  if (pass == AttentionPass::queries) return extents.c_quads;
+  return extents.c_quads + extents.d_quads;
+}
+
+/// attention_rows.glsl: in each tile, a loop over its rows for the scores and one for each of the sums.
+Kernel rows_kernel(const plan::Target& target, AttentionPass pass, const Extents& extents) {
+  constexpr std::int64_t rows_each = 2;
+  const bool lanes = target.subgroups.shuffle && target.subgroups.size == 8;
+  Kernel kernel{.name = lanes ? "rows8" : "rows", .local_size = lanes ? 8U : 4U, .tile = 8};
+  kernel.own_rows = rows_each * kernel.local_size;
+  kernel.tile_rounds = 1 + (pass == AttentionPass::keys ? 3 : 2) * (kernel.tile + 1);
+  kernel.other_rounds = rows_each * (result_quads(pass, extents) + 2) + 2;
+  return kernel;
+}
+
+/// attention_tile.glsl: in each tile, loops over parts of eight quads and the quads of each, for every product.
+Kernel tile_kernel(AttentionPass pass, const Extents& extents) {
+  constexpr std::int64_t side = 8;
+  const std::int64_t c_parts = plan::divided_up(extents.c_quads, side);
+  const std::int64_t d_parts = plan::divided_up(extents.d_quads, side);
+  const auto products = [](std::int64_t parts) { return parts * (side + 2) + 1; };
+  const auto sums = [](std::int64_t parts) { return parts * (side + 1); };
+  Kernel kernel{.name = "tile", .local_size = side * side, .own_rows = 4 * side, .tile = 4 * side};
+  kernel.tile_rounds = 1 + products(c_parts);
+  if (pass != AttentionPass::forward) kernel.tile_rounds += products(d_parts) + sums(c_parts);
+  if (pass != AttentionPass::queries) kernel.tile_rounds += sums(d_parts);
+  kernel.other_rounds = 4 * (c_parts + d_parts) + 4;
+  return kernel;
+}
+
+/// What one dispatch computes: the other rows from `first` to `end`, for these heads of each group.
+struct Part {
+  std::int64_t first, end, first_head, end_head, rounds;
+};
+
+/// As few parts as the limit of loop rounds allows.
+std::vector<Part> parts_of(const plan::Lowering& out, const Kernel& kernel, std::int64_t others, std::int64_t group) {
+  const auto limit = static_cast<std::int64_t>(out.target().max_rounds);
+  const std::int64_t tiles = plan::divided_up(others, kernel.tile);
+  const auto rounds = [&](std::int64_t part_tiles, std::int64_t heads) {
+    return kernel.other_rounds + heads * (2 + part_tiles * kernel.tile_rounds);
+  };
+  if (rounds(tiles, group) <= limit) return {{0, others, 0, group, rounds(tiles, group)}};
+  const std::int64_t most = std::max<std::int64_t>(1, (limit - rounds(0, 1)) / kernel.tile_rounds);
+  std::vector<Part> parts;
+  for (std::int64_t head = 0; head < group; ++head) {
+    for (std::int64_t tile = 0; tile < tiles; tile += most) {
+      const std::int64_t count = std::min(most, tiles - tile);
+      parts.push_back(
+          {tile * kernel.tile, std::min(others, (tile + count) * kernel.tile), head, head + 1, rounds(count, 1)});
+    }
+  }
+  return parts;
+}
+
+/// Two products forward; for the gradients, the two of the weights again and one or two more.
+double flops_of(AttentionPass pass, const Extents& extents, const Part& part) {
+  const bool own_keys = pass == AttentionPass::keys;
+  const std::int64_t heads = own_keys ? extents.key_heads * (part.end_head - part.first_head) : extents.heads;
+  const std::int64_t scores =
+      extents.batch * heads * (part.end - part.first) * (own_keys ? extents.keys : extents.queries);
+  const std::int64_t width = extents.c_quads + extents.d_quads;
+  const std::int64_t quads = pass == AttentionPass::forward ? width : width + result_quads(pass, extents);
+  return 8.0 * static_cast<double>(scores) * static_cast<double>(quads);
+}
+
+/// How a mask broadcasts, in quads from one batch, head or query to the next.
+struct MaskSteps {
+  std::uint32_t kind = 0;  ///< of attention.glsl: none, a number for each key, one for all keys
+  std::uint32_t batch = 0, head = 0, row = 0;
+};
+
+MaskSteps mask_steps(const plan::Lowering& out, const AttentionTensors& tensors, std::int64_t keys) {
+  if (!tensors.mask) return {};
+  Shape shape = out.type(*tensors.mask).shape;
+  shape.insert(shape.begin(), 4 - shape.size(), 1);
+  const std::int64_t quads = plan::layout(shape).quads_per_row();
+  const auto step = [&](std::int64_t extent, std::int64_t quads_apart) {
+    return extent == 1 ? 0U : index32(out, quads_apart);
+  };
+  return {shape[3] == keys && keys > 1 ? 1U : 2U, step(shape[0], shape[1] * shape[2] * quads),
+          step(shape[1], shape[2] * quads), step(shape[2], quads)};
+}
+
+/// The operands in the order of the bindings of attention.glsl; the result comes where the pass has it.
+std::vector<plan::Operand> operands_of(AttentionPass pass, const AttentionTensors& t, plan::Operand carried,
+                                       plan::TensorId noise_key) {
+  const Access statistics = pass == AttentionPass::forward ? Access::write : Access::read;
+  std::vector<plan::Operand> operands{{t.q, Access::read},
+                                      {t.k, Access::read},
+                                      {t.v, Access::read},
+                                      {t.mask.value_or(t.q), Access::read},
+                                      {t.key_lengths.value_or(t.q), Access::read},
+                                      {noise_key, Access::read},
+                                      carried,
+                                      {t.largest, statistics},
+                                      {t.inverse_total, statistics}};
+  switch (pass) {
+    case AttentionPass::forward:
+      operands.push_back({t.y, Access::write});
+      break;
+    case AttentionPass::queries:
+      operands.insert(operands.end(),
+                      {{t.dy, Access::read}, {t.y, Access::read}, {t.delta, Access::write}, {t.dq, Access::write}});
+      break;
+    case AttentionPass::keys:
+      operands.insert(operands.end(),
+                      {{t.dy, Access::read}, {t.delta, Access::read}, {t.dv, Access::write}, {t.dk, Access::write}});
+      break;
+  }
+  return operands;
+}
+
+/// The result that is stored through an expression, and its operand.
+std::pair<plan::TensorId, std::uint32_t> result_of(AttentionPass pass, const AttentionTensors& tensors) {
+  if (pass == AttentionPass::forward) return {tensors.y, 9};
+  if (pass == AttentionPass::queries) return {tensors.dq, 12};
+  return {tensors.dv, 11};
+}
+
+/// Refuses sizes that 32-bit indices do not reach.
+void check_sizes(const plan::Lowering& out, const AttentionTensors& tensors, const Extents& extents, bool draws) {
+  for (const plan::TensorId tensor : {tensors.q, tensors.k, tensors.v}) {
+    index32(out, plan::layout(out.type(tensor).shape).padded_elements());
+  }
+  if (draws) index32(out, extents.batch * extents.heads * extents.queries * plan::divided_up(extents.keys, 4));
+}
+
+/// What all parts of a pass have in common.
+struct Plan {
+  Kernel kernel;
+  Extents extents;
+  MaskSteps mask;
+  plan::Noise noise;
+  std::int64_t own_heads = 0;  ///< of all batches
+  std::int64_t own_tiles = 0;  ///< of a head
+  std::vector<Part> parts;
+};
+
+Plan plan_of(const plan::Lowering& out, AttentionPass pass, const AttentionTensors& tensors,
+             const AttentionSettings& settings) {
+  const bool draws = settings.dropout != 0;
+  const bool own_keys = pass == AttentionPass::keys;
+  Plan plan;
+  plan.extents = extents_of(out, tensors);
+  const Extents& extents = plan.extents;
+  check_sizes(out, tensors, extents, draws);
+  plan.kernel = out.target().cpu ? rows_kernel(out.target(), pass, extents) : tile_kernel(pass, extents);
+  plan.mask = mask_steps(out, tensors, extents.keys);
+  plan.noise = draws ? out.noise(settings.noise) : plan::Noise{tensors.q, 0};
+  plan.own_heads = extents.batch * (own_keys ? extents.key_heads : extents.heads);
+  plan.own_tiles = plan::divided_up(own_keys ? extents.keys : extents.queries, plan.kernel.own_rows);
+  plan.parts = parts_of(out, plan.kernel, own_keys ? extents.queries : extents.keys,
+                        own_keys ? extents.heads / extents.key_heads : 1);
+  return plan;
+}
+
+Push push_of(const plan::Lowering& out, const Plan& plan, const Part& part, const AttentionSettings& settings) {
+  const Extents& extents = plan.extents;
+  return {index32(out, extents.queries),
+          index32(out, extents.keys),
+          index32(out, extents.heads),
+          index32(out, extents.heads / extents.key_heads),
+          index32(out, plan.own_heads),
+          index32(out, plan.own_tiles),
+          index32(out, std::min(settings.window, std::max(extents.queries, extents.keys))),
+          index32(out, part.first),
+          index32(out, part.end),
+          index32(out, part.first_head),
+          index32(out, part.end_head),
+          plan.mask.batch,
+          plan.mask.head,
+          plan.mask.row,
+          settings.scale,
+          plan.noise.stream,
+          dropped_below(settings.dropout),
+          1 / (1 - settings.dropout)};
+}
+
+}  // namespace
+
+void lower_attention(plan::Lowering& out, AttentionPass pass, const AttentionTensors& tensors,
+                     const AttentionSettings& settings) {
+  const Plan plan = plan_of(out, pass, tensors, settings);
+  const Extents& extents = plan.extents;
+  const std::string_view name = pass_names[static_cast<std::size_t>(pass)];
+  plan::TensorId carried = tensors.q;
+  if (plan.parts.size() > 1) {
+    carried = out.workspace("sums", {DType::f32,
+                                     {plan.own_heads * plan.own_tiles * plan.kernel.own_rows,
+                                      4 * (extents.c_quads + extents.d_quads + 1)}});
+  }
+  const auto [result, operand] = result_of(pass, tensors);
+  for (std::size_t i = 0; i < plan.parts.size(); ++i) {
+    const Part& part = plan.parts[i];
+    const bool resumed = i > 0;
+    const bool continued = i + 1 < plan.parts.size();
+    const Access access = resumed && continued ? Access::read_write : continued ? Access::write : Access::read;
+    const std::uint32_t local_size = plan.kernel.local_size;
+    out.dispatch({.label = pass == AttentionPass::forward ? "" : fmt::format("{} {}", out.label(), name),
+                  .shader = fmt::format("attention.{}.{}.{}", name, graph::info(out.type(tensors.q).dtype).words,
+                                        plan.kernel.name),
+                  .constants = {local_size, index32(out, extents.c_quads), index32(out, extents.d_quads),
+                                settings.causal, settings.window > 0, tensors.key_lengths.has_value(), plan.mask.kind,
+                                settings.dropout != 0, resumed, continued},
+                  .push = plan::push_bytes(push_of(out, plan, part, settings)),
+                  .operands = operands_of(pass, tensors, {carried, access}, plan.noise.key),
+                  .groups = plan::groups_for(plan.own_heads * plan.own_tiles * local_size, local_size),
+                  .rounds = part.rounds,
+                  .expression = result_expression(out, result, operand, pass == AttentionPass::forward ? 10 : 13),
+                  .flops = flops_of(pass, extents, part)});
+  }
+}
+
+}  // namespace halfstep::ops

@@ -1,0 +1,19 @@
+#version 450
+//! PASS = forward queries keys
+//! STORAGE = words
+//! BODY = rows rows8 tile
+// Attention that stores no scores: see attention.glsl. f16 is read as 32-bit words, as by products.
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#ifdef BODY_rows8
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
+
+#include "attention/attention.glsl"
+#ifdef BODY_tile
+#include "attention/attention_tile.glsl"
+#else
+#include "attention/attention_rows.glsl"
+#endif
+#include "attention/attention_main.glsl"
