@@ -35,13 +35,13 @@ vec3 row_value(uint row, uint label) {
   vec4 largest = vec4(minus_infinity());
   for (uint quad = lane(); quad < quads_per_row; quad += LANES) largest = max(largest, logits_of(row, quad));
   float top = max_over_lanes(max(max(largest.x, largest.y), max(largest.z, largest.w)));
-  vec4 sums = vec4(0.0);
-  vec4 deviations = vec4(0.0);
+  LongSum sums = EMPTY_SUM;  // where one class has nearly all, each of 150,000 others counts too
+  LongSum deviations = EMPTY_SUM;
   for (uint quad = lane(); quad < quads_per_row; quad += LANES) {
-    sums += exp_or_nan(logits_of(row, quad) - top);
-    if (SMOOTHING > 0.0) deviations += below(top, row, quad);
+    add_term(sums, exp_or_nan(logits_of(row, quad) - top));
+    if (SMOOTHING > 0.0) add_term(deviations, below(top, row, quad));
   }
-  vec2 total = sum_over(LANES, vec2(dot(sums, vec4(1.0)), dot(deviations, vec4(1.0))));
+  vec2 total = sum_over(LANES, vec2(dot(value_of(sums), vec4(1.0)), dot(value_of(deviations), vec4(1.0))));
   float log_sum = log_or_nan(total.x);
   if (label >= classes) return vec3(uintBitsToFloat(0x7fc00000u));
   float apart = (1.0 - SMOOTHING) * (top - logits_of(row, label >> 2)[label & 3u]);
