@@ -66,7 +66,7 @@ StepInputs::Source StepInputs::source_of(const FieldInput& input, std::uint64_t 
     source.stride = resident.stride;
     return source;
   }
-  source.stride = elements(input.stored);
+  source.stride = elements(input.read());
   const SlotRange range =
       take_slot(step_batch * static_cast<std::uint64_t>(source.stride * halfstep::bytes(input.type)));
   slot_.fields.push_back(range);
@@ -111,7 +111,7 @@ void StepInputs::feed_field(const FieldInput& field, const Source& source, std::
                    .elements = source.tensor,
                    .input = tensor,
                    .type = field.type,
-                   .sample_size = static_cast<std::uint32_t>(elements(field.stored)),
+                   .sample_size = static_cast<std::uint32_t>(elements(field.read())),
                    .first = first,
                    .first_element = static_cast<std::uint32_t>(source.first),
                    .stride = static_cast<std::uint32_t>(source.stride),

@@ -29,7 +29,8 @@ struct FieldInput {
   graph::ValueId input = 0;
   std::string field;  ///< its name in every set
   ElementType type = ElementType::u8;
-  Shape stored;  ///< of a sample in the set
+  Shape stored;             ///< of a sample in the set
+  std::int64_t length = 0;  ///< what is read of the first axis of `stored`; 0: all
   /// f32 becomes (x - mean) / stddev, bytes that become floating (x / 255 - mean) / stddev: one value, or one for each
   /// channel of the last axis. Integers that stay integers are not changed.
   std::vector<float> mean{0};
@@ -38,6 +39,12 @@ struct FieldInput {
   std::uint64_t normalisation = 0;  ///< where the data buffer has the table of an f32 field that is_normalised()
   ResidentField resident{};         ///< where SampleInputs::resident
 
+  /// The shape of what is read of a sample.
+  Shape read() const {
+    Shape shape = stored;
+    if (length > 0) shape.front() = length;
+    return shape;
+  }
   bool is_normalised() const {
     return type == ElementType::f32 && (mean != std::vector{0.0F} || stddev != std::vector{1.0F});
   }

@@ -8,6 +8,10 @@
 
 namespace halfstep::train {
 
+BatchSampler Supply::sampler(std::int64_t batch, std::uint64_t seed) const {
+  return buckets.empty() ? BatchSampler::training(count, batch, seed) : BatchSampler::training(buckets, batch, seed);
+}
+
 Batches::Batches(std::optional<Supply> supply, std::int64_t batch) : supply_(std::move(supply)), batch_(batch) {
   if (!has_epochs() || supply_->count >= batch_) return;
   fail("trainer",
@@ -21,13 +25,15 @@ void Batches::start(std::uint64_t seed, std::uint64_t first_step, std::int64_t d
   steps_ = first_step;
   drawn_ahead_ = drawn - static_cast<std::int64_t>(first_step);
   if (!supply_) return;
-  if (has_epochs()) sampler_ = BatchSampler::training(supply_->count, batch_, seed_);
+  if (has_epochs()) sampler_ = supply_->sampler(batch_, seed_);
   if (!supply_->gather) return;
   if (ring_) waits_ += ring_->waits();
   ring_.reset();  // a source is not called by two threads at once
   ring_ = std::make_unique<data::UploadRing>(
       [gather = supply_->gather, sampler = sampler_](std::int64_t step, data::HostBatch& batch) mutable {
-        gather(step, sampler ? sampler->batch(step) : std::span<const std::uint32_t>{}, batch);
+        Wanted wanted{.number = step};
+        if (sampler) wanted = {step, sampler->bucket(step), sampler->batch(step)};
+        gather(wanted, batch);
       },
       drawn);
 }

@@ -16,12 +16,22 @@
 
 namespace halfstep::train {
 
+/// A batch to gather.
+struct Wanted {
+  std::int64_t number = 0;
+  std::uint32_t bucket = 0;
+  std::span<const std::uint32_t> indices{};  ///< of its samples
+};
+
 /// What steps draw their batches from: a set or a source.
 struct Supply {
   std::string name;
-  std::int64_t count = 0;  ///< samples of an epoch; 0: unbounded
-  /// Gathers the samples `indices` of batch `number`, on the loader's thread. Null where the set is kept on the device.
-  std::function<void(std::int64_t number, std::span<const std::uint32_t> indices, data::HostBatch& batch)> gather{};
+  std::int64_t count = 0;                ///< samples of an epoch; 0: unbounded
+  std::vector<std::uint32_t> buckets{};  ///< of each sample; empty: there are none
+  /// Gathers a batch, on the loader's thread. Null where the set is kept on the device.
+  std::function<void(const Wanted& wanted, data::HostBatch& batch)> gather{};
+
+  BatchSampler sampler(std::int64_t batch, std::uint64_t seed) const;
 };
 
 /// The batches that steps draw from the training set or source, where there is one, and the count of these steps.
@@ -34,6 +44,8 @@ class Batches {
   void start(std::uint64_t seed, std::uint64_t first_step, std::int64_t drawn);
   /// Throws Error where there is nothing to draw from.
   void check_supply() const;
+  /// The bucket of the next batch; 0 where there are none.
+  std::uint32_t next_bucket() { return sampler_ ? sampler_->bucket(drawn()) : 0; }
   /// Puts the next batch into a slot of a training program. Blocks until it was gathered, where it has to be.
   void fill(const run::Program& program, run::Slot& slot);
   /// Counts a step that was submitted, or one less: the next one takes its place, and its batch.
@@ -56,7 +68,7 @@ class Batches {
   std::optional<Supply> supply_;
   std::int64_t batch_;
   std::uint64_t seed_ = 0;
-  std::optional<BatchSampler> sampler_;     ///< where the set is kept on the device
+  std::optional<BatchSampler> sampler_;     ///< where there are epochs
   std::unique_ptr<data::UploadRing> ring_;  ///< where it is not
   std::uint64_t steps_ = 0;
   /// Batches drawn less steps: other than 0 after a checkpoint of another batch size or number of samples.

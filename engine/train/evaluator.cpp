@@ -10,44 +10,61 @@
 
 namespace halfstep::train {
 
-Evaluator::Evaluator(run::Workspace workspace, step::StepGraph graph, step::StepProgram lowered,
-                     std::vector<std::string> metrics)
-    : graph_(std::move(graph)),
-      metrics_(std::move(metrics)),
-      program_(std::move(workspace), std::move(lowered),
-               [this](const run::Program&, const run::Slot& slot) { read(slot); }) {}
+Evaluator::Evaluator(const run::Workspace& workspace, std::vector<EvaluationProgram> programs,
+                     std::vector<std::string> metrics, Lengths lengths)
+    : metrics_(std::move(metrics)), lengths_(std::move(lengths)) {
+  for (EvaluationProgram& made : programs) {
+    const std::size_t part = parts_.size();
+    parts_.push_back(std::make_unique<Part>(
+        workspace, std::move(made),
+        [this, part](const run::Program&, const run::Slot& slot) { read(*parts_[part], slot); }));
+  }
+}
 
 Evaluation Evaluator::evaluate(const Dataset& set, const std::function<bool()>& stop) {
   set.check();
   if (set.count < 1) fail("evaluate", fmt::format("expected samples, got none in '{}'", set.name));
-  const std::vector<Field> fields = fed_fields("evaluate", set, *graph_.samples, graph_.ir);
-  run::Slots& slots = program_.slots();
-  slots.drain();  // what an evaluation left that `stop` ended with an exception
+  std::vector<std::vector<Field>> fields;
+  for (const auto& part : parts_) {
+    fields.push_back(fed_fields("evaluate", set, *part->graph.samples, part->graph.ir));
+    part->program.slots().drain();  // what an evaluation left that `stop` ended with an exception
+  }
   sums_ = {};
-  BatchSampler sampler = BatchSampler::evaluation(set.count, graph_.samples->batch);
+  const std::int64_t size = parts_.front()->graph.samples->batch;
+  std::vector<std::uint32_t> buckets = buckets_of(set, lengths_);
+  BatchSampler sampler =
+      buckets.empty() ? BatchSampler::evaluation(set.count, size) : BatchSampler::evaluation(std::move(buckets), size);
   data::HostBatch batch;
   for (std::int64_t i = 0; i < sampler.batches_per_epoch() && !stop(); ++i) {
-    data::gather(fields, sampler.batch(i), batch);
-    program_.fill(slots.acquire(), batch);
-    counts_.push_back(sampler.samples(i));
-    slots.submit();
+    const std::uint32_t bucket = sampler.bucket(i);
+    Part& part = *parts_[bucket];
+    data::gather(fields[bucket], sampler.batch(i), batch);
+    part.program.fill(part.program.slots().acquire(), batch);
+    part.counts.push_back(sampler.samples(i));
+    part.program.slots().submit();
   }
-  slots.drain();
+  for (const auto& part : parts_) part->program.slots().drain();
   Evaluation result = std::exchange(sums_, {});
   result.loss /= static_cast<double>(result.samples);
   for (auto& [name, value] : result.metrics) value /= static_cast<double>(result.samples);
   return result;
 }
 
+std::uint64_t Evaluator::slot_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& part : parts_) bytes += part->program.slot_bytes();
+  return bytes;
+}
+
 /// Loss and metrics are means over the batch's samples, so that each is weighted by how many different ones there are.
-void Evaluator::read(const run::Slot& slot) {
-  const std::int64_t count = counts_.front();
-  counts_.pop_front();
+void Evaluator::read(Part& part, const run::Slot& slot) {
+  const std::int64_t count = part.counts.front();
+  part.counts.pop_front();
   sums_.samples += count;
   const auto weight = static_cast<double>(count);
-  sums_.loss += weight * static_cast<double>(program_.mean_output(slot, 0));
+  sums_.loss += weight * static_cast<double>(part.program.mean_output(slot, 0));
   for (std::size_t i = 0; i < metrics_.size(); ++i) {
-    sums_.metrics[metrics_[i]] += weight * static_cast<double>(program_.mean_output(slot, 1 + i));
+    sums_.metrics[metrics_[i]] += weight * static_cast<double>(part.program.mean_output(slot, 1 + i));
   }
 }
 

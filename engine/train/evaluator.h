@@ -6,34 +6,51 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "run/program.h"
+#include "train/buckets.h"
 
 namespace halfstep::train {
 
-/// Loss and metrics over whole sets, by a program of its own over a store that others may share.
+/// A program that evaluates, and its graph, which is fed with samples.
+struct EvaluationProgram {
+  step::StepGraph graph;
+  step::StepProgram lowered;  ///< step::evaluation_program of `graph`
+};
+
+/// Loss and metrics over whole sets, by programs of its own over a store that others may share.
 class Evaluator {
  public:
-  /// `lowered` is step::evaluation_program of `graph`, which is fed with samples; `metrics` names its outputs after the
+  /// A program for each of `lengths`, in their order; one if there are none. `metrics` names their outputs after the
   /// loss.
-  Evaluator(run::Workspace workspace, step::StepGraph graph, step::StepProgram lowered,
-            std::vector<std::string> metrics);
+  Evaluator(const run::Workspace& workspace, std::vector<EvaluationProgram> programs, std::vector<std::string> metrics,
+            Lengths lengths = {});
 
   /// Every sample counts once. Waits for the results. `stop` is called before each batch and ends the evaluation early.
-  /// Throws Error if the samples are not what the graph is fed with.
+  /// Throws Error if the samples are not what the graphs are fed with.
   Evaluation evaluate(const Dataset& set, const std::function<bool()>& stop);
-  const run::Program& program() const { return program_; }
+  /// Bytes of what its programs' runs are given and give back.
+  std::uint64_t slot_bytes() const;
 
  private:
-  void read(const run::Slot& slot);
+  struct Part {
+    Part(const run::Workspace& workspace, EvaluationProgram made, run::Program::ReadReport read)
+        : graph(std::move(made.graph)), program(workspace, std::move(made.lowered), std::move(read)) {}
 
-  step::StepGraph graph_;
+    step::StepGraph graph;
+    std::deque<std::int64_t> counts{};  ///< of different samples in the batches whose reports have yet to be read
+    run::Program program;
+  };
+  void read(Part& part, const run::Slot& slot);
+
   std::vector<std::string> metrics_;
+  Lengths lengths_;
   Evaluation sums_;
-  std::deque<std::int64_t> counts_;  ///< of different samples in the batches whose reports have yet to be read
-  run::Program program_;
+  std::vector<std::unique_ptr<Part>> parts_;
 };
 
 }  // namespace halfstep::train

@@ -62,6 +62,17 @@ Field find_field(const TrainingData& data, const std::string& name, Tensor input
                            fmt::join(names, ", ")));
 }
 
+/// What an input of `length` reads of a field: the start of its samples, if they are longer.
+Field start_of(Field field, Tensor input, std::int64_t length) {
+  const Shape wanted = sample_shape(input);
+  const bool longer =
+      !field.shape.empty() && !wanted.empty() && wanted.front() == length && field.shape.front() > length;
+  if (!longer) return field;
+  field.stride = field.step();
+  field.shape.front() = length;
+  return field;
+}
+
 /// Throws Error unless the field's elements can become the input's, and its samples the input's samples.
 void check_conversion(const Field& field, Tensor input) {
   const Shape wanted = sample_shape(input);
@@ -191,7 +202,7 @@ void check_feed_values(const Feed& feed, const graph::Ir& ir) {
   }
 }
 
-step::SampleInputs sample_inputs(const Feed& feed, const graph::Ir& ir, const TrainingData& data) {
+step::SampleInputs sample_inputs(const Feed& feed, const graph::Ir& ir, const TrainingData& data, std::int64_t length) {
   step::SampleInputs result;
   std::set<graph::ValueId> fed;
   for (const auto& [each, augmentation] : inputs_of(feed)) {
@@ -200,17 +211,20 @@ step::SampleInputs sample_inputs(const Feed& feed, const graph::Ir& ir, const Tr
     fed.insert(input.id());
     result.batch = input.dim(0);
     const std::string name = each.field.empty() ? input.name() : each.field;
-    const Field field = find_field(data, name, input);
+    const Field stored = find_field(data, name, input);
+    const Field field = start_of(stored, input, length);
     check_conversion(field, input);
     check_normalisation(each, field);
     check_augmentation(augmentation, field, sample_shape(input));
-    step::FieldInput& made = result.fields.emplace_back(step::FieldInput{.input = input.id(),
-                                                                         .field = name,
-                                                                         .type = field.type,
-                                                                         .stored = field.shape,
-                                                                         .mean = each.mean,
-                                                                         .stddev = each.stddev,
-                                                                         .augmentation = augmentation});
+    step::FieldInput& made =
+        result.fields.emplace_back(step::FieldInput{.input = input.id(),
+                                                    .field = name,
+                                                    .type = field.type,
+                                                    .stored = stored.shape,
+                                                    .length = field.shape == stored.shape ? 0 : length,
+                                                    .mean = each.mean,
+                                                    .stddev = each.stddev,
+                                                    .augmentation = augmentation});
     if (!made.is_normalised()) continue;
     made.normalisation = result.table_bytes;
     result.table_bytes += step::next_place(step::normalisation_table(made).size() * sizeof(std::array<float, 2>));
@@ -249,7 +263,9 @@ std::vector<Field> fed_fields(std::string_view where, const Dataset& set, const 
       fail(where, fmt::format("expected '{}' of {} {} in '{}', got {}", input.field, name(input.type),
                               to_string(input.stored), set.name, got));
     }
-    result.push_back(*found);
+    Field& field = result.emplace_back(*found);
+    if (input.length > 0) field.stride = field.step();
+    field.shape = input.read();
     const std::optional<Classes> classes = classes_of(ir, input.input);
     if (!classes || labels_of(*found) <= classes->count) continue;
     fail("feed", fmt::format("expected a set of at most {} classes, as many as {} has logits, got {} in '{}'",

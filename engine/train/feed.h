@@ -26,10 +26,10 @@ struct TrainingData {
 /// Throws Error unless every input that the feed names is a value of `ir`, and there is one.
 void check_feed_values(const Feed& feed, const graph::Ir& ir);
 
-/// The inputs that a feed fills, by the fields of `data`, or by what their types suggest where it has none. Throws
-/// Error unless they are inputs of `ir`, each of one batch, and every field can be converted to its input as the feed
-/// asks.
-step::SampleInputs sample_inputs(const Feed& feed, const graph::Ir& ir, const TrainingData& data);
+/// The inputs that a feed fills, by the fields of `data`, or by what their types suggest where it has none. Inputs of
+/// `length` along a sample's first axis, where that is positive, read so much of longer fields. Throws Error unless
+/// they are inputs of `ir`, each of one batch, and every field can be converted to its input as the feed asks.
+step::SampleInputs sample_inputs(const Feed& feed, const graph::Ir& ir, const TrainingData& data, std::int64_t length);
 
 /// The number of classes that a loss or metric of the labels `input` tells apart: below it is every label. Empty where
 /// `input` is read as no labels.
@@ -39,8 +39,8 @@ struct Classes {
 };
 std::optional<Classes> classes_of(const graph::Ir& ir, graph::ValueId input);
 
-/// The fields of a set that `inputs` are fed from, in their order. Throws Error where one is missing, of another type
-/// or shape, or has a label that stands for no class. `where` begins the text.
+/// The fields of a set that `inputs` are fed from, in their order, as much of each as is read. Throws Error where one
+/// is missing, of another type or shape, or has a label that stands for no class. `where` begins the text.
 std::vector<Field> fed_fields(std::string_view where, const Dataset& set, const step::SampleInputs& inputs,
                               const graph::Ir& ir);
 

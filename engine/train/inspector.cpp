@@ -1,4 +1,8 @@
+#include <halfstep/error.h>
 #include <halfstep/inspector.h>
+
+#include <algorithm>
+#include <iterator>
 
 #include "train/profile.h"
 #include "train/texts.h"
@@ -8,32 +12,38 @@ namespace halfstep {
 namespace {
 
 std::vector<DispatchCost> profiled(Trainer::Impl& trainer, std::int64_t steps, const Trainer::Impl::Fill& fill) {
+  if (trainer.parts.size() > 1) fail("profile", "expected a trainer of one length, got one with buckets");
   trainer.finish();
   const auto read = [&](const run::Program& program, const run::Slot& slot) { trainer.reports->read(program, slot); };
-  return train::profile(*trainer.training, steps, read, fill, [&] { trainer.batches->count_step(); });
+  return train::profile(*trainer.own().training, steps, read, fill, [&] { trainer.batches->count_step(); });
 }
 
 }  // namespace
 
 void Inspector::watch(std::string_view pattern, std::uint64_t every) {
   trainer_->finish();
-  trainer_->recorder->watch(pattern, every);
+  for (const auto& part : trainer_->parts) part->recorder->watch(pattern, every);
 }
 std::vector<TensorStatistics> Inspector::take_records() {
   trainer_->poll();
-  return trainer_->recorder->take_records();
+  std::vector<TensorStatistics> all;
+  for (const auto& part : trainer_->parts) std::ranges::move(part->recorder->take_records(), std::back_inserter(all));
+  std::ranges::stable_sort(all, {}, &TensorStatistics::step);
+  return all;
 }
 std::vector<float> Inspector::trace(std::string_view name) {
   trainer_->finish();
-  return trainer_->recorder->trace(name);
+  return trainer_->parts[trainer_->last_part]->recorder->trace(name);
 }
 const PlanSummary& Inspector::summary() const {
   return trainer_->summary;
 }
 HostCosts Inspector::host_costs() const {
+  std::uint64_t waits = 0;
+  for (const auto& part : trainer_->parts) waits += part->training->slots().waits();
   return {.steps = trainer_->batches->steps(),
           .microseconds_per_step = trainer_->host_times.median(),
-          .waits_for_slot = trainer_->training->slots().waits(),
+          .waits_for_slot = waits,
           .waits_for_batch = trainer_->batches->waits(),
           .waits_elsewhere = trainer_->waits_elsewhere};
 }
@@ -44,10 +54,10 @@ std::vector<DispatchCost> Inspector::profile(std::int64_t steps, const std::map<
   return profiled(*trainer_, steps, trainer_->from_values(inputs));
 }
 std::string Inspector::plan() const {
-  return train::plan_text(trainer_->summary, trainer_->training->plan(), trainer_->workspace.store->spec());
+  return train::plan_text(trainer_->summary, trainer_->own().training->plan(), trainer_->workspace.store->spec());
 }
 std::string Inspector::explain() const {
-  return train::explain_text(trainer_->graph, trainer_->options, trainer_->workspace.store->spec());
+  return train::explain_text(trainer_->own().graph, trainer_->options, trainer_->workspace.store->spec());
 }
 
 }  // namespace halfstep

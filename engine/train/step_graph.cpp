@@ -80,10 +80,10 @@ graph::ValueId scalar(step::StepGraph& result, const passes::LoweredPrecision& l
 }
 
 void add_inputs(step::StepGraph& result, const graph::Ir& written, const passes::LoweredPrecision& lowered,
-                const TrainerOptions& options) {
+                const TrainerOptions& options, std::int64_t length) {
   std::vector<graph::ValueId> inputs = written.of(graph::Origin::input);
   if (options.feed) {
-    result.samples = sample_inputs(*options.feed, written, TrainingData(options));
+    result.samples = sample_inputs(*options.feed, written, TrainingData(options), length);
     for (step::FieldInput& fed : result.samples->fields) {
       std::erase(inputs, fed.input);
       fed.input = lowered.value.at(fed.input);
@@ -111,13 +111,13 @@ void note_unreached(const step::StepGraph& result, const TrainerOptions& options
 
 /// Loss, metrics and updates of a graph that precision was applied to, with what feeds them.
 void add_forward(step::StepGraph& result, Placeable& placeable, const passes::LoweredPrecision& lowered,
-                 const Graph& graph, const TrainerOptions& options) {
+                 const Graph& graph, const TrainerOptions& options, std::int64_t length) {
   result.outputs.push_back(placeable(scalar(result, lowered, "the loss", options.loss)));
   for (const auto& [name, metric] : options.metrics) {
     result.outputs.push_back(placeable(scalar(result, lowered, fmt::format("metric '{}'", name), metric)));
   }
   for (graph::Update& update : result.ir.updates) update.next = placeable(update.next);
-  add_inputs(result, graph.ir(), lowered, options);
+  add_inputs(result, graph.ir(), lowered, options, length);
   result.parameters = result.ir.of(graph::Origin::parameter);
   if (result.parameters.empty()) fail("trainer", "expected a model with parameters, got none");
   group_parameters(result, graph.ir(), options);
@@ -130,6 +130,10 @@ void check_values(const Graph& graph, const TrainerOptions& options) {
   graph::expect_value("trainer", "a loss", graph.ir(), options.loss, "set TrainerOptions::loss");
   for (const auto& [name, metric] : options.metrics) {
     graph::expect_value("trainer", fmt::format("a value for the metric '{}'", name), graph.ir(), metric);
+  }
+  if (const std::vector<graph::ValueId> caches = graph.ir().of(graph::Origin::cache); !caches.empty()) {
+    fail("trainer", fmt::format("expected a graph without caches, got '{}'", graph.ir().values[caches.front()].name),
+         "a Predictor keeps them, from run to run");
   }
   if (options.feed) check_feed_values(*options.feed, graph.ir());
   if (options.training_set != nullptr) options.training_set->check();
@@ -152,7 +156,7 @@ void check_options(const TrainerOptions& options) {
   check_precision(options.precision, optimizers);
 }
 
-step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options) {
+step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options, std::int64_t length) {
   const passes::LoweredPrecision whole = passes::apply_precision(graph.ir(), options.precision);
   if (options.log) {
     for (const std::string& line : whole.reduced) options.log("reduced precision: " + line);
@@ -162,7 +166,7 @@ step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options
   step::StepGraph result;
   result.ir = std::move(lowered.ir);
   Placeable placeable(result.ir);
-  add_forward(result, placeable, lowered, graph, options);
+  add_forward(result, placeable, lowered, graph, options, length);
   const auto trained = std::ranges::count(result.training, false, &state::Training::frozen);
   const std::span parameters = std::span(result.parameters).first(static_cast<std::size_t>(trained));
   if (options.log) note_unreached(result, options);
@@ -177,14 +181,14 @@ step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options
   return result;
 }
 
-step::StepGraph evaluation_graph(const Graph& graph, const TrainerOptions& options) {
+step::StepGraph evaluation_graph(const Graph& graph, const TrainerOptions& options, std::int64_t length) {
   passes::LoweredPrecision lowered = passes::for_inference(passes::apply_precision(graph.ir(), options.precision),
                                                            [](const graph::Node&) { return true; });
   lowered.ir.updates.clear();
   step::StepGraph result;
   result.ir = std::move(lowered.ir);
   Placeable placeable(result.ir);
-  add_forward(result, placeable, lowered, graph, options);
+  add_forward(result, placeable, lowered, graph, options, length);
   return result;
 }
 

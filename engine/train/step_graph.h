@@ -3,6 +3,7 @@
 #include <halfstep/graph.h>
 #include <halfstep/trainer.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,12 @@
 
 namespace halfstep::train {
 
-/// Applies the precision policy and adds the backward pass. Throws Error for whatever cannot be trained as asked.
-step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options);
+/// Applies the precision policy and adds the backward pass. `length` is a bucket's (see sample_inputs). Throws Error
+/// for whatever cannot be trained as asked.
+step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options, std::int64_t length = 0);
 
 /// The same graph as it is evaluated: with running statistics, and without gradients.
-step::StepGraph evaluation_graph(const Graph& graph, const TrainerOptions& options);
+step::StepGraph evaluation_graph(const Graph& graph, const TrainerOptions& options, std::int64_t length = 0);
 
 /// Throws Error where the policy asks for what cannot be, or would change nothing.
 void check_precision(const Precision& precision, const std::vector<Optimizer>& optimizers);

@@ -14,7 +14,6 @@
 #include "train/texts.h"
 #include "train/trainer_impl.h"
 #include "train/training_data.h"
-#include "tune/tuner.h"
 #include "vk/command/memory.h"
 
 namespace halfstep {
@@ -67,11 +66,12 @@ state::RunState first_state(const Precision& precision, const std::vector<Optimi
 }
 
 /// What the arena would take if nothing were computed again.
-std::uint64_t arena_bytes_kept(const plan::Target& target, const state::StoreLayout& layout, const Graph& graph,
-                               TrainerOptions options) {
+std::uint64_t arena_bytes_kept(const plan::Target& target, const state::StoreLayout& layout,
+                               const train::BucketGraph& graph) {
+  TrainerOptions options = graph.options;
   options.recompute.clear();
   options.log = {};
-  const step::StepGraph kept = train::training_graph(graph, options);
+  const step::StepGraph kept = train::training_graph(*graph.graph, options, graph.length);
   return step::training_program(target, kept, layout, options).plan.arena.bytes;
 }
 
@@ -79,86 +79,131 @@ std::uint64_t arena_bytes_kept(const plan::Target& target, const state::StoreLay
 
 Trainer::Impl::Impl(const Device& device, const Graph& written, const TrainerOptions& asked)
     : options(asked), workspace{{std::make_shared<run::Runtime>(device), nullptr}} {
-  train::check_values(written, asked);
+  const std::vector<train::BucketGraph> graphs = train::bucket_graphs(written, asked);
+  for (const train::BucketGraph& graph : graphs) train::check_values(*graph.graph, graph.options);
   train::check_options(asked);
-  graph = train::training_graph(written, asked);
-  if (asked.log) {
-    for (const std::string& line : train::hyperparameter_notes(options.precision, graph.optimizers)) asked.log(line);
+  for (const train::BucketGraph& graph : graphs) {
+    parts.push_back(std::make_unique<Part>());
+    parts.back()->graph = train::training_graph(*graph.graph, graph.options, graph.length);
   }
-  state::StoreSpec spec = store_spec(graph, options);
+  for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+    train::check_bucket(parts[i]->graph, own().graph, graphs[i].length);
+  }
+  if (asked.log) {
+    const std::vector<Optimizer>& optimizers = own().graph.optimizers;
+    for (const std::string& line : train::hyperparameter_notes(options.precision, optimizers)) asked.log(line);
+  }
+  state::StoreSpec spec = store_spec(own().graph, options);
   if (spec.weights.scaled) state::gradient_scales::check_count(spec.layout.parameters);
   run::Runtime& runtime = *workspace.runtime;
   tune::Tuner tuner(runtime.context(), runtime.pipelines, runtime.context().settings().tuning,
                     runtime.context().settings().cache_folder);
-  step::StepGraph evaluated;
-  std::vector<step::StepProgram> lowered;  // evaluations, then the training step
-  if (asked.feed) evaluated = train::evaluation_graph(written, asked);
-  for (const Weights weights : {Weights::current, Weights::averaged}) {
-    if (!asked.feed || (weights == Weights::averaged && !spec.averages)) continue;
-    lowered.push_back(lower(runtime, tuner, [&](const plan::Target& target) {
-      return step::evaluation_program(target, evaluated, spec.layout, options.precision, weights);
+  Lowered lowered;
+  if (asked.feed) lowered.evaluation = evaluations(graphs, spec, tuner, Weights::current);
+  if (asked.feed && spec.averages) lowered.averaged = evaluations(graphs, spec, tuner, Weights::averaged);
+  place_data(spec);
+  for (const auto& part : parts) {
+    lowered.training.push_back(lower(runtime, tuner, [&](const plan::Target& target) {
+      return step::training_program(target, part->graph, spec.layout, options);
     }));
   }
-  place_data(asked, spec);
-  lowered.push_back(lower(runtime, tuner, [&](const plan::Target& target) {
-    return step::training_program(target, graph, spec.layout, options);
-  }));
-  summary = train::summarize(lowered.back().plan, spec);
+  summary = train::summarize(lowered.training.back().plan, spec);
   summary.arena_bytes_kept =
-      asked.recompute.empty() ? summary.arena_bytes : arena_bytes_kept(runtime.target, spec.layout, written, asked);
-  make_programs(asked, std::move(spec), evaluated, std::move(lowered));
+      asked.recompute.empty() ? summary.arena_bytes : arena_bytes_kept(runtime.target, spec.layout, graphs.back());
+  make_programs(std::move(spec), std::move(lowered));
   workspace.store->initialize(asked.seed);
-  workspace.store->write_state(first_state(options.precision, graph.optimizers, asked.seed));
+  workspace.store->write_state(first_state(options.precision, own().graph.optimizers, asked.seed));
   batches->start(asked.seed, 0, 0);
 }
 
+std::vector<train::EvaluationProgram> Trainer::Impl::evaluations(const std::vector<train::BucketGraph>& graphs,
+                                                                 const state::StoreSpec& spec, tune::Tuner& tuner,
+                                                                 Weights weights) {
+  std::vector<train::EvaluationProgram> made;
+  for (const train::BucketGraph& graph : graphs) {
+    step::StepGraph evaluated = train::evaluation_graph(*graph.graph, graph.options, graph.length);
+    step::StepProgram lowered = lower(*workspace.runtime, tuner, [&](const plan::Target& target) {
+      return step::evaluation_program(target, evaluated, spec.layout, options.precision, weights);
+    });
+    made.push_back({std::move(evaluated), std::move(lowered)});
+  }
+  return made;
+}
+
 /// Decides where steps draw their batches from, and whether a training set is kept on the device.
-void Trainer::Impl::place_data(const TrainerOptions& asked, state::StoreSpec& spec) {
-  const Dataset* set = asked.training_set;
-  if ((set != nullptr || asked.source != nullptr) && !asked.feed) {
+void Trainer::Impl::place_data(state::StoreSpec& spec) {
+  const Dataset* set = options.training_set;
+  if ((set != nullptr || options.source != nullptr) && !options.feed) {
     fail("trainer", "expected a feed with a training set, got none", "it says which inputs to fill");
   }
-  const std::int64_t batch = graph.samples ? elements({asked.accumulate, graph.samples->batch}) : 0;
+  const step::StepGraph& graph = own().graph;
   if (graph.samples) spec.data_bytes = graph.samples->table_bytes;
+  if (set != nullptr) return place_set(spec);
+  const std::int64_t batch = graph.samples ? elements({options.accumulate, graph.samples->batch}) : 0;
   std::optional<train::Supply> supply;
-  if (set != nullptr) {
-    const std::vector<Field> fields = train::fed_fields("feed", *set, *graph.samples, graph.ir);
-    supply = train::set_supply(*set, fields);
-    step::SampleInputs resident = *graph.samples;
-    const std::uint64_t bytes = train::place_resident(resident, fields);
-    if (fits(workspace.runtime->context(), bytes, asked.resident_limit)) {
-      graph.samples = std::move(resident);
-      spec.data_bytes = bytes;
-      supply->gather = nullptr;
-    }
-  } else if (asked.source != nullptr) {
-    supply = train::source_supply(*asked.source, *graph.samples, graph.ir, batch);
-  }
+  if (options.source != nullptr) supply = train::source_supply(*options.source, *graph.samples, graph.ir, batch);
   batches = std::make_unique<train::Batches>(std::move(supply), batch);
 }
 
-/// `lowered` has the evaluations of `evaluated`, then the training step.
-void Trainer::Impl::make_programs(const TrainerOptions& asked, state::StoreSpec spec, const step::StepGraph& evaluated,
-                                  std::vector<step::StepProgram> lowered) {
-  const auto largest = std::ranges::max(lowered, {}, [](const auto& program) { return program.plan.arena.bytes; });
-  workspace.runtime->shared_arena(largest.plan.arena.bytes);
-  workspace.store = std::make_shared<state::ParameterStore>(workspace.runtime->context(), std::move(spec));
-  if (graph.samples) train::upload(workspace.runtime->context(), *workspace.store, *graph.samples, asked.training_set);
-  std::vector<std::string> metrics;
-  for (const auto& [name, metric] : asked.metrics) metrics.push_back(name);
-  reports = std::make_unique<train::Reports>(metrics, options.precision.loss_scale);
-  training = std::make_unique<run::Program>(
-      workspace, std::move(lowered.back()),
-      [this](const run::Program& program, const run::Slot& slot) { reports->read(program, slot); });
-  lowered.pop_back();
-  summary.peak_bytes = workspace.store->bytes() + workspace.runtime->arena->bytes() + training->slot_bytes();
-  std::unique_ptr<train::Evaluator>* const evaluators[] = {&evaluator, &averaged_evaluator};
-  for (std::size_t i = 0; i < lowered.size(); ++i) {
-    *evaluators[i] = std::make_unique<train::Evaluator>(workspace, evaluated, std::move(lowered[i]), metrics);
-    summary.peak_bytes += (*evaluators[i])->program().slot_bytes();
+void Trainer::Impl::place_set(state::StoreSpec& spec) {
+  const Dataset& set = *options.training_set;
+  std::vector<std::vector<Field>> fields;
+  std::vector<step::SampleInputs> resident;
+  std::uint64_t bytes = 0;
+  for (const auto& part : parts) {
+    fields.push_back(train::fed_fields("feed", set, *part->graph.samples, part->graph.ir));
+    resident.push_back(*part->graph.samples);
+    bytes = train::place_resident(resident.back(), fields.back());
   }
-  recorder = std::make_unique<train::Recorder>(workspace, graph, options, *reports, *batches, asked.trace);
-  checkpoints = std::make_unique<train::Checkpoints>(*workspace.store, options, *batches, train::about_model(asked));
+  train::Supply supply = train::set_supply(set, std::move(fields), train::buckets_of(set, train::lengths_of(options)));
+  if (fits(workspace.runtime->context(), bytes, options.resident_limit)) {
+    for (std::size_t i = 0; i < parts.size(); ++i) parts[i]->graph.samples = std::move(resident[i]);
+    spec.data_bytes = bytes;
+    supply.gather = nullptr;
+  }
+  const std::int64_t batch = elements({options.accumulate, own().graph.samples->batch});
+  batches = std::make_unique<train::Batches>(std::move(supply), batch);
+}
+
+std::uint64_t Trainer::Impl::Lowered::arena_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const step::StepProgram& program : training) bytes = std::max(bytes, program.plan.arena.bytes);
+  for (const auto* programs : {&evaluation, &averaged}) {
+    for (const train::EvaluationProgram& made : *programs) bytes = std::max(bytes, made.lowered.plan.arena.bytes);
+  }
+  return bytes;
+}
+
+void Trainer::Impl::make_programs(state::StoreSpec spec, Lowered lowered) {
+  workspace.runtime->shared_arena(lowered.arena_bytes());
+  workspace.store = std::make_shared<state::ParameterStore>(workspace.runtime->context(), std::move(spec));
+  const std::optional<step::SampleInputs>& samples = own().graph.samples;
+  if (samples) train::upload(workspace.runtime->context(), *workspace.store, *samples, options.training_set);
+  std::vector<std::string> metrics;
+  for (const auto& [name, metric] : options.metrics) metrics.push_back(name);
+  reports = std::make_unique<train::Reports>(metrics, options.precision.loss_scale);
+  summary.peak_bytes = workspace.store->bytes() + workspace.runtime->arena->bytes();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    Part& part = *parts[i];
+    part.training = std::make_unique<run::Program>(
+        workspace, std::move(lowered.training[i]),
+        [this](const run::Program& program, const run::Slot& slot) { reports->read(program, slot); });
+    summary.peak_bytes += part.training->slot_bytes();
+    part.recorder =
+        std::make_unique<train::Recorder>(workspace, part.graph, options, *reports, *batches, options.trace);
+  }
+  make_evaluators(lowered, metrics);
+  checkpoints = std::make_unique<train::Checkpoints>(*workspace.store, options, *batches, train::about_model(options));
+}
+
+void Trainer::Impl::make_evaluators(Lowered& lowered, const std::vector<std::string>& metrics) {
+  const auto make = [&](std::unique_ptr<train::Evaluator>& made, std::vector<train::EvaluationProgram>& programs) {
+    if (programs.empty()) return;
+    made = std::make_unique<train::Evaluator>(workspace, std::move(programs), metrics, train::lengths_of(options));
+    summary.peak_bytes += made->slot_bytes();
+  };
+  make(evaluator, lowered.evaluation);
+  make(averaged_evaluator, lowered.averaged);
 }
 
 Trainer::Impl::Fill Trainer::Impl::from_supply() {
@@ -167,22 +212,27 @@ Trainer::Impl::Fill Trainer::Impl::from_supply() {
 }
 
 Trainer::Impl::Fill Trainer::Impl::from_values(const std::map<std::string, Values>& inputs) {
-  if (graph.samples) fail("trainer", "expected steps from the training set, got values");
-  training->check_names("trainer", inputs);
+  if (own().graph.samples) fail("trainer", "expected steps from the training set, got values");
+  own().training->check_names("trainer", inputs);
   return [&](const run::Program& program, run::Slot& slot) { program.fill(slot, "trainer", inputs); };
 }
 
 void Trainer::Impl::step(const Fill& fill) {
   stop_at_floor();
-  const run::Program& program = recorder->looks_at_next_step() ? *recorder->program() : *training;
-  run::Slots& slots = recorder->looks_at_next_step() ? recorder->program()->slots() : training->slots();
+  const std::size_t next = batches->next_bucket();
+  Part& part = *parts[next];
+  run::Program& program = part.recorder->looks_at_next_step() ? *part.recorder->program() : *part.training;
+  run::Slots& slots = program.slots();
   const auto start = std::chrono::steady_clock::now() - slots.waited();
-  fill(program, slots.acquire());
+  fill(program, slots.acquire(submits_.front()));
   const std::uint64_t waits = workspace.runtime->timeline.waits();
   slots.submit();
+  submits_ = {submits_.back(), slots.last().ticket};
+  last_part = next;
   batches->count_step();
   waits_elsewhere += workspace.runtime->timeline.waits() - waits;
   host_times.add(std::chrono::steady_clock::now() - (start + slots.waited()));
+  if (parts.size() > 1) poll();                        // the other programs' reports, of steps that have finished
   if (options.precision.stop_on.any()) slots.drain();  // a broken step must be known before the next one begins
 }
 
@@ -205,13 +255,17 @@ void Trainer::Impl::stop_at_floor() {
 }
 
 void Trainer::Impl::finish() {
-  training->slots().drain();
-  if (recorder->program() != nullptr) recorder->program()->slots().drain();
+  for (const auto& part : parts) {
+    part->training->slots().drain();
+    if (part->recorder->program() != nullptr) part->recorder->program()->slots().drain();
+  }
 }
 
 void Trainer::Impl::poll() {
-  training->slots().poll();
-  if (recorder->program() != nullptr) recorder->program()->slots().poll();
+  for (const auto& part : parts) {
+    part->training->slots().poll();
+    if (part->recorder->program() != nullptr) part->recorder->program()->slots().poll();
+  }
 }
 
 Evaluation Trainer::Impl::evaluate(const Dataset& set, Weights weights, const std::function<bool()>& stop) {

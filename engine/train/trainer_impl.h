@@ -2,25 +2,36 @@
 
 #include <halfstep/inspector.h>
 
+#include <array>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "run/program.h"
 #include "train/batches.h"
+#include "train/buckets.h"
 #include "train/checkpoints.h"
 #include "train/evaluator.h"
 #include "train/host_times.h"
 #include "train/recorder.h"
 #include "train/reports.h"
 #include "train/workspace.h"
+#include "tune/tuner.h"
 
 namespace halfstep {
 
-/// A training program over a store, and the owners of what is around it. Trainer's and Inspector's functions go to
+/// Training programs over a store, and the owners of what is around them. Trainer's and Inspector's functions go to
 /// these owners.
 class Trainer::Impl {
  public:
   using Fill = std::function<void(const run::Program&, run::Slot&)>;
+
+  /// One of the graphs that are trained: of each bucket, or the only one.
+  struct Part {
+    step::StepGraph graph{};
+    std::unique_ptr<run::Program> training{};
+    std::unique_ptr<train::Recorder> recorder{};
+  };
 
   Impl(const Device& device, const Graph& written, const TrainerOptions& asked);
 
@@ -33,6 +44,8 @@ class Trainer::Impl {
   Evaluation evaluate(const Dataset& set, Weights weights, const std::function<bool()>& stop);
   ResumePoint load(const std::filesystem::path& path);
   void set_parameter(std::string_view name, std::span<const float> values);
+  /// The part of the trainer's own graph: of the longest bucket.
+  Part& own() { return *parts.back(); }
 
   /// What steps are filled with: the next batch of the set or source, or values. Throws Error where there is none, or
   /// no such input.
@@ -40,24 +53,37 @@ class Trainer::Impl {
   Fill from_values(const std::map<std::string, Values>& inputs);
 
   TrainerOptions options;
-  step::StepGraph graph;
+  std::vector<std::unique_ptr<Part>> parts;  ///< the shortest first
+  std::size_t last_part = 0;                 ///< of the step that was submitted last
   Workspace workspace;
   PlanSummary summary;
   std::unique_ptr<train::Reports> reports;
   std::unique_ptr<train::Batches> batches;
-  std::unique_ptr<run::Program> training;
   std::unique_ptr<train::Evaluator> evaluator;           ///< where there is a Feed
   std::unique_ptr<train::Evaluator> averaged_evaluator;  ///< and averages
-  std::unique_ptr<train::Recorder> recorder;
   std::unique_ptr<train::Checkpoints> checkpoints;
   train::HostTimes host_times;
   std::uint64_t waits_elsewhere = 0;  ///< of steps, other than for slots and batches
 
  private:
-  void place_data(const TrainerOptions& asked, state::StoreSpec& spec);
-  void make_programs(const TrainerOptions& asked, state::StoreSpec spec, const step::StepGraph& evaluated,
-                     std::vector<step::StepProgram> lowered);
+  /// What is lowered before there is a store.
+  struct Lowered {
+    std::vector<step::StepProgram> training;  ///< of each part
+    std::vector<train::EvaluationProgram> evaluation;
+    std::vector<train::EvaluationProgram> averaged;
+
+    std::uint64_t arena_bytes() const;
+  };
+
+  std::vector<train::EvaluationProgram> evaluations(const std::vector<train::BucketGraph>& graphs,
+                                                    const state::StoreSpec& spec, tune::Tuner& tuner, Weights weights);
+  void place_data(state::StoreSpec& spec);
+  void place_set(state::StoreSpec& spec);
+  void make_programs(state::StoreSpec spec, Lowered lowered);
+  void make_evaluators(Lowered& lowered, const std::vector<std::string>& metrics);
   void stop_at_floor();
+
+  std::array<std::uint64_t, 2> submits_{};  ///< of the step before the last one, and of the last one
 };
 
 }  // namespace halfstep

@@ -66,8 +66,8 @@ struct SourceFiller {
   std::vector<Limit> limits{};     ///< of each input
   std::vector<std::vector<std::byte>> filled{};
 
-  void operator()(std::int64_t number, std::span<const std::uint32_t> indices, data::HostBatch& to) {
-    SourceBatch room{.number = number, .indices = indices, .fields = source->fields};
+  void operator()(const Wanted& wanted, data::HostBatch& to) {
+    SourceBatch room{.number = wanted.number, .indices = wanted.indices, .fields = source->fields};
     filled.resize(source->fields.size());
     for (std::size_t i = 0; i < filled.size(); ++i) {
       const Field& field = source->fields[i];
@@ -78,18 +78,20 @@ struct SourceFiller {
     to.fields.resize(fed.size());
     for (std::size_t i = 0; i < fed.size(); ++i) {
       to.fields[i] = filled[fed[i]];
-      check_values(*source, number, source->fields[fed[i]], limits[i], to.fields[i]);
+      check_values(*source, wanted.number, source->fields[fed[i]], limits[i], to.fields[i]);
     }
   }
 };
 
 }  // namespace
 
-Supply set_supply(const Dataset& set, std::vector<Field> fields) {
+Supply set_supply(const Dataset& set, std::vector<std::vector<Field>> fields, std::vector<std::uint32_t> buckets) {
   return {.name = set.name,
           .count = set.count,
-          .gather = [fields = std::move(fields)](std::int64_t, std::span<const std::uint32_t> indices,
-                                                 data::HostBatch& batch) { data::gather(fields, indices, batch); }};
+          .buckets = std::move(buckets),
+          .gather = [fields = std::move(fields)](const Wanted& wanted, data::HostBatch& batch) {
+            data::gather(fields[wanted.bucket], wanted.indices, batch);
+          }};
 }
 
 Supply source_supply(const Source& source, const step::SampleInputs& inputs, const graph::Ir& ir, std::int64_t batch) {

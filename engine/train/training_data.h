@@ -11,8 +11,9 @@
 
 namespace halfstep::train {
 
-/// Gathers batches of `fields`, those of a set that are fed. They must outlive what is returned.
-Supply set_supply(const Dataset& set, std::vector<Field> fields);
+/// Gathers batches of a set: of each bucket those fields that are fed, as much of each as is read. Their memory must
+/// outlive what is returned. `buckets` are those of the samples (see buckets_of).
+Supply set_supply(const Dataset& set, std::vector<std::vector<Field>> fields, std::vector<std::uint32_t> buckets);
 
 /// Has the source fill batches of `batch` samples, and checks what it filled: an integer that is not below its bound,
 /// or is a label of none of the classes that a loss tells apart, is an Error, as is anything that it throws.

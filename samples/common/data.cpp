@@ -23,6 +23,8 @@ const DataSource cifar10{
 const DataSource tweets{"Folder with a set of texts in TweetEval's layout: train_text.txt, train_labels.txt, ...", "",
                         "_text.txt", nullptr};
 
+const DataSource text_file{"Text to train on, in UTF-8", "", "", nullptr};
+
 std::vector<std::string> class_names(const CommonOptions& options, std::uint32_t classes) {
   if (options.source == &cifar10) {
     return {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};

@@ -23,7 +23,8 @@ struct DataSource {
 
 extern const DataSource fashion_mnist;  ///< or any other set of IDX files
 extern const DataSource cifar10;
-extern const DataSource tweets;  ///< its files are read by read_text_data()
+extern const DataSource tweets;     ///< its files are read by read_text_data()
+extern const DataSource text_file;  ///< one file, read by read_text()
 
 /// Whether a file that exists is one of those, or an image, in the folder of the data set that the flags ask for.
 bool is_data_file(const CommonOptions& options, const std::filesystem::path& file);

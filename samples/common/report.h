@@ -4,18 +4,19 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace samples {
 
-/// The results of one epoch.
+/// The results of one epoch, or between two evaluations where training is not counted in epochs.
 struct EpochResult {
   double loss = 0;  ///< mean over its steps, unscaled
   double seconds = 0;
   double samples_per_second = 0;
-  double test_accuracy = 0;                ///< fraction of the test set, from 0 to 1
-  std::map<std::string, double> scores{};  ///< Plan::scores
+  std::optional<double> test_accuracy{};   ///< fraction of the test set, from 0 to 1, if it is tested
+  std::map<std::string, double> scores{};  ///< Plan::scores, or a program's own
 };
 
 /// The contents of the --json file.

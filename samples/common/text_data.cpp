@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <numeric>
 #include <string_view>
+
+#include "samples/common/checkpoint.h"
 
 namespace samples {
 namespace {
@@ -114,6 +118,46 @@ halfstep::Dataset text_set(const std::string& name, const LabelledTexts& texts, 
   return halfstep::Dataset::of(name, std::move(fields));
 }
 
+std::string read_text(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream || fs::is_directory(file)) refuse(file, "expected a text, got no file that can be read");
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (text.empty()) refuse(file, "expected a text, got an empty file");
+  // Bytes that are not UTF-8 are read as U+FFFD.
+  constexpr const char* replacement = "\xEF\xBF\xBD";
+  const bool replaced = text.find(replacement) == std::string::npos &&
+                        halfstep::Tokenizer::characters(text).find(replacement).has_value();
+  if (replaced || text.find('\0') != std::string::npos) refuse(file, "expected a text in UTF-8, got other bytes");
+  return text;
+}
+
+void check_characters(const halfstep::Tokenizer& tokenizer, const std::string& text, const fs::path& where) {
+  const halfstep::Tokenizer characters = halfstep::Tokenizer::characters(text);
+  for (std::uint32_t id = 0; id < characters.size(); ++id) {
+    const std::string character = characters.token(id);
+    if (!tokenizer.encode(character).empty()) continue;
+    refuse(where, fmt::format("expected characters that the tokenizer has tokens for, got '{}'", printable(character)));
+  }
+}
+
+halfstep::Dataset token_windows(const std::string& name, std::vector<std::uint32_t> tokens, std::int64_t length,
+                                std::int64_t stride, std::uint32_t vocabulary) {
+  using halfstep::Field;
+  if (tokens.size() <= static_cast<std::size_t>(length)) {
+    halfstep::fail(halfstep::ErrorCode::bad_file, "data",
+                   fmt::format("{}: expected more than {} tokens, got {}", name, length, tokens.size()),
+                   "a longer text, or a shorter context");
+  }
+  Field inputs = vocabulary <= 65536 ? Field::own("tokens", {length},
+                                                  std::vector<std::uint16_t>(tokens.begin(), tokens.end()), vocabulary)
+                                     : Field::own("tokens", {length}, std::move(tokens), vocabulary);
+  inputs.stride = stride;
+  Field targets = inputs;
+  targets.name = "targets";
+  targets.first = 1;
+  return halfstep::Dataset::of(name, {std::move(inputs), std::move(targets)});
+}
+
 std::int64_t longest_text(const TextData& data, const halfstep::Tokenizer& tokenizer) {
   std::size_t longest = 0;
   for (const LabelledTexts* split : {&data.train, &data.validation, &data.test}) {
@@ -122,6 +166,60 @@ std::int64_t longest_text(const TextData& data, const halfstep::Tokenizer& token
     }
   }
   return static_cast<std::int64_t>(longest);
+}
+
+halfstep::Field field_of(const halfstep::Dataset& set, const std::string& name) {
+  return *std::ranges::find(set.fields, name, &halfstep::Field::name);
+}
+
+std::vector<std::int64_t> bucket_lengths(const halfstep::Dataset& set, std::int64_t count) {
+  const halfstep::Field tokens = field_of(set, "tokens");
+  const std::int64_t longest = tokens.shape.front();
+  std::vector<std::int64_t> choices{0};
+  for (std::int64_t length = 8; length < longest; length += 8) choices.push_back(length);
+  choices.push_back(longest);
+  std::vector<std::int64_t> fitting(choices.size());  // texts that are no longer than each
+  for (const std::uint32_t bucket : buckets_of(set, choices)) ++fitting[bucket];
+  std::partial_sum(fitting.begin(), fitting.end(), fitting.begin());
+  // The fewest tokens of the texts that fit into each choice, where it is the last of so many lengths, and the length
+  // before it.
+  struct Best {
+    std::int64_t tokens = 0;
+    std::size_t before = 0;
+  };
+  std::vector<std::vector<Best>> best{std::vector<Best>(choices.size())};
+  for (std::size_t i = 0; i < choices.size(); ++i) best[0][i].tokens = fitting[i] * choices[i];
+  for (std::int64_t lengths = 1; lengths < count; ++lengths) {
+    best.push_back(best.back());
+    for (std::size_t i = 1; i < choices.size(); ++i) {
+      for (std::size_t j = 1; j < i; ++j) {
+        const std::int64_t sum = best[best.size() - 2][j].tokens + (fitting[i] - fitting[j]) * choices[i];
+        if (sum < best.back()[i].tokens) best.back()[i] = {sum, j};
+      }
+    }
+  }
+  std::vector<std::int64_t> chosen;
+  std::size_t at = choices.size() - 1;
+  for (std::size_t lengths = best.size(); at != 0; at = best[--lengths][at].before) chosen.push_back(choices[at]);
+  std::ranges::reverse(chosen);
+  return chosen;
+}
+
+double padding_share(const halfstep::Dataset& set, const std::vector<std::int64_t>& lengths) {
+  const auto* const sizes = reinterpret_cast<const std::uint32_t*>(field_of(set, "lengths").data.data());
+  double padded = 0;
+  for (const std::uint32_t bucket : buckets_of(set, lengths)) padded += static_cast<double>(lengths[bucket]);
+  return 1 - std::accumulate(sizes, sizes + set.count, 0.0) / padded;
+}
+
+std::vector<std::uint32_t> buckets_of(const halfstep::Dataset& set, const std::vector<std::int64_t>& lengths) {
+  const auto* const sizes = reinterpret_cast<const std::uint32_t*>(field_of(set, "lengths").data.data());
+  std::vector<std::uint32_t> buckets;
+  for (std::int64_t i = 0; i < set.count; ++i) {
+    buckets.push_back(
+        static_cast<std::uint32_t>(std::ranges::lower_bound(lengths, std::int64_t{sizes[i]}) - lengths.begin()));
+  }
+  return buckets;
 }
 
 }  // namespace samples

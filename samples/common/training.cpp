@@ -39,7 +39,7 @@ void print_epoch(std::int64_t epoch, const Plan& plan, const EpochResult& result
   std::string scores;
   for (const auto& [name, score] : result.scores) scores += fmt::format(", {} {:.4f}", name, score);
   say("epoch {}/{}: loss {:.4f}, {:.1f} s, {:.0f} {}/s, {} accuracy {:.2f}%{}\n", epoch, plan.epochs, result.loss,
-      result.seconds, result.samples_per_second, plan.samples, plan.test, 100 * result.test_accuracy, scores);
+      result.seconds, result.samples_per_second, plan.samples, plan.test, 100 * *result.test_accuracy, scores);
 }
 
 /// The training of one command, from the trainer's current position to the last epoch.
@@ -94,10 +94,10 @@ class Run {
 
  private:
   void keep_best(const EpochResult& result) {
-    if (plan_.best.empty() || result.test_accuracy <= best_accuracy_) return;
+    if (plan_.best.empty() || *result.test_accuracy <= best_accuracy_) return;
     try {
       trainer_.save_weights(plan_.best, plan_.weights);
-      best_accuracy_ = result.test_accuracy;
+      best_accuracy_ = *result.test_accuracy;
       best_failure_.reset();
     } catch (const halfstep::Error& error) {
       warn_not_saved(error);

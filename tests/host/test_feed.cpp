@@ -24,7 +24,7 @@ std::string refusal(const std::function<void(Feed&)>& change, const Shape& store
   set.samples.resize(static_cast<std::size_t>(set.sample_bytes()));
   options.training_set = &set;
   try {
-    train::sample_inputs(feed, graph.ir(), train::TrainingData(options));
+    train::sample_inputs(feed, graph.ir(), train::TrainingData(options), 0);
   } catch (const Error& error) {
     return error.what();
   }

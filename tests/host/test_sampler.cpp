@@ -104,6 +104,107 @@ TEST_CASE(
   }
 }
 
+namespace {
+
+/// The bucket of each of `count` samples: few of the later ones.
+Indices some_buckets(std::int64_t count) {
+  Indices buckets;
+  for (std::int64_t i = 0; i < count; i++) {
+    buckets.push_back(i % 7 < 4 ? 0U : (i % 7 < 6 ? 1U : static_cast<std::uint32_t>(2 + i % 2)));
+  }
+  return buckets;
+}
+
+}  // namespace
+
+TEST_CASE("Batches of one bucket are of the samples that an epoch has without buckets") {
+  for (const std::int64_t count : {40, 103, 250}) {
+    for (const std::int64_t size : {1, 4, 10, 40}) {
+      const Indices buckets = some_buckets(count);
+      BatchSampler plain = BatchSampler::training(count, size, 42);
+      BatchSampler sampler = BatchSampler::training(buckets, size, 42);
+      REQUIRE(sampler.batches_per_epoch() == plain.batches_per_epoch());
+      for (const std::int64_t number : {0, 1, 5}) {
+        Indices got = epoch(sampler, number);
+        Indices want = epoch(plain, number);
+        std::ranges::sort(got);
+        std::ranges::sort(want);
+        CHECK(got == want);
+        std::int64_t mixed = 0;
+        std::vector<std::int64_t> batches(4);
+        for (std::int64_t i = 0; i < sampler.batches_per_epoch(); i++) {
+          const std::int64_t step = number * sampler.batches_per_epoch() + i;
+          std::set<std::uint32_t> in_batch;
+          for (const std::uint32_t index : sampler.batch(step)) in_batch.insert(buckets[index]);
+          CHECK(sampler.bucket(step) == *in_batch.rbegin());
+          if (in_batch.size() > 1) mixed++;
+          batches[*in_batch.rbegin()]++;
+        }
+        CHECK(mixed <= 3);  // at most one batch between each bucket and the next
+        if (size <= 4) CHECK(std::ranges::count(batches, 0) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("Batches of buckets come in an order of the epoch's own, and the seed's") {
+  BatchSampler a = BatchSampler::training(some_buckets(1000), 10, 1);
+  BatchSampler b = BatchSampler::training(some_buckets(1000), 10, 2);
+  const auto order = [](BatchSampler& sampler, std::int64_t number) {
+    Indices all;
+    for (std::int64_t i = 0; i < sampler.batches_per_epoch(); i++) {
+      all.push_back(sampler.bucket(number * sampler.batches_per_epoch() + i));
+    }
+    return all;
+  };
+  const Indices first = order(a, 0);
+  CHECK_FALSE(std::is_sorted(first.begin(), first.end()));
+  CHECK(first != order(a, 1));
+  CHECK(first != order(b, 0));
+  CHECK(first == order(a, 0));
+  CHECK(epoch(a, 0) != epoch(a, 1));
+}
+
+TEST_CASE("A run in buckets taken up at any step sees the batches it would have seen") {
+  BatchSampler whole = BatchSampler::training(some_buckets(57), 8, 3);
+  std::vector<Indices> batches;
+  for (std::int64_t step = 0; step < 30; step++) batches.push_back(copy(whole.batch(step)));
+  for (const std::int64_t start : {1, 6, 7, 20, 29}) {
+    BatchSampler resumed = BatchSampler::training(some_buckets(57), 8, 3);
+    for (std::int64_t step = start; step < 30; step++) {
+      CHECK(copy(resumed.batch(step)) == batches[static_cast<std::size_t>(step)]);
+    }
+  }
+}
+
+TEST_CASE("Every sample of a bucket smaller than a batch is drawn") {
+  Indices buckets(50, 1);
+  buckets[17] = 0;  // the only one of its bucket
+  buckets[31] = 2;
+  BatchSampler sampler = BatchSampler::training(buckets, 8, 5);
+  std::vector<int> drawn(50);
+  for (std::int64_t number = 0; number < 400; number++) {
+    for (const std::uint32_t index : epoch(sampler, number)) drawn[index]++;
+  }
+  // 48 of 50 in each epoch: binomial with mean 384 and std 4.
+  for (const int count : drawn) CHECK(std::abs(count - 384) < 20);
+}
+
+TEST_CASE("Evaluation in buckets takes every sample once, bucket by bucket") {
+  const Indices buckets{1, 0, 2, 0, 1, 0, 0, 2, 0, 1, 2};
+  BatchSampler sampler = BatchSampler::evaluation(buckets, 4);
+  CHECK(sampler.batches_per_epoch() == BatchSampler::evaluation(11, 4).batches_per_epoch());
+  CHECK(copy(sampler.batch(0)) == Indices{1, 3, 5, 6});
+  CHECK(sampler.bucket(0) == 0);
+  CHECK(copy(sampler.batch(1)) == Indices{8, 0, 4, 9});
+  CHECK(sampler.bucket(1) == 1);
+  CHECK(copy(sampler.batch(2)) == Indices{2, 2, 7, 7});
+  CHECK(sampler.samples(2) == 2);
+  CHECK(copy(sampler.batch(3)) == Indices{10, 10, 10, 10});
+  CHECK(sampler.bucket(3) == 2);
+  CHECK(BatchSampler::evaluation(11, 4).bucket(3) == 0);
+}
+
 TEST_CASE("Sizes that make no batch are refused") {
   CHECK_THROWS_AS(BatchSampler::training(3, 4, 0), Error);
   CHECK_THROWS_AS(BatchSampler::training(3, 0, 0), Error);
@@ -114,4 +215,6 @@ TEST_CASE("Sizes that make no batch are refused") {
   CHECK_THROWS_AS(BatchSampler::evaluation(4, 0), Error);
   CHECK_THROWS_AS(BatchSampler::evaluation(4, std::int64_t{1} << 40), Error);
   CHECK_THROWS_AS(BatchSampler::training(4, 2, 0).batch(-1), Error);
+  CHECK_THROWS_AS(BatchSampler::training(Indices{0, 1}, 3, 0), Error);
+  CHECK_THROWS_AS(BatchSampler::evaluation(Indices{}, 3), Error);
 }

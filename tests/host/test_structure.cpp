@@ -85,7 +85,7 @@ bool may_include(const std::string& layer, const std::string& header) {
   static const std::map<std::string, std::set<std::string>> more{
       {"graph", {"graph"}},     {"ops", {"ops"}},
       {"passes", {"ops"}},      {"optim", {"ops", "optimizer", "update_rule"}},
-      {"io", {"image_folder"}}, {"text", {"text"}},
+      {"io", {"image_folder"}}, {"text", {"sampling", "text"}},
       {"state", {"optimizer"}}, {"step", {"optimizer", "data", "recorder", "trainer_options"}},
       {"run", {"data", "ops"}}, {"data", {"data", "image_folder", "ops"}},
   };

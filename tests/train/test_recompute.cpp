@@ -5,6 +5,7 @@
 #include "harness/device.h"
 #include "models/layers.h"
 #include "train/small_training.h"
+#include "train/text_training.h"
 
 namespace halfstep {
 namespace {
@@ -85,6 +86,25 @@ TEST_CASE("the plan has the memory with and without, and the price") {
   CHECK(kept.inspect().summary().recomputed_flops == 0);
   CHECK(lean.inspect().plan().find("would take " + std::to_string(summary.arena_bytes_kept)) != std::string::npos);
   CHECK(kept.inspect().plan().find("recomputed") == std::string::npos);
+}
+
+TEST_CASE("layers of transformers are computed again on the same bits, in less memory") {
+  const Dataset set = testing::texts(30);
+  for (const Precision& precision : {Precision::float32(), Precision::mixed()}) {
+    CAPTURE(precision.name);
+    testing::TextSettings settings{.dropout = 0.2F, .precision = precision};
+    Trainer kept = testing::text_trainer(set, settings);
+    settings.change = [](TrainerOptions& made) { made.recompute = "bert/encoder/layer/*"; };
+    Trainer lean = testing::text_trainer(set, settings);
+    for (int i = 0; i < 10; ++i) {
+      kept.step();
+      lean.step();
+    }
+    CHECK(testing::text_weights(lean) == testing::text_weights(kept));
+    CHECK(lean.report().loss == kept.report().loss);
+    CHECK(lean.inspect().summary().arena_bytes < kept.inspect().summary().arena_bytes);
+    CHECK(lean.inspect().summary().arena_bytes_kept == kept.inspect().summary().arena_bytes);
+  }
 }
 
 TEST_CASE("the recorder sees what is computed again once") {

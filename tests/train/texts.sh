@@ -14,6 +14,7 @@ write_tweets() {
     for i in 1 2 3 4; do
       printf 'you are so nice today\nwhat a rude thing\n@user thänks 😀\n[MASK] shut up!\n'
     done >"$data/${split}_text.txt"
+    sed -i '6s/$/ and once more, what a very rude and long thing this is to say to @user today/' "$data/${split}_text.txt"
     for i in 1 2 3 4; do printf '0\n1\n0\n1\n'; done >"$data/${split}_labels.txt"
   done
 }
@@ -26,6 +27,8 @@ refused "data is required" --config tiny
 refused "--config" "${small[@]}" --config huge
 refused "weights requires --vocab" "${resumed[@]}" --weights "$place/w"
 refused "--max-length" "${small[@]}" --max-length 513
+refused "--buckets" "${small[@]}" --buckets 0
+refused "--buckets" "${small[@]}" --buckets 17
 refused "$place/nowhere/mapping.txt" --data "$place/nowhere"
 broken() { # broken TEXT: what was done to the data is named; then it is whole again
   refused "$1" "${small[@]}"
@@ -47,6 +50,7 @@ refused "cannot make the folder" "${small[@]}" --save "$data/mapping.txt/model"
 
 # Training, resuming, and starting from what was saved.
 trains "${small[@]}" --epochs 12 --save "$place/whole"
+check "texts are padded to several lengths" grep -qE '^padded to [0-9]+, [0-9]+(, [0-9]+)* tokens: [0-9.]+% are padding, [0-9.]+% if all' "$place/output"
 check "a test says macro-F1" grep -qE '^test accuracy [0-9.]+%, macro-F1 [01]\.[0-9]{4}$' "$place/output"
 "$program" "${small[@]}" --epochs 12 --save "$place/half" >"$place/output" 2>"$place/error" &
 while kill -0 $! 2>/dev/null && ! grep -q '^epoch 3/12: ' "$place/output"; do sleep 0.05; done
@@ -55,10 +59,13 @@ wait $!
 check "Ctrl-C: exit code 130, got $?" grep -q '^stopped after ' "$place/output"
 trains "${resumed[@]}" --epochs 12 --resume "$place/half" --save "$place/resumed"
 check "a resumed run ends like one that was not stopped" cmp "$place/resumed/model.safetensors" "$place/whole/model.safetensors"
+trains "${resumed[@]}" --epochs 12 --buckets 1 --resume "$place/half" --save "$place/resumed"
+check "other buckets than the checkpoint's are named" grep -q 'the command line counts for .*--buckets' "$place/output"
+check "texts are padded to one length" grep -qE '^padded to [0-9]+ tokens: [0-9.]+% are padding$' "$place/output"
 for file in config.json model.safetensors tokenizer.json vocab.txt; do
   check "the folder has $file" test -s "$place/whole/$file"
 done
-trains "${resumed[@]}" --epochs 1 --weights "$place/whole/model.safetensors" --vocab "$place/whole"
+trains "${resumed[@]}" --epochs 1 --buckets 1 --weights "$place/whole/model.safetensors" --vocab "$place/whole"
 check "all of the weights are found" grep -q ': 41 tensors, 0 are new$' "$place/output"
 refused "expected a BERT of --config mini" --data "$data" --config mini --weights "$place/whole/model.safetensors" \
   --vocab "$place/whole/vocab.txt"
@@ -66,7 +73,9 @@ LC_ALL=C sed 's/encoder\.layer\.1\./encoder.layer.9./g' "$place/whole/model.safe
 refused "lacks bert.encoder.layer.1." --data "$data" --config tiny --weights "$place/other" --vocab "$place/whole"
 refused "excludes" "${small[@]}" --resume "$place/half"
 refused "excludes" --data "$data" --config tiny --resume "$place/half" --cased
-trains "${small[@]}" --epochs 1 --compare
+trains "${small[@]}" --epochs 1 --buckets 1 --recompute
+check "what recomputation saves is said" grep -q 'MiB less than if activations were not computed again' "$place/output"
+trains "${small[@]}" --epochs 1 --buckets 1 --compare
 check "both precisions are compared" grep -qE '^mixed: [0-9.]+ s, [0-9.]+ times as fast as float32, test macro-F1' "$place/output"
 
 # Vocabularies and their tokens.

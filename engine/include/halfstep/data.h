@@ -226,6 +226,13 @@ class HALFSTEP_API BatchSampler {
   /// a number of samples that divides the batch size, as many of those left as possible, so that a mean over the batch
   /// is the mean over these samples. Throws Error unless both are positive, and `batch_size` is below 2^32.
   static BatchSampler evaluation(std::int64_t count, std::int64_t batch_size);
+  /// The same samples of every epoch, in batches of samples of one bucket: `buckets` has the number of each sample's.
+  /// The epoch's samples are sorted by bucket, in the order drawn within each, and cut into batches. Those left after a
+  /// bucket's last full batch are in one batch with samples of larger buckets, so each sample is drawn as often as
+  /// without buckets. Then the batches are shuffled, drawn from (seed, epoch) too. Throws Error as above.
+  static BatchSampler training(std::vector<std::uint32_t> buckets, std::int64_t batch_size, std::uint64_t seed);
+  /// Likewise for an evaluation: every sample once, sorted by bucket.
+  static BatchSampler evaluation(std::vector<std::uint32_t> buckets, std::int64_t batch_size);
 
   std::int64_t batches_per_epoch() const { return batches_; }
   std::int64_t batch_size() const { return batch_size_; }
@@ -235,6 +242,8 @@ class HALFSTEP_API BatchSampler {
   std::span<const std::uint32_t> batch(std::int64_t step);
   /// The number of different samples in batch `step`.
   std::int64_t samples(std::int64_t step) const;
+  /// The largest bucket of the samples of batch `step`; 0 if there are no buckets.
+  std::uint32_t bucket(std::int64_t step);
 
  private:
   /// Different samples of a batch, in order.
@@ -244,6 +253,7 @@ class HALFSTEP_API BatchSampler {
   };
   BatchSampler(std::int64_t count, std::int64_t batch_size, std::uint64_t seed, bool shuffled);
   void shuffle(std::int64_t epoch);
+  void sort_by_bucket(std::int64_t samples);
   void place_rest();
   Range evaluated(std::int64_t step) const;
 
@@ -254,7 +264,10 @@ class HALFSTEP_API BatchSampler {
   std::uint64_t seed_;
   bool shuffled_;
   std::int64_t shuffled_epoch_ = -1;
-  std::vector<std::uint32_t> order_;  ///< of an epoch of training, or of one batch of an evaluation
+  std::vector<std::uint32_t> order_;    ///< of an epoch of training, or with buckets of an evaluation
+  std::vector<std::uint32_t> batch_;    ///< of an evaluation: the current batch
+  std::vector<std::uint32_t> buckets_;  ///< of each sample; empty: none
+  std::vector<std::uint32_t> turns_;    ///< with buckets: the order of an epoch's batches
 };
 
 }  // namespace halfstep

@@ -57,8 +57,10 @@ struct DispatchCost {
 };
 
 /// Looks at a trainer's step: its plan, its costs, the numbers in its tensors. A view that copies freely; it must not
-/// outlive the trainer, and is used by the same thread. watch(), trace() and profile() wait for all steps submitted
-/// before them; the others do not wait. Those that use the device throw Error if it is lost or out of memory.
+/// outlive the trainer, and is used by the same thread. Of a trainer with TrainerOptions::buckets, plan(), explain()
+/// and summary() show the graph of the longest; records and traces are those of the graph that the step ran. watch(),
+/// trace() and profile() wait for all steps submitted before them; the others do not wait. Those that use the device
+/// throw Error if it is lost or out of memory.
 class HALFSTEP_API Inspector {
  public:
   /// Makes the flight recorder collect statistics of every tensor whose name matches `pattern`, in one step out of
@@ -75,7 +77,8 @@ class HALFSTEP_API Inspector {
   HostCosts host_costs() const;
   /// Runs `steps` more training steps, like step(), from a recording with a timestamp after every dispatch, and waits
   /// for each. Returns every dispatch in order. The timestamps prevent dispatches from overlapping, so the sum may
-  /// exceed the time of an ordinary step. Throws Error unless `steps` is positive and the queue has timestamps.
+  /// exceed the time of an ordinary step. Throws Error unless `steps` is positive and the queue has timestamps, and for
+  /// a trainer with buckets, whose steps differ.
   std::vector<DispatchCost> profile(std::int64_t steps);
   /// Likewise for steps with values for every input.
   std::vector<DispatchCost> profile(std::int64_t steps, const std::map<std::string, Values>& inputs);

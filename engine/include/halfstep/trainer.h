@@ -63,12 +63,13 @@ class HALFSTEP_API Trainer {
   Trainer& operator=(Trainer&&) noexcept;
 
   /// Submits one step on the next batch of the training set or source, in the order that BatchSampler::training draws
-  /// from the seed, and returns without waiting for it. Blocks until the step before the previous one has finished. If
-  /// the set is not kept on the device (TrainerOptions::resident_limit), and with a source, also blocks until a worker
-  /// thread has the batch. With Precision::stop_on, blocks until this step has finished. HostCosts counts the first
-  /// two. Throws Error if there is no training set or source, or if the source failed (Source::fill). Throws Error that
-  /// names the gradients if an earlier step overflowed with a dynamic loss scale at its floor. With Precision::stop_on,
-  /// throws Error if this step is stopped; the step then changes nothing, and the next call takes the same batch again.
+  /// from the seed, and returns without waiting for it. With TrainerOptions::buckets, runs the graph of the batch's
+  /// bucket. Blocks until the step before the previous one has finished. If the set is not kept on the device
+  /// (TrainerOptions::resident_limit), and with a source, also blocks until a worker thread has the batch. With
+  /// Precision::stop_on, blocks until this step has finished. HostCosts counts the first two. Throws Error if there is
+  /// no training set or source, or if the source failed (Source::fill). Throws Error that names the gradients if an
+  /// earlier step overflowed with a dynamic loss scale at its floor. With Precision::stop_on, throws Error if this step
+  /// is stopped; the step then changes nothing, and the next call takes the same batch again.
   void step();
   /// Likewise with values for every input, for all micro-batches one after the other. The values are copied. Also
   /// throws Error, and submits nothing, if an input is missing, unknown, or has another type or number of values.
@@ -88,7 +89,9 @@ class HALFSTEP_API Trainer {
   /// averages are requested and there are none. Blocks until the whole set is evaluated, or until `stop`, which is
   /// called before each batch, returns true. The result then covers fewer samples than the set has; loss and metrics of
   /// no samples are NaN. Loss and metrics must be means over the batch's samples. Samples left after the last full
-  /// batch take a batch for each divisor of the batch size that adds up to them (BatchSampler::evaluation).
+  /// batch take a batch for each divisor of the batch size that adds up to them (BatchSampler::evaluation). With
+  /// TrainerOptions::buckets, each batch runs in the graph of its bucket; also throws Error if a sample is longer than
+  /// the longest.
   Evaluation evaluate(
       const Dataset& set, Weights weights = Weights::current, const std::function<bool()>& stop = [] { return false; });
 
@@ -107,8 +110,10 @@ class HALFSTEP_API Trainer {
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
   /// Continues from a file that save() wrote. The seed is the file's; precision, optimizer settings, batch size and
   /// training set are this trainer's. If the batch size or the number of samples differs, the epoch in progress
-  /// continues at the same fraction, and a Schedule at the same position in epochs. Throws Error, and changes nothing,
-  /// if the file is of another model or of a newer format.
+  /// continues at the same fraction, and a Schedule at the same position in epochs. If buckets differ, or the
+  /// batch size of a trainer with buckets, so do the batches of the epoch in progress, some of whose samples are then
+  /// drawn twice and others not at all. Throws Error, and changes nothing, if the file is of another model or of a
+  /// newer format.
   ResumePoint load(const std::filesystem::path& path);
   /// A parameter's or state's current values, in row-major order.
   std::vector<float> parameter(std::string_view name, Weights weights = Weights::current);

@@ -14,6 +14,8 @@
 
 namespace halfstep {
 
+class Graph;
+
 /// How one field of a data set enters one input. Which conversion it is follows from the types:
 /// - u8 to f32: (byte / 255 - mean) / stddev. Images {height, width, channels} are resized to the input's height and
 ///   width if they differ, bilinearly (with a wider triangle filter when shrinking, so that no pixel is skipped). A
@@ -37,6 +39,28 @@ struct Feed {
   std::vector<float> stddev{1};  ///< likewise
   Augmentation augmentation{};   ///< of `samples` in training steps; requires images of u8
   std::vector<InputFeed> inputs{};
+};
+
+/// A graph for the samples of at most `length`; see Buckets.
+struct HALFSTEP_API Bucket {
+  std::int64_t length = 0;
+  const Graph* graph = nullptr;             ///< read by Trainer::compile alone
+  Tensor loss{};                            ///< of `graph`, as are the metrics
+  std::map<std::string, Tensor> metrics{};  ///< of the same names as TrainerOptions::metrics
+  Feed feed{};                              ///< as TrainerOptions::feed, for the inputs of `graph`
+};
+
+/// Training at several lengths, so that short samples are not padded to the longest. A bucket is a range of lengths; it
+/// has a graph of its own, the same model with shorter inputs. Each step takes a batch of one bucket, in the order of
+/// BatchSampler::training with buckets, and runs that bucket's graph. All share weights, and memory for activations.
+///
+/// Samples are stored at the longest length. Where an input {batch, length, ...} is fed from a field that is longer
+/// along its first axis, the first `length` are read. Results are those of padded batches if the model ignores what
+/// lies beyond a sample's length (attention and means that know the lengths do).
+struct HALFSTEP_API Buckets {
+  std::string field = "lengths";  ///< of integers in every set: each sample's length
+  std::int64_t longest = 0;       ///< of the trainer's own graph; no sample may be longer
+  std::vector<Bucket> shorter{};  ///< lengths increase, and are below `longest`
 };
 
 /// The options of a trainer. Only `loss` must be set.
@@ -70,6 +94,9 @@ struct HALFSTEP_API TrainerOptions {
   std::string model{};                 ///< stored in checkpoints
   std::vector<std::string> classes{};  ///< their names, stored in checkpoints
   std::optional<Feed> feed{};          ///< how inputs are filled from data sets
+  /// With `feed` and a training set: graphs for shorter samples. They must have the parameters and states of the
+  /// trainer's graph, created in the same order, and its batch size. Inspector shows the trainer's own graph.
+  std::optional<Buckets> buckets{};
   /// With `feed`: the samples of training steps. Must outlive the trainer and not change.
   const Dataset* training_set = nullptr;
   /// Likewise, in the place of a training set.
