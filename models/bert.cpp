@@ -23,7 +23,9 @@ Tensor embeddings(const Scope& scope, const BertInputs& inputs, const BertOption
   const Tensor words = embedding_table(scope / "word_embeddings", options.vocabulary, options.width);
   const Tensor positions = embedding_table(scope / "position_embeddings", options.positions, options.width);
   const Tensor types = embedding_table(scope / "token_type_embeddings", options.token_types, options.width);
-  Tensor x = add(embedding(words, inputs.tokens), learned_positions("bert", positions, inputs.tokens.dim(1)));
+  const Tensor places = inputs.packing ? embedding(positions, inputs.packing->positions)
+                                       : learned_positions("bert", positions, inputs.tokens.dim(1));
+  Tensor x = add(embedding(words, inputs.tokens), places);
   x = add(x, inputs.types ? embedding(types, *inputs.types) : slice(types, {0, 0}, {1, options.width}));
   return dropout(layer_norm(scope / "LayerNorm", x, epsilon), options.dropout);
 }
@@ -31,8 +33,9 @@ Tensor embeddings(const Scope& scope, const BertInputs& inputs, const BertOption
 Tensor block(const Scope& scope, Tensor x, const BertInputs& inputs, const BertOptions& options) {
   const Scope own = scope / "attention" / "self";
   const auto part = [&](const char* name) { return projection(own / name, x, options.width); };
-  const Tensor heads = attention_by_head(part("query"), part("key"), part("value"), options.heads,
-                                         {.key_lengths = inputs.lengths, .dropout = options.dropout});
+  AttentionOptions visible{.key_lengths = inputs.lengths, .dropout = options.dropout};
+  if (inputs.packing) visible.segments = inputs.packing->segments;
+  const Tensor heads = attention_by_head(part("query"), part("key"), part("value"), options.heads, visible);
   const Tensor attended = added(scope / "attention" / "output", heads, x, options);
   const Tensor hidden = gelu(projection(scope / "intermediate" / "dense", attended, options.hidden));
   return added(scope / "output", hidden, attended, options);
@@ -48,14 +51,17 @@ Tensor bert(const Scope& scope, const BertInputs& inputs, const BertOptions& opt
   return x;
 }
 
-Tensor bert_pooler(const Scope& scope, Tensor encoded) {
-  const Shape end{encoded.dim(0), 1, encoded.dim(2)};
-  const Tensor first = reshape(slice(encoded, {0, 0, 0}, end), {encoded.dim(0), encoded.dim(2)});
-  return tanh(projection(scope / "pooler" / "dense", first, encoded.dim(2)));
+Tensor bert_pooler(const Scope& scope, Tensor encoded, const std::optional<Tensor>& firsts) {
+  const std::int64_t width = encoded.dim(2);
+  const Tensor first = firsts ? embedding(reshape(encoded, {-1, width}), *firsts)
+                              : reshape(slice(encoded, {0, 0, 0}, {encoded.dim(0), 1, width}), {encoded.dim(0), width});
+  return tanh(projection(scope / "pooler" / "dense", first, width));
 }
 
 Tensor bert_classifier(const Scope& scope, const BertInputs& inputs, std::int64_t classes, const BertOptions& options) {
-  const Tensor pooled = bert_pooler(scope / "bert", bert(scope / "bert", inputs, options));
+  std::optional<Tensor> firsts;
+  if (inputs.packing) firsts = inputs.packing->firsts;
+  const Tensor pooled = bert_pooler(scope / "bert", bert(scope / "bert", inputs, options), firsts);
   return projection(scope / "classifier", dropout(pooled, options.dropout), classes);
 }
 

@@ -34,6 +34,7 @@ layout(constant_id = 7) const bool DROPOUT = false;
 // Where a driver's limit of loop rounds cuts the other rows into parts: whether there is a part before, and after this.
 layout(constant_id = 8) const bool RESUMED = false;
 layout(constant_id = 9) const bool CONTINUED = false;
+layout(constant_id = 10) const bool SEGMENTS = false;  // then the buffer Lengths has the segment of each row
 
 layout(push_constant) uniform Push {
   uint queries;
@@ -114,8 +115,32 @@ Head head_of(uint batch, uint query_head) {
   return head;
 }
 
+uint segment_of(Head head, uint row) { return lengths[head.batch * ((keys + 3u) / 4u * 4u) + min(row, keys - 1u)]; }
+
+// How many rows have segments below this one, or up to it.
+uint rows_before(Head head, uint segment, bool up_to) {
+  uint first = 0u;
+  uint end = keys;
+  while (first < end) {
+    uint middle = (first + end) / 2u;
+    uint found = segment_of(head, middle);
+    if (found < segment || (up_to && found == segment)) {
+      first = middle + 1u;
+    } else {
+      end = middle;
+    }
+  }
+  return first;
+}
+
+// The rows that have any of the segments of the rows from `low` to `high`.
+uvec2 rows_of_segments(Head head, uint low, uint high) {
+  return uvec2(rows_before(head, segment_of(head, low), false), rows_before(head, segment_of(head, high), true));
+}
+
 bool sees(Head head, uint query, uint key) {
   bool seen = key < head.visible && query < queries;
+  if (SEGMENTS) seen = seen && segment_of(head, query) == segment_of(head, key);
   if (CAUSAL) seen = seen && key <= query;
   if (WINDOW) seen = seen && key < query + window && query < key + window;
   return seen;
@@ -123,16 +148,16 @@ bool sees(Head head, uint query, uint key) {
 
 // Keys that any of the queries from `low` to `high` sees, or more: from x up to but not including y.
 uvec2 keys_seen(Head head, uint low, uint high) {
-  uvec2 range = uvec2(0u, head.visible);
+  uvec2 range = SEGMENTS ? rows_of_segments(head, low, high) : uvec2(0u, head.visible);
   if (CAUSAL) range.y = min(range.y, high + 1u);
-  if (WINDOW) range = uvec2(max(low + 1u, window) - window, min(range.y, high + window));
+  if (WINDOW) range = uvec2(max(range.x, max(low + 1u, window) - window), min(range.y, high + window));
   return range;
 }
 
 // Queries that see any of the keys from `low` to `high`, or more.
 uvec2 queries_seeing(Head head, uint low, uint high) {
-  uvec2 range = uvec2(0u, low < head.visible ? queries : 0u);
-  if (WINDOW) range = uvec2(max(low + 1u, window) - window, min(range.y, high + window));
+  uvec2 range = SEGMENTS ? rows_of_segments(head, low, high) : uvec2(0u, low < head.visible ? queries : 0u);
+  if (WINDOW) range = uvec2(max(range.x, max(low + 1u, window) - window), min(range.y, high + window));
   if (CAUSAL) range.x = max(range.x, low);
   return range;
 }

@@ -15,6 +15,7 @@ layout(constant_id = 4) const uint WINDOW = 0u;      // keys less than this away
 layout(constant_id = 5) const bool LENGTHS = false;  // keys below the batch's length
 layout(constant_id = 6) const uint QUERIES = 1u;
 layout(constant_id = 7) const uint BATCH_ROWS = 1u;
+layout(constant_id = 8) const bool SEGMENTS = false;  // keys of the query's segment; Lengths has that of each
 layout(push_constant) uniform Push {
   uint rows;
   uint columns;
@@ -24,6 +25,8 @@ layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
 layout(std430, binding = 1) readonly buffer Lengths { uint lengths[]; };
 
 float minus_infinity() { return uintBitsToFloat(0xff800000u); }
+
+uint segment_of(uint row, uint place) { return lengths[row / BATCH_ROWS * quads_per_row * 4u + place]; }
 
 // The columns from x up to but not including y that count in a row.
 uvec2 columns_of(uint row) {
@@ -40,7 +43,13 @@ vec4 elements_of(uint row, uint quad) {
   uvec2 range = columns_of(row);
   uvec4 column = uvec4(quad * 4u) + uvec4(0u, 1u, 2u, 3u);
   vec4 v = mix(vec4(minus_infinity()), from_quad(x[row * quads_per_row + quad]), lessThan(column, uvec4(range.y)));
-  return WINDOW > 0u ? mix(v, vec4(minus_infinity()), lessThan(column, uvec4(range.x))) : v;
+  if (WINDOW > 0u) v = mix(v, vec4(minus_infinity()), lessThan(column, uvec4(range.x)));
+  if (SEGMENTS) {
+    uvec4 at = min(column, uvec4(columns - 1u));
+    uvec4 found = uvec4(segment_of(row, at.x), segment_of(row, at.y), segment_of(row, at.z), segment_of(row, at.w));
+    v = mix(v, vec4(minus_infinity()), notEqual(found, uvec4(segment_of(row, row % QUERIES))));
+  }
+  return v;
 }
 
 float largest_of(uint row) {

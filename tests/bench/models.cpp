@@ -1,7 +1,11 @@
 #include "bench/models.h"
 
+#include <random>
+
+#include "models/bert.h"
 #include "models/fashion_cnn.h"
 #include "models/fashion_conv.h"
+#include "models/gpt.h"
 #include "models/lenet5.h"
 #include "models/mlp.h"
 #include "models/resnet_cifar.h"
@@ -12,6 +16,14 @@ namespace {
 using namespace halfstep;
 
 constexpr std::int64_t hidden_units = 128;
+constexpr std::uint32_t classes = 10;
+constexpr std::int64_t text_length = 128;
+constexpr std::uint32_t text_vocabulary = 8000;
+constexpr std::int64_t block = 64;  // of nanoGPT's settings for a CPU, as its other sizes
+constexpr std::uint32_t characters = 65;
+
+const Shape grey{28, 28, 1};
+const Shape colour{32, 32, 3};
 
 Tensor mlp(const Scope& scope, Tensor images, std::int64_t layers) {
   const std::vector<std::int64_t> hidden(static_cast<std::size_t>(layers - 1), hidden_units);
@@ -35,14 +47,82 @@ Tensor resnet(const Scope& scope, Tensor images, std::int64_t /*layers*/) {
   return halfstep::models::resnet_cifar(scope, images, depth);
 }
 
+template <const Shape& image, Tensor (*logits_of)(const Scope&, Tensor, std::int64_t)>
+Training image_classifier(Graph& graph, std::int64_t batch, std::int64_t layers) {
+  const Tensor images = graph.input("images", {batch, image[0], image[1], image[2]});
+  const Tensor labels = graph.input("labels", {batch}, DType::u32);
+  const Tensor logits = logits_of(graph.root(), images, layers);
+  return {.loss = cross_entropy(logits, labels),
+          .metrics = {{"accuracy", accuracy(logits, labels)}},
+          .feed = {.samples = images, .labels = labels}};
+}
+
+template <std::int64_t layers, std::int64_t width>
+Training text_classifier(Graph& graph, std::int64_t batch, std::int64_t /*layers*/) {
+  const Tensor tokens = graph.input("tokens", {batch, text_length}, DType::u32);
+  const Tensor labels = graph.input("labels", {batch}, DType::u32);
+  const Tensor logits = halfstep::models::bert_classifier(
+      graph.root(), {.tokens = tokens}, 2,
+      {.layers = layers, .heads = width / 64, .width = width, .hidden = 4 * width, .vocabulary = text_vocabulary});
+  return {.loss = cross_entropy(logits, labels),
+          .metrics = {{"accuracy", accuracy(logits, labels)}},
+          .feed = {.inputs = {{.input = tokens}, {.input = labels}}}};
+}
+
+Training character_gpt(Graph& graph, std::int64_t batch, std::int64_t /*layers*/) {
+  const Tensor tokens = graph.input("tokens", {batch, block}, DType::u32);
+  const Tensor next = graph.input("next", {batch, block}, DType::u32);
+  const Tensor logits = halfstep::models::gpt(
+      graph.root(), tokens,
+      {.layers = 4, .heads = 4, .width = 128, .positions = block, .vocabulary = characters, .dropout = 0});
+  return {.loss = cross_entropy(reshape(logits, {-1, characters}), reshape(next, {-1})),
+          .metrics = {},
+          .feed = {.inputs = {{.input = tokens}, {.input = next}}}};
+}
+
+template <const Shape& image>
+Dataset random_images(std::int64_t count) {
+  Dataset set{.name = "random", .sample_shape = image, .count = count, .classes = classes};
+  std::mt19937 generator(1);
+  set.samples.resize(static_cast<std::size_t>(count * set.sample_bytes()));
+  for (std::uint8_t& byte : set.samples) byte = static_cast<std::uint8_t>(generator());
+  for (std::int64_t i = 0; i < count; ++i) set.labels.push_back(static_cast<std::uint32_t>(generator() % classes));
+  return set;
+}
+
+/// `count` random numbers below `limit`.
+std::vector<std::uint32_t> random_tokens(std::int64_t count, std::uint32_t limit) {
+  std::mt19937 generator(1);
+  std::vector<std::uint32_t> tokens(static_cast<std::size_t>(count));
+  for (std::uint32_t& token : tokens) token = static_cast<std::uint32_t>(generator() % limit);
+  return tokens;
+}
+
+Dataset random_texts(std::int64_t count) {
+  return Dataset::of("random", {Field::own("tokens", {text_length}, random_tokens(count * text_length, text_vocabulary),
+                                           text_vocabulary),
+                                Field::own("labels", {}, random_tokens(count, 2), 2)});
+}
+
+Dataset random_characters(std::int64_t count) {
+  const std::vector<std::uint32_t> tokens = random_tokens(count * block, characters);
+  return Dataset::of(
+      "random", {Field::own("tokens", {block}, tokens, characters), Field::own("next", {block}, tokens, characters)});
+}
+
 }  // namespace
 
 const std::map<std::string, Model>& models() {
-  const Shape colour{32, 32, 3};
   static const std::map<std::string, Model> all{
-      {"fashion_cnn", {.logits = fashion_cnn}}, {"fashion_conv", {.logits = fashion_conv}},
-      {"lenet5", {.logits = lenet5}},           {"mlp", {.logits = mlp}},
-      {"resnet8", {colour, resnet<8>}},         {"resnet20", {colour, resnet<20>}}};
+      {"bert_mini", {text_classifier<4, 256>, random_texts}},
+      {"bert_tiny", {text_classifier<2, 128>, random_texts}},
+      {"fashion_cnn", {image_classifier<grey, fashion_cnn>, random_images<grey>}},
+      {"fashion_conv", {image_classifier<grey, fashion_conv>, random_images<grey>}},
+      {"gpt", {character_gpt, random_characters}},
+      {"lenet5", {image_classifier<grey, lenet5>, random_images<grey>}},
+      {"mlp", {image_classifier<grey, mlp>, random_images<grey>}},
+      {"resnet20", {image_classifier<colour, resnet<20>>, random_images<colour>}},
+      {"resnet8", {image_classifier<colour, resnet<8>>, random_images<colour>}}};
   return all;
 }
 

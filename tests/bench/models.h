@@ -8,14 +8,21 @@
 
 namespace bench {
 
-/// A model for measurements of whole steps.
-struct Model {
-  halfstep::Shape image{28, 28, 1};  ///< of one sample
-  /// Logits of ten classes; `layers` is the number of dense layers, for the mlp only.
-  halfstep::Tensor (*logits)(const halfstep::Scope& scope, halfstep::Tensor images, std::int64_t layers) = nullptr;
+/// What a step of a model trains, for measurements of whole steps.
+struct Training {
+  halfstep::Tensor loss;
+  std::map<std::string, halfstep::Tensor> metrics;
+  halfstep::Feed feed;
 };
 
-/// The models by their names on the command line.
+struct Model {
+  /// Adds the model with a batch of so many samples; `layers` is the number of dense layers, for the mlp only.
+  Training (*build)(halfstep::Graph& graph, std::int64_t batch, std::int64_t layers) = nullptr;
+  /// A set of random samples for it.
+  halfstep::Dataset (*set)(std::int64_t count) = nullptr;
+};
+
+/// The models by their names on the command line: classifiers of images and of texts of 128 tokens, and a GPT.
 const std::map<std::string, Model>& models();
 
 }  // namespace bench

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <random>
+#include <utility>
 
 #include "bench/commands.h"
 #include "bench/models.h"
@@ -33,18 +33,6 @@ struct Options {
   std::filesystem::path trace;
 };
 
-constexpr std::uint32_t classes = 10;
-
-/// Random pictures and labels.
-Dataset random_set(const Shape& image, std::int64_t count) {
-  Dataset set{.name = "random", .sample_shape = image, .count = count, .classes = classes};
-  std::mt19937 generator(1);
-  set.samples.resize(static_cast<std::size_t>(count * set.sample_bytes()));
-  for (std::uint8_t& byte : set.samples) byte = static_cast<std::uint8_t>(generator());
-  for (std::int64_t i = 0; i < count; ++i) set.labels.push_back(static_cast<std::uint32_t>(generator() % classes));
-  return set;
-}
-
 Precision policy_of(const Options& options) {
   Precision precision = precision_of(options.precision);
   if (options.stochastic) {
@@ -63,18 +51,13 @@ Precision policy_of(const Options& options) {
 
 Trainer trainer_of(const Options& options, const Device& device, const Dataset& set) {
   Graph graph;
-  const Model& model = models().at(options.model);
-  Shape shape = model.image;
-  shape.insert(shape.begin(), options.batch);
-  const Tensor images = graph.input("images", shape);
-  const Tensor labels = graph.input("labels", {options.batch}, DType::u32);
-  const Tensor logits = model.logits(graph.root(), images, options.layers);
+  Training training = models().at(options.model).build(graph, options.batch, options.layers);
   return Trainer::compile(device, graph,
-                          {.loss = cross_entropy(logits, labels),
-                           .metrics = {{"accuracy", accuracy(logits, labels)}},
+                          {.loss = training.loss,
+                           .metrics = std::move(training.metrics),
                            .optimizer = Adam{.rate = 1e-4F},
                            .precision = policy_of(options),
-                           .feed = Feed{.samples = images, .labels = labels},
+                           .feed = std::move(training.feed),
                            .training_set = &set});
 }
 
@@ -105,7 +88,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
     if (!bench.has_timestamps()) fail("bench", "expected a queue with timestamps for --trace, got one without");
     check_writable(options.trace);
   }
-  const Dataset set = random_set(models().at(options.model).image, 4 * options.batch);
+  const Dataset set = models().at(options.model).set(4 * options.batch);
   Trainer trainer = trainer_of(options, bench.device(), set);
   if (!options.watch.empty()) trainer.inspect().watch(options.watch, options.every);
   Times times = bench.time([&] {

@@ -26,13 +26,8 @@ struct Options {
 /// The open choices of a model's training step.
 std::vector<plan::Choice> choices_of(const Options& options, const plan::Target& target) {
   Graph graph;
-  const Model& model = models().at(options.model);
-  Shape shape = model.image;
-  shape.insert(shape.begin(), options.batch);
-  const Tensor images = graph.input("images", shape);
-  const Tensor labels = graph.input("labels", {options.batch}, DType::u32);
-  const Tensor logits = model.logits(graph.root(), images, options.layers);
-  const TrainerOptions training{.loss = cross_entropy(logits, labels), .precision = precision_of(options.precision)};
+  const Training model = models().at(options.model).build(graph, options.batch, options.layers);
+  const TrainerOptions training{.loss = model.loss, .precision = precision_of(options.precision)};
   const step::StepGraph steps = train::training_graph(graph, training);
   return step::training_program(target, steps, step::layout_of(steps), {.precision = training.precision})
       .plan.program.choices;

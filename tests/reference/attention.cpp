@@ -34,6 +34,7 @@ struct Query {
   std::int64_t position = 0;
   std::int64_t batch = 0;
   std::int64_t first_key = 0;
+  std::int64_t keys = 0;
 };
 
 std::vector<Query> queries_of(std::span<const Array> x) {
@@ -43,7 +44,7 @@ std::vector<Query> queries_of(std::span<const Array> x) {
   for (std::int64_t row = 0; row < q[0] * q[1] * q[2]; ++row) {
     const std::int64_t batch = row / q[2] / q[1];
     const std::int64_t head = row / q[2] % q[1] / (q[1] / k[1]);
-    all.push_back({row, row % q[2], batch, (batch * k[1] + head) * k[2]});
+    all.push_back({row, row % q[2], batch, (batch * k[1] + head) * k[2], k[2]});
   }
   return all;
 }
@@ -51,6 +52,10 @@ std::vector<Query> queries_of(std::span<const Array> x) {
 bool sees(const Attention& options, const Query& query, std::int64_t key) {
   if (options.causal && key > query.position) return false;
   if (options.window > 0 && std::abs(query.position - key) >= options.window) return false;
+  if (!options.segments.empty()) {
+    const auto first = options.segments.begin() + query.batch * query.keys;
+    if (first[query.position] != first[key]) return false;
+  }
   return options.lengths.empty() || static_cast<double>(key) < options.lengths[static_cast<std::size_t>(query.batch)];
 }
 

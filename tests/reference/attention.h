@@ -13,8 +13,9 @@ namespace halfstep::reference {
 struct Attention {
   bool causal = false;
   std::int64_t window = 0;
-  std::vector<double> lengths{};  ///< of every batch; none if empty
-  bool masked = false;            ///< x[3] is a mask {n, h, queries, keys}
+  std::vector<double> lengths{};   ///< of every batch; none if empty
+  std::vector<double> segments{};  ///< of every batch's rows; none if empty
+  bool masked = false;             ///< x[3] is a mask {n, h, queries, keys}
   /// What dropout multiplies the weight of a key by, for a query as a row of {n, h, queries}; 1 where empty.
   std::function<double(std::int64_t row, std::int64_t key)> kept{};
 };

@@ -219,6 +219,10 @@ struct AttentionOptions {
   bool causal = false;                  ///< query i sees no key after i
   std::int64_t window = 0;              ///< query i sees keys less than this away from i; 0: all
   std::optional<Tensor> key_lengths{};  ///< u32 {n}: keys from a batch's length on are padding, which no query sees
+  /// u32 {n, keys}, of as many keys as queries, in place of key lengths: each row is several sequences one after another,
+  /// packed without padding. A query sees the keys whose number here is its own. Numbers do not decrease along a row:
+  /// tiles without a segment in common are skipped.
+  std::optional<Tensor> segments{};
   std::optional<Tensor> mask{};         ///< added to the scores; broadcasts to {n, h, queries, keys}
   std::optional<float> scale{};         ///< of the scores; defaults to 1 / sqrt(c)
   float dropout = 0;                    ///< probability of dropping a weight in training

@@ -28,7 +28,7 @@ void check_shapes(const TensorType& q, const TensorType& k, const TensorType& v)
   }
 }
 
-void check_options(const TensorType& q, const AttentionOptions& options) {
+void check_options(const TensorType& q, const TensorType& k, const AttentionOptions& options) {
   if (options.window < 0) fail("attention", fmt::format("expected a window of 0 or more, got {}", options.window));
   if (options.scale && !std::isfinite(*options.scale)) {
     fail("attention", fmt::format("expected a finite scale, got {}", *options.scale));
@@ -36,6 +36,15 @@ void check_options(const TensorType& q, const AttentionOptions& options) {
   if (options.key_lengths && options.key_lengths->type() != TensorType{DType::u32, {q.shape[0]}}) {
     fail("attention",
          fmt::format("expected key lengths u32 {{{}}}, got {}", q.shape[0], to_string(options.key_lengths->type())));
+  }
+  if (!options.segments) return;
+  const TensorType segments{DType::u32, {q.shape[0], q.shape[2]}};
+  if (options.segments->type() != segments || k.shape[2] != q.shape[2]) {
+    fail("attention", fmt::format("expected segments {} of as many keys, got {} of {} keys", to_string(segments),
+                                  to_string(options.segments->type()), k.shape[2]));
+  }
+  if (options.key_lengths) {
+    fail("attention", "expected key lengths or segments, got both", "give padding a segment of its own");
   }
 }
 
@@ -53,7 +62,7 @@ bool fits(const Shape& mask, const Shape& scores) {
 
 Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options) {
   check_shapes(q.type(), k.type(), v.type());
-  check_options(q.type(), options);
+  check_options(q.type(), k.type(), options);
   const Shape scores{q.dim(0), q.dim(1), q.dim(2), k.dim(2)};
   if (options.mask && !fits(options.mask->shape(), scores)) {
     fail("attention", fmt::format("expected a mask that broadcasts to {}, got {}", to_string(scores),
@@ -62,10 +71,11 @@ Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options) 
   ops::AttentionSettings settings{
       .causal = options.causal,
       .window = options.window,
+      .segments = options.segments.has_value(),
       .scale = options.scale.value_or(static_cast<float>(1 / std::sqrt(static_cast<double>(q.dim(3))))),
       .dropout = ops::checked_probability("attention", options.dropout)};
   if (settings.dropout != 0) settings.noise = ops::fresh_noise(graph::ir_of(q));
-  const ops::AttentionInputs inputs{q, k, v, options.mask, options.key_lengths};
+  const ops::AttentionInputs inputs{q, k, v, options.mask, options.segments ? options.segments : options.key_lengths};
   const bool narrow_enough = q.dim(3) <= ops::most_head_width && v.dim(3) <= ops::most_head_width;
   return options.fused && narrow_enough ? ops::fused_attention(inputs, settings)
                                         : ops::composed_attention(inputs, settings);

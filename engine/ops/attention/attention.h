@@ -15,17 +15,18 @@ namespace halfstep::ops {
 struct AttentionSettings {
   bool causal = false;
   std::int64_t window = 0;
+  bool segments = false;
   float scale = 1;
   float dropout = 0;
   std::string noise{};  ///< the name of the dropout's
 };
 
 /// Queries {n, h, queries, c}, keys {n, g, keys, c} and values {n, g, keys, d}, as far as there are any a mask that
-/// broadcasts to {n, h, queries, keys}, and u32 key lengths {n}.
+/// broadcasts to {n, h, queries, keys}, and as padding u32 key lengths {n}, or segments {n, keys} if the settings say so.
 struct AttentionInputs {
   Tensor q, k, v;
   std::optional<Tensor> mask{};
-  std::optional<Tensor> key_lengths{};
+  std::optional<Tensor> padding{};
 };
 
 /// The widest heads that fused_attention() takes.

@@ -91,12 +91,14 @@ struct Part {
   std::int64_t first, end, first_head, end_head, rounds;
 };
 
-/// As few parts as the limit of loop rounds allows.
-std::vector<Part> parts_of(const plan::Lowering& out, const Kernel& kernel, std::int64_t others, std::int64_t group) {
+/// As few parts as the limit of loop rounds allows. Each head has two binary searches where there are `segments`.
+std::vector<Part> parts_of(const plan::Lowering& out, const Kernel& kernel, std::int64_t others, std::int64_t group,
+                           bool segments) {
+  const std::int64_t head_rounds = segments ? 2 + 2 * 32 : 2;
   const auto limit = static_cast<std::int64_t>(out.target().max_rounds);
   const std::int64_t tiles = plan::divided_up(others, kernel.tile);
   const auto rounds = [&](std::int64_t part_tiles, std::int64_t heads) {
-    return kernel.other_rounds + heads * (2 + part_tiles * kernel.tile_rounds);
+    return kernel.other_rounds + heads * (head_rounds + part_tiles * kernel.tile_rounds);
   };
   if (rounds(tiles, group) <= limit) return {{0, others, 0, group, rounds(tiles, group)}};
   const std::int64_t most = std::max<std::int64_t>(1, (limit - rounds(0, 1)) / kernel.tile_rounds);
@@ -148,7 +150,7 @@ std::vector<plan::Operand> operands_of(AttentionPass pass, const AttentionTensor
                                       {t.k, Access::read},
                                       {t.v, Access::read},
                                       {t.mask.value_or(t.q), Access::read},
-                                      {t.key_lengths.value_or(t.q), Access::read},
+                                      {t.padding.value_or(t.q), Access::read},
                                       {noise_key, Access::read},
                                       carried,
                                       {t.largest, statistics},
@@ -209,7 +211,7 @@ Plan plan_of(const plan::Lowering& out, AttentionPass pass, const AttentionTenso
   plan.own_heads = extents.batch * (own_keys ? extents.key_heads : extents.heads);
   plan.own_tiles = plan::divided_up(own_keys ? extents.keys : extents.queries, plan.kernel.own_rows);
   plan.parts = parts_of(out, plan.kernel, own_keys ? extents.queries : extents.keys,
-                        own_keys ? extents.heads / extents.key_heads : 1);
+                        own_keys ? extents.heads / extents.key_heads : 1, settings.segments);
   return plan;
 }
 
@@ -259,8 +261,8 @@ void lower_attention(plan::Lowering& out, AttentionPass pass, const AttentionTen
                   .shader = fmt::format("attention.{}.{}.{}", name, graph::info(out.type(tensors.q).dtype).words,
                                         plan.kernel.name),
                   .constants = {local_size, index32(out, extents.c_quads), index32(out, extents.d_quads),
-                                settings.causal, settings.window > 0, tensors.key_lengths.has_value(), plan.mask.kind,
-                                settings.dropout != 0, resumed, continued},
+                                settings.causal, settings.window > 0, tensors.padding && !settings.segments,
+                                plan.mask.kind, settings.dropout != 0, resumed, continued, settings.segments},
                   .push = plan::push_bytes(push_of(out, plan, part, settings)),
                   .operands = operands_of(pass, tensors, {carried, access}, plan.noise.key),
                   .groups = plan::groups_for(plan.own_heads * plan.own_tiles * local_size, local_size),

@@ -15,7 +15,7 @@ enum class AttentionPass : std::uint8_t { forward, queries, keys };
 /// The tensors of all passes; those that a pass does not have are not used by it.
 struct AttentionTensors {
   plan::TensorId q = 0, k = 0, v = 0;
-  std::optional<plan::TensorId> mask{}, key_lengths{};
+  std::optional<plan::TensorId> mask{}, padding{};  // see AttentionInputs
   plan::TensorId y = 0, largest = 0, inverse_total = 0;
   plan::TensorId dy = 0, delta = 0;
   plan::TensorId dq = 0, dk = 0, dv = 0;

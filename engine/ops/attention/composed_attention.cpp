@@ -28,7 +28,7 @@ Tensor weights_of(const AttentionInputs& inputs, const AttentionSettings& settin
   const Tensor queries = by_key_head(scale(inputs.q, settings.scale), inputs);
   Tensor scores = in_type(by_query_head(matmul(queries, inputs.k, {.transpose_b = true}), inputs), DType::f32);
   if (inputs.mask) scores = add(scores, in_type(*inputs.mask, DType::f32));
-  return masked_softmax(scores, {settings.causal, settings.window}, inputs.key_lengths);
+  return masked_softmax(scores, {settings.causal, settings.window, settings.segments}, inputs.padding);
 }
 
 Tensor dropped(Tensor x, const AttentionSettings& settings) {

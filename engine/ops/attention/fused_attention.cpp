@@ -17,44 +17,43 @@ namespace {
 struct Form {
   AttentionSettings settings;
   bool masked = false;
-  bool lengths = false;
+  bool padded = false;
 
   graph::Attributes attributes() const {
-    graph::Attributes all{{"causal", settings.causal},
-                          {"window", settings.window},
-                          {"scale", settings.scale},
-                          {"mask", masked},
-                          {"lengths", lengths}};
+    graph::Attributes all{{"causal", settings.causal}, {"window", settings.window},
+                          {"scale", settings.scale},   {"mask", masked},
+                          {"padding", padded},         {"segments", settings.segments}};
     if (settings.dropout != 0) {
       all.push_back({"dropout", settings.dropout});
       all.push_back({"noise", settings.noise});
     }
     return all;
   }
-  std::size_t count() const { return 3 + std::size_t{masked} + std::size_t{lengths}; }
+  std::size_t count() const { return 3 + std::size_t{masked} + std::size_t{padded}; }
 
   AttentionInputs inputs(std::span<const Tensor> x) const {
     AttentionInputs result{x[0], x[1], x[2]};
     if (masked) result.mask = x[3];
-    if (lengths) result.key_lengths = x[count() - 1];
+    if (padded) result.padding = x[count() - 1];
     return result;
   }
   AttentionTensors tensors(const plan::Lowering& out) const {
     AttentionTensors result{.q = out.input(0), .k = out.input(1), .v = out.input(2)};
     if (masked) result.mask = out.input(3);
-    if (lengths) result.key_lengths = out.input(count() - 1);
+    if (padded) result.padding = out.input(count() - 1);
     return result;
   }
 };
 
-/// Whether it is computed as products: on a software driver, which they suit better (see Target::score_bytes), and
+/// Whether it is computed as products: on a software driver, which they suit better (see Target::score_bytes) where the
+/// whole row is wanted, and
 /// where a kernel cannot have as many buffers as those of attention.glsl.
-bool is_composed(const plan::Lowering& out) {
+bool is_composed(const plan::Lowering& out, bool segments) {
   constexpr std::uint32_t buffers = 13;
   const Shape q = out.input_type(0).shape;
   const TensorType scores{DType::f32, {q[0], q[1], q[2], out.input_type(1).shape[2]}};
   if (out.target().max_storage_buffers < buffers) return true;
-  return out.target().cpu && plan::byte_size(scores) <= out.target().score_bytes;
+  return out.target().cpu && !segments && plan::byte_size(scores) <= out.target().score_bytes;
 }
 
 /// A number for each query, as rows of the last axis.
@@ -77,7 +76,7 @@ class AttentionGradient final : public graph::Operator {
 
   void lower(plan::Lowering& out) const override {
     const std::size_t first = form_.count();
-    if (is_composed(out)) {
+    if (is_composed(out, form_.settings.segments)) {
       out.lower_as([&](std::span<const Tensor> x) {
         return composed_attention_gradients(form_.inputs(x), form_.settings, x[first + 3]);
       });
@@ -141,7 +140,7 @@ class Attention final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    if (is_composed(out)) {
+    if (is_composed(out, form_.settings.segments)) {
       out.lower_as(
           [&](std::span<const Tensor> x) { return std::vector{composed_attention(form_.inputs(x), form_.settings)}; });
       return;
@@ -162,8 +161,8 @@ class Attention final : public graph::Operator {
 Tensor fused_attention(const AttentionInputs& inputs, const AttentionSettings& settings) {
   std::vector<Tensor> all{inputs.q, inputs.k, inputs.v};
   if (inputs.mask) all.push_back(*inputs.mask);
-  if (inputs.key_lengths) all.push_back(*inputs.key_lengths);
-  const Form form{settings, inputs.mask.has_value(), inputs.key_lengths.has_value()};
+  if (inputs.padding) all.push_back(*inputs.padding);
+  const Form form{settings, inputs.mask.has_value(), inputs.padding.has_value()};
   return graph::apply(std::make_shared<Attention>(form), all).front();
 }
 

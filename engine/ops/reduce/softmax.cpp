@@ -101,14 +101,16 @@ class Softmax final : public graph::Operator {
   bool logarithm_;
 };
 
-/// softmax of scores {batch, ..., queries, keys} over the keys that a query sees; lengths {batch} are the second input,
-/// if there are any.
+/// softmax of scores {batch, ..., queries, keys} over the keys that a query sees; lengths {batch} or segments {batch,
+/// keys} are the second input, if there are any.
 class MaskedSoftmax final : public graph::Operator {
  public:
   explicit MaskedSoftmax(const ops::VisibleKeys& visible) : visible_(visible) {}
 
   std::string name() const override { return "masked_softmax"; }
-  graph::Attributes attributes() const override { return {{"causal", visible_.causal}, {"window", visible_.window}}; }
+  graph::Attributes attributes() const override {
+    return {{"causal", visible_.causal}, {"window", visible_.window}, {"segments", visible_.segments}};
+  }
   graph::Numerics numerics() const override { return graph::Numerics::reduction; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -117,8 +119,10 @@ class MaskedSoftmax final : public graph::Operator {
     if (shape.size() < 2) {
       fail(name(), fmt::format("expected scores {{..., queries, keys}}, got {}", to_string(inputs[0])));
     }
-    if (inputs.size() > 1 && inputs[1] != TensorType{DType::u32, {shape[0]}}) {
-      fail(name(), fmt::format("expected lengths u32 {{{}}}, got {}", shape[0], to_string(inputs[1])));
+    const Shape padding = visible_.segments ? Shape{shape[0], shape.back()} : Shape{shape[0]};
+    if (inputs.size() > 1 && inputs[1] != TensorType{DType::u32, padding}) {
+      fail(name(), fmt::format("expected {} u32 {}, got {}", visible_.segments ? "segments" : "lengths",
+                               to_string(padding), to_string(inputs[1])));
     }
     return {inputs[0]};
   }
@@ -132,11 +136,11 @@ class MaskedSoftmax final : public graph::Operator {
 
   void lower(plan::Lowering& out) const override {
     const Shape shape = out.input_type(0).shape;
-    const bool has_lengths = out.input_count() > 1;
+    const bool padded = out.input_count() > 1;
     const std::int64_t batch_rows = plan::layout(shape).rows / shape[0];
-    lower_rows(out, "softmax", {{out.input(0), Access::read}, {out.input(has_lengths ? 1 : 0), Access::read}}, 3,
-               {false, visible_.causal, ops::index32(out, visible_.window), has_lengths,
-                ops::index32(out, shape[shape.size() - 2]), ops::index32(out, batch_rows)});
+    lower_rows(out, "softmax", {{out.input(0), Access::read}, {out.input(padded ? 1 : 0), Access::read}}, 3,
+               {false, visible_.causal, ops::index32(out, visible_.window), padded && !visible_.segments,
+                ops::index32(out, shape[shape.size() - 2]), ops::index32(out, batch_rows), visible_.segments});
   }
 
  private:
@@ -156,9 +160,9 @@ Tensor over_axis(const char* name, Tensor x, std::int64_t axis, bool logarithm) 
 
 }  // namespace
 
-Tensor ops::masked_softmax(Tensor scores, const VisibleKeys& visible, std::optional<Tensor> lengths) {
+Tensor ops::masked_softmax(Tensor scores, const VisibleKeys& visible, std::optional<Tensor> padding) {
   std::vector<Tensor> inputs{scores};
-  if (lengths) inputs.push_back(*lengths);
+  if (padding) inputs.push_back(*padding);
   return graph::apply_one(std::make_shared<MaskedSoftmax>(visible), inputs);
 }
 
