@@ -318,7 +318,7 @@ int run(Options& options) {
   }
   if (!options.common.save.empty()) {
     const fs::path folder = options.common.save.parent_path();
-    tokenizer.save(folder / samples::tokenizer_name);
+    samples::save_tokenizer(folder, tokenizer);
     samples::write_config(folder, samples::gpt_config(options.model));
   }
   return train(device, options, data, tokenizer);

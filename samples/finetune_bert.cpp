@@ -317,7 +317,7 @@ int run(Options& options) {
   if (options.compare) return compare(classifier, options);
   if (!options.common.save.empty()) {
     const fs::path folder = options.common.save.parent_path();
-    tokenizer.save(folder / samples::tokenizer_name);
+    samples::save_tokenizer(folder, tokenizer);
     tokenizer.save_vocabulary(folder / "vocab.txt");
     classifier.save_config(folder);
   }

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
 
 namespace samples {
 
@@ -22,10 +23,30 @@ void name_checkpoints(CommonOptions& options) {
   if (!options.resume.empty()) options.resume /= checkpoint_name;
 }
 
-void write_config(const std::filesystem::path& folder, const nlohmann::ordered_json& config) {
-  const std::string text = config.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+namespace {
+
+void write_json(const std::filesystem::path& file, const nlohmann::ordered_json& json) {
+  const std::string text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   const halfstep::Bytes parts[] = {std::as_bytes(std::span(text))};
-  halfstep::write_atomically(folder / config_name, parts);
+  halfstep::write_atomically(file, parts);
+}
+
+}  // namespace
+
+void write_config(const std::filesystem::path& folder, const nlohmann::ordered_json& config) {
+  write_json(folder / config_name, config);
+}
+
+void save_tokenizer(const std::filesystem::path& folder, const halfstep::Tokenizer& tokenizer) {
+  constexpr std::pair<const char*, const char*> special[] = {{"unk_token", "[UNK]"},   {"cls_token", "[CLS]"},
+                                                             {"sep_token", "[SEP]"},   {"pad_token", "[PAD]"},
+                                                             {"mask_token", "[MASK]"}, {"eos_token", "<|endoftext|>"}};
+  nlohmann::ordered_json config{{"tokenizer_class", "PreTrainedTokenizerFast"}};
+  for (const auto& [name, token] : special) {
+    if (tokenizer.find(token)) config[name] = token;
+  }
+  tokenizer.save(folder / tokenizer_name);
+  write_json(folder / "tokenizer_config.json", config);
 }
 
 double as_meant(float value) {

@@ -8,8 +8,8 @@
 
 #include "samples/common/command_line.h"
 
-/// Folders as Hugging Face's transformers reads and writes them: config.json, model.safetensors and tokenizer.json,
-/// here with a checkpoint to go on from.
+/// Folders as Hugging Face's transformers reads and writes them: config.json, model.safetensors and the tokenizer's
+/// files, here with a checkpoint to go on from.
 namespace samples {
 
 inline constexpr const char* checkpoint_name = "checkpoint.safetensors";
@@ -25,6 +25,10 @@ void name_checkpoints(CommonOptions& options);
 
 /// Writes config.json. Bytes that are not UTF-8 are replaced. Throws Error if it cannot be written.
 void write_config(const std::filesystem::path& folder, const nlohmann::ordered_json& config);
+
+/// Writes tokenizer.json, and tokenizer_config.json: without that, transformers would cut a text as the model's own
+/// tokenizers do, whatever tokenizer.json says. Throws Error if they cannot be written.
+void save_tokenizer(const std::filesystem::path& folder, const halfstep::Tokenizer& tokenizer);
 
 /// A number as it was meant: 0.1 for an f32 that is nearest to it.
 double as_meant(float value);

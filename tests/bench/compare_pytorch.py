@@ -3,6 +3,7 @@
 
     tests/bench/compare_pytorch.py                            # lenet5 and fashion_cnn, f32 against f32, batch 64
     tests/bench/compare_pytorch.py --models resnet8 resnet20 --json ratios.json
+    tests/bench/compare_pytorch.py --models bert_tiny bert_mini --batch 16    # texts of 128 tokens
     tests/bench/compare_pytorch.py --models --kernels --precisions mixed    # products and convolutions alone, f16
 
 PyTorch runs at its best: on every core this process may use (--threads), and in both layouts of images, contiguous and
@@ -79,14 +80,71 @@ def resnet(depth):
 MODELS = {"lenet5": lenet5, "fashion_cnn": fashion_cnn, "resnet8": lambda: resnet(8), "resnet20": lambda: resnet(20)}
 
 
+TEXT_LENGTH, TEXT_VOCABULARY = 128, 8000
+BLOCK, CHARACTERS = 64, 65
+
+
+class Transformer(nn.Module):
+    """BERT's encoder and classifier, or GPT-2 with its table of tokens as last product. Attention is PyTorch's fused
+    scaled_dot_product_attention."""
+
+    def __init__(self, layers, heads, width, length, vocabulary, dropout, causal):
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.positions = nn.Embedding(512 if not causal else length, width)
+        self.norm = nn.LayerNorm(width)
+        self.dropout = nn.Dropout(dropout)
+        self.layers = nn.ModuleList(
+            nn.ModuleDict({"qkv": nn.Linear(width, 3 * width), "out": nn.Linear(width, width),
+                           "up": nn.Linear(width, 4 * width), "down": nn.Linear(4 * width, width),
+                           "norm1": nn.LayerNorm(width), "norm2": nn.LayerNorm(width)}) for _ in range(layers))
+        self.heads, self.causal = heads, causal
+        if not causal:
+            self.pooler, self.classifier = nn.Linear(width, width), nn.Linear(width, 2)
+
+    def attention(self, layer, x):
+        n, t, width = x.shape
+        q, k, v = (part.view(n, t, self.heads, -1).transpose(1, 2) for part in layer["qkv"](x).split(width, -1))
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal, dropout_p=self.dropout.p)
+        return self.dropout(layer["out"](y.transpose(1, 2).reshape(n, t, width)))
+
+    def forward(self, tokens):
+        x = self.tokens(tokens) + self.positions.weight[:tokens.shape[1]]
+        approximate = "tanh" if self.causal else "none"
+        x = self.dropout(x if self.causal else self.norm(x))
+        for layer in self.layers:
+            def feed_forward(y):
+                return self.dropout(layer["down"](functional.gelu(layer["up"](y), approximate=approximate)))
+            if self.causal:
+                x = x + self.attention(layer, layer["norm1"](x))
+                x = x + feed_forward(layer["norm2"](x))
+            else:
+                x = layer["norm1"](x + self.attention(layer, x))
+                x = layer["norm2"](x + feed_forward(x))
+        if self.causal:
+            return functional.linear(self.norm(x), self.tokens.weight).flatten(0, 1)
+        return self.classifier(self.dropout(torch.tanh(self.pooler(x[:, 0]))))
+
+
+TRANSFORMERS = {"bert_tiny": (2, 2, 128, TEXT_LENGTH, TEXT_VOCABULARY, 0.1, False),
+                "bert_mini": (4, 4, 256, TEXT_LENGTH, TEXT_VOCABULARY, 0.1, False),
+                "gpt": (4, 4, 128, BLOCK, CHARACTERS, 0.0, True)}
+
+
 class PyTorch:
     """A model that trains on the same random batch again and again."""
 
     def __init__(self, model, precision, batch, device, layout, compiled=False):
-        shape, network = MODELS[model]()
-        self.network = network.to(device, memory_format=layout)
-        self.images = torch.rand(batch, *shape, device=device).to(memory_format=layout)
-        self.labels = torch.randint(10, (batch,), device=device)
+        if model in TRANSFORMERS:
+            sizes = TRANSFORMERS[model]
+            self.network = Transformer(*sizes).to(device)
+            self.inputs = torch.randint(sizes[4], (batch, sizes[3]), device=device)
+            self.labels = self.inputs.flatten() if sizes[6] else torch.randint(2, (batch,), device=device)
+        else:
+            shape, network = MODELS[model]()
+            self.network = network.to(device, memory_format=layout)
+            self.inputs = torch.rand(batch, *shape, device=device).to(memory_format=layout)
+            self.labels = torch.randint(10, (batch,), device=device)
         self.forward = torch.compile(self.loss, mode="reduce-overhead") if compiled else self.loss
         self.device = device
         self.mixed = precision == "mixed"
@@ -96,7 +154,7 @@ class PyTorch:
 
     def loss(self):
         with torch.autocast(self.device, enabled=self.mixed):
-            return functional.cross_entropy(self.network(self.images), self.labels)
+            return functional.cross_entropy(self.network(self.inputs), self.labels)
 
     def step(self):
         self.optimizer.zero_grad(set_to_none=True)
@@ -198,8 +256,9 @@ def halfstep_samples_per_second(arguments, model, precision):
 
 def compare(arguments, model, precision):
     on = "cuda" if torch.cuda.is_available() else "cpu"
-    rivals = {"contiguous": PyTorch(model, precision, arguments.batch, on, torch.contiguous_format),
-              "channels_last": PyTorch(model, precision, arguments.batch, on, torch.channels_last)}
+    rivals = {"contiguous": PyTorch(model, precision, arguments.batch, on, torch.contiguous_format)}
+    if model in MODELS:
+        rivals["channels_last"] = PyTorch(model, precision, arguments.batch, on, torch.channels_last)
     if on == "cuda" and hasattr(torch, "compile"):
         rivals["compiled"] = PyTorch(model, precision, arguments.batch, on, torch.channels_last, compiled=True)
     for rival in rivals.values():
@@ -229,7 +288,7 @@ def show(row):
 
 def arguments_of(text):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="*", choices=MODELS, default=["lenet5", "fashion_cnn"])
+    parser.add_argument("--models", nargs="*", choices=[*MODELS, *TRANSFORMERS], default=["lenet5", "fashion_cnn"])
     parser.add_argument("--precisions", nargs="+", choices=["float32", "mixed"], default=["float32"])
     parser.add_argument("--kernels", action="store_true", help="compare products and convolutions, too")
     parser.add_argument("--largest-product", type=int, default=PRODUCTS[-1], help="extent of the largest square product")

@@ -36,7 +36,7 @@ wait $!
 check "Ctrl-C: exit code 130, got $?" grep -q '^stopped after ' "$place/output"
 trains "${small[@]}" --steps 60 --eval-every 20 --resume "$place/half" --save "$place/resumed"
 check "a resumed run ends like one that was not stopped" cmp "$place/resumed/model.safetensors" "$place/whole/model.safetensors"
-for file in config.json model.safetensors tokenizer.json checkpoint.safetensors; do
+for file in config.json model.safetensors tokenizer.json tokenizer_config.json checkpoint.safetensors; do
   check "the folder has $file" test -s "$place/whole/$file"
 done
 refused "excludes" "${small[@]}" --resume "$place/half" --tokenizer bytes

@@ -62,7 +62,7 @@ check "a resumed run ends like one that was not stopped" cmp "$place/resumed/mod
 trains "${resumed[@]}" --epochs 12 --buckets 1 --resume "$place/half" --save "$place/resumed"
 check "other buckets than the checkpoint's are named" grep -q 'the command line counts for .*--buckets' "$place/output"
 check "texts are padded to one length" grep -qE '^padded to [0-9]+ tokens: [0-9.]+% are padding$' "$place/output"
-for file in config.json model.safetensors tokenizer.json vocab.txt; do
+for file in config.json model.safetensors tokenizer.json tokenizer_config.json vocab.txt; do
   check "the folder has $file" test -s "$place/whole/$file"
 done
 trains "${resumed[@]}" --epochs 1 --buckets 1 --weights "$place/whole/model.safetensors" --vocab "$place/whole"
