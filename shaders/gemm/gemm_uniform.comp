@@ -1,5 +1,5 @@
 #version 450
-//! OPERANDS = row_row patches_row
+//! OPERANDS = row_row col_row patches_row
 //! STORAGE = words
 //! TILE = 6x32 12x16
 // Matrix products and convolutions for drivers where a load from one address by all invocations costs as much as one

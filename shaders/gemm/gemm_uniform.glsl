@@ -34,11 +34,47 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Pa
   vec4 v[MOST_STEP * 4 * PANEL_QUADS];
 };
 
-ACursor a_at[ROWS];
-QuadAt row_at[ROWS];  // addresses of the segment's elements of A
 SUMS sums[ROWS];
 
 int lane() { return int(gl_SubgroupInvocationID); }
+
+#ifdef A_ALONG_K
+ACursor a_at[ROWS];
+QuadAt row_at[ROWS];  // addresses of the segment's elements of A
+
+void place_a(Tile tile) {
+  [[unroll]] for (int i = 0; i < ROWS; i++) a_at[i] = a_cursor(tile, tile.row + i);
+}
+void seek(int segment) {
+  [[unroll]] for (int i = 0; i < ROWS; i++) {
+    a_seek(a_at[i], segment);
+    row_at[i] = a + a_at[i].base;
+#ifdef OPERANDS_patches_row
+    if (!a_at[i].inside) row_at[i] = b;
+#endif
+  }
+}
+float a_of(int i, int k_quad, int q, int kk) { return RowStep(row_at[i] + k_quad).v[q][kk]; }
+#else
+// {k, rows}, of one segment
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ElementAt { float v; };
+ElementAt row_at[ROWS];  // addresses of the rows' first elements
+bool ones_at[ROWS];      // whether it is the row of ones
+
+void place_a(Tile tile) {
+  [[unroll]] for (int i = 0; i < ROWS; i++) {
+    row_at[i] = ElementAt(a) + (tile.a_base * 4 + min(tile.row + i, rows - 1));
+    ones_at[i] = SUM_COLUMNS && tile.row + i == row_of_ones();
+  }
+}
+void seek(int segment) {}
+// k past the last read the last one again, and are multiplied by zeros of B.
+float a_of(int i, int k_quad, int q, int kk) {
+  int k_place = min((k_quad + q) * 4 + kk, k - 1);
+  float v = (row_at[i] + k_place * a_pitch * 4).v;
+  return ones_at[i] ? 1.0 : v;
+}
+#endif
 
 // This invocation's element of eight contiguous ones: compiles to one vector load.
 float of_lane(vec4 low, vec4 high) {
@@ -57,20 +93,9 @@ void add_products(PanelStep panel, int k_quad) {
         columns_of_b[j] = of_lane(panel.v[first + 2 * j], panel.v[first + 2 * j + 1]);
       }
       [[unroll]] for (int i = 0; i < ROWS; i++) {
-        float row = RowStep(row_at[i] + k_quad).v[q][kk];
-        sums[i] = fma(SUMS(row), columns_of_b, sums[i]);
+        sums[i] = fma(SUMS(a_of(i, k_quad, q, kk)), columns_of_b, sums[i]);
       }
     }
-  }
-}
-
-void seek(int segment) {
-  [[unroll]] for (int i = 0; i < ROWS; i++) {
-    a_seek(a_at[i], segment);
-    row_at[i] = a + a_at[i].base;
-#ifdef OPERANDS_patches_row
-    if (!a_at[i].inside) row_at[i] = b;
-#endif
   }
 }
 
@@ -134,10 +159,8 @@ void main() {
   int zeros = quads(quads(k)) * 4;
   int panel = zeros + tile.b_base + tile.column_quad * segments * quads(k) * 4;
   SUMS start = first_sum(column_bias(tile, column_quad));
-  [[unroll]] for (int i = 0; i < ROWS; i++) {
-    a_at[i] = a_cursor(tile, tile.row + i);
-    sums[i] = start;
-  }
+  place_a(tile);
+  [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = start;
   int done = tile.k_begin;
   do {
     done += add_segment(tile, panel, done);

@@ -159,7 +159,7 @@ double expected_cost(const plan::Target& target, const Problem& problem, const G
 /// Whether the operands can be read by uniform loads: the panels (ops/gemm/gemm_panels.h) must fit in one binding.
 bool fits_uniform(const plan::Target& target, const Problem& problem, std::int64_t panel_columns) {
   const Operands operands = with_panels(problem.operands);
-  const bool laid_out = operands == Operands::row_row || operands == Operands::patches_row;
+  const bool laid_out = operands != Operands::pixels_row;
   const std::int64_t columns = problem.batches * plan::divided_up(problem.columns, panel_columns) * panel_columns;
   const std::int64_t zeros = 4;  // at most this many columns' worth
   const std::int64_t panel_quads = (columns + zeros) * problem.segments * plan::divided_up(problem.k, 4);

@@ -37,6 +37,7 @@ Panels panels_of(const Gemm& gemm, std::int64_t panel_columns) {
 
 Operands with_panels(Operands operands) {
   if (operands == Operands::row_col) return Operands::row_row;
+  if (operands == Operands::col_col) return Operands::col_row;
   if (operands == Operands::patches_col) return Operands::patches_row;
   return operands;
 }
