@@ -9,6 +9,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "harness/device.h"
+#include "host/temporary_folder.h"
+#include "io/safetensors.h"
 #include "models/bert.h"
 #include "models/gpt.h"
 #include "train/parity.h"
@@ -37,6 +40,14 @@ std::vector<std::uint32_t> integers(std::string_view name, std::int64_t count, s
     values.push_back(static_cast<std::uint32_t>(testing::word(name, static_cast<std::uint64_t>(i)) % below));
   }
   return values;
+}
+
+/// The values of a parameter in PyTorch's order.
+std::vector<float> in_their_order(std::span<const float> values, const graph::Value& parameter) {
+  const std::vector<std::byte> bytes = train::encode(DType::f32, parameter.type.shape, parameter.stored, values);
+  std::vector<float> result(values.size());
+  std::memcpy(result.data(), bytes.data(), bytes.size());
+  return result;
 }
 
 /// A model's step, and the u32 inputs that it has by name.
@@ -81,13 +92,20 @@ Step bert() {
   return step;
 }
 
-/// The loss, logits and gradients of one step in f32, against those in double.
-void check_step(const Step& model, const std::string& file) {
-  const Json wanted = testing::read_parity(file);
-  testing::OneStep step(model.graph, model.loss, model.logits, Precision::float32());
+/// What is allowed to differ, in parts of a norm. A bias of keys adds the same to all scores of a query: its gradient
+/// is 0, but for rounding, and is held against the largest gradient.
+struct Allowed {
+  double result;
+  double gradient;
+};
+
+/// The loss, logits and gradients of one step, against those in double.
+void check_step(const Step& model, const Json& wanted, const Precision& precision, Allowed allowed) {
+  const float scale = precision.loss_scale.kind == LossScale::Kind::none ? 1 : 1024;
+  testing::OneStep step(model.graph, model.loss, model.logits, precision);
   step::Execution& execution = step.execution;
   for (const auto& [id, values] : model.inputs) execution.set(step.lowered.value[id], values);
-  execution.set(step.seed, std::vector<float>{1});
+  execution.set(step.seed, std::vector<float>{scale});
   for (const graph::ValueId id : step.parameters) {
     const graph::Value& value = step.value(id);
     const std::string name = train::stored_name(value.name);
@@ -97,9 +115,9 @@ void check_step(const Step& model, const std::string& file) {
         id, train::decode({name, "F32", theirs, std::as_bytes(std::span(values))}, value.type.shape, value.stored));
   }
   execution.run();
-  CHECK(execution.floats(step.loss)[0] == doctest::Approx(wanted.at("loss").get<double>()).epsilon(1e-5));
+  CHECK(execution.floats(step.loss)[0] == doctest::Approx(wanted.at("loss").get<double>()).epsilon(allowed.result));
   const double norm = wanted.at("logits").at("norm");
-  CHECK(testing::distance("logits", execution.floats(step.logits), wanted.at("logits")) <= 1e-5 * norm);
+  CHECK(testing::distance("logits", execution.floats(step.logits), wanted.at("logits")) <= allowed.result * norm);
   double largest = 0;
   for (const Json& digest : wanted.at("gradients")) largest = std::max(largest, digest.at("norm").get<double>());
   CHECK(wanted.at("gradients").size() == step.parameters.size());
@@ -107,15 +125,68 @@ void check_step(const Step& model, const std::string& file) {
     const graph::Value& value = step.value(step.parameters[i]);
     const std::string name = train::stored_name(value.name);
     CAPTURE(name);
-    const std::vector<float> found = execution.floats(step.gradients[i]);
-    const std::vector<std::byte> bytes = train::encode(DType::f32, value.type.shape, value.stored, found);
-    std::vector<float> theirs(found.size());
-    std::memcpy(theirs.data(), bytes.data(), bytes.size());
+    std::vector<float> found = execution.floats(step.gradients[i]);
+    for (float& element : found) element /= scale;
     const Json& digest = wanted.at("gradients").at(name);
-    // A bias of keys adds the same to all scores of a query: its gradient is 0, but for rounding.
-    const double allowed = 1e-5 * std::max(digest.at("norm").get<double>(), 1e-2 * largest);
-    CHECK(testing::distance(name, theirs, digest) <= allowed);
+    const double unit = std::max(digest.at("norm").get<double>(), 1e-2 * largest);
+    CHECK(testing::distance(name, in_their_order(found, value), digest) <= allowed.gradient * unit);
   }
+}
+
+/// Ten steps of AdamW, from weights that are read from a file with Hugging Face's names, and written to another.
+void check_training(const Step& model, const Json& wanted) {
+  const TemporaryFolder folder;
+  std::vector<std::vector<float>> data;
+  std::vector<io::StoredTensor> tensors;
+  std::vector<graph::Value> parameters;
+  for (const graph::ValueId id : model.graph.ir().of(graph::Origin::parameter)) {
+    const graph::Value& value = parameters.emplace_back(model.graph.ir().values[id]);
+    const std::string name = train::stored_name(value.name);
+    const Shape shape = train::stored_shape(value.type.shape, value.stored);
+    data.push_back(first_values(name, shape));
+    tensors.push_back({name, "F32", shape, std::as_bytes(std::span(data.back()))});
+  }
+  io::write_safetensors(folder.path() / "theirs.safetensors", tensors, {});
+  Trainer trainer = Trainer::compile(testing::device(), model.graph,
+                                     {.loss = model.loss,
+                                      .optimizer = AdamW{.rate = wanted.at("rate").get<float>(),
+                                                         .epsilon = wanted.at("epsilon").get<float>(),
+                                                         .weight_decay = wanted.at("decay").get<float>()},
+                                      .precision = Precision::float32()});
+  CHECK(trainer.load_weights(folder.path() / "theirs.safetensors").loaded.size() == tensors.size());
+  trainer.save_weights(folder.path() / "ours.safetensors");
+  const io::SafetensorsFile ours(folder.path() / "ours.safetensors");
+  for (const io::StoredTensor& tensor : tensors) {
+    CAPTURE(tensor.name);
+    const io::StoredTensor* saved = ours.find(tensor.name);
+    REQUIRE(saved != nullptr);
+    CHECK(saved->shape == tensor.shape);
+    CHECK(std::ranges::equal(saved->data, tensor.data));
+  }
+  std::map<std::string, Values> inputs;
+  for (const auto& [id, values] : model.inputs) {
+    inputs.emplace(model.graph.ir().values[id].name, std::span<const std::uint32_t>(values));
+  }
+  for (std::size_t step = 0; step < wanted.at("losses").size(); ++step) {
+    trainer.step(inputs);
+    trainer.finish();
+    CAPTURE(step);
+    CHECK(trainer.report().loss == doctest::Approx(wanted.at("losses")[step].get<double>()).epsilon(1e-3));
+  }
+  for (const graph::Value& value : parameters) {
+    const std::string name = train::stored_name(value.name);
+    CAPTURE(name);
+    const Json& digest = wanted.at("last").at(name);
+    CHECK(testing::distance(name, in_their_order(trainer.parameter(value.name), value), digest) <=
+          1e-3 * digest.at("norm").get<double>());
+  }
+}
+
+void check_model(const Step& model, const std::string& file) {
+  const Json wanted = testing::read_parity(file);
+  check_step(model, wanted, Precision::float32(), {.result = 1e-5, .gradient = 1e-5});
+  check_step(model, wanted, Precision::mixed(), {.result = 2e-2, .gradient = 2e-2});
+  check_training(model, wanted);
 }
 
 std::vector<std::string> names_and_shapes(const Graph& graph) {
@@ -137,12 +208,12 @@ std::vector<std::string> wanted_tensors(const std::string& file) {
 
 }  // namespace
 
-TEST_CASE("GPT-2 is Hugging Face's in one step") {
-  check_step(gpt(), "parity_gpt.json");
+TEST_CASE("GPT-2 is Hugging Face's, in one step and in ten") {
+  check_model(gpt(), "parity_gpt.json");
 }
 
-TEST_CASE("BERT is Hugging Face's in one step, with padding and two types of tokens") {
-  check_step(bert(), "parity_bert.json");
+TEST_CASE("BERT is Hugging Face's, in one step and in ten, with padding and two types of tokens") {
+  check_model(bert(), "parity_bert.json");
 }
 
 TEST_CASE("GPT-2 and BERT have Hugging Face's names and shapes") {
