@@ -8,7 +8,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "ops/gemm/gemm_choice.h"
+#include "ops/choices.h"
 #include "tune/trial_run.h"
 
 namespace halfstep::tune {
@@ -27,10 +27,9 @@ std::string difference(const plan::Trial& trial, const std::vector<float>& got) 
 }  // namespace
 
 std::string check(vk::Context& context, vk::Pipelines& pipelines, const std::string& kind, const std::string& name) {
-  plan::Target target = context.target();
-  target.gemm_kernels = name;
+  const plan::Target target = ops::with_candidate(context.target(), kind, name);
   try {
-    for (const plan::Trial& trial : ops::gemm_checks(kind)) {
+    for (const plan::Trial& trial : ops::checks(kind)) {
       TrialRun run(context, pipelines, target, trial);
       run.run();
       if (std::string wrong = difference(trial, run.result()); !wrong.empty()) return wrong;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/choices.h"
 #include "tune/trial_run.h"
 
 namespace halfstep::tune {
@@ -101,8 +102,7 @@ std::string Tuner::measured(const plan::Choice& choice, Finding& finding) {
 double Tuner::time(const plan::Choice& choice, const std::string& candidate) {
   constexpr int most_runs = 5;
   constexpr std::chrono::milliseconds enough(30);
-  plan::Target target = context_.target();
-  target.gemm_kernels = candidate;
+  const plan::Target target = ops::with_candidate(context_.target(), choice.kind, candidate);
   double best = std::numeric_limits<double>::infinity();
   try {
     TrialRun run(context_, pipelines_, target, choice.problem);

@@ -1,6 +1,7 @@
 // A workgroup of 64 invocations has TILE rows of its own and goes over the other ones TILE at a time, through shared
 // memory. Invocation {down, across} of 8 by 8 has four by four scores, and of four own rows every eighth quad of sums.
-// For GPUs; it uses no subgroup operations, so it runs anywhere.
+// For GPUs. Products are computed by the invocations, with no subgroup operations, so that it runs anywhere; or by matrix
+// units.
 #ifndef HALFSTEP_ATTENTION_TILE
 #define HALFSTEP_ATTENTION_TILE
 
@@ -10,9 +11,6 @@ const int THREADS = SIDE * SIDE;
 const int C_PARTS = (C_QUADS + SIDE - 1) / SIDE;
 const int D_PARTS = (D_QUADS + SIDE - 1) / SIDE;
 
-const int PITCH = SIDE + 1;  // quads of a row in shared memory; the extra one avoids bank conflicts
-shared vec4 own_part[TILE * PITCH];
-shared vec4 other_part[TILE * PITCH];
 shared float exchanged[TILE * SIDE];
 
 #ifndef PASS_forward
@@ -27,6 +25,13 @@ int across() { return int(gl_LocalInvocationIndex) % SIDE; }
 
 #define FOUR(i) [[unroll]] for (int i = 0; i < 4; i++)
 
+// They have own_part and other_part in shared memory, SIDE quads of TILE rows each, whose products they add up.
+#ifdef MATRIX_UNITS
+#include "attention/attention_units.glsl"
+#else
+#include "attention/attention_products.glsl"
+#endif
+
 // Copies SIDE quads, from `begin` on, of TILE rows to shared memory; zeros past the last row or quad.
 #define STAGE(part, rows, head_row, first_row, count, QUADS, begin)                                            \
   FOUR(load) {                                                                                                 \
@@ -35,44 +40,24 @@ int across() { return int(gl_LocalInvocationIndex) % SIDE; }
     int quad = (begin) + place % SIDE;                                                                         \
     bool inside = row < (count) && quad < QUADS;                                                               \
     vec4 v = from_quad(rows[inside ? ((head_row) + row) * uint(QUADS) + uint(quad) : 0u]);                     \
-    part[place / SIDE * PITCH + place % SIDE] = inside ? v : vec4(0.0);                                        \
+    part[place / SIDE * PITCH + place % SIDE] = PART(inside ? v : vec4(0.0));                                  \
   }
-
-void add_row_products(inout vec4 products[4]) {
-  for (int quad = 0; quad < SIDE; quad++) {
-    vec4 others[4];
-    FOUR(j) others[j] = other_part[(across() * 4 + j) * PITCH + quad];
-    FOUR(i) {
-      vec4 own_quad = own_part[(down() * 4 + i) * PITCH + quad];
-      FOUR(j) products[i][j] += dot(own_quad, others[j]);
-    }
-  }
-}
-void add_weighted_rows(inout vec4 sums[4]) {
-  for (int quad = 0; quad < SIDE; quad++) {
-    vec4 weights[4];
-    FOUR(i) weights[i] = own_part[(down() * 4 + i) * PITCH + quad];
-    FOUR(j) {
-      vec4 v = other_part[(quad * 4 + j) * PITCH + across()];
-      FOUR(i) sums[i] = fma(vec4(weights[i][j]), v, sums[i]);
-    }
-  }
-}
 
 // Four own rows' products with four other rows, over all their quads.
 #define FIND_PRODUCTS(products, QUADS, own_rows, other_rows)                                      \
-  FOUR(i) products[i] = vec4(0.0);                                                                \
+  start_products(products);                                                                       \
   for (int begin = 0; begin < QUADS; begin += SIDE) {                                             \
     barrier();                                                                                    \
     STAGE(own_part, own_rows, own_head(head), own, own_count(), QUADS, begin)                     \
     STAGE(other_part, other_rows, other_head(head), other, other_count(), QUADS, begin)           \
     barrier();                                                                                    \
     add_row_products(products);                                                                   \
-  }
+  }                                                                                               \
+  finish_products(products);
 
 void keep_weights(vec4 weights[4]) {
   barrier();
-  FOUR(i) own_part[(down() * 4 + i) * PITCH + across()] = weights[i];
+  FOUR(i) own_part[(down() * 4 + i) * PITCH + across()] = PART(weights[i]);
 }
 
 // Adds the other rows times their weights to the sums.

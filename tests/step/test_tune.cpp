@@ -4,12 +4,15 @@
 #include <halfstep/ops.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cstdlib>
 #include <filesystem>
 
 #include "graph/ir.h"
 #include "harness/device.h"
+#include "ops/attention/attention_kernels.h"
+#include "ops/choices.h"
 #include "ops/gemm/gemm_choice.h"
 #include "step/execution.h"
 #include "tune/trial_run.h"
@@ -88,7 +91,26 @@ TEST_CASE("every kernel is admitted on a driver that computes rightly") {
     }
   }
   CHECK(tune::check(testing::context(), *testing::pipelines(), "gemm row_row f16 f16", "tile64").empty());
-  CHECK_THROWS_AS(ops::gemm_checks("gemm of nothing"), Error);
+  CHECK_THROWS_AS(ops::checks("gemm of nothing"), Error);
+  CHECK_THROWS_AS(ops::checks("attention of nothing"), Error);
+}
+
+TEST_CASE("every kernel of attention is admitted on a driver that computes rightly") {
+  const plan::Target target = testing::context().target();
+  if (target.max_rounds < 1000) return;  // attention is cut into many parts there
+  plan::Target gpu = target;
+  gpu.cpu = false;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    for (const plan::Target& wanted : {target, gpu}) {
+      if (target.subgroups.size == 4 && !wanted.cpu) continue;  // SwiftShader compiles those for minutes
+      for (const ops::AttentionKernel& kernel :
+           ops::attention_kernels(wanted, ops::AttentionPass::forward, {}, dtype)) {
+        const std::string kind = fmt::format("attention {}", name(dtype));
+        INFO(kind << " by " << kernel.name);
+        CHECK(tune::check(testing::context(), *testing::pipelines(), kind, kernel.name).empty());
+      }
+    }
+  }
 }
 
 TEST_CASE("a result that is not the reference's is refused") {

@@ -22,7 +22,8 @@ struct AttentionSettings {
 };
 
 /// Queries {n, h, queries, c}, keys {n, g, keys, c} and values {n, g, keys, d}, as far as there are any a mask that
-/// broadcasts to {n, h, queries, keys}, and as padding u32 key lengths {n}, or segments {n, keys} if the settings say so.
+/// broadcasts to {n, h, queries, keys}, and as padding u32 key lengths {n}, or segments {n, keys} if the settings say
+/// so.
 struct AttentionInputs {
   Tensor q, k, v;
   std::optional<Tensor> mask{};

@@ -5,9 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <utility>
 
-#include "graph/dtype.h"
+#include "ops/attention/attention_choice.h"
+#include "ops/attention/attention_kernels.h"
 #include "ops/elementwise/dropout.h"
 #include "ops/kernel.h"
 
@@ -15,8 +16,6 @@ namespace halfstep::ops {
 namespace {
 
 using plan::Access;
-
-constexpr std::array<std::string_view, 3> pass_names{"forward", "queries", "keys"};
 
 /// The push constants of attention.glsl.
 struct Push {
@@ -27,11 +26,7 @@ struct Push {
   float factor;
 };
 
-struct Extents {
-  std::int64_t batch, heads, key_heads, queries, keys, c_quads, d_quads;
-};
-
-Extents extents_of(const plan::Lowering& out, const AttentionTensors& tensors) {
+AttentionExtents extents_of(const plan::Lowering& out, const AttentionTensors& tensors) {
   const Shape q = out.type(tensors.q).shape;
   const Shape k = out.type(tensors.k).shape;
   return {q[0],
@@ -43,57 +38,14 @@ Extents extents_of(const plan::Lowering& out, const AttentionTensors& tensors) {
           plan::layout(out.type(tensors.v).shape).quads_per_row()};
 }
 
-/// A kernel, and the loop rounds of one of its invocations.
-struct Kernel {
-  std::string_view name;  ///< the value of its BODY axis
-  std::uint32_t local_size = 0;
-  std::int64_t own_rows = 0;  ///< of a workgroup
-  std::int64_t tile = 0;      ///< other rows at a time
-  std::int64_t tile_rounds = 0;
-  std::int64_t other_rounds = 0;
-};
-
-/// The quads that an invocation or a row of them stores, or sums.
-std::int64_t result_quads(AttentionPass pass, const Extents& extents) {
-  if (pass == AttentionPass::forward) return extents.d_quads;
-  if (pass == AttentionPass::queries) return extents.c_quads;
-  return extents.c_quads + extents.d_quads;
-}
-
-/// attention_rows.glsl: in each tile, a loop over its rows for the scores and one for each of the sums.
-Kernel rows_kernel(const plan::Target& target, AttentionPass pass, const Extents& extents) {
-  constexpr std::int64_t rows_each = 2;
-  const bool lanes = target.subgroups.shuffle && target.subgroups.size == 8;
-  Kernel kernel{.name = lanes ? "rows8" : "rows", .local_size = lanes ? 8U : 4U, .tile = 8};
-  kernel.own_rows = rows_each * kernel.local_size;
-  kernel.tile_rounds = 1 + (pass == AttentionPass::keys ? 3 : 2) * (kernel.tile + 1);
-  kernel.other_rounds = rows_each * (result_quads(pass, extents) + 2) + 2;
-  return kernel;
-}
-
-/// attention_tile.glsl: in each tile, loops over parts of eight quads and the quads of each, for every product.
-Kernel tile_kernel(AttentionPass pass, const Extents& extents) {
-  constexpr std::int64_t side = 8;
-  const std::int64_t c_parts = plan::divided_up(extents.c_quads, side);
-  const std::int64_t d_parts = plan::divided_up(extents.d_quads, side);
-  const auto products = [](std::int64_t parts) { return parts * (side + 2) + 1; };
-  const auto sums = [](std::int64_t parts) { return parts * (side + 1); };
-  Kernel kernel{.name = "tile", .local_size = side * side, .own_rows = 4 * side, .tile = 4 * side};
-  kernel.tile_rounds = 1 + products(c_parts);
-  if (pass != AttentionPass::forward) kernel.tile_rounds += products(d_parts) + sums(c_parts);
-  if (pass != AttentionPass::queries) kernel.tile_rounds += sums(d_parts);
-  kernel.other_rounds = 4 * (c_parts + d_parts) + 4;
-  return kernel;
-}
-
 /// What one dispatch computes: the other rows from `first` to `end`, for these heads of each group.
 struct Part {
   std::int64_t first, end, first_head, end_head, rounds;
 };
 
 /// As few parts as the limit of loop rounds allows. Each head has two binary searches where there are `segments`.
-std::vector<Part> parts_of(const plan::Lowering& out, const Kernel& kernel, std::int64_t others, std::int64_t group,
-                           bool segments) {
+std::vector<Part> parts_of(const plan::Lowering& out, const AttentionKernel& kernel, std::int64_t others,
+                           std::int64_t group, bool segments) {
   const std::int64_t head_rounds = segments ? 2 + 2 * 32 : 2;
   const auto limit = static_cast<std::int64_t>(out.target().max_rounds);
   const std::int64_t tiles = plan::divided_up(others, kernel.tile);
@@ -114,7 +66,7 @@ std::vector<Part> parts_of(const plan::Lowering& out, const Kernel& kernel, std:
 }
 
 /// Two products forward; for the gradients, the two of the weights again and one or two more.
-double flops_of(AttentionPass pass, const Extents& extents, const Part& part) {
+double flops_of(AttentionPass pass, const AttentionExtents& extents, const Part& part) {
   const bool own_keys = pass == AttentionPass::keys;
   const std::int64_t heads = own_keys ? extents.key_heads * (part.end_head - part.first_head) : extents.heads;
   const std::int64_t scores =
@@ -179,17 +131,27 @@ std::pair<plan::TensorId, std::uint32_t> result_of(AttentionPass pass, const Att
 }
 
 /// Refuses sizes that 32-bit indices do not reach.
-void check_sizes(const plan::Lowering& out, const AttentionTensors& tensors, const Extents& extents, bool draws) {
+void check_sizes(const plan::Lowering& out, const AttentionTensors& tensors, const AttentionExtents& extents,
+                 bool draws) {
   for (const plan::TensorId tensor : {tensors.q, tensors.k, tensors.v}) {
     index32(out, plan::layout(out.type(tensor).shape).padded_elements());
   }
   if (draws) index32(out, extents.batch * extents.heads * extents.queries * plan::divided_up(extents.keys, 4));
 }
 
+/// The kernel of a pass. Both passes of the gradients have the same.
+AttentionKernel chosen_kernel(plan::Lowering& out, AttentionPass pass, const AttentionTensors& tensors,
+                              const AttentionSettings& settings, const AttentionExtents& extents) {
+  const DType dtype = out.type(tensors.q).dtype;
+  std::vector<AttentionKernel> kernels = attention_kernels(out.target(), pass, extents, dtype);
+  const std::size_t chosen = out.choose(attention_choice(out, pass, tensors, settings, kernels));
+  return std::move(kernels[chosen]);
+}
+
 /// What all parts of a pass have in common.
 struct Plan {
-  Kernel kernel;
-  Extents extents;
+  AttentionKernel kernel;
+  AttentionExtents extents;
   MaskSteps mask;
   plan::Noise noise;
   std::int64_t own_heads = 0;  ///< of all batches
@@ -197,15 +159,15 @@ struct Plan {
   std::vector<Part> parts;
 };
 
-Plan plan_of(const plan::Lowering& out, AttentionPass pass, const AttentionTensors& tensors,
+Plan plan_of(plan::Lowering& out, AttentionPass pass, const AttentionTensors& tensors,
              const AttentionSettings& settings) {
   const bool draws = settings.dropout != 0;
   const bool own_keys = pass == AttentionPass::keys;
   Plan plan;
   plan.extents = extents_of(out, tensors);
-  const Extents& extents = plan.extents;
+  const AttentionExtents& extents = plan.extents;
   check_sizes(out, tensors, extents, draws);
-  plan.kernel = out.target().cpu ? rows_kernel(out.target(), pass, extents) : tile_kernel(pass, extents);
+  plan.kernel = chosen_kernel(out, pass, tensors, settings, extents);
   plan.mask = mask_steps(out, tensors, extents.keys);
   plan.noise = draws ? out.noise(settings.noise) : plan::Noise{tensors.q, 0};
   plan.own_heads = extents.batch * (own_keys ? extents.key_heads : extents.heads);
@@ -216,7 +178,7 @@ Plan plan_of(const plan::Lowering& out, AttentionPass pass, const AttentionTenso
 }
 
 Push push_of(const plan::Lowering& out, const Plan& plan, const Part& part, const AttentionSettings& settings) {
-  const Extents& extents = plan.extents;
+  const AttentionExtents& extents = plan.extents;
   return {index32(out, extents.queries),
           index32(out, extents.keys),
           index32(out, extents.heads),
@@ -242,8 +204,7 @@ Push push_of(const plan::Lowering& out, const Plan& plan, const Part& part, cons
 void lower_attention(plan::Lowering& out, AttentionPass pass, const AttentionTensors& tensors,
                      const AttentionSettings& settings) {
   const Plan plan = plan_of(out, pass, tensors, settings);
-  const Extents& extents = plan.extents;
-  const std::string_view name = pass_names[static_cast<std::size_t>(pass)];
+  const AttentionExtents& extents = plan.extents;
   plan::TensorId carried = tensors.q;
   if (plan.parts.size() > 1) {
     carried = out.workspace("sums", {DType::f32,
@@ -257,12 +218,21 @@ void lower_attention(plan::Lowering& out, AttentionPass pass, const AttentionTen
     const bool continued = i + 1 < plan.parts.size();
     const Access access = resumed && continued ? Access::read_write : continued ? Access::write : Access::read;
     const std::uint32_t local_size = plan.kernel.local_size;
-    out.dispatch({.label = pass == AttentionPass::forward ? "" : fmt::format("{} {}", out.label(), name),
-                  .shader = fmt::format("attention.{}.{}.{}", name, graph::info(out.type(tensors.q).dtype).words,
-                                        plan.kernel.name),
-                  .constants = {local_size, index32(out, extents.c_quads), index32(out, extents.d_quads),
-                                settings.causal, settings.window > 0, tensors.padding && !settings.segments,
-                                plan.mask.kind, settings.dropout != 0, resumed, continued, settings.segments},
+    std::vector<std::uint32_t> constants{local_size,
+                                         index32(out, extents.c_quads),
+                                         index32(out, extents.d_quads),
+                                         settings.causal,
+                                         settings.window > 0,
+                                         tensors.padding && !settings.segments,
+                                         plan.mask.kind,
+                                         settings.dropout != 0,
+                                         resumed,
+                                         continued,
+                                         settings.segments};
+    constants.insert(constants.end(), plan.kernel.constants.begin(), plan.kernel.constants.end());
+    out.dispatch({.label = pass == AttentionPass::forward ? "" : fmt::format("{} {}", out.label(), name(pass)),
+                  .shader = plan.kernel.shader,
+                  .constants = std::move(constants),
                   .push = plan::push_bytes(push_of(out, plan, part, settings)),
                   .operands = operands_of(pass, tensors, {carried, access}, plan.noise.key),
                   .groups = plan::groups_for(plan.own_heads * plan.own_tiles * local_size, local_size),
