@@ -44,7 +44,7 @@ struct Options {
   std::string tokenizer = "character";
   std::string precision = "mixed";
   std::string optimizer = "adamw";
-  float learning_rate = 1e-3F;
+  std::optional<float> learning_rate;
   samples::CommonOptions common;
 };
 
@@ -82,7 +82,9 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--optimizer", options.optimizer, "adamw, or muon with AdamW for embeddings, norms and biases")
       ->check(CLI::IsMember({"adamw", "muon"}))
       ->capture_default_str();
-  samples::add_learning_rate(app, options.learning_rate, "The highest rate, from which it falls to a tenth");
+  app.add_option("--learning-rate", options.learning_rate,
+                 "The highest rate, from which it falls to a tenth: 0.001, or with muon 0.01")
+      ->check(samples::number_above(0, 1000));
   samples::add_common_options(app, options.common, samples::text_file);
   app.get_option("--data")->required();
   samples::describe_folders(app, "after every evaluation");
@@ -144,7 +146,7 @@ class Model {
   /// nanoGPT's settings: a tenth of the steps, 100 at most, to the highest rate, and half a cosine to a tenth of it.
   Optimizer optimizer() const {
     const std::int64_t steps = options_.steps;
-    const float rate = options_.learning_rate;
+    const float rate = options_.learning_rate.value_or(options_.optimizer == "muon" ? 1e-2F : 1e-3F);
     const std::int64_t warmup = std::clamp<std::int64_t>(steps / 10, 1, 100);
     const Schedule schedule = Schedule::cosine(rate, warmup, steps, rate / 10);
     const AdamW adamw{.rate = schedule, .beta2 = 0.99F, .weight_decay = 0.1F};
