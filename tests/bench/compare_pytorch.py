@@ -9,8 +9,8 @@
 PyTorch runs at its best: on every core this process may use (--threads), and in both layouts of images, contiguous and
 channels_last, of which the faster one counts. On a CUDA machine it trains with autocast and GradScaler for `mixed`, and
 torch.compile (with CUDA graphs) takes part too. All take turns, so that whatever else the machine does slows each of
-them; medians are compared. Needs PyTorch: PyPI's, or on Debian
-python3-torch with libopenblas0-pthread; with the reference BLAS, its products take ten times as long.
+them; medians are compared. Needs PyTorch: PyPI's, or on Debian python3-torch with libopenblas0-pthread; with the
+reference BLAS, its products take ten times as long.
 """
 
 import argparse

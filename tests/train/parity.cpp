@@ -1,10 +1,12 @@
 #include "train/parity.h"
 
 #include <cmath>
+#include <cstring>
 #include <fstream>
 
 #include "harness/device.h"
 #include "passes/backward.h"
+#include "train/stored_values.h"
 
 namespace halfstep::testing {
 namespace {
@@ -53,6 +55,13 @@ std::vector<float> uniform(std::string_view name, const Shape& shape, double low
     value = static_cast<float>(low + (high - low) * static_cast<double>(word(name, i++) >> 40) * 0x1p-24);
   }
   return values;
+}
+
+std::vector<float> in_their_order(std::span<const float> values, const Shape& shape, const Axes& stored) {
+  const std::vector<std::byte> bytes = train::encode(DType::f32, shape, stored, values);
+  std::vector<float> result(values.size());
+  std::memcpy(result.data(), bytes.data(), bytes.size());
+  return result;
 }
 
 double distance(const std::string& name, std::span<const float> values, const Json& digest) {

@@ -27,6 +27,8 @@ Json read_parity(const std::string& file);
 std::uint64_t word(std::string_view name, std::uint64_t i);
 /// f32 numbers for each element of a tensor.
 std::vector<float> uniform(std::string_view name, const Shape& shape, double low, double high);
+/// A tensor's values as PyTorch orders them, whose axes `stored` has.
+std::vector<float> in_their_order(std::span<const float> values, const Shape& shape, const Axes& stored);
 /// The norm of the difference between `values`, in PyTorch's order, and the tensor that `digest` describes.
 double distance(const std::string& name, std::span<const float> values, const Json& digest);
 

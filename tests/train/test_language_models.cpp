@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "harness/device.h"
 #include "host/temporary_folder.h"
@@ -40,14 +39,6 @@ std::vector<std::uint32_t> integers(std::string_view name, std::int64_t count, s
     values.push_back(static_cast<std::uint32_t>(testing::word(name, static_cast<std::uint64_t>(i)) % below));
   }
   return values;
-}
-
-/// The values of a parameter in PyTorch's order.
-std::vector<float> in_their_order(std::span<const float> values, const graph::Value& parameter) {
-  const std::vector<std::byte> bytes = train::encode(DType::f32, parameter.type.shape, parameter.stored, values);
-  std::vector<float> result(values.size());
-  std::memcpy(result.data(), bytes.data(), bytes.size());
-  return result;
 }
 
 /// A model's step, and the u32 inputs that it has by name.
@@ -129,7 +120,8 @@ void check_step(const Step& model, const Json& wanted, const Precision& precisio
     for (float& element : found) element /= scale;
     const Json& digest = wanted.at("gradients").at(name);
     const double unit = std::max(digest.at("norm").get<double>(), 1e-2 * largest);
-    CHECK(testing::distance(name, in_their_order(found, value), digest) <= allowed.gradient * unit);
+    CHECK(testing::distance(name, testing::in_their_order(found, value.type.shape, value.stored), digest) <=
+          allowed.gradient * unit);
   }
 }
 
@@ -177,8 +169,9 @@ void check_training(const Step& model, const Json& wanted) {
     const std::string name = train::stored_name(value.name);
     CAPTURE(name);
     const Json& digest = wanted.at("last").at(name);
-    CHECK(testing::distance(name, in_their_order(trainer.parameter(value.name), value), digest) <=
-          1e-3 * digest.at("norm").get<double>());
+    CHECK(testing::distance(name,
+                            testing::in_their_order(trainer.parameter(value.name), value.type.shape, value.stored),
+                            digest) <= 1e-3 * digest.at("norm").get<double>());
   }
 }
 
