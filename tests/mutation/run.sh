@@ -1,6 +1,6 @@
 #!/bin/bash
 # Mutation tests: makes one small change to the product at a time, and says whether the tests that should notice do.
-#     tests/mutation/run.sh [--list] [--build FOLDER] [PATTERN...]
+#     tests/mutation/run.sh [--list] [--build FOLDER] [PATTERN...]     (--list: names them, if all still apply)
 # Prints "caught NAME (TESTS)" or "SURVIVED NAME" for each mutation whose name matches a pattern (*: any text), or for
 # all. Exit code: 0 where all were caught, 1 where one survived, 2 where a mutation no longer applies, builds or has
 # tests that pass without it, 77 where this machine cannot run them.
@@ -79,16 +79,22 @@ make_program() {
   return 1
 }
 
-# run_one NAME FILE PROGRAM TESTS OLD NEW
-run_one() {
-  local name=$1 program=$3 tests=$4 old=$5 new=$6 files file text after
-  chosen=$((chosen + 1))
+# applies NAME FILE OLD: finds `file` and its `text`, which has OLD once
+applies() {
+  local files after
   mapfile -t files < <(find "$source/engine" "$source/shaders" -path "*/$2")
-  [ ${#files[@]} = 1 ] || { error "$name" "expected one file called $2, got ${#files[@]}" && return; }
+  [ ${#files[@]} = 1 ] || { error "$1" "expected one file called $2, got ${#files[@]}" && return 1; }
   file=${files[0]}
   text=$(<"$file")
-  after=${text#*"$old"}
-  [[ $after != "$text" && $after != *"$old"* ]] || { error "$name" "expected its text once in $2" && return; }
+  after=${text#*"$3"}
+  [[ $after != "$text" && $after != *"$3"* ]] || { error "$1" "expected its text once in $2" && return 1; }
+}
+
+# run_one NAME FILE PROGRAM TESTS OLD NEW
+run_one() {
+  local name=$1 program=$3 tests=$4 old=$5 new=$6 file text
+  chosen=$((chosen + 1))
+  applies "$name" "$2" "$old" || return
   passed_before "$name" "$program" "$tests" || return
   printf '%s\n' "${text/"$old"/"$new"}" >"$file"
   if ! make_program "$program"; then
@@ -127,10 +133,17 @@ for_each() {
   done < <(for file in "$source"/tests/mutation/*.txt; do cat "$file" && echo; done)
 }
 
-show() { echo "$1 ($2): $4"; }
+show() {
+  local file text
+  applies "$1" "$2" "$5" && echo "$1 ($2): $4"
+}
 
+chosen=0
+survived=0
+errors=0
 if [ -n "$list" ]; then
   for_each show
+  [ "$errors" = 0 ] || exit 2
   exit
 fi
 
@@ -160,9 +173,6 @@ case $build in "$source"/*) mkdir -p "$scratch/source/${build#"$source"/}" ;; es
 mount --bind "$source" "$scratch/original_source" && mount --bind "$build" "$scratch/original_build" || exit 77
 mount --bind "$scratch/source" "$source" && mount --bind "$scratch/build" "$build" || exit 77
 cd "$source" || exit 2
-chosen=0
-survived=0
-errors=0
 for_each run_one
 [ "$chosen" != 0 ] || error "${patterns[*]}" "no mutation has such a name"
 [ "$errors" = 0 ] || exit 2
