@@ -68,7 +68,7 @@ Command add_attention(CLI::App& app) {
   command->add_flag("--causal", options->causal, "Queries see no later keys");
   command->add_flag("--composed", options->composed, "Products and a softmax, which store the scores");
   add_dtype(*command, options->dtype);
-  return {command, [options](const Bench& bench, Report& report) { run(*options, bench, report); }};
+  return timed(command, [options](const Bench& bench, Report& report) { run(*options, bench, report); });
 }
 
 }  // namespace bench

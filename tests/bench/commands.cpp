@@ -1,6 +1,19 @@
 #include "bench/commands.h"
 
+#include <utility>
+
+#include "bench/peaks.h"
+
 namespace bench {
+
+Command timed(CLI::App* app, std::function<void(const Bench&, Report&)> measure) {
+  return {app, [measure = std::move(measure)](const Bench& bench, const std::filesystem::path& json) {
+            Report report(bench.device().info(), measure_peaks(bench));
+            measure(bench, report);
+            report.print();
+            if (!json.empty()) report.write_json(json);
+          }};
+}
 
 void add_dtype(CLI::App& app, std::string& dtype) {
   app.add_option("--dtype", dtype, "Type the tensors are stored in; sums are f32")

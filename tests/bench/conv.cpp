@@ -88,7 +88,7 @@ Command add_conv(CLI::App& app) {
       ->check(CLI::Range(0, 65536))
       ->capture_default_str();
   add_dtype(*command, options->dtype);
-  return {command, [options](const Bench& bench, Report& report) { run(*options, bench, report); }};
+  return timed(command, [options](const Bench& bench, Report& report) { run(*options, bench, report); });
 }
 
 }  // namespace bench

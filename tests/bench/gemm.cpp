@@ -65,7 +65,7 @@ Command add_gemm(CLI::App& app) {
   command->add_flag("--transpose-a", options->transposes.transpose_a, "The first matrix lies in memory as k x m");
   command->add_flag("--transpose-b", options->transposes.transpose_b, "The second matrix lies in memory as n x k");
   add_dtype(*command, options->dtype);
-  return {command, [options](const Bench& bench, Report& report) { run(*options, bench, report); }};
+  return timed(command, [options](const Bench& bench, Report& report) { run(*options, bench, report); });
 }
 
 }  // namespace bench

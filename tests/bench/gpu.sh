@@ -55,6 +55,10 @@ for model in lenet5 fashion_cnn; do
   done
 done
 run tune "$bench" tune --json "$results/tune.json"
+for precision in float32 mixed; do
+  run "shaders-$precision" "$bench" shaders --model resnet50 --precision "$precision" \
+    --json "$results/shaders-$precision.json"
+done
 if python3 -c 'import torch' 2>/dev/null; then
   precisions=float32
   if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then precisions="float32 mixed"; fi

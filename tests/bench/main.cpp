@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "bench/commands.h"
-#include "bench/peaks.h"
 #include "samples/common/command_line.h"
 
 namespace {
@@ -30,19 +29,16 @@ void add_options(CLI::App& app, Options& options) {
 int run(const std::vector<bench::Command>& commands, const Options& options) {
   samples::check_outputs({{"--json", options.json}});
   const bench::Bench bench(halfstep::Device::open(options.device), options.repeats);
-  bench::Report report(bench.device().info(), bench::measure_peaks(bench));
   for (const bench::Command& command : commands) {
-    if (command.app->parsed()) command.run(bench, report);
+    if (command.app->parsed()) command.run(bench, options.json);
   }
-  report.print();
-  if (!options.json.empty()) report.write_json(options.json);
   return samples::exit_done;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Times kernels and whole training steps on a Vulkan device.");
+  CLI::App app("Times kernels and whole training steps on a Vulkan device, or shows what its driver makes of them.");
   Options options;
   add_options(app, options);
   app.require_subcommand(1);
@@ -50,6 +46,6 @@ int main(int argc, char** argv) {
   const std::vector<bench::Command> commands{
       bench::add_peaks(app),  bench::add_gemm(app),   bench::add_conv(app),   bench::add_attention(app),
       bench::add_memory(app), bench::add_reduce(app), bench::add_update(app), bench::add_overhead(app),
-      bench::add_step(app),   bench::add_tune(app)};
+      bench::add_step(app),   bench::add_tune(app),   bench::add_shaders(app)};
   return samples::run_program(app, argc, argv, [&] { return run(commands, options); });
 }

@@ -70,7 +70,7 @@ Command add_memory(CLI::App& app) {
         ->capture_default_str();
   }
   add_dtype(*command, options->dtype);
-  return {command, [options](const Bench& bench, Report& report) { run(*options, bench, report); }};
+  return timed(command, [options](const Bench& bench, Report& report) { run(*options, bench, report); });
 }
 
 }  // namespace bench

@@ -6,8 +6,11 @@
 #include "models/fashion_cnn.h"
 #include "models/fashion_conv.h"
 #include "models/gpt.h"
+#include "models/layers.h"
 #include "models/lenet5.h"
 #include "models/mlp.h"
+#include "models/mobilenet_v2.h"
+#include "models/resnet.h"
 #include "models/resnet_cifar.h"
 
 namespace bench {
@@ -24,6 +27,7 @@ constexpr std::uint32_t characters = 65;
 
 const Shape grey{28, 28, 1};
 const Shape colour{32, 32, 3};
+const Shape photo{224, 224, 3};
 
 Tensor mlp(const Scope& scope, Tensor images, std::int64_t layers) {
   const std::vector<std::int64_t> hidden(static_cast<std::size_t>(layers - 1), hidden_units);
@@ -80,6 +84,45 @@ Training character_gpt(Graph& graph, std::int64_t batch, std::int64_t /*layers*/
           .feed = {.inputs = {{.input = tokens}, {.input = next}}}};
 }
 
+/// The mean of an operator's results, and the gradients of its input and weights.
+template <Tensor (*result_of)(const Scope&, Tensor)>
+Training large_operator(Graph& graph, const Shape& shape) {
+  const Tensor x = graph.root().parameter("x", shape, constant(1));  // so that it has a gradient
+  return {.loss = mean(result_of(graph.root(), x)), .metrics = {}, .feed = {}};
+}
+
+Tensor product_of(const Scope& scope, Tensor x) {
+  return linear(x, scope.parameter("weight", {4096, 4096}, constant(1)));
+}
+
+Tensor convolution_of(const Scope& scope, Tensor x) {
+  return halfstep::models::conv(scope, x, 128, 3, {.padding = {1, 1}}, halfstep::models::Bias::none);
+}
+
+Tensor movement_of(const Scope& /*scope*/, Tensor x) {
+  return gelu(layer_norm(relu(x)));
+}
+
+Training product(Graph& graph, std::int64_t /*batch*/, std::int64_t /*layers*/) {
+  return large_operator<product_of>(graph, {4096, 4096});
+}
+
+Training convolution(Graph& graph, std::int64_t batch, std::int64_t /*layers*/) {
+  return large_operator<convolution_of>(graph, {batch, 28, 28, 128});
+}
+
+Training movement(Graph& graph, std::int64_t /*batch*/, std::int64_t /*layers*/) {
+  return large_operator<movement_of>(graph, {16384, 1024});
+}
+
+Tensor resnet50(const Scope& scope, Tensor images, std::int64_t /*layers*/) {
+  return halfstep::models::resnet(scope, images, 50);
+}
+
+Tensor mobilenet_v2(const Scope& scope, Tensor images, std::int64_t /*layers*/) {
+  return halfstep::models::mobilenet_v2(scope, images);
+}
+
 template <const Shape& image>
 Dataset random_images(std::int64_t count) {
   Dataset set{.name = "random", .sample_shape = image, .count = count, .classes = classes};
@@ -123,6 +166,20 @@ const std::map<std::string, Model>& models() {
       {"mlp", {image_classifier<grey, mlp>, random_images<grey>}},
       {"resnet20", {image_classifier<colour, resnet<20>>, random_images<colour>}},
       {"resnet8", {image_classifier<colour, resnet<8>>, random_images<colour>}}};
+  return all;
+}
+
+const std::map<std::string, Model>& compiled_models() {
+  static const std::map<std::string, Model> all = [] {
+    std::map<std::string, Model> with_large = models();
+    with_large["bert_base"] = {text_classifier<12, 768>, nullptr};
+    with_large["convolution"] = {convolution, nullptr};
+    with_large["mobilenet_v2"] = {image_classifier<photo, mobilenet_v2>, nullptr};
+    with_large["movement"] = {movement, nullptr};
+    with_large["product"] = {product, nullptr};
+    with_large["resnet50"] = {image_classifier<photo, resnet50>, nullptr};
+    return with_large;
+  }();
   return all;
 }
 

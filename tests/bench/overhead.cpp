@@ -46,7 +46,7 @@ void run(const Bench& bench, Report& report) {
 
 Command add_overhead(CLI::App& app) {
   CLI::App* command = app.add_subcommand("overhead", "A submit, and dispatches that do next to nothing");
-  return {command, [](const Bench& bench, Report& report) { run(bench, report); }};
+  return timed(command, [](const Bench& bench, Report& report) { run(bench, report); });
 }
 
 }  // namespace bench

@@ -17,7 +17,8 @@ class Copy final : public graph::Operator {
   graph::Attributes attributes() const override { return {}; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
   void lower(plan::Lowering& out) const override {
-    const std::uint32_t pairs = ops::index32(out, static_cast<std::int64_t>(plan::byte_size(out.type(out.output(0))) / 8));
+    const std::uint32_t pairs =
+        ops::index32(out, static_cast<std::int64_t>(plan::byte_size(out.type(out.output(0))) / 8));
     ops::dispatch_flat(out, "copy", pairs, pairs,
                        {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}});
   }
@@ -56,10 +57,10 @@ Peaks measure_peaks(const Bench& bench) {
 
 Command add_peaks(CLI::App& app) {
   CLI::App* command = app.add_subcommand("peaks", "What every other row is held against");
-  return {command, [](const Bench& bench, Report& report) {
-            report.add(multiply_adds_row(bench));
-            report.add(copy_row(bench));
-          }};
+  return timed(command, [](const Bench& bench, Report& report) {
+    report.add(multiply_adds_row(bench));
+    report.add(copy_row(bench));
+  });
 }
 
 }  // namespace bench

@@ -41,7 +41,7 @@ Command add_reduce(CLI::App& app) {
       ->transform(samples::whole_number(1, 1 << 28))
       ->capture_default_str();
   add_dtype(*command, options->dtype);
-  return {command, [options](const Bench& bench, Report& report) { run(*options, bench, report); }};
+  return timed(command, [options](const Bench& bench, Report& report) { run(*options, bench, report); });
 }
 
 }  // namespace bench

@@ -141,7 +141,7 @@ Command add_step(CLI::App& app) {
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
   command->add_option("--trace", options->trace, "File to write every dispatch's times to, for ui.perfetto.dev");
-  return {command, [options](const Bench& bench, Report& report) { run(*options, bench, report); }};
+  return timed(command, [options](const Bench& bench, Report& report) { run(*options, bench, report); });
 }
 
 }  // namespace bench

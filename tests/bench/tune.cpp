@@ -73,7 +73,7 @@ Command add_tune(CLI::App& app) {
   command->add_option("--batch", options->batch, "Samples in a step")
       ->transform(samples::whole_number(1, 65536))
       ->capture_default_str();
-  return {command, [options](const Bench& bench, Report& report) { run(*options, bench, report); }};
+  return timed(command, [options](const Bench& bench, Report& report) { run(*options, bench, report); });
 }
 
 }  // namespace bench

@@ -71,7 +71,7 @@ Command add_update(CLI::App& app) {
       ->transform(samples::whole_number(1, 1 << 24))
       ->capture_default_str();
   add_precision(*command, options->precision);
-  return {command, [options](const Bench& bench, Report& report) { run(*options, bench, report); }};
+  return timed(command, [options](const Bench& bench, Report& report) { run(*options, bench, report); });
 }
 
 }  // namespace bench

@@ -21,6 +21,7 @@
 #include "vk/command/timeline.h"
 #include "vk/command/transfer.h"
 #include "vk/device/validation.h"
+#include "vk/shader/executables.h"
 #include "vk/shader/pipelines.h"
 
 using namespace halfstep;
@@ -172,6 +173,20 @@ TEST_CASE("vk: what passes a limit is an error that names it") {
   CHECK_THROWS_WITH_AS(recorder.dispatch(pipeline, {}, {}, {1, 1, 1}),
                        "[dispatch] expected 4 bytes of push constants for copy, got 0", Error);
   recorder.end();
+}
+
+TEST_CASE("vk: a driver tells what it compiled a pipeline to, or compiling says that it cannot") {
+  const Device device = Device::open();
+  vk::Context& context = vk::context_of(device);
+  if (!context.capabilities().pipeline_executables) {
+    CHECK_THROWS_WITH_AS(vk::Pipelines(context, vk::Pipelines::Capture::yes),
+                         doctest::Contains("VK_KHR_pipeline_executable_properties"), Error);
+    return;
+  }
+  vk::Pipelines pipelines(context, vk::Pipelines::Capture::yes);
+  const std::vector<vk::Executable> found = vk::executables_of(context, pipelines.get(copy_dispatch(64)).handle);
+  REQUIRE_FALSE(found.empty());
+  CHECK_FALSE(found.front().statistics.empty());
 }
 
 TEST_CASE("vk: many descriptor sets, more than one pool holds") {

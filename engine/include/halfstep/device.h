@@ -68,9 +68,8 @@ enum class Tuning : std::uint8_t {
 struct DeviceSettings {
   std::optional<std::string> tier{};  ///< HALFSTEP_TIER: "", "packed" or "native" 16-bit storage
   std::optional<bool> fusion{};       ///< HALFSTEP_FUSION, default on: elementwise operators are fused with others
-  std::optional<Tuning> tuning{};     ///< HALFSTEP_GEMM, default "": a prefix that GEMM kernels' names must have
-  std::optional<std::string>
-      gemm{};  ///< HALFSTEP_GEMM, "": kernels of the matrix product by what their names begin with
+  std::optional<Tuning> tuning{};     ///< HALFSTEP_TUNE, default on
+  std::optional<std::string> gemm{};  ///< HALFSTEP_GEMM, default "": a prefix that GEMM kernels' names must have
   /// HALFSTEP_CACHE, default the user's cache folder: where pipelines and measurements are stored. An empty path stores
   /// nothing.
   std::optional<std::filesystem::path> cache_folder{};

@@ -149,8 +149,11 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
   CooperativeMatrixFeatures matrices;
   auto address = structure<VkPhysicalDeviceBufferDeviceAddressFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_KHR);
+  auto executables = structure<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
   Chain chain;
   chain.add(storage);
+  if (extensions.contains(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) chain.add(executables);
   if (extensions.contains(VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME)) chain.add(address);
   if (extensions.contains(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME)) chain.add(arithmetic);
   if (extensions.contains(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) chain.add(sizes);
@@ -167,6 +170,7 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
   c.timeline_semaphore = timeline.timelineSemaphore == VK_TRUE;
   c.cooperative_matrix = matrices.cooperativeMatrix == VK_TRUE && memory_model.vulkanMemoryModel == VK_TRUE &&
                          c.float16_arithmetic && cooperative_shaders_built();
+  c.pipeline_executables = executables.pipelineExecutableInfo == VK_TRUE;
   c.portability_subset = extensions.contains("VK_KHR_portability_subset");
 }
 

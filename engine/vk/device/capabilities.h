@@ -62,6 +62,7 @@ struct Capabilities {
   bool timeline_semaphore = false;  ///< the extension is supported; it is not required
   bool cooperative_matrix = false;  ///< VK_KHR_cooperative_matrix, with the memory model and f16 that it requires
   std::vector<plan::MatrixShape> matrix_shapes;  ///< of matrix units, that may be used
+  bool pipeline_executables = false;             ///< the driver can tell about the code that it compiles
   bool portability_subset = false;               ///< a layered driver such as MoltenVK: its extension must be enabled
 
   std::optional<std::uint32_t> queue_family;  ///< the family of the queue that is used; supports compute

@@ -104,6 +104,11 @@ class DeviceFeatures {
       append(address_);
       append(core_);
     }
+    if (c.pipeline_executables) {
+      extensions_.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+      executables_.pipelineExecutableInfo = VK_TRUE;
+      append(executables_);
+    }
     if (c.float_controls) extensions_.push_back(VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME);
     if (c.portability_subset) extensions_.push_back("VK_KHR_portability_subset");
   }
@@ -132,6 +137,9 @@ class DeviceFeatures {
   CooperativeMatrixFeatures matrices_;
   VkPhysicalDeviceBufferDeviceAddressFeaturesKHR address_ = structure<VkPhysicalDeviceBufferDeviceAddressFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_KHR);
+  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables_ =
+      structure<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
+          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
   void* head_ = nullptr;
   std::vector<const char*> extensions_;
 };
@@ -156,6 +164,7 @@ void keep_promised(Capabilities& c, const AdoptedDevice& handles) {
   c.float_controls = c.float_controls && handles.shader_float_controls;
   c.subgroup_size_control = c.subgroup_size_control && handles.subgroup_size_control;
   c.buffer_address = c.buffer_address && handles.buffer_device_address;
+  c.pipeline_executables = false;
   c.cooperative_matrix = false;  // there is no way to declare it yet
 }
 

@@ -78,8 +78,14 @@ DeviceTable load_device(const InstanceTable& instance, VkDevice device) {
 #define HALFSTEP_LOAD(name) load(table.name, instance.get_device_proc, device, #name);
   HALFSTEP_DEVICE_FUNCTIONS(HALFSTEP_LOAD)
 #undef HALFSTEP_LOAD
-  table.vkGetBufferDeviceAddressKHR = reinterpret_cast<PFN_vkGetBufferDeviceAddressKHR>(
-      instance.get_device_proc(device, "vkGetBufferDeviceAddressKHR"));
+  const auto load_optional = [&]<typename Function>(Function& function, const char* name) {
+    function = reinterpret_cast<Function>(instance.get_device_proc(device, name));
+  };
+  load_optional(table.vkGetBufferDeviceAddressKHR, "vkGetBufferDeviceAddressKHR");
+  load_optional(table.vkGetPipelineExecutablePropertiesKHR, "vkGetPipelineExecutablePropertiesKHR");
+  load_optional(table.vkGetPipelineExecutableStatisticsKHR, "vkGetPipelineExecutableStatisticsKHR");
+  load_optional(table.vkGetPipelineExecutableInternalRepresentationsKHR,
+                "vkGetPipelineExecutableInternalRepresentationsKHR");
   return table;
 }
 

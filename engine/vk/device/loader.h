@@ -90,6 +90,10 @@ struct DeviceTable {
 
   // Null if the device was created without VK_KHR_buffer_device_address.
   PFN_vkGetBufferDeviceAddressKHR vkGetBufferDeviceAddressKHR = nullptr;
+  // Likewise of VK_KHR_pipeline_executable_properties.
+  PFN_vkGetPipelineExecutablePropertiesKHR vkGetPipelineExecutablePropertiesKHR = nullptr;
+  PFN_vkGetPipelineExecutableStatisticsKHR vkGetPipelineExecutableStatisticsKHR = nullptr;
+  PFN_vkGetPipelineExecutableInternalRepresentationsKHR vkGetPipelineExecutableInternalRepresentationsKHR = nullptr;
 };
 
 /// The functions that exist before an instance is created.

@@ -137,7 +137,16 @@ VkDescriptorType type_of(SetBindings set, std::uint32_t binding) {
 
 }  // namespace
 
-Pipelines::Pipelines(Context& context) : context_(context.shared_from_this()), cache_(context), kernels_(context) {}
+Pipelines::Pipelines(Context& context, Capture capture)
+    : context_(context.shared_from_this()), cache_(context), kernels_(context) {
+  if (capture == Capture::no) return;
+  if (!context.capabilities().pipeline_executables) {
+    fail(ErrorCode::unsupported, "pipelines",
+         fmt::format("expected a driver with VK_KHR_pipeline_executable_properties, got {}, which has none",
+                     context.info().driver));
+  }
+  flags_ = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR | VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
+}
 
 Pipelines::~Pipelines() {
   kernels_.save();
@@ -233,6 +242,7 @@ VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const st
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
   size.requiredSubgroupSize = context_->target().subgroups.size;
   auto info = structure<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
+  info.flags = flags_;
   info.layout = layout;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;

@@ -48,7 +48,11 @@ struct Pipeline {
 /// process.
 class Pipelines {
  public:
-  explicit Pipelines(Context& context);
+  /// Whether the driver keeps what it knows of the code it compiles; see executables.h. It then compiles anew what it
+  /// could read from a cache.
+  enum class Capture : bool { no, yes };
+
+  explicit Pipelines(Context& context, Capture capture = Capture::no);
   ~Pipelines();
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
@@ -78,6 +82,7 @@ class Pipelines {
   std::shared_ptr<Context> context_;
   PipelineCache cache_;
   SpecializedKernels kernels_;
+  VkPipelineCreateFlags flags_ = 0;
   std::map<Key, Pipeline> pipelines_;
   std::map<SetBindings, VkDescriptorSetLayout> set_layouts_;
   std::map<LayoutKey, VkPipelineLayout> layouts_;

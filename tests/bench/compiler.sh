@@ -1,0 +1,66 @@
+#!/bin/sh
+# Compiles the kernels of every model for AMD's GPUs with RADV, on a device that does not exist, and fails where a
+# pipeline does not compile or spills registers to memory. It needs no GPU.
+#
+#   tests/bench/compiler.sh BENCH [GPU...]    default: navi21 vega10, which the RADV of Debian 12 knows
+#   HALFSTEP_RADV="COMMAND"                   runs "COMMAND GPU BENCH ..." on that device, as with a newer RADV in a
+#                                             root of its own; default: this machine's RADV
+#   HALFSTEP_EVERY_VARIANT=1                  all models in all precisions, and every variant of every kernel
+# Exit code: 0, 1 where something was found, 77 where the machine has no RADV.
+set -u
+[ $# -ge 1 ] || { sed -n '2,10p' "$0" | cut -c3-; exit 2; }
+bench=$1
+shift
+[ $# -gt 0 ] || set -- navi21 vega10
+icd=$(find /usr/share/vulkan/icd.d -name 'radeon_icd*.json' 2>/dev/null | head -n 1)
+if [ -z "${HALFSTEP_RADV:-}" ] && [ -z "$icd" ]; then
+  echo "skipped: this machine has no RADV (Debian's mesa-vulkan-drivers)"
+  exit 77
+fi
+models="resnet20 bert_tiny"
+precisions=mixed
+if [ -n "${HALFSTEP_EVERY_VARIANT:-}" ]; then
+  models="bert_base bert_mini bert_tiny convolution fashion_cnn fashion_conv gpt lenet5 mlp mobilenet_v2 movement
+          product resnet20 resnet50 resnet8"
+  precisions="float32 autocast mixed float16 bfloat16 bfloat16_weights"
+fi
+# In the folder that it is called from, which another root shares.
+results=compiler-results.$$
+mkdir "$results" || exit 1
+trap 'rm -rf "$results"' EXIT
+failures=0
+checks=0
+
+# compile GPU ARGUMENTS...
+compile() {
+  gpu=$1
+  shift
+  if [ -n "${HALFSTEP_RADV:-}" ]; then
+    $HALFSTEP_RADV "$gpu" "$bench" shaders "$@" --json "$results/kernels.json"
+  else
+    env RADV_FORCE_FAMILY="$gpu" VK_DRIVER_FILES="$icd" VK_ICD_FILENAMES="$icd" HALFSTEP_VALIDATION= \
+      "$bench" shaders "$@" --json "$results/kernels.json"
+  fi >"$results/output" 2>&1 </dev/null
+}
+
+# check GPU ARGUMENTS...
+check() {
+  checks=$((checks + 1))
+  if ! compile "$@"; then
+    echo "FAILED $*"
+    tail -n 3 "$results/output"
+    failures=$((failures + 1))
+  elif grep -qE '"Spilled [SV]GPRs": [1-9]' "$results/kernels.json"; then
+    echo "SPILLS $*"
+    failures=$((failures + 1))
+  fi
+}
+
+for gpu in "$@"; do
+  for model in $models; do
+    for precision in $precisions; do check "$gpu" --model "$model" --precision "$precision"; done
+  done
+  [ -z "${HALFSTEP_EVERY_VARIANT:-}" ] || check "$gpu" --every-variant
+done
+echo "$checks checks passed, $failures failed" | sed "s/^$checks/$((checks - failures))/"
+[ "$failures" -eq 0 ]

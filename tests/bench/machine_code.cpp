@@ -1,0 +1,223 @@
+#include "bench/machine_code.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <functional>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace bench {
+namespace {
+
+struct Line {
+  std::string_view operation;
+  std::string_view text;
+};
+
+struct Loop {
+  std::size_t begin;  ///< lines, to the backward branch
+  std::size_t end;
+};
+
+bool starts_with_any(std::string_view text, std::span<const std::string_view> prefixes) {
+  return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return text.starts_with(prefix); });
+}
+
+bool is_slow(std::string_view operation) {
+  constexpr std::array<std::string_view, 11> slow{"v_rcp",        "v_rsq",        "v_sqrt",   "v_exp",
+                                                  "v_log",        "v_sin",        "v_cos",    "v_mul_lo_u32",
+                                                  "v_mul_hi_u32", "v_mul_lo_i32", "v_mad_u64"};
+  return starts_with_any(operation, slow);
+}
+
+bool is_packed16(std::string_view operation) {
+  constexpr std::array<std::string_view, 3> packed{"v_pk_fma_f16", "v_dot2", "v_pk_fmac_f16"};
+  return starts_with_any(operation, packed);
+}
+
+bool is_mixed16(std::string_view operation) {
+  constexpr std::array<std::string_view, 2> mixed{"v_fma_mix", "v_mad_mix"};
+  return starts_with_any(operation, mixed);
+}
+
+bool is_float32(std::string_view operation) {
+  constexpr std::array<std::string_view, 6> names{"v_fma_f32", "v_fmac_f32",  "v_mac_f32",
+                                                  "v_mad_f32", "v_fmamk_f32", "v_fmaak_f32"};
+  return starts_with_any(operation, names);
+}
+
+/// Bytes that one invocation moves, by the ends of names: "b128", "dwordx4", "u16".
+double access_bytes(std::string_view operation) {
+  constexpr std::array<std::pair<std::string_view, double>, 16> widths{{{"x4", 16},
+                                                                        {"b128", 16},
+                                                                        {"x3", 12},
+                                                                        {"b96", 12},
+                                                                        {"x2", 8},
+                                                                        {"b64", 8},
+                                                                        {"dword", 4},
+                                                                        {"b32", 4},
+                                                                        {"short", 2},
+                                                                        {"b16", 2},
+                                                                        {"u16", 2},
+                                                                        {"i16", 2},
+                                                                        {"hi", 2},
+                                                                        {"byte", 1},
+                                                                        {"u8", 1},
+                                                                        {"b8", 1}}};
+  double bytes = 4;
+  for (const auto& [end, width] : widths) {
+    if (operation.find(end) == std::string_view::npos) continue;
+    bytes = width;
+    break;
+  }
+  const bool two = operation.find("read2") != std::string_view::npos ||
+                   operation.find("write2") != std::string_view::npos ||
+                   operation.find("2addr") != std::string_view::npos;
+  return two ? 2 * bytes : bytes;
+}
+
+void count_vector(Mix& mix, std::string_view operation) {
+  if (operation.starts_with("v_wmma") || operation.starts_with("v_swmmac") || operation.starts_with("v_mfma")) {
+    ++mix.matrix;
+  } else if (is_packed16(operation)) {
+    ++mix.packed16;
+  } else if (is_mixed16(operation)) {
+    ++mix.mixed16;
+  } else if (is_float32(operation)) {
+    ++mix.float32;
+  } else {
+    ++mix.vector_other;
+    if (is_slow(operation)) ++mix.slow;
+  }
+}
+
+/// "v_dual_fmac_f32 v0, v1, v2 :: v_dual_mul_f32 v3, v4, v5": two instructions that are issued as one.
+void count_pair(Mix& mix, std::string_view text) {
+  const std::size_t second = text.find(":: v_dual_");
+  for (std::string_view part : {text, second != std::string_view::npos ? text.substr(second + 3) : text}) {
+    part.remove_prefix(std::string_view("v_dual_").size());
+    const bool multiply_add = part.starts_with("fma");
+    multiply_add ? ++mix.float32 : ++mix.vector_other;
+    if (multiply_add) ++mix.paired32;
+  }
+}
+
+void count_memory(Mix& mix, std::string_view operation) {
+  if (operation.starts_with("scratch_")) {
+    ++mix.spills;
+  } else if (operation.find("_load") != std::string_view::npos) {
+    const double bytes = access_bytes(operation);
+    ++mix.loads;
+    if (bytes < 16) ++mix.narrow_loads;
+    mix.load_bytes += bytes;
+  } else if (operation.find("_store") != std::string_view::npos) {
+    ++mix.stores;
+    mix.store_bytes += access_bytes(operation);
+  }
+}
+
+void count(Mix& mix, const Line& line) {
+  constexpr std::array<std::string_view, 3> memory{"buffer_", "global_", "flat_"};
+  constexpr std::array<std::string_view, 4> waits{"s_wait", "s_barrier", "s_sleep", "s_nop"};
+  constexpr std::array<std::string_view, 6> silent{"s_delay_alu", "s_clause", "s_cbranch",
+                                                   "s_branch",    "s_endpgm", "s_inst_prefetch"};
+  const std::string_view operation = line.operation;
+  if (operation.starts_with("v_dual_")) {
+    count_pair(mix, line.text);
+  } else if (operation.starts_with("v_")) {
+    count_vector(mix, operation);
+  } else if (operation.starts_with("ds_")) {
+    ++mix.local;
+    mix.local_bytes += access_bytes(operation);
+  } else if (starts_with_any(operation, memory) || operation.starts_with("scratch_")) {
+    count_memory(mix, operation);
+  } else if (starts_with_any(operation, waits)) {
+    ++mix.waits;
+  } else if (operation.starts_with("s_") && !starts_with_any(operation, silent)) {
+    ++mix.scalar;
+  }
+}
+
+/// The block that a branch goes to; empty if the line is no branch.
+std::string_view branch_target(const Line& line) {
+  if (!line.operation.starts_with("s_branch") && !line.operation.starts_with("s_cbranch")) return {};
+  const std::size_t at = line.text.find("BB");
+  if (at == std::string_view::npos) return {};
+  return line.text.substr(at, line.text.find_first_not_of("0123456789", at + 2) - at);
+}
+
+struct Code {
+  std::vector<Line> lines;
+  std::vector<Loop> loops;
+};
+
+std::string_view trimmed(std::string_view line) {
+  line = line.substr(0, line.find(';'));
+  const std::size_t first = line.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return line.substr(first, line.find_last_not_of(" \t") - first + 1);
+}
+
+/// "(then repeated 3 times)", of the line before; 0 if the line says nothing of the kind.
+std::size_t repeats(std::string_view line) {
+  constexpr std::string_view words = "(then repeated ";
+  std::size_t count = 0;
+  if (line.starts_with(words)) std::from_chars(line.data() + words.size(), line.data() + line.size(), count);
+  return count;
+}
+
+Code parse(std::string_view text) {
+  Code code;
+  std::map<std::string_view, std::size_t> blocks;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty()) continue;
+    if (line.starts_with("BB") && line.ends_with(":")) {
+      blocks[line.substr(0, line.size() - 1)] = code.lines.size();
+    } else if (line.front() == '(') {
+      if (!code.lines.empty()) code.lines.insert(code.lines.end(), repeats(line), Line(code.lines.back()));
+    } else {
+      code.lines.push_back({line.substr(0, line.find(' ')), line});
+      const auto target = blocks.find(branch_target(code.lines.back()));
+      if (target != blocks.end()) code.loops.push_back({target->second, code.lines.size()});
+    }
+  }
+  return code;
+}
+
+Mix mix_of(const std::vector<Line>& lines, Loop part) {
+  Mix mix;
+  for (std::size_t i = part.begin; i < part.end; ++i) count(mix, lines[i]);
+  return mix;
+}
+
+}  // namespace
+
+double Mix::flops(std::uint32_t lanes) const {
+  constexpr double fragment = 2.0 * 16 * 16 * 16;  // of a whole subgroup
+  return fragment * matrix + lanes * (4.0 * packed16 + 2.0 * mixed16 + 2.0 * float32);
+}
+
+MachineCode read_machine_code(std::string_view disassembly) {
+  const Code code = parse(disassembly);
+  MachineCode result{
+      .whole = mix_of(code.lines, {0, code.lines.size()}), .inner_loop = {}, .has_loops = !code.loops.empty()};
+  // From the outermost inwards, as long as a loop has most of the multiply-adds.
+  std::vector<Loop> loops = code.loops;
+  std::ranges::sort(loops, std::greater{}, [](const Loop& loop) { return loop.end - loop.begin; });
+  double most = 0;
+  for (const Loop& loop : loops) {
+    const Mix mix = mix_of(code.lines, loop);
+    if (mix.flops(1) == 0 || mix.flops(1) < most / 2) continue;
+    most = mix.flops(1);
+    result.inner_loop = mix;
+  }
+  return result;
+}
+
+}  // namespace bench

@@ -1,0 +1,257 @@
+#include "vk/shader/shaders.h"
+
+#include <halfstep/halfstep.h>
+#include <halfstep/process.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "bench/commands.h"
+#include "bench/gpus.h"
+#include "bench/machine_code.h"
+#include "bench/models.h"
+#include "bench/prediction.h"
+#include "samples/common/command_line.h"
+#include "step/step_program.h"
+#include "train/step_graph.h"
+#include "vk/shader/executables.h"
+#include "vk/shader/pipelines.h"
+#include "vk/shader/spirv.h"
+
+namespace bench {
+namespace {
+
+using namespace halfstep;
+using nlohmann::ordered_json;
+
+struct Options {
+  std::string model = "fashion_cnn";
+  std::string precision = "mixed";
+  std::int64_t batch = 64;
+  std::string disassembly;
+  bool every_variant = false;
+};
+
+/// A pipeline, and the dispatches that use it.
+struct Kernel {
+  std::string label;  ///< of the first dispatch
+  std::string shader;
+  std::vector<std::uint32_t> constants;
+  std::size_t dispatches = 0;
+  std::uint32_t lanes = 0;
+  std::vector<vk::Statistic> statistics;
+  std::string disassembly;
+  MachineCode code;
+  double milliseconds = 0;  ///< predicted, of all its dispatches
+  std::string_view bound;   ///< of the longest
+  double flops = 0;         ///< of all its dispatches
+
+  std::optional<double> statistic(std::string_view name) const {
+    const auto found = std::ranges::find(statistics, name, &vk::Statistic::name);
+    return found != statistics.end() ? std::optional(found->value) : std::nullopt;
+  }
+};
+
+plan::Program program_of(const Options& options, const plan::Target& target) {
+  Graph graph;
+  const Training model = compiled_models().at(options.model).build(graph, options.batch, 3);
+  const TrainerOptions training{
+      .loss = model.loss, .optimizer = Adam{}, .precision = precision_of(options.precision), .feed = model.feed};
+  const step::StepGraph steps = train::training_graph(graph, training);
+  return step::training_program(target, steps, step::layout_of(steps), training).plan.program;
+}
+
+/// A dispatch of every variant that reads buffers only, with the constants that its source gives.
+plan::Program every_variant() {
+  plan::Program program;
+  for (const vk::EmbeddedShader& shader : vk::embedded_shaders()) {
+    if (shader.name.ends_with("_texels")) continue;  // for software drivers
+    const vk::ShaderFacts facts = vk::shader_facts(shader.words, {});
+    plan::Dispatch dispatch;
+    dispatch.label = dispatch.shader = shader.name;
+    dispatch.push.resize(128);
+    dispatch.operands.resize(facts.bindings, {0, plan::Access::read});
+    program.dispatches.push_back(std::move(dispatch));
+  }
+  return program;
+}
+
+/// How many subgroups a SIMD needs to be busy, by the compiler's estimates.
+double parallelism_of(const Kernel& kernel) {
+  const auto latency = kernel.statistic("Latency");
+  const auto throughput = kernel.statistic("Inverse Throughput");
+  return latency && throughput && *throughput > 0 ? std::max(1.0, *latency / *throughput) : 1;
+}
+
+void predict_dispatch(Kernel& kernel, const Gpu& gpu, const plan::Program& program, const plan::Dispatch& dispatch) {
+  const auto [x, y, z] = vk::shader_facts(vk::find_shader(dispatch.shader).words, dispatch.constants).local_size;
+  const Prediction prediction =
+      predict(gpu, {.flops = dispatch.flops,
+                    .bytes = static_cast<double>(plan::bytes_touched(program, dispatch)),
+                    .groups = static_cast<double>(dispatch.groups[0]) * dispatch.groups[1] * dispatch.groups[2],
+                    .invocations = x * y * z,
+                    .lanes = kernel.lanes,
+                    .parallelism = parallelism_of(kernel),
+                    .code = kernel.code});
+  kernel.milliseconds += prediction.milliseconds;
+  kernel.flops += dispatch.flops;
+  if (kernel.bound.empty()) kernel.bound = prediction.bound;
+}
+
+Kernel compiled(const vk::Context& context, const vk::Pipeline& pipeline, const plan::Dispatch& dispatch) {
+  Kernel kernel;
+  kernel.label = dispatch.label;
+  kernel.shader = dispatch.shader;
+  kernel.constants = dispatch.constants;
+  for (vk::Executable& executable : vk::executables_of(context, pipeline.handle)) {
+    kernel.lanes = executable.subgroup_size;
+    kernel.statistics = std::move(executable.statistics);
+    kernel.disassembly = std::move(executable.disassembly);
+  }
+  kernel.code = read_machine_code(kernel.disassembly);
+  return kernel;
+}
+
+std::vector<Kernel> kernels_of(vk::Context& context, const plan::Program& program, const std::optional<Gpu>& gpu) {
+  vk::Pipelines pipelines(context, vk::Pipelines::Capture::yes);
+  std::map<VkPipeline, std::size_t> known;
+  std::vector<Kernel> kernels;
+  for (const plan::Dispatch& dispatch : program.dispatches) {
+    const vk::Pipeline& pipeline = pipelines.get(dispatch);
+    const auto [found, fresh] = known.try_emplace(pipeline.handle, kernels.size());
+    if (fresh) kernels.push_back(compiled(context, pipeline, dispatch));
+    Kernel& kernel = kernels[found->second];
+    ++kernel.dispatches;
+    if (gpu && !program.tensors.empty()) predict_dispatch(kernel, *gpu, program, dispatch);
+  }
+  std::ranges::stable_sort(kernels, std::greater{}, &Kernel::milliseconds);
+  return kernels;
+}
+
+/// The instructions of its inner loop; of all of it, if there is no loop that has multiply-adds.
+const Mix& shown_mix(const Kernel& kernel) {
+  const Mix& loop = kernel.code.inner_loop;
+  return loop.flops(1) > 0 || loop.matrix > 0 ? loop : kernel.code.whole;
+}
+
+void print_amd(const Kernel& kernel, bool predicted) {
+  const auto number = [&](std::string_view name) { return kernel.statistic(name).value_or(0); };
+  const Mix& mix = shown_mix(kernel);
+  fmt::print("{:<38} {:>4} {:>5} {:>6} {:>6} {:>5} {:>7} {:>8} | {:>4} {:>4} {:>4} {:>5} {:>5} {:>4} {:>3}/{:<3} {:>4}",
+             kernel.shader, kernel.dispatches, number("VGPRs"), number("Spilled VGPRs") + number("Spilled SGPRs"),
+             number("LDS size"), number("Subgroups per SIMD"), number("Code size"), number("Inverse Throughput"),
+             mix.matrix, mix.packed16, mix.mixed16, mix.float32, mix.vector_other, mix.local,
+             mix.loads - mix.narrow_loads, mix.loads, mix.waits);
+  if (predicted) fmt::print(" | {:>9.4f}  {}", kernel.milliseconds, kernel.bound);
+  fmt::print("\n");
+}
+
+void print_any(const Kernel& kernel) {
+  fmt::print("{}, {} dispatches, subgroups of {}\n", kernel.shader, kernel.dispatches, kernel.lanes);
+  for (const vk::Statistic& statistic : kernel.statistics) fmt::print("  {}: {}\n", statistic.name, statistic.value);
+}
+
+void print(const std::vector<Kernel>& kernels, const std::optional<Gpu>& gpu, bool predicted) {
+  const bool amd =
+      std::ranges::any_of(kernels, [](const Kernel& kernel) { return kernel.statistic("VGPRs").has_value(); });
+  if (!amd) {
+    for (const Kernel& kernel : kernels) print_any(kernel);
+    return;
+  }
+  fmt::print("{:<38} {:>4} {:>5} {:>6} {:>6} {:>5} {:>7} {:>8} | {:>4} {:>4} {:>4} {:>5} {:>5} {:>4} {:>7} {:>4}{}\n",
+             "kernel", "uses", "VGPRs", "spills", "LDS", "waves", "bytes", "1/thr", "mat", "pk16", "mix", "f32",
+             "other", "lds", "wide", "wait", predicted ? " | predicted ms" : "");
+  double milliseconds = 0;
+  double flops = 0;
+  for (const Kernel& kernel : kernels) {
+    print_amd(kernel, predicted);
+    milliseconds += kernel.milliseconds;
+    flops += kernel.flops;
+  }
+  if (!predicted) return;
+  fmt::print("predicted for a {}: {:.4f} ms, {:.1f} GFLOPS. Not measured: launches and caches are not modelled.\n",
+             gpu->card, milliseconds, flops / milliseconds / 1e6);
+}
+
+ordered_json json_of(const Mix& mix) {
+  return {{"matrix", mix.matrix},     {"packed16", mix.packed16},
+          {"mixed16", mix.mixed16},   {"float32", mix.float32},
+          {"paired32", mix.paired32}, {"vector_other", mix.vector_other},
+          {"slow", mix.slow},         {"scalar", mix.scalar},
+          {"local", mix.local},       {"local_bytes", mix.local_bytes},
+          {"loads", mix.loads},       {"narrow_loads", mix.narrow_loads},
+          {"stores", mix.stores},     {"spills", mix.spills},
+          {"waits", mix.waits}};
+}
+
+ordered_json json_of(const Kernel& kernel, const std::optional<Gpu>& gpu) {
+  ordered_json row{{"label", kernel.label},         {"shader", kernel.shader},
+                   {"constants", kernel.constants}, {"dispatches", kernel.dispatches},
+                   {"subgroup_size", kernel.lanes}, {"statistics", ordered_json::object()}};
+  for (const vk::Statistic& statistic : kernel.statistics) row["statistics"][statistic.name] = statistic.value;
+  row["whole"] = json_of(kernel.code.whole);
+  row["inner_loop"] = json_of(kernel.code.inner_loop);
+  if (kernel.milliseconds > 0) {
+    row["predicted_ms"] = kernel.milliseconds;
+    row["bound"] = kernel.bound;
+    if (kernel.flops > 0) row["predicted_gflops"] = kernel.flops / kernel.milliseconds / 1e6;
+    row["card"] = gpu->card;
+  }
+  return row;
+}
+
+void run(const Options& options, const Bench& bench, const std::filesystem::path& json) {
+  vk::Context& context = vk::context_of(bench.device());
+  const std::optional<Gpu> gpu = gpu_of(context.info().name);
+  const plan::Program program = options.every_variant ? every_variant() : program_of(options, context.target());
+  const std::vector<Kernel> kernels = kernels_of(context, program, gpu);
+  fmt::print("{}, {}: {}, {} dispatches by {} pipelines\n", context.info().name, context.info().driver,
+             options.every_variant ? "every variant" : options.model + " " + options.precision,
+             program.dispatches.size(), kernels.size());
+  print(kernels, gpu, gpu && !options.every_variant);
+  if (!options.disassembly.empty()) {
+    for (const Kernel& kernel : kernels) {
+      if (kernel.shader.find(options.disassembly) == std::string::npos) continue;
+      fmt::print("\n{}\n{}", kernel.shader, kernel.disassembly);
+    }
+  }
+  if (json.empty()) return;
+  ordered_json file{{"device", context.info().name},
+                    {"driver", context.info().driver},
+                    {"model", options.every_variant ? "" : options.model},
+                    {"precision", options.precision},
+                    {"kernels", ordered_json::array()}};
+  for (const Kernel& kernel : kernels) file["kernels"].push_back(json_of(kernel, gpu));
+  const std::string text = file.dump(2) + "\n";
+  const Bytes part = std::as_bytes(std::span(text));
+  write_atomically(json, std::span(&part, 1));
+}
+
+}  // namespace
+
+Command add_shaders(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "shaders", "What the driver compiles the kernels of a model's step to; nothing runs, and no memory is allocated");
+  const auto options = std::make_shared<Options>();
+  command->add_option("--model", options->model, "What is trained, or a single operator of a large size")
+      ->check(CLI::IsMember(compiled_models()))
+      ->capture_default_str();
+  add_precision(*command, options->precision);
+  command->add_option("--batch", options->batch, "Samples in a step")
+      ->transform(samples::whole_number(1, 65536))
+      ->capture_default_str();
+  command->add_option("--disassembly", options->disassembly,
+                      "Print the instructions of kernels with this in their name");
+  command->add_flag("--every-variant", options->every_variant,
+                    "Every kernel that reads buffers, not those of a model's step");
+  return {command, [options](const Bench& bench, const std::filesystem::path& json) { run(*options, bench, json); }};
+}
+
+}  // namespace bench
