@@ -1,6 +1,7 @@
 // One tile of C per workgroup, computed by matrix units: TILE by TILE, divided into one square per subgroup, in
-// fragments of a shape that the device reports. A and B go through shared memory as f16, 32 k at a time. Each row there
-// is padded by 16 bytes to avoid bank conflicts. Accumulators are f32 or f16 (SUMS).
+// fragments of a shape that the device reports. A and B go through shared memory as f16, 32 k at a time: rows of A and
+// columns of B, each along k, as matrix units read them with the fewest loads. Each is padded by 16 bytes to avoid bank
+// conflicts. Accumulators are f32 or f16 (SUMS).
 #ifndef HALFSTEP_GEMM_COOPERATIVE
 #define HALFSTEP_GEMM_COOPERATIVE
 
@@ -14,6 +15,7 @@ layout(constant_id = 7) const int FRAGMENT_K = 16;
 #define K_QUADS 8
 const int THREADS = int(gl_WorkGroupSize.x);
 
+#define TRANSPOSES
 #include "gemm/gemm_stage.glsl"
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
@@ -24,9 +26,7 @@ const int SQUARE = TILE / SIDE;
 const int DOWN = SQUARE / FRAGMENT_ROWS;        // fragments of a subgroup's square
 const int ACROSS = SQUARE / FRAGMENT_COLUMNS;
 const int FRAGMENT_QUADS = FRAGMENT_COLUMNS / 4;
-const int PITCH_ALONG_K = K_QUADS + 2;  // quads
-const int PITCH_ACROSS_K = TILE / 4 + 2;
-const int LONGEST = max(TILE * PITCH_ALONG_K, K_QUADS * 4 * PITCH_ACROSS_K);
+const int PITCH = K_QUADS + 2;  // quads
 
 #ifdef SUMS_f16
 #define SUM float16_t
@@ -35,58 +35,64 @@ const int LONGEST = max(TILE * PITCH_ALONG_K, K_QUADS * 4 * PITCH_ACROSS_K);
 #endif
 #define FRAGMENT(type, rows, columns, use) coopmat<type, gl_ScopeSubgroup, rows, columns, use>
 
-shared f16vec4 shared_a[LONGEST];
-shared f16vec4 shared_b[LONGEST];
+const int KEPT_A = 0;
+const int KEPT_B = TILE * PITCH;
+shared f16vec4 kept[2 * TILE * PITCH];
 shared vec4 results[SIDE * SIDE * FRAGMENT_ROWS * FRAGMENT_QUADS];  // one fragment per subgroup
 
 FRAGMENT(SUM, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator) sums[DOWN * ACROSS];
 
 f16vec4 halves(uvec2 bits) { return f16vec4(unpackFloat2x16(bits.x), unpackFloat2x16(bits.y)); }
 
-void keep_step() {
-  [[unroll]] for (int i = 0; i < LOADS; i++) {
-    ivec2 at_a = A_PLACE(i);
-    ivec2 at_b = B_PLACE(i);
-#ifdef A_ALONG_K
-    shared_a[at_a.x * PITCH_ALONG_K + at_a.y] = halves(a_next[i]);
-#else
-    shared_a[at_a.y * PITCH_ACROSS_K + at_a.x] = halves(a_next[i]);
-#endif
-#ifdef B_ALONG_K
-    shared_b[at_b.x * PITCH_ALONG_K + at_b.y] = halves(b_next[i]);
-#else
-    shared_b[at_b.y * PITCH_ACROSS_K + at_b.x] = halves(b_next[i]);
-#endif
+void keep_along_k(int from, ivec2 at, OPERAND bits) { kept[from + at.x * PITCH + at.y] = halves(bits); }
+
+// Keeps TRANSPOSED quads across k, the first of which is at a place, as four quads along k or parts of such.
+void keep_across_k(int from, ivec2 at, f16vec4 block[4]) {
+  [[unroll]] for (int side = 0; side < 4; side++) {
+    f16vec4 along_k = f16vec4(block[0][side], block[1][side], block[2][side], block[3][side]);
+    int quad = from + (at.x * 4 + side) * PITCH + at.y / 4;
+    if (TRANSPOSED == 4) {
+      kept[quad] = along_k;
+    } else {
+      [[unroll]] for (int i = 0; i < TRANSPOSED; i++) kept[quad][at.y % 4 + i] = along_k[i];
+    }
   }
 }
 
-// Loads the fragment of A at a row and k of the tile and step; load_fragment_b, that of B at a k and column.
-void load_fragment_a(out FRAGMENT(float16_t, FRAGMENT_ROWS, FRAGMENT_K, gl_MatrixUseA) fragment, int row, int kk) {
+// Keeps what is in the registers `next` of an operand, whose quads lie along or across k.
+#define KEEP_ALONG_K(from, place, next) \
+  [[unroll]] for (int i = 0; i < LOADS; i++) keep_along_k(from, place(i), next[i])
+#define KEEP_ACROSS_K(from, place, next)                                                      \
+  [[unroll]] for (int i = 0; i < LOADS; i += TRANSPOSED) {                                    \
+    f16vec4 block[4] = f16vec4[](f16vec4(0), f16vec4(0), f16vec4(0), f16vec4(0));             \
+    [[unroll]] for (int j = 0; j < TRANSPOSED; j++) block[j] = halves(next[i + j]);           \
+    keep_across_k(from, place(i), block);                                                     \
+  }
+
+void keep_step() {
 #ifdef A_ALONG_K
-  coopMatLoad(fragment, shared_a, row * PITCH_ALONG_K + kk / 4, PITCH_ALONG_K, gl_CooperativeMatrixLayoutRowMajor);
+  KEEP_ALONG_K(KEPT_A, A_PLACE, a_next);
 #else
-  coopMatLoad(fragment, shared_a, kk * PITCH_ACROSS_K + row / 4, PITCH_ACROSS_K,
-              gl_CooperativeMatrixLayoutColumnMajor);
+  KEEP_ACROSS_K(KEPT_A, A_PLACE, a_next)
 #endif
-}
-void load_fragment_b(out FRAGMENT(float16_t, FRAGMENT_K, FRAGMENT_COLUMNS, gl_MatrixUseB) fragment, int kk,
-                     int column) {
 #ifdef B_ALONG_K
-  coopMatLoad(fragment, shared_b, column * PITCH_ALONG_K + kk / 4, PITCH_ALONG_K,
-              gl_CooperativeMatrixLayoutColumnMajor);
+  KEEP_ALONG_K(KEPT_B, B_PLACE, b_next);
 #else
-  coopMatLoad(fragment, shared_b, kk * PITCH_ACROSS_K + column / 4, PITCH_ACROSS_K,
-              gl_CooperativeMatrixLayoutRowMajor);
+  KEEP_ACROSS_K(KEPT_B, B_PLACE, b_next)
 #endif
 }
 
 void add_products(ivec2 corner) {
   for (int kk = 0; kk < K_QUADS * 4; kk += FRAGMENT_K) {
     FRAGMENT(float16_t, FRAGMENT_ROWS, FRAGMENT_K, gl_MatrixUseA) a_part[DOWN];
-    [[unroll]] for (int i = 0; i < DOWN; i++) load_fragment_a(a_part[i], corner.x + i * FRAGMENT_ROWS, kk);
+    [[unroll]] for (int i = 0; i < DOWN; i++) {
+      coopMatLoad(a_part[i], kept, KEPT_A + (corner.x + i * FRAGMENT_ROWS) * PITCH + kk / 4, PITCH,
+                  gl_CooperativeMatrixLayoutRowMajor);
+    }
     [[unroll]] for (int j = 0; j < ACROSS; j++) {
       FRAGMENT(float16_t, FRAGMENT_K, FRAGMENT_COLUMNS, gl_MatrixUseB) b_part;
-      load_fragment_b(b_part, kk, corner.y + j * FRAGMENT_COLUMNS);
+      coopMatLoad(b_part, kept, KEPT_B + (corner.y + j * FRAGMENT_COLUMNS) * PITCH + kk / 4, PITCH,
+                  gl_CooperativeMatrixLayoutColumnMajor);
       [[unroll]] for (int i = 0; i < DOWN; i++) {
         sums[i * ACROSS + j] = coopMatMulAdd(a_part[i], b_part, sums[i * ACROSS + j]);
       }

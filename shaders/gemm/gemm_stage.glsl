@@ -10,15 +10,25 @@
 const int LOADS = TILE * K_QUADS / THREADS;  // quads of A, and of B, per invocation and step
 
 // The quad of the tile that an invocation loads: {row or column, quad of k} if quads lie along k, else {quad of rows or
-// columns, k}. Adjacent invocations load adjacent quads.
+// columns, k}. Adjacent invocations load adjacent quads; where the kernel defines TRANSPOSES, each invocation loads
+// TRANSPOSED quads of consecutive k, for the same rows or columns, which it can then exchange.
 ivec2 place_along_k(int load) {
   int i = int(gl_LocalInvocationIndex) + load * THREADS;
   return ivec2(i / K_QUADS, i % K_QUADS);
 }
+#ifdef TRANSPOSES
+const int TRANSPOSED = LOADS < 4 ? LOADS : 4;
+ivec2 place_across_k(int load) {
+  const int blocks = K_QUADS * 4 / TRANSPOSED;
+  int i = int(gl_LocalInvocationIndex) + load / TRANSPOSED * THREADS;
+  return ivec2(i / blocks, i % blocks * TRANSPOSED + load % TRANSPOSED);
+}
+#else
 ivec2 place_across_k(int load) {
   int i = int(gl_LocalInvocationIndex) + load * THREADS;
   return ivec2(i % (TILE / 4), i / (TILE / 4));
 }
+#endif
 #ifdef A_ALONG_K
 #define A_PLACE(load) place_along_k(load)
 #else

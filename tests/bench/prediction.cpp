@@ -29,7 +29,9 @@ Clocks clocks_of(const Gpu& gpu, const Mix& mix, std::uint32_t lanes) {
   if (mix.matrix > 0 && gpu.unit.matrix_flops > 0) {
     clocks.arithmetic += mix.matrix * (2.0 * 16 * 16 * 16) / (gpu.unit.matrix_flops / gpu.unit.simds);
   }
-  clocks.local = mix.local_bytes * lanes / gpu.unit.local_bytes * gpu.unit.simds;
+  // However few bytes each invocation accesses, a bank serves one at a time.
+  const double banks = gpu.unit.local_bytes / 4;
+  clocks.local = lanes * std::max(mix.local_bytes / gpu.unit.local_bytes, mix.local / banks) * gpu.unit.simds;
   clocks.loads = mix.load_bytes * lanes / gpu.unit.cached_bytes * gpu.unit.simds;
   return clocks;
 }

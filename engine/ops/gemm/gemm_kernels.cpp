@@ -100,7 +100,7 @@ std::vector<GemmKernel> tiles(const plan::Target& target, const Problem& problem
 /// Shared memory of gemm_cooperative.glsl, in bytes.
 std::uint32_t shared_bytes(const plan::MatrixShape& shape, std::uint32_t tile, std::uint32_t subgroups) {
   constexpr std::uint32_t k_quads = 8;
-  const std::uint32_t operand = std::max(tile * (k_quads + 2), k_quads * 4 * (tile / 4 + 2)) * 8;
+  const std::uint32_t operand = tile * (k_quads + 2) * 8;
   return 2 * operand + subgroups * shape.rows * shape.columns * 4;
 }
 
