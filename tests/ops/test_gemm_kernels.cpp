@@ -240,6 +240,23 @@ TEST_CASE("tiles take no more shared memory than there is") {
   }
 }
 
+TEST_CASE("few tiles with a long k are large and cut along k, with a short k they are small") {
+  plan::Target target = testing::context().target();
+  target.cpu = false;
+  target.max_invocations = 1024;
+  target.max_rounds = plan::Target{}.max_rounds;
+  target.shared_memory_bytes = 65536;
+  target.compute_units = 60;
+  target.wanted_groups = 240;
+  const auto first = [&](std::int64_t segments) {
+    const ops::Problem problem{
+        .operands = ops::Operands::pixels_row, .rows = 1152, .columns = 128, .k = 28, .segments = segments};
+    return ops::gemm_kernels(target, problem).front().name;
+  };
+  CHECK(first(64 * 28) == "tile128");
+  CHECK(first(4) == "tile64");
+}
+
 TEST_CASE("matrix units are for products of f16 alone") {
   plan::Target target = testing::context().target();
   target.cpu = false;

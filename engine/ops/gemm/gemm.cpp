@@ -52,16 +52,15 @@ TensorType part_type(const plan::Lowering& out, const Gemm& gemm) {
   return {DType::f32, {elements(shape) / shape.back() + (gemm.column_sums ? 1 : 0), shape.back()}};
 }
 
-/// k is split if there are too few tiles to occupy the device, but into parts of at least 64 elements, and only as far
-/// as one binding can hold the partial results. Parts are short enough for the driver's limit of loop rounds.
+/// k is split if there are too few tiles to occupy the device, but into parts of at least `least_part_quads`, and only
+/// as far as one binding can hold the partial results. Parts are short enough for the driver's limit of loop rounds.
 Cut cut(const plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
-  constexpr std::int64_t least_quads = 16;
   Cut result{plan::divided_up(rows_of_a(gemm), kernel.tile_rows), plan::divided_up(gemm.columns, kernel.tile_columns),
              1, k_quads(gemm)};
   const std::int64_t tiles = result.row_tiles * result.column_tiles * gemm.batches;
   const auto bytes = static_cast<std::int64_t>(plan::byte_size(part_type(out, gemm)));
   const std::int64_t most =
-      std::min(static_cast<std::int64_t>(out.target().max_storage_range) / bytes, k_quads(gemm) / least_quads);
+      std::min(static_cast<std::int64_t>(out.target().max_storage_range) / bytes, k_quads(gemm) / least_part_quads);
   const std::int64_t occupying = std::min(plan::divided_up(out.target().wanted_groups, tiles), most);
   const std::int64_t least =
       plan::divided_up(k_quads(gemm), most_part_quads(out.target(), kernel, segment_quads(gemm)));

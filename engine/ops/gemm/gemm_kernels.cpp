@@ -147,13 +147,16 @@ std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& p
 
 /// The expected cost of the tiles on a GPU: the number of rounds that its compute units need for all of them, times the
 /// work of one tile. That work shrinks more slowly than the tile, since a smaller tile uses each loaded number less
-/// often. This is an unmeasured estimate.
+/// often. Where there are few tiles, k is cut into parts (gemm.cpp). This is an unmeasured estimate.
 double expected_cost(const plan::Target& target, const Problem& problem, const GemmKernel& kernel) {
   const std::int64_t groups = problem.batches * plan::divided_up(problem.rows, kernel.tile_rows) *
                               plan::divided_up(problem.columns, kernel.tile_columns);
-  const std::int64_t rounds = plan::divided_up(groups, target.compute_units);
+  const std::int64_t most_parts = problem.segments * plan::divided_up(problem.k, 4) / least_part_quads;
+  const std::int64_t parts =
+      std::max<std::int64_t>(1, std::min(plan::divided_up(target.wanted_groups, groups), most_parts));
+  const auto rounds = static_cast<double>(plan::divided_up(groups * parts, target.compute_units));
   const auto side = static_cast<double>(kernel.tile_rows);
-  return static_cast<double>(rounds) * side * (side + 32);
+  return rounds / static_cast<double>(parts) * side * (side + 32);
 }
 
 /// Whether the operands can be read by uniform loads: the panels (ops/gemm/gemm_panels.h) must fit in one binding.

@@ -30,6 +30,9 @@ struct GemmKernel {
   std::vector<std::uint32_t> constants = {};  ///< specialization constants after those that all kernels have
 };
 
+/// The least quads of k that are worth a part of their own where k is cut to occupy the device.
+inline constexpr std::int64_t least_part_quads = 16;
+
 /// The largest part, in quads of k and a multiple of GemmKernel::k_quads, that an invocation of `kernel` can compute
 /// within the target's limit of loop rounds; 0 if none. `segment_quads` is the length of a segment.
 std::int64_t most_part_quads(const plan::Target& target, const GemmKernel& kernel, std::int64_t segment_quads);
