@@ -2,11 +2,17 @@
 #ifndef HALFSTEP_ATTENTION_PRODUCTS
 #define HALFSTEP_ATTENTION_PRODUCTS
 
-#define PART vec4
-
 const int PITCH = SIDE + 1;  // quads of a row in shared memory; the extra one avoids bank conflicts
 shared vec4 own_part[TILE * PITCH];
 shared vec4 other_part[TILE * PITCH];
+
+void keep_own(vec4 v[4]) {
+  FOUR(j) own_part[(down() * 4 + j) * PITCH + across()] = v[j];
+}
+void keep_other(vec4 v[4]) {
+  FOUR(j) other_part[(down() * 4 + j) * PITCH + across()] = v[j];
+}
+void keep_summed(vec4 v[4]) { keep_other(v); }
 
 void start_products(out vec4 products[4]) {
   FOUR(i) products[i] = vec4(0.0);

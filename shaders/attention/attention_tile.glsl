@@ -7,7 +7,6 @@
 
 const int SIDE = 8;          // invocations
 const int TILE = 4 * SIDE;   // rows
-const int THREADS = SIDE * SIDE;
 const int C_PARTS = (C_QUADS + SIDE - 1) / SIDE;
 const int D_PARTS = (D_QUADS + SIDE - 1) / SIDE;
 
@@ -25,7 +24,8 @@ int across() { return int(gl_LocalInvocationIndex) % SIDE; }
 
 #define FOUR(i) [[unroll]] for (int i = 0; i < 4; i++)
 
-// They have own_part and other_part in shared memory, SIDE quads of TILE rows each, whose products they add up.
+// They have two parts in shared memory, SIDE quads of TILE rows each, whose products they add up: of own rows (or of
+// weights) and of other rows. An invocation keeps one quad of four rows.
 #ifdef MATRIX_UNITS
 #include "attention/attention_units.glsl"
 #else
@@ -33,14 +33,17 @@ int across() { return int(gl_LocalInvocationIndex) % SIDE; }
 #endif
 
 // Copies SIDE quads, from `begin` on, of TILE rows to shared memory; zeros past the last row or quad.
-#define STAGE(part, rows, head_row, first_row, count, QUADS, begin)                                            \
-  FOUR(load) {                                                                                                 \
-    int place = int(gl_LocalInvocationIndex) + load * THREADS;                                                 \
-    uint row = (first_row) + uint(place / SIDE);                                                               \
-    int quad = (begin) + place % SIDE;                                                                         \
-    bool inside = row < (count) && quad < QUADS;                                                               \
-    vec4 v = from_quad(rows[inside ? ((head_row) + row) * uint(QUADS) + uint(quad) : 0u]);                     \
-    part[place / SIDE * PITCH + place % SIDE] = PART(inside ? v : vec4(0.0));                                  \
+#define STAGE(keep, rows, head_row, first_row, count, QUADS, begin)                                            \
+  {                                                                                                            \
+    vec4 staged[4];                                                                                            \
+    FOUR(j) {                                                                                                  \
+      uint row = (first_row) + uint(down() * 4 + j);                                                           \
+      int quad = (begin) + across();                                                                           \
+      bool inside = row < (count) && quad < QUADS;                                                             \
+      vec4 v = from_quad(rows[inside ? ((head_row) + row) * uint(QUADS) + uint(quad) : 0u]);                   \
+      staged[j] = inside ? v : vec4(0.0);                                                                      \
+    }                                                                                                          \
+    keep(staged);                                                                                              \
   }
 
 // Four own rows' products with four other rows, over all their quads.
@@ -48,24 +51,20 @@ int across() { return int(gl_LocalInvocationIndex) % SIDE; }
   start_products(products);                                                                       \
   for (int begin = 0; begin < QUADS; begin += SIDE) {                                             \
     barrier();                                                                                    \
-    STAGE(own_part, own_rows, own_head(head), own, own_count(), QUADS, begin)                     \
-    STAGE(other_part, other_rows, other_head(head), other, other_count(), QUADS, begin)           \
+    STAGE(keep_own, own_rows, own_head(head), own, own_count(), QUADS, begin)                     \
+    STAGE(keep_other, other_rows, other_head(head), other, other_count(), QUADS, begin)           \
     barrier();                                                                                    \
     add_row_products(products);                                                                   \
   }                                                                                               \
   finish_products(products);
 
-void keep_weights(vec4 weights[4]) {
-  barrier();
-  FOUR(i) own_part[(down() * 4 + i) * PITCH + across()] = PART(weights[i]);
-}
-
 // Adds the other rows times their weights to the sums.
 #define ADD_ROWS(sums, weights, QUADS, PARTS, other_rows)                                         \
-  keep_weights(weights);                                                                          \
+  barrier();                                                                                      \
+  keep_own(weights);                                                                              \
   [[unroll]] for (int part = 0; part < PARTS; part++) {                                           \
     barrier();                                                                                    \
-    STAGE(other_part, other_rows, other_head(head), other, other_count(), QUADS, part * SIDE)     \
+    STAGE(keep_summed, other_rows, other_head(head), other, other_count(), QUADS, part * SIDE)    \
     barrier();                                                                                    \
     vec4 part_sums[4];                                                                            \
     FOUR(i) part_sums[i] = sums[i][part];                                                         \

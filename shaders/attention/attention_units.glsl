@@ -1,10 +1,9 @@
 // The products of attention_tile.glsl, by matrix units: of numbers in f16, with sums in f32. Weights are rounded to f16
-// for them. The subgroups share the fragments of a product of TILE by TILE, which comes back through shared memory, since
+// for them. Both operands lie along k in shared memory, as matrix units read them with the fewest loads: other rows that
+// are summed are transposed. The subgroups share the fragments of a product of TILE by TILE, which comes back through shared memory, since
 // the driver decides which elements of a fragment an invocation holds.
 #ifndef HALFSTEP_ATTENTION_UNITS
 #define HALFSTEP_ATTENTION_UNITS
-
-#define PART f16vec4
 
 layout(constant_id = 11) const int FRAGMENT_ROWS = 16;
 layout(constant_id = 12) const int FRAGMENT_COLUMNS = 16;
@@ -33,23 +32,28 @@ FRAGMENT(float, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator) found[
     if (fragment < FRAGMENTS) { use }                                        \
   }
 
+void keep_own(vec4 v[4]) {
+  FOUR(j) own_part[(down() * 4 + j) * PITCH + across()] = f16vec4(v[j]);
+}
+void keep_other(vec4 v[4]) {
+  FOUR(j) other_part[(down() * 4 + j) * PITCH + across()] = f16vec4(v[j]);
+}
+void keep_summed(vec4 v[4]) {
+  FOUR(e) other_part[(across() * 4 + e) * PITCH + down()] = f16vec4(v[0][e], v[1][e], v[2][e], v[3][e]);
+}
+
 void clear_found() {
   [[unroll]] for (int i = 0; i < FRAGMENTS_EACH; i++) {
     found[i] = FRAGMENT(float, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator)(0.0);
   }
 }
-// Own rows times what other_part holds: rows for the columns of the product, or for its k.
-void add_found(bool rows_are_columns) {
+void add_found() {
   for (int kk = 0; kk < TILE; kk += FRAGMENT_K) {
     FOR_FRAGMENTS({
       FRAGMENT(float16_t, FRAGMENT_ROWS, FRAGMENT_K, gl_MatrixUseA) a;
       FRAGMENT(float16_t, FRAGMENT_K, FRAGMENT_COLUMNS, gl_MatrixUseB) b;
       coopMatLoad(a, own_part, row * PITCH + kk / 4, PITCH, gl_CooperativeMatrixLayoutRowMajor);
-      if (rows_are_columns) {
-        coopMatLoad(b, other_part, column * PITCH + kk / 4, PITCH, gl_CooperativeMatrixLayoutColumnMajor);
-      } else {
-        coopMatLoad(b, other_part, kk * PITCH + column / 4, PITCH, gl_CooperativeMatrixLayoutRowMajor);
-      }
+      coopMatLoad(b, other_part, column * PITCH + kk / 4, PITCH, gl_CooperativeMatrixLayoutColumnMajor);
       found[i] = coopMatMulAdd(a, b, found[i]);
     })
   }
@@ -66,13 +70,13 @@ void fetch_found(out vec4 v[4]) {
 void start_products(out vec4 products[4]) {
   clear_found();
 }
-void add_row_products(inout vec4 products[4]) { add_found(true); }
+void add_row_products(inout vec4 products[4]) { add_found(); }
 void finish_products(inout vec4 products[4]) { fetch_found(products); }
 
 void add_weighted_rows(inout vec4 sums[4]) {
   vec4 added[4];
   clear_found();
-  add_found(false);
+  add_found();
   fetch_found(added);
   FOUR(j) sums[j] += added[j];
 }

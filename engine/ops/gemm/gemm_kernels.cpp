@@ -147,16 +147,19 @@ std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& p
 
 /// The expected cost of the tiles on a GPU: the number of rounds that its compute units need for all of them, times the
 /// work of one tile. That work shrinks more slowly than the tile, since a smaller tile uses each loaded number less
-/// often. Where there are few tiles, k is cut into parts (gemm.cpp). This is an unmeasured estimate.
+/// often. Where there are few tiles, k is cut into parts (gemm.cpp), whose sums are stored and added: at 4 bytes a
+/// clock and compute unit, while it adds 128 products. This is an unmeasured estimate.
 double expected_cost(const plan::Target& target, const Problem& problem, const GemmKernel& kernel) {
   const std::int64_t groups = problem.batches * plan::divided_up(problem.rows, kernel.tile_rows) *
                               plan::divided_up(problem.columns, kernel.tile_columns);
-  const std::int64_t most_parts = problem.segments * plan::divided_up(problem.k, 4) / least_part_quads;
+  const std::int64_t k_quads = problem.segments * plan::divided_up(problem.k, 4);
   const std::int64_t parts =
-      std::max<std::int64_t>(1, std::min(plan::divided_up(target.wanted_groups, groups), most_parts));
+      std::max<std::int64_t>(1, std::min(plan::divided_up(target.wanted_groups, groups), k_quads / least_part_quads));
   const auto rounds = static_cast<double>(plan::divided_up(groups * parts, target.compute_units));
   const auto side = static_cast<double>(kernel.tile_rows);
-  return rounds / static_cast<double>(parts) * side * (side + 32);
+  const auto part_k = static_cast<double>(k_quads * 4) / static_cast<double>(parts);
+  const auto stored = static_cast<double>(parts > 1 ? 8 * problem.batches * problem.rows * problem.columns * parts : 0);
+  return rounds * part_k * side * (side + 32) / 128 + stored / (4.0 * target.compute_units);
 }
 
 /// Whether the operands can be read by uniform loads: the panels (ops/gemm/gemm_panels.h) must fit in one binding.
