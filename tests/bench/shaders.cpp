@@ -39,6 +39,11 @@ struct Options {
   bool every_variant = false;
 };
 
+struct PredictedDispatch {
+  std::string label;
+  double milliseconds = 0;
+};
+
 /// A pipeline, and the dispatches that use it.
 struct Kernel {
   std::string label;  ///< of the first dispatch
@@ -49,7 +54,8 @@ struct Kernel {
   std::vector<vk::Statistic> statistics;
   std::string disassembly;
   MachineCode code;
-  double milliseconds = 0;  ///< predicted, of all its dispatches
+  std::vector<PredictedDispatch> predictions;
+  double milliseconds = 0;  ///< of all predictions
   std::string_view bound;   ///< of the longest
   double flops = 0;         ///< of all its dispatches
 
@@ -100,6 +106,7 @@ void predict_dispatch(Kernel& kernel, const Gpu& gpu, const plan::Program& progr
                     .lanes = kernel.lanes,
                     .parallelism = parallelism_of(kernel),
                     .code = kernel.code});
+  kernel.predictions.push_back({dispatch.label, prediction.milliseconds});
   kernel.milliseconds += prediction.milliseconds;
   kernel.flops += dispatch.flops;
   if (kernel.bound.empty()) kernel.bound = prediction.bound;
@@ -203,6 +210,9 @@ ordered_json json_of(const Kernel& kernel, const std::optional<Gpu>& gpu) {
     row["bound"] = kernel.bound;
     if (kernel.flops > 0) row["predicted_gflops"] = kernel.flops / kernel.milliseconds / 1e6;
     row["card"] = gpu->card;
+    for (const PredictedDispatch& each : kernel.predictions) {
+      row["predictions"].push_back({{"label", each.label}, {"ms", each.milliseconds}});
+    }
   }
   return row;
 }
