@@ -83,7 +83,7 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"adamw", "muon"}))
       ->capture_default_str();
   app.add_option("--learning-rate", options.learning_rate,
-                 "The highest rate, from which it falls to a tenth: 0.001, or with muon 0.01")
+                 "The highest rate, from which it falls to a tenth: 0.002, or with muon 0.01")
       ->check(samples::number_above(0, 1000));
   samples::add_common_options(app, options.common, samples::text_file);
   app.get_option("--data")->required();
@@ -143,10 +143,11 @@ class Model {
   }
 
  private:
-  /// nanoGPT's settings: a tenth of the steps, 100 at most, to the highest rate, and half a cosine to a tenth of it.
+  /// nanoGPT's settings but for the rate, which is twice its: a tenth of the steps, 100 at most, to the highest rate, and
+  /// half a cosine to a tenth of it.
   Optimizer optimizer() const {
     const std::int64_t steps = options_.steps;
-    const float rate = options_.learning_rate.value_or(options_.optimizer == "muon" ? 1e-2F : 1e-3F);
+    const float rate = options_.learning_rate.value_or(options_.optimizer == "muon" ? 1e-2F : 2e-3F);
     const std::int64_t warmup = std::clamp<std::int64_t>(steps / 10, 1, 100);
     const Schedule schedule = Schedule::cosine(rate, warmup, steps, rate / 10);
     const AdamW adamw{.rate = schedule, .beta2 = 0.99F, .weight_decay = 0.1F};
