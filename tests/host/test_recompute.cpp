@@ -83,7 +83,8 @@ TEST_CASE("what is computed again is never fused with forward operators, which w
   const Shape rows{512, 64};
   const plan::Plan lean = plan_of(products_and_blocks, rows, "block?");
   CHECK(recomputed(lean) == 4);
-  CHECK(lean.arena.bytes < plan_of(products_and_blocks, rows, "").arena.bytes);
+  // It keeps the products in place of what follows them, and not both.
+  CHECK(lean.arena.bytes <= plan_of(products_and_blocks, rows, "").arena.bytes);
 }
 
 TEST_CASE("the outermost scope that matches is computed again as a whole") {
