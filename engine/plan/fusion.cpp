@@ -321,7 +321,7 @@ class Fusion {
       return std::nullopt;  // each in its own pass
     Dispatch joined = Joint(dispatches()[producer], dispatches()[consumer], passed, *layout).dispatch();
     joined.storing = *storing;
-    if (!fits(joined, dispatches()[producer], dispatches()[consumer], passed)) return std::nullopt;
+    if (!fits(joined, dispatches()[producer], dispatches()[consumer])) return std::nullopt;
     const std::optional<std::size_t> place = place_for(producer, consumer, link);
     if (!place) return std::nullopt;
     dispatches()[*place] = std::move(joined);
@@ -330,14 +330,13 @@ class Fusion {
     return early ? producer : consumer - 1;
   }
 
-  bool fits(const Dispatch& joined, const Dispatch& producer, const Dispatch& consumer, const Link& link) const {
+  bool fits(const Dispatch& joined, const Dispatch& producer, const Dispatch& consumer) const {
     const Expression& expression = *joined.expression;
     const bool one_kernel = producer.expression->kernel == Kernel::none || consumer.expression->kernel == Kernel::none;
     const auto rounds_alike = [&](const Dispatch& part) {
       return !part.expression->rounds() || part.expression->storage == expression.storage;
     };
     if (!rounds_alike(producer) || !rounds_alike(consumer) || !knows_operands(program_, joined)) return false;
-    if (is_narrow(link.dtype) && link.dtype != expression.storage) return false;
     const bool stores = !own_to_result(joined.storing) || can_store_its_own_way(joined);
     return one_kernel && stores && expression.fits() && joined.operands.size() <= target_.max_storage_buffers;
   }
