@@ -120,6 +120,15 @@ std::size_t dispatches_of_moments(const Product& product, const plan::Target& ta
   }));
 }
 
+/// This device as a GPU without limits that matter.
+plan::Target gpu_target() {
+  plan::Target target = testing::context().target();
+  target.cpu = false;
+  target.max_invocations = 1024;
+  target.max_rounds = plan::Target{}.max_rounds;
+  return target;
+}
+
 }  // namespace
 
 TEST_CASE("every kernel computes matrix products") {
@@ -228,10 +237,7 @@ TEST_CASE("every kernel finds the moments of its columns for the norm that follo
 }
 
 TEST_CASE("tiles take no more shared memory than there is") {
-  plan::Target target = testing::context().target();
-  target.cpu = false;
-  target.max_invocations = 1024;
-  target.max_rounds = plan::Target{}.max_rounds;
+  plan::Target target = gpu_target();
   for (const std::uint32_t bytes : {16384U, 32768U}) {
     target.shared_memory_bytes = bytes;
     const std::vector<ops::GemmKernel> all = ops::gemm_kernels(target, {});
@@ -241,10 +247,7 @@ TEST_CASE("tiles take no more shared memory than there is") {
 }
 
 TEST_CASE("few tiles with a long k are large and cut along k, with a short k they are small") {
-  plan::Target target = testing::context().target();
-  target.cpu = false;
-  target.max_invocations = 1024;
-  target.max_rounds = plan::Target{}.max_rounds;
+  plan::Target target = gpu_target();
   target.shared_memory_bytes = 65536;
   target.compute_units = 60;
   target.wanted_groups = 240;
@@ -258,10 +261,7 @@ TEST_CASE("few tiles with a long k are large and cut along k, with a short k the
 }
 
 TEST_CASE("matrix units are for products of f16 alone") {
-  plan::Target target = testing::context().target();
-  target.cpu = false;
-  target.max_invocations = 1024;
-  target.max_rounds = plan::Target{}.max_rounds;
+  plan::Target target = gpu_target();
   target.shared_memory_bytes = 65536;
   target.subgroups.size = 32;
   target.subgroups.shuffle = true;
