@@ -159,7 +159,7 @@ void ImageResizer::run(std::span<const io::DecodedImage> images, std::vector<std
   table.resize(most_samples_, {.first_quad = static_cast<std::uint32_t>(quads)});
   vk::upload(context_, sources_, 0, std::as_bytes(std::span(table)));
   vk::upload(context_, images_, 0, std::as_bytes(std::span(bytes)));
-  timeline_.wait(timeline_.submit(recording_->commands()));
+  recording_->run(timeline_);
   std::vector<std::uint8_t> resized(images.size() * stride_);
   vk::download(context_, samples_, 0, std::as_writable_bytes(std::span(resized)));
   for (std::size_t i = 0; i < images.size(); ++i) {

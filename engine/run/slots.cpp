@@ -52,7 +52,7 @@ Slot& Slots::acquire(std::uint64_t before) {
 void Slots::submit() {
   Slot& slot = slots_[next_];
   slot.input.flush(0, slot.input.bytes());
-  slot.ticket = timeline_.submit(slot.recording->commands());
+  slot.ticket = slot.recording->submit(timeline_);
   slot.unread = true;
   next_ = (next_ + 1) % slots_.size();
 }
@@ -76,6 +76,7 @@ void Slots::read(Slot& slot) {
   if (!slot.unread) return;
   slot.report.invalidate(0, slot.report.bytes());
   slot.unread = false;
+  slot.recording->finished();
   read_(slot);
 }
 

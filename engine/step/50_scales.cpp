@@ -58,13 +58,13 @@ void choose_scales(const StageContext& step) {
   builder.dispatch({.label = "choose scales",
                     .shader = "choose_scales",
                     .constants = {local_size},
-                    .push = {},
+                    .push = plan::push_bytes(static_cast<std::uint32_t>(tensors)),
                     .operands = {{step.state, plan::Access::read_write},
                                  {largest, plan::Access::read},
                                  {places, plan::Access::read},
                                  {builder.stores().scales().value(), plan::Access::read_write},
                                  {place_blocks(step), plan::Access::write}},
-                    .groups = {static_cast<std::uint32_t>(tensors), 1, 1},
+                    .groups = plan::groups_for(static_cast<std::int64_t>(tensors * local_size), local_size),
                     .rounds = 2 * (plan::divided_up(scales::most_blocks(step.layout.parameters), local_size) + 1)});
 }
 

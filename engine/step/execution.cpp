@@ -86,7 +86,7 @@ void Execution::set(graph::ValueId value, std::span<const std::uint32_t> values)
 }
 
 void Execution::run() {
-  timeline_.wait(timeline_.submit(recording_->commands()));
+  recording_->run(timeline_);
 }
 
 std::vector<std::byte> Execution::memory(graph::ValueId value) {

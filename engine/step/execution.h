@@ -51,9 +51,10 @@ class Execution {
   /// Whether every byte between the tensors is as it was before the first run.
   bool guards_intact();
   const plan::Plan& plan() const { return plan_; }
-  /// Microseconds from the start to the end of each dispatch of the last run, and before the first: 0. Needs
-  /// ExecutionOptions::timestamps.
-  std::vector<double> timestamps() const { return recording_->commands().timestamps(); }
+  /// When each dispatch of the last run ran. Needs ExecutionOptions::timestamps.
+  const std::vector<DispatchTime>& dispatch_times() const { return recording_->dispatch_times(); }
+  /// How many submits a run takes.
+  std::size_t pieces() const { return recording_->pieces(); }
 
  private:
   void lower(const graph::Ir& ir, const std::vector<graph::ValueId>& outputs);

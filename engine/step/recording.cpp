@@ -8,31 +8,32 @@ namespace {
 /// No device asks for more as the alignment of a uniform buffer.
 constexpr std::uint64_t key_alignment = 256;
 
+vk::Pipelines::Start start_of(const plan::Slice& slice) {
+  return slice.width == 0 ? vk::Pipelines::Start::first : vk::Pipelines::Start::any_row;
+}
+
 }  // namespace
 
 Recording::Recording(vk::Context& context, vk::Pipelines& pipelines, const plan::Plan& plan,
                      std::span<const vk::Buffer* const> buffers, Options options)
-    : sets_(context), recorder_(context) {
-  make_keys(context, plan.program);
-  const auto count = static_cast<std::uint32_t>(plan.program.dispatches.size());
-  recorder_.begin(options.timestamps ? count + 1 : 0);
-  recorder_.barrier();
-  if (options.timestamps) recorder_.timestamp();
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (plan.barrier_before[i]) recorder_.barrier();
-    record(pipelines, plan, plan.program.dispatches[i], buffers);
-    if (options.timestamps) recorder_.timestamp();
-  }
-  recorder_.host_barrier();
-  recorder_.end();
+    : context_(context),
+      pipelines_(pipelines),
+      plan_(plan),
+      buffers_(buffers.begin(), buffers.end()),
+      options_(options),
+      pieces_(plan.program, context.target()),
+      sets_(context) {
+  make_keys();
+  for (const plan::Dispatch& dispatch : plan.program.dispatches) bind(dispatch);
+  record();
 }
 
 /// The keys of all dispatches, each at a place that a binding may start at, laid out as in common/storing.glsl.
-void Recording::make_keys(vk::Context& context, const plan::Program& program) {
-  for (const plan::Dispatch& dispatch : program.dispatches) {
+void Recording::make_keys() {
+  for (const plan::Dispatch& dispatch : plan_.program.dispatches) {
     key_places_.try_emplace(key_of(dispatch), key_places_.size() * key_alignment);
   }
-  keys_ = vk::Buffer(context, key_places_.size() * key_alignment, vk::Memory::upload, "keys of noise and scales");
+  keys_ = vk::Buffer(context_, key_places_.size() * key_alignment, vk::Memory::upload, "keys of noise and scales");
   for (const auto& [key, place] : key_places_) {
     const auto& [stream, scales] = key;
     const std::array<std::uint32_t, 4> words{stream, 0, scales[0], scales[1]};
@@ -41,41 +42,109 @@ void Recording::make_keys(vk::Context& context, const plan::Program& program) {
   keys_.flush(0, keys_.bytes());
 }
 
-VkDescriptorSet Recording::storing_set(const vk::Pipeline& pipeline, const plan::Plan& plan,
-                                       const plan::Dispatch& dispatch, std::span<const vk::Buffer* const> buffers) {
+VkDescriptorSet Recording::storing_set(const vk::Pipeline& pipeline, const plan::Dispatch& dispatch) {
   const auto [found, fresh] = storing_sets_.try_emplace(key_of(dispatch));
   if (!fresh) return found->second;
   const vk::BufferRange key{keys_.handle(), key_places_.at(found->first), key_alignment, keys_.name()};
   // What the program does not have is bound all the same, and not read.
   const auto range = [&](std::optional<plan::TensorId> tensor) {
     if (!tensor) return key;
-    const plan::ProgramTensor& info = plan.program.tensors[*tensor];
-    return vk::BufferRange{buffers[info.region.buffer]->handle(), info.region.offset, info.bytes, info.name};
+    const plan::ProgramTensor& info = plan_.program.tensors[*tensor];
+    return vk::BufferRange{buffers_[info.region.buffer]->handle(), info.region.offset, info.bytes, info.name};
   };
-  found->second = sets_.make_storing(pipeline, {range(plan.program.noise_key), key, range(plan.program.scales)});
+  found->second = sets_.make_storing(pipeline, {range(plan_.program.noise_key), key, range(plan_.program.scales)});
   return found->second;
 }
 
-void Recording::record(vk::Pipelines& pipelines, const plan::Plan& plan, const plan::Dispatch& dispatch,
-                       std::span<const vk::Buffer* const> buffers) {
-  const vk::Pipeline& pipeline = pipelines.get(dispatch);
+void Recording::bind(const plan::Dispatch& dispatch) {
+  const vk::Pipeline& pipeline = pipelines_.get(dispatch);
   std::vector<vk::BufferRange> ranges;
-  std::vector<std::byte> push;
+  Bound bound;
   for (const plan::Operand& operand : dispatch.operands) {
-    const plan::ProgramTensor& tensor = plan.program.tensors[operand.tensor];
+    const plan::ProgramTensor& tensor = plan_.program.tensors[operand.tensor];
     const VkFormat texels = operand.texels ? vk::quad_format(tensor.type.dtype) : VK_FORMAT_UNDEFINED;
-    ranges.push_back(
-        {buffers[tensor.region.buffer]->handle(), tensor.region.offset, tensor.bytes, tensor.name, texels});
+    const vk::Buffer& buffer = *buffers_[tensor.region.buffer];
+    ranges.push_back({buffer.handle(), tensor.region.offset, tensor.bytes, tensor.name, texels});
     if (operand.address) {
-      const std::uint64_t address = buffers[tensor.region.buffer]->address() + tensor.region.offset;
+      const std::uint64_t address = buffer.address() + tensor.region.offset;
       const auto bytes = std::as_bytes(std::span(&address, 1));
-      push.insert(push.end(), bytes.begin(), bytes.end());
+      bound.push.insert(bound.push.end(), bytes.begin(), bytes.end());
     }
   }
-  push.insert(push.end(), dispatch.push.begin(), dispatch.push.end());
-  std::vector<VkDescriptorSet> sets{sets_.make(pipeline, ranges)};
-  if (pipeline.storing_layout != VK_NULL_HANDLE) sets.push_back(storing_set(pipeline, plan, dispatch, buffers));
-  recorder_.dispatch(pipeline, sets, push, dispatch.groups);
+  bound.push.insert(bound.push.end(), dispatch.push.begin(), dispatch.push.end());
+  bound.sets = {sets_.make(pipeline, ranges)};
+  if (pipeline.storing_layout != VK_NULL_HANDLE) bound.sets.push_back(storing_set(pipeline, dispatch));
+  bound_.push_back(std::move(bound));
+}
+
+void Recording::record() {
+  recorders_.resize(pieces_.list().size());
+  for (std::size_t i = 0; i < recorders_.size(); ++i) {
+    if (!recorders_[i]) recorders_[i] = std::make_unique<vk::Recorder>(context_);
+    record(*recorders_[i], pieces_.list()[i]);
+  }
+}
+
+void Recording::record(vk::Recorder& recorder, const plan::Piece& piece) {
+  recorder.begin(options_.timestamps ? static_cast<std::uint32_t>(piece.size()) + 1 : 2);
+  if (&recorder == recorders_.front().get()) recorder.barrier();
+  recorder.timestamp();
+  for (const plan::Slice& slice : piece) {
+    record(recorder, slice);
+    if (options_.timestamps) recorder.timestamp();
+  }
+  if (!options_.timestamps) recorder.timestamp();
+  recorder.host_barrier();
+  recorder.end();
+}
+
+void Recording::record(vk::Recorder& recorder, const plan::Slice& slice) {
+  const plan::Dispatch& dispatch = plan_.program.dispatches[slice.dispatch];
+  // Two rows of a dispatch may add to the same word.
+  if (slice.row > 0 || plan_.barrier_before[slice.dispatch]) recorder.barrier();
+  const std::array<std::uint32_t, 3> row{slice.width, 1, 1};
+  const Bound& bound = bound_[slice.dispatch];
+  recorder.dispatch(pipelines_.get(dispatch, start_of(slice)), bound.sets, bound.push,
+                    slice.width == 0 ? dispatch.groups : row, slice.row);
+}
+
+std::uint64_t Recording::submit(vk::Timeline& timeline) const {
+  std::vector<const vk::Recorder*> all;
+  for (const auto& recorder : recorders_) all.push_back(recorder.get());
+  return timeline.submit(all);
+}
+
+void Recording::finished() {
+  std::vector<std::uint64_t> ticks;
+  std::vector<double> times;
+  for (const auto& recorder : recorders_) {
+    const std::size_t before = ticks.size();
+    recorder->read_timestamps(ticks);
+    if (ticks.size() > before) times.push_back(vk::microseconds(context_, ticks[before], ticks.back()));
+  }
+  if (times.empty()) return;  // the queue has no timestamps
+  microseconds_ = vk::microseconds(context_, ticks.front(), ticks.back());
+  if (options_.timestamps) read_dispatch_times(ticks);
+  if (pieces_.measured(times)) record();
+}
+
+void Recording::run(vk::Timeline& timeline) {
+  timeline.wait(submit(timeline));
+  finished();
+}
+
+void Recording::read_dispatch_times(std::span<const std::uint64_t> ticks) {
+  const auto since_start = [&](std::size_t tick) { return vk::microseconds(context_, ticks[0], ticks[tick]); };
+  dispatch_times_.assign(plan_.program.dispatches.size(), {});
+  std::size_t tick = 0;
+  for (const plan::Piece& piece : pieces_.list()) {
+    for (const plan::Slice& slice : piece) {
+      DispatchTime& time = dispatch_times_[slice.dispatch];
+      if (slice.row == 0) time.begin = since_start(tick);
+      time.end = since_start(++tick);
+    }
+    ++tick;  // each piece begins with one
+  }
 }
 
 }  // namespace halfstep::step

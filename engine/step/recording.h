@@ -3,34 +3,59 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
+#include "plan/pieces.h"
 #include "plan/plan.h"
 #include "vk/command/descriptors.h"
 #include "vk/command/memory.h"
 #include "vk/command/recorder.h"
+#include "vk/command/timeline.h"
 #include "vk/device/context.h"
 #include "vk/shader/pipelines.h"
 
 namespace halfstep::step {
 
-/// A plan recorded into a command buffer, to be submitted as often as wanted. It begins with a full barrier, because
-/// queue order alone does not make an earlier submit's writes visible.
+/// When a dispatch ran, in microseconds since the start of its submit.
+struct DispatchTime {
+  double begin = 0;
+  double end = 0;
+};
+
+/// A plan recorded into command buffers, one for each of its pieces, to be submitted as often as wanted. It begins with
+/// a full barrier, because queue order alone does not make an earlier submit's writes visible.
 class Recording {
  public:
   struct Options {
-    bool timestamps = false;  ///< one before the first dispatch and one after each
+    bool timestamps = false;  ///< one after each dispatch, for dispatch_times()
   };
 
-  /// `buffers[i]` is buffer i of the program, the arena first; they must outlive the recording.
+  /// `buffers[i]` is buffer i of the program, the arena first. They, the pipelines and the plan must outlive the
+  /// recording.
   Recording(vk::Context& context, vk::Pipelines& pipelines, const plan::Plan& plan,
             std::span<const vk::Buffer* const> buffers, Options options);
   Recording(vk::Context& context, vk::Pipelines& pipelines, const plan::Plan& plan,
             std::span<const vk::Buffer* const> buffers)
       : Recording(context, pipelines, plan, buffers, Options{}) {}
 
-  const vk::Recorder& commands() const { return recorder_; }
+  /// Submits all pieces, under one ticket, without waiting.
+  std::uint64_t submit(vk::Timeline& timeline) const;
+  /// To be called once for each submit that has finished, before the next one: reads how long the pieces took, and
+  /// records anew if they should be cut in another way. Does not wait.
+  void finished();
+
+  /// Submits, and waits until that has finished.
+  void run(vk::Timeline& timeline);
+
+  std::size_t pieces() const { return recorders_.size(); }
+  /// Microseconds that the device worked on the last finished submit. 0 on a queue without timestamps.
+  double microseconds() const { return microseconds_; }
+  /// When each dispatch of the last finished submit ran. Empty without Options::timestamps, and on a
+  /// queue that has none.
+  const std::vector<DispatchTime>& dispatch_times() const { return dispatch_times_; }
 
  private:
   /// What set 1 holds for a dispatch.
@@ -38,18 +63,34 @@ class Recording {
   static StoringKey key_of(const plan::Dispatch& dispatch) {
     return {dispatch.storing.stream, dispatch.storing.scales};
   }
+  /// What a dispatch is recorded with.
+  struct Bound {
+    std::vector<VkDescriptorSet> sets;
+    std::vector<std::byte> push;
+  };
 
-  void make_keys(vk::Context& context, const plan::Program& program);
-  VkDescriptorSet storing_set(const vk::Pipeline& pipeline, const plan::Plan& plan, const plan::Dispatch& dispatch,
-                              std::span<const vk::Buffer* const> buffers);
-  void record(vk::Pipelines& pipelines, const plan::Plan& plan, const plan::Dispatch& dispatch,
-              std::span<const vk::Buffer* const> buffers);
+  void make_keys();
+  void bind(const plan::Dispatch& dispatch);
+  VkDescriptorSet storing_set(const vk::Pipeline& pipeline, const plan::Dispatch& dispatch);
+  void record();
+  void record(vk::Recorder& recorder, const plan::Piece& piece);
+  void record(vk::Recorder& recorder, const plan::Slice& slice);
+  void read_dispatch_times(std::span<const std::uint64_t> ticks);
 
+  vk::Context& context_;
+  vk::Pipelines& pipelines_;
+  const plan::Plan& plan_;
+  std::vector<const vk::Buffer*> buffers_;
+  Options options_;
+  plan::Pieces pieces_;
   vk::DescriptorSets sets_;
   std::map<StoringKey, std::uint64_t> key_places_;  ///< where each lies in keys_
   vk::Buffer keys_;
   std::map<StoringKey, VkDescriptorSet> storing_sets_;
-  vk::Recorder recorder_;
+  std::vector<Bound> bound_;                              ///< of each dispatch
+  std::vector<std::unique_ptr<vk::Recorder>> recorders_;  ///< of each piece
+  double microseconds_ = 0;
+  std::vector<DispatchTime> dispatch_times_;
 };
 
 }  // namespace halfstep::step

@@ -49,6 +49,7 @@ void look_at(plan::ProgramBuilder& builder, plan::TensorId tensor, plan::TensorI
     std::uint32_t quads;
     std::uint32_t quads_per_row;
     std::uint32_t columns;
+    std::uint32_t groups;
   };
   struct MergePush {
     std::uint32_t count;
@@ -72,9 +73,9 @@ void look_at(plan::ProgramBuilder& builder, plan::TensorId tensor, plan::TensorI
                     .constants = {local_size},
                     .push = plan::push_bytes(Push{static_cast<std::uint32_t>(layout.quads()),
                                                   static_cast<std::uint32_t>(layout.quads_per_row()),
-                                                  static_cast<std::uint32_t>(layout.columns)}),
+                                                  static_cast<std::uint32_t>(layout.columns), groups}),
                     .operands = {{tensor, plan::Access::read}, {rows, plan::Access::write}},
-                    .groups = {groups, 1, 1},
+                    .groups = plan::groups_for(std::int64_t{groups} * local_size, local_size),
                     .rounds = plan::divided_up(layout.quads(), std::int64_t{groups} * local_size) + 1 + other_rounds});
   builder.dispatch({.label = label,
                     .shader = "statistics_merge",

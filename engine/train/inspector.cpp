@@ -40,12 +40,17 @@ const PlanSummary& Inspector::summary() const {
 }
 HostCosts Inspector::host_costs() const {
   std::uint64_t waits = 0;
-  for (const auto& part : trainer_->parts) waits += part->training->slots().waits();
+  std::uint64_t submits = 0;
+  for (const auto& part : trainer_->parts) {
+    waits += part->training->slots().waits();
+    submits = std::max<std::uint64_t>(submits, part->training->slots().last().recording->pieces());
+  }
   return {.steps = trainer_->batches->steps(),
           .microseconds_per_step = trainer_->host_times.median(),
           .waits_for_slot = waits,
           .waits_for_batch = trainer_->batches->waits(),
-          .waits_elsewhere = trainer_->waits_elsewhere};
+          .waits_elsewhere = trainer_->waits_elsewhere,
+          .submits = submits};
 }
 std::vector<DispatchCost> Inspector::profile(std::int64_t steps) {
   return profiled(*trainer_, steps, trainer_->from_supply());

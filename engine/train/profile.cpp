@@ -48,10 +48,8 @@ std::vector<DispatchCost> profile(const run::Program& program, std::int64_t step
     timed.slots().submit();
     submitted();
     timed.slots().drain();
-    const std::vector<double> microseconds = slot.recording->commands().timestamps();
-    for (std::size_t j = 0; j < costs.size(); ++j) {
-      costs[j].runs.push_back({microseconds[j], microseconds[j + 1]});
-    }
+    const std::vector<step::DispatchTime>& times = slot.recording->dispatch_times();
+    for (std::size_t j = 0; j < costs.size(); ++j) costs[j].runs.push_back({times[j].begin, times[j].end});
   }
   for (DispatchCost& cost : costs) cost.milliseconds = median_of(cost.runs);
   return costs;

@@ -25,8 +25,7 @@ TrialRun::TrialRun(vk::Context& context, vk::Pipelines& pipelines, const plan::T
   operands_ = vk::Buffer(context, operand_bytes_, vk::Memory::device, "trial's operands");
   fill();
   const vk::Buffer* buffers[] = {&arena_, &operands_};
-  recording_ = std::make_unique<step::Recording>(context, pipelines, plan_, buffers,
-                                                 step::Recording::Options{.timestamps = true});
+  recording_ = std::make_unique<step::Recording>(context, pipelines, plan_, buffers);
 }
 
 void TrialRun::lower(const plan::Target& target) {
@@ -57,10 +56,9 @@ void TrialRun::fill() {
 
 double TrialRun::run() {
   const auto start = std::chrono::steady_clock::now();
-  timeline_.wait(timeline_.submit(recording_->commands()));
+  recording_->run(timeline_);
   const std::chrono::duration<double, std::micro> host = std::chrono::steady_clock::now() - start;
-  const std::vector<double> stamps = recording_->commands().timestamps();
-  return stamps.empty() ? host.count() : stamps.back();
+  return context_.capabilities().timestamp_bits == 0 ? host.count() : recording_->microseconds();
 }
 
 std::vector<float> TrialRun::result() {

@@ -13,6 +13,7 @@ layout(push_constant) uniform Push {
   uint rows;
   uint classes;
   uint quads_per_row;
+  uint groups;  // workgroups that share the rows; a grid may have more
 };
 layout(std430, binding = 0) readonly buffer Logits { QUAD logits[]; };
 layout(std430, binding = 1) readonly buffer Labels { uvec4 labels[]; };
@@ -37,11 +38,12 @@ vec4 logits_of(uint row, uint quad) {
 vec3 row_value(uint row, uint label);
 
 void main() {
+  if (linear_group() >= groups) return;
   uint rows_at_once = gl_WorkGroupSize.x / LANES;
   uint place = gl_LocalInvocationID.x / LANES;
   LongSum sum = EMPTY_SUM;
-  uint first = gl_WorkGroupID.x * rows_at_once;
-  for (; first < rows; first += gl_NumWorkGroups.x * rows_at_once) {
+  uint first = linear_group() * rows_at_once;
+  for (; first < rows; first += groups * rows_at_once) {
     uint row = min(first + place, rows - 1u);
     uint label = labels[row >> 2][row & 3u];
     vec3 value = row_value(row, label);
@@ -50,7 +52,7 @@ void main() {
     statistics[row] = counts ? vec4(value.x, label, value.yz) : vec4(0.0, -1.0, 0.0, 0.0);
     if (counts) add_term(sum, vec4(value.x, 1.0, 0.0, 0.0));
   }
-  if (gl_NumWorkGroups.x != 1u) return;
+  if (groups != 1u) return;
   vec2 total = sum_over(gl_WorkGroupSize.x, value_of(sum).xy);
   if (gl_LocalInvocationID.x != 0u) return;
   mean[0] = mean_of(total);

@@ -18,7 +18,8 @@ layout(std430, binding = 2) writeonly buffer Statistics { vec4 statistics[]; };
 
 void main() {
   LongSum sum = EMPTY_SUM;
-  uint begin = gl_WorkGroupID.x * length;
+  uint begin = linear_group() * length;
+  if (begin >= count) return;
   uint end = min(begin + length, count);
   for (uint i = begin + gl_LocalInvocationID.x; i < end; i += gl_WorkGroupSize.x) {
     vec4 one = numbers[i];
@@ -31,7 +32,7 @@ void main() {
   vec2 total = sum_over(gl_WorkGroupSize.x, value_of(sum).xy);
   if (gl_LocalInvocationID.x != 0u) return;
   if (TO_SUMS) {
-    mean[gl_WorkGroupID.x] = vec4(total, 0.0, 0.0);
+    mean[linear_group()] = vec4(total, 0.0, 0.0);
   } else {
     mean[0] = mean_of(total);
     statistics[rows] = weight_of(total);

@@ -10,6 +10,9 @@ struct Tensor {
   uint first_block;
   uint blocks;
 };
+layout(push_constant) uniform Push {
+  uint count;  // of tensors
+};
 layout(std430, binding = 0) buffer State { StepState state; };
 layout(std430, binding = 1) readonly buffer Largest { uint largest[]; };
 layout(std430, binding = 2) readonly buffer Tensors { Tensor tensors[]; };
@@ -34,8 +37,9 @@ int next_exponent(int exponent, bool skip_tensor) {
 }
 
 void main() {
-  Tensor tensor = tensors[gl_WorkGroupID.x];
-  uint place = gl_WorkGroupID.x + 1u;
+  if (linear_group() >= count) return;
+  Tensor tensor = tensors[linear_group()];
+  uint place = linear_group() + 1u;
   int exponent = exponent_of(floatBitsToUint(scales[place]));
   uint me = gl_LocalInvocationID.x;
   if (me == 0u) most = 0u;

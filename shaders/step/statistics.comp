@@ -22,6 +22,7 @@ layout(push_constant) uniform Push {
   uint quads;
   uint quads_per_row;
   uint columns;
+  uint groups;  // workgroups that share the quads; a grid may have more
 };
 layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
 layout(std430, binding = 1) writeonly buffer Rows { int rows[]; };
@@ -55,13 +56,14 @@ void look_at(float v, ivec2 element) {
 }
 
 void main() {
+  if (linear_group() >= groups) return;
   uint me = gl_LocalInvocationID.x;
   for (uint i = me; i < uint(ROW_WORDS); i += gl_WorkGroupSize.x) row[i] = empty_word(int(i));
   [[unroll]] for (int i = 0; i < BIN_0; i++) found[i] = empty_word(i);
   sum = vec2(0.0);
   barrier();
-  uint stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
-  for (uint i = gl_WorkGroupID.x * gl_WorkGroupSize.x + me; i < quads; i += stride) {
+  uint stride = groups * gl_WorkGroupSize.x;
+  for (uint i = linear_group() * gl_WorkGroupSize.x + me; i < quads; i += stride) {
     vec4 v = from_quad(x[i]);
     uint column = i % quads_per_row * 4u;
     [[unroll]] for (uint j = 0u; j < 4u; j++) {
@@ -82,6 +84,6 @@ void main() {
     row[SUM_OF_SQUARES] = floatBitsToInt(total.y);
   }
   barrier();
-  uint begin = gl_WorkGroupID.x * uint(ROW_WORDS);
+  uint begin = linear_group() * uint(ROW_WORDS);
   for (uint i = me; i < uint(ROW_WORDS); i += gl_WorkGroupSize.x) rows[begin + i] = row[i];
 }

@@ -74,8 +74,8 @@ Measured Bench::run(const Graph& graph, Tensor result, bool last_only) const {
   if (!has_timestamps()) return {time([&] { execution.run(); }), Timer::clock, bytes_touched(program, 0)};
   const Times times = time_returned([&] {
     execution.run();
-    const std::vector<double> microseconds = execution.timestamps();
-    return (microseconds.back() - microseconds[skipped]) / 1000;
+    const std::vector<step::DispatchTime>& ran = execution.dispatch_times();
+    return (ran.back().end - ran[skipped].begin) / 1000;
   });
   return {times, Timer::timestamps, bytes_touched(program, skipped)};
 }

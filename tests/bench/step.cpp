@@ -79,7 +79,8 @@ std::map<std::string, double> figures_of(const Trainer& trainer, double samples_
           {"arena_bytes", static_cast<double>(plan.arena_bytes)},
           {"weight_bytes", static_cast<double>(plan.weight_bytes)},
           {"peak_bytes", static_cast<double>(plan.peak_bytes)},
-          {"host_us_per_step", host.microseconds_per_step}};
+          {"host_us_per_step", host.microseconds_per_step},
+          {"submits", static_cast<double>(host.submits)}};
 }
 
 /// Steps are timed by the host's clock, a few at a time, as in a training loop.

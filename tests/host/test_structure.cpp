@@ -209,6 +209,20 @@ TEST_CASE("Forward declarations run the same way") {
   CHECK(seen > 3);
 }
 
+TEST_CASE("Kernels know a workgroup by linear_group() alone, so that a dispatch may be folded and cut in any way") {
+  int seen = 0;
+  for (const SourceFile& source : sources()) {
+    if (!starts_with(source.path, "shaders/") || source.path == "shaders/common/indexing.glsl") continue;
+    seen++;
+    for (const std::string& line : source.lines) {
+      for (const char* name : {"gl_WorkGroupID", "gl_NumWorkGroups", "gl_GlobalInvocationID"}) {
+        if (line.find(name) != std::string::npos) FAIL_CHECK(source.path << ": " << name);
+      }
+    }
+  }
+  CHECK(seen > 100);
+}
+
 TEST_CASE("Public headers know neither Vulkan nor any library") {
   static const std::regex library(R"re(#include\s+[<"](vulkan|volk|fmt|nlohmann|CLI|zlib)|\bVk[A-Z]\w+\s+\w+[;,)])re");
   for (const SourceFile& source : sources()) {

@@ -248,9 +248,9 @@ std::pair<std::size_t, std::vector<std::byte>> resized_batch(const Dataset& set,
   REQUIRE(plan.arena.bytes <= buffers.front().bytes());
   std::vector<const vk::Buffer*> all;
   for (const vk::Buffer& buffer : buffers) all.push_back(&buffer);
-  const step::Recording recording(context, *testing::pipelines(), plan, all);
+  step::Recording recording(context, *testing::pipelines(), plan, all);
   vk::Timeline timeline(context);
-  timeline.wait(timeline.submit(recording.commands()));
+  recording.run(timeline);
   vk::download(context, buffers.back(), 0, result);
   return {plan.program.dispatches.size(), result};
 }

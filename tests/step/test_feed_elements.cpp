@@ -112,7 +112,7 @@ std::vector<std::byte> run(const Case& of, const Data& data, const plan::Target&
   for (const vk::Buffer& buffer : buffers) all.push_back(&buffer);
   step::Recording recording(context, *testing::pipelines(), plan, all);
   vk::Timeline timeline(context);
-  timeline.wait(timeline.submit(recording.commands()));
+  recording.run(timeline);
   std::vector<std::byte> result(size + guard);
   vk::download(context, buffers.back(), 0, result);
   CHECK(std::all_of(result.begin() + static_cast<std::ptrdiff_t>(size), result.end(),

@@ -42,7 +42,7 @@ Trainer toy_trainer(const Dataset& set, const ToyOptions& options) {
                       .training_set = &set,
                       .resident_limit = options.resident_limit};
   if (options.change) options.change(made);
-  return Trainer::compile(device(), graph, std::move(made));
+  return Trainer::compile(options.device.value_or(device()), graph, std::move(made));
 }
 
 Trainer Pull::make(std::int64_t count, float start, Optimizer optimizer, Precision precision, std::uint64_t seed,

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ struct ToyOptions {
   std::uint64_t resident_limit = 0;
   Augmentation augmentation{};
   float dropout = 0;                              ///< before the dense layer
+  std::optional<Device> device{};                 ///< the harness's if not set
   std::function<void(TrainerOptions&)> change{};  ///< applied to the options last
 };
 Trainer toy_trainer(const Dataset& set, const ToyOptions& options);

@@ -70,6 +70,12 @@ struct DeviceSettings {
   std::optional<bool> fusion{};       ///< HALFSTEP_FUSION, default on: elementwise operators are fused with others
   std::optional<Tuning> tuning{};     ///< HALFSTEP_TUNE, default on
   std::optional<std::string> gemm{};  ///< HALFSTEP_GEMM, default "": a prefix that GEMM kernels' names must have
+  /// HALFSTEP_SUBMIT_MS, default 100: the milliseconds that one submit may take, by prediction and then by measurement.
+  /// Longer steps are cut into several submits, with no wait between them: Windows and phones reset a device that is
+  /// busy with one for a second or two, and a screen that the device also draws stands still meanwhile. A single
+  /// workgroup is never cut, and on queues without timestamps the prediction, for a slow phone, stays. Results do not
+  /// depend on it. Positive.
+  std::optional<double> submit_milliseconds{};
   /// HALFSTEP_CACHE, default the user's cache folder: where pipelines and measurements are stored. An empty path stores
   /// nothing.
   std::optional<std::filesystem::path> cache_folder{};

@@ -38,6 +38,7 @@ struct HostCosts {
   std::uint64_t waits_for_slot = 0;   ///< times that step() found both slots busy
   std::uint64_t waits_for_batch = 0;  ///< times that step() waited for a batch of a set in host memory, or of a source
   std::uint64_t waits_elsewhere = 0;  ///< other fence waits inside step(): always 0
+  std::uint64_t submits = 0;          ///< of the last step, of that bucket that takes the most; see DeviceSettings
 };
 
 /// When a dispatch ran, in microseconds on the device's clock since the start of its step.

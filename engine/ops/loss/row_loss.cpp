@@ -83,7 +83,7 @@ void dispatch_mean(plan::Lowering& out, const MeanStep& step, plan::TensorId sta
                              // If sums are read, the weight is written to the statistics; otherwise the statistics are
                              // read.
                              {statistics, step.to_sums ? plan::Access::read : plan::Access::read_write}},
-                .groups = {index32(out, groups), 1, 1},
+                .groups = plan::groups_for(groups * local_size, local_size),
                 .rounds = plan::divided_up(step.length, local_size) + 1 + reduction_rounds(local_size)});
 }
 
@@ -110,12 +110,13 @@ void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId s
     std::uint32_t rows;
     std::uint32_t classes;
     std::uint32_t quads_per_row;
+    std::uint32_t groups;
   };
   const TensorType& logits = out.input_type(0);
   const plan::Layout lay = plan::layout(logits.shape);
   index32(out, lay.padded_elements());
-  const Push push{index32(out, lay.rows), index32(out, lay.columns), index32(out, lay.quads_per_row())};
   const Spread spread = ops::spread(out.target(), lay);
+  const Push push{index32(out, lay.rows), index32(out, lay.columns), index32(out, lay.quads_per_row()), spread.groups};
   const std::int64_t rows_each = plan::divided_up(lay.rows, spread.groups * (spread.local_size / spread.lanes));
   std::vector<std::uint32_t> all{spread.local_size, spread.lanes};
   all.insert(all.end(), constants.begin(), constants.end());
@@ -128,7 +129,7 @@ void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId s
                     {out.input(1), plan::Access::read},
                     {statistics, plan::Access::write},
                     {out.output(0), plan::Access::write}},
-       .groups = {spread.groups, 1, 1},
+       .groups = plan::groups_for(std::int64_t{spread.groups} * spread.local_size, spread.local_size),
        .rounds = rows_each * row_rounds(lay.quads_per_row(), spread.lanes) + reduction_rounds(spread.local_size)});
   if (spread.groups > 1) lower_row_mean(out, statistics, lay.rows, out.output(0));
 }

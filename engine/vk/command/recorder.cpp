@@ -92,12 +92,13 @@ void Recorder::host_barrier() {
 }
 
 void Recorder::dispatch(const Pipeline& pipeline, std::span<const VkDescriptorSet> sets,
-                        std::span<const std::byte> push, const std::array<std::uint32_t, 3>& groups) {
+                        std::span<const std::byte> push, const std::array<std::uint32_t, 3>& groups,
+                        std::uint32_t first_row) {
   if (push.size() != pipeline.push_bytes) {
     fail("dispatch", fmt::format("expected {} bytes of push constants for {}, got {}", pipeline.push_bytes,
                                  pipeline.shader, push.size()));
   }
-  check_groups(*context_, pipeline, groups);
+  check_groups(*context_, pipeline, {groups[0], groups[1] + first_row, groups[2]});
   const DeviceTable& table = context_->table();
   if (bound_ != pipeline.handle) {
     table.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
@@ -109,7 +110,11 @@ void Recorder::dispatch(const Pipeline& pipeline, std::span<const VkDescriptorSe
     table.vkCmdPushConstants(commands_, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, pipeline.push_bytes,
                              push.data());
   }
-  table.vkCmdDispatch(commands_, groups[0], groups[1], groups[2]);
+  if (first_row == 0) {
+    table.vkCmdDispatch(commands_, groups[0], groups[1], groups[2]);
+  } else {
+    table.vkCmdDispatchBase(commands_, 0, first_row, 0, groups[0], groups[1], groups[2]);
+  }
 }
 
 void Recorder::copy(VkBuffer source, std::uint64_t source_offset, VkBuffer target, std::uint64_t target_offset,
@@ -127,21 +132,21 @@ void Recorder::timestamp() {
   context_->table().vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, queries_used_++);
 }
 
-std::vector<double> Recorder::timestamps() const {
-  if (queries_used_ == 0) return {};
-  std::vector<std::uint64_t> ticks(queries_used_);
+void Recorder::read_timestamps(std::vector<std::uint64_t>& ticks) const {
+  if (queries_used_ == 0) return;
+  const std::size_t before = ticks.size();
+  ticks.resize(before + queries_used_);
   check(context_->table().vkGetQueryPoolResults(context_->device(), queries_, 0, queries_used_,
-                                                ticks.size() * sizeof ticks[0], ticks.data(), sizeof ticks[0],
+                                                queries_used_ * sizeof ticks[0], &ticks[before], sizeof ticks[0],
                                                 VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
         "vkGetQueryPoolResults");
+}
+
+double microseconds(const Context& context, std::uint64_t begin, std::uint64_t end) {
   // Only the lowest bits are valid, and they wrap around.
-  const std::uint64_t mask = ~std::uint64_t{0} >> (64 - context_->capabilities().timestamp_bits);
-  const double microseconds = static_cast<double>(context_->capabilities().limits.timestampPeriod) / 1000;
-  std::vector<double> times;
-  for (const std::uint64_t tick : ticks) {
-    times.push_back(static_cast<double>((tick - ticks.front()) & mask) * microseconds);
-  }
-  return times;
+  const std::uint64_t mask = ~std::uint64_t{0} >> (64 - context.capabilities().timestamp_bits);
+  return static_cast<double>((end - begin) & mask) *
+         static_cast<double>(context.capabilities().limits.timestampPeriod) / 1000;
 }
 
 }  // namespace halfstep::vk

@@ -35,9 +35,10 @@ class Recorder {
   void host_barrier();
 
   /// `sets` are sets 0, 1, ... Throws Error if `groups` exceeds the device's limit, or `push` does not have the
-  /// pipeline's size.
+  /// pipeline's size. Workgroups are counted from 0 along x and z, and from `first_row` along y, for which the pipeline
+  /// must be one that starts at any row.
   void dispatch(const Pipeline& pipeline, std::span<const VkDescriptorSet> sets, std::span<const std::byte> push,
-                const std::array<std::uint32_t, 3>& groups);
+                const std::array<std::uint32_t, 3>& groups, std::uint32_t first_row = 0);
   void copy(VkBuffer source, std::uint64_t source_offset, VkBuffer target, std::uint64_t target_offset,
             std::uint64_t bytes);
   /// Sets each 32-bit word; offset and bytes are multiples of four.
@@ -45,9 +46,9 @@ class Recorder {
 
   /// Writes a timestamp when everything recorded before it has finished.
   void timestamp();
-  /// The timestamps of the last submit, which must have finished, in microseconds since the first. Empty if there are
-  /// none.
-  std::vector<double> timestamps() const;
+  /// Appends the timestamps of the last submit, which must have finished, to `ticks`, as the device counts; see
+  /// microseconds(). Appends nothing if there are none.
+  void read_timestamps(std::vector<std::uint64_t>& ticks) const;
 
   VkCommandBuffer handle() const { return commands_; }
 
@@ -63,5 +64,8 @@ class Recorder {
   std::uint32_t queries_used_ = 0;
   VkPipeline bound_ = VK_NULL_HANDLE;  ///< the last bound pipeline, to avoid binding it again
 };
+
+/// From one timestamp of a device to a later one.
+double microseconds(const Context& context, std::uint64_t begin, std::uint64_t end);
 
 }  // namespace halfstep::vk

@@ -10,12 +10,9 @@ namespace halfstep::vk {
 Timeline::Timeline(Context& context) : context_(context.shared_from_this()) {}
 
 Timeline::~Timeline() {
+  wait_for_all();
   const DeviceTable& table = context_->table();
-  for (const Pending& pending : pending_) {
-    // The result is ignored, because nothing more can be done: a lost device has also finished.
-    table.vkWaitForFences(context_->device(), 1, &pending.fence, VK_TRUE, std::numeric_limits<std::uint64_t>::max());
-    table.vkDestroyFence(context_->device(), pending.fence, nullptr);
-  }
+  for (const Pending& pending : pending_) table.vkDestroyFence(context_->device(), pending.fence, nullptr);
   for (VkFence fence : free_) table.vkDestroyFence(context_->device(), fence, nullptr);
 }
 
@@ -26,22 +23,39 @@ std::uint64_t Timeline::submit(const Recorder& recording) {
 
 std::uint64_t Timeline::submit(std::span<const Recorder* const> recordings) {
   completed();  // recycles fences
-  std::vector<VkCommandBuffer> commands;
-  for (const Recorder* recording : recordings) commands.push_back(recording->handle());
+  for (const Recorder* recording : recordings) {
+    // A recording that is not the last completes no ticket but the one before.
+    const bool last = recording == recordings.back();
+    try {
+      submit_with_fence(recording->handle(), last ? last_ + 1 : last_);
+    } catch (...) {
+      if (recording != recordings.front()) wait_for_all();
+      throw;
+    }
+  }
+  return ++last_;
+}
+
+void Timeline::submit_with_fence(VkCommandBuffer commands, std::uint64_t ticket) {
   auto batch = structure<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
   batch.commandBufferCount = 1;
-  std::vector<VkSubmitInfo> batches(commands.size(), batch);
-  for (std::size_t i = 0; i < commands.size(); ++i) batches[i].pCommandBuffers = &commands[i];
-
+  batch.pCommandBuffers = &commands;
   VkFence fence = take_fence();
   try {
-    context_->submit(batches, fence);
+    context_->submit(std::span(&batch, 1), fence);
   } catch (...) {
     free_.push_back(fence);
     throw;
   }
-  pending_.push_back({++last_, fence});
-  return last_;
+  pending_.push_back({ticket, fence});
+}
+
+/// The result is ignored, because nothing more can be done: a lost device has also finished.
+void Timeline::wait_for_all() noexcept {
+  for (const Pending& pending : pending_) {
+    context_->table().vkWaitForFences(context_->device(), 1, &pending.fence, VK_TRUE,
+                                      std::numeric_limits<std::uint64_t>::max());
+  }
 }
 
 VkFence Timeline::take_fence() {
@@ -56,7 +70,7 @@ VkFence Timeline::take_fence() {
   return fence;
 }
 
-/// Removes the oldest ticket, whose work has finished, and recycles its fence.
+/// Removes the oldest submit, which has finished, and recycles its fence.
 void Timeline::retire() {
   const Pending done = pending_.front();
   check(context_->table().vkResetFences(context_->device(), 1, &done.fence), "vkResetFences");

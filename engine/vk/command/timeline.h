@@ -24,8 +24,8 @@ class Timeline {
 
   /// Submits and returns immediately. Throws Error if the device is lost.
   std::uint64_t submit(const Recorder& recording);
-  /// The same for several recordings under one ticket, in order, each in its own batch: for a step that is split so
-  /// that it does not trigger a watchdog.
+  /// The same for several recordings under one ticket, in order, each in a submit of its own, since drivers may join
+  /// what is submitted together. If one cannot be submitted, waits for those before it and throws.
   std::uint64_t submit(std::span<const Recorder* const> recordings);
 
   /// Whether a ticket's work has finished; never blocks. True for 0.
@@ -39,10 +39,12 @@ class Timeline {
 
  private:
   struct Pending {
-    std::uint64_t ticket;
+    std::uint64_t ticket;  ///< that is completed with it
     VkFence fence;
   };
 
+  void submit_with_fence(VkCommandBuffer commands, std::uint64_t ticket);
+  void wait_for_all() noexcept;
   VkFence take_fence();
   void retire();
 

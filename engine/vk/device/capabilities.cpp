@@ -300,6 +300,7 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
   target.uniform_loads = c.buffer_address && loads_uniforms_once(c);
   target.max_storage_buffers = std::min(
       {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
+  target.submit_seconds = settings.submit_milliseconds / 1000;
   target.wanted_groups = wanted_groups(c);
   target.compute_units = compute_units(c);
   target.matrix_shapes = c.matrix_shapes;

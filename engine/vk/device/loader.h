@@ -38,6 +38,7 @@ struct InstanceTable {
   F(vkCmdBindPipeline)               \
   F(vkCmdCopyBuffer)                 \
   F(vkCmdDispatch)                   \
+  F(vkCmdDispatchBase)               \
   F(vkCmdFillBuffer)                 \
   F(vkCmdPipelineBarrier)            \
   F(vkCmdPushConstants)              \

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <span>
 #include <string_view>
 
@@ -62,6 +63,20 @@ std::uint32_t wanted_loop_limit() {
   return value;
 }
 
+double checked_submit_milliseconds(std::optional<double> chosen) {
+  constexpr double by_default = 100;
+  const std::optional<std::string> text = environment("HALFSTEP_SUBMIT_MS");
+  double value = chosen.value_or(by_default);
+  bool good = true;
+  if (!chosen && text) {
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+    good = error == std::errc{} && end == text->data() + text->size();
+  }
+  if (good && value > 0 && std::isfinite(value)) return value;
+  fail("device", fmt::format("expected HALFSTEP_SUBMIT_MS to be a positive number of milliseconds, got {}",
+                             chosen ? fmt::format("{}", *chosen) : *text));
+}
+
 }  // namespace
 
 Settings settings(const DeviceSettings& chosen) {
@@ -70,6 +85,7 @@ Settings settings(const DeviceSettings& chosen) {
   all.fusion = chosen.fusion ? *chosen.fusion : fusion_wanted();
   all.tuning = chosen.tuning ? *chosen.tuning : tuning_wanted();
   all.gemm = chosen.gemm ? *chosen.gemm : environment("HALFSTEP_GEMM").value_or("");
+  all.submit_milliseconds = checked_submit_milliseconds(chosen.submit_milliseconds);
   if (chosen.cache_folder) {
     all.cache_folder = *chosen.cache_folder;
   } else if (environment("HALFSTEP_CACHE") != "off") {

@@ -15,6 +15,7 @@ struct Settings {
   bool fusion = true;
   Tuning tuning = Tuning::on;
   std::string gemm;
+  double submit_milliseconds = 0;
   std::filesystem::path cache_folder;  ///< empty: nothing is stored
   bool validation = false;
   bool may_fork = true;

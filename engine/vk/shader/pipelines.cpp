@@ -157,7 +157,7 @@ Pipelines::~Pipelines() {
     table.vkDestroyDescriptorSetLayout(context_->device(), layout, nullptr);
 }
 
-const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
+const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   const SetBindings set = bindings_of(dispatch);
   const auto push_bytes = static_cast<std::uint32_t>(plan::pushed_bytes(dispatch));
   const EmbeddedShader shader =
@@ -165,7 +165,7 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
   check_limits(dispatch, shader_facts(shader.words, dispatch.constants), *context_);
   const std::array storing{dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled};
   const std::vector<std::uint32_t> own = dispatch.spirv ? *dispatch.spirv : std::vector<std::uint32_t>{};
-  const Key key{dispatch.shader, own, dispatch.constants, storing, push_bytes, set.bindings};
+  const Key key{dispatch.shader, own, dispatch.constants, storing, push_bytes, set.bindings, start};
   const auto found = pipelines_.find(key);
   if (found != pipelines_.end()) return found->second;
 
@@ -185,7 +185,7 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch) {
   made.layout = layout(set, push_bytes, facts.has_storing_set);
   made.bindings = set.bindings;
   made.push_bytes = push_bytes;
-  made.handle = compile(dispatch, words, facts, made.layout);
+  made.handle = compile(dispatch, words, facts, made.layout, start);
   const auto at = pipelines_.emplace(key, made).first;
   at->second.shader = std::get<std::string>(at->first);
   return at->second;
@@ -233,7 +233,7 @@ VkPipelineLayout Pipelines::layout(SetBindings set, std::uint32_t push_bytes, bo
 }
 
 VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
-                              const ShaderFacts& facts, VkPipelineLayout layout) {
+                              const ShaderFacts& facts, VkPipelineLayout layout, Start start) {
   const ShaderModule module(*context_,
                             patched(dispatch.shader, code_for(dispatch, words, facts, context_->capabilities())));
   const Specialization specialization(constants_of(dispatch, context_->capabilities()));
@@ -242,7 +242,7 @@ VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const st
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
   size.requiredSubgroupSize = context_->target().subgroups.size;
   auto info = structure<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
-  info.flags = flags_;
+  info.flags = flags_ | (start == Start::any_row ? VK_PIPELINE_CREATE_DISPATCH_BASE : 0);
   info.layout = layout;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;

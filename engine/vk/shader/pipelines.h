@@ -57,9 +57,12 @@ class Pipelines {
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
 
+  /// Where the workgroups of a dispatch may start: always at the first, or at any row of them.
+  enum class Start : bool { first, any_row };
+
   /// The pipeline for `dispatch`; it lives as long as this object. Throws Error that names the dispatch's label, and
   /// the limit if one is exceeded.
-  const Pipeline& get(const plan::Dispatch& dispatch);
+  const Pipeline& get(const plan::Dispatch& dispatch, Start start = Start::first);
 
   /// Stores what the driver has compiled so far, without waiting for the destructor.
   void save() noexcept {
@@ -68,16 +71,17 @@ class Pipelines {
   }
 
  private:
-  /// The variant, its SPIR-V if the application provided it, its constants, how it stores f16, push bytes and bindings.
+  /// The variant, its SPIR-V if the application provided it, its constants, how it stores f16, push bytes, bindings,
+  /// and where it may start.
   using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::vector<std::uint32_t>, std::array<bool, 3>,
-                         std::uint32_t, std::uint32_t>;
+                         std::uint32_t, std::uint32_t, Start>;
   using LayoutKey = std::tuple<SetBindings, std::uint32_t, bool>;  ///< push bytes, and whether there is set 1
 
   VkDescriptorSetLayout set_layout(SetBindings set);
   VkPipelineLayout layout(SetBindings set, std::uint32_t push_bytes, bool storing);
   std::vector<std::uint32_t> words_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader);
   VkPipeline compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words, const ShaderFacts& facts,
-                     VkPipelineLayout layout);
+                     VkPipelineLayout layout, Start start);
 
   std::shared_ptr<Context> context_;
   PipelineCache cache_;

@@ -1,0 +1,104 @@
+#include "plan/pieces.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plan/lowering.h"
+
+namespace halfstep::plan {
+namespace {
+
+/// A slow phone's; a faster device is found out by measuring.
+constexpr double assumed_flops_per_second = 20e9;
+constexpr double assumed_bytes_per_second = 4e9;
+constexpr double assumed_seconds_per_dispatch = 20e-6;
+
+/// Pieces are cut to this part of the limit, since measured times vary.
+constexpr double filled = 0.5;
+
+double predicted_seconds(const Program& program, const Dispatch& dispatch) {
+  const double compute = dispatch.flops / assumed_flops_per_second;
+  const double memory = static_cast<double>(bytes_touched(program, dispatch)) / assumed_bytes_per_second;
+  return std::max(compute, memory) + assumed_seconds_per_dispatch;
+}
+
+/// The groups that may be submitted apart. The library's kernels know a group by linear_group() alone, in
+/// common/indexing.glsl; an application's own kernels may know it by its coordinates.
+std::uint64_t groups_of(const Dispatch& dispatch) {
+  if (dispatch.spirv) return 1;
+  return std::uint64_t{dispatch.groups[0]} * dispatch.groups[1] * dispatch.groups[2];
+}
+
+}  // namespace
+
+Pieces::Pieces(const Program& program, const Target& target)
+    : limit_(target.submit_seconds), max_groups_(target.max_groups) {
+  for (const Dispatch& dispatch : program.dispatches) {
+    dispatches_.push_back({groups_of(dispatch), predicted_seconds(program, dispatch)});
+  }
+  cut();
+}
+
+/// How many submits a dispatch is spread over.
+std::uint32_t Pieces::rows_of(std::uint32_t dispatch) const {
+  const Dispatched& of = dispatches_[dispatch];
+  if (of.seconds <= limit_) return 1;
+  const double wanted = std::ceil(of.seconds / (filled * limit_));
+  const auto least = static_cast<double>((of.groups + max_groups_[0] - 1) / max_groups_[0]);
+  const double most = std::min(static_cast<double>(of.groups), static_cast<double>(max_groups_[1]));
+  return static_cast<std::uint32_t>(std::min(std::max(wanted, least), most));
+}
+
+double Pieces::seconds_of(const Slice& slice) const {
+  const Dispatched& of = dispatches_[slice.dispatch];
+  if (slice.width == 0) return of.seconds;
+  const std::uint64_t first = std::uint64_t{slice.row} * slice.width;
+  const std::uint64_t count = std::min<std::uint64_t>(slice.width, of.groups - first);
+  return of.seconds * static_cast<double>(count) / static_cast<double>(of.groups);
+}
+
+void Pieces::cut() {
+  pieces_.assign(1, {});
+  double filling = 0;
+  const auto append = [&](const Slice& slice) {
+    const double seconds = seconds_of(slice);
+    if (!pieces_.back().empty() && filling + seconds > filled * limit_) {
+      pieces_.emplace_back();
+      filling = 0;
+    }
+    pieces_.back().push_back(slice);
+    filling += seconds;
+  };
+  for (std::uint32_t i = 0; i < dispatches_.size(); ++i) {
+    const std::uint32_t rows = rows_of(i);
+    if (rows <= 1) {
+      append({.dispatch = i});
+      continue;
+    }
+    const std::uint64_t width = (dispatches_[i].groups + rows - 1) / rows;
+    for (std::uint32_t row = 0; row * width < dispatches_[i].groups; ++row) {
+      append({.dispatch = i, .width = static_cast<std::uint32_t>(width), .row = row});
+    }
+  }
+}
+
+bool Pieces::measured(std::span<const double> microseconds) {
+  std::vector<double> seconds(dispatches_.size(), 0);
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    double predicted = 0;
+    for (const Slice& slice : pieces_[i]) predicted += seconds_of(slice);
+    if (predicted == 0) continue;
+    for (const Slice& slice : pieces_[i]) {
+      seconds[slice.dispatch] += seconds_of(slice) * microseconds[i] * 1e-6 / predicted;
+    }
+  }
+  for (std::size_t i = 0; i < seconds.size(); ++i) dispatches_[i].seconds = seconds[i];
+  const bool too_long = std::ranges::any_of(microseconds, [&](double time) { return time * 1e-6 > limit_; });
+  const std::vector<Piece> before = std::move(pieces_);
+  cut();
+  if (pieces_ != before && (too_long || 2 * pieces_.size() <= before.size())) return true;
+  pieces_ = before;
+  return false;
+}
+
+}  // namespace halfstep::plan

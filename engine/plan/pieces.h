@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/program.h"
+#include "plan/target.h"
+
+namespace halfstep::plan {
+
+/// Workgroups of one dispatch that are submitted together: all of them, or one row of a grid that they are folded into.
+struct Slice {
+  std::uint32_t dispatch = 0;
+  std::uint32_t width = 0;  ///< groups in a row; 0: the slice is the whole dispatch
+  std::uint32_t row = 0;
+
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
+
+/// Slices that are submitted together, in order.
+using Piece = std::vector<Slice>;
+
+/// A program cut into pieces so that no submit takes the device longer than Target::submit_seconds: Windows and phones
+/// reset a device whose submit takes a second or two, and a screen that the same device draws stands still meanwhile.
+/// The cut follows predicted times first, those of a slow device, and measured ones later. It changes no result.
+class Pieces {
+ public:
+  Pieces(const Program& program, const Target& target);
+
+  const std::vector<Piece>& list() const { return pieces_; }
+
+  /// Takes note of how long each piece of list() took. Returns whether they were cut anew: because one took too long,
+  /// or half as many would do.
+  bool measured(std::span<const double> microseconds);
+
+ private:
+  std::uint32_t rows_of(std::uint32_t dispatch) const;
+  double seconds_of(const Slice& slice) const;
+  void cut();
+
+  /// The workgroups of a dispatch, where they may be submitted apart; else 1.
+  struct Dispatched {
+    std::uint64_t groups;
+    double seconds;  ///< of all groups: predicted, or as last measured
+  };
+
+  std::vector<Dispatched> dispatches_;
+  double limit_;  ///< seconds of a piece
+  std::array<std::uint32_t, 3> max_groups_;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace halfstep::plan

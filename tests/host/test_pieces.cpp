@@ -1,0 +1,146 @@
+// How a program is cut into submits: every group is in exactly one piece, in order, and pieces follow measured times.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "plan/pieces.h"
+
+using namespace halfstep;
+using plan::Piece;
+using plan::Pieces;
+using plan::Slice;
+
+namespace {
+
+/// Dispatches of so many groups each, which multiply and add for so many seconds on the device that is assumed at
+/// first.
+plan::Program program_of(const std::vector<std::uint32_t>& groups, double seconds) {
+  plan::Program program;
+  for (const std::uint32_t count : groups) {
+    plan::Dispatch& dispatch = program.dispatches.emplace_back();
+    dispatch.groups = {count, 1, 1};
+    dispatch.flops = 20e9 * seconds;
+  }
+  return program;
+}
+
+/// Throws doctest's failure unless the pieces have every group of every dispatch once, in order.
+void check_complete(const plan::Program& program, const std::vector<Piece>& pieces) {
+  std::size_t dispatch = 0;
+  std::uint64_t group = 0;
+  for (const Piece& piece : pieces) {
+    CHECK_FALSE(piece.empty());
+    for (const Slice& slice : piece) {
+      REQUIRE(slice.dispatch == dispatch);
+      const std::uint64_t all = program.dispatches[dispatch].groups[0];
+      if (slice.width != 0) REQUIRE(std::uint64_t{slice.row} * slice.width == group);
+      group += slice.width == 0 ? all : slice.width;
+      if (group < all) continue;
+      dispatch++;
+      group = 0;
+    }
+  }
+  CHECK(dispatch == program.dispatches.size());
+  CHECK(group == 0);
+}
+
+/// What pieces take whose dispatches take `seconds` each.
+std::vector<double> times_of(const plan::Program& program, const std::vector<Piece>& pieces, double seconds) {
+  std::vector<double> microseconds;
+  for (const Piece& piece : pieces) {
+    double total = 0;
+    for (const Slice& slice : piece) {
+      const double all = program.dispatches[slice.dispatch].groups[0];
+      total +=
+          slice.width == 0 ? seconds : seconds * std::min<double>(slice.width, all - slice.row * slice.width) / all;
+    }
+    microseconds.push_back(total * 1e6);
+  }
+  return microseconds;
+}
+
+}  // namespace
+
+TEST_CASE("a program whose dispatches are predicted to be short is one piece") {
+  const plan::Program program = program_of({10, 20, 30}, 0.01);
+  const Pieces pieces(program, plan::Target{});
+  CHECK(pieces.list().size() == 1);
+  check_complete(program, pieces.list());
+}
+
+TEST_CASE("pieces are cut between dispatches, and within those that take too long") {
+  for (const std::uint32_t groups : {1U, 2U, 7U, 1000U, 65535U}) {
+    for (const double seconds : {0.03, 0.2, 1.7, 30.0}) {
+      CAPTURE(groups);
+      CAPTURE(seconds);
+      const plan::Program program = program_of({groups, groups, 3, groups}, seconds);
+      const Pieces pieces(program, plan::Target{});
+      check_complete(program, pieces.list());
+      CHECK(pieces.list().size() > 1);
+      if (groups < 1000) continue;
+      for (const double time : times_of(program, {pieces.list().front()}, seconds)) CHECK(time < 100e3);
+    }
+  }
+}
+
+TEST_CASE("the groups of an application's own kernel are submitted together") {
+  plan::Program program = program_of({1000}, 5);
+  program.dispatches[0].spirv = std::make_shared<const std::vector<std::uint32_t>>();
+  const Pieces pieces(program, plan::Target{});
+  CHECK(pieces.list() == std::vector<Piece>{{Slice{}}});
+}
+
+TEST_CASE("rows of groups keep to the device's limits") {
+  plan::Target target;
+  target.max_groups = {100, 20, 1};
+  plan::Program program = program_of({1}, 1);
+  program.dispatches[0].groups = {100, 10, 1};
+  for (const double limit : {0.3, 1e-6}) {
+    target.submit_seconds = limit;
+    const Pieces pieces(program, target);
+    std::uint64_t groups = 0;
+    for (const Piece& piece : pieces.list()) {
+      for (const Slice& slice : piece) {
+        CHECK(slice.width <= 100);
+        CHECK(slice.row < 20);
+        groups += slice.width;
+      }
+    }
+    CHECK(groups >= 1000);
+  }
+}
+
+TEST_CASE("a device that is faster than assumed takes the program in one piece once it was measured") {
+  const plan::Program program = program_of({1000, 1000, 1000}, 1);
+  Pieces pieces(program, plan::Target{});
+  CHECK(pieces.list().size() > 30);
+  CHECK(pieces.measured(times_of(program, pieces.list(), 1e-3)));
+  CHECK(pieces.list().size() == 1);
+  CHECK_FALSE(pieces.measured(times_of(program, pieces.list(), 1e-3)));
+}
+
+TEST_CASE("pieces that take too long are cut anew, and stay as they are while they do not") {
+  const plan::Program program = program_of({1000, 1000, 1000}, 0.01);
+  Pieces pieces(program, plan::Target{});
+  REQUIRE(pieces.list().size() == 1);
+  CHECK(pieces.measured(times_of(program, pieces.list(), 0.5)));
+  check_complete(program, pieces.list());
+  const std::vector<double> now = times_of(program, pieces.list(), 0.5);
+  CHECK(*std::ranges::max_element(now) <= 100e3);
+  CHECK(std::accumulate(now.begin(), now.end(), 0.0) == doctest::Approx(1.5e6));
+  for (const double seconds : {0.5, 0.6, 0.4, 0.9, 0.3}) {
+    CHECK_FALSE(pieces.measured(times_of(program, pieces.list(), seconds)));
+  }
+  CHECK(pieces.measured(times_of(program, pieces.list(), 0.1)));
+}
+
+TEST_CASE("pieces that took no measurable time change nothing") {
+  const plan::Program program = program_of({10, 10}, 0.001);
+  Pieces pieces(program, plan::Target{});
+  const std::vector<double> none(pieces.list().size(), 0);
+  CHECK_FALSE(pieces.measured(none));
+  CHECK_FALSE(pieces.measured(none));
+  check_complete(program, pieces.list());
+}
