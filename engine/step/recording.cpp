@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "vk/command/transfer.h"
+
 namespace halfstep::step {
 namespace {
 
@@ -33,13 +35,14 @@ void Recording::make_keys() {
   for (const plan::Dispatch& dispatch : plan_.program.dispatches) {
     key_places_.try_emplace(key_of(dispatch), key_places_.size() * key_alignment);
   }
-  keys_ = vk::Buffer(context_, key_places_.size() * key_alignment, vk::Memory::upload, "keys of noise and scales");
+  std::vector<std::byte> keys(key_places_.size() * key_alignment);
   for (const auto& [key, place] : key_places_) {
     const auto& [stream, scales] = key;
     const std::array<std::uint32_t, 4> words{stream, 0, scales[0], scales[1]};
-    std::memcpy(keys_.mapped() + place, words.data(), sizeof words);
+    std::memcpy(&keys[place], words.data(), sizeof words);
   }
-  keys_.flush(0, keys_.bytes());
+  keys_ = vk::Buffer(context_, keys.size(), vk::Memory::device, "keys of noise and scales");
+  vk::upload(context_, keys_, 0, keys);
 }
 
 VkDescriptorSet Recording::storing_set(const vk::Pipeline& pipeline, const plan::Dispatch& dispatch) {

@@ -14,53 +14,9 @@
 namespace halfstep::vk {
 namespace {
 
-constexpr VkMemoryPropertyFlags device_local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-constexpr VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
-constexpr VkMemoryPropertyFlags coherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-constexpr VkMemoryPropertyFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-
-/// The required, preferred and undesired flags of a memory type; earlier flags weigh more.
-struct Wishes {
-  VkMemoryPropertyFlags required;
-  std::vector<VkMemoryPropertyFlags> wanted;
-  std::vector<VkMemoryPropertyFlags> unwanted;
-};
-
-Wishes wishes(Memory intent) {
-  switch (intent) {
-    case Memory::upload:  // written in order and read once: write-combined host memory
-      return {visible, {coherent}, {device_local, cached}};
-    case Memory::readback:  // reading uncached memory is very slow
-      return {visible, {cached, coherent}, {device_local}};
-    case Memory::device:  // host-visible device memory may be a small window; leave it to uploads
-      break;
-  }
-  return {device_local, {}, {visible}};
-}
-
-int score(VkMemoryPropertyFlags flags, const Wishes& wishes) {
-  int score = 0;
-  for (const VkMemoryPropertyFlags wanted : wishes.wanted) score = 2 * score + ((flags & wanted) != 0 ? 1 : 0);
-  for (const VkMemoryPropertyFlags unwanted : wishes.unwanted) score = 2 * score + ((flags & unwanted) == 0 ? 1 : 0);
-  return score;
-}
-
-/// The memory types that can be used for an intent, best first; equally good ones stay in the driver's order, as Vulkan
-/// recommends.
-std::vector<std::uint32_t> memory_types(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed,
-                                        Memory intent) {
-  constexpr VkMemoryPropertyFlags special = VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT |
-                                            VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD;
-  const Wishes wished = wishes(intent);
-  const auto flags = [&](std::uint32_t type) { return memory.memoryTypes[type].propertyFlags; };
-  std::vector<std::uint32_t> types;
-  for (std::uint32_t type = 0; type < memory.memoryTypeCount; ++type) {
-    const bool can = (allowed >> type & 1) != 0 && (flags(type) & wished.required) == wished.required;
-    if (can && (flags(type) & special) == 0) types.push_back(type);
-  }
-  std::stable_sort(types.begin(), types.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return score(flags(a), wished) > score(flags(b), wished); });
-  return types;
+/// Whether host and device use the same memory.
+bool shares_memory(const Capabilities& c) {
+  return c.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || c.type == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
 
 }  // namespace
@@ -95,7 +51,8 @@ void Buffer::allocate(Memory intent) {
   const VkPhysicalDeviceMemoryProperties& memory = context_->capabilities().memory;
   VkMemoryRequirements needed;
   table.vkGetBufferMemoryRequirements(context_->device(), buffer_, &needed);
-  const std::vector<std::uint32_t> types = memory_types(memory, needed.memoryTypeBits, intent);
+  const std::vector<std::uint32_t> types =
+      memory_types(memory, needed.memoryTypeBits, intent, shares_memory(context_->capabilities()));
   auto info = structure<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
   info.allocationSize = allocated_ = needed.size;
   auto flags = structure<VkMemoryAllocateFlagsInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO);
@@ -114,7 +71,7 @@ void Buffer::allocate(Memory intent) {
          "make the batch smaller, or close other programs that use the device");
   }
   check(table.vkBindBufferMemory(context_->device(), buffer_, memory_, 0), "vkBindBufferMemory");
-  coherent_ = (memory.memoryTypes[info.memoryTypeIndex].propertyFlags & coherent) != 0;
+  coherent_ = (memory.memoryTypes[info.memoryTypeIndex].propertyFlags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
   if (intent == Memory::device) return;
   void* address = nullptr;
   check(table.vkMapMemory(context_->device(), memory_, 0, VK_WHOLE_SIZE, 0, &address), "vkMapMemory");

@@ -7,16 +7,10 @@
 #include <memory>
 #include <string>
 
+#include "vk/command/memory_types.h"
 #include "vk/device/context.h"
 
 namespace halfstep::vk {
-
-/// How a buffer's memory is used.
-enum class Memory : std::uint8_t {
-  device,    ///< accessed by shaders only
-  upload,    ///< written sequentially by the host, read by copies or shaders
-  readback,  ///< written by copies or shaders, read by the host
-};
 
 /// A storage buffer (also usable as source and target of copies) with its own memory. Its contents are initially
 /// undefined.
