@@ -1,6 +1,7 @@
 // One tile of C per workgroup: TILE by TILE. Each invocation has four or eight rows by four or eight columns. A and B
 // go through shared memory, 16 k at a time. This kernel is for GPUs. It uses no subgroup operations, so it runs
-// anywhere.
+// anywhere. With HALVES operands, products and sums are f16, in pairs: each 16 of k are summed by themselves and then
+// added, so that sums stay near those that are rounded to f16 after 16 of k.
 #ifndef HALFSTEP_GEMM_TILE
 #define HALFSTEP_GEMM_TILE
 
@@ -23,49 +24,82 @@
 #include "gemm/gemm_stage.glsl"
 #include "gemm/gemm_moments.glsl"
 
+#ifdef HALVES
+#define NUMBERS f16vec4
+#define UNROLL_K [[unroll]]
+NUMBERS numbers(OPERAND bits) { return f16vec4(unpackFloat2x16(bits.x), unpackFloat2x16(bits.y)); }
+#else
+#define NUMBERS vec4
+#define UNROLL_K
+NUMBERS numbers(OPERAND v) { return v; }
+#endif
+
 const int PITCH = TILE / 4 + 1;  // of shared memory; the extra quad avoids bank conflicts
 const int ACROSS = TILE / 4 / COLUMN_QUADS;  // invocations per row of the tile
 const int DOWN = TILE / 4 / ROW_QUADS;       // invocations per column of the tile
 
 // [k][quad of rows or of columns]
-shared vec4 shared_a[4 * K_QUADS * PITCH];
-shared vec4 shared_b[4 * K_QUADS * PITCH];
+shared NUMBERS shared_a[4 * K_QUADS * PITCH];
+shared NUMBERS shared_b[4 * K_QUADS * PITCH];
 
-vec4 sums[ROW_QUADS * 4][COLUMN_QUADS];
+NUMBERS sums[ROW_QUADS * 4][COLUMN_QUADS];
 
 void keep_step() {
   [[unroll]] for (int i = 0; i < LOADS; i++) {
     ivec2 at_a = A_PLACE(i);
     ivec2 at_b = B_PLACE(i);
+    NUMBERS a_kept = numbers(a_next[i]);
+    NUMBERS b_kept = numbers(b_next[i]);
 #ifdef A_ALONG_K
-    [[unroll]] for (int e = 0; e < 4; e++) shared_a[(at_a.y * 4 + e) * PITCH + at_a.x / 4][at_a.x % 4] = a_next[i][e];
+    [[unroll]] for (int e = 0; e < 4; e++) shared_a[(at_a.y * 4 + e) * PITCH + at_a.x / 4][at_a.x % 4] = a_kept[e];
 #else
-    shared_a[at_a.y * PITCH + at_a.x] = a_next[i];
+    shared_a[at_a.y * PITCH + at_a.x] = a_kept;
 #endif
 #ifdef B_ALONG_K
-    [[unroll]] for (int e = 0; e < 4; e++) shared_b[(at_b.y * 4 + e) * PITCH + at_b.x / 4][at_b.x % 4] = b_next[i][e];
+    [[unroll]] for (int e = 0; e < 4; e++) shared_b[(at_b.y * 4 + e) * PITCH + at_b.x / 4][at_b.x % 4] = b_kept[e];
 #else
-    shared_b[at_b.y * PITCH + at_b.x] = b_next[i];
+    shared_b[at_b.y * PITCH + at_b.x] = b_kept;
 #endif
   }
 }
 
 // An invocation's quads of rows and of columns are interleaved, so that neighbours read adjacent shared memory.
-void add_products(int row_quad, int column_quad) {
-  for (int kk = 0; kk < 4 * K_QUADS; kk++) {
-    vec4 b_part[COLUMN_QUADS];
+void add_products(inout NUMBERS to[ROW_QUADS * 4][COLUMN_QUADS], int row_quad, int column_quad) {
+  UNROLL_K for (int kk = 0; kk < 4 * K_QUADS; kk++) {
+    NUMBERS b_part[COLUMN_QUADS];
     [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) b_part[j] = shared_b[kk * PITCH + column_quad + j * ACROSS];
     [[unroll]] for (int i = 0; i < ROW_QUADS; i++) {
-      vec4 a_part = shared_a[kk * PITCH + row_quad + i * DOWN];
+      NUMBERS a_part = shared_a[kk * PITCH + row_quad + i * DOWN];
       [[unroll]] for (int e = 0; e < 4; e++) {
         [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) {
-          sums[i * 4 + e][j] = fma(vec4(a_part[e]), b_part[j], sums[i * 4 + e][j]);
+          to[i * 4 + e][j] = fma(NUMBERS(a_part[e]), b_part[j], to[i * 4 + e][j]);
         }
       }
     }
   }
 }
 
+// Adds the products of one step.
+void add_step(int row_quad, int column_quad) {
+#ifdef HALVES
+  NUMBERS step[ROW_QUADS * 4][COLUMN_QUADS];
+  [[unroll]] for (int i = 0; i < ROW_QUADS * 4; i++) {
+    [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) step[i][j] = NUMBERS(0.0);
+  }
+  add_products(step, row_quad, column_quad);
+  [[unroll]] for (int i = 0; i < ROW_QUADS * 4; i++) {
+    [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) sums[i][j] += step[i][j];
+  }
+#else
+  add_products(sums, row_quad, column_quad);
+  if (!PARTIALS_IN_F16) return;
+  [[unroll]] for (int i = 0; i < ROW_QUADS * 4; i++) {
+    [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) sums[i][j] = rounded_to_half(sums[i][j]);
+  }
+#endif
+}
+
+#ifndef HALVES
 // Invocations in one column exchange their moments through shared memory, which is no longer read.
 void keep_moments(int row_quad, int column_quad, Moments moments) {
   shared_a[row_quad * (TILE / 4) + column_quad] = moments.mean;
@@ -87,6 +121,7 @@ void store_kept_moments(Tile tile) {
   for (int below = 0; below < DOWN; below++) moments = merged(moments, kept_moments(tile, below, column_quad));
   store_moments(tile.row / TILE, tile.column_quad + column_quad, moments);
 }
+#endif
 
 void main() {
   Tile tile = workgroup_tile(TILE, TILE / 4);
@@ -94,7 +129,7 @@ void main() {
   int row_quad = int(gl_LocalInvocationIndex) / ACROSS;
   place_operands(tile);
   [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) {
-    vec4 start = column_bias(tile, tile.column_quad + column_quad + j * ACROSS);
+    NUMBERS start = NUMBERS(column_bias(tile, tile.column_quad + column_quad + j * ACROSS));
     [[unroll]] for (int i = 0; i < ROW_QUADS * 4; i++) sums[i][j] = start;
   }
   KPlace next = k_place(tile.k_begin);
@@ -104,12 +139,7 @@ void main() {
     keep_step();
     barrier();
     fetch_step(tile, next);
-    add_products(row_quad, column_quad);
-    if (PARTIALS_IN_F16) {
-      [[unroll]] for (int i = 0; i < ROW_QUADS * 4; i++) {
-        [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) sums[i][j] = rounded_to_half(sums[i][j]);
-      }
-    }
+    add_step(row_quad, column_quad);
     barrier();
     k_quad += K_QUADS;
   } while (k_quad < tile.k_end);
@@ -117,7 +147,7 @@ void main() {
   // Not unrolled, and a copy: see gemm_store.glsl.
   vec4 results[ROW_QUADS * 4 * COLUMN_QUADS];
   [[unroll]] for (int i = 0; i < ROW_QUADS * 4; i++) {
-    [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) results[i * COLUMN_QUADS + j] = sums[i][j];
+    [[unroll]] for (int j = 0; j < COLUMN_QUADS; j++) results[i * COLUMN_QUADS + j] = vec4(sums[i][j]);
   }
   int j = 0;
   do {
@@ -130,10 +160,14 @@ void main() {
       include_row(moments, tile, row, v);
       i++;
     } while (i < ROW_QUADS * 4);
+#ifndef HALVES
     if (FIND_MOMENTS) keep_moments(row_quad, column_quad + j * ACROSS, moments);
+#endif
     j++;
   } while (j < COLUMN_QUADS);
+#ifndef HALVES
   if (FIND_MOMENTS) store_kept_moments(tile);
+#endif
 }
 
 #endif

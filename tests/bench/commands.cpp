@@ -6,6 +6,8 @@
 
 namespace bench {
 
+using namespace halfstep;
+
 Command timed(CLI::App* app, std::function<void(const Bench&, Report&)> measure) {
   return {app, [measure = std::move(measure)](const Bench& bench, const std::filesystem::path& json) {
             Report report(bench.device().info(), measure_peaks(bench));
@@ -21,14 +23,17 @@ void add_dtype(CLI::App& app, std::string& dtype) {
       ->capture_default_str();
 }
 
-void add_precision(CLI::App& app, std::string& precision) {
-  app.add_option("--precision", precision, "What is stored and computed in which type")
-      ->check(CLI::IsMember(halfstep::Precision::names()))
+void add_precision(CLI::App& app, PrecisionFlags& flags) {
+  app.add_option("--precision", flags.name, "What is stored and computed in which type")
+      ->check(CLI::IsMember(Precision::names()))
       ->capture_default_str();
+  app.add_flag("--use-float16-partials", flags.float16_partials, "Keep the sums of products in f16");
 }
 
-halfstep::Precision precision_of(const std::string& name) {
-  return halfstep::Precision::level(name);
+Precision precision_of(const PrecisionFlags& flags) {
+  Precision precision = Precision::level(flags.name);
+  if (flags.float16_partials) precision.partials = {DType::f16, DType::f16};
+  return precision;
 }
 
 }  // namespace bench

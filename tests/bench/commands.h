@@ -38,8 +38,12 @@ Command add_shaders(CLI::App& app);
 
 /// The flag --dtype.
 void add_dtype(CLI::App& app, std::string& dtype);
-/// The flag --precision and its values.
-void add_precision(CLI::App& app, std::string& precision);
-halfstep::Precision precision_of(const std::string& name);
+/// What the flags --precision and --use-float16-partials say.
+struct PrecisionFlags {
+  std::string name = "mixed";
+  bool float16_partials = false;
+};
+void add_precision(CLI::App& app, PrecisionFlags& flags);
+halfstep::Precision precision_of(const PrecisionFlags& flags);
 
 }  // namespace bench

@@ -56,10 +56,20 @@ check() {
   fi
 }
 
+# Sums of f16 are computed in f16: by matrix units, or in pairs.
+check_half() {
+  check "$1" --model product --use-float16-partials
+  if ! grep -qE '"(matrix|packed16)": [1-9]' "$results/kernels.json"; then
+    echo "NO ARITHMETIC IN F16 $1"
+    failures=$((failures + 1))
+  fi
+}
+
 for gpu in "$@"; do
   for model in $models; do
     for precision in $precisions; do check "$gpu" --model "$model" --precision "$precision"; done
   done
+  check_half "$gpu"
   [ -z "${HALFSTEP_EVERY_VARIANT:-}" ] || check "$gpu" --every-variant
 done
 echo "$checks checks passed, $failures failed" | sed "s/^$checks/$((checks - failures))/"

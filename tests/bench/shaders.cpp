@@ -33,7 +33,7 @@ using nlohmann::ordered_json;
 
 struct Options {
   std::string model = "fashion_cnn";
-  std::string precision = "mixed";
+  PrecisionFlags precision;
   std::int64_t batch = 64;
   std::string disassembly;
   bool every_variant = false;
@@ -223,7 +223,7 @@ void run(const Options& options, const Bench& bench, const std::filesystem::path
   const plan::Program program = options.every_variant ? every_variant() : program_of(options, context.target());
   const std::vector<Kernel> kernels = kernels_of(context, program, gpu);
   fmt::print("{}, {}: {}, {} dispatches by {} pipelines\n", context.info().name, context.info().driver,
-             options.every_variant ? "every variant" : options.model + " " + options.precision,
+             options.every_variant ? "every variant" : options.model + " " + options.precision.name,
              program.dispatches.size(), kernels.size());
   print(kernels, gpu, gpu && !options.every_variant);
   if (!options.disassembly.empty()) {
@@ -236,7 +236,7 @@ void run(const Options& options, const Bench& bench, const std::filesystem::path
   ordered_json file{{"device", context.info().name},
                     {"driver", context.info().driver},
                     {"model", options.every_variant ? "" : options.model},
-                    {"precision", options.precision},
+                    {"precision", options.precision.name},
                     {"kernels", ordered_json::array()}};
   for (const Kernel& kernel : kernels) file["kernels"].push_back(json_of(kernel, gpu));
   const std::string text = file.dump(2) + "\n";

@@ -17,10 +17,9 @@ using namespace halfstep;
 
 struct Options {
   std::string model = "fashion_cnn";
-  std::string precision = "mixed";
+  PrecisionFlags precision;
   bool stochastic = false;
   bool saturate = false;
-  bool float16_partials = false;
   bool float16_moments = false;
   bool gradient_scales = false;
   bool stop = false;
@@ -39,7 +38,6 @@ Precision policy_of(const Options& options) {
     precision.rounding.activations = precision.rounding.gradients = Rounding::stochastic;
   }
   if (options.saturate) precision.overflow = Overflow::saturate;
-  if (options.float16_partials) precision.partials = {DType::f16, DType::f16};
   if (options.float16_moments) precision.moments = DType::f16;
   if (options.gradient_scales) precision.gradient_scales = GradientScales::per_tensor;
   if (options.stop) {
@@ -98,7 +96,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
   });
   const auto steps = static_cast<double>(options.steps);
   times = {times.median / steps, times.least / steps, times.spread / steps};
-  Result result{.name = fmt::format("step {} {} batch {}", options.model, options.precision, options.batch),
+  Result result{.name = fmt::format("step {} {} batch {}", options.model, options.precision.name, options.batch),
                 .times = times,
                 .figures = figures_of(trainer, 1000 * static_cast<double>(options.batch) / times.median)};
   if (bench.has_timestamps()) {
@@ -121,7 +119,6 @@ Command add_step(CLI::App& app) {
   add_precision(*command, options->precision);
   command->add_flag("--stochastic", options->stochastic, "Round activations and gradients in f16 stochastically");
   command->add_flag("--saturate", options->saturate, "Store 65504 for what is too large for f16");
-  command->add_flag("--use-float16-partials", options->float16_partials, "Keep the sums of products in f16");
   command->add_flag("--float16-moments", options->float16_moments, "Keep the optimizer's moments in f16");
   command->add_flag("--gradient-scales", options->gradient_scales, "Store each tensor's gradient times its own scale");
   command->add_flag("--stop", options->stop, "Stop at infinities and NaNs; without a loss scale");

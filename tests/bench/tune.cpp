@@ -18,7 +18,7 @@ using namespace halfstep;
 
 struct Options {
   std::string model = "fashion_cnn";
-  std::string precision = "mixed";
+  PrecisionFlags precision;
   std::int64_t batch = 64;
   std::int64_t layers = 3;  ///< of the mlp
 };

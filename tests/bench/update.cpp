@@ -15,7 +15,7 @@ using namespace halfstep;
 
 struct Options {
   std::int64_t parameters = 1 << 22;
-  std::string precision = "float32";
+  PrecisionFlags precision{.name = "float32"};
 };
 
 /// A step on the sum of the squares of a number of parameters: the time of each stage after the backward pass.
@@ -57,8 +57,8 @@ void run(const Options& options, const Bench& bench, Report& report) {
   for (const auto& [name, optimizer] : optimizers) {
     const std::map<std::string, Measured> costs = stages(options, optimizer, bench);
     if (name == "adam")
-      report.add(fmt::format("check {} {}", options.precision, options.parameters), costs.at("check"));
-    report.add(fmt::format("update {} {} {}", options.precision, options.parameters, name), costs.at("update"));
+      report.add(fmt::format("check {} {}", options.precision.name, options.parameters), costs.at("check"));
+    report.add(fmt::format("update {} {} {}", options.precision.name, options.parameters, name), costs.at("update"));
   }
 }
 

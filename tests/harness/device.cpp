@@ -26,6 +26,8 @@ std::vector<plan::Target> targets() {
   plan::Target gpu = target;
   gpu.cpu = false;
   gpu.float16.words = false;
+  gpu.float16.arithmetic =
+      target.float16.storage == plan::Storage16::native && context().capabilities().float16_arithmetic;
   gpu.wanted_groups = std::max(target.wanted_groups, 16U);
   if (every_variant() || target.float16.storage == plan::Storage16::packed) return {target, gpu};
   // GPUs store f16 natively, and HALFSTEP_TIER=native tests that.

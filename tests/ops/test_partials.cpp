@@ -4,12 +4,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "graph/dtype.h"
 #include "graph/ir.h"
 #include "harness/device.h"
 #include "harness/values.h"
 #include "ops/conv/conv2d.h"
+#include "ops/gemm/gemm_kernels.h"
 #include "reference/narrow.h"
 #include "step/execution.h"
 
@@ -58,6 +60,31 @@ std::vector<float> random(Shape shape, std::uint64_t seed) {
   return {array.values.begin(), array.values.end()};
 }
 
+/// -1, 0 and 1, whose products and short sums f16 has exactly.
+std::vector<float> whole(const Shape& shape, std::uint64_t seed) {
+  std::vector<float> values;
+  for (const double value : testing::whole(shape, seed, 3).values) values.push_back(static_cast<float>(value) - 1);
+  return values;
+}
+
+/// Compares a product of whole numbers, computed by each kernel that computes in f16, with its sums in f32.
+void check_halves(const Shape& a_shape, const Shape& b_shape, const std::function<Tensor(Tensor, Tensor)>& product) {
+  Graph graph;
+  const Tensor a = graph.input("a", a_shape, DType::f16);
+  const Tensor b = graph.input("b", b_shape, DType::f16);
+  const Tensor output = product(a, b);
+  CAPTURE(to_string(output.shape()));
+  for (plan::Target target : testing::product_targets()) {
+    const std::vector<float> wanted = results(output, {{a, whole(a_shape, 1)}, {b, whole(b_shape, 2)}}, false, target);
+    for (const ops::GemmKernel& kernel : ops::gemm_kernels(target, {.dtype = DType::f16, .float16_partials = true})) {
+      if (!kernel.name.starts_with("half")) continue;
+      CAPTURE(kernel.name);
+      target.gemm_kernels = kernel.name;
+      CHECK(results(output, {{a, whole(a_shape, 1)}, {b, whole(b_shape, 2)}}, true, target) == wanted);
+    }
+  }
+}
+
 bool is_half(float value) {
   const auto number = static_cast<double>(value);
   return reference::half.rounded(number) == number;
@@ -71,6 +98,35 @@ TEST_CASE("matmul can accumulate in f16, sixteen products at a time") {
     const Tensor a = graph.input("a", {3, 64}, dtype);
     const Tensor b = graph.input("b", {64, 2}, dtype);
     check_partials(matmul(a, b), {{a, ones(3 * 64)}, {b, terms(2)}});
+  }
+}
+
+TEST_CASE("every kernel that computes in f16 computes products and convolutions") {
+  // Extents cross the edges of every tile.
+  for (const MatmulOptions& how : {MatmulOptions{}, {false, true}, {true, false}, {true, true}}) {
+    check_halves(how.transpose_a ? Shape{67, 131} : Shape{131, 67}, how.transpose_b ? Shape{134, 67} : Shape{67, 134},
+                 [=](Tensor a, Tensor b) { return matmul(a, b, how); });
+  }
+  const Conv2dOptions how{.stride = {1, 2}, .padding = {1, 1}};
+  const Shape images{2, 9, 11, 6};
+  const Shape weight{3, 2, 6, 70};
+  const Shape output = ops::Convolution{images, weight, how}.output("test");
+  check_halves(images, weight, [=](Tensor a, Tensor b) { return conv2d(a, b, how); });
+  check_halves(output, weight, [=](Tensor a, Tensor b) { return ops::conv2d_data_gradient(a, b, images, how); });
+  check_halves(images, output, [=](Tensor a, Tensor b) { return ops::conv2d_weight_gradient(a, b, weight, how); });
+  check_halves(images, ops::Convolution{images, weight, {}}.output("test"),
+               [=](Tensor a, Tensor b) { return ops::conv2d_parameter_gradients(a, b, weight, {})[1]; });
+}
+
+TEST_CASE("what accumulates in f16 adds sixteen products to each other before it adds them to a large sum") {
+  // 2048 and three times sixteen eighths. One by one, eighths are lost beside 2048.
+  std::vector<float> values(64, 0.125F);
+  std::fill_n(values.begin(), 16, 128.0F);
+  Graph graph;
+  const Tensor a = graph.input("a", {3, 64}, DType::f16);
+  const Tensor b = graph.input("b", {64, 1}, DType::f16);
+  for (const plan::Target& target : testing::product_targets()) {
+    CHECK(results(matmul(a, b), {{a, ones(3 * 64)}, {b, values}}, true, target).front() == 2054);
   }
 }
 

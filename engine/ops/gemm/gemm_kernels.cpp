@@ -67,8 +67,8 @@ std::vector<GemmKernel> lanes(const plan::Target& target, const Problem& problem
 }
 
 /// Shared memory of gemm_tile.glsl, in bytes: for A and B each, 16 k of a tile's side plus one quad.
-std::uint32_t shared_bytes(std::uint32_t tile) {
-  return 2 * 16 * (tile / 4 + 1) * 16;
+std::uint32_t shared_bytes(std::uint32_t tile, std::uint32_t quad_bytes) {
+  return 2 * 16 * (tile / 4 + 1) * quad_bytes;
 }
 
 /// Counts the loop rounds of a kernel that fetches `step_quads` of k at a time with gemm_stage.glsl, multiplies them in
@@ -83,18 +83,30 @@ void count_stage_rounds(GemmKernel& kernel, std::int64_t step_quads, std::int64_
   kernel.other_rounds = fetch + stores;
 }
 
-/// Tiles in shared memory, if the device has enough. See gemm_tile.glsl for the threads.
-std::vector<GemmKernel> tiles(const plan::Target& target, const Problem& problem) {
+/// Tiles in shared memory, if the device has enough. See gemm_tile.glsl for the threads. With `halves` operands and
+/// sums are f16, and the kernels cannot output moments.
+std::vector<GemmKernel> tiles(const plan::Target& target, const Problem& problem, bool halves) {
   std::vector<GemmKernel> found;
   for (const auto& [tile, threads] : {std::pair{128U, 256U}, {64U, 128U}, {32U, 64U}}) {
-    if (threads > target.max_invocations || shared_bytes(tile) > target.shared_memory_bytes) continue;
-    GemmKernel kernel = plain(problem, fmt::format("tile{}", tile), threads, tile, tile);
+    const std::uint32_t bytes = shared_bytes(tile, halves ? 8 : 16);
+    if (threads > target.max_invocations || bytes > target.shared_memory_bytes) continue;
+    GemmKernel kernel = plain(problem, fmt::format("{}{}", halves ? "half" : "tile", tile), threads, tile, tile);
+    if (halves) {
+      kernel.shader = fmt::format("gemm_half.{}.{}", name(problem.operands), tile);
+      kernel.moment_rows = 0;
+    }
     // For 8 by 8, 8 by 4 or 4 by 4 results per invocation, and the column moments of all below each other.
     const std::int64_t rows = tile == 32 ? 4 : 8;
     count_stage_rounds(kernel, 4, 17, (tile == 128 ? 2 : 1) * (rows + 1) + tile / rows + 1);
     found.push_back(std::move(kernel));
   }
   return found;
+}
+
+/// The tiles that compute in f16: where the device does, and sums are to be f16.
+std::vector<GemmKernel> halves(const plan::Target& target, const Problem& problem) {
+  const bool can = target.float16.arithmetic && problem.dtype == DType::f16 && problem.float16_partials;
+  return can ? tiles(target, problem, true) : std::vector<GemmKernel>{};
 }
 
 /// Shared memory of gemm_cooperative.glsl, in bytes.
@@ -220,19 +232,21 @@ std::vector<GemmKernel> registers(const plan::Target& target, const Problem& pro
 }
 
 /// Every kernel that supports `problem` on `target`, in the order of the fixed rule. A software driver is fastest with
-/// register tiles; matrix units, which it emulates, come last. A GPU is fastest with its matrix units, then with shared
-/// memory.
+/// register tiles; matrix units, which it emulates, come last. A GPU is fastest with its matrix units, then in f16
+/// arithmetic, then in f32.
 std::vector<GemmKernel> possible(const plan::Target& target, const Problem& problem) {
-  std::vector<GemmKernel> shared = tiles(target, problem);
-  std::vector<GemmKernel> units = cooperative(target, problem);
-  for (std::vector<GemmKernel>* kind : {&shared, &units}) {
-    std::ranges::stable_sort(*kind, {},
+  std::array<std::vector<GemmKernel>, 3> kinds{cooperative(target, problem), halves(target, problem),
+                                               tiles(target, problem, false)};
+  for (std::vector<GemmKernel>& kind : kinds) {
+    std::ranges::stable_sort(kind, {},
                              [&](const GemmKernel& kernel) { return expected_cost(target, problem, kernel); });
   }
   std::vector<GemmKernel> found;
-  if (target.cpu) found = registers(target, problem);
-  std::ranges::move(target.cpu ? shared : units, std::back_inserter(found));
-  std::ranges::move(target.cpu ? units : shared, std::back_inserter(found));
+  if (target.cpu) {
+    found = registers(target, problem);
+    std::ranges::reverse(kinds);
+  }
+  for (std::vector<GemmKernel>& kind : kinds) std::ranges::move(kind, std::back_inserter(found));
   return found;
 }
 
