@@ -107,17 +107,18 @@ void ImageResizer::record(std::uint64_t image_bytes, std::uint64_t column_quads)
                     .operands = {{sources, plan::Access::read},
                                  {whole("images", images_), plan::Access::read},
                                  {columns, plan::Access::write}},
-                    .groups = plan::groups_for(static_cast<std::int64_t>(column_quads), local_size),
+                    .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(column_quads), local_size),
                     .rounds = column_rounds(most)});
-  builder.dispatch({.label = "resize rows",
-                    .shader = "resize_images",
-                    .constants = {local_size},
-                    .push = plan::push_bytes(std::array{places, height_, width_, channels_}),
-                    .operands = {{sources, plan::Access::read},
-                                 {columns, plan::Access::read},
-                                 {whole("samples", samples_), plan::Access::write}},
-                    .groups = plan::groups_for(static_cast<std::int64_t>(most_samples_ * stride_ / 4), local_size),
-                    .rounds = row_rounds(most)});
+  builder.dispatch(
+      {.label = "resize rows",
+       .shader = "resize_images",
+       .constants = {local_size},
+       .push = plan::push_bytes(std::array{places, height_, width_, channels_}),
+       .operands = {{sources, plan::Access::read},
+                    {columns, plan::Access::read},
+                    {whole("samples", samples_), plan::Access::write}},
+       .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(most_samples_ * stride_ / 4), local_size),
+       .rounds = row_rounds(most)});
   plan_ = plan::make_plan(builder.finish(), {.alignment = context_.target().offset_alignment});
   arena_ = vk::Buffer(context_, plan_.arena.bytes, vk::Memory::device, "arena");
   const vk::Buffer* buffers[] = {&arena_, &sources_, &images_, &samples_};

@@ -35,7 +35,7 @@ void dispatch_flat(plan::Lowering& out, const std::string& shader, std::int64_t 
                 .constants = all,
                 .push = plan::push_bytes(push),
                 .operands = operands,
-                .groups = plan::groups_for(count, local_size),
+                .groups = plan::groups_for(out.target(), count, local_size),
                 .rounds = work.rounds,
                 .flops = work.flops});
 }

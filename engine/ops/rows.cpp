@@ -28,7 +28,7 @@ RowSpread spread_rows(const plan::Lowering& out, const plan::Layout& layout, std
     spread.lanes *= 2;
   }
   spread.rounds = rounds_of(quads, spread.lanes, passes);
-  spread.groups = plan::groups_for(layout.rows * spread.lanes, spread.local_size);
+  spread.groups = plan::groups_for(target, layout.rows * spread.lanes, spread.local_size);
   return spread;
 }
 

@@ -1,5 +1,11 @@
 #include "plan/layout.h"
 
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
 namespace halfstep::plan {
 
 Layout layout(const Shape& shape) {
@@ -7,6 +13,10 @@ Layout layout(const Shape& shape) {
   if (!shape.empty()) {
     result.columns = shape.back();
     result.rows = elements({shape.begin(), shape.end() - 1});
+  }
+  constexpr std::int64_t most = std::int64_t{1} << 60;  // elements whose bytes can still be counted
+  if (result.columns > most || result.rows > most / std::max<std::int64_t>(result.columns + 3, 4)) {
+    fail("tensor", fmt::format("expected at most {} elements, padding included, got {}", most, to_string(shape)));
   }
   result.pitch = (result.columns + 3) / 4 * 4;
   return result;

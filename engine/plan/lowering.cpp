@@ -91,12 +91,18 @@ std::uint32_t flat_local_size(const Target& target) {
   return std::min(target.cpu ? 64U : 256U, target.max_invocations);
 }
 
-std::array<std::uint32_t, 3> groups_for(std::int64_t count, std::uint32_t local_size) {
-  constexpr std::int64_t most = 65535;
-  const std::int64_t groups = std::max<std::int64_t>(1, (count + local_size - 1) / local_size);
-  const std::int64_t rows = (groups + most - 1) / most;
-  const std::int64_t columns = (groups + rows - 1) / rows;
-  if (rows > most) fail("dispatch", fmt::format("expected at most {} workgroups, got {}", most * most, groups));
+std::array<std::uint32_t, 3> groups_for(const Target& target, std::int64_t count, std::uint32_t local_size) {
+  constexpr std::int64_t most_invocations = std::int64_t{1} << 32;
+  const std::int64_t most = target.max_groups[0];
+  const std::int64_t groups = std::max<std::int64_t>(1, divided_up(count, local_size));
+  const std::int64_t rows = divided_up(groups, most);
+  const std::int64_t columns = divided_up(groups, rows);
+  if (rows > target.max_groups[1] || rows * columns * local_size > most_invocations) {
+    fail("dispatch",
+         fmt::format("expected at most {} workgroups, the device's limit, and {} invocations, got {} and {}",
+                     most * target.max_groups[1], most_invocations, rows * columns, rows * columns * local_size),
+         "a smaller batch takes fewer");
+  }
   return {static_cast<std::uint32_t>(columns), static_cast<std::uint32_t>(rows), 1};
 }
 

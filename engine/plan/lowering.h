@@ -99,9 +99,9 @@ std::string_view storage(const Target& target, DType dtype);
 /// the other and distributes workgroups over its threads.
 std::uint32_t flat_local_size(const Target& target);
 
-/// The workgroups for `count` invocations in groups of `local_size`, folded over x and y to stay within every device's
-/// limit of 65,535. The shader gets the linear index from linear_invocation() in common/indexing.glsl and returns if it
-/// is `count` or more.
-std::array<std::uint32_t, 3> groups_for(std::int64_t count, std::uint32_t local_size);
+/// The workgroups for `count` invocations in groups of `local_size`, folded over x and y to stay within the target's
+/// limit. The shader gets the linear index from linear_invocation() in common/indexing.glsl and returns if it is
+/// `count` or more. Throws Error if that index would exceed 32 bits.
+std::array<std::uint32_t, 3> groups_for(const Target& target, std::int64_t count, std::uint32_t local_size);
 
 }  // namespace halfstep::plan

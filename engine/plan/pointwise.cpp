@@ -53,7 +53,7 @@ void specialize(const Program& program, const Target& target, Dispatch& dispatch
     dispatch.shader = fmt::format("pointwise.{}", storage(target, variant));
     dispatch.constants = {flat_local_size(target)};
     dispatch.push = push_bytes(push_constants(expression));
-    dispatch.groups = groups_for(expression.layout.quads(), flat_local_size(target));
+    dispatch.groups = groups_for(target, expression.layout.quads(), flat_local_size(target));
   }
   const std::vector<std::uint32_t> constants = expression_constants(expression, wide);
   dispatch.constants.resize(first_expression_constant);

@@ -191,7 +191,7 @@ void ProgramBuilder::alias(TensorId alias, TensorId source, std::string label) {
             .constants = {local_size},
             .push = push_bytes(Push{static_cast<std::uint32_t>(pairs)}),
             .operands = {{source, Access::read}, {alias, Access::write}},
-            .groups = groups_for(static_cast<std::int64_t>(pairs), local_size)});
+            .groups = groups_for(target_, static_cast<std::int64_t>(pairs), local_size)});
 }
 
 TensorId ProgramBuilder::keep(TensorId tensor) {

@@ -49,7 +49,7 @@ struct Target {
   std::uint32_t shared_memory_bytes = 16384;
   std::uint32_t max_push_bytes = 128;
   /// Loop rounds that one invocation may run, summed over all its loops. A driver with such a limit ends the loops
-  /// there, and the results are wrong; see vk::max_loop_rounds.
+  /// there, and the results are wrong; see vk::apply_workarounds.
   std::uint32_t max_rounds = std::numeric_limits<std::uint32_t>::max();
   std::uint64_t max_storage_range = std::uint64_t{1} << 27;
   std::uint32_t offset_alignment = 256;  ///< of a storage buffer binding

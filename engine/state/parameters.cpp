@@ -1,5 +1,9 @@
 #include "state/parameters.h"
 
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -69,6 +73,14 @@ ParameterLayout::ParameterLayout(const graph::Ir& ir, std::span<const graph::Val
     trained_elements_ = padded_elements_;
     moment_elements_ += (padded_elements_ - first) * training[i].states;
     count_ += elements(value.type.shape);
+  }
+  // Kernels count the quads of all parameters, and of all states, in 32 bits.
+  constexpr std::uint64_t most = (std::uint64_t{1} << 32) * 4;
+  if (const std::uint64_t largest = std::max(padded_elements_, moment_elements_); largest > most) {
+    fail(ErrorCode::unsupported, "parameters",
+         fmt::format("expected all parameters, or all that the optimizer keeps for them, to have at most {} elements, "
+                     "padding included, got {}",
+                     most, largest));
   }
 }
 

@@ -77,7 +77,7 @@ void resize_columns(plan::ProgramBuilder& builder, const SampleFeed& feed, const
        .operands = {{feed.indices, plan::Access::read},
                     {feed.bytes, plan::Access::read},
                     {columns, plan::Access::write}},
-       .groups = plan::groups_for(of.batch * plan::layout(columns_shape(of)).quads(), local_size),
+       .groups = plan::groups_for(builder.target(), of.batch * plan::layout(columns_shape(of)).quads(), local_size),
        .rounds = resize_rounds(stored.width, of.input.width)});
 }
 
@@ -100,7 +100,7 @@ void gather_images(plan::ProgramBuilder& builder, const SampleFeed& feed, const 
                     .constants = {local_size},
                     .push = plan::push_bytes(push),
                     .operands = std::move(operands),
-                    .groups = plan::groups_for(quads, local_size),
+                    .groups = plan::groups_for(builder.target(), quads, local_size),
                     .rounds = columns ? resize_rounds(push.stored.height, input.height) : 0});
 }
 
@@ -166,7 +166,7 @@ void feed_elements(plan::ProgramBuilder& builder, const ElementFeed& feed) {
        .push = plan::push_bytes(Push{static_cast<std::uint32_t>(lay.rows), static_cast<std::uint32_t>(lay.columns),
                                      feed.sample_size, feed.first, feed.first_element, feed.stride, feed.channels}),
        .operands = std::move(operands),
-       .groups = plan::groups_for(lay.quads(), local_size)});
+       .groups = plan::groups_for(builder.target(), lay.quads(), local_size)});
 }
 
 void feed_values(plan::ProgramBuilder& builder, plan::TensorId values, plan::TensorId input) {

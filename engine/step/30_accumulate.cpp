@@ -31,7 +31,7 @@ void accumulate_gradients(const StageContext& step) {
                                        static_cast<float>(count)}),
          .operands = {{gradients, last ? plan::Access::read_write : plan::Access::read},
                       {sums, first ? plan::Access::write : plan::Access::read_write}},
-         .groups = plan::groups_for(static_cast<std::int64_t>(chunk.count), local_size)});
+         .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(chunk.count), local_size)});
   }
 }
 

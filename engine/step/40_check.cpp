@@ -16,7 +16,7 @@ void check_gradients(const StageContext& step) {
                       .constants = {local_size},
                       .push = plan::push_bytes(static_cast<std::uint32_t>(chunk.count)),
                       .operands = {{step.state, plan::Access::read_write}, {step.gradients(chunk), plan::Access::read}},
-                      .groups = plan::groups_for(invocations, local_size)});
+                      .groups = plan::groups_for(builder.target(), invocations, local_size)});
   }
 }
 

@@ -36,7 +36,7 @@ plan::TensorId find_largest(const StageContext& step) {
                       .operands = {{step.state, plan::Access::read_write},
                                    {step.gradients(chunk), plan::Access::read},
                                    {largest, chunk.first == 0 ? plan::Access::write : plan::Access::read_write}},
-                      .groups = plan::groups_for(push.count, local_size)});
+                      .groups = plan::groups_for(builder.target(), push.count, local_size)});
   }
   return largest;
 }
@@ -55,17 +55,18 @@ void choose_scales(const StageContext& step) {
   const plan::TensorId largest = find_largest(step);
   const plan::TensorId places = builder.place_bytes("tensors", tensors * sizeof(scales::Tensor),
                                                     {buffers::gradient_scales, scales::tensors_offset});
-  builder.dispatch({.label = "choose scales",
-                    .shader = "choose_scales",
-                    .constants = {local_size},
-                    .push = plan::push_bytes(static_cast<std::uint32_t>(tensors)),
-                    .operands = {{step.state, plan::Access::read_write},
-                                 {largest, plan::Access::read},
-                                 {places, plan::Access::read},
-                                 {builder.stores().scales().value(), plan::Access::read_write},
-                                 {place_blocks(step), plan::Access::write}},
-                    .groups = plan::groups_for(static_cast<std::int64_t>(tensors * local_size), local_size),
-                    .rounds = 2 * (plan::divided_up(scales::most_blocks(step.layout.parameters), local_size) + 1)});
+  builder.dispatch(
+      {.label = "choose scales",
+       .shader = "choose_scales",
+       .constants = {local_size},
+       .push = plan::push_bytes(static_cast<std::uint32_t>(tensors)),
+       .operands = {{step.state, plan::Access::read_write},
+                    {largest, plan::Access::read},
+                    {places, plan::Access::read},
+                    {builder.stores().scales().value(), plan::Access::read_write},
+                    {place_blocks(step), plan::Access::write}},
+       .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(tensors * local_size), local_size),
+       .rounds = 2 * (plan::divided_up(scales::most_blocks(step.layout.parameters), local_size) + 1)});
 }
 
 }  // namespace halfstep::step

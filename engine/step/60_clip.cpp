@@ -44,7 +44,7 @@ void clip_gradients(const StageContext& step) {
                       .operands = {{gradients, plan::Access::read},
                                    {partial, first_sum == 0 ? plan::Access::write : plan::Access::read_write},
                                    read_blocks(step, gradients)},
-                      .groups = plan::groups_for(slices, local_size),
+                      .groups = plan::groups_for(builder.target(), slices, local_size),
                       .rounds = plan::divided_up(static_cast<std::int64_t>(chunk.count), slices) + 1});
     first_sum += slices;
   }

@@ -100,7 +100,7 @@ plan::Dispatch update_dispatch(const StageContext& step, const state::ParameterR
           .constants = std::move(constants),
           .push = push_of(run, chunk, kernel.numbers),
           .operands = operands(step, run, chunk),
-          .groups = plan::groups_for(static_cast<std::int64_t>(chunk.count), local_size),
+          .groups = plan::groups_for(step.builder.target(), static_cast<std::int64_t>(chunk.count), local_size),
           .storing = {.stochastic = precision.rounding.weights == Rounding::stochastic,
                       .saturate = precision.overflow == Overflow::saturate,
                       .stream = state::weight_rounding_stream},

@@ -23,16 +23,17 @@ void average_weights(const StageContext& step) {
         builder.place_bytes("weights", chunk.count * quad_bytes, {step.updated_weights(), chunk.first * quad_bytes});
     const plan::TensorId averages =
         builder.place_bytes("averages", chunk.count * 16, {state::buffers::averages, chunk.first * 16});
-    builder.dispatch({.label = "average",
-                      .shader = fmt::format("average.{}", storage(builder.target(), kept)),
-                      .constants = {local_size, step.weights.scaled},
-                      .push = plan::push_bytes(Push{static_cast<std::uint32_t>(chunk.first),
-                                                    static_cast<std::uint32_t>(chunk.count), 1 - decay}),
-                      .operands = {{step.state, plan::Access::read},
-                                   {weights, plan::Access::read},
-                                   {averages, plan::Access::read_write},
-                                   read_blocks(step, weights)},
-                      .groups = plan::groups_for(static_cast<std::int64_t>(chunk.count), local_size)});
+    builder.dispatch(
+        {.label = "average",
+         .shader = fmt::format("average.{}", storage(builder.target(), kept)),
+         .constants = {local_size, step.weights.scaled},
+         .push = plan::push_bytes(
+             Push{static_cast<std::uint32_t>(chunk.first), static_cast<std::uint32_t>(chunk.count), 1 - decay}),
+         .operands = {{step.state, plan::Access::read},
+                      {weights, plan::Access::read},
+                      {averages, plan::Access::read_write},
+                      read_blocks(step, weights)},
+         .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(chunk.count), local_size)});
   }
 }
 

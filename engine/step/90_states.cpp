@@ -11,14 +11,15 @@ void update_states(const StageContext& step) {
       store.offset += chunk.first * quad_bytes;
       return builder.place_bytes(name, chunk.count * quad_bytes, store);
     };
-    builder.dispatch({.label = "update states",
-                      .shader = "update_states",
-                      .constants = {local_size},
-                      .push = plan::push_bytes(static_cast<std::uint32_t>(chunk.count)),
-                      .operands = {{step.state, plan::Access::read},
-                                   {place("next states", step.next_states), plan::Access::read},
-                                   {place("states", {state::buffers::states, 0}), plan::Access::write}},
-                      .groups = plan::groups_for(static_cast<std::int64_t>(chunk.count), local_size)});
+    builder.dispatch(
+        {.label = "update states",
+         .shader = "update_states",
+         .constants = {local_size},
+         .push = plan::push_bytes(static_cast<std::uint32_t>(chunk.count)),
+         .operands = {{step.state, plan::Access::read},
+                      {place("next states", step.next_states), plan::Access::read},
+                      {place("states", {state::buffers::states, 0}), plan::Access::write}},
+         .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(chunk.count), local_size)});
   }
 }
 

@@ -75,7 +75,7 @@ void look_at(plan::ProgramBuilder& builder, plan::TensorId tensor, plan::TensorI
                                                   static_cast<std::uint32_t>(layout.quads_per_row()),
                                                   static_cast<std::uint32_t>(layout.columns), groups}),
                     .operands = {{tensor, plan::Access::read}, {rows, plan::Access::write}},
-                    .groups = plan::groups_for(std::int64_t{groups} * local_size, local_size),
+                    .groups = plan::groups_for(builder.target(), std::int64_t{groups} * local_size, local_size),
                     .rounds = plan::divided_up(layout.quads(), std::int64_t{groups} * local_size) + 1 + other_rounds});
   builder.dispatch({.label = label,
                     .shader = "statistics_merge",

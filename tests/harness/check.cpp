@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "graph/ir.h"
 #include "harness/device.h"
@@ -188,13 +187,12 @@ void check_gradient_in(const Check& check, DType dtype, const plan::Target& targ
   }
 }
 
-/// The types that a check runs in. HALFSTEP_TIER=native changes only how f16 is stored, and the loops that
-/// HALFSTEP_LOOP_LIMIT limits are those of every type: f32 and bf16 would run the same kernels again.
+/// The types that a check runs in. HALFSTEP_TIER=native changes only how f16 is stored, and HALFSTEP_LIMITS limits
+/// kernels that are those of every type: f32 and bf16 would run the same kernels again.
 std::vector<DType> dtypes_of(const Check& check) {
   const bool has_f16 = std::ranges::find(check.dtypes, DType::f16) != check.dtypes.end();
   const vk::Settings& settings = context().settings();
-  const bool limited = settings.loop_limit < std::numeric_limits<std::uint32_t>::max();
-  return has_f16 && (limited || settings.tier == "native") ? std::vector{DType::f16} : check.dtypes;
+  return has_f16 && (!settings.limits.empty() || settings.tier == "native") ? std::vector{DType::f16} : check.dtypes;
 }
 
 /// bf16 is read in words on every target. So the kernels of the first target are those of the others too, but for

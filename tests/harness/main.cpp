@@ -18,6 +18,7 @@
 
 #include "harness/loop_limit.h"
 #include "vk/device/instance.h"
+#include "vk/device/settings.h"
 #include "vk/device/validation.h"
 #include "vk/shader/shaders.h"
 
@@ -41,11 +42,13 @@ bool validation_was_silent() {
   return messages == 0;
 }
 
-/// If HALFSTEP_LOOP_LIMIT lowers the limit that plans use, makes shaders enforce it: exceeding it gives wrong results.
+/// If HALFSTEP_LIMITS lowers the loop rounds that plans use, makes shaders enforce it: exceeding it gives wrong
+/// results.
 void limit_loops() {
-  const char* limit = std::getenv("HALFSTEP_LOOP_LIMIT");
-  if (limit == nullptr) return;
-  const auto rounds = static_cast<std::uint32_t>(std::strtoul(limit, nullptr, 10));
+  const vk::Limits limits = vk::settings({}).limits;
+  const auto limit = limits.find("loop_rounds");
+  if (limit == limits.end()) return;
+  const auto rounds = static_cast<std::uint32_t>(limit->second);
   vk::patch_shaders([rounds](std::string_view, const std::vector<std::uint32_t>& words) {
     return testing::with_loop_limit(words, rounds);
   });

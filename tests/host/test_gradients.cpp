@@ -6,12 +6,17 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <memory>
 #include <set>
+#include <span>
+#include <string>
 
 #include "graph/ir.h"
 #include "passes/backward.h"
 #include "plan/program.h"
 #include "vk/shader/shaders.h"
+#include "vk/shader/shared_memory.h"
 #include "vk/shader/spirv.h"
 
 namespace halfstep {
@@ -78,9 +83,52 @@ std::vector<Example> examples() {
       {"cross_entropy, many rows", {{2000, 30}}, [](Inputs x, Tensor labels) { return cross_entropy(x[0], labels); }}};
 }
 
+/// Operators whose kernels have more buffers, shared memory or subgroups.
+std::vector<Example> larger_examples() {
+  const auto table = [](Inputs x, Tensor labels) { return embedding(x[0], labels); };
+  return {
+      {"matmul, larger", {{200, 300}, {300, 500}}, [](Inputs x, Tensor) { return matmul(x[0], x[1]); }},
+      {"conv2d, larger",
+       {{8, 28, 28, 16}, {3, 3, 16, 64}},
+       [](Inputs x, Tensor) {
+         return relu(conv2d(x[0], x[1], {.padding = {1, 1}}));
+       }},
+      {"conv2d, depthwise",
+       {{2, 8, 8, 16}, {3, 3, 1, 16}},
+       [](Inputs x, Tensor) { return conv2d(x[0], x[1], {.groups = 16}); }},
+      {"conv2d_transpose", {{2, 5, 5, 4}, {3, 3, 6, 4}}, [](Inputs x, Tensor) { return conv2d_transpose(x[0], x[1]); }},
+      {"group_norm", {{4, 5, 5, 6}, {6}, {6}}, [](Inputs x, Tensor) { return group_norm(x[0], 2, x[1], x[2]); }},
+      {"layer_norm", {{40, 500}, {500}, {500}}, [](Inputs x, Tensor) { return layer_norm(x[0], x[1], x[2]); }},
+      {"rms_norm", {{40, 500}, {500}}, [](Inputs x, Tensor) { return rms_norm(x[0], x[1]); }},
+      {"softmax", {{40, 500}}, [](Inputs x, Tensor) { return softmax(x[0]); }},
+      {"log_softmax", {{40, 500}}, [](Inputs x, Tensor) { return log_softmax(x[0]); }},
+      {"gelu", {{40, 500}}, [](Inputs x, Tensor) { return gelu(x[0]); }},
+      {"swiglu", {{40, 500}, {40, 500}}, [](Inputs x, Tensor) { return swiglu(x[0], x[1]); }},
+      {"permute",
+       {{4, 5, 6, 7}},
+       [](Inputs x, Tensor) {
+         return permute(x[0], {3, 1, 0, 2});
+       }},
+      {"concat",
+       {{4, 5}, {4, 6}},
+       [](Inputs x, Tensor) {
+         return concat({x[0], x[1]}, 1);
+       }},
+      {"slice",
+       {{4, 50}},
+       [](Inputs x, Tensor) {
+         return slice(x[0], {1, 2}, {4, 49});
+       }},
+      {"embedding", {{40, 50}}, table},
+      {"rotary", {{2, 3, 16, 32}}, [](Inputs x, Tensor) { return rotary(x[0]); }},
+      {"attention", {{2, 3, 100, 64}, {2, 3, 100, 64}, {2, 3, 100, 64}}, [](Inputs x, Tensor) {
+         return attention(x[0], x[1], x[2], {.causal = true});
+       }}};
+}
+
 /// The example's graph, with the gradients of all its inputs.
 struct Differentiated {
-  Graph graph;
+  Graph graph = graph::Access::graph(std::make_shared<graph::Ir>(graph::Types::settled));
   std::vector<Tensor> inputs;
   std::vector<graph::ValueId> gradients;
   graph::Ir* ir = nullptr;
@@ -120,6 +168,32 @@ std::vector<plan::Target> targets() {
   return {packed, native, gpu, phone};
 }
 
+/// Devices with the least that Vulkan 1.1 requires but for storage buffers, with ample shared memory and invocations,
+/// and with every size of subgroups, 0 for one that varies.
+std::vector<plan::Target> targets_by_subgroups() {
+  std::vector<plan::Target> all;
+  for (const std::uint32_t size : {0U, 1U, 4U, 8U, 16U, 32U, 64U, 128U}) {
+    for (const bool cpu : {false, true}) {
+      for (const bool ample : {false, true}) {
+        plan::Target target;
+        target.cpu = cpu;
+        target.max_storage_buffers = 16;
+        target.subgroups = {.size = size, .shuffle = true, .broadcast = true};
+        target.matrix_shapes = {{16, 16, 16}, {8, 8, 16}, {16, 8, 16, true}};
+        if (ample) {
+          target.float16 = {.storage = plan::Storage16::native, .arithmetic = true};
+          target.max_invocations = 1024;
+          target.shared_memory_bytes = 65536;
+          target.uniform_loads = true;
+          target.max_texels = 1 << 20;
+        }
+        all.push_back(std::move(target));
+      }
+    }
+  }
+  return all;
+}
+
 plan::Program lower(const Differentiated& example, const plan::Target& target) {
   plan::ProgramBuilder builder(target);
   builder.stores().key_noise(builder.place_bytes("state", 64, {builder.buffer("state"), 0}));
@@ -135,11 +209,20 @@ plan::Program lower(const Differentiated& example, const plan::Target& target) {
 
 void check_dispatch(const plan::Dispatch& dispatch, const plan::Target& target) {
   CAPTURE(dispatch.shader);
-  const vk::ShaderFacts facts = vk::shader_facts(vk::find_shader(dispatch.shader).words, dispatch.constants);
+  const std::span<const std::uint32_t> words = vk::find_shader(dispatch.shader).words;
+  const vk::ShaderFacts facts = vk::shader_facts(words, dispatch.constants);
   // Unused arguments of an expression are bound to existing buffers.
   CHECK((facts.bindings == dispatch.operands.size() ||
          (dispatch.expression && facts.bindings > dispatch.operands.size())));
-  CHECK(facts.local_size[0] * facts.local_size[1] * facts.local_size[2] <= target.max_invocations);
+  const std::uint32_t invocations = facts.local_size[0] * facts.local_size[1] * facts.local_size[2];
+  CHECK(invocations <= target.max_invocations);
+  vk::Constants constants;
+  for (std::uint32_t i = 0; i < dispatch.constants.size(); ++i) constants[i] = dispatch.constants[i];
+  CHECK(vk::shared_bytes(words, constants) <= target.shared_memory_bytes);
+  if (facts.uses_subgroups) {
+    REQUIRE(target.subgroups.size != 0);
+    CHECK(invocations % target.subgroups.size == 0);
+  }
   CHECK(dispatch.operands.size() <= target.max_storage_buffers);
   CHECK(dispatch.push.size() <= target.max_push_bytes);
   CHECK(std::ranges::any_of(dispatch.operands, [](const plan::Operand& o) { return o.access != plan::Access::read; }));
@@ -178,6 +261,26 @@ TEST_CASE("forward and backward stay within the limits of every kind of device, 
       }
     }
   }
+}
+
+TEST_CASE("every size of subgroups, and one that varies, gets kernels that it can run") {
+  std::set<std::uint32_t> relied_on;
+  std::vector<Example> all = examples();
+  std::ranges::move(larger_examples(), std::back_inserter(all));
+  for (const Example& example : all) {
+    CAPTURE(example.name);
+    const Differentiated made(example, DType::f16);
+    for (const plan::Target& target : targets_by_subgroups()) {
+      CAPTURE(target.subgroups.size);
+      CAPTURE(target.cpu);
+      for (const plan::Dispatch& dispatch : lower(made, target).dispatches) {
+        check_dispatch(dispatch, target);
+        const vk::ShaderFacts facts = vk::shader_facts(vk::find_shader(dispatch.shader).words, dispatch.constants);
+        if (facts.uses_subgroups) relied_on.insert(target.subgroups.size);
+      }
+    }
+  }
+  for (const std::uint32_t size : {4U, 8U, 16U, 32U, 64U}) CHECK(relied_on.contains(size));
 }
 
 TEST_CASE("no dispatch reads what was not written before") {

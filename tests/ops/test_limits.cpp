@@ -1,7 +1,7 @@
 // Sizes beyond the limits of drivers: 65,535 loop rounds in an invocation, 65,535 workgroups along an axis, the bytes
 // of a binding. Each operator runs on all of its data and on parts of it, on the same device; where a limit cut off a
 // loop of the whole, the two differ. Numbers are whole and sums exact, so that nothing else can make a difference.
-// Extents that make loops longer than 65,535 rounds follow from the limit where HALFSTEP_LOOP_LIMIT lowers it.
+// Extents that make loops longer than 65,535 rounds follow from the limit where HALFSTEP_LIMITS lowers it.
 #include <halfstep/error.h>
 #include <halfstep/graph.h>
 #include <halfstep/ops.h>

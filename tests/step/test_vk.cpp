@@ -174,6 +174,20 @@ TEST_CASE("vk: what passes a limit is an error that names it") {
   recorder.end();
 }
 
+TEST_CASE("vk: shared memory and subgroups that a device is told not to have are refused") {
+  const Device device = Device::open({}, {.limits = "shared_memory=16384,subgroup_size=0,invocations=128"});
+  vk::Pipelines pipelines(vk::context_of(device));
+  const auto refuses = [&](const char* shader, std::uint32_t local_size, const char* text) {
+    plan::Dispatch bad = copy_dispatch(64);
+    bad.shader = shader;
+    bad.constants = {local_size};
+    CHECK_THROWS_WITH_AS(pipelines.get(bad), doctest::Contains(text), Error);
+  };
+  refuses("gemm.row_row.f32.tile128", 128, "tile128 to take at most 16384 bytes of shared memory, the device's limit");
+  refuses("gemm.row_row.f32.tile128", 256, "to take at most 128 invocations");
+  refuses("gemm.row_row.f32.lanes8", 8, "expected a device whose subgroups are known to have one size");
+}
+
 TEST_CASE("vk: a driver tells what it compiled a pipeline to, or compiling says that it cannot") {
   const Device device = Device::open();
   vk::Context& context = vk::context_of(device);

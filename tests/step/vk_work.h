@@ -40,14 +40,14 @@ inline std::vector<std::byte> pattern(std::size_t size, unsigned seed) {
 }
 
 /// The shader "copy" over whole buffers.
-inline plan::Dispatch copy_dispatch(std::uint32_t bytes) {
+inline plan::Dispatch copy_dispatch(std::uint32_t bytes, const plan::Target& target = {}) {
   plan::Dispatch dispatch;
   dispatch.label = "test/copy";
   dispatch.shader = "copy";
   dispatch.constants = {64};
   dispatch.push = plan::push_bytes(bytes / 8);
   dispatch.operands = {{0, plan::Access::read}, {1, plan::Access::write}};
-  dispatch.groups = plan::groups_for(bytes / 8, 64);
+  dispatch.groups = plan::groups_for(target, bytes / 8, 64);
   return dispatch;
 }
 

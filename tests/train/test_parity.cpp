@@ -108,8 +108,8 @@ double expected_error(const Json& digest, double whole, const Precision& precisi
 }
 
 /// In f32, the error of each gradient is within what is expected. In f16, errors have a root mean square within it (0.5
-/// to 0.85 of it on all drivers, with HALFSTEP_LOOP_LIMIT=100 too: rounding to nearest has half the mean square error
-/// of random rounding), that of each gradient is within 2.5 times it and that of all together within 1.5 times.
+/// to 0.85 of it on all drivers, with HALFSTEP_LIMITS=loop_rounds=100 too: rounding to nearest has half the mean square
+/// error of random rounding), that of each gradient is within 2.5 times it and that of all together within 1.5 times.
 void check_gradients(const Network& network, const std::vector<graph::Value>& parameters,
                      const std::vector<std::vector<float>>& gradients, const Precision& precision) {
   const double whole = norm_of(network.wanted.at("gradients"));

@@ -76,6 +76,9 @@ struct DeviceSettings {
   /// workgroup is never cut, and on queues without timestamps the prediction, for a slow phone, stays. Results do not
   /// depend on it. Positive.
   std::optional<double> submit_milliseconds{};
+  /// HALFSTEP_LIMITS, default "": lower limits than the device's own, for tests, as "invocations=128,groups=300". See
+  /// engine/README.md, "Checking a driver".
+  std::optional<std::string> limits{};
   /// HALFSTEP_CACHE, default the user's cache folder: where pipelines and measurements are stored. An empty path stores
   /// nothing.
   std::optional<std::filesystem::path> cache_folder{};

@@ -235,7 +235,7 @@ void lower_attention(plan::Lowering& out, AttentionPass pass, const AttentionTen
                   .constants = std::move(constants),
                   .push = plan::push_bytes(push_of(out, plan, part, settings)),
                   .operands = operands_of(pass, tensors, {carried, access}, plan.noise.key),
-                  .groups = plan::groups_for(plan.own_heads * plan.own_tiles * local_size, local_size),
+                  .groups = plan::groups_for(out.target(), plan.own_heads * plan.own_tiles * local_size, local_size),
                   .rounds = part.rounds,
                   .expression = result_expression(out, result, operand, pass == AttentionPass::forward ? 10 : 13),
                   .flops = flops_of(pass, extents, part)});

@@ -46,8 +46,7 @@ struct Form {
 };
 
 /// Whether it is computed as products: on a software driver, which they suit better (see Target::score_bytes) where the
-/// whole row is wanted, and
-/// where a kernel cannot have as many buffers as those of attention.glsl.
+/// whole row is wanted, and where a kernel cannot have as many buffers as those of attention.glsl.
 bool is_composed(const plan::Lowering& out, bool segments) {
   constexpr std::uint32_t buffers = 13;
   const Shape q = out.input_type(0).shape;

@@ -158,7 +158,7 @@ class Embedding final : public graph::Operator {
          .constants = std::move(constants),
          .push = plan::push_bytes(Push{ops::index32(out, quads), ops::index32(out, table.rows)}),
          .operands = {{out.input(0), Access::read}, {out.input(1), Access::read}, {out.output(0), Access::write}},
-         .groups = plan::groups_for(quads, flat_local_size(out.target())),
+         .groups = plan::groups_for(out.target(), quads, flat_local_size(out.target())),
          .expression = ops::result_expression(out, out.output(0), 2, 3)});
   }
 };

@@ -82,7 +82,7 @@ class Rotary final : public graph::Operator {
                                 ops::index32(out, positions), ops::index32(out, inner)},
                   .push = plan::push_bytes(ops::index32(out, quads)),
                   .operands = {{out.input(0), Access::read}, {table, Access::read}, {out.output(0), Access::write}},
-                  .groups = plan::groups_for(quads, local_size),
+                  .groups = plan::groups_for(out.target(), quads, local_size),
                   .expression = ops::result_expression(out, out.output(0), 2, 3)});
   }
 

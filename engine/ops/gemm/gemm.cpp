@@ -188,18 +188,19 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
   expression.storage = way.storage;
   expression.noise = false;
   expression.rows_known = true;
-  out.dispatch({.label = {},
-                .shader = kernel.shader,
-                .constants = std::move(constants),
-                .push = plan::push_bytes(push),
-                .operands = {{gemm.a, plan::Access::read, kernel.texels, kernel.uniform},
-                             {gemm.b, plan::Access::read, kernel.texels, kernel.uniform},
-                             {gemm.c, plan::Access::write},
-                             edge.operand},
-                .groups = plan::groups_for(std::int64_t{push.groups} * kernel.local_size, kernel.local_size),
-                .rounds = part_rounds(kernel, way.cut.split_quads, segment_quads(gemm)),
-                .expression = std::move(expression),
-                .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments)});
+  out.dispatch(
+      {.label = {},
+       .shader = kernel.shader,
+       .constants = std::move(constants),
+       .push = plan::push_bytes(push),
+       .operands = {{gemm.a, plan::Access::read, kernel.texels, kernel.uniform},
+                    {gemm.b, plan::Access::read, kernel.texels, kernel.uniform},
+                    {gemm.c, plan::Access::write},
+                    edge.operand},
+       .groups = plan::groups_for(out.target(), std::int64_t{push.groups} * kernel.local_size, kernel.local_size),
+       .rounds = part_rounds(kernel, way.cut.split_quads, segment_quads(gemm)),
+       .expression = std::move(expression),
+       .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments)});
 }
 
 /// Reduces parts {n, ...} to one, if there are too many for one loop.
@@ -235,7 +236,7 @@ void reduce_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, 
                 .constants = {local_size, static_cast<std::uint32_t>(edge.edge), partials == DType::f16},
                 .push = plan::push_bytes(push),
                 .operands = {{parts, plan::Access::read}, {to, plan::Access::write}, edge.operand},
-                .groups = plan::groups_for(part_quads, local_size),
+                .groups = plan::groups_for(out.target(), part_quads, local_size),
                 .rounds = splits,
                 .expression = std::move(expression)});
 }

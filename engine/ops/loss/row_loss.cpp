@@ -53,8 +53,8 @@ Spread spread(const plan::Target& target, const plan::Layout& lay) {
   const std::int64_t most_rounds = std::int64_t{target.max_rounds} - reduction_rounds(result.local_size);
   const std::int64_t most_rows = std::max<std::int64_t>(most_rounds / row_rounds(lay.quads_per_row(), result.lanes), 1);
   const std::int64_t busy = lay.quads() <= little ? 1 : 4 * std::int64_t{target.wanted_groups};
-  const std::int64_t groups = std::max(std::min(needed, busy), plan::divided_up(needed, most_rows));
-  result.groups = static_cast<std::uint32_t>(std::min<std::int64_t>(groups, target.max_groups[0]));
+  // No more than rows, which 32 bits can count.
+  result.groups = static_cast<std::uint32_t>(std::max(std::min(needed, busy), plan::divided_up(needed, most_rows)));
   return result;
 }
 
@@ -83,7 +83,7 @@ void dispatch_mean(plan::Lowering& out, const MeanStep& step, plan::TensorId sta
                              // If sums are read, the weight is written to the statistics; otherwise the statistics are
                              // read.
                              {statistics, step.to_sums ? plan::Access::read : plan::Access::read_write}},
-                .groups = plan::groups_for(groups * local_size, local_size),
+                .groups = plan::groups_for(out.target(), groups * local_size, local_size),
                 .rounds = plan::divided_up(step.length, local_size) + 1 + reduction_rounds(local_size)});
 }
 
@@ -129,7 +129,7 @@ void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId s
                     {out.input(1), plan::Access::read},
                     {statistics, plan::Access::write},
                     {out.output(0), plan::Access::write}},
-       .groups = plan::groups_for(std::int64_t{spread.groups} * spread.local_size, spread.local_size),
+       .groups = plan::groups_for(out.target(), std::int64_t{spread.groups} * spread.local_size, spread.local_size),
        .rounds = rows_each * row_rounds(lay.quads_per_row(), spread.lanes) + reduction_rounds(spread.local_size)});
   if (spread.groups > 1) lower_row_mean(out, statistics, lay.rows, out.output(0));
 }

@@ -128,7 +128,7 @@ void lower_channel_norm(plan::Lowering& out, plan::TensorId x, plan::TensorId st
                              {weight, Access::read},
                              {bias, Access::read},
                              {y, Access::write}},
-                .groups = plan::groups_for(slices.invocations, local_size),
+                .groups = plan::groups_for(out.target(), slices.invocations, local_size),
                 .rounds = rounds_of(slices.length, 1),
                 .expression = result_expression(out, y, 4, 5)});
 }

@@ -125,7 +125,7 @@ void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d&
                 .constants = std::move(constants),
                 .push = plan::push_bytes(index32(out, lay.quads())),
                 .operands = std::move(operands),
-                .groups = plan::groups_for(lay.quads(), local_size),
+                .groups = plan::groups_for(out.target(), lay.quads(), local_size),
                 .rounds = rounds,
                 .expression = result_expression(out, out.output(0), result, result + 1)});
 }

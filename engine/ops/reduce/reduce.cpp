@@ -141,7 +141,7 @@ void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<boo
                               static_cast<std::uint32_t>(axes.summed.size())},
                 .push = plan::push_bytes(push),
                 .operands = {{to, plan::Access::write}, {source, plan::Access::read}},
-                .groups = plan::groups_for(lay.quads() * slices, local_size),
+                .groups = plan::groups_for(out.target(), lay.quads() * slices, local_size),
                 .rounds = rounds_of(plan::divided_up(terms, slices), axes.last_summed),
                 .expression = summand(out, source, storage)});
   if (!whole) lower_sum(out, to, {true, false}, result, factor);

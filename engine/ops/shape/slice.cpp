@@ -98,7 +98,7 @@ void ops::lower_window(plan::Lowering& out, plan::TensorId x, plan::TensorId res
                 .constants = constants(local_size, out.type(x).shape, type.shape, axes),
                 .push = plan::push_bytes(index32(out, quads)),
                 .operands = {{x, plan::Access::read}, {result, plan::Access::write}},
-                .groups = plan::groups_for(quads, local_size),
+                .groups = plan::groups_for(out.target(), quads, local_size),
                 .expression = result_expression(out, result, 1, 2)});
 }
 

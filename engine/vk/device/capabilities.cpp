@@ -288,7 +288,7 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
   target.shared_memory_bytes = limits.maxComputeSharedMemorySize;
   target.max_push_bytes = limits.maxPushConstantsSize;
   target.max_storage_range = limits.maxStorageBufferRange;
-  target.max_rounds = std::min(max_loop_rounds(c), settings.loop_limit);
+  target.max_rounds = c.max_loop_rounds;
   // A quad of f32 is 16 bytes, even if the device allows a smaller alignment.
   target.offset_alignment =
       static_cast<std::uint32_t>(std::max<VkDeviceSize>(limits.minStorageBufferOffsetAlignment, 16));

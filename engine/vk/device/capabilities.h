@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,7 +41,9 @@ struct Capabilities {
 
   VkPhysicalDeviceLimits limits{};
   std::uint64_t max_buffer_bytes = 0;  ///< of one buffer with its own memory
-  std::uint32_t compute_units = 0;     ///< 0 if the device does not report it
+  /// Loop rounds after which the driver ends the loops of an invocation, regardless of their conditions.
+  std::uint32_t max_loop_rounds = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t compute_units = 0;  ///< 0 if the device does not report it
   VkPhysicalDeviceMemoryProperties memory{};
 
   bool storage_16bit = false;  ///< 16-bit elements in storage buffers
@@ -51,7 +54,7 @@ struct Capabilities {
   FloatControls float16;
   FloatControls float32;
 
-  std::uint32_t subgroup_size = 0;
+  std::uint32_t subgroup_size = 0;                 ///< the usual one, or the one to request; 0 if it varies
   VkSubgroupFeatureFlags subgroup_operations = 0;  ///< in compute shaders; 0 if compute has none
   bool subgroup_size_control = false;              ///< a pipeline can request `subgroup_size`, and full subgroups
   std::uint32_t min_subgroup_size = 0;             ///< this and the next two are 0 if the device does not report them

@@ -7,6 +7,7 @@
 
 #include "vk/device/cooperative_matrix.h"
 #include "vk/device/instance.h"
+#include "vk/device/limits.h"
 #include "vk/device/notes.h"
 #include "vk/device/result.h"
 #include "vk/device/selection.h"
@@ -181,6 +182,7 @@ std::shared_ptr<Context> Context::open(std::string_view selector, const DeviceSe
   const std::vector<VkPhysicalDevice> devices = physical_devices(context->instance_);
   const std::size_t chosen = select_device(infos_of(context->instance_, devices, context->settings_), wanted);
   context->capabilities_ = query(context->instance_, devices[chosen]);
+  lower_limits(context->capabilities_, context->settings_.limits);
   if (process::Child::inside()) {
     context->capabilities_.matrix_shapes = matrix_shapes(context->instance_, devices[chosen]);
   } else {
@@ -207,6 +209,7 @@ std::shared_ptr<Context> Context::adopt(const AdoptedDevice& handles, const Devi
   const auto physical_device = static_cast<VkPhysicalDevice>(handles.physical_device);
   context->capabilities_ = query(context->instance_, physical_device);
   keep_promised(context->capabilities_, handles);
+  lower_limits(context->capabilities_, context->settings_.limits);
   context->describe(0);
   if (!context->info_.usable) {
     fail(ErrorCode::unsupported, "device",

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <span>
@@ -51,18 +50,6 @@ std::string checked_tier(const std::string& tier) {
   fail("device", fmt::format("expected HALFSTEP_TIER to be empty, packed or native, got {}", tier));
 }
 
-std::uint32_t wanted_loop_limit() {
-  constexpr std::uint32_t least = 100;  // enough for every loop whose length is fixed
-  const std::optional<std::string> wanted = environment("HALFSTEP_LOOP_LIMIT");
-  if (!wanted) return std::numeric_limits<std::uint32_t>::max();
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(wanted->data(), wanted->data() + wanted->size(), value);
-  if (error != std::errc{} || end != wanted->data() + wanted->size() || value < least) {
-    fail("device", fmt::format("expected HALFSTEP_LOOP_LIMIT to be {} or more, got {}", least, *wanted));
-  }
-  return value;
-}
-
 double checked_submit_milliseconds(std::optional<double> chosen) {
   constexpr double by_default = 100;
   const std::optional<std::string> text = environment("HALFSTEP_SUBMIT_MS");
@@ -93,7 +80,7 @@ Settings settings(const DeviceSettings& chosen) {
   }
   all.validation = chosen.validation ? *chosen.validation : validation_wanted();
   all.may_fork = chosen.may_fork;
-  all.loop_limit = wanted_loop_limit();
+  all.limits = limits_from(chosen.limits ? *chosen.limits : environment("HALFSTEP_LIMITS").value_or(""));
   return all;
 }
 

@@ -2,10 +2,10 @@
 
 #include <halfstep/device.h>
 
-#include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <string>
+
+#include "vk/device/limits.h"
 
 namespace halfstep::vk {
 
@@ -19,8 +19,7 @@ struct Settings {
   std::filesystem::path cache_folder;  ///< empty: nothing is stored
   bool validation = false;
   bool may_fork = true;
-  /// HALFSTEP_LOOP_LIMIT, for tests: lowers Target::max_rounds.
-  std::uint32_t loop_limit = std::numeric_limits<std::uint32_t>::max();
+  Limits limits;
 };
 
 /// Takes members that `chosen` does not set from the environment. Throws Error for values that are not listed at

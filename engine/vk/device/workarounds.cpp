@@ -1,7 +1,6 @@
 #include "vk/device/workarounds.h"
 
 #include <cstdlib>
-#include <limits>
 #include <string_view>
 
 namespace halfstep::vk {
@@ -25,6 +24,10 @@ void apply_workarounds(Capabilities& capabilities) {
   if (capabilities.driver_id != VK_DRIVER_ID_MESA_LLVMPIPE) capabilities.buffer_address = false;
   // Some versions give wrong results, and there is no way to tell which.
   if (capabilities.driver_id == VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS) capabilities.cooperative_matrix = false;
+  // lavapipe of Mesa 22 counts the rounds of all loops of an invocation and ends them after 65,535. Mesa 26's does not.
+  // tests/ops/test_limits.cpp shows both. Versions in between have not been run.
+  if (capabilities.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE && !newest_lavapipe(capabilities))
+    capabilities.max_loop_rounds = 65535;
 }
 
 bool subgroup_size_is_fixed(const Capabilities& capabilities) {
@@ -51,13 +54,6 @@ bool rounds_to_half_well(const Capabilities& capabilities) {
   // A mixed step of fashion_cnn takes 29 ms with the driver's conversion on lavapipe of Mesa 26, and 35 with integers;
   // on Mesa 22's it takes 42 instead of 39. Other drivers have not been measured, and GPUs may flush subnormals.
   return newest_lavapipe(capabilities);
-}
-
-std::uint32_t max_loop_rounds(const Capabilities& capabilities) {
-  // lavapipe of Mesa 22 counts the rounds of all loops of an invocation and ends them after 65,535. Mesa 26's does not.
-  // tests/ops/test_limits.cpp shows both. Versions in between have not been run.
-  const bool limited = capabilities.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE && !newest_lavapipe(capabilities);
-  return limited ? 65535 : std::numeric_limits<std::uint32_t>::max();
 }
 
 }  // namespace halfstep::vk

@@ -4,7 +4,8 @@
 
 namespace halfstep::vk {
 
-/// Disables capabilities that a driver claims but does not implement correctly. Every such rule is in workarounds.cpp.
+/// Disables capabilities that a driver claims but does not implement correctly, and sets limits that it does not
+/// report. Every such rule is in workarounds.cpp.
 void apply_workarounds(Capabilities& capabilities);
 
 /// Whether every full subgroup has Capabilities::subgroup_size invocations without requesting it.
@@ -18,8 +19,5 @@ bool loads_uniforms_once(const Capabilities& capabilities);
 
 /// Whether its conversion from f32 to f16 gives the bits that shaders/storage/f16.glsl does, in less time.
 bool rounds_to_half_well(const Capabilities& capabilities);
-
-/// Loop rounds after which the driver ends the loops of an invocation, regardless of their conditions.
-std::uint32_t max_loop_rounds(const Capabilities& capabilities);
 
 }  // namespace halfstep::vk

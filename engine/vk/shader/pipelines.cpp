@@ -12,6 +12,7 @@
 #include "vk/device/structure.h"
 #include "vk/device/workarounds.h"
 #include "vk/shader/shaders.h"
+#include "vk/shader/shared_memory.h"
 #include "vk/shader/specialize.h"
 #include "vk/shader/spirv.h"
 #include "vk/shader/validate_spirv.h"
@@ -38,6 +39,11 @@ void check_limits(const plan::Dispatch& dispatch, const ShaderFacts& facts, cons
   }
   at_most(dispatch, "bytes of push constants", limits.maxPushConstantsSize, plan::pushed_bytes(dispatch));
   at_most(dispatch, "storage buffers", context.target().max_storage_buffers, dispatch.operands.size());
+  if (facts.uses_subgroups && context.target().subgroups.size == 0) {
+    fail(ErrorCode::unsupported, dispatch.label,
+         fmt::format("expected a device whose subgroups are known to have one size for {}, got {}", dispatch.shader,
+                     context.capabilities().name));
+  }
 }
 
 /// Whether to request Target::subgroups.size and full subgroups, which shaders with subgroup operations rely on.
@@ -171,6 +177,8 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
 
   if (dispatch.spirv) check_spirv(shader.words, dispatch.shader);
   const std::vector<std::uint32_t> words = words_of(dispatch, shader);
+  at_most(dispatch, "bytes of shared memory", context_->capabilities().limits.maxComputeSharedMemorySize,
+          shared_bytes(words, constants_of(dispatch, context_->capabilities())));
   const ShaderFacts facts = shader_facts(words, dispatch.constants);
   if (set.bindings < facts.bindings) {
     fail(dispatch.label, fmt::format("expected an operand for each of the {} bindings of {}, got {}", facts.bindings,

@@ -1,0 +1,197 @@
+#include "vk/shader/shared_memory.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+
+#include "vk/shader/spirv.h"
+
+namespace halfstep::vk {
+namespace {
+
+/// Opcodes and numbers of the SPIR-V specification, version 1.6, section 3.
+enum : std::uint32_t {
+  op_type_bool = 20,
+  op_type_int = 21,
+  op_type_vector = 23,
+  op_type_array = 28,
+  op_type_struct = 30,
+  op_type_pointer = 32,
+  op_constant_true = 41,
+  op_constant_false = 42,
+  op_spec_constant_true = 48,
+  op_spec_constant_false = 49,
+  op_spec_constant_op = 52,
+  op_variable = 59,
+  op_i_add = 128,
+  op_i_sub = 130,
+  op_i_mul = 132,
+  op_u_div = 134,
+  op_s_div = 135,
+  op_u_mod = 137,
+  op_select = 169,
+  op_i_equal = 170,
+  op_i_not_equal = 171,
+  op_u_greater_than = 172,
+  op_u_greater_than_equal = 174,
+  op_u_less_than = 176,
+  op_u_less_than_equal = 178,
+  op_shift_right = 194,
+  op_shift_left = 196,
+  decoration_spec_id = 1,
+  storage_workgroup = 4,
+};
+
+/// The result of a binary operation; nothing if it is not known.
+std::optional<std::uint32_t> computed(std::uint32_t op, std::uint32_t a, std::uint32_t b) {
+  if ((op == op_u_div || op == op_s_div || op == op_u_mod) && b == 0) return std::nullopt;
+  switch (op) {
+    case op_i_add:
+      return a + b;
+    case op_i_sub:
+      return a - b;
+    case op_i_mul:
+      return a * b;
+    case op_u_div:
+    case op_s_div:  // of sizes, which are positive
+      return a / b;
+    case op_u_mod:
+      return a % b;
+    case op_i_equal:
+      return a == b;
+    case op_i_not_equal:
+      return a != b;
+    case op_u_greater_than:
+      return a > b;
+    case op_u_greater_than_equal:
+      return a >= b;
+    case op_u_less_than:
+      return a < b;
+    case op_u_less_than_equal:
+      return a <= b;
+    case op_shift_right:
+      return a >> (b & 31);
+    case op_shift_left:
+      return a << (b & 31);
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Follows a module's types and constants to the sizes of its variables.
+class Sizes {
+ public:
+  explicit Sizes(const Constants& constants) : given_(constants) {}
+
+  void visit(const Instruction& i) {
+    if (i.opcode == op_decorate && i.operand(2) == decoration_spec_id) spec_ids_[i.operand(1)] = i.operand(3);
+    if (i.opcode == op_variable && i.operand(3) == storage_workgroup) total_ += pointee_size(i.operand(1));
+    visit_type(i);
+    visit_constant(i);
+  }
+
+  std::uint64_t total() const { return total_; }
+
+ private:
+  void visit_type(const Instruction& i) {
+    const std::uint32_t id = i.operand(1);
+    if (i.opcode == op_type_bool) bytes_[id] = 4;
+    if (i.opcode == op_type_int || i.opcode == op_type_float) bytes_[id] = i.operand(2) / 8;
+    if (i.opcode == op_type_vector) bytes_[id] = bytes_[i.operand(2)] * i.operand(3);
+    if (i.opcode == op_type_array) arrays_[id] = {i.operand(2), i.operand(3)};
+    if (i.opcode == op_type_pointer && i.operand(2) == storage_workgroup) pointees_[id] = i.operand(3);
+    if (i.opcode != op_type_struct) return;
+    for (std::size_t member = 2; member < i.words.size(); ++member) members_[id].push_back(i.operand(member));
+  }
+
+  void visit_constant(const Instruction& i) {
+    const std::uint32_t id = i.operand(2);
+    switch (i.opcode) {
+      case op_constant:
+      case op_spec_constant:
+        values_[id] = given(id).value_or(i.operand(3));
+        return;
+      case op_constant_true:
+      case op_spec_constant_true:
+        values_[id] = given(id).value_or(1);
+        return;
+      case op_constant_false:
+      case op_spec_constant_false:
+        values_[id] = given(id).value_or(0);
+        return;
+      case op_spec_constant_op:
+        if (const std::optional<std::uint32_t> value = operation(i)) values_[id] = *value;
+        return;
+      default:
+        return;
+    }
+  }
+
+  std::optional<std::uint32_t> given(std::uint32_t id) const {
+    const auto number = spec_ids_.find(id);
+    if (number == spec_ids_.end()) return std::nullopt;
+    const auto value = given_.find(number->second);
+    return value == given_.end() ? std::nullopt : std::optional(value->second);
+  }
+
+  std::optional<std::uint32_t> operation(const Instruction& i) const {
+    const auto a = values_.find(i.operand(4));
+    const auto b = values_.find(i.operand(5));
+    if (a == values_.end() || b == values_.end()) return std::nullopt;
+    if (i.operand(3) != op_select) return computed(i.operand(3), a->second, b->second);
+    const auto c = values_.find(i.operand(6));
+    if (a->second != 0) return b->second;
+    return c == values_.end() ? std::nullopt : std::optional(c->second);
+  }
+
+  std::uint64_t pointee_size(std::uint32_t pointer) const {
+    const auto pointee = pointees_.find(pointer);
+    return pointee == pointees_.end() ? 0 : size(pointee->second);
+  }
+
+  std::uint64_t size(std::uint32_t type) const {
+    if (const auto array = arrays_.find(type); array != arrays_.end()) {
+      const auto length = values_.find(array->second.length);
+      if (length == values_.end()) {
+        fail("shader", fmt::format("expected a known length of every array in shared memory, got %{} for %{}",
+                                   array->second.length, type));
+      }
+      return size(array->second.element) * length->second;
+    }
+    if (const auto members = members_.find(type); members != members_.end()) {
+      std::uint64_t bytes = 0;
+      for (const std::uint32_t member : members->second) bytes += size(member);
+      return bytes;
+    }
+    const auto bytes = bytes_.find(type);
+    if (bytes == bytes_.end()) fail("shader", fmt::format("expected numbers in shared memory, got type %{}", type));
+    return bytes->second;
+  }
+
+  struct ArrayType {
+    std::uint32_t element = 0;
+    std::uint32_t length = 0;  ///< the id of a constant
+  };
+
+  const Constants& given_;
+  std::map<std::uint32_t, std::uint32_t> spec_ids_;
+  std::map<std::uint32_t, std::uint32_t> values_;
+  std::map<std::uint32_t, std::uint64_t> bytes_;
+  std::map<std::uint32_t, ArrayType> arrays_;
+  std::map<std::uint32_t, std::vector<std::uint32_t>> members_;
+  std::map<std::uint32_t, std::uint32_t> pointees_;
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace
+
+std::uint64_t shared_bytes(std::span<const std::uint32_t> words, const Constants& constants) {
+  Sizes sizes(constants);
+  for_each_instruction(words, [&](const Instruction& i) { sizes.visit(i); });
+  return sizes.total();
+}
+
+}  // namespace halfstep::vk
