@@ -13,6 +13,9 @@ constexpr double assumed_flops_per_second = 20e9;
 constexpr double assumed_bytes_per_second = 4e9;
 constexpr double assumed_seconds_per_dispatch = 20e-6;
 
+/// The weight of the newest measurement beside those before it.
+constexpr double newest = 0.25;
+
 /// Pieces are cut to this part of the limit, since measured times vary.
 constexpr double filled = 0.5;
 
@@ -32,7 +35,7 @@ std::uint64_t groups_of(const Dispatch& dispatch) {
 }  // namespace
 
 Pieces::Pieces(const Program& program, const Target& target)
-    : limit_(target.submit_seconds), max_groups_(target.max_groups) {
+    : longest_(target.submit_seconds), limit_(longest_), max_groups_(target.max_groups) {
   for (const Dispatch& dispatch : program.dispatches) {
     dispatches_.push_back({groups_of(dispatch), predicted_seconds(program, dispatch)});
   }
@@ -55,6 +58,21 @@ double Pieces::seconds_of(const Slice& slice) const {
   const std::uint64_t first = std::uint64_t{slice.row} * slice.width;
   const std::uint64_t count = std::min<std::uint64_t>(slice.width, of.groups - first);
   return of.seconds * static_cast<double>(count) / static_cast<double>(of.groups);
+}
+
+double Pieces::seconds(std::size_t piece) const {
+  double sum = 0;
+  for (const Slice& slice : pieces_[piece]) sum += seconds_of(slice);
+  return sum;
+}
+
+bool Pieces::limit(double seconds) {
+  const double wanted = std::min(seconds, longest_);
+  if (wanted == limit_) return false;
+  limit_ = wanted;
+  const std::vector<Piece> before = std::move(pieces_);
+  cut();
+  return pieces_ != before;
 }
 
 void Pieces::cut() {
@@ -83,17 +101,20 @@ void Pieces::cut() {
 }
 
 bool Pieces::measured(std::span<const double> microseconds) {
-  std::vector<double> seconds(dispatches_.size(), 0);
+  std::vector<double> found(dispatches_.size(), 0);
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    double predicted = 0;
-    for (const Slice& slice : pieces_[i]) predicted += seconds_of(slice);
-    if (predicted == 0) continue;
-    for (const Slice& slice : pieces_[i]) {
-      seconds[slice.dispatch] += seconds_of(slice) * microseconds[i] * 1e-6 / predicted;
-    }
+    const double expected = seconds(i);
+    if (expected == 0) continue;
+    for (const Slice& slice : pieces_[i])
+      found[slice.dispatch] += seconds_of(slice) * microseconds[i] * 1e-6 / expected;
   }
-  for (std::size_t i = 0; i < seconds.size(); ++i) dispatches_[i].seconds = seconds[i];
-  const bool too_long = std::ranges::any_of(microseconds, [&](double time) { return time * 1e-6 > limit_; });
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    double& kept = dispatches_[i].seconds;
+    kept += (measured_ ? newest : 1) * (found[i] - kept);
+  }
+  measured_ = true;
+  bool too_long = false;
+  for (std::size_t i = 0; i < pieces_.size(); ++i) too_long = too_long || seconds(i) > limit_;
   const std::vector<Piece> before = std::move(pieces_);
   cut();
   if (pieces_ != before && (too_long || 2 * pieces_.size() <= before.size())) return true;

@@ -30,9 +30,15 @@ class Pieces {
   Pieces(const Program& program, const Target& target);
 
   const std::vector<Piece>& list() const { return pieces_; }
+  /// What a piece of list() is expected to take.
+  double seconds(std::size_t piece) const;
 
-  /// Takes note of how long each piece of list() took. Returns whether they were cut anew: because one took too long,
-  /// or half as many would do.
+  /// Cuts pieces that take no longer than `seconds` each, and than Target::submit_seconds. Returns whether that changed
+  /// them.
+  bool limit(double seconds);
+
+  /// Takes note of how long each piece of list() took: the first time as it is, later as a moving average. Returns
+  /// whether they were cut anew: because one takes too long, or half as many would do.
   bool measured(std::span<const double> microseconds);
 
  private:
@@ -47,7 +53,9 @@ class Pieces {
   };
 
   std::vector<Dispatched> dispatches_;
-  double limit_;  ///< seconds of a piece
+  bool measured_ = false;
+  double longest_;  ///< Target::submit_seconds
+  double limit_;    ///< seconds of a piece
   std::array<std::uint32_t, 3> max_groups_;
   std::vector<Piece> pieces_;
 };

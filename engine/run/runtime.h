@@ -14,6 +14,8 @@
 
 namespace halfstep::run {
 
+class Slots;
+
 /// What programs on one device share: compiled kernels, the choices that were made between them, an arena, and the
 /// timeline that they run on one after the other. To be used by one thread at a time.
 struct Runtime {
@@ -35,6 +37,7 @@ struct Runtime {
   vk::Pipelines pipelines;
   std::shared_ptr<const vk::Buffer> arena{};  ///< the newest, which is the largest
   vk::Timeline timeline;
+  Slots* open = nullptr;  ///< those whose newest run is submitted in part
 };
 
 /// The weights that any number of programs share, and what these share beside them. Copies share it too.

@@ -17,7 +17,7 @@ step::ReportHeader Slot::header() const {
 
 Slots::Slots(Runtime& runtime, const step::StepProgram& program, std::vector<const vk::Buffer*> buffers,
              ReadReport read, std::size_t count, bool timestamps)
-    : timeline_(runtime.timeline), read_(std::move(read)), slots_(count) {
+    : runtime_(runtime), timeline_(runtime.timeline), read_(std::move(read)), slots_(count) {
   for (Slot& slot : slots_) {
     slot.input = vk::Buffer(runtime.context(), program.slot.size, vk::Memory::upload, "step input");
     slot.report = vk::Buffer(runtime.context(), program.report_bytes, vk::Memory::readback, "step report");
@@ -29,6 +29,7 @@ Slots::Slots(Runtime& runtime, const step::StepProgram& program, std::vector<con
 }
 
 Slots::~Slots() {
+  if (runtime_.open == this) runtime_.open = nullptr;
   try {
     for (const Slot& slot : slots_) timeline_.wait(slot.ticket);
   } catch (const Error&) {
@@ -50,9 +51,25 @@ Slot& Slots::acquire(std::uint64_t before) {
 }
 
 void Slots::submit() {
+  submit_to(slots_[next_].recording->pieces());
+}
+
+bool Slots::submit_for(double seconds) {
+  step::Recording& recording = *slots_[next_].recording;
+  if (!is_open()) recording.limit(seconds);
+  submit_to(recording.end_within(begun_, seconds));
+  return !is_open();
+}
+
+void Slots::submit_to(std::size_t end) {
+  if (runtime_.open != nullptr && runtime_.open != this) runtime_.open->submit();
   Slot& slot = slots_[next_];
-  slot.input.flush(0, slot.input.bytes());
-  slot.ticket = slot.recording->submit(timeline_);
+  if (!is_open()) slot.input.flush(0, slot.input.bytes());
+  slot.ticket = last_ticket_ = slot.recording->submit(timeline_, begun_, end);
+  const bool all = end == slot.recording->pieces();
+  begun_ = all ? 0 : end;
+  runtime_.open = all ? nullptr : this;
+  if (!all) return;
   slot.unread = true;
   next_ = (next_ + 1) % slots_.size();
 }
@@ -65,6 +82,7 @@ void Slots::poll() {
 }
 
 void Slots::drain() {
+  if (is_open()) submit();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[(next_ + i) % slots_.size()];
     timeline_.wait(slot.ticket);

@@ -44,8 +44,13 @@ class Slots {
   /// The next slot, free to be filled. Waits for the run that was submitted in it last, where that is still running,
   /// and for the submit `before`, of any program.
   Slot& acquire(std::uint64_t before = 0);
-  /// Submits the slot that acquire() gave.
+  /// Submits the slot that acquire() gave, or what submit_for() left of it.
   void submit();
+  /// Submits as much of it as takes the device `seconds`, by measured times, and one piece at least. Returns whether
+  /// that was all. Until then the run is open: whoever submits a run of another program on the runtime submits the rest
+  /// first.
+  bool submit_for(double seconds);
+  bool is_open() const { return begun_ > 0; }
   /// Reads the reports of runs that have finished; does not wait.
   void poll();
   /// Waits for every run submitted, and reads their reports.
@@ -55,16 +60,22 @@ class Slots {
   /// How often acquire() had to wait, and for how long in all.
   std::uint64_t waits() const { return waits_; }
   std::chrono::nanoseconds waited() const { return waited_; }
+  /// The ticket of what was submitted last, 0 for nothing.
+  std::uint64_t last_ticket() const { return last_ticket_; }
   /// The slot that was submitted last.
   const Slot& last() const { return slots_[(next_ + slots_.size() - 1) % slots_.size()]; }
 
  private:
+  void submit_to(std::size_t end);
   void read(Slot& slot);
 
+  Runtime& runtime_;
   vk::Timeline& timeline_;
   ReadReport read_;
   std::vector<Slot> slots_;
   std::size_t next_ = 0;
+  std::size_t begun_ = 0;  ///< pieces of the open run that were submitted; 0 if there is none
+  std::uint64_t last_ticket_ = 0;
   std::uint64_t waits_ = 0;
   std::chrono::nanoseconds waited_{};
 };

@@ -111,10 +111,21 @@ void Recording::record(vk::Recorder& recorder, const plan::Slice& slice) {
                     slice.width == 0 ? dispatch.groups : row, slice.row);
 }
 
-std::uint64_t Recording::submit(vk::Timeline& timeline) const {
-  std::vector<const vk::Recorder*> all;
-  for (const auto& recorder : recorders_) all.push_back(recorder.get());
-  return timeline.submit(all);
+std::uint64_t Recording::submit(vk::Timeline& timeline, std::size_t first, std::size_t end) const {
+  std::vector<const vk::Recorder*> wanted;
+  for (std::size_t i = first; i < end; ++i) wanted.push_back(recorders_[i].get());
+  return timeline.submit(wanted);
+}
+
+void Recording::limit(double seconds) {
+  if (pieces_.limit(seconds)) record();
+}
+
+std::size_t Recording::end_within(std::size_t first, double seconds) const {
+  double sum = pieces_.seconds(first);
+  std::size_t end = first + 1;
+  while (end < pieces() && (sum += pieces_.seconds(end)) <= seconds) ++end;
+  return end;
 }
 
 void Recording::finished() {

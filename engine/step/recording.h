@@ -42,7 +42,13 @@ class Recording {
       : Recording(context, pipelines, plan, buffers, Options{}) {}
 
   /// Submits all pieces, under one ticket, without waiting.
-  std::uint64_t submit(vk::Timeline& timeline) const;
+  std::uint64_t submit(vk::Timeline& timeline) const { return submit(timeline, 0, pieces()); }
+  /// The same of the pieces from `first` to before `end`. A run is all of them, in order.
+  std::uint64_t submit(vk::Timeline& timeline, std::size_t first, std::size_t end) const;
+  /// Records anew if pieces take longer than `seconds`, or need no longer be so short. Not between the pieces of a run.
+  void limit(double seconds);
+  /// Where pieces from `first` on end that are expected to take no longer than `seconds`: after one at least.
+  std::size_t end_within(std::size_t first, double seconds) const;
   /// To be called once for each submit that has finished, before the next one: reads how long the pieces took, and
   /// records anew if they should be cut in another way. Does not wait.
   void finished();

@@ -206,68 +206,6 @@ void Trainer::Impl::make_evaluators(Lowered& lowered, const std::vector<std::str
   make(averaged_evaluator, lowered.averaged);
 }
 
-Trainer::Impl::Fill Trainer::Impl::from_supply() {
-  batches->check_supply();
-  return [this](const run::Program& program, run::Slot& slot) { batches->fill(program, slot); };
-}
-
-Trainer::Impl::Fill Trainer::Impl::from_values(const std::map<std::string, Values>& inputs) {
-  if (own().graph.samples) fail("trainer", "expected steps from the training set, got values");
-  own().training->check_names("trainer", inputs);
-  return [&](const run::Program& program, run::Slot& slot) { program.fill(slot, "trainer", inputs); };
-}
-
-void Trainer::Impl::step(const Fill& fill) {
-  stop_at_floor();
-  const std::size_t next = batches->next_bucket();
-  Part& part = *parts[next];
-  run::Program& program = part.recorder->looks_at_next_step() ? *part.recorder->program() : *part.training;
-  run::Slots& slots = program.slots();
-  const auto start = std::chrono::steady_clock::now() - slots.waited();
-  fill(program, slots.acquire(submits_.front()));
-  const std::uint64_t waits = workspace.runtime->timeline.waits();
-  slots.submit();
-  submits_ = {submits_.back(), slots.last().ticket};
-  last_part = next;
-  batches->count_step();
-  waits_elsewhere += workspace.runtime->timeline.waits() - waits;
-  host_times.add(std::chrono::steady_clock::now() - (start + slots.waited()));
-  if (parts.size() > 1) poll();                        // the other programs' reports, of steps that have finished
-  if (options.precision.stop_on.any()) slots.drain();  // a broken step must be known before the next one begins
-}
-
-/// There is no lower scale to try: says which gradients overflow, and throws.
-void Trainer::Impl::stop_at_floor() {
-  if (reports->overflowed_at_floor() == 0) return;
-  finish();
-  std::vector<std::string> names;
-  for (const state::ParameterEntry& entry : workspace.store->spec().layout.parameters.entries()) {
-    if (entry.training.frozen) continue;
-    const std::vector<float> gradient = workspace.store->read_gradient(entry);
-    const bool finite = std::ranges::all_of(gradient, [](float v) { return std::isfinite(v); });
-    if (!finite) names.push_back(fmt::format("'{}'", entry.name));
-  }
-  fail(ErrorCode::numerics, "trainer",
-       fmt::format("expected finite gradients at the loss scale's floor of {}, got an overflow in step {}: in {}",
-                   options.precision.loss_scale.floor, reports->take_overflowed_at_floor(),
-                   names.empty() ? "none of the step after it" : fmt::format("{}", fmt::join(names, ", "))),
-       "a lower floor or rate, or these layers in f32");
-}
-
-void Trainer::Impl::finish() {
-  for (const auto& part : parts) {
-    part->training->slots().drain();
-    if (part->recorder->program() != nullptr) part->recorder->program()->slots().drain();
-  }
-}
-
-void Trainer::Impl::poll() {
-  for (const auto& part : parts) {
-    part->training->slots().poll();
-    if (part->recorder->program() != nullptr) part->recorder->program()->slots().poll();
-  }
-}
-
 Evaluation Trainer::Impl::evaluate(const Dataset& set, Weights weights, const std::function<bool()>& stop) {
   workspace.store->check(weights);
   if (!evaluator) fail("evaluate", "expected a trainer with a feed, got one without");
@@ -324,6 +262,10 @@ void Trainer::step() {
 }
 void Trainer::step(const std::map<std::string, Values>& inputs) {
   impl_->step(impl_->from_values(inputs));
+}
+bool Trainer::run_for(std::chrono::nanoseconds budget) {
+  if (budget.count() <= 0) fail("trainer", fmt::format("expected a positive budget, got {} ns", budget.count()));
+  return impl_->run_for(std::chrono::duration<double>(budget).count(), impl_->from_supply());
 }
 StepReport Trainer::report() {
   impl_->poll();

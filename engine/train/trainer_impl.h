@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "run/program.h"
@@ -37,6 +38,9 @@ class Trainer::Impl {
 
   /// Submits one step on what `fill` puts into its slot.
   void step(const Fill& fill);
+  /// Submits as much of a step as takes the device `seconds`: of the one that it left open, or of one on what `fill`
+  /// puts into its slot. Returns whether that was the end of it.
+  bool run_for(double seconds, const Fill& fill);
   /// Waits for every step submitted, and reads their reports.
   void finish();
   /// Reads the reports of steps that have finished.
@@ -81,9 +85,20 @@ class Trainer::Impl {
   void place_set(state::StoreSpec& spec);
   void make_programs(state::StoreSpec spec, Lowered lowered);
   void make_evaluators(Lowered& lowered, const std::vector<std::string>& metrics);
+  /// A step, and the program that runs it.
+  struct Step {
+    std::size_t part;
+    run::Program* program;
+  };
+
   void stop_at_floor();
+  Step next_step();
+  void submitted(const Step& step);
+  void end_open_step();
 
   std::array<std::uint64_t, 2> submits_{};  ///< of the step before the last one, and of the last one
+  std::optional<Step> open_{};              ///< that run_for() has begun
+  std::array<std::uint64_t, 2> parts_{};    ///< of the call of run_for() before the last one, and of the last one
 };
 
 }  // namespace halfstep

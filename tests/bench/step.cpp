@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -9,6 +11,9 @@
 #include "bench/models.h"
 #include "bench/trace.h"
 #include "samples/common/command_line.h"
+#include "vk/command/recorder.h"
+#include "vk/command/timeline.h"
+#include "vk/device/context.h"
 
 namespace bench {
 namespace {
@@ -29,6 +34,7 @@ struct Options {
   std::int64_t layers = 3;
   std::int64_t steps = 10;
   std::size_t operators = 5;
+  double budget = 0;
   std::filesystem::path trace;
 };
 
@@ -81,6 +87,36 @@ std::map<std::string, double> figures_of(const Trainer& trainer, double samples_
           {"submits", static_cast<double>(host.submits)}};
 }
 
+/// Runs steps in parts that are to take `budget` milliseconds, and adds how long each call of a thousand kept the
+/// device and the host, by the host's clock. Those of the first steps, which are cut by predicted times, are not
+/// counted.
+void add_budget(double budget, const Bench& bench, Trainer& trainer, std::map<std::string, double>& figures) {
+  constexpr int calls = 1000;
+  vk::Context& context = vk::context_of(bench.device());
+  vk::Timeline timeline(context);
+  vk::Recorder nothing(context);
+  nothing.begin(0);
+  nothing.end();
+  const std::chrono::duration<double, std::milli> wanted(budget);
+  const auto part = [&] { return trainer.run_for(std::chrono::duration_cast<std::chrono::nanoseconds>(wanted)); };
+  for (int ended = 0; ended < 8;) ended += part() ? 1 : 0;
+  trainer.finish();
+  std::vector<double> milliseconds;
+  std::uint64_t ended = 0;
+  for (int i = 0; i < calls; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    ended += part() ? 1U : 0U;
+    timeline.wait(timeline.submit(nothing));  // which finishes after what was submitted before
+    milliseconds.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::ranges::sort(milliseconds);
+  figures["budget_ms"] = budget;
+  figures["call_ms_median"] = milliseconds[calls / 2];
+  figures["call_ms_percentile_99"] = milliseconds[calls * 99 / 100];
+  figures["call_ms_longest"] = milliseconds.back();
+  figures["steps_in_1000_calls"] = static_cast<double>(ended);
+}
+
 /// Steps are timed by the host's clock, a few at a time, as in a training loop.
 void run(const Options& options, const Bench& bench, Report& report) {
   if (!options.trace.empty()) {
@@ -105,6 +141,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
     report.add_operators(operators_of(costs), options.operators);
     if (!options.trace.empty()) write_trace(options.trace, costs);
   }
+  if (options.budget > 0) add_budget(options.budget, bench, trainer, result.figures);
   report.add(std::move(result));
 }
 
@@ -138,6 +175,8 @@ Command add_step(CLI::App& app) {
   command->add_option("--operators", options->operators, "How many of the most costly operators to print")
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
+  command->add_option("--budget", options->budget, "Also time a thousand parts of steps that are to take so many ms")
+      ->check(CLI::PositiveNumber);
   command->add_option("--trace", options->trace, "File to write every dispatch's times to, for ui.perfetto.dev");
   return timed(command, [options](const Bench& bench, Report& report) { run(*options, bench, report); });
 }

@@ -130,10 +130,27 @@ TEST_CASE("pieces that take too long are cut anew, and stay as they are while th
   const std::vector<double> now = times_of(program, pieces.list(), 0.5);
   CHECK(*std::ranges::max_element(now) <= 100e3);
   CHECK(std::accumulate(now.begin(), now.end(), 0.0) == doctest::Approx(1.5e6));
-  for (const double seconds : {0.5, 0.6, 0.4, 0.9, 0.3}) {
+  // One run that takes four times as long changes nothing.
+  for (const double seconds : {0.5, 0.6, 0.4, 2.0, 0.3}) {
     CHECK_FALSE(pieces.measured(times_of(program, pieces.list(), seconds)));
   }
-  CHECK(pieces.measured(times_of(program, pieces.list(), 0.1)));
+  int runs = 1;
+  while (!pieces.measured(times_of(program, pieces.list(), 0.1)) && runs < 100) ++runs;
+  CHECK(runs < 10);
+}
+
+TEST_CASE("a lower limit cuts shorter pieces, and a higher one none longer than the target's") {
+  const plan::Program program = program_of({1000, 1000, 1000}, 0.1);
+  Pieces pieces(program, plan::Target{});
+  pieces.measured(times_of(program, pieces.list(), 0.1));
+  const std::size_t before = pieces.list().size();
+  CHECK(pieces.limit(0.01));
+  CHECK(pieces.list().size() > 30);
+  check_complete(program, pieces.list());
+  for (std::size_t i = 0; i < pieces.list().size(); ++i) CHECK(pieces.seconds(i) <= 0.01);
+  CHECK_FALSE(pieces.limit(0.01));
+  CHECK(pieces.limit(10));
+  CHECK(pieces.list().size() == before);
 }
 
 TEST_CASE("pieces that took no measurable time change nothing") {

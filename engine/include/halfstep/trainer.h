@@ -6,6 +6,7 @@
 #include <halfstep/graph.h>
 #include <halfstep/trainer_options.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -74,6 +75,17 @@ class HALFSTEP_API Trainer {
   /// Likewise with values for every input, for all micro-batches one after the other. The values are copied. Also
   /// throws Error, and submits nothing, if an input is missing, unknown, or has another type or number of values.
   void step(const std::map<std::string, Values>& inputs);
+
+  /// Submits as much of a step on the next batch as is expected to take the device `budget`, and returns without waiting
+  /// for it: for training within the frames of an application that has other work for the device. The next call goes on
+  /// where this one ended. Weights and reports are those of step(), bit for bit. A first step is cut by predicted times,
+  /// later ones by measured times; on a queue without timestamps the prediction, for a slow phone, stays. Dispatches
+  /// that take longer are cut too, but for those of an application's own shaders and for single workgroups: one that
+  /// takes longer than the budget is submitted alone. Submits nothing while the device still works on what the call
+  /// before the last one submitted. Returns whether a step was submitted to its end. Throws Error, and submits nothing,
+  /// if the budget is not positive; otherwise blocks and throws as step() does, where a step begins or ends. step(), and
+  /// every member that waits for steps, submits the rest of the step first; so does a predictor on these weights.
+  bool run_for(std::chrono::nanoseconds budget);
 
   /// The report of the newest finished step; does not wait.
   StepReport report();

@@ -1,0 +1,112 @@
+// How steps are submitted: whole, or in parts within a budget.
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "train/trainer_impl.h"
+
+namespace halfstep {
+
+Trainer::Impl::Fill Trainer::Impl::from_supply() {
+  batches->check_supply();
+  return [this](const run::Program& program, run::Slot& slot) { batches->fill(program, slot); };
+}
+
+Trainer::Impl::Fill Trainer::Impl::from_values(const std::map<std::string, Values>& inputs) {
+  if (own().graph.samples) fail("trainer", "expected steps from the training set, got values");
+  own().training->check_names("trainer", inputs);
+  return [&](const run::Program& program, run::Slot& slot) { program.fill(slot, "trainer", inputs); };
+}
+
+Trainer::Impl::Step Trainer::Impl::next_step() {
+  end_open_step();
+  stop_at_floor();
+  const std::size_t next = batches->next_bucket();
+  const Part& part = *parts[next];
+  return {next, part.recorder->looks_at_next_step() ? part.recorder->program() : part.training.get()};
+}
+
+void Trainer::Impl::submitted(const Step& step) {
+  submits_ = {submits_.back(), step.program->slots().last_ticket()};
+  last_part = step.part;
+  batches->count_step();
+}
+
+void Trainer::Impl::step(const Fill& fill) {
+  const Step next = next_step();
+  run::Slots& slots = next.program->slots();
+  const auto start = std::chrono::steady_clock::now() - slots.waited();
+  fill(*next.program, slots.acquire(submits_.front()));
+  const std::uint64_t waits = workspace.runtime->timeline.waits();
+  slots.submit();
+  submitted(next);
+  waits_elsewhere += workspace.runtime->timeline.waits() - waits;
+  host_times.add(std::chrono::steady_clock::now() - (start + slots.waited()));
+  if (parts.size() > 1) poll();                        // the other programs' reports, of steps that have finished
+  if (options.precision.stop_on.any()) slots.drain();  // a broken step must be known before the next one begins
+}
+
+bool Trainer::Impl::run_for(double seconds, const Fill& fill) {
+  // Another program may have needed the device, and have submitted the rest.
+  if (open_ && !open_->program->slots().is_open()) end_open_step();
+  if (!workspace.runtime->timeline.finished(parts_.front())) return false;
+  const Step step = open_ ? *open_ : next_step();
+  run::Slots& slots = step.program->slots();
+  if (!open_) fill(*step.program, slots.acquire(submits_.front()));
+  const bool all = slots.submit_for(seconds);
+  open_ = step;
+  parts_ = {parts_.back(), slots.last_ticket()};
+  if (all) end_open_step();
+  return all;
+}
+
+/// Submits what is left of the step that run_for() has begun.
+void Trainer::Impl::end_open_step() {
+  if (!open_) return;
+  const Step step = *open_;
+  if (step.program->slots().is_open()) step.program->slots().submit();
+  open_.reset();
+  submitted(step);
+  poll();
+  if (options.precision.stop_on.any()) step.program->slots().drain();
+}
+
+/// There is no lower scale to try: says which gradients overflow, and throws.
+void Trainer::Impl::stop_at_floor() {
+  if (reports->overflowed_at_floor() == 0) return;
+  finish();
+  std::vector<std::string> names;
+  for (const state::ParameterEntry& entry : workspace.store->spec().layout.parameters.entries()) {
+    if (entry.training.frozen) continue;
+    const std::vector<float> gradient = workspace.store->read_gradient(entry);
+    const bool finite = std::ranges::all_of(gradient, [](float v) { return std::isfinite(v); });
+    if (!finite) names.push_back(fmt::format("'{}'", entry.name));
+  }
+  fail(ErrorCode::numerics, "trainer",
+       fmt::format("expected finite gradients at the loss scale's floor of {}, got an overflow in step {}: in {}",
+                   options.precision.loss_scale.floor, reports->take_overflowed_at_floor(),
+                   names.empty() ? "none of the step after it" : fmt::format("{}", fmt::join(names, ", "))),
+       "a lower floor or rate, or these layers in f32");
+}
+
+void Trainer::Impl::finish() {
+  end_open_step();
+  for (const auto& part : parts) {
+    part->training->slots().drain();
+    if (part->recorder->program() != nullptr) part->recorder->program()->slots().drain();
+  }
+}
+
+void Trainer::Impl::poll() {
+  for (const auto& part : parts) {
+    part->training->slots().poll();
+    if (part->recorder->program() != nullptr) part->recorder->program()->slots().poll();
+  }
+}
+
+}  // namespace halfstep
