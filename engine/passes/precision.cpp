@@ -112,8 +112,15 @@ class Pass {
     return found;
   }
 
-  /// An input is fed in the type that operators read it in, and a cache is kept in it; a state keeps its type. A
-  /// parameter has the policy's type; its f32 master is read instead if there is one and all its readers compute in
+  /// Whether an operator accepts a value in the type that it has.
+  bool read_as_is(ValueId id) const {
+    return std::ranges::any_of(written_.nodes, [&](const Node& node) {
+      return node.op->numerics() == Numerics::as_is && std::ranges::find(node.inputs, id) != node.inputs.end();
+    });
+  }
+
+  /// An input is fed in the type that operators read it in, unless one of them accepts it as it is, and a cache is kept
+  /// in that type; a state keeps its own. A parameter has the policy's type; its f32 master is read instead if there is one and all its readers compute in
   /// f32.
   ValueId leaf(ValueId id) {
     Value value = written_.values[id];
@@ -122,7 +129,7 @@ class Pass {
       if (value.origin == Origin::parameter) {
         const bool from_master = read == DType::f32 && precision_.weights == DType::f32;
         value.type.dtype = from_master ? DType::f32 : precision_.parameters;
-      } else if (value.origin != Origin::state && value.type.dtype == DType::f32 && read) {
+      } else if (value.origin != Origin::state && value.type.dtype == DType::f32 && read && !read_as_is(id)) {
         value.type.dtype = *read;
       }
     }

@@ -4,6 +4,7 @@
 #include <halfstep/checkpoint.h>
 #include <halfstep/data.h>
 #include <halfstep/device.h>
+#include <halfstep/encodings.h>
 #include <halfstep/error.h>
 #include <halfstep/graph.h>
 #include <halfstep/image_folder.h>
