@@ -24,6 +24,26 @@ trains() { # trains ARGUMENTS...
   check "'$*': nothing on standard error" test ! -s "$place/error"
 }
 
+started() { # started ARGUMENTS...: in the background, as $pid. What an earlier run printed is gone.
+  : >"$place/output"
+  "$program" "$@" >"$place/output" 2>"$place/error" &
+  pid=$!
+}
+
+until_true() { # until_true COMMAND...: waits for it to succeed, as long as $pid runs
+  until "$@" >"$place/until" 2>&1 || ! kill -0 $pid 2>"$place/until"; do sleep 0.02; done
+}
+
+stops() { # stops SIGNAL CODE SECONDS: $pid ends with the code, soon after the signal
+  local before=${EPOCHREALTIME/./}
+  kill -"$1" $pid
+  wait $pid
+  code=$?
+  local took=$((${EPOCHREALTIME/./} - before))
+  check "SIG$1: exit code $2, got $code" test "$code" = "$2"
+  check "SIG$1: within $3 s, took $took us" test "$took" -lt "$(($3 * 1000000))"
+}
+
 # on_full_disk FOLDER COMMAND...: runs it with FOLDER on a disk of its own, with room for what is there and 64 KiB more;
 # leaves code, $place/output and $place/error, and in FOLDER what was left there. Fails where this machine mounts nothing.
 # A limit on the size of files would not do: drivers keep memory in files, too.

@@ -129,13 +129,9 @@ if on_full_disk "$saved" "$program" mixed --data "$data" --epochs 2 --resume "$m
 fi
 
 # Ctrl-C: the step is finished, the checkpoint written, the exit code 130; then the run goes on from there.
-"$program" mixed --data "$data" --epochs 100000 --save "$place/stopped" >"$place/output" 2>"$place/error" &
-pid=$!
-until grep -q "epoch 1/" "$place/output" || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
-kill -INT $pid
-wait $pid
-code=$?
-check "Ctrl-C: exit code 130, got $code" test "$code" = 130
+started mixed --data "$data" --epochs 100000 --save "$place/stopped"
+until_true grep -q "epoch 1/" "$place/output"
+stops INT 130 60
 check "Ctrl-C: nothing on standard error" test ! -s "$place/error"
 steps=$(sed -n 's/^stopped after \([0-9]*\) steps, saved in .*/\1/p' "$place/output")
 check "Ctrl-C: it says where it stopped" test -n "$steps"

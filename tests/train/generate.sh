@@ -29,11 +29,10 @@ refused "cannot make the folder" "${small[@]}" --save "$text/model"
 trains "${resumed[@]}" --steps 60 --eval-every 20 --sample-every 30 --sample-tokens 20 --save "$place/whole"
 check "losses are printed" grep -qE '^step 60/60: loss [0-9.]+, validation loss [0-9.]+, [0-9.]+ steps/s$' "$place/output"
 check "texts are printed" test "$(grep -c '^a text after step' "$place/output")" = 2
-"$program" "${small[@]}" --steps 60 --eval-every 20 --save "$place/half" >"$place/output" 2>"$place/error" &
-while kill -0 $! 2>/dev/null && ! grep -q '^step 20/60: ' "$place/output"; do sleep 0.02; done
-kill -INT $! 2>/dev/null
-wait $!
-check "Ctrl-C: exit code 130, got $?" grep -q '^stopped after ' "$place/output"
+started "${small[@]}" --steps 60 --eval-every 20 --save "$place/half"
+until_true grep -q '^step 20/60: ' "$place/output"
+stops INT 130 60
+check "Ctrl-C: it says so" grep -q '^stopped after ' "$place/output"
 trains "${small[@]}" --steps 60 --eval-every 20 --resume "$place/half" --save "$place/resumed"
 check "a resumed run ends like one that was not stopped" cmp "$place/resumed/model.safetensors" "$place/whole/model.safetensors"
 for file in config.json model.safetensors tokenizer.json tokenizer_config.json checkpoint.safetensors; do

@@ -22,26 +22,6 @@ edited() { # edited FROM TO: $place/edited is the checkpoint with one text for a
   check "'$1' became '$2'" test "$(cmp "$model" "$place/edited" | wc -l)" = 1
 }
 
-started() { # started ARGUMENTS...: in the background, as $pid
-  : >"$place/output"
-  "$program" "$@" >"$place/output" 2>"$place/error" &
-  pid=$!
-}
-
-until_true() { # until_true COMMAND...: waits for it to succeed, as long as $pid runs
-  until "$@" >"$place/until" 2>&1 || ! kill -0 $pid 2>"$place/until"; do sleep 0.05; done
-}
-
-stops() { # stops SIGNAL CODE SECONDS: $pid ends with the code, soon after the signal
-  local before=${EPOCHREALTIME/./}
-  kill -"$1" $pid
-  wait $pid
-  code=$?
-  local took=$((${EPOCHREALTIME/./} - before))
-  check "SIG$1: exit code $2, got $code" test "$code" = "$2"
-  check "SIG$1: within $3 s, took $took us" test "$took" -lt "$(($3 * 1000000))"
-}
-
 # What a resumed run says, and what it counts.
 trains "${small[@]}" --save "$model"
 trains "${small[@]}" --resume "$model"

@@ -52,11 +52,10 @@ refused "cannot make the folder" "${small[@]}" --save "$data/mapping.txt/model"
 trains "${small[@]}" --epochs 12 --save "$place/whole"
 check "texts are padded to several lengths" grep -qE '^padded to [0-9]+, [0-9]+(, [0-9]+)* tokens: [0-9.]+% are padding, [0-9.]+% if all' "$place/output"
 check "a test says macro-F1" grep -qE '^test accuracy [0-9.]+%, macro-F1 [01]\.[0-9]{4}$' "$place/output"
-"$program" "${small[@]}" --epochs 12 --save "$place/half" >"$place/output" 2>"$place/error" &
-while kill -0 $! 2>/dev/null && ! grep -q '^epoch 3/12: ' "$place/output"; do sleep 0.05; done
-kill -INT $! 2>/dev/null
-wait $!
-check "Ctrl-C: exit code 130, got $?" grep -q '^stopped after ' "$place/output"
+started "${small[@]}" --epochs 12 --save "$place/half"
+until_true grep -q '^epoch 3/12: ' "$place/output"
+stops INT 130 60
+check "Ctrl-C: it says so" grep -q '^stopped after ' "$place/output"
 trains "${resumed[@]}" --epochs 12 --resume "$place/half" --save "$place/resumed"
 check "a resumed run ends like one that was not stopped" cmp "$place/resumed/model.safetensors" "$place/whole/model.safetensors"
 trains "${resumed[@]}" --epochs 12 --buckets 1 --resume "$place/half" --save "$place/resumed"
