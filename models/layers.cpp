@@ -39,4 +39,9 @@ Tensor batch_norm(const Scope& scope, Tensor x, BatchNormOptions options) {
   return halfstep::batch_norm(x, weight, bias, running, options);
 }
 
+Tensor hash_grid(const Scope& scope, Tensor positions, const HashGridOptions& options) {
+  const std::int64_t size = hash_grid_size(positions.dim(-1), options);
+  return halfstep::hash_grid(positions, scope.parameter("table", {size}, uniform(-1e-4F, 1e-4F)), options);
+}
+
 }  // namespace halfstep::models

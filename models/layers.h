@@ -1,5 +1,6 @@
 #pragma once
 
+#include <halfstep/encodings.h>
 #include <halfstep/graph.h>
 #include <halfstep/ops.h>
 
@@ -25,6 +26,9 @@ enum class Before : bool { relu, anything };
 HALFSTEP_API Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Before before = Before::anything);
 /// The same with another initializer for the weights.
 HALFSTEP_API Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Initializer weights);
+
+/// halfstep::hash_grid of positions {n, d} with a "table", initially uniform on +-1e-4.
+HALFSTEP_API Tensor hash_grid(const Scope& scope, Tensor positions, const HashGridOptions& options = {});
 
 /// The first layers of a network.
 enum class Stem : std::uint8_t {

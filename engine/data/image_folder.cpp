@@ -23,6 +23,14 @@ constexpr std::size_t files_at_once = 64;
 
 constexpr std::int64_t most_extent = 8192;
 
+io::DecodedImage read(const fs::path& path, std::int64_t channels) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail(ErrorCode::bad_file, "image", "it cannot be opened");
+  const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+  const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());  // NOLINT: bytes of a file
+  return io::decode_image({data, bytes.size()}, channels);
+}
+
 /// A file's image, or the reason why there is none.
 struct Outcome {
   io::DecodedImage image{};
@@ -32,11 +40,7 @@ struct Outcome {
 Outcome decode(const data::ImageResizer& resizer, const fs::path& path, const ImageFolderOptions& options) {
   Outcome outcome;
   try {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) fail(ErrorCode::bad_file, "image", "it cannot be opened");
-    const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-    const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());  // NOLINT: bytes of a file
-    outcome.image = io::decode_image({data, bytes.size()}, options.channels);
+    outcome.image = read(path, options.channels);
     resizer.check(outcome.image);
   } catch (const Error& error) {
     outcome.problem = error.what();
@@ -156,6 +160,15 @@ ImageFolder read_images(const Device& device, std::span<const fs::path> files, c
   result.data.classes = 1;
   read_into(result, device, files, std::vector<std::uint32_t>(files.size()), options);
   return result;
+}
+
+Image read_image(const fs::path& file) {
+  try {
+    io::DecodedImage image = read(file, 3);
+    return {image.height, image.width, std::move(image.bytes)};
+  } catch (const Error& error) {
+    fail(ErrorCode::bad_file, file.string(), error.what());
+  }
 }
 
 }  // namespace halfstep

@@ -247,6 +247,12 @@ TEST_CASE_FIXTURE(Pets, "an image that is written as PNG is read again as it was
   write_png(path, cat, 11, 7);
   const fs::path files[] = {path};
   CHECK(read_images(testing::device(), files, {.height = 11, .width = 7}).data.samples == cat);
+  const Image image = read_image(path);
+  CHECK(image.height == 11);
+  CHECK(image.width == 7);
+  CHECK(image.pixels == cat);
+  CHECK_THROWS_WITH_AS(read_image(folder.path() / "cat" / "notes.txt"), doctest::Contains("notes.txt"), Error);
+  CHECK_THROWS_WITH_AS(read_image(folder.path() / "none.png"), doctest::Contains("cannot be opened"), Error);
   CHECK_THROWS_WITH_AS(write_png(path, cat, 11, 8), doctest::Contains("{11, 8, 3}"), Error);
   CHECK_THROWS_AS(write_png(path, {}, 0, 7), Error);
   CHECK_THROWS_AS(write_png(folder.path() / "none" / "x.png", cat, 11, 7), Error);

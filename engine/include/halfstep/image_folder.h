@@ -71,6 +71,17 @@ HALFSTEP_API ImageFolder read_image_folder(const Device& device, const std::file
 HALFSTEP_API ImageFolder read_images(const Device& device, std::span<const std::filesystem::path> files,
                                      const ImageFolderOptions& options = {});
 
+/// An image in host memory.
+struct Image {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::vector<std::uint8_t> pixels{};  ///< RGB {height, width, 3}, row-major
+};
+
+/// Decodes a PNG or JPEG file in its own size, with its EXIF orientation applied; what is transparent is blended onto
+/// black. Throws Error if the file cannot be read or decoded, or has more than 2^26 pixels.
+HALFSTEP_API Image read_image(const std::filesystem::path& file);
+
 /// Writes rows of RGB bytes, {height, width, 3}, atomically as a PNG file. Throws Error if the file cannot be written,
 /// or if the number of bytes does not match the shape.
 HALFSTEP_API void write_png(const std::filesystem::path& path, std::span<const std::uint8_t> pixels,

@@ -1,0 +1,326 @@
+// A network learns a picture: from a position to the colour there.
+//
+//   $ bin/image_fit --out fit.png --animation fit.apng
+//     step    seconds   batch PSNR   picture PSNR
+//       10        0.9         15.6           15.5
+//   ...
+//
+// The positions are encoded by a hash grid (Mueller et al. 2022) or by frequencies (Mildenhall et al. 2020); two hidden
+// layers follow. The sheet shows the picture as it was and as it is after 10, 100, 1,000 and more steps.
+#include <halfstep/halfstep.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "models/layers.h"
+#include "samples/common/animation.h"
+#include "samples/common/canvas.h"
+#include "samples/common/command_line.h"
+#include "samples/common/landscape.h"
+#include "samples/common/say.h"
+
+using namespace halfstep;
+
+namespace {
+
+struct Options {
+  std::filesystem::path image;
+  std::int64_t size = 512;
+  std::int64_t steps = 1000;
+  std::string encoding = "hash";
+  std::int64_t table = 15;
+  std::int64_t width = 64;
+  std::int64_t batch = 16384;
+  float rate = 0.01F;
+  std::string precision = "mixed";
+  std::uint64_t seed = 42;
+  std::string device;
+  std::filesystem::path out = "image_fit.png";
+  std::filesystem::path animation;
+  std::filesystem::path json;
+};
+
+/// The network: positions {n, 2} in the unit square to colours {n, 3}.
+Tensor network(const Scope& scope, Tensor positions, const Options& options) {
+  Tensor x = options.encoding == "hash"
+                 ? models::hash_grid(scope / "grid", positions, {.log2_hashmap_size = options.table})
+                 : frequency_encoding(positions, 10);
+  for (const char* layer : {"hidden1", "hidden2"}) {
+    x = relu(models::dense(scope / layer, x, options.width, models::Before::relu));
+  }
+  return models::dense(scope / "colours", x, 3);
+}
+
+/// The centre of each pixel, {height * width, 2}, from 0 to 1 along the longer side.
+std::vector<float> centres_of(const Image& image) {
+  const auto longest = static_cast<float>(std::max(image.height, image.width));
+  std::vector<float> centres;
+  for (std::int64_t row = 0; row < image.height; ++row) {
+    for (std::int64_t column = 0; column < image.width; ++column) {
+      centres.push_back((static_cast<float>(column) + 0.5F) / longest);
+      centres.push_back((static_cast<float>(row) + 0.5F) / longest);
+    }
+  }
+  return centres;
+}
+
+/// Peak signal-to-noise ratio in dB, of colours from 0 to 1.
+double psnr(double mean_square) {
+  return -10 * std::log10(std::max(mean_square, 1e-12));
+}
+
+/// The picture as the network has it, with its PSNR.
+struct View {
+  Image image;
+  double decibels = 0;
+};
+
+/// Shows what the trainer's network has learned.
+class Viewer {
+ public:
+  Viewer(const Trainer& trainer, const Image& original, const std::vector<float>& centres, const Options& options)
+      : original_(original), centres_(centres), predictor_(compile(trainer, options)) {}
+
+  View view() {
+    View view{{original_.height, original_.width, std::vector<std::uint8_t>(original_.pixels.size())}, 0};
+    double squares = 0;
+    std::vector<float> positions(static_cast<std::size_t>(2 * at_once));
+    for (std::size_t first = 0; first < original_.pixels.size() / 3; first += at_once) {
+      const std::size_t count = std::min<std::size_t>(at_once, original_.pixels.size() / 3 - first);
+      std::copy_n(centres_.begin() + static_cast<std::ptrdiff_t>(2 * first), 2 * count, positions.begin());
+      const std::vector<float> colours = predictor_.run({{"positions", std::span<const float>(positions)}});
+      for (std::size_t i = 0; i < 3 * count; ++i) {
+        const float level = 255 * std::clamp(colours[i], 0.0F, 1.0F);  // NaN shows as black
+        view.image.pixels[3 * first + i] = static_cast<std::uint8_t>(level >= 0 ? std::lround(level) : 0);
+        const double error = (level - original_.pixels[3 * first + i]) / 255.0;
+        squares += error * error;
+      }
+    }
+    view.decibels = psnr(squares / static_cast<double>(original_.pixels.size()));
+    return view;
+  }
+
+ private:
+  static constexpr std::int64_t at_once = 65536;
+
+  static Predictor compile(const Trainer& trainer, const Options& options) {
+    Graph graph;
+    return Predictor::compile(trainer, graph, network(graph.root(), graph.input("positions", {at_once, 2}), options));
+  }
+
+  const Image& original_;
+  const std::vector<float>& centres_;
+  Predictor predictor_;
+};
+
+/// A picture on the sheet.
+struct Panel {
+  Image image;
+  std::string caption;
+};
+
+/// Every `factor`th pixel along both axes, the mean of those around it.
+Image reduced(const Image& image, std::int64_t factor) {
+  Image small{image.height / factor, image.width / factor, {}};
+  for (std::int64_t row = 0; row < small.height; ++row) {
+    for (std::int64_t at = 0; at < 3 * small.width; ++at) {
+      std::int64_t sum = 0;
+      for (std::int64_t i = 0; i < factor * factor; ++i) {
+        const std::int64_t y = row * factor + i / factor;
+        const std::int64_t x = at / 3 * factor + i % factor;
+        sum += image.pixels[static_cast<std::size_t>((y * image.width + x) * 3 + at % 3)];
+      }
+      small.pixels.push_back(static_cast<std::uint8_t>(sum / (factor * factor)));
+    }
+  }
+  return small;
+}
+
+void write_sheet(const std::filesystem::path& path, const std::vector<Panel>& panels) {
+  constexpr int margin = 12;
+  constexpr std::int64_t most_side = 640;
+  const std::int64_t side = std::max(panels[0].image.height, panels[0].image.width);
+  const std::int64_t factor = (side + most_side - 1) / most_side;
+  const auto width = static_cast<int>(panels[0].image.width / factor);
+  const auto height = static_cast<int>(panels[0].image.height / factor);
+  const auto count = static_cast<int>(panels.size());
+  const int columns = count <= 4 ? std::min(count, 2) : 3;
+  const int lines = (count + columns - 1) / columns;
+  const int card_width = std::max(width, 22 * samples::Canvas::letter);
+  const int card_height = height + samples::Canvas::line + margin;
+  samples::Canvas canvas(margin + columns * (card_width + margin), margin + lines * (card_height + margin),
+                         {250, 250, 251});
+  for (int i = 0; i < count; ++i) {
+    const int x = margin + i % columns * (card_width + margin);
+    const int y = margin + i / columns * (card_height + margin);
+    const Panel& panel = panels[static_cast<std::size_t>(i)];
+    canvas.image(x, y, reduced(panel.image, factor).pixels.data(), height, width, 3, 1);
+    canvas.text(x, y + height + margin / 2, panel.caption, {32, 36, 44});
+  }
+  write_png(path, canvas.pixels(), canvas.height(), canvas.width());
+}
+
+/// Whether a step is 1, 2, 5, 10, 20, 50, ...
+bool is_round(std::int64_t step) {
+  while (step % 10 == 0) step /= 10;
+  return step == 1 || step == 2 || step == 5;
+}
+
+bool is_power_of_ten(std::int64_t step) {
+  while (step % 10 == 0) step /= 10;
+  return step == 1;
+}
+
+/// Trains, and keeps what is to be shown.
+class Fit {
+ public:
+  Fit(Trainer& trainer, Viewer& viewer, const Options& options)
+      : trainer_(trainer), viewer_(viewer), options_(options) {}
+
+  void run() {
+    samples::say("  step    seconds   batch PSNR   picture PSNR\n");
+    while (step_ < options_.steps && !interrupted()) {
+      const auto start = std::chrono::steady_clock::now();
+      trainer_.step();
+      trainer_.finish();
+      seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      step_++;
+      decibels_.push_back(psnr(static_cast<double>(trainer_.report().loss)));
+      const bool last = step_ == options_.steps || interrupted();
+      if (last || is_round(step_)) show(last || (step_ > 1 && is_power_of_ten(step_)));
+    }
+  }
+
+  const std::vector<Panel>& panels() const { return panels_; }
+  const std::vector<Image>& frames() const { return frames_; }
+
+  nlohmann::json report() const {
+    return {{"steps", step_}, {"seconds", seconds_}, {"psnr", final_}, {"batch_psnr", decibels_}};
+  }
+
+ private:
+  void show(bool on_sheet) {
+    const View view = viewer_.view();
+    final_ = view.decibels;
+    samples::say("{:6}  {:9.1f}  {:11.1f}  {:13.1f}\n", step_, seconds_, decibels_.back(), view.decibels);
+    if (on_sheet) panels_.push_back({view.image, fmt::format("{} steps, {:.1f} dB", step_, view.decibels)});
+    if (!options_.animation.empty()) frames_.push_back(view.image);
+  }
+
+  Trainer& trainer_;
+  Viewer& viewer_;
+  const Options& options_;
+  std::int64_t step_ = 0;
+  double seconds_ = 0;
+  double final_ = 0;
+  std::vector<double> decibels_;
+  std::vector<Panel> panels_;
+  std::vector<Image> frames_;
+};
+
+Dataset pixels_of(const Image& image, const std::vector<float>& centres) {
+  std::vector<float> colours(image.pixels.size());
+  std::ranges::transform(image.pixels, colours.begin(), [](std::uint8_t level) { return level / 255.0F; });
+  return Dataset::of("pixels",
+                     {Field::borrow<float>("positions", {2}, centres), Field::own("colours", {3}, std::move(colours))});
+}
+
+void write_json(const Options& options, nlohmann::json report, const Device& device) {
+  report["device"] = device.info().name;
+  report["precision"] = options.precision;
+  report["encoding"] = options.encoding;
+  const std::string text = report.dump(2) + "\n";
+  const Bytes parts[] = {std::as_bytes(std::span(text))};
+  write_atomically(options.json, parts);
+}
+
+int run(const Options& options) {
+  const Precision precision = Precision::level(options.precision);
+  std::vector<samples::NamedFile> inputs;
+  if (!options.image.empty()) inputs.push_back({"--image", options.image});
+  samples::check_outputs({{"--out", options.out}, {"--animation", options.animation}, {"--json", options.json}},
+                         inputs);
+  const Image original = options.image.empty() ? samples::draw_landscape(options.size) : read_image(options.image);
+  const Device device = Device::open(options.device);
+  const std::vector<float> centres = centres_of(original);
+  const Dataset pixels = pixels_of(original, centres);
+  const std::int64_t batch = std::min(options.batch, pixels.count);
+
+  Graph graph;
+  const Tensor positions = graph.input("positions", {batch, 2});
+  const Tensor colours = graph.input("colours", {batch, 3});
+  Trainer trainer =
+      Trainer::compile(device, graph,
+                       {.loss = mse_loss(network(graph.root(), positions, options), colours),
+                        .optimizer = Adam{.rate = Schedule::cosine(options.rate, 0, options.steps, options.rate / 20),
+                                          .beta2 = 0.99F,
+                                          .epsilon = 1e-15F},
+                        .precision = precision,
+                        .seed = options.seed,
+                        .feed = Feed{.inputs = {{.input = positions}, {.input = colours}}},
+                        .training_set = &pixels});
+  samples::say("{} x {} pixels, {} parameters on {}\n", original.width, original.height, graph.parameter_count(),
+               device.info().name);
+  Viewer viewer(trainer, original, centres, options);
+  Fit fit(trainer, viewer, options);
+  watch_interrupts();
+  fit.run();
+  std::vector<Panel> panels{{original, "the picture"}};
+  panels.insert(panels.end(), fit.panels().begin(), fit.panels().end());
+  write_sheet(options.out, panels);
+  if (!options.animation.empty() && !fit.frames().empty()) {
+    samples::write_animation(options.animation, fit.frames(), 0.4);
+  }
+  if (!options.json.empty()) write_json(options, fit.report(), device);
+  return interrupted() ? samples::exit_signal + interrupt_signal() : samples::exit_done;
+}
+
+void add_options(CLI::App& app, Options& options) {
+  app.add_option("--image", options.image, "PNG or JPEG file to learn; if not given, a picture that is drawn");
+  app.add_option("--size", options.size, "Height and width of the picture that is drawn")
+      ->transform(samples::whole_number(16, 4096))
+      ->capture_default_str();
+  app.add_option("--steps", options.steps, "Steps to train")
+      ->transform(samples::whole_number(1, 10'000'000))
+      ->capture_default_str();
+  app.add_option("--encoding", options.encoding, "Of positions")
+      ->check(CLI::IsMember({"hash", "frequency"}))
+      ->capture_default_str();
+  app.add_option("--table", options.table, "Of the hash grid: log2 of the entries of a level")
+      ->transform(samples::whole_number(4, 24))
+      ->capture_default_str();
+  app.add_option("--width", options.width, "Of the two hidden layers")
+      ->transform(samples::whole_number(1, 1024))
+      ->capture_default_str();
+  app.add_option("--batch-size", options.batch, "Pixels of a step")
+      ->transform(samples::whole_number(1, 1 << 22))
+      ->capture_default_str();
+  app.add_option("--learning-rate", options.rate, "Adam's, at first; it ends at a twentieth")
+      ->check(samples::number_above(0, 10))
+      ->capture_default_str();
+  app.add_option("--precision", options.precision, "What is computed in 16 bits: see Precision")
+      ->check(CLI::IsMember(Precision::names()))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "Of the initial weights and the order of pixels")->capture_default_str();
+  app.add_option("--out", options.out, "PNG file for the sheet")->capture_default_str()->group(samples::files_group);
+  app.add_option("--animation", options.animation, "Animated PNG file of the picture as it is learned")
+      ->group(samples::files_group);
+  app.add_option("--json", options.json, "File for the results, with the PSNR of each step")
+      ->group(samples::files_group);
+  app.add_option("--device", options.device, "Index or part of the name of the device; bin/devices lists them")
+      ->group(samples::running_group);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains a small network to be a picture: colours from positions.");
+  Options options;
+  add_options(app, options);
+  return samples::run_program(app, argc, argv, [&] { return run(options); });
+}
