@@ -9,85 +9,15 @@
 #include <thread>
 #include <vector>
 
+#include "harness/application.h"
 #include "step/vk_work.h"
 #include "vk/command/transfer.h"
-#include "vk/device/instance.h"
-#include "vk/device/result.h"
-#include "vk/device/structure.h"
-#include "vk/device/validation.h"
 
 using namespace halfstep;
+using testing::Application;
 using testing::CopyTwice;
 using testing::pattern;
 using testing::Variable;
-
-namespace {
-
-/// A device as an application would make it, with nothing optional enabled.
-class Application {
- public:
-  Application() : instance_(vk::create_instance(vk::settings({}).validation)) {
-    const DeviceInfo wanted = Device::open().info();
-    std::vector<VkPhysicalDevice> devices(Device::list().size());
-    auto count = static_cast<std::uint32_t>(devices.size());
-    vk::check(instance_.enumerate_physical_devices(instance_.instance, &count, devices.data()), "enumerate");
-    physical_ = devices.at(wanted.index);
-    family_ = vk::query(instance_, physical_).queue_family.value();
-    const float priority = 1;
-    auto queue = vk::structure<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
-    queue.queueFamilyIndex = family_;
-    queue.queueCount = 1;
-    queue.pQueuePriorities = &priority;
-    auto info = vk::structure<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
-    info.queueCreateInfoCount = 1;
-    info.pQueueCreateInfos = &queue;
-    vk::check(instance_.create_device(physical_, &info, nullptr, &device_), "vkCreateDevice");
-    table_ = vk::load_device(instance_, device_);
-    table_.vkGetDeviceQueue(device_, family_, 0, &queue_);
-  }
-  ~Application() {
-    table_.vkDestroyDevice(device_, nullptr);
-    vk::destroy_instance(instance_);
-  }
-  Application(const Application&) = delete;
-  Application& operator=(const Application&) = delete;
-
-  AdoptedDevice handles() {
-    AdoptedDevice handles;
-    handles.instance = instance_.instance;
-    handles.physical_device = physical_;
-    handles.device = device_;
-    handles.queue = queue_;
-    handles.queue_family = family_;
-    handles.lock_queue = [this] { ++locks; };
-    handles.unlock_queue = [this] { ++unlocks; };
-    return handles;
-  }
-
-  /// Submits something of the application's own and waits for it.
-  bool works() {
-    VkFence fence = VK_NULL_HANDLE;
-    const auto info = vk::structure<VkFenceCreateInfo>(VK_STRUCTURE_TYPE_FENCE_CREATE_INFO);
-    bool good = table_.vkCreateFence(device_, &info, nullptr, &fence) == VK_SUCCESS;
-    good = good && table_.vkQueueSubmit(queue_, 0, nullptr, fence) == VK_SUCCESS;
-    good = good && table_.vkWaitForFences(device_, 1, &fence, VK_TRUE, UINT64_MAX) == VK_SUCCESS;
-    table_.vkDestroyFence(device_, fence, nullptr);
-    return good;
-  }
-
-  int locks = 0;
-  int unlocks = 0;
-
- private:
-  vk::InstanceTable instance_;
-  VkPhysicalDevice physical_ = VK_NULL_HANDLE;
-  VkDevice device_ = VK_NULL_HANDLE;
-  VkQueue queue_ = VK_NULL_HANDLE;
-  std::uint32_t family_ = 0;
-  vk::DeviceTable table_{};
-};
-
-}  // namespace
 
 TEST_CASE("vk: two devices are open at once, each with a thread, and either may go first") {
   auto first = std::make_unique<Device>(Device::open());

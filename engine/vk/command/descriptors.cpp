@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "vk/device/create.h"
 #include "vk/device/result.h"
 #include "vk/device/structure.h"
 
@@ -87,10 +88,8 @@ VkBufferView DescriptorSets::view(const BufferRange& range) {
   info.offset = range.offset;
   info.range = range.size;
   views_.reserve(views_.size() + 1);
-  VkBufferView view = VK_NULL_HANDLE;
-  check(context_->table().vkCreateBufferView(context_->device(), &info, nullptr, &view), "vkCreateBufferView");
-  views_.push_back(view);
-  return view;
+  views_.push_back(create(*context_, context_->table().vkCreateBufferView, info, "vkCreateBufferView"));
+  return views_.back();
 }
 
 VkDescriptorSet DescriptorSets::allocate(VkDescriptorSetLayout layout, std::uint32_t bindings) {
@@ -107,18 +106,18 @@ VkDescriptorSet DescriptorSets::allocate(VkDescriptorSetLayout layout, std::uint
 }
 
 void DescriptorSets::add_pool(std::uint32_t bindings) {
-  bindings_left_ = std::max(bindings, bindings_in_pool);
-  sets_left_ = sets_in_pool;
-  const std::array<VkDescriptorPoolSize, 3> sizes{{{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, bindings_left_},
-                                                   {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, bindings_left_},
-                                                   {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, bindings_left_}}};
+  bindings = std::max(bindings, bindings_in_pool);
+  const std::array<VkDescriptorPoolSize, 3> sizes{{{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, bindings},
+                                                   {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, bindings},
+                                                   {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, bindings}}};
   auto info = structure<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
-  info.maxSets = sets_left_;
+  info.maxSets = sets_in_pool;
   info.poolSizeCount = context_->target().max_texels > 0 ? 3 : 2;
   info.pPoolSizes = sizes.data();
-  VkDescriptorPool pool = VK_NULL_HANDLE;
-  check(context_->table().vkCreateDescriptorPool(context_->device(), &info, nullptr, &pool), "vkCreateDescriptorPool");
-  pools_.push_back(pool);
+  pools_.reserve(pools_.size() + 1);
+  pools_.push_back(create(*context_, context_->table().vkCreateDescriptorPool, info, "vkCreateDescriptorPool"));
+  sets_left_ = sets_in_pool;
+  bindings_left_ = bindings;
 }
 
 }  // namespace halfstep::vk

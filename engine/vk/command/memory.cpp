@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "vk/device/create.h"
 #include "vk/device/result.h"
 #include "vk/device/structure.h"
 
@@ -38,7 +39,7 @@ Buffer::Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string
     if (context.target().max_texels > 0) info.usage |= VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
     if (context.capabilities().buffer_address) info.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT_KHR;
     info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
-    check(context.table().vkCreateBuffer(context.device(), &info, nullptr, &buffer_), "vkCreateBuffer");
+    buffer_ = create(context, context.table().vkCreateBuffer, info, "vkCreateBuffer");
     allocate(intent);
   } catch (...) {
     release();
@@ -61,7 +62,9 @@ void Buffer::allocate(Memory intent) {
   VkResult result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
   for (std::size_t i = 0; i < types.size() && result != VK_SUCCESS; ++i) {
     info.memoryTypeIndex = types[i];
-    result = table.vkAllocateMemory(context_->device(), &info, nullptr, &memory_);
+    VkDeviceMemory made = VK_NULL_HANDLE;
+    result = table.vkAllocateMemory(context_->device(), &info, nullptr, &made);
+    if (result == VK_SUCCESS) memory_ = made;
   }
   if (result != VK_SUCCESS) {
     const std::uint32_t heap = types.empty() ? 0 : memory.memoryTypes[types.front()].heapIndex;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "vk/device/create.h"
 #include "vk/device/result.h"
 #include "vk/device/structure.h"
 
@@ -31,7 +32,7 @@ void check_groups(const Context& context, const Pipeline& pipeline, const std::a
 Recorder::Recorder(Context& context) : context_(context.shared_from_this()) {
   auto pool = structure<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
   pool.queueFamilyIndex = context.queue_family();
-  check(context.table().vkCreateCommandPool(context.device(), &pool, nullptr, &pool_), "vkCreateCommandPool");
+  pool_ = create(context, context.table().vkCreateCommandPool, pool, "vkCreateCommandPool");
   auto info = structure<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
   info.commandPool = pool_;
   info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
@@ -68,7 +69,7 @@ void Recorder::make_queries(std::uint32_t capacity) {
   auto info = structure<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
   info.queryType = VK_QUERY_TYPE_TIMESTAMP;
   info.queryCount = capacity;
-  check(context_->table().vkCreateQueryPool(context_->device(), &info, nullptr, &queries_), "vkCreateQueryPool");
+  queries_ = create(*context_, context_->table().vkCreateQueryPool, info, "vkCreateQueryPool");
   query_capacity_ = capacity;
 }
 

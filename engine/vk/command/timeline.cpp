@@ -1,7 +1,10 @@
 #include "vk/command/timeline.h"
 
+#include <chrono>
 #include <limits>
+#include <thread>
 
+#include "vk/device/create.h"
 #include "vk/device/result.h"
 #include "vk/device/structure.h"
 
@@ -50,24 +53,36 @@ void Timeline::submit_with_fence(VkCommandBuffer commands, std::uint64_t ticket)
   pending_.push_back({ticket, fence});
 }
 
-/// The result is ignored, because nothing more can be done: a lost device has also finished.
+/// A lost device has also finished. Where memory has run out, some may be free again a little later.
 void Timeline::wait_for_all() noexcept {
+  constexpr auto pause = std::chrono::milliseconds(10);
   for (const Pending& pending : pending_) {
-    context_->table().vkWaitForFences(context_->device(), 1, &pending.fence, VK_TRUE,
-                                      std::numeric_limits<std::uint64_t>::max());
+    for (int tries = 0; tries < 1000; ++tries) {
+      const VkResult result = await(pending.fence);
+      if (result == VK_SUCCESS || result == VK_ERROR_DEVICE_LOST) break;
+      std::this_thread::sleep_for(pause);
+    }
   }
 }
 
+/// Waits for as long as it takes.
+VkResult Timeline::await(VkFence fence) const noexcept {
+  VkResult result = VK_TIMEOUT;
+  while (result == VK_TIMEOUT) {
+    result = context_->table().vkWaitForFences(context_->device(), 1, &fence, VK_TRUE,
+                                               std::numeric_limits<std::uint64_t>::max());
+  }
+  return result;
+}
+
 VkFence Timeline::take_fence() {
-  VkFence fence = VK_NULL_HANDLE;
   if (!free_.empty()) {
-    fence = free_.back();
+    const VkFence fence = free_.back();
     free_.pop_back();
     return fence;
   }
   const auto info = structure<VkFenceCreateInfo>(VK_STRUCTURE_TYPE_FENCE_CREATE_INFO);
-  check(context_->table().vkCreateFence(context_->device(), &info, nullptr, &fence), "vkCreateFence");
-  return fence;
+  return create(*context_, context_->table().vkCreateFence, info, "vkCreateFence");
 }
 
 /// Removes the oldest submit, which has finished, and recycles its fence.
@@ -97,9 +112,7 @@ void Timeline::wait(std::uint64_t ticket) {
   if (finished(ticket)) return;
   ++waits_;
   while (completed_ < ticket && !pending_.empty()) {
-    check(context_->table().vkWaitForFences(context_->device(), 1, &pending_.front().fence, VK_TRUE,
-                                            std::numeric_limits<std::uint64_t>::max()),
-          "vkWaitForFences");
+    check(await(pending_.front().fence), "vkWaitForFences");
     retire();
   }
 }

@@ -45,6 +45,7 @@ class Timeline {
 
   void submit_with_fence(VkCommandBuffer commands, std::uint64_t ticket);
   void wait_for_all() noexcept;
+  VkResult await(VkFence fence) const noexcept;
   VkFence take_fence();
   void retire();
 

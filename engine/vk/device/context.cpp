@@ -263,14 +263,16 @@ void Context::open_device(VkPhysicalDevice physical_device) {
   info.pQueueCreateInfos = &queue;
   info.enabledExtensionCount = static_cast<std::uint32_t>(features.extensions().size());
   info.ppEnabledExtensionNames = features.extensions().data();
-  check(instance_.create_device(physical_device, &info, nullptr, &device_), "vkCreateDevice");
+  VkDevice device = VK_NULL_HANDLE;
+  check(instance_.create_device(physical_device, &info, nullptr, &device), "vkCreateDevice");
+  device_ = device;
   table_ = load_device(instance_, device_);
   table_.vkGetDeviceQueue(device_, queue_family(), 0, &queue_);
 }
 
 Context::~Context() {
   if (!owned_) return;
-  if (device_ != VK_NULL_HANDLE) table_.vkDestroyDevice(device_, nullptr);
+  destroy_device(instance_, device_);
   destroy_instance(instance_);
 }
 

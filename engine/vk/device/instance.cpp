@@ -23,10 +23,12 @@ void check_loader(VkResult result, std::string_view call) {
   if (result != VK_ERROR_OUT_OF_HOST_MEMORY && result != VK_ERROR_INCOMPATIBLE_DRIVER) return check(result, call);
   if (const auto problem = damaged_manifest()) fail(ErrorCode::system, "device", *problem);
   if (result == VK_ERROR_OUT_OF_HOST_MEMORY) {
-    fail(ErrorCode::system, "device", fmt::format("expected a Vulkan driver, got {} from {}", name(result), call),
+    fail(ErrorCode::out_of_memory, "device",
+         fmt::format("expected a Vulkan driver, got {} from {}", name(result), call),
          "memory has run out, or a driver's manifest is damaged: VK_LOADER_DEBUG=all bin/devices names it");
   }
-  fail(ErrorCode::system, "device", "expected a Vulkan driver, got a loader that finds none",
+  fail(ErrorCode::system, "device",
+       "expected a Vulkan driver, got a loader that finds none (VK_ERROR_INCOMPATIBLE_DRIVER)",
        "install a driver, on Debian or Ubuntu: apt install mesa-vulkan-drivers");
 }
 
@@ -81,7 +83,9 @@ void listen(InstanceTable& table, PFN_vkGetInstanceProcAddr get_proc) {
   table.destroy_messenger = reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(
       get_proc(table.instance, "vkDestroyDebugUtilsMessengerEXT"));
   const VkDebugUtilsMessengerCreateInfoEXT info = validation_messenger_info();
-  check(create(table.instance, &info, nullptr, &table.messenger), "vkCreateDebugUtilsMessengerEXT");
+  VkDebugUtilsMessengerEXT messenger = VK_NULL_HANDLE;
+  check(create(table.instance, &info, nullptr, &messenger), "vkCreateDebugUtilsMessengerEXT");
+  table.messenger = messenger;
 }
 
 VkInstance create(const GlobalTable& global, const VkInstanceCreateInfo& info) {
@@ -121,8 +125,16 @@ InstanceTable create_instance(bool validate) {
   }
   info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
-  InstanceTable table = load_instance(create(global, info), global.get_proc);
-  if (validate) listen(table, global.get_proc);
+  InstanceTable table;
+  table.instance = create(global, info);
+  table.get_proc = global.get_proc;
+  try {
+    table = load_instance(table.instance, global.get_proc);
+    if (validate) listen(table, global.get_proc);
+  } catch (...) {
+    destroy_instance(table);
+    throw;
+  }
   return table;
 }
 
@@ -131,7 +143,9 @@ void destroy_instance(InstanceTable& instance) noexcept {
   if (instance.messenger != VK_NULL_HANDLE) {
     instance.destroy_messenger(instance.instance, instance.messenger, nullptr);
   }
-  instance.destroy_instance(instance.instance, nullptr);
+  const auto destroy =
+      reinterpret_cast<PFN_vkDestroyInstance>(instance.get_proc(instance.instance, "vkDestroyInstance"));
+  if (destroy != nullptr) destroy(instance.instance, nullptr);
   instance = {};
 }
 

@@ -12,9 +12,11 @@ namespace halfstep::vk {
 namespace {
 
 std::atomic<bool> in_use = false;
+std::atomic<PFN_vkGetInstanceProcAddr> replacement = nullptr;
 
 PFN_vkGetInstanceProcAddr find_loader() {
   in_use = true;
+  if (const PFN_vkGetInstanceProcAddr get_proc = replacement) return get_proc;
 #if defined(__APPLE__)
   const auto libraries = {"libvulkan.dylib", "libvulkan.1.dylib", "libMoltenVK.dylib"};
 #else
@@ -52,6 +54,10 @@ GlobalTable load_global() {
   return table;
 }
 
+void replace_loader(PFN_vkGetInstanceProcAddr get_proc) {
+  replacement = get_proc;
+}
+
 bool loader_in_use() {
   return in_use;
 }
@@ -61,7 +67,6 @@ InstanceTable load_instance(VkInstance instance, PFN_vkGetInstanceProcAddr get_p
   table.instance = instance;
   table.get_proc = get_proc;
   load(table.get_device_proc, get_proc, instance, "vkGetDeviceProcAddr");
-  load(table.destroy_instance, get_proc, instance, "vkDestroyInstance");
   load(table.enumerate_physical_devices, get_proc, instance, "vkEnumeratePhysicalDevices");
   load(table.enumerate_device_extensions, get_proc, instance, "vkEnumerateDeviceExtensionProperties");
   load(table.properties_1_0, get_proc, instance, "vkGetPhysicalDeviceProperties");
@@ -87,6 +92,12 @@ DeviceTable load_device(const InstanceTable& instance, VkDevice device) {
   load_optional(table.vkGetPipelineExecutableInternalRepresentationsKHR,
                 "vkGetPipelineExecutableInternalRepresentationsKHR");
   return table;
+}
+
+void destroy_device(const InstanceTable& instance, VkDevice device) noexcept {
+  if (device == VK_NULL_HANDLE) return;
+  const auto destroy = reinterpret_cast<PFN_vkDestroyDevice>(instance.get_device_proc(device, "vkDestroyDevice"));
+  if (destroy != nullptr) destroy(device, nullptr);
 }
 
 }  // namespace halfstep::vk

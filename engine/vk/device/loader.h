@@ -12,7 +12,6 @@ struct InstanceTable {
   VkInstance instance = VK_NULL_HANDLE;
   PFN_vkGetInstanceProcAddr get_proc = nullptr;
   PFN_vkGetDeviceProcAddr get_device_proc = nullptr;
-  PFN_vkDestroyInstance destroy_instance = nullptr;
   PFN_vkEnumeratePhysicalDevices enumerate_physical_devices = nullptr;
   PFN_vkEnumerateDeviceExtensionProperties enumerate_device_extensions = nullptr;
   PFN_vkGetPhysicalDeviceProperties properties_1_0 = nullptr;
@@ -60,7 +59,6 @@ struct InstanceTable {
   F(vkDestroyCommandPool)            \
   F(vkDestroyDescriptorPool)         \
   F(vkDestroyDescriptorSetLayout)    \
-  F(vkDestroyDevice)                 \
   F(vkDestroyFence)                  \
   F(vkDestroyPipeline)               \
   F(vkDestroyPipelineCache)          \
@@ -108,6 +106,9 @@ struct GlobalTable {
 /// Loads the system's Vulkan loader. Throws Error if there is none, or it is older than Vulkan 1.1.
 GlobalTable load_global();
 
+/// For tests: an entry point to use from now on in place of the system's loader; null ends that.
+void replace_loader(PFN_vkGetInstanceProcAddr get_proc);
+
 /// Whether load_global has been called in this process.
 bool loader_in_use();
 
@@ -116,5 +117,8 @@ InstanceTable load_instance(VkInstance instance, PFN_vkGetInstanceProcAddr get_p
 
 /// The functions of a device created from `instance`. Throws Error if one is missing.
 DeviceTable load_device(const InstanceTable& instance, VkDevice device);
+
+/// Destroys a device created from `instance`, also one whose functions could not all be loaded. No-op for null.
+void destroy_device(const InstanceTable& instance, VkDevice device) noexcept;
 
 }  // namespace halfstep::vk

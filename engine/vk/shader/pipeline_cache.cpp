@@ -5,8 +5,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "vk/device/create.h"
 #include "vk/device/notes.h"
-#include "vk/device/result.h"
 #include "vk/device/structure.h"
 #include "vk/shader/sealed_file.h"
 
@@ -39,7 +39,7 @@ PipelineCache::PipelineCache(Context& context)
   auto info = structure<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
   info.initialDataSize = known.size();
   info.pInitialData = known.data();
-  check(context.table().vkCreatePipelineCache(context.device(), &info, nullptr, &cache_), "vkCreatePipelineCache");
+  cache_ = create(context, context.table().vkCreatePipelineCache, info, "vkCreatePipelineCache");
   // Queried from the driver instead of the file: some drivers add to the data that they are given.
   known_bytes_ = known.empty() ? 0 : data().size();
 }

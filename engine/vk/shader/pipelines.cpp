@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "vk/device/create.h"
 #include "vk/device/float_controls.h"
 #include "vk/device/result.h"
 #include "vk/device/structure.h"
@@ -64,7 +65,7 @@ class ShaderModule {
     auto info = structure<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
     info.codeSize = words.size_bytes();
     info.pCode = words.data();
-    check(context.table().vkCreateShaderModule(context.device(), &info, nullptr, &module_), "vkCreateShaderModule");
+    module_ = create(context, context.table().vkCreateShaderModule, info, "vkCreateShaderModule");
   }
   ~ShaderModule() { context_.table().vkDestroyShaderModule(context_.device(), module_, nullptr); }
   ShaderModule(const ShaderModule&) = delete;
@@ -216,9 +217,8 @@ VkDescriptorSetLayout Pipelines::set_layout(SetBindings set) {
   auto info = structure<VkDescriptorSetLayoutCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
   info.bindingCount = set.bindings;
   info.pBindings = bindings.data();
-  VkDescriptorSetLayout layout = VK_NULL_HANDLE;
-  check(context_->table().vkCreateDescriptorSetLayout(context_->device(), &info, nullptr, &layout),
-        "vkCreateDescriptorSetLayout");
+  const VkDescriptorSetLayout layout =
+      create(*context_, context_->table().vkCreateDescriptorSetLayout, info, "vkCreateDescriptorSetLayout");
   return set_layouts_.emplace(set, layout).first->second;
 }
 
@@ -234,9 +234,8 @@ VkPipelineLayout Pipelines::layout(SetBindings set, std::uint32_t push_bytes, bo
   info.pSetLayouts = sets.data();
   info.pushConstantRangeCount = push_bytes != 0 ? 1 : 0;
   info.pPushConstantRanges = &push;
-  VkPipelineLayout layout = VK_NULL_HANDLE;
-  check(context_->table().vkCreatePipelineLayout(context_->device(), &info, nullptr, &layout),
-        "vkCreatePipelineLayout");
+  const VkPipelineLayout layout =
+      create(*context_, context_->table().vkCreatePipelineLayout, info, "vkCreatePipelineLayout");
   return layouts_.emplace(key, layout).first->second;
 }
 
