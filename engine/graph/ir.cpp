@@ -120,6 +120,9 @@ Ir& Access::ir(const Tensor& tensor) {
 Graph Access::graph(std::shared_ptr<Ir> ir) {
   return Graph(std::move(ir));
 }
+Graph Access::share(const Graph& graph) {
+  return Graph(graph.ir_);
+}
 
 std::string_view name(Numerics numerics) {
   switch (numerics) {

@@ -101,6 +101,8 @@ struct Access {
   static Tensor tensor(std::shared_ptr<Ir> ir, ValueId id) { return {std::move(ir), id}; }
   /// A Graph with the contents `ir`.
   static Graph graph(std::shared_ptr<Ir> ir);
+  /// Another Graph with the same contents, which both own.
+  static Graph share(const Graph& graph);
 };
 
 /// Access::ir, for short.

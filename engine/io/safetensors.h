@@ -38,6 +38,8 @@ class SafetensorsFile {
   /// Reads and validates the whole file. Throws Error if the file violates the format. The error names the file, and
   /// the tensor if it concerns one.
   explicit SafetensorsFile(const std::filesystem::path& path);
+  /// What a file of these tensors would hold. Their data lie in `memory`.
+  SafetensorsFile(std::vector<std::vector<std::byte>> memory, std::vector<StoredTensor> tensors, Metadata metadata);
   SafetensorsFile(SafetensorsFile&&) = default;
   SafetensorsFile& operator=(SafetensorsFile&&) = default;
 
@@ -48,7 +50,7 @@ class SafetensorsFile {
   const Metadata& metadata() const { return metadata_; }
 
  private:
-  std::vector<std::byte> bytes_;
+  std::vector<std::vector<std::byte>> memory_;
   std::vector<StoredTensor> tensors_;
   Metadata metadata_;
 };

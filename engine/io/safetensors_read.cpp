@@ -224,9 +224,13 @@ std::size_t stored_bytes(std::string_view dtype) {
   return type == types.end() ? 0 : type->bytes;
 }
 
-SafetensorsFile::SafetensorsFile(const fs::path& path) : bytes_(read_file(path)) {
-  Parser(path, bytes_).parse(tensors_, metadata_);
+SafetensorsFile::SafetensorsFile(const fs::path& path) : memory_{read_file(path)} {
+  Parser(path, memory_.front()).parse(tensors_, metadata_);
 }
+
+SafetensorsFile::SafetensorsFile(std::vector<std::vector<std::byte>> memory, std::vector<StoredTensor> tensors,
+                                 Metadata metadata)
+    : memory_(std::move(memory)), tensors_(std::move(tensors)), metadata_(std::move(metadata)) {}
 
 const StoredTensor* SafetensorsFile::find(std::string_view name) const {
   const auto found =

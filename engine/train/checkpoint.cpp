@@ -12,19 +12,24 @@ namespace halfstep {
 
 using io::StoredTensor;
 
-void Checkpoint::write(const std::filesystem::path& path) const {
+io::SafetensorsFile Checkpoint::Contents::file() const {
   std::vector<std::vector<std::byte>> data;
   std::vector<io::StoredTensor> tensors;
-  for (const Contents::Values& each : contents_->values) {
+  for (const Values& each : values) {
     data.push_back(train::encode(each.dtype, each.shape, each.stored, each.values));
     tensors.push_back({each.name, std::string(graph::info(each.dtype).saved),
                        train::stored_shape(each.shape, each.stored), data.back()});
   }
-  for (const Contents::Raw& each : contents_->raw) {
+  for (const Raw& each : raw) {
     const std::size_t count = each.bytes.size() / io::stored_bytes(each.dtype);
-    tensors.push_back({each.name, each.dtype, {static_cast<std::int64_t>(count)}, each.bytes});
+    tensors.push_back({each.name, each.dtype, {static_cast<std::int64_t>(count)}, data.emplace_back(each.bytes)});
   }
-  io::write_safetensors(path, std::move(tensors), contents_->metadata);
+  return {std::move(data), std::move(tensors), metadata};
+}
+
+void Checkpoint::write(const std::filesystem::path& path) const {
+  const io::SafetensorsFile file = contents_->file();
+  io::write_safetensors(path, file.tensors(), file.metadata());
 }
 
 void check_format(const std::map<std::string, std::string>& metadata, std::string_view file) {

@@ -30,6 +30,9 @@ struct Checkpoint::Contents {
   std::vector<Values> values{};
   std::vector<Raw> raw{};  ///< of one axis
   io::Metadata metadata{};
+
+  /// What a file of it holds.
+  io::SafetensorsFile file() const;
 };
 
 }  // namespace halfstep

@@ -179,9 +179,7 @@ std::vector<float> Checkpoints::scales_from(const io::SafetensorsFile& file, con
   return scales;
 }
 
-Checkpoints::Resumed Checkpoints::load(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  const io::SafetensorsFile file(path);
+Checkpoints::Resumed Checkpoints::load(const io::SafetensorsFile& file, const std::string& name) {
   check_format(file.metadata(), name);
   refuse_other_model(file.metadata(), about_, name);
   const std::vector<Optimizer>& optimizers = store_.spec().layout.optimizers;

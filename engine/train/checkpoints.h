@@ -33,8 +33,8 @@ class Checkpoints {
     state::RunState state;
     std::int64_t drawn = 0;  ///< batches
   };
-  /// See Trainer::load: takes the store's part.
-  Resumed load(const std::filesystem::path& path);
+  /// See Trainer::load: takes the store's part of a file that errors call `name`.
+  Resumed load(const io::SafetensorsFile& file, const std::string& name);
   /// See Trainer::load_weights.
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options);
 

@@ -148,6 +148,9 @@ void check_options(const TrainerOptions& options) {
     fail("trainer",
          fmt::format("expected 1 to {} micro-batches to accumulate, got {}", most_micro_batches, options.accumulate));
   }
+  if (options.snapshot_every < 0) {
+    fail("trainer", fmt::format("expected 0 or more steps between snapshots, got {}", options.snapshot_every));
+  }
   std::vector<Optimizer> optimizers{options.optimizer};
   for (const ParameterGroup& group : options.groups) {
     if (group.optimizer) optimizers.push_back(*group.optimizer);

@@ -26,6 +26,7 @@ Trainer::Impl::Fill Trainer::Impl::from_values(const std::map<std::string, Value
 Trainer::Impl::Step Trainer::Impl::next_step() {
   end_open_step();
   stop_at_floor();
+  keep_snapshot();
   const std::size_t next = batches->next_bucket();
   const Part& part = *parts[next];
   return {next, part.recorder->looks_at_next_step() ? part.recorder->program() : part.training.get()};
@@ -74,6 +75,13 @@ void Trainer::Impl::end_open_step() {
   submitted(step);
   poll();
   if (options.precision.stop_on.any()) step.program->slots().drain();
+}
+
+void Trainer::Impl::keep_snapshot() {
+  const auto every = static_cast<std::uint64_t>(options.snapshot_every);
+  if (every == 0 || (origin.snapshot && batches->steps() < origin.snapshot_step + every)) return;
+  origin.snapshot = checkpoint({});
+  origin.snapshot_step = batches->steps();
 }
 
 /// There is no lower scale to try: says which gradients overflow, and throws.

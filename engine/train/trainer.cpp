@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/ir.h"
 #include "train/about_model.h"
 #include "train/feed.h"
 #include "train/profile.h"
@@ -77,11 +78,20 @@ std::uint64_t arena_bytes_kept(const plan::Target& target, const state::StoreLay
 
 }  // namespace
 
-Trainer::Impl::Impl(const Device& device, const Graph& written, const TrainerOptions& asked)
-    : options(asked), workspace{{std::make_shared<run::Runtime>(device), nullptr}} {
-  const std::vector<train::BucketGraph> graphs = train::bucket_graphs(written, asked);
+Trainer::Origin::Origin(const Graph& written, const TrainerOptions& asked)
+    : graph(graph::Access::share(written)), options(asked) {
+  if (!options.buckets) return;
+  shorter.reserve(options.buckets->shorter.size());
+  for (Bucket& bucket : options.buckets->shorter) {
+    if (bucket.graph != nullptr) bucket.graph = &shorter.emplace_back(graph::Access::share(*bucket.graph));
+  }
+}
+
+Trainer::Impl::Impl(const Device& device, Origin& of)
+    : origin(of), options(of.options), workspace{{std::make_shared<run::Runtime>(device), nullptr}} {
+  const std::vector<train::BucketGraph> graphs = train::bucket_graphs(origin.graph, options);
   for (const train::BucketGraph& graph : graphs) train::check_values(*graph.graph, graph.options);
-  train::check_options(asked);
+  train::check_options(options);
   for (const train::BucketGraph& graph : graphs) {
     parts.push_back(std::make_unique<Part>());
     parts.back()->graph = train::training_graph(*graph.graph, graph.options, graph.length);
@@ -89,9 +99,9 @@ Trainer::Impl::Impl(const Device& device, const Graph& written, const TrainerOpt
   for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
     train::check_bucket(parts[i]->graph, own().graph, graphs[i].length);
   }
-  if (asked.log) {
+  if (options.log) {
     const std::vector<Optimizer>& optimizers = own().graph.optimizers;
-    for (const std::string& line : train::hyperparameter_notes(options.precision, optimizers)) asked.log(line);
+    for (const std::string& line : train::hyperparameter_notes(options.precision, optimizers)) options.log(line);
   }
   state::StoreSpec spec = store_spec(own().graph, options);
   if (spec.weights.scaled) state::gradient_scales::check_count(spec.layout.parameters);
@@ -99,8 +109,8 @@ Trainer::Impl::Impl(const Device& device, const Graph& written, const TrainerOpt
   tune::Tuner tuner(runtime.context(), runtime.pipelines, runtime.context().settings().tuning,
                     runtime.context().settings().cache_folder);
   Lowered lowered;
-  if (asked.feed) lowered.evaluation = evaluations(graphs, spec, tuner, Weights::current);
-  if (asked.feed && spec.averages) lowered.averaged = evaluations(graphs, spec, tuner, Weights::averaged);
+  if (options.feed) lowered.evaluation = evaluations(graphs, spec, tuner, Weights::current);
+  if (options.feed && spec.averages) lowered.averaged = evaluations(graphs, spec, tuner, Weights::averaged);
   place_data(spec);
   for (const auto& part : parts) {
     lowered.training.push_back(lower(runtime, tuner, [&](const plan::Target& target) {
@@ -109,11 +119,11 @@ Trainer::Impl::Impl(const Device& device, const Graph& written, const TrainerOpt
   }
   summary = train::summarize(lowered.training.back().plan, spec);
   summary.arena_bytes_kept =
-      asked.recompute.empty() ? summary.arena_bytes : arena_bytes_kept(runtime.target, spec.layout, graphs.back());
+      options.recompute.empty() ? summary.arena_bytes : arena_bytes_kept(runtime.target, spec.layout, graphs.back());
   make_programs(std::move(spec), std::move(lowered));
-  workspace.store->initialize(asked.seed);
-  workspace.store->write_state(first_state(options.precision, own().graph.optimizers, asked.seed));
-  batches->start(asked.seed, 0, 0);
+  workspace.store->initialize(options.seed);
+  workspace.store->write_state(first_state(options.precision, own().graph.optimizers, options.seed));
+  batches->start(options.seed, 0, 0);
 }
 
 std::vector<train::EvaluationProgram> Trainer::Impl::evaluations(const std::vector<train::BucketGraph>& graphs,
@@ -213,9 +223,20 @@ Evaluation Trainer::Impl::evaluate(const Dataset& set, Weights weights, const st
   return (weights == Weights::averaged ? averaged_evaluator : evaluator)->evaluate(set, stop);
 }
 
-ResumePoint Trainer::Impl::load(const std::filesystem::path& path) {
+Checkpoint Trainer::Impl::checkpoint(const std::map<std::string, std::string>& notes) {
   finish();
-  const auto [resumed, drawn] = checkpoints->load(path);
+  return checkpoints->take(notes);
+}
+
+LoadReport Trainer::Impl::load_weights(const std::filesystem::path& path, const LoadOptions& how) {
+  finish();
+  origin.snapshot.reset();
+  return checkpoints->load_weights(path, how);
+}
+
+ResumePoint Trainer::Impl::load(const io::SafetensorsFile& file, const std::string& name) {
+  finish();
+  const auto [resumed, drawn] = checkpoints->load(file, name);
   const state::StepState& state = resumed.step;
   const std::uint64_t steps = train::attempted(state);
   StepReport latest;
@@ -241,6 +262,7 @@ void Trainer::Impl::set_parameter(std::string_view name, std::span<const float> 
   }
   finish();
   std::vector<float> kept(values.begin(), values.end());
+  origin.snapshot.reset();
   store.write({&tensor, 1}, {&kept, 1});
   if (!store.spec().averages || tensor.kind == state::KeptTensor::Kind::state || tensor.entry->training.frozen) return;
   kept = store.read(tensor);
@@ -248,71 +270,107 @@ void Trainer::Impl::set_parameter(std::string_view name, std::span<const float> 
   store.write({&tensor, 1}, {&kept, 1});
 }
 
-Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Trainer::Trainer(std::unique_ptr<Origin> origin) : origin_(std::move(origin)) {}
 Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;
-Trainer& Trainer::operator=(Trainer&&) noexcept = default;
+Trainer& Trainer::operator=(Trainer&& other) noexcept {
+  impl_ = std::move(other.impl_);  // before its origin, which it refers to
+  origin_ = std::move(other.origin_);
+  return *this;
+}
 
 Trainer Trainer::compile(const Device& device, const Graph& graph, TrainerOptions options) {
-  return Trainer(std::make_unique<Impl>(device, graph, options));
+  Trainer trainer(std::make_unique<Origin>(graph, options));
+  trainer.impl_ = std::make_unique<Impl>(device, *trainer.origin_);
+  return trainer;
+}
+
+ResumePoint Trainer::reopen(const Device& device) {
+  std::optional<Checkpoint> start = origin_->snapshot;
+  if (impl_) {
+    try {
+      start = impl_->checkpoint({});
+    } catch (const Error&) {
+      if (!start) throw;
+    }
+  }
+  if (!start) fail("trainer", "expected a snapshot to go on from, got none", "see TrainerOptions::snapshot_every");
+  origin_->snapshot = start;
+  impl_.reset();
+  auto made = std::make_unique<Impl>(device, *origin_);
+  const ResumePoint point = made->load(start->contents().file(), "the snapshot");
+  origin_->snapshot_step = point.step;
+  if (origin_->options.snapshot_every == 0) origin_->snapshot.reset();
+  impl_ = std::move(made);
+  return point;
+}
+
+Trainer::Impl& Trainer::impl() const {
+  if (!impl_) fail("trainer", "expected a trainer with a device, got one that could not be reopened");
+  return *impl_;
 }
 
 void Trainer::step() {
-  impl_->step(impl_->from_supply());
+  impl().step(impl().from_supply());
 }
 void Trainer::step(const std::map<std::string, Values>& inputs) {
-  impl_->step(impl_->from_values(inputs));
+  impl().step(impl().from_values(inputs));
 }
 bool Trainer::run_for(std::chrono::nanoseconds budget) {
   if (budget.count() <= 0) fail("trainer", fmt::format("expected a positive budget, got {} ns", budget.count()));
-  return impl_->run_for(std::chrono::duration<double>(budget).count(), impl_->from_supply());
+  return impl().run_for(std::chrono::duration<double>(budget).count(), impl().from_supply());
 }
 StepReport Trainer::report() {
-  impl_->poll();
-  return impl_->reports->latest();
+  impl().poll();
+  return impl().reports->latest();
 }
 void Trainer::finish() {
-  impl_->finish();
+  impl().finish();
 }
 StepTotals Trainer::take_totals() {
-  impl_->finish();
-  return impl_->reports->take_totals();
+  impl().finish();
+  return impl().reports->take_totals();
 }
 Evaluation Trainer::evaluate(const Dataset& set, Weights weights, const std::function<bool()>& stop) {
-  return impl_->evaluate(set, weights, stop);
+  return impl().evaluate(set, weights, stop);
 }
 void Trainer::save(const std::filesystem::path& path) {
   checkpoint().write(path);
 }
 Checkpoint Trainer::checkpoint(const std::map<std::string, std::string>& notes) {
-  impl_->finish();
-  return impl_->checkpoints->take(notes);
+  return impl().checkpoint(notes);
 }
 void Trainer::save_weights(const std::filesystem::path& path, Weights weights) {
-  impl_->finish();
-  impl_->checkpoints->save_weights(path, weights);
+  impl().finish();
+  impl().checkpoints->save_weights(path, weights);
 }
 LoadReport Trainer::load_weights(const std::filesystem::path& path, const LoadOptions& options) {
-  impl_->finish();
-  return impl_->checkpoints->load_weights(path, options);
+  return impl().load_weights(path, options);
 }
 ResumePoint Trainer::load(const std::filesystem::path& path) {
-  return impl_->load(path);
+  ResumePoint point = impl().load(io::SafetensorsFile(path), path.string());
+  origin_->snapshot.reset();
+  return point;
+}
+ResumePoint Trainer::load(const Checkpoint& checkpoint) {
+  ResumePoint point = impl().load(checkpoint.contents().file(), "the checkpoint");
+  origin_->snapshot.reset();
+  return point;
 }
 std::vector<float> Trainer::parameter(std::string_view name, Weights weights) {
-  impl_->finish();
-  const state::ParameterStore& store = *impl_->workspace.store;
+  impl().finish();
+  const state::ParameterStore& store = *impl().workspace.store;
   return store.read(store.find(name, weights));
 }
 void Trainer::set_parameter(std::string_view name, std::span<const float> values) {
-  impl_->set_parameter(name, values);
+  impl().set_parameter(name, values);
 }
 Inspector Trainer::inspect() const {
-  return Inspector(*impl_);
+  return Inspector(impl());
 }
 
 const Trainer::Workspace& Trainer::workspace() const {
-  return impl_->workspace;
+  return impl().workspace;
 }
 
 }  // namespace halfstep

@@ -21,6 +21,19 @@
 
 namespace halfstep {
 
+/// What a trainer is made of, on any device.
+struct Trainer::Origin {
+  Origin(const Graph& written, const TrainerOptions& asked);
+  Origin(const Origin&) = delete;
+  Origin& operator=(const Origin&) = delete;
+
+  Graph graph;
+  std::vector<Graph> shorter;  ///< of buckets
+  TrainerOptions options;
+  std::optional<Checkpoint> snapshot{};
+  std::uint64_t snapshot_step = 0;
+};
+
 /// Training programs over a store, and the owners of what is around them. Trainer's and Inspector's functions go to
 /// these owners.
 class Trainer::Impl {
@@ -34,7 +47,8 @@ class Trainer::Impl {
     std::unique_ptr<train::Recorder> recorder{};
   };
 
-  Impl(const Device& device, const Graph& written, const TrainerOptions& asked);
+  /// `origin` must outlive it.
+  Impl(const Device& device, Origin& origin);
 
   /// Submits one step on what `fill` puts into its slot.
   void step(const Fill& fill);
@@ -46,7 +60,9 @@ class Trainer::Impl {
   /// Reads the reports of steps that have finished.
   void poll();
   Evaluation evaluate(const Dataset& set, Weights weights, const std::function<bool()>& stop);
-  ResumePoint load(const std::filesystem::path& path);
+  Checkpoint checkpoint(const std::map<std::string, std::string>& notes);
+  ResumePoint load(const io::SafetensorsFile& file, const std::string& name);
+  LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options);
   void set_parameter(std::string_view name, std::span<const float> values);
   /// The part of the trainer's own graph: of the longest bucket.
   Part& own() { return *parts.back(); }
@@ -56,7 +72,8 @@ class Trainer::Impl {
   Fill from_supply();
   Fill from_values(const std::map<std::string, Values>& inputs);
 
-  TrainerOptions options;
+  Origin& origin;
+  const TrainerOptions& options;
   std::vector<std::unique_ptr<Part>> parts;  ///< the shortest first
   std::size_t last_part = 0;                 ///< of the step that was submitted last
   Workspace workspace;
@@ -92,6 +109,7 @@ class Trainer::Impl {
   };
 
   void stop_at_floor();
+  void keep_snapshot();
   Step next_step();
   void submitted(const Step& step);
   void end_open_step();

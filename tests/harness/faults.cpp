@@ -9,6 +9,7 @@
 #include <typeindex>
 #include <utility>
 
+#include "harness/device.h"
 #include "vk/device/loader.h"
 
 namespace halfstep::testing {
@@ -51,11 +52,11 @@ struct State {
   std::optional<Fault> fault;
   std::string hidden;
   bool happened = false;
-  bool lost = false;
+  std::set<VkDevice> lost;
+  std::map<VkQueue, VkDevice> queues;
   std::map<std::string, std::size_t> calls;
   std::map<Object, std::string> living;
   std::vector<std::string> misuse;
-  VkDevice device = VK_NULL_HANDLE;  ///< the last one whose functions were asked for
   PFN_vkDeviceWaitIdle wait_idle = nullptr;
   PFN_vkGetInstanceProcAddr get_proc = nullptr;
   PFN_vkGetDeviceProcAddr get_device_proc = nullptr;
@@ -74,15 +75,17 @@ bool may_be_lost(std::string_view function) {
 }
 
 /// The error that this call returns, or none. What was submitted before the device was lost ends, as it does there.
-std::optional<VkResult> count(const char* function) {
+std::optional<VkResult> count(const char* function, VkDevice device) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   const std::size_t call = ++s.calls[function];
-  if (s.lost && may_be_lost(function)) return VK_ERROR_DEVICE_LOST;
+  if (s.lost.contains(device) && may_be_lost(function)) return VK_ERROR_DEVICE_LOST;
   if (!s.fault || s.happened || s.fault->function != function || s.fault->call != call) return std::nullopt;
   s.happened = true;
-  s.lost = s.fault->result == VK_ERROR_DEVICE_LOST;
-  if (s.lost && s.wait_idle != nullptr && s.device != VK_NULL_HANDLE) s.wait_idle(s.device);
+  if (s.fault->result == VK_ERROR_DEVICE_LOST && device != VK_NULL_HANDLE) {
+    s.lost.insert(device);
+    s.wait_idle(device);
+  }
   return s.fault->result;
 }
 
@@ -92,6 +95,19 @@ std::uint64_t number(Handle handle) {
   static_assert(sizeof handle <= sizeof number);
   std::memcpy(&number, &handle, sizeof handle);
   return number;
+}
+
+/// The device that a call's first argument belongs to, if it is one.
+VkDevice device_of(VkDevice device) {
+  return device;
+}
+VkDevice device_of(VkQueue queue) {
+  const std::lock_guard lock(state().mutex);
+  return state().queues[queue];
+}
+template <typename Other>
+VkDevice device_of(const Other&) {
+  return VK_NULL_HANDLE;
 }
 
 template <typename Handle>
@@ -108,6 +124,17 @@ void dies(Handle handle, const char* function) {
   if (number(handle) != 0 && s.living.erase({typeid(Handle), number(handle)}) == 0) {
     s.misuse.push_back(std::string(function) + " of what does not live");
   }
+}
+
+void note_queue(VkQueue queue, VkDevice device) {
+  const std::lock_guard lock(state().mutex);
+  state().queues[queue] = device;
+}
+
+/// Another device may get the same handle.
+void forget(VkDevice device) {
+  const std::lock_guard lock(state().mutex);
+  state().lost.erase(device);
 }
 
 /// Whether an argument is where a call leaves a handle or an address.
@@ -135,7 +162,8 @@ struct Hook<Tag, Result(VKAPI_PTR*)(Arguments...)> {
       const auto object = std::get<last - 1>(all);
       dies(object, Tag::name);
     }
-    const std::optional<VkResult> error = count(Tag::name);
+    const VkDevice device = device_of(std::get<0>(all));
+    const std::optional<VkResult> error = count(Tag::name, device);
     if constexpr (std::is_same_v<Result, VkResult>) {
       auto& target = std::get<last>(all);
       if (error) {
@@ -150,7 +178,9 @@ struct Hook<Tag, Result(VKAPI_PTR*)(Arguments...)> {
       }
       return result;
     } else {
-      return next(arguments...);
+      next(arguments...);
+      if constexpr (name == "vkGetDeviceQueue") note_queue(*std::get<last>(all), device);
+      if constexpr (name == "vkDestroyDevice") forget(device);
     }
   }
 };
@@ -181,7 +211,6 @@ PFN_vkVoidFunction hooked(std::string_view function, PFN_vkVoidFunction next) {
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice device, const char* name) {
   State& s = state();
   if (s.hidden == name) return nullptr;
-  s.device = device;
   s.wait_idle = reinterpret_cast<PFN_vkDeviceWaitIdle>(s.get_device_proc(device, "vkDeviceWaitIdle"));
   return hooked(name, s.get_device_proc(device, name));
 }
@@ -233,6 +262,7 @@ std::span<const VkResult> errors_of(std::string_view function) {
 }
 
 FaultyVulkan::FaultyVulkan() {
+  device();  // is opened without this
   state().get_proc = vk::load_global().get_proc;
   vk::replace_loader(entry());
   plan(std::nullopt);
@@ -248,11 +278,11 @@ void FaultyVulkan::plan(const std::optional<Fault>& fault) {
   const std::lock_guard lock(s.mutex);
   s.fault = fault;
   s.hidden.clear();
-  s.happened = s.lost = false;
+  s.happened = false;
+  s.lost.clear();
   s.calls.clear();
   s.living.clear();
   s.misuse.clear();
-  s.device = VK_NULL_HANDLE;
 }
 
 void FaultyVulkan::hide(std::string_view function) {

@@ -13,7 +13,7 @@
 namespace halfstep::testing {
 
 /// A call of Vulkan that fails: the `call`th of `function`, from 1, with `result`. VK_ERROR_DEVICE_LOST stays: whatever
-/// may return it does so from then on, and nothing is submitted any more. A failed call leaves garbage in what it was
+/// may return it does so for that device from then on, and nothing is submitted to it any more. A failed call leaves garbage in what it was
 /// to fill, as drivers may.
 struct Fault {
   std::string function;
@@ -33,7 +33,7 @@ class FaultyVulkan {
   FaultyVulkan(const FaultyVulkan&) = delete;
   FaultyVulkan& operator=(const FaultyVulkan&) = delete;
 
-  /// Counts anew, and lets this call fail, or none.
+  /// Counts anew, forgets which objects live and which devices are lost, and lets this call fail, or none.
   void plan(const std::optional<Fault>& fault);
   /// A device function that drivers have no more: its entry point is null. Empty for none.
   void hide(std::string_view function);

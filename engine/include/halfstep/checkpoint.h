@@ -66,6 +66,8 @@ class HALFSTEP_API Checkpoint {
   /// thread while training continues. Throws Error if the file cannot be written.
   void write(const std::filesystem::path& path) const;
 
+  const Contents& contents() const { return *contents_; }
+
  private:
   std::shared_ptr<const Contents> contents_;
 };

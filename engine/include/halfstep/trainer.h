@@ -52,7 +52,7 @@ class Inspector;
 /// Trains one graph. Compiling records the whole training step once; step() submits that recording and returns. Use it
 /// from one thread at a time. Every member that reads or changes the training state waits for all steps submitted
 /// before it; step() and report() do not. Every member that uses the device throws Error if the device
-/// is lost or out of memory.
+/// is lost or out of memory. After a loss, reopen() goes on.
 class HALFSTEP_API Trainer {
  public:
   /// Throws Error for anything that cannot be trained as requested. Options, shapes, the training set and the device's
@@ -76,15 +76,16 @@ class HALFSTEP_API Trainer {
   /// throws Error, and submits nothing, if an input is missing, unknown, or has another type or number of values.
   void step(const std::map<std::string, Values>& inputs);
 
-  /// Submits as much of a step on the next batch as is expected to take the device `budget`, and returns without waiting
-  /// for it: for training within the frames of an application that has other work for the device. The next call goes on
-  /// where this one ended. Weights and reports are those of step(), bit for bit. A first step is cut by predicted times,
-  /// later ones by measured times; on a queue without timestamps the prediction, for a slow phone, stays. Dispatches
-  /// that take longer are cut too, but for those of an application's own shaders and for single workgroups: one that
-  /// takes longer than the budget is submitted alone. Submits nothing while the device still works on what the call
-  /// before the last one submitted. Returns whether a step was submitted to its end. Throws Error, and submits nothing,
-  /// if the budget is not positive; otherwise blocks and throws as step() does, where a step begins or ends. step(), and
-  /// every member that waits for steps, submits the rest of the step first; so does a predictor on these weights.
+  /// Submits as much of a step on the next batch as is expected to take the device `budget`, and returns without
+  /// waiting for it: for training within the frames of an application that has other work for the device. The next call
+  /// goes on where this one ended. Weights and reports are those of step(), bit for bit. A first step is cut by
+  /// predicted times, later ones by measured times; on a queue without timestamps the prediction, for a slow phone,
+  /// stays. Dispatches that take longer are cut too, but for those of an application's own shaders and for single
+  /// workgroups: one that takes longer than the budget is submitted alone. Submits nothing while the device still works
+  /// on what the call before the last one submitted. Returns whether a step was submitted to its end. Throws Error, and
+  /// submits nothing, if the budget is not positive; otherwise blocks and throws as step() does, where a step begins or
+  /// ends. step(), and every member that waits for steps, submits the rest of the step first; so does a predictor on
+  /// these weights.
   bool run_for(std::chrono::nanoseconds budget);
 
   /// The report of the newest finished step; does not wait.
@@ -127,6 +128,19 @@ class HALFSTEP_API Trainer {
   /// drawn twice and others not at all. Throws Error, and changes nothing, if the file is of another model or of a
   /// newer format.
   ResumePoint load(const std::filesystem::path& path);
+  /// Likewise from what checkpoint() returned, of this trainer or another one.
+  ResumePoint load(const Checkpoint& checkpoint);
+
+  /// Goes on with `device` in the place of the present one: opened anew after a loss, or any other, of another vendor
+  /// too. Starts from the present state if it can still be read, otherwise from the last snapshot
+  /// (TrainerOptions::snapshot_every); the result says from which step. Results on one device are bit for bit those of
+  /// a run that was never interrupted. The present device's memory is given back first, except for what predictors on
+  /// these weights hold; these, and what inspect() returned, belong to the device before. Totals start anew. Blocks as
+  /// compile() and load() do. Throws Error, and changes nothing, if the state cannot be read and there is no snapshot,
+  /// or it is of before load(), load_weights() or set_parameter(). Throws Error as compile() does; the trainer then has
+  /// no device, all members but this throw, and this may be called again. The graph must not have changed since
+  /// compile(), and the training set or source must still be there.
+  ResumePoint reopen(const Device& device);
   /// A parameter's or state's current values, in row-major order.
   std::vector<float> parameter(std::string_view name, Weights weights = Weights::current);
   /// Sets the values of a parameter or state, in row-major order. If it is stored in f16, the values are rounded to
@@ -143,8 +157,12 @@ class HALFSTEP_API Trainer {
   const Workspace& workspace() const;
 
  private:
-  explicit Trainer(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  struct Origin;
+  explicit Trainer(std::unique_ptr<Origin> origin);
+  Impl& impl() const;
+
+  std::unique_ptr<Origin> origin_;
+  std::unique_ptr<Impl> impl_;  ///< null where reopen() has failed
 };
 
 }  // namespace halfstep

@@ -44,7 +44,7 @@ struct Feed {
 /// A graph for the samples of at most `length`; see Buckets.
 struct HALFSTEP_API Bucket {
   std::int64_t length = 0;
-  const Graph* graph = nullptr;             ///< read by Trainer::compile alone
+  const Graph* graph = nullptr;             ///< need not outlive Trainer::compile
   Tensor loss{};                            ///< of `graph`, as are the metrics
   std::map<std::string, Tensor> metrics{};  ///< of the same names as TrainerOptions::metrics
   Feed feed{};                              ///< as TrainerOptions::feed, for the inputs of `graph`
@@ -107,6 +107,9 @@ struct HALFSTEP_API TrainerOptions {
   /// A pattern of names: Inspector::trace() can read the matching tensors after each step. They take memory of their
   /// own.
   std::string trace{};
+  /// Steps between snapshots in host memory, from which Trainer::reopen() goes on after the device was lost; 0: none.
+  /// Each takes the time and the host memory of Trainer::checkpoint(). The newest replaces the one before.
+  std::int64_t snapshot_every = 0;
   std::uint64_t resident_limit = 0;  ///< bytes of the training set that the device may keep; 0: what it allows
 };
 
