@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/ir.h"
 #include "train/about_model.h"
 #include "train/feed.h"
 #include "train/profile.h"
@@ -19,13 +18,6 @@
 
 namespace halfstep {
 namespace {
-
-/// Lowers a program by rule, and again where some of its choices turn out better otherwise.
-step::StepProgram lower(run::Runtime& runtime, tune::Tuner& tuner,
-                        const std::function<step::StepProgram(const plan::Target&)>& program) {
-  step::StepProgram made = program(runtime.target);
-  return tuner.settle(made.plan.program.choices, runtime.target) ? program(runtime.target) : made;
-}
 
 /// Whether the device keeps so many bytes of a training set.
 bool fits(const vk::Context& context, std::uint64_t bytes, std::uint64_t resident_limit) {
@@ -66,6 +58,16 @@ state::RunState first_state(const Precision& precision, const std::vector<Optimi
   return state;
 }
 
+/// 0 if it is not known.
+std::int64_t batch_of(const step::StepGraph& graph) {
+  if (graph.samples) return graph.samples->batch;
+  for (const graph::ValueId input : graph.ir.of(graph::Origin::input)) {
+    const Shape& shape = graph.ir.values[input].type.shape;
+    if (!shape.empty()) return shape.front();
+  }
+  return 0;
+}
+
 /// What the arena would take if nothing were computed again.
 std::uint64_t arena_bytes_kept(const plan::Target& target, const state::StoreLayout& layout,
                                const train::BucketGraph& graph) {
@@ -77,15 +79,6 @@ std::uint64_t arena_bytes_kept(const plan::Target& target, const state::StoreLay
 }
 
 }  // namespace
-
-Trainer::Origin::Origin(const Graph& written, const TrainerOptions& asked)
-    : graph(graph::Access::share(written)), options(asked) {
-  if (!options.buckets) return;
-  shorter.reserve(options.buckets->shorter.size());
-  for (Bucket& bucket : options.buckets->shorter) {
-    if (bucket.graph != nullptr) bucket.graph = &shorter.emplace_back(graph::Access::share(*bucket.graph));
-  }
-}
 
 Trainer::Impl::Impl(const Device& device, Origin& of)
     : origin(of), options(of.options), workspace{{std::make_shared<run::Runtime>(device), nullptr}} {
@@ -106,38 +99,54 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
   state::StoreSpec spec = store_spec(own().graph, options);
   if (spec.weights.scaled) state::gradient_scales::check_count(spec.layout.parameters);
   run::Runtime& runtime = *workspace.runtime;
+  place_data(spec);
+  // By rule first: kernels are not measured at sizes that there is no memory for.
+  const Lowered by_rule =
+      lower(graphs, spec, [&](const Program& program) { return program(workspace.runtime->target); });
+  need_of(spec, by_rule).check(runtime.context(), options.memory_limit);
   tune::Tuner tuner(runtime.context(), runtime.pipelines, runtime.context().settings().tuning,
                     runtime.context().settings().cache_folder);
-  Lowered lowered;
-  if (options.feed) lowered.evaluation = evaluations(graphs, spec, tuner, Weights::current);
-  if (options.feed && spec.averages) lowered.averaged = evaluations(graphs, spec, tuner, Weights::averaged);
-  place_data(spec);
-  for (const auto& part : parts) {
-    lowered.training.push_back(lower(runtime, tuner, [&](const plan::Target& target) {
-      return step::training_program(target, part->graph, spec.layout, options);
-    }));
-  }
+  Lowered lowered = lower(graphs, spec, [&](const Program& program) {
+    step::StepProgram made = program(runtime.target);
+    return tuner.settle(made.plan.program.choices, runtime.target) ? program(runtime.target) : made;
+  });
   summary = train::summarize(lowered.training.back().plan, spec);
   summary.arena_bytes_kept =
       options.recompute.empty() ? summary.arena_bytes : arena_bytes_kept(runtime.target, spec.layout, graphs.back());
-  make_programs(std::move(spec), std::move(lowered));
+  const train::MemoryNeed need = need_of(spec, lowered);
+  need.check(runtime.context(), options.memory_limit);
+  try {
+    make_programs(std::move(spec), std::move(lowered));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory) throw;
+    throw Error(need.explain(error.what(), runtime.context()), error.code());
+  }
   workspace.store->initialize(options.seed);
   workspace.store->write_state(first_state(options.precision, own().graph.optimizers, options.seed));
   batches->start(options.seed, 0, 0);
 }
 
-std::vector<train::EvaluationProgram> Trainer::Impl::evaluations(const std::vector<train::BucketGraph>& graphs,
-                                                                 const state::StoreSpec& spec, tune::Tuner& tuner,
-                                                                 Weights weights) {
-  std::vector<train::EvaluationProgram> made;
-  for (const train::BucketGraph& graph : graphs) {
-    step::StepGraph evaluated = train::evaluation_graph(*graph.graph, graph.options, graph.length);
-    step::StepProgram lowered = lower(*workspace.runtime, tuner, [&](const plan::Target& target) {
-      return step::evaluation_program(target, evaluated, spec.layout, options.precision, weights);
-    });
-    made.push_back({std::move(evaluated), std::move(lowered)});
+Trainer::Impl::Lowered Trainer::Impl::lower(const std::vector<train::BucketGraph>& graphs, const state::StoreSpec& spec,
+                                            const Lower& made_of) const {
+  const auto evaluations = [&](Weights weights) {
+    std::vector<train::EvaluationProgram> made;
+    for (const train::BucketGraph& graph : graphs) {
+      step::StepGraph evaluated = train::evaluation_graph(*graph.graph, graph.options, graph.length);
+      step::StepProgram lowered = made_of([&](const plan::Target& target) {
+        return step::evaluation_program(target, evaluated, spec.layout, options.precision, weights);
+      });
+      made.push_back({std::move(evaluated), std::move(lowered)});
+    }
+    return made;
+  };
+  Lowered lowered;
+  if (options.feed) lowered.evaluation = evaluations(Weights::current);
+  if (options.feed && spec.averages) lowered.averaged = evaluations(Weights::averaged);
+  for (const auto& part : parts) {
+    lowered.training.push_back(made_of(
+        [&](const plan::Target& target) { return step::training_program(target, part->graph, spec.layout, options); }));
   }
-  return made;
+  return lowered;
 }
 
 /// Decides where steps draw their batches from, and whether a training set is kept on the device.
@@ -182,6 +191,15 @@ std::uint64_t Trainer::Impl::Lowered::arena_bytes() const {
     for (const train::EvaluationProgram& made : *programs) bytes = std::max(bytes, made.lowered.plan.arena.bytes);
   }
   return bytes;
+}
+
+train::MemoryNeed Trainer::Impl::need_of(const state::StoreSpec& spec, const Lowered& lowered) const {
+  train::MemoryNeed need(spec, lowered.training.back(), batch_of(own().graph));
+  for (std::size_t i = 0; i + 1 < lowered.training.size(); ++i) need.add_slots(lowered.training[i]);
+  for (const auto* programs : {&lowered.evaluation, &lowered.averaged}) {
+    for (const train::EvaluationProgram& made : *programs) need.add_slots(made.lowered);
+  }
+  return need;
 }
 
 void Trainer::Impl::make_programs(state::StoreSpec spec, Lowered lowered) {
@@ -283,26 +301,6 @@ Trainer Trainer::compile(const Device& device, const Graph& graph, TrainerOption
   Trainer trainer(std::make_unique<Origin>(graph, options));
   trainer.impl_ = std::make_unique<Impl>(device, *trainer.origin_);
   return trainer;
-}
-
-ResumePoint Trainer::reopen(const Device& device) {
-  std::optional<Checkpoint> start = origin_->snapshot;
-  if (impl_) {
-    try {
-      start = impl_->checkpoint({});
-    } catch (const Error&) {
-      if (!start) throw;
-    }
-  }
-  if (!start) fail("trainer", "expected a snapshot to go on from, got none", "see TrainerOptions::snapshot_every");
-  origin_->snapshot = start;
-  impl_.reset();
-  auto made = std::make_unique<Impl>(device, *origin_);
-  const ResumePoint point = made->load(start->contents().file(), "the snapshot");
-  origin_->snapshot_step = point.step;
-  if (origin_->options.snapshot_every == 0) origin_->snapshot.reset();
-  impl_ = std::move(made);
-  return point;
 }
 
 Trainer::Impl& Trainer::impl() const {

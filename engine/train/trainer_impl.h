@@ -14,6 +14,7 @@
 #include "train/checkpoints.h"
 #include "train/evaluator.h"
 #include "train/host_times.h"
+#include "train/memory_need.h"
 #include "train/recorder.h"
 #include "train/reports.h"
 #include "train/workspace.h"
@@ -66,6 +67,7 @@ class Trainer::Impl {
   void set_parameter(std::string_view name, std::span<const float> values);
   /// The part of the trainer's own graph: of the longest bucket.
   Part& own() { return *parts.back(); }
+  const Part& own() const { return *parts.back(); }
 
   /// What steps are filled with: the next batch of the set or source, or values. Throws Error where there is none, or
   /// no such input.
@@ -96,10 +98,14 @@ class Trainer::Impl {
     std::uint64_t arena_bytes() const;
   };
 
-  std::vector<train::EvaluationProgram> evaluations(const std::vector<train::BucketGraph>& graphs,
-                                                    const state::StoreSpec& spec, tune::Tuner& tuner, Weights weights);
+  using Program = std::function<step::StepProgram(const plan::Target&)>;
+  using Lower = std::function<step::StepProgram(const Program&)>;
+
+  Lowered lower(const std::vector<train::BucketGraph>& graphs, const state::StoreSpec& spec,
+                const Lower& made_of) const;
   void place_data(state::StoreSpec& spec);
   void place_set(state::StoreSpec& spec);
+  train::MemoryNeed need_of(const state::StoreSpec& spec, const Lowered& lowered) const;
   void make_programs(state::StoreSpec spec, Lowered lowered);
   void make_evaluators(Lowered& lowered, const std::vector<std::string>& metrics);
   /// A step, and the program that runs it.

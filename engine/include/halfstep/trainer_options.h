@@ -110,6 +110,9 @@ struct HALFSTEP_API TrainerOptions {
   /// Steps between snapshots in host memory, from which Trainer::reopen() goes on after the device was lost; 0: none.
   /// Each takes the time and the host memory of Trainer::checkpoint(). The newest replaces the one before.
   std::int64_t snapshot_every = 0;
+  /// Bytes of device memory that the training may take; 0: what the device has. compile() throws Error, before it
+  /// allocates any, that says what takes how much and what batch fits.
+  std::uint64_t memory_limit = 0;
   std::uint64_t resident_limit = 0;  ///< bytes of the training set that the device may keep; 0: what it allows
 };
 

@@ -13,15 +13,6 @@
 #include "vk/device/structure.h"
 
 namespace halfstep::vk {
-namespace {
-
-/// Whether host and device use the same memory.
-bool shares_memory(const Capabilities& c) {
-  return c.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || c.type == VK_PHYSICAL_DEVICE_TYPE_CPU;
-}
-
-}  // namespace
-
 Buffer::Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string name)
     : context_(context.shared_from_this()), bytes_(std::max<std::uint64_t>(bytes, 4)), name_(std::move(name)) {
   const std::uint64_t limit = context.capabilities().max_buffer_bytes;

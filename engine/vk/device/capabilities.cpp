@@ -171,6 +171,7 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
   c.cooperative_matrix = matrices.cooperativeMatrix == VK_TRUE && memory_model.vulkanMemoryModel == VK_TRUE &&
                          c.float16_arithmetic && cooperative_shaders_built();
   c.pipeline_executables = executables.pipelineExecutableInfo == VK_TRUE;
+  c.memory_budget = extensions.contains(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   c.portability_subset = extensions.contains("VK_KHR_portability_subset");
 }
 
@@ -249,6 +250,16 @@ std::uint64_t memory_bytes(const Capabilities& capabilities) {
     if ((memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0) bytes += memory.memoryHeaps[i].size;
   }
   return bytes;
+}
+
+bool shares_memory(const Capabilities& capabilities) {
+  return capabilities.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
+         capabilities.type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+}
+
+bool is_usable(const Capabilities& capabilities, std::uint32_t heap) {
+  const bool own = (capabilities.memory.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
+  return own || shares_memory(capabilities);
 }
 
 std::string version_text(std::uint32_t version) {

@@ -66,6 +66,7 @@ struct Capabilities {
   bool cooperative_matrix = false;  ///< VK_KHR_cooperative_matrix, with the memory model and f16 that it requires
   std::vector<plan::MatrixShape> matrix_shapes;  ///< of matrix units, that may be used
   bool pipeline_executables = false;             ///< the driver can tell about the code that it compiles
+  bool memory_budget = false;                    ///< the driver can tell what other programs leave of each heap
   bool portability_subset = false;               ///< a layered driver such as MoltenVK: its extension must be enabled
 
   std::optional<std::uint32_t> queue_family;  ///< the family of the queue that is used; supports compute
@@ -83,6 +84,12 @@ std::uint32_t timestamp_bits(const InstanceTable& instance, VkPhysicalDevice dev
 
 /// Size of the device's own memory.
 std::uint64_t memory_bytes(const Capabilities& capabilities);
+
+/// Whether host and device use the same memory.
+bool shares_memory(const Capabilities& capabilities);
+
+/// Whether shaders use a heap: those of the device's own memory, and where it shares the host's, all.
+bool is_usable(const Capabilities& capabilities, std::uint32_t heap);
 
 /// "1.3.230".
 std::string version_text(std::uint32_t version);

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "vk/device/cooperative_matrix.h"
 #include "vk/device/instance.h"
 #include "vk/device/limits.h"
@@ -238,6 +240,7 @@ void Context::use_queue_of(const AdoptedDevice& handles) {
   capabilities_.queue_family = handles.queue_family;
   capabilities_.timestamp_bits =
       timestamp_bits(instance_, static_cast<VkPhysicalDevice>(handles.physical_device), handles.queue_family);
+  physical_device_ = static_cast<VkPhysicalDevice>(handles.physical_device);
   device_ = static_cast<VkDevice>(handles.device);
   queue_ = static_cast<VkQueue>(handles.queue);
   table_ = load_device(instance_, device_);
@@ -265,6 +268,7 @@ void Context::open_device(VkPhysicalDevice physical_device) {
   info.ppEnabledExtensionNames = features.extensions().data();
   VkDevice device = VK_NULL_HANDLE;
   check(instance_.create_device(physical_device, &info, nullptr, &device), "vkCreateDevice");
+  physical_device_ = physical_device;
   device_ = device;
   table_ = load_device(instance_, device_);
   table_.vkGetDeviceQueue(device_, queue_family(), 0, &queue_);
@@ -274,6 +278,25 @@ Context::~Context() {
   if (!owned_) return;
   destroy_device(instance_, device_);
   destroy_instance(instance_);
+}
+
+Context::HeapBytes Context::heap_bytes() const {
+  auto budget = structure<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
+  auto memory = structure<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
+  if (capabilities_.memory_budget) {
+    memory.pNext = &budget;
+    instance_.memory_properties2(physical_device_, &memory);
+  }
+  HeapBytes bytes;
+  for (std::uint32_t i = 0; i < capabilities_.memory.memoryHeapCount; ++i) {
+    if (!is_usable(capabilities_, i)) continue;
+    const std::uint64_t size = capabilities_.memory.memoryHeaps[i].size;
+    const std::uint64_t left = budget.heapBudget[i] - std::min(budget.heapBudget[i], budget.heapUsage[i]);
+    bytes.all += size;
+    bytes.free += capabilities_.memory_budget ? std::min(size, left) : size;
+  }
+  return bytes;
 }
 
 void Context::submit(std::span<const VkSubmitInfo> batches, VkFence fence) {

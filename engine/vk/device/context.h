@@ -50,6 +50,13 @@ class Context : public std::enable_shared_from_this<Context> {
   /// Whether the Khronos validation layer is enabled for this context (never for an adopted one).
   bool validating() const { return owned_ && settings_.validation; }
 
+  /// Bytes of the heaps that shaders use, and how much of them is free: all, where the driver does not say.
+  struct HeapBytes {
+    std::uint64_t all = 0;
+    std::uint64_t free = 0;
+  };
+  HeapBytes heap_bytes() const;
+
   /// vkQueueSubmit under the queue's lock. For a shared queue, also holds the application's lock.
   void submit(std::span<const VkSubmitInfo> batches, VkFence fence);
 
@@ -62,6 +69,7 @@ class Context : public std::enable_shared_from_this<Context> {
 
   Settings settings_;
   InstanceTable instance_;
+  VkPhysicalDevice physical_device_ = VK_NULL_HANDLE;
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
   DeviceTable table_{};

@@ -62,6 +62,11 @@ constexpr Limit limits_by_name[] = {
     {"loop_rounds", 100,  // enough for every loop whose length is fixed
      [](const Capabilities& c) -> std::uint64_t { return c.max_loop_rounds; },
      [](Capabilities& c, std::uint64_t value) { c.max_loop_rounds = word(value); }},
+    {"memory", 1 << 20,  // of each heap
+     [](const Capabilities& c) { return c.memory.memoryHeaps[0].size; },
+     [](Capabilities& c, std::uint64_t value) {
+       for (VkMemoryHeap& heap : c.memory.memoryHeaps) heap.size = std::min(heap.size, value);
+     }},
     {"push_bytes", 128, [](const Capabilities& c) -> std::uint64_t { return c.limits.maxPushConstantsSize; },
      [](Capabilities& c, std::uint64_t value) { c.limits.maxPushConstantsSize = word(value); }},
     {"shared_memory", 16384, [](const Capabilities& c) -> std::uint64_t { return c.limits.maxComputeSharedMemorySize; },

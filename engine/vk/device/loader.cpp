@@ -73,6 +73,7 @@ InstanceTable load_instance(VkInstance instance, PFN_vkGetInstanceProcAddr get_p
   load(table.properties, get_proc, instance, "vkGetPhysicalDeviceProperties2");
   load(table.features, get_proc, instance, "vkGetPhysicalDeviceFeatures2");
   load(table.memory_properties, get_proc, instance, "vkGetPhysicalDeviceMemoryProperties");
+  load(table.memory_properties2, get_proc, instance, "vkGetPhysicalDeviceMemoryProperties2");
   load(table.queue_families, get_proc, instance, "vkGetPhysicalDeviceQueueFamilyProperties");
   load(table.create_device, get_proc, instance, "vkCreateDevice");
   return table;

@@ -18,6 +18,7 @@ struct InstanceTable {
   PFN_vkGetPhysicalDeviceProperties2 properties = nullptr;
   PFN_vkGetPhysicalDeviceFeatures2 features = nullptr;
   PFN_vkGetPhysicalDeviceMemoryProperties memory_properties = nullptr;
+  PFN_vkGetPhysicalDeviceMemoryProperties2 memory_properties2 = nullptr;
   PFN_vkGetPhysicalDeviceQueueFamilyProperties queue_families = nullptr;
   PFN_vkCreateDevice create_device = nullptr;
 
