@@ -12,6 +12,7 @@
 
 #include "samples/common/command_line.h"
 #include "samples/common/models.h"
+#include "samples/common/say.h"
 #include "samples/common/training.h"
 
 using namespace halfstep;
@@ -24,6 +25,7 @@ struct Options {
   std::string optimizer = "sgd";
   std::optional<float> learning_rate;
   std::int64_t accumulate = 1;
+  std::int64_t memory_limit = 0;  ///< MiB
   float ema_decay = 0;
   std::string recompute;
   bool gpu = false;
@@ -47,6 +49,11 @@ void add_options(CLI::App& app, Options& options) {
       ->check(samples::number_above(0, 1000));
   app.add_option("--batch-size", options.plan.batch_size, "Images in a step")
       ->transform(samples::whole_number(1, 65536))
+      ->capture_default_str();
+  app.add_option("--memory-limit", options.memory_limit,
+                 "MiB of device memory to take at most, by computing activations again and by micro-batches; 0: what "
+                 "the device has")
+      ->transform(samples::whole_number(0, 1 << 24))
       ->capture_default_str();
   app.add_option("--accumulate", options.accumulate,
                  "Take each step's images in this many parts, with the memory of one; divides --batch-size")
@@ -109,16 +116,9 @@ Device open_device(const Options& options) {
   return device;
 }
 
-int run(const Options& options) {
-  const Precision precision = precision_of(options);
-  samples::Plan plan = options.plan;
-  if (options.ema_decay > 0) plan.weights = Weights::averaged;
-  const std::int64_t batch = part_of_batch(options);
-  samples::check_files(options.common, options.plan);
-  const Device device = open_device(options);
-  const samples::Data data = samples::read_data(device, options.common, {.shape = {32, 32, 3}});
-
-  Graph graph;
+/// The model at a batch size, and how it is trained.
+TrainerOptions training(Graph& graph, std::int64_t batch, const Options& options, const Precision& precision,
+                        const samples::Data& data) {
   const Tensor images = graph.input("images", {batch, 32, 32, 3});
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
   const Tensor logits = samples::build_model(graph.root(), images, options.model, data.train.classes);
@@ -128,19 +128,36 @@ int run(const Options& options) {
                   .stddev = {0.2470F, 0.2435F, 0.2616F},
                   .augmentation = {.crop_padding = 4, .flip = 0.5F}};
   const std::int64_t epoch_steps = std::max<std::int64_t>(1, data.train.count / options.plan.batch_size);
-  Trainer trainer = Trainer::compile(device, graph,
-                                     {.loss = cross_entropy(logits, labels),
-                                      .metrics = {{"accuracy", accuracy(logits, labels)}},
-                                      .optimizer = optimizer(options, epoch_steps),
-                                      .accumulate = options.accumulate,
-                                      .ema_decay = options.ema_decay,
-                                      .recompute = options.recompute,
-                                      .precision = precision,
-                                      .seed = options.common.seed,
-                                      .model = options.model,
-                                      .classes = data.classes,
-                                      .feed = feed,
-                                      .training_set = &data.train});
+  return {.loss = cross_entropy(logits, labels),
+          .metrics = {{"accuracy", accuracy(logits, labels)}},
+          .optimizer = optimizer(options, epoch_steps),
+          .accumulate = options.accumulate,
+          .ema_decay = options.ema_decay,
+          .recompute = options.recompute,
+          .precision = precision,
+          .seed = options.common.seed,
+          .model = options.model,
+          .classes = data.classes,
+          .feed = feed,
+          .training_set = &data.train,
+          .log =
+              [quiet = options.common.quiet](const std::string& line) {
+                if (!quiet && line.starts_with("memory: ")) samples::say("{}\n", line);
+              },
+          .memory_limit = static_cast<std::uint64_t>(options.memory_limit) << 20};
+}
+
+int run(const Options& options) {
+  const Precision precision = precision_of(options);
+  samples::Plan plan = options.plan;
+  if (options.ema_decay > 0) plan.weights = Weights::averaged;
+  const std::int64_t batch = part_of_batch(options);
+  samples::check_files(options.common, options.plan);
+  const Device device = open_device(options);
+  const samples::Data data = samples::read_data(device, options.common, {.shape = {32, 32, 3}});
+
+  Trainer trainer = Trainer::compile(
+      device, [&](Graph& graph, std::int64_t size) { return training(graph, size, options, precision, data); }, batch);
   return samples::train(trainer, device, precision, data, plan, options.common);
 }
 

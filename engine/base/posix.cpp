@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "base/files.h"
+#include "base/host_memory.h"
 #include "base/library.h"
 
 namespace halfstep {
@@ -180,6 +181,12 @@ MappedFile map_file(const std::filesystem::path& file) {
   if (memory == nullptr) return {};
   return {{static_cast<const std::byte*>(memory), size},
           std::shared_ptr<const void>(memory, [size](void* mapped) { munmap(mapped, size); })};
+}
+
+std::uint64_t host_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : 0;
 }
 
 Function find_function(std::initializer_list<const char*> libraries, const char* symbol) {

@@ -16,8 +16,10 @@ namespace {
 
 constexpr std::uint64_t slots_of_a_program = 2;
 
-std::string mib(std::uint64_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+std::string size_text(std::uint64_t bytes) {
+  const auto number = static_cast<double>(bytes);
+  return bytes < 1 << 20 ? fmt::format("{:.1f} KiB", number / (1 << 10))
+                         : fmt::format("{:.1f} MiB", number / (1 << 20));
 }
 
 /// The largest tensors of the arena where most of it is in use.
@@ -45,7 +47,7 @@ std::vector<std::string> largest_tensors(const plan::Program& program) {
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < std::min(most, all.size()); ++i) {
     const plan::ProgramTensor& tensor = program.tensors[all[i]];
-    texts.push_back(fmt::format("'{}' {}, {}", tensor.name, to_string(tensor.type), mib(tensor.bytes)));
+    texts.push_back(fmt::format("'{}' {}, {}", tensor.name, to_string(tensor.type), size_text(tensor.bytes)));
   }
   return texts;
 }
@@ -70,23 +72,24 @@ void MemoryNeed::check(const vk::Context& context, std::uint64_t limit) const {
   const bool limited = limit != 0 && limit < all;
   const std::uint64_t most = limited ? limit : all;
   if (bytes() <= most) return;
-  fail(
-      ErrorCode::out_of_memory, "trainer",
-      fmt::format("expected a training that takes at most {}, {}, got one of {}: {}", mib(most),
-                  limited ? "the memory limit" : fmt::format("what {} has", context.info().name), mib(bytes()), text()),
-      hint(most));
+  fail(ErrorCode::out_of_memory, "trainer",
+       fmt::format("expected a training that takes at most {}, {}, got one of {}: {}", size_text(most),
+                   limited ? "the memory limit" : fmt::format("what {} has", context.info().name), size_text(bytes()),
+                   text()),
+       hint(most));
 }
 
 std::string MemoryNeed::explain(std::string_view failure, const vk::Context& context) const {
   const vk::Context::HeapBytes heap = context.heap_bytes();
-  return fmt::format("{} The training takes {}: {}. {} has {}, of which {} are free now: {}", failure, mib(bytes()),
-                     text(), context.info().name, mib(heap.all), mib(heap.free), hint(heap.free));
+  return fmt::format("{}. The training takes {}: {}. {} has {}, of which {} are free now: {}", failure,
+                     size_text(bytes()), text(), context.info().name, size_text(heap.all), size_text(heap.free),
+                     hint(heap.free));
 }
 
 std::string MemoryNeed::text() const {
   std::vector<std::string> parts;
   const auto add = [&](std::uint64_t bytes, std::string_view what) {
-    if (bytes > 0) parts.push_back(fmt::format("{} of {}", mib(bytes), what));
+    if (bytes > 0) parts.push_back(fmt::format("{} of {}", size_text(bytes), what));
   };
   add(summary_.arena_bytes, fmt::format("activations (the largest: {})", fmt::join(largest_, "; ")));
   add(summary_.weight_bytes, "weights");
@@ -103,7 +106,7 @@ std::string MemoryNeed::hint(std::uint64_t limit) const {
   const auto fitting =
       static_cast<std::int64_t>(static_cast<double>(batch_) * room / static_cast<double>(batch_bytes_));
   if (batch_ > 0 && fitting < 1) return "not even a batch of 1 fits: a smaller model, or a narrower precision";
-  const std::string batch = batch_ > 0 ? fmt::format("a batch of about {} fits, not {}", fitting, batch_)
+  const std::string batch = batch_ > fitting ? fmt::format("a batch of about {} fits, not {}", fitting, batch_)
                                        : std::string("a smaller batch takes less");
   return batch + "; TrainerOptions::accumulate makes one update of several, recompute keeps fewer activations";
 }

@@ -29,7 +29,7 @@ class MemoryNeed {
   std::string explain(std::string_view failure, const vk::Context& context) const;
 
  private:
-  /// "700.1 MiB of activations (the largest: ...), 40.0 MiB of weights, ...".
+  /// "700.1 MiB of activations (the largest: ...), 40.0 KiB of weights, ...".
   std::string text() const;
   std::string hint(std::uint64_t limit) const;
 

@@ -202,7 +202,8 @@ TEST_CASE("limits that cannot be had are refused") {
     CAPTURE(limits);
     CHECK_THROWS_WITH_AS(told(limits), doctest::Contains(why), Error);
   };
-  refused("threads=4", "[device] expected limits among buffer_bytes, groups, invocations, loop_rounds, push_bytes, ");
+  refused("threads=4",
+          "[device] expected limits among buffer_bytes, groups, invocations, loop_rounds, memory, push_bytes, ");
   refused("invocations=128,,groups=100", ", got ''");
   refused("invocations", "expected the limit invocations to be 128 or more, got ''");
   refused("invocations=many", "expected the limit invocations to be 128 or more, got 'many'");

@@ -3,10 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <regex>
 
 #include "harness/device.h"
 #include "harness/faults.h"
+#include "models/layers.h"
 #include "train/small_training.h"
 
 namespace halfstep {
@@ -88,7 +91,90 @@ TEST_CASE("where the driver has no more memory, the training that wanted it is d
   CAPTURE(text);
   CHECK(contains(text, "VK_ERROR_OUT_OF_DEVICE_MEMORY"));
   CHECK(contains(text, "The training takes "));
-  CHECK(contains(text, "are free now"));
+  CHECK(contains(text, "are free now: a smaller batch takes less"));
+}
+
+namespace {
+
+/// Two blocks of layers, which take most of their memory when they go backward.
+TrainerOptions blocks(Graph& graph, std::int64_t size, const Dataset& data) {
+  const Tensor images = graph.input("images", {size, 6, 5, 1});
+  const Tensor labels = graph.input("labels", {size}, DType::u32);
+  Tensor x = images;
+  for (const char* block : {"first", "second"}) {
+    for (const char* layer : {"a", "b", "c"}) {
+      x = sigmoid(models::same_conv(graph.root() / block / layer, x, 8, 3));
+    }
+  }
+  return {.loss = cross_entropy(models::dense(graph.root() / "top", flatten(x), 3), labels),
+          .optimizer = Sgd{.rate = 0.1F},
+          .precision = Precision::float32(),
+          .feed = Feed{.samples = images, .labels = labels},
+          .training_set = &data,
+          .resident_limit = 1};
+}
+
+struct Fitted {
+  std::vector<float> weights;
+  std::uint64_t bytes = 0;
+  std::vector<std::string> told;
+};
+
+Fitted fit(const Dataset& data, std::uint64_t limit) {
+  Fitted fitted;
+  Trainer trainer = Trainer::compile(
+      testing::device(),
+      [&](Graph& graph, std::int64_t size) {
+        TrainerOptions options = blocks(graph, size, data);
+        options.memory_limit = limit;
+        options.log = [&](const std::string& line) { fitted.told.push_back(line); };
+        return options;
+      },
+      60);
+  for (int step = 0; step < 3; ++step) trainer.step();
+  CHECK(trainer.reopen(testing::device()).step == 3);
+  for (int step = 0; step < 3; ++step) trainer.step();
+  const std::string names[] = {"first/a/weight", "second/c/weight", "top/weight"};
+  fitted.weights = testing::all_weights(trainer, names);
+  fitted.bytes = trainer.inspect().summary().peak_bytes;
+  return fitted;
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(static_cast<double>(a[i] - b[i])));
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("a step is cut to fit its memory: recomputed first, bit for bit, then in micro-batches") {
+  const Dataset data = testing::toy_dataset(120, {6, 5, 1}, 3);
+  const Fitted whole = fit(data, 0);
+  CHECK(contains(whole.told.back(), "memory: a batch of 60, nothing recomputed: "));
+  const Fitted recomputed = fit(data, whole.bytes - 1);
+  CHECK(contains(recomputed.told.back(), "memory: a batch of 60, '*"));
+  CHECK(recomputed.bytes < whole.bytes);
+  CHECK(recomputed.weights == whole.weights);
+  std::vector<std::int64_t> pieces{1};
+  for (std::uint64_t limit = whole.bytes / 2; limit > whole.bytes / 4; limit = limit * 2 / 3) {
+    CAPTURE(limit);
+    const Fitted cut = fit(data, limit);
+    CAPTURE(cut.told.back());
+    CHECK(cut.bytes <= limit);
+    pieces.push_back(std::stoll(ask(cut.told.back(), "memory: ([0-9]+) micro-batches")));
+    CHECK(pieces.back() >= pieces[pieces.size() - 2]);
+    const std::int64_t allocated = std::stoll(ask(cut.told.back(), "predicted, ([0-9]+) allocated"));
+    CHECK(allocated >= static_cast<std::int64_t>(cut.bytes));
+    CHECK(static_cast<double>(allocated) < 1.05 * static_cast<double>(cut.bytes) + 40 * 1024);
+    CHECK(distance(cut.weights, whole.weights) < 1e-5);
+  }
+  CHECK(pieces.back() > 3);
+  CHECK_THROWS_WITH_AS(fit(data, 1000), doctest::Contains("not even a batch of 1"), Error);
+  CHECK_THROWS_WITH_AS(
+      Trainer::compile(
+          testing::device(), [&](Graph& graph, std::int64_t size) { return blocks(graph, size, data); }, 0),
+      doctest::Contains("at least 1"), Error);
 }
 
 }  // namespace halfstep

@@ -59,6 +59,15 @@ class HALFSTEP_API Trainer {
   /// limits are checked here, so that step() throws only what it documents. Blocks, possibly for seconds, while it
   /// compiles and measures kernels and uploads the training set.
   static Trainer compile(const Device& device, const Graph& graph, TrainerOptions options);
+  /// A model at any batch size: builds it in a graph, and says how it is trained.
+  using Model = std::function<TrainerOptions(Graph& graph, std::int64_t batch)>;
+  /// Compiles `model` for steps of `batch` samples such that they fit the device, or TrainerOptions::memory_limit: the
+  /// whole batch at once if it fits; else with scopes recomputed, the outermost first, then those within (if the
+  /// model's own `recompute` is empty); else in the fewest micro-batches of one size, likewise, each as `accumulate`
+  /// does. Recomputing changes no bit; for what micro-batches change see `accumulate`. TrainerOptions::log is told what
+  /// was chosen, and the bytes that were predicted and allocated. Calls `model` once for each size that it tries. Throws
+  /// as the other does; with ErrorCode::out_of_memory if a single sample does not fit.
+  static Trainer compile(const Device& device, const Model& model, std::int64_t batch);
   ~Trainer();
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;

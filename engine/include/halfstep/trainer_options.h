@@ -111,7 +111,7 @@ struct HALFSTEP_API TrainerOptions {
   /// Each takes the time and the host memory of Trainer::checkpoint(). The newest replaces the one before.
   std::int64_t snapshot_every = 0;
   /// Bytes of device memory that the training may take; 0: what the device has. compile() throws Error, before it
-  /// allocates any, that says what takes how much and what batch fits.
+  /// allocates any, that says what takes how much and what batch fits; the one that takes a model makes it fit.
   std::uint64_t memory_limit = 0;
   std::uint64_t resident_limit = 0;  ///< bytes of the training set that the device may keep; 0: what it allows
 };

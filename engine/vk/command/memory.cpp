@@ -55,7 +55,9 @@ void Buffer::allocate(Memory intent) {
     info.memoryTypeIndex = types[i];
     VkDeviceMemory made = VK_NULL_HANDLE;
     result = table.vkAllocateMemory(context_->device(), &info, nullptr, &made);
-    if (result == VK_SUCCESS) memory_ = made;
+    if (result != VK_SUCCESS) continue;
+    memory_ = made;
+    context_->count_buffer_bytes(static_cast<std::int64_t>(allocated_));
   }
   if (result != VK_SUCCESS) {
     const std::uint32_t heap = types.empty() ? 0 : memory.memoryTypes[types.front()].heapIndex;
@@ -101,6 +103,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 
 void Buffer::release() noexcept {
   if (!context_) return;
+  if (memory_ != VK_NULL_HANDLE) context_->count_buffer_bytes(-static_cast<std::int64_t>(allocated_));
   context_->table().vkDestroyBuffer(context_->device(), buffer_, nullptr);
   context_->table().vkFreeMemory(context_->device(), memory_, nullptr);  // unmaps it too
 }

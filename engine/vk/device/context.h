@@ -4,6 +4,7 @@
 
 #include <vulkan/vulkan.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,6 +57,9 @@ class Context : public std::enable_shared_from_this<Context> {
     std::uint64_t free = 0;
   };
   HeapBytes heap_bytes() const;
+  /// Bytes of the memory that Buffers on this context have.
+  std::uint64_t buffer_bytes() const { return buffer_bytes_; }
+  void count_buffer_bytes(std::int64_t change) { buffer_bytes_ += static_cast<std::uint64_t>(change); }
 
   /// vkQueueSubmit under the queue's lock. For a shared queue, also holds the application's lock.
   void submit(std::span<const VkSubmitInfo> batches, VkFence fence);
@@ -77,6 +81,7 @@ class Context : public std::enable_shared_from_this<Context> {
   plan::Target target_;
   DeviceInfo info_;
   std::mutex queue_mutex_;
+  std::atomic<std::uint64_t> buffer_bytes_ = 0;
   std::function<void()> lock_;
   std::function<void()> unlock_;
   std::unique_ptr<process::Child> child_;

@@ -1,7 +1,10 @@
 #include "vk/device/workarounds.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
+
+#include "base/host_memory.h"
 
 namespace halfstep::vk {
 namespace {
@@ -20,6 +23,10 @@ bool newest_lavapipe(const Capabilities& capabilities) {
 }  // namespace
 
 void apply_workarounds(Capabilities& capabilities) {
+  // Software drivers name a size of their own, as lavapipe of Mesa 22 its 2 GiB, and give whatever the host has.
+  if (capabilities.type == VK_PHYSICAL_DEVICE_TYPE_CPU) {
+    for (VkMemoryHeap& heap : capabilities.memory.memoryHeaps) heap.size = std::max(heap.size, process::host_memory());
+  }
   // SwiftShader aborts on shaders that read by address. Only software drivers have kernels that do.
   if (capabilities.driver_id != VK_DRIVER_ID_MESA_LLVMPIPE) capabilities.buffer_address = false;
   // Some versions give wrong results, and there is no way to tell which.
