@@ -1,13 +1,16 @@
 // A trainer whose steps are cut to fit the device's memory.
 #include <halfstep/error.h>
+#include <halfstep/inspector.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "graph/ir.h"
-#include "train/trainer_impl.h"
+#include "train/memory_need.h"
+#include "vk/device/context.h"
 
 namespace halfstep {
 namespace {
@@ -39,40 +42,58 @@ struct Cut {
   }
 };
 
+/// Lines for a log that is told of them when it is known that they hold.
+struct Lines {
+  std::vector<std::string> kept;
+  bool hold = false;
+};
+
+Trainer compile_cut(const Device& device, const Graph& graph, const TrainerOptions& asked, const Cut& cut) {
+  TrainerOptions options = asked;
+  options.accumulate *= cut.micro_batches;
+  options.recompute = cut.recompute;
+  const auto lines = std::make_shared<Lines>();
+  if (asked.log) {
+    options.log = [lines, log = asked.log](const std::string& line) {
+      if (lines->hold) log(line);
+      if (!lines->hold) lines->kept.push_back(line);
+    };
+  }
+  const std::uint64_t before = vk::context_of(device).buffer_bytes();
+  Trainer trainer = Trainer::compile(device, graph, options);
+  if (!asked.log) return trainer;
+  lines->hold = true;
+  for (const std::string& line : lines->kept) asked.log(line);
+  asked.log(fmt::format("memory: {}: {} bytes predicted, {} allocated", cut.text(),
+                        trainer.inspect().summary().peak_bytes, vk::context_of(device).buffer_bytes() - before));
+  return trainer;
+}
+
 }  // namespace
 
 Trainer Trainer::compile(const Device& device, const Model& model, std::int64_t batch) {
   if (batch < 1) fail("trainer", fmt::format("expected a batch of at least 1, got {}", batch));
-  std::optional<Error> too_large;
+  std::optional<train::TooLarge> failed;  // the least of the last size that was tried
+  std::int64_t failed_batch = batch;
   for (Cut cut; cut.micro_batches <= batch; ++cut.micro_batches) {
     if (batch % cut.micro_batches != 0) continue;
     cut.batch = batch / cut.micro_batches;
+    const double part = static_cast<double>(cut.batch) / static_cast<double>(failed_batch);
+    if (failed && cut.batch > 1 && !failed->may_fit(part)) continue;
+    if (failed && !failed->may_fit(0)) break;
     Graph graph;
     const TrainerOptions asked = model(graph, cut.batch);
     for (const std::string& pattern : recomputations(graph, asked.recompute)) {
       cut.recompute = pattern;
-      TrainerOptions options = asked;
-      options.accumulate *= cut.micro_batches;
-      options.recompute = cut.recompute;
-      // Only what is compiled in the end is told of.
-      std::vector<std::string> lines;
-      if (asked.log) options.log = [&lines](const std::string& line) { lines.push_back(line); };
-      const std::uint64_t before = vk::context_of(device).buffer_bytes();
       try {
-        Trainer trainer = compile(device, graph, options);
-        if (!asked.log) return trainer;
-        trainer.origin_->options.log = asked.log;
-        for (const std::string& line : lines) asked.log(line);
-        asked.log(fmt::format("memory: {}: {} bytes predicted, {} allocated", cut.text(),
-                              trainer.impl().summary.peak_bytes, vk::context_of(device).buffer_bytes() - before));
-        return trainer;
-      } catch (const Error& error) {
-        if (error.code() != ErrorCode::out_of_memory) throw;
-        too_large = error;
+        return compile_cut(device, graph, asked, cut);
+      } catch (const train::TooLarge& error) {
+        failed = error;
+        failed_batch = cut.batch;
       }
     }
   }
-  throw *too_large;
+  throw train::TooLarge(*failed);
 }
 
 }  // namespace halfstep

@@ -1,7 +1,5 @@
 #include "train/memory_need.h"
 
-#include <halfstep/error.h>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -72,11 +70,11 @@ void MemoryNeed::check(const vk::Context& context, std::uint64_t limit) const {
   const bool limited = limit != 0 && limit < all;
   const std::uint64_t most = limited ? limit : all;
   if (bytes() <= most) return;
-  fail(ErrorCode::out_of_memory, "trainer",
-       fmt::format("expected a training that takes at most {}, {}, got one of {}: {}", size_text(most),
-                   limited ? "the memory limit" : fmt::format("what {} has", context.info().name), size_text(bytes()),
-                   text()),
-       hint(most));
+  throw TooLarge(
+      fmt::format("[trainer] expected a training that takes at most {}, {}, got one of {}: {}. Hint: {}",
+                  size_text(most), limited ? "the memory limit" : fmt::format("what {} has", context.info().name),
+                  size_text(bytes()), text(), hint(most)),
+      store_bytes_, batch_bytes_, most);
 }
 
 std::string MemoryNeed::explain(std::string_view failure, const vk::Context& context) const {
@@ -107,7 +105,7 @@ std::string MemoryNeed::hint(std::uint64_t limit) const {
       static_cast<std::int64_t>(static_cast<double>(batch_) * room / static_cast<double>(batch_bytes_));
   if (batch_ > 0 && fitting < 1) return "not even a batch of 1 fits: a smaller model, or a narrower precision";
   const std::string batch = batch_ > fitting ? fmt::format("a batch of about {} fits, not {}", fitting, batch_)
-                                       : std::string("a smaller batch takes less");
+                                             : std::string("a smaller batch takes less");
   return batch + "; TrainerOptions::accumulate makes one update of several, recompute keeps fewer activations";
 }
 

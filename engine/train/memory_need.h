@@ -1,5 +1,6 @@
 #pragma once
 
+#include <halfstep/error.h>
 #include <halfstep/graph.h>
 #include <halfstep/inspector.h>
 
@@ -14,6 +15,25 @@
 /// The device memory that a training takes, known before any of it is allocated.
 namespace halfstep::train {
 
+/// What MemoryNeed::check throws.
+class TooLarge : public Error {
+ public:
+  TooLarge(const std::string& text, std::uint64_t store_bytes, std::uint64_t batch_bytes, std::uint64_t limit)
+      : Error(text, ErrorCode::out_of_memory), store_bytes_(store_bytes), batch_bytes_(batch_bytes), limit_(limit) {}
+
+  /// Whether a training would fit, about, whose batch is `part` of this one's.
+  bool may_fit(double part) const {
+    constexpr double slack = 1.25;
+    return static_cast<double>(store_bytes_) + part * static_cast<double>(batch_bytes_) <=
+           slack * static_cast<double>(limit_);
+  }
+
+ private:
+  std::uint64_t store_bytes_;
+  std::uint64_t batch_bytes_;
+  std::uint64_t limit_;
+};
+
 class MemoryNeed {
  public:
   /// Of a store of this spec, and a step at this batch size (0: unknown).
@@ -22,8 +42,8 @@ class MemoryNeed {
   void add_slots(const step::StepProgram& program);
 
   std::uint64_t bytes() const { return store_bytes_ + batch_bytes_; }
-  /// Throws Error that says what takes how much, and what batch fits, if the device, or `limit` unless that is 0, has
-  /// not so much memory.
+  /// Throws TooLarge that says what takes how much, and what batch fits, if the device, or `limit` unless that is 0,
+  /// has not so much memory.
   void check(const vk::Context& context, std::uint64_t limit) const;
   /// What a failed allocation says, with what takes how much, and what batch fits.
   std::string explain(std::string_view failure, const vk::Context& context) const;

@@ -170,6 +170,7 @@ TEST_CASE("a step is cut to fit its memory: recomputed first, bit for bit, then 
     CHECK(distance(cut.weights, whole.weights) < 1e-5);
   }
   CHECK(pieces.back() > 3);
+  CHECK_THROWS_WITH_AS(fit(data, 80'000), doctest::Contains("the memory limit"), Error);
   CHECK_THROWS_WITH_AS(fit(data, 1000), doctest::Contains("not even a batch of 1"), Error);
   CHECK_THROWS_WITH_AS(
       Trainer::compile(
