@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/by_name.h"
 #include "samples/common/checkpoint.h"
 #include "samples/common/command_line.h"
 #include "samples/common/contact_sheet.h"
@@ -72,7 +73,7 @@ class Classifier {
     const Tensor bytes = graph.input("bytes", shape_);
     const Tensor images = add(mul(bytes, graph.input("factor", {channels})), graph.input("offset", {channels}));
     const Tensor logits =
-        samples::build_model(graph.root(), images, model_.name, static_cast<std::int64_t>(model_.classes.size()));
+        models::image_model(graph.root(), images, model_.name, static_cast<std::int64_t>(model_.classes.size()));
     return Predictor::compile(device, graph, logits);
   }
 

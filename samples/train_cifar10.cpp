@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "models/by_name.h"
 #include "samples/common/command_line.h"
-#include "samples/common/models.h"
 #include "samples/common/say.h"
 #include "samples/common/training.h"
 
@@ -121,7 +121,7 @@ TrainerOptions training(Graph& graph, std::int64_t batch, const Options& options
                         const samples::Data& data) {
   const Tensor images = graph.input("images", {batch, 32, 32, 3});
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
-  const Tensor logits = samples::build_model(graph.root(), images, options.model, data.train.classes);
+  const Tensor logits = models::image_model(graph.root(), images, options.model, data.train.classes);
   const Feed feed{.samples = images,
                   .labels = labels,
                   .mean = {0.4914F, 0.4822F, 0.4465F},

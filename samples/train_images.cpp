@@ -15,9 +15,9 @@
 #include <cstdio>
 #include <optional>
 
+#include "models/by_name.h"
 #include "samples/common/command_line.h"
 #include "samples/common/image_data.h"
-#include "samples/common/models.h"
 #include "samples/common/training.h"
 
 using namespace halfstep;
@@ -119,7 +119,7 @@ int run(const Options& options) {
   Graph graph;
   const Tensor images = graph.input("images", {batch, shape[0], shape[1], shape[2]});
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
-  const Tensor logits = samples::build_model(graph.root(), images, options.model, data.train.classes);
+  const Tensor logits = models::image_model(graph.root(), images, options.model, data.train.classes);
   Feed feed{.samples = images, .labels = labels};
   normalise(feed, data.train);
   feed.augmentation = {.crop_padding = options.crop_padding.value_or(options.size / 8), .flip = options.flip};

@@ -7,25 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/fashion_cnn.h"
-#include "models/fashion_conv.h"
-#include "models/lenet5.h"
-#include "models/mobilenet_v2.h"
-#include "models/resnet.h"
-#include "models/resnet_cifar.h"
-
 namespace samples {
 namespace {
-
-using halfstep::Scope;
-using halfstep::Tensor;
-
-/// The depth in "resnet20"; 0 if there is none.
-std::int64_t depth_in(std::string_view name) {
-  std::int64_t depth = 0;
-  const bool read = name.starts_with("resnet") && CLI::detail::lexical_cast(std::string(name.substr(6)), depth);
-  return read ? depth : 0;
-}
 
 /// An entry of the metadata; throws Error if it is missing.
 const std::string& entry(const halfstep::CheckpointSummary& summary, const std::string& file, const char* key) {
@@ -79,21 +62,6 @@ void check(const ModelDescription& model, const std::string& file) {
 }
 
 }  // namespace
-
-Tensor build_model(const Scope& scope, Tensor images, const std::string& name, std::int64_t classes) {
-  using namespace halfstep::models;
-  const Stem stem = images.dim(1) <= 32 ? Stem::small : Stem::large;
-  const std::int64_t depth = depth_in(name);
-  if (name == "lenet5") return lenet5(scope, images, classes);
-  if (name == "fashion_conv") return fashion_conv(scope, images, classes);
-  if (name == "fashion_cnn") return fashion_cnn(scope, images, classes);
-  if (name == "mobilenet_v2") return mobilenet_v2(scope, images, classes, {.stem = stem});
-  if (depth == 18 || depth == 34 || depth == 50) return resnet(scope, images, depth, classes, stem);
-  if (depth >= 8 && depth % 6 == 2) return resnet_cifar(scope, images, depth, classes);
-  halfstep::fail("model", fmt::format("expected lenet5, fashion_conv, fashion_cnn, resnet8, resnet14, ... resnet56, "
-                                      "resnet18, resnet34, resnet50 or mobilenet_v2, got '{}'",
-                                      name));
-}
 
 ModelDescription describe_model(const halfstep::CheckpointSummary& summary, const std::string& file) {
   halfstep::check_format(summary.metadata, file);

@@ -10,12 +10,6 @@
 
 namespace samples {
 
-/// A model by its name in checkpoints, on `images` {n, h, w, c}: lenet5, fashion_conv, fashion_cnn, resnet8 to resnet56
-/// (6N + 2), resnet18, resnet34, resnet50 or mobilenet_v2; the last four have the small stem for images of 32. Returns
-/// logits {n, classes}. Throws Error for any other name.
-halfstep::Tensor build_model(const halfstep::Scope& scope, halfstep::Tensor images, const std::string& name,
-                             std::int64_t classes);
-
 /// A checkpoint's description of its model; see Trainer::save.
 struct ModelDescription {
   std::string name;
