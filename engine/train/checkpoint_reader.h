@@ -20,6 +20,9 @@ class CheckpointReader {
   /// The values of a tensor; empty where the file has none that fits.
   std::vector<float> take(const std::string& name, const state::ParameterEntry& entry);
 
+  /// A tensor of the model that is not needed, in the file or not.
+  void pass_over(const std::string& name) { asked_.insert(name); }
+
   /// What was found, after everything was taken. Throws Error where the options are strict and anything differs.
   LoadReport report(std::string_view path);
 

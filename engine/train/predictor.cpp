@@ -80,6 +80,11 @@ class Predictor::Impl {
       const bool of_file = tensor.kind == state::KeptTensor::Kind::state || written_.find(tensor.name) != nullptr;
       if (of_file) tensors_.push_back(tensor);
     }
+    for (const graph::Origin origin : {graph::Origin::parameter, graph::Origin::state}) {
+      for (const graph::ValueId value : graph.ir().of(origin)) {
+        graph_names_.push_back(train::stored_name(graph.ir().values[value].name));
+      }
+    }
   }
 
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options) {
@@ -94,6 +99,7 @@ class Predictor::Impl {
       values.push_back(reader.take(train::stored_name(tensor.name), *tensor.entry));
       if (values.back().empty()) values.back() = first_values(tensor);
     }
+    for (const std::string& name : graph_names_) reader.pass_over(name);
     LoadReport report = reader.report(path.string());
     workspace_.store->write(tensors_, values);
     run(*folding_);
@@ -150,6 +156,7 @@ class Predictor::Impl {
   std::unique_ptr<run::Program> folding_;   ///< computes what follows from weights alone, where these are its own
   state::ParameterLayout written_;          ///< of all parameters, as the graph was written
   std::vector<state::KeptTensor> tensors_;  ///< that files have
+  std::vector<std::string> graph_names_;    ///< in files: those and what the output does not depend on
   std::vector<float> output_;
 };
 

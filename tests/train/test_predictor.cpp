@@ -93,6 +93,30 @@ TEST_CASE("a predictor's folded convolutions give what convolution and norm give
   }
 }
 
+TEST_CASE("a predictor of a part of a model loads the file of all of it, and no other model's") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "layer.safetensors";
+  const LayerWeights weights;
+  weights.write(path);
+  const auto loaded = [&](const Layer& layer, Tensor output) {
+    return Predictor::compile(testing::device(), layer.graph, output).load_weights(path);
+  };
+  Layer part;  // the norm is for another output
+  const Tensor convolved = models::conv(part.graph.root() / "other", part.images, 6, 3, {}, models::Bias::none);
+  CHECK_THROWS_WITH_AS(loaded(part, convolved), doctest::Contains("1 missing (other.weight)"), Error);
+  const Tensor weight_only = scale(part.result, 2);
+  CHECK(loaded(part, weight_only).loaded.size() == 5);
+  Graph graph;
+  const Tensor images = graph.input("images", {2, 5, 7, 3});
+  const Tensor result = models::conv(graph.root() / "conv", images, 6, 3, {.padding = {1, 1}}, models::Bias::none);
+  CHECK_THROWS_WITH_AS(Predictor::compile(testing::device(), graph, result).load_weights(path),
+                       doctest::Contains("4 unexpected"), Error);
+  models::batch_norm(graph.root() / "bn", result);
+  const LoadReport report = Predictor::compile(testing::device(), graph, result).load_weights(path);
+  CHECK(report.loaded == std::vector<std::string>{"conv.weight"});
+  CHECK(report.unexpected.empty());
+}
+
 TEST_CASE("what follows from weights alone is computed when they are loaded, and the norm is gone from the rest") {
   const Layer layer;
   const passes::LoweredPrecision lowered = passes::for_inference(

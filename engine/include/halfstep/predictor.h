@@ -36,7 +36,7 @@ class HALFSTEP_API Predictor {
   Predictor& operator=(Predictor&&) noexcept;
 
   /// Reads weights and states from a safetensors file; see Trainer::load_weights. A tensor that the file may lack gets
-  /// the initial value that training with seed 0 would give it. Throws Error for a predictor over a trainer or over
+  /// the initial value that training with seed 0 would give it. What the output does not depend on is not read. Throws Error for a predictor over a trainer or over
   /// another predictor, which load their own weights.
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
   /// Computes the output, in row-major order, from values for every input that it depends on. Waits for the result.
