@@ -1,6 +1,6 @@
 # What `cmake --install` puts in place: headers, libraries, a CMake package and a pkg-config file.
 
-install(TARGETS halfstep halfstep_models EXPORT halfstep
+install(TARGETS halfstep halfstep_models halfstep_c_shared halfstep_c_static EXPORT halfstep
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
@@ -9,6 +9,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/include/halfstep" DESTINATION "$
 # A folder of their own in the include path, so that "models/lenet5.h" is found there as it is in the source tree.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/models" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/halfstep_models"
         FILES_MATCHING PATTERN "*.h")
+install(FILES "${PROJECT_SOURCE_DIR}/bindings/c/halfstep.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 # What the kernels of an application's own optimizers include.
 foreach(folder IN ITEMS common optim step storage)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/shaders/${folder}" DESTINATION "${CMAKE_INSTALL_DATADIR}/halfstep/shaders"
@@ -46,5 +47,7 @@ if(BUILD_SHARED_LIBS)
 else()
   set(HALFSTEP_PC_LIBS "-lSPIRV-Tools-opt -lSPIRV-Tools -pthread -ldl")
 endif()
-configure_file("${CMAKE_CURRENT_LIST_DIR}/halfstep.pc.in" halfstep.pc @ONLY)
-install(FILES "${CMAKE_CURRENT_BINARY_DIR}/halfstep.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+foreach(name IN ITEMS halfstep halfstep-c)
+  configure_file("${CMAKE_CURRENT_LIST_DIR}/${name}.pc.in" ${name}.pc @ONLY)
+endforeach()
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/halfstep.pc" "${CMAKE_CURRENT_BINARY_DIR}/halfstep-c.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

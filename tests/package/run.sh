@@ -30,7 +30,7 @@ find "$package/include" -type f ! -name '*.h' >"$place/error"
 check "only headers are installed as headers" test ! -s "$place/error"
 
 # An application's own functions of these names must not meet others.
-archives=$(find "$package" -name 'libhalfstep*.a')
+archives=$(find "$package" -name 'libhalfstep*.a' ! -name libhalfstep_c.a)
 # shellcheck disable=SC2086 # a list of words
 nm -A --defined-only $archives 2>/dev/null | grep -E ' [A-Za-z] _?(vk[A-Z]|volk)' >"$place/error"
 check "the library defines none of Vulkan's names" test ! -s "$place/error"
@@ -45,10 +45,13 @@ absolute() {
   pkg-config --cflags --libs "$place/absolute/halfstep.pc" >"$place/error"
   grep -q -- '-I/opt/headers .*-L/opt/libraries ' "$place/error"
 }
+c_flags() { [ "$(pkg-config --cflags --libs halfstep-c | tr ' ' '\n' | grep -c -e "^-I.*/include$" -e '^-lhalfstep_c$')" = 2 ]; }
+check "pkg-config finds the C interface" c_flags
 check "pkg-config leads to absolute folders where they were chosen" absolute
 
 # Headers: each compiles by itself, and says what it needs to an older language.
 check "there are headers" test -f "$package/include/halfstep/halfstep.h"
+check "the C header is beside them" test -f "$package/include/halfstep.h"
 for header in "$package"/include/halfstep/*.h "$package"/include/halfstep_models/models/*.h; do
   name=${header#"$package/include/"}
   name=${name#halfstep_models/}
@@ -107,7 +110,8 @@ if [ $# = 0 ]; then set -- ""; fi # whatever driver the machine has
 for driver in "$@"; do
   # Loaders before 1.3.207 know the second name only.
   [ -z "$driver" ] || export VK_DRIVER_FILES=$driver VK_ICD_FILENAMES=$driver
-  for program in build/package_user with_pkg_config with_shared build/own_device build/own_volk; do
+  for program in build/package_user with_pkg_config with_shared build/own_device build/own_volk \
+    build/c_user_shared build/c_user_static; do
     check "$program runs ($driver)" quietly "$place/$program"
   done
 done

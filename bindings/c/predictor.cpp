@@ -1,0 +1,108 @@
+#include <halfstep/predictor.h>
+
+#include "c/handles.h"
+
+using namespace halfstep;
+using namespace halfstep::c;
+
+namespace {
+
+Predictor& predictor_of(hs_predictor* predictor) {
+  return given(predictor, "a predictor").predictor;
+}
+
+const std::vector<std::string>* names_of(const hs_load_report* report, hs_load_list which) {
+  if (report == nullptr) return nullptr;
+  const LoadReport& lists = report->report;
+  switch (which) {
+    case HS_LOADED:
+      return &lists.loaded;
+    case HS_MISSING:
+      return &lists.missing;
+    case HS_UNEXPECTED:
+      return &lists.unexpected;
+    case HS_MISMATCHED:
+      return &lists.mismatched;
+    case HS_NOT_FINITE:
+      return &lists.not_finite;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+hs_status hs_predictor_create(const hs_device* device, const hs_graph* graph, hs_tensor output,
+                              const hs_precision* precision, hs_predictor** predictor) {
+  return created(predictor, [&] {
+    const Device& on = given(device, "a device").device;
+    const Tensor computed = tensor_of(given(graph, "a graph"), output);
+    const Precision with = precision == nullptr ? Precision::float32() : precision_of(*precision);
+    return new hs_predictor{Predictor::compile(on, *graph->graph, computed, with)};
+  });
+}
+
+hs_status hs_predictor_of_trainer(const hs_trainer* trainer, const hs_graph* graph, hs_tensor output,
+                                  hs_predictor** predictor) {
+  return created(predictor, [&] {
+    const Tensor computed = tensor_of(given(graph, "a graph"), output);
+    return new hs_predictor{Predictor::compile(given(trainer, "a trainer").trainer, *graph->graph, computed)};
+  });
+}
+
+hs_status hs_predictor_of_predictor(const hs_predictor* other, const hs_graph* graph, hs_tensor output,
+                                    hs_predictor** predictor) {
+  return created(predictor, [&] {
+    const Tensor computed = tensor_of(given(graph, "a graph"), output);
+    return new hs_predictor{Predictor::compile(given(other, "a predictor").predictor, *graph->graph, computed)};
+  });
+}
+
+void hs_predictor_free(hs_predictor* predictor) {
+  delete predictor;
+}
+
+hs_status hs_predictor_load_weights(hs_predictor* predictor, const char* path, int strict, hs_load_report** report) {
+  if (report != nullptr) *report = nullptr;
+  return guarded(
+      [&] { give(predictor_of(predictor).load_weights(path_of(path, "a path"), load_options(strict)), report); });
+}
+
+hs_status hs_predictor_run(hs_predictor* predictor, const hs_values* inputs, size_t count, float* output,
+                           size_t output_count) {
+  return guarded([&] {
+    const std::span<float> room = list(output, output_count, "room for the output");
+    const std::vector<float> computed = predictor_of(predictor).run(values_of(inputs, count));
+    if (computed.size() != room.size()) {
+      fail("predictor",
+           "expected room for " + std::to_string(computed.size()) + " numbers, got " + std::to_string(room.size()));
+    }
+    std::ranges::copy(computed, room.begin());
+  });
+}
+
+hs_status hs_file_metadata(const char* path, const char* key, char* buffer, size_t capacity, size_t* needed) {
+  return guarded([&] {
+    const std::filesystem::path file = path_of(path, "a path");
+    const CheckpointSummary summary = summarize_checkpoint(file);
+    const auto found = summary.metadata.find(text(key, "a key"));
+    if (found == summary.metadata.end()) {
+      fail(ErrorCode::bad_file, std::string(text(path, "a path")),
+           std::string("expected metadata '") + key + "', got none of that name");
+    }
+    write_text(found->second, buffer, capacity, needed);
+  });
+}
+
+size_t hs_load_report_count(const hs_load_report* report, hs_load_list list) {
+  const std::vector<std::string>* names = names_of(report, list);
+  return names == nullptr ? 0 : names->size();
+}
+
+const char* hs_load_report_name(const hs_load_report* report, hs_load_list list, size_t index) {
+  const std::vector<std::string>* names = names_of(report, list);
+  return names == nullptr || index >= names->size() ? nullptr : (*names)[index].c_str();
+}
+
+void hs_load_report_free(hs_load_report* report) {
+  delete report;
+}

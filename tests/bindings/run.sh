@@ -1,0 +1,96 @@
+#!/bin/bash
+# The C interface as programs see it: its header in C and C++, its symbols and the layout of its structs, the program in
+# its comment, a program that uses all of it, a plug-in: run.sh BUILD C_COMPILER C++_COMPILER [ICD_FILE...]
+# CFLAGS are the build's, such as those of a sanitizer. With --write-abi as the first argument, writes bindings/c/halfstep.abi.
+set -u
+write_abi=false
+if [ "$1" = --write-abi ]; then
+  write_abi=true
+  shift
+fi
+build=$(cd "$1" && pwd) cc=$2 cxx=$3
+shift 3
+source=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$source/../.." && pwd)
+. "$source/../harness/checks.sh"
+interface=$root/bindings/c
+libraries=$build/bindings/c
+
+quietly() { "$@" >"$place/error" 2>&1; }
+strict="-Wall -Wextra -Wpedantic -Werror"
+# shellcheck disable=SC2086 # flags are lists of words
+c() { quietly "$cc" -std=c11 $strict ${CFLAGS:-} -I"$interface" "$@"; }
+
+echo '#include <halfstep.h>' >"$place/header.c"
+cp "$place/header.c" "$place/header.cpp"
+# shellcheck disable=SC2086
+for standard in c11 c17; do
+  check "the header is $standard" quietly "$cc" -std=$standard $strict -I"$interface" -fsyntax-only "$place/header.c"
+done
+# shellcheck disable=SC2086
+for standard in c++17 c++20; do
+  check "the header is $standard" quietly "$cxx" -std=$standard $strict -I"$interface" -fsyntax-only "$place/header.cpp"
+done
+
+# Symbols with their versions; then the size of each struct and enum, and the place of each member. A symbol may be
+# added, and a member at the end of a struct that begins with its size; nothing else may change but with the version.
+abi() {
+  nm -D --defined-only "$libraries/libhalfstep_c.so" | awk '$2 == "T" { print $3 }' | LC_ALL=C sort
+  {
+    printf '#include <halfstep.h>\n#include <stdio.h>\nint main(void) {\n'
+    awk '
+      { sub(/ *\/\/.*/, "") }
+      /^typedef enum [a-z0-9_]+ \{/ && /\}/ { sub(/.*\} /, ""); sub(/;.*/, ""); print "E " $0; next }
+      /^typedef (struct|enum) [a-z0-9_]+ \{$/ { inside = $2; next }
+      inside != "" && /^\} / { sub(/^\} /, ""); sub(/;.*/, ""); print (inside == "struct" ? "S " : "E ") $0; inside = "" ; next }
+      inside == "struct" && /;$/ {
+        line = $0
+        if (match(line, /\(\*[a-z_0-9]+\)/)) { print "M " substr(line, RSTART + 2, RLENGTH - 3); next }
+        sub(/;$/, "", line); sub(/\[.*/, "", line); sub(/.*[ *]/, "", line); print "M " line
+      }' "$interface/halfstep.h" | awk '
+      $1 == "M" { members[++n] = $2 }
+      $1 == "S" { printf "printf(\"%s: %%zu bytes\\n\", sizeof(%s));\n", $2, $2
+                  for (i = 1; i <= n; i++) printf "printf(\"  %s at %%zu\\n\", offsetof(%s, %s));\n", members[i], $2, members[i]
+                  n = 0 }
+      $1 == "E" { printf "printf(\"%s: %%zu bytes\\n\", sizeof(%s));\n", $2, $2 }'
+    printf 'return 0;\n}\n'
+  } >"$place/layout.c"
+  "$cc" -std=c11 -I"$interface" "$place/layout.c" -o "$place/layout" && "$place/layout"
+}
+abi >"$place/halfstep.abi" 2>"$place/error"
+if $write_abi; then
+  cp "$place/halfstep.abi" "$interface/halfstep.abi"
+  exit
+fi
+# Sizes and places are those of 64-bit machines.
+check "the ABI is that of bindings/c/halfstep.abi (tests/bindings/run.sh --write-abi writes it)" \
+  quietly diff "$interface/halfstep.abi" "$place/halfstep.abi"
+nm -D --defined-only "$libraries/libhalfstep_c.so" | grep -v -e ' A HALFSTEP_' -e ' T hs_[a-z0-9_]*@@HALFSTEP_' >"$place/error"
+check "the shared library shows its own symbols only" test ! -s "$place/error"
+grep -o '\bhs_[a-z0-9_]*(' "$interface/halfstep.h" | tr -d '(' | sort -u >"$place/declared"
+nm -D --defined-only "$libraries/libhalfstep_c.so" | sed -n 's/.* T \(hs_[a-z0-9_]*\)@.*/\1/p' | sort -u >"$place/defined"
+comm -13 "$place/declared" "$place/defined" >"$place/error"
+check "the shared library shows nothing that the header does not declare" test ! -s "$place/error"
+
+# The program in the header's comment.
+sed -n '/#include <halfstep.h>/,/^\/\/\/     }$/s|^///     ||p' "$interface/halfstep.h" >"$place/comment.c"
+with_shared=(-L"$libraries" -lhalfstep_c -Wl,-rpath,"$libraries" -lm)
+check "the program in the header's comment builds" c "$place/comment.c" -o "$place/comment" "${with_shared[@]}"
+check "a program builds with the shared library" c "$source/everything.c" -o "$place/everything" "${with_shared[@]}"
+check "a program that loads plug-ins builds" c "$source/plug_in.c" -Wno-pedantic -o "$place/plug_in" -ldl
+cp "$libraries/libhalfstep_c.so" "$place/copy.so"
+
+if [ $# = 0 ]; then set -- ""; fi # whatever driver the machine has
+for driver in "$@"; do
+  # Loaders before 1.3.207 know the second name only.
+  [ -z "$driver" ] || export VK_DRIVER_FILES=$driver VK_ICD_FILENAMES=$driver
+  check "the program in the header's comment runs ($driver)" quietly "$place/comment"
+  check "it found the slope ($driver)" grep -qx 'slope 2.000' "$place/error"
+  mkdir "$place/files"
+  check "a program uses everything ($driver)" quietly "$place/everything" "$place/files"
+  rm -r "$place/files"
+  # The validation layer keeps the loader, which keeps what it has loaded.
+  check "a plug-in is loaded ten times, and twice at once ($driver)" \
+    quietly env HALFSTEP_VALIDATION= "$place/plug_in" "$(readlink -f "$libraries/libhalfstep_c.so")" "$place/copy.so"
+done
+finish
