@@ -4,7 +4,8 @@
 set -eu
 
 packages="cmake ninja-build g++ pkg-config libvulkan-dev glslang-tools spirv-tools doctest-dev
-zlib1g-dev libpng-dev libjpeg-dev nlohmann-json3-dev libcli11-dev libfmt-dev libutf8proc-dev dataset-fashion-mnist"
+zlib1g-dev libpng-dev libjpeg-dev nlohmann-json3-dev libcli11-dev libfmt-dev libutf8proc-dev libzstd-dev zstd
+dataset-fashion-mnist"
 if [ "${1:-}" = --tests ]; then
   packages="$packages mesa-vulkan-drivers vulkan-validationlayers chromium-common libvulkan-volk-dev curl"
 elif ! ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json >/dev/null 2>&1; then
@@ -18,7 +19,7 @@ This is not Debian or Ubuntu, so nothing is installed. Halfstep needs, from this
   CMake 3.22 or later, Ninja, a C++20 compiler, pkg-config
   the Vulkan headers and loader, glslangValidator,
   SPIRV-Tools (spirv-opt, and the library of its optimizer)
-  doctest, zlib, libpng, libjpeg-turbo, nlohmann-json, CLI11, fmt, utf8proc
+  doctest, zlib, libpng, libjpeg-turbo, nlohmann-json, CLI11, fmt, utf8proc, zstd (library and program)
   for its tests, curl and volk (with its source file)
   a Vulkan driver: the GPU's, or Mesa's lavapipe
   Fashion-MNIST as IDX files, for instance in a folder named with --data

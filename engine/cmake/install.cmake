@@ -25,6 +25,7 @@ configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/halfstepConfig.cmake.in
 write_basic_package_version_file(halfstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/halfstepConfig.cmake"
               "${CMAKE_CURRENT_BINARY_DIR}/halfstepConfigVersion.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindUtf8proc.cmake"
+              "${CMAKE_CURRENT_LIST_DIR}/FindZstd.cmake"
         DESTINATION "${package_folder}")
 
 # pkg-config finds the prefix from where its file lies, so that the tree can be moved. Folders that were chosen as absolute
@@ -45,7 +46,13 @@ endforeach()
 if(BUILD_SHARED_LIBS)
   set(HALFSTEP_PC_PRIVATE ".private")
 else()
-  set(HALFSTEP_PC_LIBS "-lSPIRV-Tools-opt -lSPIRV-Tools -pthread -ldl")
+  set(HALFSTEP_PC_LIBS "-pthread -ldl")
+  if(HALFSTEP_SPIRV_TOOLS)
+    string(PREPEND HALFSTEP_PC_LIBS "-lSPIRV-Tools-opt -lSPIRV-Tools ")
+  endif()
+endif()
+if(HALFSTEP_IMAGES)
+  set(HALFSTEP_PC_IMAGES "libpng libjpeg ")
 endif()
 foreach(name IN ITEMS halfstep halfstep-c)
   configure_file("${CMAKE_CURRENT_LIST_DIR}/${name}.pc.in" ${name}.pc @ONLY)

@@ -28,7 +28,7 @@ cmake -S "$root" -B "$work/build" -DHALFSTEP_GLSLANG="$glslang" -DHALFSTEP_TESTS
   --log-level=WARNING
 cmake --build "$work/build" --parallel --target shaders_to_keep >"$work/log" || { cat "$work/log" >&2 && exit 1; }
 mkdir "$work/spirv"
-for file in "$work/build/shaders/"*.cpp.spv; do cp "$file" "$work/spirv/$(basename "$file" .cpp.spv).spv"; done
+xargs -I{} cp {} "$work/spirv" <"$work/build/shaders/shaders_to_keep.txt"
 if [ -n "$check" ]; then
   mkdir "$work/kept"
   tar -xf "$kept/spirv.tar.xz" -C "$work/kept"
@@ -38,7 +38,7 @@ if [ -n "$check" ]; then
 fi
 # Every file that they were made of.
 for file in "$work/spirv/"*.spv; do
-  tr ' ' '\n' <"$work/build/shaders/$(basename "$file" .spv).cpp.d"
+  tr ' ' '\n' <"$work/build/shaders/$(basename "$file").d"
 done | sed -n "s|^$root/||p" | sort -u | xargs sha256sum >"$kept/sources.sha256"
 echo "$version" >"$kept/compiler"
 tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$work/spirv" -cf - . | xz -9e >"$kept/spirv.tar.xz"

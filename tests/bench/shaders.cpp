@@ -77,11 +77,11 @@ plan::Program program_of(const Options& options, const plan::Target& target) {
 /// A dispatch of every variant that reads buffers only, with the constants that its source gives.
 plan::Program every_variant() {
   plan::Program program;
-  for (const vk::EmbeddedShader& shader : vk::embedded_shaders()) {
-    if (shader.name.ends_with("_texels")) continue;  // for software drivers
-    const vk::ShaderFacts facts = vk::shader_facts(shader.words, {});
+  for (const std::string_view name : vk::shader_names()) {
+    if (name.ends_with("_texels")) continue;  // for software drivers
+    const vk::ShaderFacts facts = vk::shader_facts(vk::find_shader(name).words, {});
     plan::Dispatch dispatch;
-    dispatch.label = dispatch.shader = shader.name;
+    dispatch.label = dispatch.shader = name;
     dispatch.push.resize(128);
     dispatch.operands.resize(facts.bindings, {0, plan::Access::read});
     program.dispatches.push_back(std::move(dispatch));

@@ -226,7 +226,8 @@ TEST_CASE("devices are chosen by rank, index and part of the name") {
 TEST_CASE("float controls: every shader gets the modes of the widths it has, in the right place") {
   const vk::Capabilities c = capable();
   bool met_float16 = false;
-  for (const vk::EmbeddedShader& shader : vk::embedded_shaders()) {
+  for (const std::string_view name : vk::shader_names()) {
+    const vk::EmbeddedShader& shader = vk::find_shader(name);
     CAPTURE(shader.name);
     const vk::ShaderFacts facts = vk::shader_facts(shader.words, {});
     REQUIRE(facts.entry_point != 0);
@@ -308,7 +309,11 @@ TEST_CASE("bindings that a dispatch has no operand for are given the last") {
 
 TEST_CASE("shaders are found by name, and asking is remembered") {
   CHECK_THROWS_WITH_AS(vk::find_shader("no_such_thing"),
-                       "[shader] expected a shader variant of the library, got no_such_thing", Error);
+                       "[shader] expected a shader variant of the library, got no_such_thing. Hint: a library may be "
+                       "built without some shaders: HALFSTEP_WITHOUT",
+                       Error);
+  CHECK(vk::has_shader("pointwise"));
+  CHECK(!vk::has_shader("point"));
   CHECK(vk::find_shader("pointwise.f32").name == "pointwise.f32");
   const std::vector<std::string> used = vk::used_shaders();
   CHECK(std::ranges::count(used, "pointwise.f32") == 1);

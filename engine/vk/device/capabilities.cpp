@@ -15,6 +15,7 @@
 #include "vk/device/cooperative_matrix.h"
 #include "vk/device/structure.h"
 #include "vk/device/workarounds.h"
+#include "vk/shader/shaders.h"
 
 namespace halfstep::vk {
 namespace {
@@ -308,7 +309,7 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
     target.offset_alignment =
         std::max(target.offset_alignment, static_cast<std::uint32_t>(limits.minTexelBufferOffsetAlignment));
   }
-  target.uniform_loads = c.buffer_address && loads_uniforms_once(c);
+  target.uniform_loads = c.buffer_address && loads_uniforms_once(c) && has_shader("gemm_uniform");
   target.max_storage_buffers = std::min(
       {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
   target.submit_seconds = settings.submit_milliseconds / 1000;

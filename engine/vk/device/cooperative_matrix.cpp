@@ -42,8 +42,7 @@ bool usable(const CooperativeMatrixProperties& p) {
 }  // namespace
 
 bool cooperative_shaders_built() {
-  return std::ranges::any_of(embedded_shaders(),
-                             [](const EmbeddedShader& s) { return s.name.starts_with("gemm_cooperative"); });
+  return has_shader("gemm_cooperative") && has_shader("attention_cooperative");
 }
 
 std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPhysicalDevice device) {

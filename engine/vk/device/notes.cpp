@@ -3,7 +3,6 @@
 #include <halfstep/process.h>
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <exception>
 #include <fstream>
@@ -15,18 +14,6 @@ namespace halfstep::vk {
 namespace {
 
 constexpr std::string_view last_line = "end of notes";  // shows that a file is complete
-
-std::uint64_t shaders_checksum() {
-  static const std::uint64_t sum = [] {
-    std::uint64_t all = 0;
-    for (const EmbeddedShader& shader : embedded_shaders()) {
-      const auto bytes = std::as_bytes(shader.words);
-      all = crc32_z(all, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
-    }
-    return all;
-  }();
-  return sum;
-}
 
 std::map<std::string, std::string> read_notes(const std::filesystem::path& file) {
   std::map<std::string, std::string> notes;

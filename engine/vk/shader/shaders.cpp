@@ -3,32 +3,98 @@
 #include <halfstep/error.h>
 
 #include <fmt/format.h>
+#include <zlib.h>
+#include <zstd.h>
 
+#include <algorithm>
+#include <bit>
+#include <map>
 #include <mutex>
-#include <set>
-#include <unordered_map>
 #include <utility>
+
+#include "vk/shader/packs.h"
 
 namespace halfstep::vk {
 namespace {
 
-struct Used {
-  std::mutex mutex;
-  std::set<std::string_view> names;
+/// Where a variant's SPIR-V lies.
+struct Place {
+  const ShaderPack* pack;
+  std::size_t first;  ///< word in the pack's
+  std::size_t words;
 };
 
-Used& used() {
-  static Used used;
-  return used;
-}
-
-const std::unordered_map<std::string_view, const EmbeddedShader*>& by_name() {
+const std::map<std::string_view, Place>& places() {
   static const auto index = [] {
-    std::unordered_map<std::string_view, const EmbeddedShader*> made;
-    for (const EmbeddedShader& shader : embedded_shaders()) made.emplace(shader.name, &shader);
+    std::map<std::string_view, Place> made;
+    for (const ShaderPack* pack : shader_packs()) {
+      std::size_t first = 0;
+      for (const PackedVariant& variant : pack->variants) {
+        made.emplace(variant.name, Place{pack, first, variant.words});
+        first += variant.words;
+      }
+    }
     return made;
   }();
   return index;
+}
+
+std::vector<std::uint32_t> expand(const ShaderPack& pack) {
+  std::size_t count = 0;
+  for (const PackedVariant& variant : pack.variants) count += variant.words;
+  std::vector<std::uint32_t> words(count);
+  const std::size_t bytes = words.size() * sizeof words[0];
+  const std::size_t got = ZSTD_decompress(words.data(), bytes, pack.bytes.data(), pack.bytes.size());
+  if (ZSTD_isError(got) != 0 || got != bytes) {
+    fail(ErrorCode::system, "shader",
+         fmt::format("expected {} bytes of the variants of {}, got {}", bytes, pack.variants.front().name,
+                     ZSTD_isError(got) != 0 ? ZSTD_getErrorName(got) : std::to_string(got)));
+  }
+  static_assert(std::endian::native == std::endian::little, "words are in the order of their bytes");
+  return words;
+}
+
+/// A variant that was asked for, with its memory.
+struct Expanded {
+  std::vector<std::uint32_t> words;
+  EmbeddedShader shader;
+};
+
+/// What was asked for, and the shader that was expanded last.
+class Expansions {
+ public:
+  const EmbeddedShader& get(std::string_view name, const Place& place) {
+    const std::lock_guard lock(mutex_);
+    const auto found = expanded_.find(name);
+    if (found != expanded_.end()) return found->second.shader;
+    if (place.pack != last_) {
+      last_words_ = expand(*place.pack);
+      last_ = place.pack;
+    }
+    const auto begin = last_words_.begin() + static_cast<std::ptrdiff_t>(place.first);
+    Expanded& made = expanded_[name];
+    made.words.assign(begin, begin + static_cast<std::ptrdiff_t>(place.words));
+    made.shader = {name, made.words};
+    return made.shader;
+  }
+
+  std::vector<std::string> names() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> names;
+    for (const auto& [name, expanded] : expanded_) names.emplace_back(name);
+    return names;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string_view, Expanded> expanded_;
+  const ShaderPack* last_ = nullptr;
+  std::vector<std::uint32_t> last_words_;
+};
+
+Expansions& expansions() {
+  static Expansions all;
+  return all;
 }
 
 ShaderPatch& patch() {
@@ -46,19 +112,40 @@ std::vector<std::uint32_t> patched(std::string_view name, std::vector<std::uint3
   return patch() ? patch()(name, std::move(words)) : words;
 }
 
+std::span<const std::string_view> shader_names() {
+  static const auto names = [] {
+    std::vector<std::string_view> made;
+    for (const auto& [name, place] : places()) made.push_back(name);
+    return made;
+  }();
+  return names;
+}
+
+bool has_shader(std::string_view stem) {
+  const auto of_stem = [&](std::string_view name) { return name.substr(0, name.find('.')) == stem; };
+  return std::ranges::any_of(shader_names(), of_stem);
+}
+
+std::uint64_t shaders_checksum() {
+  static const std::uint64_t sum = [] {
+    std::uint64_t all = 0;
+    for (const ShaderPack* pack : shader_packs()) all = crc32_z(all, pack->bytes.data(), pack->bytes.size());
+    return all;
+  }();
+  return sum;
+}
+
 const EmbeddedShader& find_shader(std::string_view name) {
-  const auto found = by_name().find(name);
-  if (found == by_name().end()) {
-    fail("shader", fmt::format("expected a shader variant of the library, got {}", name));
+  const auto found = places().find(name);
+  if (found == places().end()) {
+    fail(ErrorCode::unsupported, "shader", fmt::format("expected a shader variant of the library, got {}", name),
+         "a library may be built without some shaders: HALFSTEP_WITHOUT");
   }
-  const std::lock_guard lock(used().mutex);
-  used().names.insert(found->second->name);
-  return *found->second;
+  return expansions().get(found->first, found->second);
 }
 
 std::vector<std::string> used_shaders() {
-  const std::lock_guard lock(used().mutex);
-  return {used().names.begin(), used().names.end()};
+  return expansions().names();
 }
 
 }  // namespace halfstep::vk

@@ -9,16 +9,24 @@
 
 namespace halfstep::vk {
 
-/// One shader variant as built into the library.
+/// One shader variant of the library.
 struct EmbeddedShader {
   std::string_view name;  ///< file stem and variant values: "relu.f16"
   std::span<const std::uint32_t> words;
 };
 
-/// Every variant in the library.
-std::span<const EmbeddedShader> embedded_shaders();
+/// The names of all variants in the library.
+std::span<const std::string_view> shader_names();
 
-/// The variant called `name`; throws Error if the library has none.
+/// Whether the library has the shader of that file stem, such as "gemm_uniform". See HALFSTEP_WITHOUT in
+/// shaders/CMakeLists.txt.
+bool has_shader(std::string_view stem);
+
+/// A checksum of all of them.
+std::uint64_t shaders_checksum();
+
+/// The variant called `name`; throws Error if the library has none. It is expanded when it is first asked for, together
+/// with all variants of its shader; it is kept, and of the others those of one shader at a time.
 const EmbeddedShader& find_shader(std::string_view name);
 
 /// A modification that a test applies to every shader before the driver gets it.
