@@ -109,7 +109,8 @@ TEST_CASE("what is wrong with an application's own optimizer is said when it is 
           kernel.spirv["f32"].pop_back();
         }).find("[shader] expected valid SPIR-V for Vulkan 1.1 of heavy_ball.f32, got a fault: ") == 0);
   CHECK(kernel_refusal([](UpdateKernel& kernel) { kernel.spirv.clear(); }) ==
-        "[shader] expected a shader variant of the library, got heavy_ball.f32");
+        "[shader] expected a shader variant of the library, got heavy_ball.f32. Hint: a library may be built without "
+        "some shaders: HALFSTEP_WITHOUT");
   CHECK(kernel_refusal([](UpdateKernel& kernel) { kernel.numbers.resize(40'000); }).find("push constants") !=
         std::string::npos);
 }
