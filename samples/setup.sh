@@ -7,7 +7,7 @@ packages="cmake ninja-build g++ pkg-config libvulkan-dev glslang-tools spirv-too
 zlib1g-dev libpng-dev libjpeg-dev nlohmann-json3-dev libcli11-dev libfmt-dev libutf8proc-dev libzstd-dev zstd
 dataset-fashion-mnist"
 if [ "${1:-}" = --tests ]; then
-  packages="$packages mesa-vulkan-drivers vulkan-validationlayers chromium-common libvulkan-volk-dev curl"
+  packages="$packages mesa-vulkan-drivers vulkan-validationlayers chromium-common libvulkan-volk-dev curl doxygen"
 elif ! ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json >/dev/null 2>&1; then
   # No Vulkan driver at all: Mesa brings one for each common GPU, and lavapipe, which needs none.
   packages="$packages mesa-vulkan-drivers"
@@ -20,7 +20,7 @@ This is not Debian or Ubuntu, so nothing is installed. Halfstep needs, from this
   the Vulkan headers and loader, glslangValidator,
   SPIRV-Tools (spirv-opt, and the library of its optimizer)
   doctest, zlib, libpng, libjpeg-turbo, nlohmann-json, CLI11, fmt, utf8proc, zstd (library and program)
-  for its tests, curl and volk (with its source file)
+  for its tests, curl, doxygen and volk (with its source file)
   a Vulkan driver: the GPU's, or Mesa's lavapipe
   Fashion-MNIST as IDX files, for instance in a folder named with --data
 LIST
