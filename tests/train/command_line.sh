@@ -3,7 +3,8 @@
 # a run that was stopped goes on as if it had not been. saving.sh has more on checkpoints. Usage: command_line.sh
 # FOLDER_OF_PROGRAMS
 set -u
-program=$1/float32_master_weights
+programs=$1
+program=$programs/float32_master_weights
 . "$(dirname "$0")/../harness/checks.sh"
 . "$(dirname "$0")/../harness/samples.sh"
 
@@ -36,6 +37,21 @@ refused "batch" "${small[@]}" --limit 20
 run --help
 check "--help is no error" test "$code" = 0
 check "--help lists the flags" grep -q -- --loss-scaling-factor "$place/output"
+
+# An application in C.
+embedded() {
+  "$programs/embed_in_c" "$@" >"$place/output" 2>"$place/error"
+  code=$?
+}
+embedded --frames 50 --budget 5
+check "embed_in_c draws and trains" test "$code" = 0
+check "embed_in_c says how long frames take" grep -q '^with training  *median .* ms' "$place/output"
+check "embed_in_c draws with no message" test ! -s "$place/error"
+for flags in "--frames 0" "--budget x" "--budget nan" "--other" extra; do
+  # shellcheck disable=SC2086 # a list of words
+  embedded $flags
+  check "embed_in_c $flags exits with 2" test "$code" = 2
+done
 
 # Devices.
 refused "no such device" "${small[@]}" --device "no such device"
@@ -252,7 +268,8 @@ trains --data "$photos" --batch-size 4 --epochs 1 --save "$place/half"
 trains --data "$photos" --batch-size 4 --epochs 2 --resume "$place/half" --seed 7 --save "$place/resumed"
 trains --data "$photos" --batch-size 4 --epochs 2 --save "$place/whole_lenet"
 check "a resumed run draws the same images to test on" cmp "$place/resumed" "$place/whole_lenet"
-program=$1/float32_master_weights
+programs=$1
+program=$programs/float32_master_weights
 trains mixed --data "$photos" --batch-size 4 --epochs 1
 mkdir "$data/plots"
 cp "$photos/dog/grey.jpeg" "$data/plots"
