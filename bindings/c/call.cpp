@@ -21,6 +21,8 @@ hs_status status_of(ErrorCode code) {
       return HS_NUMERICS;
     case ErrorCode::system:
       return HS_SYSTEM;
+    case ErrorCode::cancelled:
+      return HS_CANCELLED;
   }
   return HS_INTERNAL;
 }

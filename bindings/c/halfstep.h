@@ -78,7 +78,8 @@ typedef enum hs_status {
   HS_DEVICE_LOST,    ///< all data on it is gone; see hs_trainer_reopen
   HS_NUMERICS,       ///< training stopped at a number that is not finite
   HS_SYSTEM,         ///< the operating system: a full disk, no Vulkan driver
-  HS_INTERNAL        ///< a fault of the library
+  HS_INTERNAL,       ///< a fault of the library
+  HS_CANCELLED       ///< as hs_trainer_options::cancel asked
 } hs_status;
 
 /// Why the last call of this thread that failed did: "[where] expected X, got Y. Hint: Z". Valid until the thread's
@@ -639,6 +640,8 @@ typedef struct hs_trainer_options {
   uint64_t resident_limit;  ///< bytes of the training set that the device may keep; 0: what it allows
   void (*log)(void* log_user, const char* line);  ///< called with each decision, by the thread that creates the trainer
   void* log_user;
+  int (*cancel)(void* cancel_user);  ///< called before each kernel that is compiled, likewise; not 0: HS_CANCELLED
+  void* cancel_user;
 } hs_trainer_options;
 
 /// Values for one input, without padding: either f32 or u32.

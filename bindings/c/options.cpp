@@ -132,6 +132,9 @@ Training training_of(const hs_graph& graph, const hs_trainer_options& options) {
   if (given.log != nullptr) {
     result.log = [log = given.log, user = given.log_user](const std::string& line) { log(user, line.c_str()); };
   }
+  if (given.cancel != nullptr) {
+    result.cancel = [cancel = given.cancel, user = given.cancel_user] { return cancel(user) != 0; };
+  }
   result.trace = text_or(given.trace, "");
   result.snapshot_every = given.snapshot_every;
   result.memory_limit = given.memory_limit;

@@ -22,6 +22,8 @@ std::string_view name(ErrorCode code) {
       return "numerics";
     case ErrorCode::system:
       return "system";
+    case ErrorCode::cancelled:
+      return "cancelled";
   }
   return "?";
 }

@@ -99,6 +99,7 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
   state::StoreSpec spec = store_spec(own().graph, options);
   if (spec.weights.scaled) state::gradient_scales::check_count(spec.layout.parameters);
   run::Runtime& runtime = *workspace.runtime;
+  runtime.pipelines.ask(options.cancel);
   place_data(spec);
   // By rule first: kernels are not measured at sizes that there is no memory for.
   const Lowered by_rule =
@@ -124,6 +125,7 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
   workspace.store->initialize(options.seed);
   workspace.store->write_state(first_state(options.precision, own().graph.optimizers, options.seed));
   batches->start(options.seed, 0, 0);
+  runtime.pipelines.ask({});
 }
 
 Trainer::Impl::Lowered Trainer::Impl::lower(const std::vector<train::BucketGraph>& graphs, const state::StoreSpec& spec,

@@ -35,6 +35,7 @@ std::string check(vk::Context& context, vk::Pipelines& pipelines, const std::str
       if (std::string wrong = difference(trial, run.result()); !wrong.empty()) return wrong;
     }
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled || error.code() == ErrorCode::out_of_memory) throw;
     return error.what();  // the driver refused it, whatever it advertised
   }
   return {};
@@ -49,8 +50,12 @@ std::string check_in_child(std::string_view argument) {
   settings.gemm = line[4];
   const std::shared_ptr<vk::Context> context = vk::Context::open(line[0], settings);
   vk::Pipelines pipelines(*context);
-  const std::string wrong = check(*context, pipelines, line[1], line[2]);
-  return wrong.empty() ? "right" : wrong;
+  try {
+    const std::string wrong = check(*context, pipelines, line[1], line[2]);
+    return wrong.empty() ? "right" : wrong;
+  } catch (const Error& error) {
+    return error.what();
+  }
 }
 
 std::string Admission::objection(const std::string& kind, const plan::Candidate& candidate) {
@@ -65,7 +70,15 @@ std::string Admission::objection(const std::string& kind, const plan::Candidate&
 
 std::string Admission::find_out(const std::string& kind, const plan::Candidate& candidate, bool& lasting) {
   constexpr std::chrono::seconds limit(60);
-  if (!candidate.risky) return check(context_, pipelines_, kind, candidate.name);
+  if (!candidate.risky) {
+    try {
+      return check(context_, pipelines_, kind, candidate.name);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::out_of_memory) throw;
+      lasting = false;  // there may be more another time
+      return error.what();
+    }
+  }
   lasting = child_ != nullptr && child_->alive();
   if (!lasting) return "no process to try it in";
   const vk::Settings& settings = context_.settings();

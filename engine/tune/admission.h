@@ -11,6 +11,7 @@
 namespace halfstep::tune {
 
 /// Runs the checks of choices of `kind` with the candidate called `name`. Returns what was wrong, or an empty text.
+/// Throws Error for what does not depend on the candidate: without memory, and if the compilation is cancelled.
 std::string check(vk::Context& context, vk::Pipelines& pipelines, const std::string& kind, const std::string& name);
 
 /// The same in a child process, for "device index, kind, name" as lines. Returns "right" instead of an empty text.

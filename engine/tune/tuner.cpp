@@ -109,7 +109,8 @@ double Tuner::time(const plan::Choice& choice, const std::string& candidate) {
     run.run();
     const Clock::time_point end = Clock::now() + enough;
     for (int i = 0; i < most_runs && (i == 0 || Clock::now() < end); ++i) best = std::min(best, run.run());
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled) throw;
     // There is not enough memory: then it is not measured.
   }
   return best;

@@ -368,6 +368,10 @@ int main(int argc, char **argv) {
   wrong.memory_limit = 100;
   FAILS(hs_trainer_create(device, graph, &wrong, &trainer), HS_OUT_OF_MEMORY, "");
   FAILS(hs_trainer_create(device, graph, NULL, &trainer), HS_BAD_ARGUMENT, "NULL");
+  wrong = options;
+  wrong.cancel = stop_at_once;
+  FAILS(hs_trainer_create(device, graph, &wrong, &trainer), HS_CANCELLED, "cancelled");
+  EXPECT(trainer == NULL);
   OK(hs_trainer_create(device, graph, &options, &trainer));
   EXPECT(lines_logged > 0);
   train(trainer, set);

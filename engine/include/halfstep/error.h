@@ -18,6 +18,7 @@ enum class ErrorCode : std::uint8_t {
   device_lost,    ///< the driver lost the device; all data on it is gone
   numerics,       ///< training stopped at a number that is not finite
   system,         ///< the operating system: a full disk, no Vulkan driver
+  cancelled,      ///< as the caller asked: TrainerOptions::cancel
 };
 
 /// "bad argument", "device lost", ...

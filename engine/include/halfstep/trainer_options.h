@@ -104,6 +104,10 @@ struct HALFSTEP_API TrainerOptions {
   /// Called with each decision of compile(), one line each: operators that compute in f16 instead of f32,
   /// hyperparameters that f16 cannot represent, parameters that the loss does not depend on.
   std::function<void(const std::string&)> log{};
+  /// Called by compile() and reopen(), by their thread, before each kernel that is compiled; true ends them with
+  /// ErrorCode::cancelled. One kernel takes a driver up to a second or two. compile() leaves nothing behind but kernels in
+  /// the cache folder; after reopen() see there.
+  std::function<bool()> cancel{};
   /// A pattern of names: Inspector::trace() can read the matching tensors after each step. They take memory of their
   /// own.
   std::string trace{};

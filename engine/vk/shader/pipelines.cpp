@@ -176,6 +176,7 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   const auto found = pipelines_.find(key);
   if (found != pipelines_.end()) return found->second;
 
+  if (cancel_ && cancel_()) fail(ErrorCode::cancelled, "trainer", "cancelled before all kernels were compiled");
   if (dispatch.spirv) check_spirv(shader.words, dispatch.shader);
   const std::vector<std::uint32_t> words = words_of(dispatch, shader);
   at_most(dispatch, "bytes of shared memory", context_->capabilities().limits.maxComputeSharedMemorySize,

@@ -5,6 +5,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -64,6 +65,10 @@ class Pipelines {
   /// the limit if one is exceeded.
   const Pipeline& get(const plan::Dispatch& dispatch, Start start = Start::first);
 
+  /// Calls `cancel` before each pipeline that is compiled from now on, unless it is empty; where it returns true, get()
+  /// throws Error with ErrorCode::cancelled.
+  void ask(std::function<bool()> cancel) { cancel_ = std::move(cancel); }
+
   /// Stores what the driver has compiled so far, without waiting for the destructor.
   void save() noexcept {
     kernels_.save();
@@ -87,6 +92,7 @@ class Pipelines {
   PipelineCache cache_;
   SpecializedKernels kernels_;
   VkPipelineCreateFlags flags_ = 0;
+  std::function<bool()> cancel_{};
   std::map<Key, Pipeline> pipelines_;
   std::map<SetBindings, VkDescriptorSetLayout> set_layouts_;
   std::map<LayoutKey, VkPipelineLayout> layouts_;
