@@ -19,10 +19,11 @@
 
 #include "models/layers.h"
 #include "samples/common/animation.h"
-#include "samples/common/canvas.h"
 #include "samples/common/command_line.h"
 #include "samples/common/landscape.h"
+#include "samples/common/panels.h"
 #include "samples/common/say.h"
+#include "samples/common/window.h"
 
 using namespace halfstep;
 
@@ -43,6 +44,7 @@ struct Options {
   std::filesystem::path out = "image_fit.png";
   std::filesystem::path animation;
   std::filesystem::path json;
+  bool window = false;
 };
 
 /// The network: positions {n, 2} in the unit square to colours {n, 3}.
@@ -118,51 +120,11 @@ class Viewer {
   Predictor predictor_;
 };
 
-/// A picture on the sheet.
-struct Panel {
-  Image image;
-  std::string caption;
-};
-
-/// Every `factor`th pixel along both axes, the mean of those around it.
-Image reduced(const Image& image, std::int64_t factor) {
-  Image small{image.height / factor, image.width / factor, {}};
-  for (std::int64_t row = 0; row < small.height; ++row) {
-    for (std::int64_t at = 0; at < 3 * small.width; ++at) {
-      std::int64_t sum = 0;
-      for (std::int64_t i = 0; i < factor * factor; ++i) {
-        const std::int64_t y = row * factor + i / factor;
-        const std::int64_t x = at / 3 * factor + i % factor;
-        sum += image.pixels[static_cast<std::size_t>((y * image.width + x) * 3 + at % 3)];
-      }
-      small.pixels.push_back(static_cast<std::uint8_t>(sum / (factor * factor)));
-    }
-  }
-  return small;
-}
-
-void write_sheet(const std::filesystem::path& path, const std::vector<Panel>& panels) {
-  constexpr int margin = 12;
+void write_sheet(const std::filesystem::path& path, std::vector<samples::Panel> panels) {
   constexpr std::int64_t most_side = 640;
   const std::int64_t side = std::max(panels[0].image.height, panels[0].image.width);
-  const std::int64_t factor = (side + most_side - 1) / most_side;
-  const auto width = static_cast<int>(panels[0].image.width / factor);
-  const auto height = static_cast<int>(panels[0].image.height / factor);
-  const auto count = static_cast<int>(panels.size());
-  const int columns = count <= 4 ? std::min(count, 2) : 3;
-  const int lines = (count + columns - 1) / columns;
-  const int card_width = std::max(width, 22 * samples::Canvas::letter);
-  const int card_height = height + samples::Canvas::line + margin;
-  samples::Canvas canvas(margin + columns * (card_width + margin), margin + lines * (card_height + margin),
-                         {250, 250, 251});
-  for (int i = 0; i < count; ++i) {
-    const int x = margin + i % columns * (card_width + margin);
-    const int y = margin + i / columns * (card_height + margin);
-    const Panel& panel = panels[static_cast<std::size_t>(i)];
-    canvas.image(x, y, reduced(panel.image, factor).pixels.data(), height, width, 3, 1);
-    canvas.text(x, y + height + margin / 2, panel.caption, {32, 36, 44});
-  }
-  write_png(path, canvas.pixels(), canvas.height(), canvas.width());
+  for (samples::Panel& panel : panels) panel.image = samples::reduced(panel.image, (side + most_side - 1) / most_side);
+  samples::write_panels(path, panels, panels.size() <= 4 ? 2 : 3);
 }
 
 /// Whether a step is 1, 2, 5, 10, 20, 50, ...
@@ -176,27 +138,54 @@ bool is_power_of_ten(std::int64_t step) {
   return step == 1;
 }
 
+/// Shows the picture in a window as it is learned, in no more than about a fifth of the time.
+class LiveView {
+ public:
+  LiveView(Viewer& viewer, const Image& original)
+      : viewer_(viewer), window_("image_fit", original.width, original.height) {}
+
+  /// To be called after each step; false once the user has closed the window.
+  bool update(std::int64_t step) {
+    if (!window_.is_open()) return false;
+    const auto start = std::chrono::steady_clock::now();
+    if (start < next_) return true;
+    const View view = viewer_.view();
+    window_.show(view.image, fmt::format("image_fit: {} steps, {:.1f} dB", step, view.decibels));
+    const auto end = std::chrono::steady_clock::now();
+    next_ = end + 4 * (end - start);
+    return true;
+  }
+
+ private:
+  Viewer& viewer_;
+  samples::Window window_;
+  std::chrono::steady_clock::time_point next_{};
+};
+
 /// Trains, and keeps what is to be shown.
 class Fit {
  public:
-  Fit(Trainer& trainer, Viewer& viewer, const Options& options)
-      : trainer_(trainer), viewer_(viewer), options_(options) {}
+  Fit(Trainer& trainer, Viewer& viewer, const Image& original, const Options& options)
+      : trainer_(trainer), viewer_(viewer), options_(options) {
+    if (options.window) live_.emplace(viewer, original);
+  }
 
   void run() {
     samples::say("  step    seconds   batch PSNR   picture PSNR\n");
-    while (step_ < options_.steps && !interrupted()) {
+    while (step_ < options_.steps && !stopped()) {
       const auto start = std::chrono::steady_clock::now();
       trainer_.step();
       trainer_.finish();
       seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       step_++;
       decibels_.push_back(psnr(static_cast<double>(trainer_.report().loss)));
-      const bool last = step_ == options_.steps || interrupted();
+      if (live_) closed_ = !live_->update(step_);
+      const bool last = step_ == options_.steps || stopped();
       if (last || is_round(step_)) show(last || (step_ > 1 && is_power_of_ten(step_)));
     }
   }
 
-  const std::vector<Panel>& panels() const { return panels_; }
+  const std::vector<samples::Panel>& panels() const { return panels_; }
   const std::vector<Image>& frames() const { return frames_; }
 
   nlohmann::json report() const {
@@ -204,6 +193,8 @@ class Fit {
   }
 
  private:
+  bool stopped() const { return closed_ || interrupted(); }
+
   void show(bool on_sheet) {
     const View view = viewer_.view();
     final_ = view.decibels;
@@ -215,11 +206,13 @@ class Fit {
   Trainer& trainer_;
   Viewer& viewer_;
   const Options& options_;
+  std::optional<LiveView> live_;
+  bool closed_ = false;  ///< the window, by its user
   std::int64_t step_ = 0;
   double seconds_ = 0;
   double final_ = 0;
   std::vector<double> decibels_;
-  std::vector<Panel> panels_;
+  std::vector<samples::Panel> panels_;
   std::vector<Image> frames_;
 };
 
@@ -267,10 +260,10 @@ int run(const Options& options) {
   samples::say("{} x {} pixels, {} parameters on {}\n", original.width, original.height, graph.parameter_count(),
                device.info().name);
   Viewer viewer(trainer, original, centres, options);
-  Fit fit(trainer, viewer, options);
+  Fit fit(trainer, viewer, original, options);
   watch_interrupts();
   fit.run();
-  std::vector<Panel> panels{{original, "the picture"}};
+  std::vector<samples::Panel> panels{{original, "the picture"}};
   panels.insert(panels.end(), fit.panels().begin(), fit.panels().end());
   write_sheet(options.out, panels);
   if (!options.animation.empty() && !fit.frames().empty()) {
@@ -312,6 +305,10 @@ void add_options(CLI::App& app, Options& options) {
       ->group(samples::files_group);
   app.add_option("--json", options.json, "File for the results, with the PSNR of each step")
       ->group(samples::files_group);
+  if (samples::has_windows()) {
+    app.add_flag("--window", options.window, "Shows the picture in a window as it is learned; closing it ends the run")
+        ->group(samples::running_group);
+  }
   app.add_option("--device", options.device, "Index or part of the name of the device; bin/devices lists them")
       ->group(samples::running_group);
 }

@@ -10,7 +10,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/include/halfstep" DESTINATION "$
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/models" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/halfstep_models"
         FILES_MATCHING PATTERN "*.h")
 install(FILES "${PROJECT_SOURCE_DIR}/bindings/c/halfstep.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-# What the kernels of an application's own optimizers include.
+# What the kernels of an application's own operators and optimizers include.
 foreach(folder IN ITEMS common optim step storage)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/shaders/${folder}" DESTINATION "${CMAKE_INSTALL_DATADIR}/halfstep/shaders"
           FILES_MATCHING PATTERN "*.glsl")
@@ -19,13 +19,15 @@ endforeach()
 include(CMakePackageConfigHelpers)
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/halfstep")
 install(EXPORT halfstep NAMESPACE halfstep:: DESTINATION "${package_folder}" FILE halfstepTargets.cmake)
+set(shaders_folder "${CMAKE_INSTALL_DATADIR}/halfstep/shaders")
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/halfstepConfig.cmake.in" halfstepConfig.cmake
-                              INSTALL_DESTINATION "${package_folder}")
+                              INSTALL_DESTINATION "${package_folder}" PATH_VARS shaders_folder)
 # Until 1.0 a minor version may change the interface.
 write_basic_package_version_file(halfstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/halfstepConfig.cmake"
               "${CMAKE_CURRENT_BINARY_DIR}/halfstepConfigVersion.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindUtf8proc.cmake"
               "${CMAKE_CURRENT_LIST_DIR}/FindZstd.cmake"
+              "${CMAKE_CURRENT_LIST_DIR}/kernels.cmake"
         DESTINATION "${package_folder}")
 
 # pkg-config finds the prefix from where its file lies, so that the tree can be moved. Folders that were chosen as absolute

@@ -244,7 +244,9 @@ std::optional<Classes> classes_of(const graph::Ir& ir, graph::ValueId input) {
       const bool fewer = logits.size() == 2 && (!fewest || logits[1] < fewest->count);
       if (fewer) fewest = {node.op->name(), logits[1]};
     } else if (node.inputs.size() == 1 && labels.contains(node.inputs[0])) {
-      labels.insert(node.outputs.begin(), node.outputs.end());
+      for (const graph::ValueId output : node.outputs) {
+        if (ir.values[output].type.dtype == DType::u32) labels.insert(output);
+      }
     }
   }
   return fewest;

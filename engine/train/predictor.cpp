@@ -85,6 +85,7 @@ class Predictor::Impl {
         graph_names_.push_back(train::stored_name(graph.ir().values[value].name));
       }
     }
+    *loaded_ = tensors_.empty();
   }
 
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options) {

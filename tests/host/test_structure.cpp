@@ -83,7 +83,7 @@ bool may_include(const std::string& layer, const std::string& header) {
   static const std::set<std::string> basic{"language", "version", "error",     "tensor",
                                            "process",  "pattern", "precision", "device"};
   static const std::map<std::string, std::set<std::string>> more{
-      {"graph", {"graph"}},     {"ops", {"ops", "encodings"}},
+      {"graph", {"graph"}},     {"ops", {"ops", "encodings", "custom_operator"}},
       {"passes", {"ops"}},      {"optim", {"ops", "optimizer", "update_rule"}},
       {"io", {"image_folder"}}, {"text", {"sampling", "text"}},
       {"state", {"optimizer"}}, {"step", {"optimizer", "data", "recorder", "trainer_options"}},

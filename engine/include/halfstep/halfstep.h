@@ -2,6 +2,7 @@
 
 /// Halfstep: trains neural networks in half and mixed precision on Vulkan devices.
 #include <halfstep/checkpoint.h>
+#include <halfstep/custom_operator.h>
 #include <halfstep/data.h>
 #include <halfstep/device.h>
 #include <halfstep/encodings.h>

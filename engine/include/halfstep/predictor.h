@@ -40,7 +40,8 @@ class HALFSTEP_API Predictor {
   /// another predictor, which load their own weights.
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
   /// Computes the output, in row-major order, from values for every input that it depends on. Waits for the result.
-  /// Throws Error if an input is missing, unknown or of another size, or if no weights have been loaded.
+  /// Throws Error if an input is missing, unknown or of another size, or if the output depends on parameters or states
+  /// and no weights have been loaded.
   std::vector<float> run(const std::map<std::string, Values>& inputs);
 
  private:

@@ -47,6 +47,16 @@ void check_limits(const plan::Dispatch& dispatch, const ShaderFacts& facts, cons
   }
 }
 
+/// An application's kernel is dispatched in groups of as many invocations as its specialization constant 0 says.
+void check_local_size(const plan::Dispatch& dispatch, const ShaderFacts& facts) {
+  const auto [x, y, z] = facts.local_size;
+  if (x == dispatch.constants.front() && y == 1 && z == 1) return;
+  fail(dispatch.label,
+       fmt::format("expected workgroups of {}x1x1 in {}, got {}x{}x{}", dispatch.constants.front(), dispatch.shader, x,
+                   y, z),
+       "declare layout(local_size_x_id = 0) in, as shaders/common/indexing.glsl does");
+}
+
 /// Whether to request Target::subgroups.size and full subgroups, which shaders with subgroup operations rely on.
 bool asks_for_subgroups(const plan::Dispatch& dispatch, const ShaderFacts& facts, const Context& context) {
   const Capabilities& c = context.capabilities();
@@ -182,6 +192,7 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   at_most(dispatch, "bytes of shared memory", context_->capabilities().limits.maxComputeSharedMemorySize,
           shared_bytes(words, constants_of(dispatch, context_->capabilities())));
   const ShaderFacts facts = shader_facts(words, dispatch.constants);
+  if (dispatch.spirv) check_local_size(dispatch, facts);
   if (set.bindings < facts.bindings) {
     fail(dispatch.label, fmt::format("expected an operand for each of the {} bindings of {}, got {}", facts.bindings,
                                      dispatch.shader, set.bindings));

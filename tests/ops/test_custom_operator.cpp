@@ -1,0 +1,181 @@
+// Operators of the application, with their own kernels.
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+#include <scaled_square.spirv.h>
+#include <scaled_square_gradient.spirv.h>
+
+#include <functional>
+
+#include "harness/check.h"
+#include "harness/device.h"
+#include "harness/values.h"
+#include "plan/layout.h"
+#include "reference/array.h"
+
+using namespace halfstep;
+using reference::Array;
+using testing::Check;
+
+namespace {
+
+using Change = std::function<void(CustomKernels&)>;
+
+CustomDispatch flat(const char* shader, std::map<std::string, std::vector<std::uint32_t>> spirv,
+                    std::vector<CustomOperand> operands, const Shape& shape) {
+  const plan::Layout layout = plan::layout(shape);
+  return {.shader = shader,
+          .spirv = std::move(spirv),
+          .operands = std::move(operands),
+          .constants = {static_cast<std::uint32_t>(layout.quads_per_row())},
+          .push = push_constants(static_cast<std::uint32_t>(layout.quads())),
+          .invocations = layout.quads()};
+}
+
+/// dx and the terms of ds, from x {n, c}, s {c} and dy {n, c}.
+class ScaledSquareGradient final : public CustomOperator {
+ public:
+  std::string name() const override { return "scaled_square_gradient"; }
+  std::vector<TensorType> outputs(std::span<const TensorType> inputs) const override { return {inputs[0], inputs[0]}; }
+  CustomKernels kernels(const CustomTypes& types) const override {
+    return {.dispatches = {flat("scaled_square_gradient", halfstep_kernels::scaled_square_gradient(),
+                                {reads_input(0), reads_input(1), reads_input(2), writes_output(0), writes_output(1)},
+                                types.inputs[0].shape)}};
+  }
+};
+
+/// y = s x^2.
+class ScaledSquare final : public CustomOperator {
+ public:
+  explicit ScaledSquare(Change change = {}, bool differentiable = true)
+      : change_(std::move(change)), differentiable_(differentiable) {}
+
+  std::string name() const override { return "scaled_square"; }
+  std::vector<CustomAttribute> attributes() const override { return {{"power", std::int64_t{2}}}; }
+  std::vector<TensorType> outputs(std::span<const TensorType> inputs) const override {
+    if (inputs.size() != 2 || inputs[1].shape != Shape{inputs[0].shape.back()}) {
+      fail(name(), "expected x {n, c} and s {c}, got other shapes");
+    }
+    return {inputs[0]};
+  }
+  CustomKernels kernels(const CustomTypes& types) const override {
+    CustomKernels kernels{
+        .dispatches = {flat("scaled_square", halfstep_kernels::scaled_square(),
+                            {reads_input(0), reads_input(1), writes_output(0)}, types.inputs[0].shape)}};
+    if (change_) change_(kernels);
+    return kernels;
+  }
+  std::vector<std::optional<Tensor>> gradients(const CustomGradientCall& call) const override {
+    if (!differentiable_) return CustomOperator::gradients(call);
+    const Tensor inputs[] = {call.inputs[0], call.inputs[1], *call.gradients[0]};
+    const std::vector<Tensor> parts = apply_operator(std::make_shared<ScaledSquareGradient>(), inputs);
+    return {parts[0], sum(parts[1], {0})};
+  }
+
+ private:
+  Change change_;
+  bool differentiable_;
+};
+
+Tensor scaled_square(Tensor x, Tensor s) {
+  const Tensor inputs[] = {x, s};
+  return apply_operator(std::make_shared<ScaledSquare>(), inputs)[0];
+}
+
+Check check_of(std::int64_t rows, std::int64_t columns) {
+  return {.name = "scaled_square",
+          .build = [](std::span<const Tensor> inputs) { return scaled_square(inputs[0], inputs[1]); },
+          .inputs = {{testing::uniform({rows, columns}, 1)}, {testing::uniform({columns}, 2)}},
+          .reference =
+              [](std::span<const Array> inputs) {
+                Array y = inputs[0];
+                for (std::size_t i = 0; i < y.values.size(); ++i) {
+                  y.values[i] *= y.values[i] * inputs[1].values[i % y.extent(1)];
+                }
+                return y;
+              },
+          .magnitude = 1 + 0.1 * static_cast<double>(rows),
+          .roundings = 2};
+}
+
+/// The error of compiling with what `change` makes of the kernels.
+std::string refusal(const Change& change, bool differentiable = true) {
+  Graph graph;
+  const Tensor inputs[] = {graph.input("x", {3, 5}), graph.root().parameter("s", {5}, constant(1))};
+  const Tensor y = apply_operator(std::make_shared<ScaledSquare>(change, differentiable), inputs)[0];
+  try {
+    Trainer::compile(testing::device(), graph,
+                     {.loss = mean(y), .optimizer = Sgd{}, .precision = Precision::float32()});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string first_refusal(const std::function<void(CustomDispatch&)>& change) {
+  return refusal([&](CustomKernels& kernels) { change(kernels.dispatches[0]); });
+}
+
+}  // namespace
+
+TEST_CASE("an application's own operator, its kernels and its gradient, in every type") {
+  testing::check_operator(check_of(33, 7));
+  testing::check_operator(check_of(1, 1));
+  testing::check_gradient(check_of(17, 5));
+}
+
+TEST_CASE("an application's own operator: a result that goes over a workspace") {
+  Graph graph;
+  const Tensor inputs[] = {graph.input("x", {2, 3}), graph.input("s", {3})};
+  const Change twice = [](CustomKernels& kernels) {
+    kernels.workspaces = {{DType::f32, {2, 3}}};
+    kernels.dispatches.push_back(kernels.dispatches[0]);
+    kernels.dispatches[0].operands[2] = {CustomOperand::Kind::workspace, 0, CustomOperand::Use::write};
+    kernels.dispatches[1].operands[0] = {CustomOperand::Kind::workspace, 0, CustomOperand::Use::read};
+  };
+  const Tensor y = apply_operator(std::make_shared<ScaledSquare>(twice), inputs)[0];
+  Predictor predictor = Predictor::compile(testing::device(), graph, y);
+  const float x[] = {1, 2, 3, 4, 5, 6};
+  const float s[] = {1, 2, 0.5F};
+  const std::vector<float> got = predictor.run({{"x", std::span(x)}, {"s", std::span(s)}});
+  CHECK(got == std::vector<float>{1, 128, 10.125F, 256, 5000, 162});
+}
+
+TEST_CASE("what is wrong with an application's own operator is said when it is applied or compiled") {
+  CHECK(refusal({}).empty());
+  Graph graph;
+  const Tensor x[] = {graph.input("x", {3, 5}), graph.input("y", {3, 5})};
+  CHECK_THROWS_WITH_AS(apply_operator(nullptr, x), "[apply_operator] expected an operator, got none", Error);
+  CHECK_THROWS_WITH_AS(apply_operator(std::make_shared<ScaledSquare>(), {}),
+                       "[scaled_square] expected at least 1 input, got none", Error);
+  CHECK_THROWS_WITH_AS(apply_operator(std::make_shared<ScaledSquare>(), x),
+                       "[scaled_square] expected x {n, c} and s {c}, got other shapes", Error);
+  CHECK(refusal({}, false) ==
+        "[scaled_square] expected an operator with a gradient, got one without. Hint: override "
+        "CustomOperator::gradients");
+  CHECK(first_refusal([](CustomDispatch& d) { d.spirv.erase("f32"); }) ==
+        "[scaled_square] expected SPIR-V of scaled_square for the storage type f32, got bf16, f16, packed");
+  CHECK(first_refusal([](CustomDispatch& d) {
+          d.spirv["f32"].pop_back();
+        }).find("[shader] expected valid SPIR-V for Vulkan 1.1 of scaled_square.f32, got a fault: ") == 0);
+  CHECK(first_refusal([](CustomDispatch& d) {
+          d.spirv["f32"] = {1, 2, 3};
+        }).find("expected SPIR-V") != std::string::npos);
+  CHECK(first_refusal([](CustomDispatch& d) { d.invocations = 0; }) ==
+        "[scaled_square] expected at least 1 invocation of scaled_square, got 0");
+  CHECK(first_refusal([](CustomDispatch& d) { d.operands[1].index = 2; }) ==
+        "[scaled_square] expected an operand of scaled_square among the 2 inputs, got input 2");
+  CHECK(first_refusal([](CustomDispatch& d) { d.operands[0].use = CustomOperand::Use::read_write; }) ==
+        "[scaled_square] expected inputs to be read only, got scaled_square that writes input 0");
+  CHECK(first_refusal([](CustomDispatch& d) { d.operands[2].use = CustomOperand::Use::read; }) ==
+        "[scaled_square] expected a dispatch that writes output 0, got none");
+  CHECK(first_refusal([](CustomDispatch& d) { std::swap(d.operands[1], d.operands[2]), d.operands.pop_back(); }) ==
+        "[scaled_square] expected an operand for each of the 3 bindings of scaled_square.f32, got 2");
+  CHECK(first_refusal([](CustomDispatch& d) { d.push.resize(40'000); }).find("push constants") != std::string::npos);
+  CHECK(first_refusal([](CustomDispatch& d) { d.push.resize(5); }) ==
+        "[scaled_square] expected push constants of whole words for scaled_square, got 5 bytes");
+  CHECK(first_refusal([](CustomDispatch& d) { d.local_size = 1 << 20; }).find("invocations") != std::string::npos);
+  CHECK(refusal([](CustomKernels& kernels) {
+          kernels.workspaces = {{DType::f32, {0}}};
+        }) == "[scaled_square] expected workspaces of positive extents, got f32 {0}");
+}
