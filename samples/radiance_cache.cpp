@@ -4,7 +4,8 @@
 // position and a normal, from the same paths that the picture without it is made of, and its answer takes their place.
 //
 //   $ bin/radiance_cache --out radiance_cache.png
-//    samples    seconds   error without cache   error with it
+//                          indirect light off by           whole picture
+//    samples    seconds   by paths    by cache      by paths      by cache
 #include <halfstep/halfstep.h>
 
 #include <box_show.spirv.h>
@@ -98,28 +99,39 @@ void add(Light& light, const std::vector<float>& pixels, std::size_t first, std:
   light.samples++;
 }
 
-/// Light as a picture: from lamp, and over surfaces.
+/// The light of each pixel that came straight from the lamp, and over surfaces.
 std::vector<double> picture(const Light& direct, const Light& indirect) {
   std::vector<double> all(direct.sums.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = direct.mean(i) + indirect.mean(i);
   return all;
 }
 
-/// For the eye: bright light is compressed.
+/// As a display shows it, from 0 to 1: bright light is compressed.
+double displayed(double light) {
+  return std::pow(1 - std::exp(-2.2 * std::max(light, 0.0)), 1 / 2.2);
+}
+
 Image image_of(const std::vector<double>& light, std::int64_t size) {
   Image image{size, size, {}};
   for (const double value : light) {
-    const double level = 255 * std::pow(1 - std::exp(-1.6 * std::max(value, 0.0)), 1 / 2.2);
+    const double level = 255 * displayed(value);
     image.pixels.push_back(static_cast<std::uint8_t>(level >= 0 ? std::lround(level) : 0));
   }
   return image;
 }
 
-/// The root of the mean square of the difference, of light before it is compressed.
+/// The root of the mean square of the difference.
 double difference(const std::vector<double>& a, const std::vector<double>& b) {
   double squares = 0;
   for (std::size_t i = 0; i < a.size(); ++i) squares += (a[i] - b[i]) * (a[i] - b[i]);
   return std::sqrt(squares / static_cast<double>(a.size()));
+}
+
+/// Peak signal-to-noise ratio in dB of what is displayed.
+double psnr(std::vector<double> a, std::vector<double> b) {
+  for (double& value : a) value = displayed(value);
+  for (double& value : b) value = displayed(value);
+  return -20 * std::log10(std::max(difference(a, b), 1e-9));
 }
 
 /// Traces one path for each pixel.
@@ -144,8 +156,8 @@ class Frames {
 
 /// What there is to come close to, by paths alone.
 struct Reference {
-  std::vector<double> light;
-  double noise = 0;  ///< its own error, from the difference of its halves
+  Light direct;
+  Light indirect;
 };
 
 Reference reference_of(const Device& device, const Options& options) {
@@ -153,21 +165,20 @@ Reference reference_of(const Device& device, const Options& options) {
   Graph graph;
   const Traced at = trace(graph.input("paths", {n, 2}, DType::u32), options);
   Frames frames(Predictor::compile(device, graph, shown(at, at.indirect)), options);
-  Light halves[] = {Light(options.size), Light(options.size)};
-  const Light nothing(options.size);
+  Reference reference{Light(options.size), Light(options.size)};
   for (std::int64_t i = 0; i < options.reference && !interrupted(); ++i) {
     const std::vector<float> pixels = frames.frame(first_of_reference + static_cast<std::uint32_t>(i));
-    Light& half = halves[i % 2];
-    add(half, pixels, 0, 12);
-    half.samples--;
-    add(half, pixels, 4, 12);
+    add(reference.direct, pixels, 0, 12);
+    add(reference.indirect, pixels, 4, 12);
   }
-  Reference reference{.light = picture(halves[0], nothing)};
-  const std::vector<double> other = picture(halves[1], nothing);
-  reference.noise = difference(reference.light, other) / 2;
-  for (std::size_t i = 0; i < other.size(); ++i) reference.light[i] = (reference.light[i] + other[i]) / 2;
   return reference;
 }
+
+/// How far a picture is from the reference.
+struct Quality {
+  double indirect = 0;  ///< root of the mean square of the error of the indirect light alone
+  double decibels = 0;  ///< of the whole picture
+};
 
 /// Renders and learns, sample by sample.
 class Rendering {
@@ -181,7 +192,8 @@ class Rendering {
         paths_(options.size) {}
 
   void run() {
-    samples::say(" samples    seconds   error without cache   error with it\n");
+    samples::say("                       indirect light off by           whole picture\n");
+    samples::say(" samples    seconds   by paths    by cache      by paths      by cache\n");
     for (std::uint32_t sample = 0; sample < options_.samples && !interrupted(); ++sample) {
       const auto start = std::chrono::steady_clock::now();
       const std::vector<float> pixels = frames_.frame(sample);
@@ -196,17 +208,17 @@ class Rendering {
   }
 
   std::vector<samples::Panel> panels() const {
-    return {{image_of(without_, options_.size), fmt::format("{} paths: {:.3f}", direct_.samples, error_without_)},
-            {image_of(with_, options_.size), fmt::format("with cache: {:.3f}", error_with_)},
-            {image_of(reference_.light, options_.size), fmt::format("{} paths", options_.reference)}};
+    const std::int64_t size = options_.size;
+    return {{image_of(without_, size), fmt::format("paths: {:.1f} dB", by_paths_.decibels)},
+            {image_of(with_, size), fmt::format("cache: {:.1f} dB", by_cache_.decibels)},
+            {image_of(picture(reference_.direct, reference_.indirect), size), "reference"}};
   }
 
   nlohmann::json report() const {
     return {{"samples", direct_.samples},
             {"seconds", seconds_},
-            {"error_without_cache", error_without_},
-            {"error_with_cache", error_with_},
-            {"noise_of_reference", reference_.noise}};
+            {"indirect_error", {{"paths", by_paths_.indirect}, {"cache", by_cache_.indirect}}},
+            {"psnr", {{"paths", by_paths_.decibels}, {"cache", by_cache_.decibels}}}};
   }
 
  private:
@@ -225,9 +237,16 @@ class Rendering {
     }
     without_ = picture(direct_, paths_);
     with_ = picture(direct_, cached);
-    error_without_ = difference(without_, reference_.light);
-    error_with_ = difference(with_, reference_.light);
-    samples::say("{:8}  {:9.1f}   {:19.4f}   {:13.4f}\n", sample + 1, seconds_, error_without_, error_with_);
+    by_paths_ = quality(without_, paths_);
+    by_cache_ = quality(with_, cached);
+    samples::say("{:8}  {:9.1f}   {:8.4f}    {:8.4f}   {:8.1f} dB   {:8.1f} dB\n", sample + 1, seconds_,
+                 by_paths_.indirect, by_cache_.indirect, by_paths_.decibels, by_cache_.decibels);
+  }
+
+  Quality quality(const std::vector<double>& whole, const Light& indirect) const {
+    const Light nothing(options_.size);
+    return {.indirect = difference(picture(nothing, indirect), picture(nothing, reference_.indirect)),
+            .decibels = psnr(whole, picture(reference_.direct, reference_.indirect))};
   }
 
   Trainer& trainer_;
@@ -239,8 +258,8 @@ class Rendering {
   double seconds_ = 0;
   std::vector<double> without_;
   std::vector<double> with_;
-  double error_without_ = 0;
-  double error_with_ = 0;
+  Quality by_paths_;
+  Quality by_cache_;
 };
 
 /// The paths of each sample in turn, in as many batches as Options say; each has pixels of all over the picture.
@@ -263,9 +282,9 @@ int render(const Options& options, const Device& device) {
   const auto start = std::chrono::steady_clock::now();
   const Reference reference = reference_of(device, options);
   if (interrupted()) return samples::exit_signal + interrupt_signal();
-  samples::say("{} x {} pixels on {}; {} paths a pixel to compare with, in {:.1f} s, are off by {:.4f} themselves\n",
-               options.size, options.size, device.info().name, options.reference,
-               std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), reference.noise);
+  samples::say("{} x {} pixels on {}; {} paths of each to compare with took {:.1f} s\n", options.size, options.size,
+               device.info().name, options.reference,
+               std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 
   const Source source = paths_of(options);
   const std::int64_t batch = (options.size * options.size + options.batches - 1) / options.batches;

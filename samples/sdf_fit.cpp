@@ -28,8 +28,8 @@ using namespace halfstep;
 namespace {
 
 struct Options {
-  std::int64_t size = 256;
-  std::int64_t steps = 400;
+  std::int64_t size = 224;
+  std::int64_t steps = 300;
   std::int64_t table = 15;
   std::int64_t width = 32;
   std::int64_t batch = 8192;

@@ -20,8 +20,8 @@ namespace {
 
 using Vector = std::array<double, 3>;
 
-constexpr int march_steps = 44;
-constexpr int light_steps = 18;
+constexpr int march_steps = 40;
+constexpr int light_steps = 16;
 
 /// Rays as they are after some steps.
 struct Marched {
