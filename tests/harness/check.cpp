@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "graph/ir.h"
 #include "harness/device.h"
+#include "harness/observe.h"
 #include "harness/values.h"
 #include "passes/backward.h"
 #include "plan/layout.h"
@@ -106,13 +108,64 @@ std::vector<std::vector<double>> run(Built& built, const std::vector<Tensor>& ou
   return results;
 }
 
+Observer observer;
+
+/// The distance between two numbers of a type that are next to each other at `value`.
+double unit_in_last_place(DType dtype, double value) {
+  const bool narrow = is_narrow(dtype);
+  const double relative = narrow ? 2 * reference::narrow(dtype).unit() : 0x1p-23;
+  const double smallest = narrow ? reference::narrow(dtype).smallest() : 0x1p-149;
+  if (value == 0 || !std::isfinite(value)) return smallest;
+  return std::max(smallest, relative * std::exp2(std::floor(std::log2(std::abs(value)))));
+}
+
+/// The numbers at `index` of those inputs that have as many elements as the result.
+std::string inputs_at(std::span<const Array> inputs, std::size_t count, std::size_t index) {
+  std::string text;
+  for (const Array& input : inputs) {
+    if (input.values.size() == count) text += fmt::format("{}{:.9g}", text.empty() ? "" : ", ", input.values[index]);
+  }
+  return text;
+}
+
 bool agree(double got, double want, double allowed) {
   if (std::isnan(want)) return std::isnan(got);
   if (std::isinf(want)) return got == want;
   return std::abs(got - want) <= allowed;
 }
 
-void compare(const Check& check, DType dtype, const std::vector<double>& got, const Array& want) {
+/// The values of one output, and what they should be.
+struct Output {
+  std::string what;  ///< "result" or "gradient of input 0"
+  DType dtype;
+  std::span<const Array> inputs;
+  const std::vector<double>& got;
+  const Array& want;
+};
+
+/// Tells the observer of the element that is the most units in the last place from what it should be.
+void tell(const Check& check, const Output& output, double largest, std::size_t wrong) {
+  if (!observer) return;
+  Comparison told{.check = check.name, .what = output.what, .dtype = output.dtype, .wrong = wrong};
+  for (std::size_t i = 0; i < output.got.size(); ++i) {
+    const double want = output.want.values[i];
+    const double error = std::abs(output.got[i] - want);
+    if (!std::isfinite(error)) continue;
+    const double allowed = tolerance(check, output.dtype, want, largest);
+    if (allowed > 0) told.share = std::max(told.share, error / allowed);
+    const double ulps = error / unit_in_last_place(output.dtype, want);
+    if (ulps <= told.ulps) continue;
+    told.ulps = ulps;
+    told.got = output.got[i];
+    told.want = want;
+    told.index = i;
+  }
+  told.inputs = inputs_at(output.inputs, output.got.size(), told.index);
+  observer(told);
+}
+
+void compare(const Check& check, const Output& output) {
+  const auto& [what, dtype, inputs, got, want] = output;
   REQUIRE(got.size() == want.values.size());
   double largest = check.magnitude;
   for (const double value : want.values) largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
@@ -123,6 +176,7 @@ void compare(const Check& check, DType dtype, const std::vector<double>& got, co
     if (agree(got[i], want.values[i], allowed)) continue;
     if (wrong++ == 0) first = fmt::format("[{}] is {}, expected {} +- {}", i, got[i], want.values[i], allowed);
   }
+  tell(check, output, largest, wrong);
   CHECK_MESSAGE(wrong == 0, wrong << " of " << got.size() << " are wrong, first " << first);
 }
 
@@ -181,9 +235,10 @@ void check_gradient_in(const Check& check, DType dtype, const plan::Target& targ
   std::size_t next = 0;
   for (std::size_t i = 0; i < check.inputs.size(); ++i) {
     if (check.inputs[i].kind != Kind::floating) continue;
-    INFO("gradient of input " << i);
-    compare(check, dtype, got[next], check.gradients ? known.at(next) : differences(check, operands, weights, i));
-    next++;
+    const std::string what = fmt::format("gradient of input {}", i);
+    INFO(what);
+    const Array want = check.gradients ? known.at(next) : differences(check, operands, weights, i);
+    compare(check, {what, dtype, operands, got[next++], want});
   }
 }
 
@@ -239,6 +294,10 @@ void for_each_variant(const Check& check, const Body& body) {
 
 }  // namespace
 
+void observe(Observer wanted) {
+  observer = std::move(wanted);
+}
+
 std::vector<Variant> variants() {
   return variants_of({});
 }
@@ -257,7 +316,8 @@ void check_operator(const Check& check) {
     const Tensor result = check.build(built.inputs);
     const Array want = check.reference(built.values);
     REQUIRE(result.shape() == want.shape);
-    compare(check, result.dtype(), run(built, {result}, target).front(), want);
+    const std::vector<double> got = run(built, {result}, target).front();
+    compare(check, {"result", result.dtype(), built.values, got, want});
   });
 }
 

@@ -1,7 +1,10 @@
 #include "vk/device/workarounds.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 
 #include "base/host_memory.h"
@@ -41,6 +44,18 @@ void apply_workarounds(Capabilities& capabilities) {
   // tests/ops/test_limits.cpp shows both. Versions in between have not been run.
   if (capabilities.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE && !newest_lavapipe(capabilities))
     capabilities.max_loop_rounds = 65535;
+}
+
+std::vector<std::string> avoided(const Capabilities& capabilities) {
+  std::vector<std::string> texts;
+  if (capabilities.driver_id == VK_DRIVER_ID_GOOGLE_SWIFTSHADER)
+    texts.emplace_back("loads by buffer addresses: SwiftShader aborts on them");
+  if (capabilities.driver_id == VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS)
+    texts.emplace_back("matrix units: some versions of Intel's driver for Windows give wrong products");
+  if (capabilities.max_loop_rounds != std::numeric_limits<std::uint32_t>::max())
+    texts.push_back(fmt::format("more than {} loop rounds of an invocation: the driver ends its loops there",
+                                capabilities.max_loop_rounds));
+  return texts;
 }
 
 bool subgroup_size_is_fixed(const Capabilities& capabilities) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "vk/device/capabilities.h"
 
 namespace halfstep::vk {
@@ -7,6 +10,10 @@ namespace halfstep::vk {
 /// Disables capabilities that a driver claims but does not implement correctly, and sets limits that it does not
 /// report. Every such rule is in workarounds.cpp.
 void apply_workarounds(Capabilities& capabilities);
+
+/// What is not used or is limited on the device because its driver does it wrongly, for people. Of capabilities after
+/// apply_workarounds().
+std::vector<std::string> avoided(const Capabilities& capabilities);
 
 /// Whether every full subgroup has Capabilities::subgroup_size invocations without requesting it.
 bool subgroup_size_is_fixed(const Capabilities& capabilities);

@@ -1,0 +1,148 @@
+#include "selftest/bed.h"
+
+#include <halfstep/error.h>
+
+#include <zstd.h>
+
+#include <deque>
+
+#include "harness/device.h"
+#include "vk/command/descriptors.h"
+#include "vk/command/memory.h"
+#include "vk/command/recorder.h"
+#include "vk/command/timeline.h"
+#include "vk/command/transfer.h"
+#include "vk/shader/packs.h"
+
+namespace halfstep::vk {
+std::span<const ShaderPack* const> selftest_packs();  // as the build declares it
+}
+
+namespace halfstep::selftest {
+namespace {
+
+constexpr std::uint32_t guard = 0xFFFFFFFFU;
+constexpr std::size_t guard_words = 256;  // of 256 bytes or more: where a binding may begin on every device
+
+std::string& launched() {
+  static std::string name;
+  return name;
+}
+
+Words expanded(const vk::ShaderPack& pack) {
+  std::size_t count = 0;
+  for (const vk::PackedVariant& variant : pack.variants) count += variant.words;
+  Words words(count);
+  if (ZSTD_isError(ZSTD_decompress(words.data(), count * 4, pack.bytes.data(), pack.bytes.size())) != 0)
+    throw Error("[selftest] expected kernels that zstd can expand");
+  return words;
+}
+
+/// A buffer between guards.
+class Guarded {
+ public:
+  explicit Guarded(const Words& content)
+      : words_(content.size()),
+        buffer_(testing::context(), (content.size() + 2 * guard_words) * 4, vk::Memory::device, "selftest") {
+    Words all(content.size() + 2 * guard_words, guard);
+    std::ranges::copy(content, all.begin() + guard_words);
+    vk::upload(testing::context(), buffer_, 0, std::as_bytes(std::span(all)));
+  }
+
+  vk::BufferRange range() const { return {buffer_.handle(), guard_words * 4, words_ * 4, "selftest"}; }
+  std::uint64_t address() const { return buffer_.address() + guard_words * 4; }
+
+  Words read(bool& intact) const {
+    Words all(words_ + 2 * guard_words);
+    vk::download(testing::context(), buffer_, 0, std::as_writable_bytes(std::span(all)));
+    for (std::size_t i = 0; i < guard_words; ++i)
+      intact = intact && all[i] == guard && all[guard_words + words_ + i] == guard;
+    return {all.begin() + guard_words, all.end() - guard_words};
+  }
+
+ private:
+  std::size_t words_;
+  vk::Buffer buffer_;
+};
+
+plan::Dispatch dispatch_of(const Launch& launch) {
+  plan::Dispatch dispatch;
+  dispatch.label = "selftest/" + launch.kernel;
+  dispatch.shader = "selftest/" + launch.kernel;
+  dispatch.spirv = std::make_shared<const Words>(kernel_words(launch.kernel));
+  dispatch.constants = launch.constants;
+  dispatch.push = launch.push;
+  for (const std::uint32_t buffer : launch.buffers)
+    dispatch.operands.push_back({buffer, plan::Access::read_write, false, launch.addresses});
+  dispatch.groups = launch.groups;
+  return dispatch;
+}
+
+std::vector<std::byte> pushed(const Launch& launch, const std::deque<Guarded>& buffers) {
+  std::vector<std::byte> bytes;
+  for (std::size_t i = 0; launch.addresses && i < launch.buffers.size(); ++i) {
+    const std::array address{buffers[launch.buffers[i]].address()};
+    const auto raw = std::as_bytes(std::span(address));
+    bytes.insert(bytes.end(), raw.begin(), raw.end());
+  }
+  bytes.insert(bytes.end(), launch.push.begin(), launch.push.end());
+  return bytes;
+}
+
+}  // namespace
+
+Words kernel_words(std::string_view name) {
+  for (const vk::ShaderPack* pack : vk::selftest_packs()) {
+    std::size_t first = 0;
+    for (const vk::PackedVariant& variant : pack->variants) {
+      if (variant.name == name) {
+        const Words all = expanded(*pack);
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+        return {begin, begin + variant.words};
+      }
+      first += variant.words;
+    }
+  }
+  throw Error("[selftest] expected a kernel, got " + std::string(name));
+}
+
+Outcome run(const std::vector<Launch>& launches, const std::vector<Words>& contents) {
+  vk::Context& context = testing::context();
+  std::deque<Guarded> buffers;
+  for (const Words& words : contents) buffers.emplace_back(words);
+  vk::DescriptorSets sets(context);
+  vk::Recorder recorder(context);
+  recorder.begin(static_cast<std::uint32_t>(launches.size() + 1));
+  recorder.barrier();
+  recorder.timestamp();
+  for (const Launch& launch : launches) {
+    launched() = launch.kernel;
+    const vk::Pipeline& pipeline = testing::pipelines()->get(dispatch_of(launch));
+    std::vector<vk::BufferRange> ranges;
+    for (const std::uint32_t buffer : launch.buffers) ranges.push_back(buffers[buffer].range());
+    const std::array set{sets.make(pipeline, ranges)};
+    recorder.dispatch(pipeline, set, pushed(launch, buffers), launch.groups);
+    recorder.barrier();
+    recorder.timestamp();
+  }
+  recorder.end();
+  vk::Timeline timeline(context);
+  timeline.wait(timeline.submit(recorder));
+  Outcome outcome;
+  for (const Guarded& buffer : buffers) outcome.buffers.push_back(buffer.read(outcome.guards_intact));
+  std::vector<std::uint64_t> ticks;
+  recorder.read_timestamps(ticks);
+  for (std::size_t i = 1; i < ticks.size(); ++i)
+    outcome.microseconds.push_back(vk::microseconds(context, ticks[i - 1], ticks[i]));
+  return outcome;
+}
+
+std::array<std::uint32_t, 3> groups_of(std::size_t count) {
+  return {static_cast<std::uint32_t>((count + 63) / 64), 1, 1};
+}
+
+const std::string& last_kernel() {
+  return launched();
+}
+
+}  // namespace halfstep::selftest

@@ -1,0 +1,252 @@
+// Finds out what a GPU and its driver compute wrongly of what training needs.
+#include <halfstep/device.h>
+#include <halfstep/error.h>
+#include <halfstep/version.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "harness/device.h"
+#include "selftest/bed.h"
+#include "selftest/cases.h"
+#include "selftest/child.h"
+#include "selftest/planted.h"
+#include "selftest/report.h"
+#include "vk/device/validation.h"
+#include "vk/device/workarounds.h"
+#include "vk/shader/shaders.h"
+
+namespace {
+
+using namespace halfstep;
+using namespace halfstep::selftest;
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::string device;
+  bool quick = false;
+  bool full = false;
+  std::string json;
+  std::string html;
+  std::vector<std::string> cases;
+  bool list = false;
+  std::vector<std::string> compare;
+  std::string spirv = "selftest-spirv";
+  std::string plant;
+  std::string replace;
+  bool list_planted = false;
+};
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+const Case& case_called(const std::string& name) {
+  const auto found = std::ranges::find(all_cases(), name, &Case::name);
+  if (found == all_cases().end()) throw Error(fmt::format("[selftest] expected a case of --list, got '{}'", name));
+  return *found;
+}
+
+void describe_device(Report& report) {
+  const DeviceInfo& info = testing::device().info();
+  report.device = info.name;
+  report.driver = info.driver;
+  report.api_version = info.api_version;
+  report.type = info.type;
+  report.tier = info.tier;
+  report.avoided = vk::avoided(testing::context().capabilities());
+}
+
+/// Writes the SPIR-V of the kernel that was wrong, as the driver got it.
+void keep_kernel(CaseReport& report, const fs::path& folder) {
+  fs::create_directories(folder);
+  const fs::path file = folder / (report.kernel + ".spv");
+  const Words words = vk::patched("selftest/" + report.kernel, kernel_words(report.kernel));
+  std::ofstream(file, std::ios::binary)
+      .write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
+  report.spirv = file.string();
+}
+
+/// Runs a case in this process.
+CaseReport run_here(const Case& one, const Options& options) {
+  CaseReport report{one.name, one.what};
+  const auto begin = Clock::now();
+  try {
+    one.run(report);
+  } catch (const std::exception& error) {
+    add_fault(report, error.what());
+    report.kernel = last_kernel();
+  }
+  for (const std::string& message : vk::validation_messages()) add_fault(report, "validation layer: " + message);
+  report.seconds = seconds_since(begin);
+  report.command = fmt::format("selftest --case '{}'", one.name);
+  if (report.verdict == Verdict::wrong && !report.kernel.empty()) {
+    keep_kernel(report, options.spirv);
+  } else if (report.verdict == Verdict::wrong) {
+    for (const std::string& shader : vk::used_shaders()) report.kernel += (report.kernel.empty() ? "" : " ") + shader;
+  }
+  return report;
+}
+
+void print(const CaseReport& report) {
+  fmt::print("{:<8} {} ({:.1f} s)\n", name(report.verdict), report.name, report.seconds);
+  constexpr std::size_t most = 3;
+  for (std::size_t i = 0; i < std::min(most, report.faults.size()); ++i) fmt::print("         {}\n", report.faults[i]);
+  if (report.faults.size() > most) fmt::print("         and {} more\n", report.faults.size() - most);
+  if (report.verdict >= Verdict::wrong) fmt::print("         alone: {}\n", report.command);
+  if (!report.spirv.empty()) fmt::print("         SPIR-V: {}\n", report.spirv);
+  std::fflush(stdout);
+}
+
+void print_details(const CaseReport& report) {
+  for (const std::string& fact : report.facts) fmt::print("         {}\n", fact);
+  for (const LargestError& e : report.errors) fmt::print("         {}: {:.3g} ulp, {}\n", e.of, e.ulps, e.at);
+}
+
+std::string last_line(const std::string& output) {
+  const std::size_t end = output.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const std::size_t begin = output.rfind('\n', end);
+  return output.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin == std::string::npos ? 0 : begin));
+}
+
+/// Runs a case in a process of its own, and takes the device's description from what it reports.
+CaseReport run_apart(const Case& one, const Options& options, const fs::path& file, Report& whole) {
+  const std::chrono::seconds limit(options.quick ? 120 : options.full ? 3600 : 900);
+  std::vector<std::string> arguments{"--case", one.name, "--json", file.string(), "--spirv", options.spirv};
+  if (!options.plant.empty()) arguments.insert(arguments.end(), {"--plant", options.plant});
+  if (!options.replace.empty()) arguments.insert(arguments.end(), {"--replace", options.replace});
+  fs::remove(file);
+  const auto begin = Clock::now();
+  const Ended ended = run_self(arguments, limit);
+  if (fs::exists(file) && (ended.code == 0 || ended.code == 1)) {
+    const Report report = read_report(file);
+    if (whole.device.empty()) {
+      const Report header{report.device, report.driver, report.api_version, report.type, report.tier, whole.library,
+                          whole.mode, report.avoided};
+      whole = header;
+    }
+    return report.cases.at(0);
+  }
+  CaseReport report{one.name, one.what, Verdict::crashed};
+  report.seconds = seconds_since(begin);
+  report.command = fmt::format("selftest --case '{}'", one.name);
+  if (ended.code == 2) throw Error(last_line(ended.output));
+  report.faults.push_back(ended.too_long ? fmt::format("it did not end within {} s", limit.count())
+                          : ended.signal != 0
+                              ? fmt::format("the process was ended by signal {} ({}); it said: {}", ended.signal,
+                                            strsignal(ended.signal), last_line(ended.output))
+                              : fmt::format("the process ended with status {}; it said: {}", ended.code,
+                                            last_line(ended.output)));
+  return report;
+}
+
+bool is_wanted(const Case& one, const Options& options) {
+  return one.wanted == Wanted::quick || options.full || (!options.quick && one.wanted == Wanted::normal);
+}
+
+Report run_all(const Options& options) {
+  Report report{.library = std::string(version()), .mode = options.quick ? "quick" : options.full ? "full" : "normal"};
+  const auto begin = Clock::now();
+  const fs::path file = fs::temp_directory_path() / fmt::format("halfstep-selftest-{}.json", getpid());
+  std::vector<CaseReport> cases;
+  for (const Case& one : all_cases()) {
+    if (!is_wanted(one, options)) continue;
+    cases.push_back(run_apart(one, options, file, report));
+    print(cases.back());
+  }
+  fs::remove(file);
+  report.cases = std::move(cases);
+  report.seconds = seconds_since(begin);
+  return report;
+}
+
+Report run_named(const Options& options) {
+  Report report{.library = std::string(version()), .mode = "cases"};
+  const auto begin = Clock::now();
+  describe_device(report);
+  for (const std::string& name : options.cases) {
+    report.cases.push_back(run_here(case_called(name), options));
+    print(report.cases.back());
+    print_details(report.cases.back());
+  }
+  report.seconds = seconds_since(begin);
+  return report;
+}
+
+void print_summary(const Report& report) {
+  fmt::print("\n{}, {}\n", report.device, report.driver);
+  for (const Verdict verdict : {Verdict::right, Verdict::slow, Verdict::missing, Verdict::wrong, Verdict::crashed}) {
+    const auto count = std::ranges::count(report.cases, verdict, &CaseReport::verdict);
+    if (count > 0) fmt::print("{:>5} {}\n", count, name(verdict));
+  }
+  for (const std::string& one : report.avoided) fmt::print("Halfstep avoids: {}\n", one);
+  fmt::print("{:.0f} s\n", report.seconds);
+}
+
+int run(const Options& options) {
+  if (!options.compare.empty()) {
+    fmt::print("{}", comparison(read_report(options.compare[0]), read_report(options.compare[1])));
+    return 0;
+  }
+  if (options.list_planted) {
+    for (const Planted& fault : planted_faults()) fmt::print("{}\t{}\t{}\n", fault.name, fault.found_by, fault.what);
+    return 0;
+  }
+  if (options.list) {
+    for (const Case& one : all_cases()) fmt::print("{}\n", one.name);
+    return 0;
+  }
+  if (!options.device.empty()) setenv("HALFSTEP_DEVICE", options.device.c_str(), 1);
+  if (!options.plant.empty()) plant(options.plant);
+  if (!options.replace.empty()) replace_kernel(options.replace);
+  const Report report = options.cases.empty() ? run_all(options) : run_named(options);
+  if (options.cases.empty()) print_summary(report);
+  if (!options.json.empty()) write_text(options.json, nlohmann::json(report).dump(1) + "\n");
+  if (!options.html.empty()) write_text(options.html, html_page(report));
+  return exit_code(report);
+}
+
+Options parsed(CLI::App& app, int argc, char** argv) {
+  Options options;
+  app.add_option("--device", options.device, "The device: its number, or a part of its name");
+  auto* quick = app.add_flag("--quick", options.quick, "The main cases only, in under a minute on a processor");
+  app.add_flag("--full", options.full, "Also large buffers, tensors beyond every limit, and load for a minute")
+      ->excludes(quick);
+  app.add_option("--json", options.json, "Write a report that programs read, fit for a driver's bug tracker");
+  app.add_option("--html", options.html, "Write a report that people read, one page");
+  app.add_option("--case", options.cases, "Run only this case, in this process; may be given several times");
+  app.add_flag("--list", options.list, "List the cases");
+  app.add_option("--compare", options.compare, "Compare two reports of --json")->expected(2);
+  app.add_option("--spirv", options.spirv, "The folder for the SPIR-V of kernels that are wrong")->capture_default_str();
+  app.add_option("--replace", options.replace, "KERNEL=FILE.spv: use other SPIR-V for one of the self-test's kernels");
+  app.add_option("--plant", options.plant, "Plant a fault of --list-planted in the shaders, to test the self-test");
+  app.add_flag("--list-planted", options.list_planted, "List the faults that can be planted, with the case that finds each");
+  app.parse(argc, argv);
+  return options;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Tests what a GPU and its driver compute of what training needs. Exit status: 0 if nothing is wrong, 1 if "
+               "something is, 2 if it could not run.");
+  try {
+    return run(parsed(app, argc, argv));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
+}

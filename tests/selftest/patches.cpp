@@ -1,0 +1,260 @@
+#include "selftest/patches.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "harness/loop_limit.h"
+#include "vk/shader/spirv.h"
+
+namespace halfstep::selftest {
+namespace {
+
+using Words = std::vector<std::uint32_t>;
+using vk::Instruction;
+
+/// A module that is written instruction by instruction.
+class Rewriter {
+ public:
+  explicit Rewriter(const Words& words) : source_(words), next_(words[3]) {
+    result_.assign(words.begin(), words.begin() + vk::spirv_header_words);
+    vk::for_each_instruction(words, [&](const Instruction& i) {
+      if (i.opcode == op::type_int && i.operand(2) == 32 && i.operand(3) == 0) uint_type = i.operand(1);
+      if (i.opcode == op::store) stores.insert(i.operand(2));
+    });
+  }
+
+  /// `visit` writes what stands for an instruction.
+  Words rewrite(const std::function<void(Rewriter&, const Instruction&)>& visit) {
+    vk::for_each_instruction(source_, [&](const Instruction& i) { visit(*this, i); });
+    result_[3] = next_;
+    return std::move(result_);
+  }
+
+  void keep(const Instruction& i) { result_.insert(result_.end(), i.words.begin(), i.words.end()); }
+  void write(std::uint32_t opcode, const std::vector<std::uint32_t>& operands) {
+    result_.push_back(static_cast<std::uint32_t>(operands.size() + 1) << 16U | opcode);
+    result_.insert(result_.end(), operands.begin(), operands.end());
+  }
+  std::uint32_t fresh() { return next_++; }
+  /// A constant, which is to be declared before the first function.
+  std::uint32_t declare(std::uint32_t value) {
+    const std::uint32_t id = fresh();
+    write(op::constant, {uint_type, id, value});
+    return id;
+  }
+
+  std::uint32_t uint_type = 0;
+  std::set<std::uint32_t> stores;  ///< what is stored
+
+ private:
+  const Words& source_;
+  std::uint32_t next_;
+  Words result_;
+};
+
+std::vector<std::uint32_t> operands_of(const Instruction& i) {
+  return {i.words.begin() + 1, i.words.end()};
+}
+
+Patch rewriting(std::function<void(Rewriter&, const Instruction&)> visit) {
+  return [visit = std::move(visit)](const Words& words) { return Rewriter(words).rewrite(visit); };
+}
+
+/// The same with a constant declared before the first function.
+Patch with_constant(std::uint32_t value,
+                    const std::function<void(Rewriter&, const Instruction&, std::uint32_t constant)>& visit) {
+  return [=](const Words& words) {
+    std::uint32_t constant = 0;
+    Rewriter rewriter(words);
+    if (rewriter.uint_type == 0) return words;
+    return rewriter.rewrite([&](Rewriter& out, const Instruction& i) {
+      if (i.opcode == op::function && constant == 0) constant = out.declare(value);
+      visit(out, i, constant);
+    });
+  };
+}
+
+/// The types of a module's results, and the pointers of storage buffers.
+struct Types {
+  std::map<std::uint32_t, std::uint32_t> of;  ///< of a result
+  std::set<std::uint32_t> buffers;            ///< pointers into them
+  std::set<std::uint32_t> stored;             ///< pointers that are stored through
+
+  explicit Types(const Words& words) {
+    constexpr std::uint32_t uniform = 2;
+    constexpr std::uint32_t storage_buffer = 12;
+    std::set<std::uint32_t> variables;
+    vk::for_each_instruction(words, [&](const Instruction& i) {
+      if (i.opcode >= op::variable && i.words.size() > 2) of[i.operand(2)] = i.operand(1);
+      if (i.opcode == op::variable && (i.operand(3) == uniform || i.operand(3) == storage_buffer))
+        variables.insert(i.operand(2));
+      if (is_chain(i) && variables.contains(i.operand(3))) buffers.insert(i.operand(2));
+      if (i.opcode == op::store) stored.insert(i.operand(1));
+    });
+  }
+  static bool is_chain(const Instruction& i) {
+    return i.opcode == op::access_chain || i.opcode == op::in_bounds_access_chain;
+  }
+};
+
+}  // namespace
+
+Patch swapped(std::uint32_t from, std::uint32_t to) {
+  return rewriting([=](Rewriter& out, const Instruction& i) {
+    i.opcode == from ? out.write(to, operands_of(i)) : out.keep(i);
+  });
+}
+
+Patch other_function(std::uint32_t from, std::uint32_t to) {
+  return rewriting([=](Rewriter& out, const Instruction& i) {
+    if (i.opcode != op::ext_inst || i.operand(4) != from) return out.keep(i);
+    std::vector<std::uint32_t> operands = operands_of(i);
+    operands[3] = to;
+    out.write(op::ext_inst, operands);
+  });
+}
+
+Patch removed_unary(std::uint32_t op) {
+  return rewriting([=](Rewriter& out, const Instruction& i) {
+    i.opcode == op ? out.write(op::copy_object, operands_of(i)) : out.keep(i);
+  });
+}
+
+Patch stores_masked(std::uint32_t mask) {
+  return with_constant(mask, [](Rewriter& out, const Instruction& i, std::uint32_t constant) {
+    if (i.opcode != op::store) return out.keep(i);
+    const std::uint32_t masked = out.fresh();
+    out.write(op::bit_and, {out.uint_type, masked, i.operand(2), constant});
+    out.write(op::store, {i.operand(1), masked});
+  });
+}
+
+Patch index_offset(std::uint32_t offset) {
+  return [=](const Words& words) {
+    const Types types(words);
+    return with_constant(offset, [&](Rewriter& out, const Instruction& i, std::uint32_t constant) {
+      const bool stored = Types::is_chain(i) && types.buffers.contains(i.operand(2)) && types.stored.contains(i.operand(2));
+      if (!stored || i.words.size() < 6) return out.keep(i);
+      std::vector<std::uint32_t> operands = operands_of(i);
+      const std::uint32_t moved = out.fresh();
+      const auto type = types.of.find(operands[4]);
+      out.write(op::i_add, {type == types.of.end() ? out.uint_type : type->second, moved, operands[4], constant});
+      operands[4] = moved;
+      out.write(i.opcode, operands);
+    })(words);
+  };
+}
+
+Patch without_stores() {
+  return [](const Words& words) {
+    const Types types(words);
+    return rewriting([&](Rewriter& out, const Instruction& i) {
+      if (i.opcode != op::store || !types.buffers.contains(i.operand(1))) out.keep(i);
+    })(words);
+  };
+}
+
+Patch without_barriers() {
+  return rewriting([](Rewriter& out, const Instruction& i) {
+    if (i.opcode != op::control_barrier && i.opcode != op::memory_barrier) out.keep(i);
+  });
+}
+
+Patch fma_without_sum() {
+  return rewriting([](Rewriter& out, const Instruction& i) {
+    if (i.opcode != op::ext_inst || i.operand(4) != ext::fma) return out.keep(i);
+    out.write(op::f_mul, {i.operand(1), i.operand(2), i.operand(5), i.operand(6)});
+  });
+}
+
+Patch tanh_by_exponentials() {
+  return rewriting([](Rewriter& out, const Instruction& i) {
+    if (i.opcode != op::ext_inst || i.operand(4) != ext::tanh) return out.keep(i);
+    const std::uint32_t sinh = out.fresh();
+    const std::uint32_t cosh = out.fresh();
+    out.write(op::ext_inst, {i.operand(1), sinh, i.operand(3), ext::sinh, i.operand(5)});
+    out.write(op::ext_inst, {i.operand(1), cosh, i.operand(3), ext::cosh, i.operand(5)});
+    out.write(op::f_div, {i.operand(1), i.operand(2), sinh, cosh});
+  });
+}
+
+Patch nan_swallowed() {
+  return rewriting([](Rewriter& out, const Instruction& i) {
+    if (i.opcode == op::is_nan) {  // equal to itself and not: never
+      constexpr std::uint32_t ordered_not_equal = 182;
+      return out.write(ordered_not_equal, {i.operand(1), i.operand(2), i.operand(3), i.operand(3)});
+    }
+    if (i.opcode != op::ext_inst || i.operand(4) != ext::f_max) return out.keep(i);
+    std::vector<std::uint32_t> operands = operands_of(i);
+    operands[3] = ext::n_max;
+    out.write(op::ext_inst, operands);
+  });
+}
+
+Patch loops_cut(std::uint32_t rounds) {
+  return [=](const Words& words) { return testing::with_loop_limit(words, rounds); };
+}
+
+Patch push_shifted(std::uint32_t bytes) {
+  return [=](const Words& words) {
+    // The pointers of push constants are of structs of one member.
+    constexpr std::uint32_t push_constant = 9;
+    constexpr std::uint32_t offset = 35;
+    std::set<std::uint32_t> pushed;
+    vk::for_each_instruction(words, [&](const Instruction& i) {
+      if (i.opcode == op::type_pointer && i.operand(2) == push_constant) pushed.insert(i.operand(3));
+    });
+    return rewriting([&](Rewriter& out, const Instruction& i) {
+      if (i.opcode != op::member_decorate || i.operand(3) != offset || !pushed.contains(i.operand(1))) return out.keep(i);
+      out.write(op::member_decorate, {i.operand(1), i.operand(2), offset, i.operand(4) + bytes});
+    })(words);
+  };
+}
+
+Patch without_specialization() {
+  constexpr std::uint32_t spec_id = 1;
+  return rewriting([=](Rewriter& out, const Instruction& i) {
+    // But for the size of workgroups, constant 0.
+    const bool named = i.opcode == op::decorate && i.operand(2) == spec_id && i.operand(3) != 0;
+    if (!named) out.keep(i);
+  });
+}
+
+Patch atomics_as_stores() {
+  return rewriting([](Rewriter& out, const Instruction& i) {
+    if (i.opcode != op::atomic_i_add) return out.keep(i);
+    const std::uint32_t sum = out.fresh();
+    out.write(op::load, {i.operand(1), i.operand(2), i.operand(3)});
+    out.write(op::i_add, {i.operand(1), sum, i.operand(2), i.operand(6)});
+    out.write(op::store, {i.operand(3), sum});
+  });
+}
+
+Patch data_stored_late() {
+  return [](const Words& words) {
+    bool first = true;
+    return rewriting([&](Rewriter& out, const Instruction& i) {
+      if (i.opcode == op::atomic_exchange && std::exchange(first, false)) return;
+      out.keep(i);
+    })(words);
+  };
+}
+
+Patch component_zero(std::uint32_t component) {
+  return rewriting([=](Rewriter& out, const Instruction& i) {
+    if (i.opcode != op::composite_extract || i.words.size() != 5 || i.operand(4) != component) return out.keep(i);
+    out.write(op::composite_extract, {i.operand(1), i.operand(2), i.operand(3), 0});
+  });
+}
+
+Patch scan_kind(std::uint32_t from, std::uint32_t to) {
+  return rewriting([=](Rewriter& out, const Instruction& i) {
+    if (i.opcode != op::group_i_add || i.operand(4) != from) return out.keep(i);
+    std::vector<std::uint32_t> operands = operands_of(i);
+    operands[3] = to;
+    out.write(i.opcode, operands);
+  });
+}
+
+}  // namespace halfstep::selftest

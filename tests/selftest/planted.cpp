@@ -1,0 +1,162 @@
+#include "selftest/planted.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "selftest/patches.h"
+#include "vk/shader/shaders.h"
+
+namespace halfstep::selftest {
+namespace {
+
+std::size_t changed = 0;
+
+/// A fault with the kernels that it is planted in, by the start of their names, and the change.
+struct Fault {
+  Planted planted;
+  std::string kernels;
+  Patch patch;
+};
+
+/// Operators' kernels are Halfstep's own; those that begin with "selftest/" are the self-test's.
+const std::vector<Fault>& faults() {
+  static const std::vector<Fault> all{
+      // Arithmetic of f32.
+      {{"add.subtracts", "f32 sums are differences", "f32/exact"}, "selftest/arithmetic.add", swapped(op::f_add, op::f_sub)},
+      {{"mul.adds", "f32 products are sums", "f32/exact"}, "selftest/arithmetic.mul", swapped(op::f_mul, op::f_add)},
+      {{"neg.keeps", "negation does nothing", "f32/exact"}, "selftest/arithmetic.neg", removed_unary(op::f_negate)},
+      {{"round.truncates", "roundEven truncates: a wrong rounding mode", "f32/exact"}, "selftest/arithmetic.round_even",
+       other_function(ext::round_even, ext::trunc)},
+      {{"floor.ceils", "floor rounds up", "f32/exact"}, "selftest/arithmetic.floor", other_function(ext::floor, ext::ceil)},
+      {{"result.truncated", "sums lose their last bit: rounding towards zero", "f32/exact"}, "selftest/arithmetic.add",
+       stores_masked(0xFFFFFFFEU)},
+      {{"mul.coarse", "products lose twelve bits, as if computed in less precision", "f32/exact"}, "selftest/arithmetic.mul",
+       stores_masked(0xFFFFF000U)},
+      {{"div.multiplies", "division multiplies", "f32/division"}, "selftest/arithmetic.div", swapped(op::f_div, op::f_mul)},
+      {{"sqrt.inverse", "a root is its inverse", "f32/division"}, "selftest/arithmetic.sqrt",
+       other_function(ext::sqrt, ext::inverse_sqrt)},
+      {{"div.coarse", "division loses eight bits", "f32/division"}, "selftest/arithmetic.div", stores_masked(0xFFFFFF00U)},
+      {{"exp.exp2", "exp has the wrong base", "f32/functions"}, "selftest/arithmetic.exp", other_function(ext::exp, ext::exp2)},
+      {{"log.log2", "log has the wrong base", "f32/functions"}, "selftest/arithmetic.log", other_function(ext::log, ext::log2)},
+      {{"tanh.overflows", "tanh of large numbers is no number: sinh over cosh", "f32/functions"}, "selftest/arithmetic.tanh",
+       tanh_by_exponentials()},
+      {{"sin.cos", "the sine is the cosine", "f32/functions"}, "selftest/arithmetic.sin", other_function(ext::sin, ext::cos)},
+      {{"fma.drops", "fma's sum is lost", "f32/fma"}, "selftest/arithmetic.fma", fma_without_sum()},
+      {{"max.min", "max is min", "f32/order"}, "selftest/arithmetic.max", other_function(ext::f_max, ext::f_min)},
+      {{"less.greater", "a comparison is the other way", "f32/order"}, "selftest/arithmetic.less",
+       swapped(op::f_ord_less, op::f_ord_greater)},
+      // Integers and conversions.
+      {{"udiv.signed", "unsigned division is signed", "integer/arithmetic"}, "selftest/arithmetic.udiv",
+       swapped(op::u_div, op::s_div)},
+      {{"sar.logical", "a shift to the right loses the sign", "integer/arithmetic"}, "selftest/arithmetic.sar",
+       swapped(op::shift_right_arithmetic, op::shift_right_logical)},
+      {{"uint.signed", "unsigned numbers are converted as signed", "integer/conversions"}, "selftest/arithmetic.from_uint",
+       stores_masked(0xFFFF0000U)},
+      {{"half.sign", "unpacking f16 loses the sign", "f16/packing"}, "selftest/arithmetic.unpack_half",
+       stores_masked(0x7FFFFFFFU)},
+      {{"half.denormal", "packing loses the last bit of f16", "f16/packing"}, "selftest/arithmetic.pack_half",
+       stores_masked(0xFFFEFFFEU)},
+      // Memory, barriers, order.
+      {{"store.outside", "a kernel writes outside its buffer", "f32/exact"}, "selftest/arithmetic.add", index_offset(7)},
+      {{"store.missing", "results stay what the memory held: stale memory", "f32/exact"}, "selftest/arithmetic.sub",
+       without_stores()},
+      {{"barrier.shared", "a missing barrier of shared memory", "memory/shared"}, "selftest/exchange.shared",
+       without_barriers()},
+      {{"barrier.buffer", "a missing barrier of a buffer", "memory/buffer"}, "selftest/exchange.buffer", without_barriers()},
+      {{"atomic.plain", "atomic sums are loads and stores: a race", "memory/atomics"}, "selftest/atomics",
+       atomics_as_stores()},
+      {{"atomic.min.max", "atomicMin takes the largest", "memory/atomics"}, "selftest/atomics",
+       swapped(op::atomic_u_min, op::atomic_u_max)},
+      {{"flag.early", "a flag is seen before its data: coherence", "memory/messages"}, "selftest/messages",
+       data_stored_late()},
+      {{"chain.stale", "a dispatch reads what was there before", "memory/dispatches"}, "selftest/chain", without_stores()},
+      {{"loop.65535", "loops end after 65,535 rounds", "limit/loops"}, "selftest/loops", loops_cut(65535)},
+      {{"push.shifted", "push constants are read a word further", "limit/constants"}, "selftest/constants", push_shifted(4)},
+      {{"constant.ignored", "specialization constants keep their defaults", "limit/constants"}, "selftest/constants",
+       without_specialization()},
+      {{"group.row", "workgroups of the second row run as the first", "limit/groups"}, "selftest/groups",
+       component_zero(1)},
+      // Subgroups.
+      {{"subgroup.add.max", "a subgroup's sum is its largest", "subgroup/operations"}, "selftest/subgroup.add",
+       swapped(op::group_i_add, op::group_u_max)},
+      {{"subgroup.scan", "an exclusive sum is inclusive", "subgroup/operations"}, "selftest/subgroup.exclusive",
+       scan_kind(2, 1)},
+      {{"subgroup.xor", "a shuffle takes the wrong lane", "subgroup/operations"}, "selftest/subgroup.shuffle_xor",
+       swapped(op::group_shuffle_xor, op::group_shuffle)},
+      // Halfstep's own kernels: operators, forward and backward.
+      {{"softmax.max", "the largest of a row is the least", "operator/softmax: softmax of large numbers does not overflow"},
+       "softmax.", other_function(ext::f_max, ext::f_min)},
+      {{"softmax.gradient", "a gradient has the wrong sign", "operator/softmax: gradients of softmax and its logarithm"},
+       "softmax_gradient.", swapped(op::f_sub, op::f_add)},
+      {{"norm.race", "a missing barrier in a norm's gradient",
+        "operator/row_norm: gradients of layer norm and RMS norm"},
+       "row_norm_gradient.", swapped(op::f_add, op::f_sub)},
+      {{"pool.nan", "max pooling swallows NaN",
+        "operator/pool2d: max pooling keeps what is not a number, wherever it is in the window"},
+       "max_pool2d.", nan_swallowed()},
+      {{"pool.average", "average pooling's sum loses terms", "operator/pool2d: average pooling"}, "average_pool2d.",
+       swapped(op::f_add, op::f_sub)},
+      {{"loss.gradient", "cross-entropy's gradient is off", "operator/losses: gradient of cross-entropy"},
+       "cross_entropy_gradient.", swapped(op::f_sub, op::f_add)},
+      {{"embedding.offset", "a gradient's row is off by one",
+        "operator/embedding: gradient of embedding: sums over the positions of each row"},
+       "embedding_gradient.", index_offset(1)},
+      {{"sum.stale", "a sum is never stored: stale memory", "operator/sum: gradients of sum and mean"}, "sum.",
+       without_stores()},
+      {{"gemm.offset", "a fragment of a product is at the wrong offset", "operator/matmul: matmul"}, "gemm.",
+       index_offset(1)},
+      {{"gemm.fma", "a product's sums are lost", "operator/matmul: gradients of matmul"}, "gemm.", fma_without_sum()},
+      {{"conv.loop", "a convolution's loop is cut", "operator/conv2d: weight gradient of conv2d"}, "gemm.", loops_cut(3)},
+  };
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Planted>& planted_faults() {
+  static const std::vector<Planted> all = [] {
+    std::vector<Planted> made;
+    for (const Fault& fault : faults()) made.push_back(fault.planted);
+    return made;
+  }();
+  return all;
+}
+
+void plant(std::string_view name) {
+  for (const Fault& fault : faults()) {
+    if (fault.planted.name != name) continue;
+    vk::patch_shaders([&fault](std::string_view shader, std::vector<std::uint32_t> words) {
+      if (!shader.starts_with(fault.kernels)) return words;
+      std::vector<std::uint32_t> patched = fault.patch(words);
+      if (patched != words) ++changed;
+      return patched;
+    });
+    return;
+  }
+  throw Error(fmt::format("[selftest] expected a fault of --list-planted, got '{}'", name));
+}
+
+void replace_kernel(std::string_view replacement) {
+  const std::size_t equals = replacement.find('=');
+  const std::string file(replacement.substr(std::min(equals, replacement.size() - 1) + 1));
+  std::ifstream stream(file, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  if (equals == std::string_view::npos || bytes.size() < 20 || bytes.size() % 4 != 0)
+    throw Error(fmt::format("[selftest] expected KERNEL=FILE of SPIR-V, got '{}'", replacement));
+  std::vector<std::uint32_t> words(bytes.size() / 4);
+  std::memcpy(words.data(), bytes.data(), bytes.size());
+  const std::string kernel = "selftest/" + std::string(replacement.substr(0, equals));
+  vk::patch_shaders([=](std::string_view shader, std::vector<std::uint32_t> own) { return shader == kernel ? words : own; });
+}
+
+std::size_t shaders_changed() {
+  return changed;
+}
+
+}  // namespace halfstep::selftest
