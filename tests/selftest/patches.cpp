@@ -179,16 +179,10 @@ Patch tanh_by_exponentials() {
   });
 }
 
-Patch nan_swallowed() {
-  return rewriting([](Rewriter& out, const Instruction& i) {
-    if (i.opcode == op::is_nan) {  // equal to itself and not: never
-      constexpr std::uint32_t ordered_not_equal = 182;
-      return out.write(ordered_not_equal, {i.operand(1), i.operand(2), i.operand(3), i.operand(3)});
-    }
-    if (i.opcode != op::ext_inst || i.operand(4) != ext::f_max) return out.keep(i);
-    std::vector<std::uint32_t> operands = operands_of(i);
-    operands[3] = ext::n_max;
-    out.write(op::ext_inst, operands);
+Patch other_constant(std::uint32_t from, std::uint32_t to) {
+  return rewriting([=](Rewriter& out, const Instruction& i) {
+    if (i.opcode != op::constant || i.words.size() != 4 || i.operand(3) != from) return out.keep(i);
+    out.write(op::constant, {i.operand(1), i.operand(2), to});
   });
 }
 

@@ -29,7 +29,6 @@ enum : std::uint32_t {
   member_decorate = 72,
   composite_extract = 81,
   copy_object = 83,
-  bitcast = 124,
   f_negate = 127,
   i_add = 128,
   f_add = 129,
@@ -38,8 +37,6 @@ enum : std::uint32_t {
   u_div = 134,
   s_div = 135,
   f_div = 136,
-  is_nan = 156,
-  select = 169,
   f_ord_less = 184,
   f_ord_greater = 186,
   shift_right_logical = 194,
@@ -80,8 +77,6 @@ enum : std::uint32_t {
   f_min = 37,
   f_max = 40,
   fma = 50,
-  n_min = 79,
-  n_max = 80,
 };
 }  // namespace ext
 
@@ -101,8 +96,8 @@ Patch without_barriers();
 Patch fma_without_sum();
 /// tanh is sinh over cosh.
 Patch tanh_by_exponentials();
-/// A maximum drops NaN, and nothing is NaN.
-Patch nan_swallowed();
+/// A 32-bit constant is another.
+Patch other_constant(std::uint32_t from, std::uint32_t to);
 /// Loops end after so many rounds in all.
 Patch loops_cut(std::uint32_t rounds);
 /// Push constants are read so many bytes further.

@@ -24,7 +24,4 @@ void plant(std::string_view name);
 /// cannot be read.
 void replace_kernel(std::string_view replacement);
 
-/// How many shaders were changed.
-std::size_t shaders_changed();
-
 }  // namespace halfstep::selftest
