@@ -31,7 +31,7 @@ struct Launch {
 /// What a run left behind.
 struct Outcome {
   std::vector<Words> buffers;
-  bool guards_intact = true;  ///< nothing was written next to a buffer
+  bool guards_intact = true;         ///< nothing was written next to a buffer
   std::vector<double> microseconds;  ///< of each launch; empty if the queue has no timestamps
 };
 

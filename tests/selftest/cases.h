@@ -22,8 +22,8 @@ struct Case {
 };
 
 // The cases, by file.
-std::vector<Case> number_cases();    ///< f32, integers and conversions
-std::vector<Case> half_cases();      ///< f16 arithmetic and 16-bit storage
+std::vector<Case> number_cases();  ///< f32, integers and conversions
+std::vector<Case> half_cases();    ///< f16 arithmetic and 16-bit storage
 std::vector<Case> subgroup_cases();
 std::vector<Case> memory_cases();    ///< atomics, barriers, litmus tests, addresses
 std::vector<Case> limit_cases();     ///< constants, loops, workgroups, large buffers, time

@@ -8,8 +8,8 @@ namespace halfstep::selftest {
 
 /// How a process ended.
 struct Ended {
-  int code = -1;        ///< its exit status; -1 if it was ended by a signal or by the limit
-  int signal = 0;       ///< that ended it
+  int code = -1;   ///< its exit status; -1 if it was ended by a signal or by the limit
+  int signal = 0;  ///< that ended it
   bool too_long = false;
   std::string output;  ///< the end of what it printed
 };

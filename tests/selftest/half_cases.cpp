@@ -18,7 +18,9 @@ void check_arithmetic(CaseReport& report) {
     return set_missing(report, "the device has no f16 arithmetic (shaderFloat16)");
   const auto exactly = [](double, double) { return 0.0; };
   const auto one = [](double, double) { return 1.0; };
-  const auto ordinary = [](double a, double b) { return std::isfinite(a) && std::isfinite(b) && std::abs(b) >= 0x1p-14; };
+  const auto ordinary = [](double a, double b) {
+    return std::isfinite(a) && std::isfinite(b) && std::abs(b) >= 0x1p-14;
+  };
   const auto positive = [](double a, double) { return a >= 0x1p-14 && std::isfinite(a); };
   const auto numbers = [](double a, double b) { return !std::isnan(a) && !std::isnan(b); };
   const std::vector<Operation> operations{
@@ -29,15 +31,17 @@ void check_arithmetic(CaseReport& report) {
        [](double a, double b) { return std::abs(a * b) < 65504; }, true},
       {"div", [](double a, double b, double) { return a / b; }, [](double, double) { return 2.5; }, 0, ordinary},
       {"sqrt", [](double a, double, double) { return std::sqrt(a); }, [](double, double) { return 5.0; }, 0, positive},
-      {"exp", [](double a, double, double) { return std::exp(a); }, [](double a, double) { return 1 + 2 * std::abs(a); }, 0,
-       [](double a, double) { return std::isfinite(a); }},
+      {"exp", [](double a, double, double) { return std::exp(a); },
+       [](double a, double) { return 1 + 2 * std::abs(a); }, 0, [](double a, double) { return std::isfinite(a); }},
       {"tanh", [](double a, double, double) { return std::tanh(a); }, [](double, double) { return 8.0; }, 0x1p-8},
       {"min", [](double a, double b, double) { return std::min(a, b); }, exactly, 0, numbers},
       {"max", [](double a, double b, double) { return std::max(a, b); }, exactly, 0, numbers}};
   const Format format = half_format();
-  const std::vector<Words> in{test_numbers(format, 16384, 4), test_numbers(format, 16384, 5), test_numbers(format, 16384, 6)};
+  const std::vector<Words> in{test_numbers(format, 16384, 4), test_numbers(format, 16384, 5),
+                              test_numbers(format, 16384, 6)};
   for (const Operation& operation : operations) {
-    const Launch launch{"half." + operation.name, {64}, plan::push_bytes(std::uint32_t{16384}), {0, 1, 2, 3}, groups_of(16384)};
+    const Launch launch{
+        "half." + operation.name, {64}, plan::push_bytes(std::uint32_t{16384}), {0, 1, 2, 3}, groups_of(16384)};
     const std::size_t faults = report.faults.size();
     compare(report, operation, format, in, run({launch}, {in[0], in[1], in[2], Words(16384, 0xA5A5A5A5U)}).buffers[3]);
     if (report.faults.size() > faults && report.kernel.empty()) report.kernel = last_kernel();
@@ -81,8 +85,8 @@ void check_storage(CaseReport& report) {
   }
   if (!copied.guards_intact) add_fault(report, "a kernel that stores 16-bit elements wrote next to its buffer");
   if (wrong > 0) {
-    add_fault(report, fmt::format("{} of 65536 elements of 16 bits are wrong after every third was stored, first: {}", wrong,
-                                  first));
+    add_fault(report, fmt::format("{} of 65536 elements of 16 bits are wrong after every third was stored, first: {}",
+                                  wrong, first));
     report.kernel = last_kernel();
   }
   const Words wide = run({storage_launch("widen", 65536, 1)}, {all, Words(65536, 0x5A5A5A5AU)}).buffers[1];
@@ -109,7 +113,8 @@ void check_narrowing(CaseReport& report) {
   std::uint32_t state = 9;
   for (std::uint16_t i = 0; i < 0x7C00; ++i) {  // each number, the tie after it, and its neighbours
     const auto low = static_cast<float>(reference::half.value(i));
-    const auto high = i == 0x7BFF ? 65536.0F : static_cast<float>(reference::half.value(static_cast<std::uint16_t>(i + 1)));
+    const auto high =
+        i == 0x7BFF ? 65536.0F : static_cast<float>(reference::half.value(static_cast<std::uint16_t>(i + 1)));
     const float tie = (low + high) / 2;
     for (const float value : {low, tie, std::nextafter(tie, 0.0F), std::nextafter(tie, 1e9F)})
       numbers.push_back((next_random(state) & 1U) != 0 ? -value : value);
@@ -132,8 +137,9 @@ void check_narrowing(CaseReport& report) {
     if ((kind == 3 || promised) && first.empty())
       first = fmt::format("{:.9g} is stored as {:#06x}, the nearest is {:#06x}", numbers[i], one, want);
   }
-  report.facts.push_back(fmt::format("of {} numbers {} are rounded to nearest even, {} the other way, {} to 0 as denormals",
-                                     numbers.size(), kinds[0], kinds[1], kinds[2]));
+  report.facts.push_back(
+      fmt::format("of {} numbers {} are rounded to nearest even, {} the other way, {} to 0 as denormals",
+                  numbers.size(), kinds[0], kinds[1], kinds[2]));
   if (first.empty()) return;
   add_fault(report, "rounding to f16 where it is stored: " + first);
   report.kernel = last_kernel();

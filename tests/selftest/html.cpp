@@ -68,15 +68,15 @@ std::string row(const CaseReport& one) {
     details += fmt::format("<div>alone: <code>{}</code></div>", escaped(one.command));
   }
   const std::size_t slash = one.name.find('/');
-  return fmt::format("<tr><td class='verdict {0}'>{0}</td><td class=name>{1}</td><td>{2}</td><td class=number>{3:.1f} s"
-                     "</td></tr>\n",
-                     name(one.verdict), escaped(one.name.substr(slash + 1)), details, one.seconds);
+  return fmt::format(
+      "<tr><td class='verdict {0}'>{0}</td><td class=name>{1}</td><td>{2}</td><td class=number>{3:.1f} s"
+      "</td></tr>\n",
+      name(one.verdict), escaped(one.name.substr(slash + 1)), details, one.seconds);
 }
 
 std::string tally(const Report& report) {
   std::string text;
-  for (const Verdict verdict :
-       {Verdict::wrong, Verdict::crashed, Verdict::slow, Verdict::missing, Verdict::right}) {
+  for (const Verdict verdict : {Verdict::wrong, Verdict::crashed, Verdict::slow, Verdict::missing, Verdict::right}) {
     const auto count = std::ranges::count(report.cases, verdict, &CaseReport::verdict);
     if (count > 0) text += fmt::format("<span class={0}><b>{1}</b> {0}</span>", name(verdict), count);
   }

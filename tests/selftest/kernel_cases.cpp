@@ -16,7 +16,11 @@ namespace {
 std::set<std::string> product_kernels(ops::Operands operands, DType dtype, bool risky) {
   std::set<std::string> names;
   for (const std::int64_t size : {std::int64_t{16}, std::int64_t{2048}}) {
-    const ops::Problem problem{.operands = operands, .dtype = dtype, .rows = size, .columns = size, .k = size,
+    const ops::Problem problem{.operands = operands,
+                               .dtype = dtype,
+                               .rows = size,
+                               .columns = size,
+                               .k = size,
                                .operand_quads = size * size / 4};
     for (const ops::GemmKernel& kernel : ops::gemm_kernels(testing::context().target(), problem)) {
       if (kernel.risky == risky) names.insert(kernel.name);

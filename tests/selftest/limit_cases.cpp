@@ -32,8 +32,9 @@ void check_constants(CaseReport& report) {
     std::uint32_t sum = 0;
     for (std::uint32_t i = 0; i < length; ++i) sum += (length - 1 - i) * (length - 1 - i) * (i + 1);
     const std::array<std::uint32_t, 8> want{41, constants[2], constants[3], 1, sum, 77, 123 + length, 32};
-    const std::array<const char*, 8> names{"a number",         "a negative number",  "a real number",     "a switch",
-                                           "an array's sum",   "an unset constant",  "a computed number", "a workgroup's size"};
+    const std::array<const char*, 8> names{"a number",          "a negative number", "a real number",
+                                           "a switch",          "an array's sum",    "an unset constant",
+                                           "a computed number", "a workgroup's size"};
     for (std::size_t i = 0; i < 8; ++i)
       expect(report, fmt::format("{} of specialization constants", names.at(i)), got[i], want.at(i));
     for (std::size_t i = 0; i < 32; ++i)
@@ -108,7 +109,6 @@ void check_time(CaseReport& report) {
   report.facts.push_back(fmt::format("{} bits, {:.2f} ns a tick", context.capabilities().timestamp_bits,
                                      static_cast<double>(context.capabilities().limits.timestampPeriod)));
 }
-
 
 /// Writes and reads back ranges of a buffer of `bytes`, the last at its end, through bindings and copies.
 void check_large(CaseReport& report, std::uint64_t bytes) {

@@ -132,8 +132,8 @@ CaseReport run_apart(const Case& one, const Options& options, const fs::path& fi
   if (fs::exists(file) && (ended.code == 0 || ended.code == 1)) {
     const Report report = read_report(file);
     if (whole.device.empty()) {
-      const Report header{report.device, report.driver, report.api_version, report.type, report.tier, whole.library,
-                          whole.mode, report.avoided};
+      const Report header{report.device, report.driver, report.api_version, report.type,
+                          report.tier,   whole.library, whole.mode,         report.avoided};
       whole = header;
     }
     return report.cases.at(0);
@@ -142,12 +142,12 @@ CaseReport run_apart(const Case& one, const Options& options, const fs::path& fi
   report.seconds = seconds_since(begin);
   report.command = fmt::format("selftest --case '{}'", one.name);
   if (ended.code == 2) throw Error(last_line(ended.output));
-  report.faults.push_back(ended.too_long ? fmt::format("it did not end within {} s", limit.count())
-                          : ended.signal != 0
-                              ? fmt::format("the process was ended by signal {} ({}); it said: {}", ended.signal,
-                                            strsignal(ended.signal), last_line(ended.output))
-                              : fmt::format("the process ended with status {}; it said: {}", ended.code,
-                                            last_line(ended.output)));
+  report.faults.push_back(
+      ended.too_long ? fmt::format("it did not end within {} s", limit.count())
+      : ended.signal != 0
+          ? fmt::format("the process was ended by signal {} ({}); it said: {}", ended.signal, strsignal(ended.signal),
+                        last_line(ended.output))
+          : fmt::format("the process ended with status {}; it said: {}", ended.code, last_line(ended.output)));
   return report;
 }
 
@@ -228,10 +228,12 @@ Options parsed(CLI::App& app, int argc, char** argv) {
   app.add_option("--case", options.cases, "Run only this case, in this process; may be given several times");
   app.add_flag("--list", options.list, "List the cases");
   app.add_option("--compare", options.compare, "Compare two reports of --json")->expected(2);
-  app.add_option("--spirv", options.spirv, "The folder for the SPIR-V of kernels that are wrong")->capture_default_str();
+  app.add_option("--spirv", options.spirv, "The folder for the SPIR-V of kernels that are wrong")
+      ->capture_default_str();
   app.add_option("--replace", options.replace, "KERNEL=FILE.spv: use other SPIR-V for one of the self-test's kernels");
   app.add_option("--plant", options.plant, "Plant a fault of --list-planted in the shaders, to test the self-test");
-  app.add_flag("--list-planted", options.list_planted, "List the faults that can be planted, with the case that finds each");
+  app.add_flag("--list-planted", options.list_planted,
+               "List the faults that can be planted, with the case that finds each");
   app.parse(argc, argv);
   return options;
 }
@@ -239,8 +241,9 @@ Options parsed(CLI::App& app, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Tests what a GPU and its driver compute of what training needs. Exit status: 0 if nothing is wrong, 1 if "
-               "something is, 2 if it could not run.");
+  CLI::App app(
+      "Tests what a GPU and its driver compute of what training needs. Exit status: 0 if nothing is wrong, 1 if "
+      "something is, 2 if it could not run.");
   try {
     return run(parsed(app, argc, argv));
   } catch (const CLI::ParseError& error) {

@@ -23,8 +23,8 @@ void expect(CaseReport& report, const std::string& what, std::uint64_t got, std:
 void check_atomics(CaseReport& report) {
   constexpr std::uint32_t count = 64 * 128;
   const std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
-  const Outcome outcome = run({{"atomics", {64}, {}, {0, 1}, {128, 1, 1}}},
-                              {{0, most, 0, 0, 0, 0, 0, 0}, Words(count + 1, 0)});
+  const Outcome outcome =
+      run({{"atomics", {64}, {}, {0, 1}, {128, 1, 1}}}, {{0, most, 0, 0, 0, 0, 0, 0}, Words(count + 1, 0)});
   const Words& words = outcome.buffers[0];
   std::uint32_t parity = 0;
   for (std::uint32_t i = 0; i < count; ++i) parity ^= i * 2654435761U;
@@ -77,8 +77,9 @@ void check_messages(CaseReport& report) {
   }
   expect(report, "how often a flag was seen without the data that was written before it", sum[0], 0);
   expect(report, "how often a second read was older than the first", sum[1], 0);
-  report.facts.push_back(sum[2] > 0 ? "messages were seen while others wrote them"
-                                    : "no message was seen before its writer ended: nothing was tested across workgroups");
+  report.facts.push_back(sum[2] > 0
+                             ? "messages were seen while others wrote them"
+                             : "no message was seen before its writer ended: nothing was tested across workgroups");
 }
 
 struct Shift {
@@ -118,7 +119,8 @@ void check_addresses(CaseReport& report) {
   const Launch launch{"address", {64}, plan::push_bytes(quads), {0, 1}, groups_of(quads), true};
   const Outcome outcome = run({launch}, {source, Words(4 * quads, 0)});
   std::size_t wrong = 0;
-  for (std::size_t i = 0; i < source.size(); ++i) wrong += outcome.buffers[1][i] != source[source.size() - 1 - i] ? 1U : 0U;
+  for (std::size_t i = 0; i < source.size(); ++i)
+    wrong += outcome.buffers[1][i] != source[source.size() - 1 - i] ? 1U : 0U;
   expect(report, "how many words are wrong that were copied by address", wrong, 0);
   if (!outcome.guards_intact) add_fault(report, "a copy by address wrote next to its buffer");
 }
@@ -151,12 +153,14 @@ void check_copies(CaseReport& report) {
 
 std::vector<Case> memory_cases() {
   return {
-      {"memory/atomics", "Atomics of all invocations on the same words, and in shared memory", Wanted::quick, check_atomics},
+      {"memory/atomics", "Atomics of all invocations on the same words, and in shared memory", Wanted::quick,
+       check_atomics},
       {"memory/shared", "Invocations of a workgroup exchange numbers in shared memory, with barriers", Wanted::quick,
        [](CaseReport& report) { check_exchange(report, "shared"); }},
       {"memory/buffer", "Invocations of a workgroup exchange numbers in a buffer, with barriers", Wanted::quick,
        [](CaseReport& report) { check_exchange(report, "buffer"); }},
-      {"memory/messages", "Litmus tests across workgroups: message passing and coherence", Wanted::quick, check_messages},
+      {"memory/messages", "Litmus tests across workgroups: message passing and coherence", Wanted::quick,
+       check_messages},
       {"memory/dispatches", "Dispatches that read what the one before wrote", Wanted::quick,
        [](CaseReport& report) { check_chain(report, 1); }},
       {"memory/submits", "The same across submits", Wanted::normal, [](CaseReport& report) { check_chain(report, 4); }},

@@ -152,8 +152,8 @@ void check_order(CaseReport& report) {
       return (x < y ? 1U : 0U) | (x <= y ? 2U : 0U) | (x == y ? 4U : 0U) | (std::isnan(x) ? 8U : 0U) |
              (std::isinf(x) ? 16U : 0U);
     };
-    const bool fine = got[i] == bits(a, b) ||
-                      (!format.preserves_denormals && got[i] == bits(format.flushed(a), format.flushed(b)));
+    const bool fine =
+        got[i] == bits(a, b) || (!format.preserves_denormals && got[i] == bits(format.flushed(a), format.flushed(b)));
     if (!fine && wrong++ == 0) first = fmt::format("{} and {} give {:#x}, not {:#x}", a, b, got[i], bits(a, b));
   }
   if (wrong > 0) add_fault(report, fmt::format("{} of {} comparisons are wrong, first: {}", wrong, got.size(), first));
@@ -169,8 +169,8 @@ void check_bits(CaseReport& report, const std::string& name, const std::vector<W
   for (std::size_t i = 0; i < got.size(); ++i) {
     const std::uint32_t want = right(inputs[0][i], inputs[1][i], inputs[2][i]);
     if (got[i] == want || wrong++ > 0) continue;
-    first = fmt::format("{}({:#x}, {:#x}, {:#x}) is {:#x}, not {:#x}", name, inputs[0][i], inputs[1][i], inputs[2][i], got[i],
-                        want);
+    first = fmt::format("{}({:#x}, {:#x}, {:#x}) is {:#x}, not {:#x}", name, inputs[0][i], inputs[1][i], inputs[2][i],
+                        got[i], want);
   }
   if (wrong == 0) return;
   add_fault(report, fmt::format("{} of {} results of {} are wrong, first: {}", wrong, got.size(), name, first));
@@ -184,7 +184,8 @@ std::vector<Words> three_of_words() {
   for (Words& words : inputs) {
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint32_t random = next_random(state);
-      words.push_back(random % 5 == 0 ? special[(random >> 8U) % special.size()] : next_random(state) >> (random >> 27U));
+      words.push_back(random % 5 == 0 ? special[(random >> 8U) % special.size()]
+                                      : next_random(state) >> (random >> 27U));
     }
   }
   return inputs;
@@ -212,7 +213,8 @@ void check_conversions(CaseReport& report) {
   const std::vector<Words> words = three_of_words();
   check_bits(report, "bits", three_of_numbers(), [](auto i, auto, auto) { return i; });
   Words whole;
-  for (const std::uint32_t word : words[0]) whole.push_back(bits_of(static_cast<float>(static_cast<std::int32_t>(word) / 4)));
+  for (const std::uint32_t word : words[0])
+    whole.push_back(bits_of(static_cast<float>(static_cast<std::int32_t>(word) / 4)));
   check_bits(report, "to_int", {whole, whole, whole},
              [](auto i, auto, auto) { return static_cast<std::uint32_t>(static_cast<std::int32_t>(float_of(i))); });
   for (std::uint32_t& word : whole) word &= 0x7FFFFFFFU;
@@ -269,7 +271,8 @@ std::vector<Case> number_cases() {
       operation_case("division", "Division and roots, as exact as Vulkan requires", division_operations()),
       operation_case("functions", "exp, log, tanh, sine and powers, as exact as Vulkan requires",
                      transcendental_operations()),
-      {"integer/arithmetic", "Products, division, shifts and bit fields of 32-bit integers", Wanted::quick, check_integers},
+      {"integer/arithmetic", "Products, division, shifts and bit fields of 32-bit integers", Wanted::quick,
+       check_integers},
       {"integer/conversions", "Between f32 and integers, where both have the number", Wanted::quick, check_conversions},
       {"f16/packing", "f16 in halves of words: every pattern widened, and packed again", Wanted::quick,
        check_half_conversions},

@@ -28,17 +28,16 @@ Distance distance(const Operation& operation, const Format& format, double got, 
   const double allowed = operation.allowed(a, b);
   if (allowed == 0 && format.rounds_to_nearest) {
     const bool same = got == format.nearest(exact);
-    const double ulps = std::isfinite(exact) && std::isfinite(got)
-                            ? std::abs(got - exact) / format.unit_in_last_place(exact)
-                            : 0.0;
+    const double ulps =
+        std::isfinite(exact) && std::isfinite(got) ? std::abs(got - exact) / format.unit_in_last_place(exact) : 0.0;
     return {same ? std::min(1.0, ulps / 0.5) : INFINITY, ulps, 0.5};
   }
   const double slack = std::max(allowed, 1.0) * format.unit_in_last_place(exact) + operation.absolute;
   if (std::isinf(got) || std::isinf(exact)) {
     // Near the largest number either may be infinite.
     const double other = std::isinf(got) ? exact : got;
-    const bool fine = got == exact || (std::signbit(got) == std::signbit(exact) &&
-                                       std::abs(other) + 2 * slack >= format.largest());
+    const bool fine =
+        got == exact || (std::signbit(got) == std::signbit(exact) && std::abs(other) + 2 * slack >= format.largest());
     return {fine ? 0.0 : (format.preserves_nan_inf || std::isfinite(exact) ? INFINITY : 0.0)};
   }
   if (std::isnan(got)) return {INFINITY};
@@ -69,7 +68,8 @@ Distance least_distance(const Operation& operation, const Format& format, double
 
 void tell_denormals(CaseReport& report, const Operation& operation, std::size_t denormal, std::size_t flushed) {
   if (denormal == 0) return;
-  report.facts.push_back(fmt::format("{}: {} of {} denormal results are stored as 0", operation.name, flushed, denormal));
+  report.facts.push_back(
+      fmt::format("{}: {} of {} denormal results are stored as 0", operation.name, flushed, denormal));
 }
 
 }  // namespace
@@ -123,9 +123,32 @@ Format half_format() {
 Words test_numbers(const Format& format, std::size_t count, std::uint32_t seed) {
   const double least = std::ldexp(1.0, format.least_exponent - format.fraction_bits);
   const double next = 1 + std::ldexp(1.0, -format.fraction_bits);
-  std::vector<double> special{0,       1,           next,         2 - next,       1.5,  0.5,  2,   3,  10, 0.1, 88, 89, 100,
-                              least,   3 * least,   format.least_normal() - least,    format.least_normal(), 65504, 65520,
-                              2048,    2049,        0.333251953125, format.largest(), format.largest() / 2, INFINITY, NAN};
+  std::vector<double> special{0,
+                              1,
+                              next,
+                              2 - next,
+                              1.5,
+                              0.5,
+                              2,
+                              3,
+                              10,
+                              0.1,
+                              88,
+                              89,
+                              100,
+                              least,
+                              3 * least,
+                              format.least_normal() - least,
+                              format.least_normal(),
+                              65504,
+                              65520,
+                              2048,
+                              2049,
+                              0.333251953125,
+                              format.largest(),
+                              format.largest() / 2,
+                              INFINITY,
+                              NAN};
   Words words;
   std::uint32_t state = seed;
   while (words.size() < count) {
@@ -135,7 +158,8 @@ Words test_numbers(const Format& format, std::size_t count, std::uint32_t seed) 
       value = static_cast<float>(special[(random >> 8U) % special.size()]);
       if ((random & 16U) != 0) value = -value;
     } else if (random % 8 < 5) {  // of moderate magnitude
-      value = std::ldexp(static_cast<float>(next_random(state)) * 0x1p-32F - 0.5F, static_cast<int>(random >> 8U & 15U) - 6);
+      value = std::ldexp(static_cast<float>(next_random(state)) * 0x1p-32F - 0.5F,
+                         static_cast<int>(random >> 8U & 15U) - 6);
     }
     if (format.fraction_bits != 23 && std::isfinite(value)) value = static_cast<float>(format.nearest(value));
     words.push_back(bits_of(value));
@@ -163,8 +187,8 @@ void compare(CaseReport& report, const Operation& operation, const Format& forma
     error.share = d.share;
     error.ulps = d.ulps;
     error.allowed = d.allowed;
-    error.at = fmt::format("{}({:.9g}, {:.9g}, {:.9g}) is {:.9g}, exactly {:.12g}", operation.name, in[0], in[1], in[2], got,
-                           exact);
+    error.at = fmt::format("{}({:.9g}, {:.9g}, {:.9g}) is {:.9g}, exactly {:.12g}", operation.name, in[0], in[1], in[2],
+                           got, exact);
   }
   tell_denormals(report, operation, denormal, flushed);
   if (wrong > 0) {

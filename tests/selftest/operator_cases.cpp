@@ -93,8 +93,9 @@ std::string filter_of(std::string text) {
 void note(CaseReport& report, const testing::Comparison& found) {
   const std::string of = fmt::format("{}, {} in {}", found.check, found.what, name(found.dtype));
   const std::string inputs = found.inputs.empty() ? "" : fmt::format(" of ({})", found.inputs);
-  const LargestError error{of, found.ulps, 0, found.share,
-                           fmt::format("element {}{} is {:.9g}, exactly {:.9g}", found.index, inputs, found.got, found.want)};
+  const LargestError error{
+      of, found.ulps, 0, found.share,
+      fmt::format("element {}{} is {:.9g}, exactly {:.9g}", found.index, inputs, found.got, found.want)};
   const auto same = std::ranges::find(report.errors, of, &LargestError::of);
   if (same == report.errors.end()) {
     report.errors.push_back(error);
@@ -117,13 +118,20 @@ void run_test(CaseReport& report, const Test& test) {
 
 /// The tests that --quick runs too: an operator of each kind, forward and backward.
 bool is_quick(const std::string& name) {
-  static constexpr std::array quick{
-      "gradients of activations and scale", "softmax and its logarithm", "gradients of softmax and its logarithm",
-      "gradient of batch norm", "gradients of layer norm and RMS norm", "max pooling", "cross-entropy",
-      "gradient of cross-entropy", "weight gradient of conv2d", "sum and mean over any axes",
-      "gradient of embedding: sums over the positions of each row", "the larger and the smaller of two numbers are NaN if either is",
-      "rounding to nearest: every number, every tie, every neighbour",
-      "every pattern of 16 bits widens to the number it stands for"};
+  static constexpr std::array quick{"gradients of activations and scale",
+                                    "softmax and its logarithm",
+                                    "gradients of softmax and its logarithm",
+                                    "gradient of batch norm",
+                                    "gradients of layer norm and RMS norm",
+                                    "max pooling",
+                                    "cross-entropy",
+                                    "gradient of cross-entropy",
+                                    "weight gradient of conv2d",
+                                    "sum and mean over any axes",
+                                    "gradient of embedding: sums over the positions of each row",
+                                    "the larger and the smaller of two numbers are NaN if either is",
+                                    "rounding to nearest: every number, every tie, every neighbour",
+                                    "every pattern of 16 bits widens to the number it stands for"};
   return std::ranges::find(quick, name) != quick.end();
 }
 

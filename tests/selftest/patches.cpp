@@ -101,9 +101,8 @@ struct Types {
 }  // namespace
 
 Patch swapped(std::uint32_t from, std::uint32_t to) {
-  return rewriting([=](Rewriter& out, const Instruction& i) {
-    i.opcode == from ? out.write(to, operands_of(i)) : out.keep(i);
-  });
+  return rewriting(
+      [=](Rewriter& out, const Instruction& i) { i.opcode == from ? out.write(to, operands_of(i)) : out.keep(i); });
 }
 
 Patch other_function(std::uint32_t from, std::uint32_t to) {
@@ -134,7 +133,8 @@ Patch index_offset(std::uint32_t offset) {
   return [=](const Words& words) {
     const Types types(words);
     return with_constant(offset, [&](Rewriter& out, const Instruction& i, std::uint32_t constant) {
-      const bool stored = Types::is_chain(i) && types.buffers.contains(i.operand(2)) && types.stored.contains(i.operand(2));
+      const bool stored =
+          Types::is_chain(i) && types.buffers.contains(i.operand(2)) && types.stored.contains(i.operand(2));
       if (!stored || i.words.size() < 6) return out.keep(i);
       std::vector<std::uint32_t> operands = operands_of(i);
       const std::uint32_t moved = out.fresh();
@@ -200,7 +200,8 @@ Patch push_shifted(std::uint32_t bytes) {
       if (i.opcode == op::type_pointer && i.operand(2) == push_constant) pushed.insert(i.operand(3));
     });
     return rewriting([&](Rewriter& out, const Instruction& i) {
-      if (i.opcode != op::member_decorate || i.operand(3) != offset || !pushed.contains(i.operand(1))) return out.keep(i);
+      if (i.opcode != op::member_decorate || i.operand(3) != offset || !pushed.contains(i.operand(1)))
+        return out.keep(i);
       out.write(op::member_decorate, {i.operand(1), i.operand(2), offset, i.operand(4) + bytes});
     })(words);
   };

@@ -62,7 +62,8 @@ std::string_view name(Verdict verdict) {
 }
 
 int exit_code(const Report& report) {
-  return std::ranges::any_of(report.cases, [](const CaseReport& one) { return one.verdict >= Verdict::wrong; }) ? 1U : 0U;
+  return std::ranges::any_of(report.cases, [](const CaseReport& one) { return one.verdict >= Verdict::wrong; }) ? 1U
+                                                                                                                : 0U;
 }
 
 void to_json(nlohmann::json& json, const Report& report) {
@@ -88,13 +89,13 @@ void to_json(nlohmann::json& json, const Report& report) {
 }
 
 void from_json(const nlohmann::json& json, Report& report) {
-  report = {json.at("device"),   json.at("driver"), json.at("api_version"), json.at("type"), json.at("tier"),
-            json.at("halfstep"), json.at("mode"),   json.at("avoided")};
+  report = {json.at("device"), json.at("driver"),   json.at("api_version"), json.at("type"),
+            json.at("tier"),   json.at("halfstep"), json.at("mode"),        json.at("avoided")};
   report.seconds = json.at("seconds");
   for (const nlohmann::json& one : json.at("cases")) {
-    CaseReport made{one.at("name"),  one.at("what"), verdict_of(one.at("verdict")), one.at("faults"),
-                    one.at("facts"), {},             one.at("kernel"),              one.at("spirv"),
-                    one.at("command")};
+    CaseReport made{one.at("name"),   one.at("what"),  verdict_of(one.at("verdict")),
+                    one.at("faults"), one.at("facts"), {},
+                    one.at("kernel"), one.at("spirv"), one.at("command")};
     for (const nlohmann::json& e : one.at("errors"))
       made.errors.push_back({e.at("of"), e.at("ulps"), e.at("allowed"), e.at("share"), e.at("at")});
     made.seconds = one.at("seconds");
@@ -108,7 +109,8 @@ Report read_report(const std::filesystem::path& file) {
   try {
     return nlohmann::json::parse(stream).get<Report>();
   } catch (const nlohmann::json::exception& error) {
-    throw Error(fmt::format("[selftest] expected a report of selftest --json in {}, got {}", file.string(), error.what()));
+    throw Error(
+        fmt::format("[selftest] expected a report of selftest --json in {}, got {}", file.string(), error.what()));
   }
 }
 

@@ -52,7 +52,8 @@ std::string objection(const Words& source, const Words& result, std::uint32_t wo
     const Members& members = subgroups.at({i / workgroup, result[4 * i]});
     const std::uint32_t want = right(members, result[4 * i + 1]);
     if (result[4 * i + 3] != want)
-      return fmt::format("invocation {} of {} has {}, not {}", result[4 * i + 1], members.size(), result[4 * i + 3], want);
+      return fmt::format("invocation {} of {} has {}, not {}", result[4 * i + 1], members.size(), result[4 * i + 3],
+                         want);
   }
   return {};
 }
@@ -66,8 +67,7 @@ struct Named {
 std::vector<Named> operations() {
   using U = std::uint32_t;
   return {
-      {"elect", VK_SUBGROUP_FEATURE_BASIC_BIT,
-       [](const Members& m, U me) { return me == m.begin()->first ? 1U : 0U; }},
+      {"elect", VK_SUBGROUP_FEATURE_BASIC_BIT, [](const Members& m, U me) { return me == m.begin()->first ? 1U : 0U; }},
       {"add", VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, over([](U a, U b) { return a + b; }, 0)},
       {"min", VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, over([](U a, U b) { return std::min(a, b); }, ~0U)},
       {"max", VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, over([](U a, U b) { return std::max(a, b); }, 0)},
