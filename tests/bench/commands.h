@@ -28,6 +28,7 @@ Command add_peaks(CLI::App& app);
 Command add_gemm(CLI::App& app);
 Command add_conv(CLI::App& app);
 Command add_attention(CLI::App& app);
+Command add_mlp(CLI::App& app);
 Command add_memory(CLI::App& app);
 Command add_reduce(CLI::App& app);
 Command add_update(CLI::App& app);

@@ -3,7 +3,9 @@
 #include <halfstep/tensor.h>
 
 #include <array>
+#include <functional>
 #include <optional>
+#include <vector>
 
 /// The operators. Each takes and returns symbolic tensors. Shapes are checked immediately, and an Error names the
 /// operator. Images are {batch, height, width, channels}; convolution weights are {height, width, in / groups, out}.
@@ -62,6 +64,25 @@ HALFSTEP_API Tensor gelu(Tensor x, Gelu form = Gelu::exact);
 /// Gated units: silu(gate) or gelu(gate), times x of the same shape: Shazeer 2020.
 HALFSTEP_API Tensor swiglu(Tensor gate, Tensor x);
 HALFSTEP_API Tensor geglu(Tensor gate, Tensor x, Gelu form = Gelu::exact);
+
+/// A layer of a network: weight {in, out} and bias {out}.
+struct DenseLayer {
+  Tensor weight;
+  std::optional<Tensor> bias{};
+};
+struct FusedMlpOptions {
+  /// Of one tensor, after each layer but the last: `relu`, or `[](Tensor x) { return leaky_relu(x, 0.2F); }`; none if
+  /// empty.
+  std::function<Tensor(Tensor)> activation = relu;
+  /// The same after the last layer.
+  std::function<Tensor(Tensor)> output_activation{};
+};
+/// x {..., in} through one or more layers: {..., out}. It is trained as its layers are one by one. Prediction and
+/// evaluation take each row through all layers in one kernel, where the device has one that is faster (the newest
+/// lavapipe, hidden layers up to 64 wide) and the network fits: 1 to 8 hidden layers that are all equally wide, up to
+/// 128, and an activation that is one elementwise operator of its argument. That kernel keeps what lies between layers
+/// in registers, in f32 whatever type the tensors have. Any other network is `linear` and the activations.
+HALFSTEP_API Tensor fused_mlp(Tensor x, const std::vector<DenseLayer>& layers, const FusedMlpOptions& options = {});
 
 /// The mean and variance that batch norm stores for inference: f32 {c} each, made by Scope::state.
 struct RunningStatistics {

@@ -84,6 +84,9 @@ class Elementwise : public graph::Operator {
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   void lower(plan::Lowering& out) const override;
 
+ protected:
+  const Formula& formula() const { return formula_; }
+
  private:
   std::string name_;
   Formula formula_;

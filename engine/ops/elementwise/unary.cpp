@@ -32,6 +32,8 @@ class Unary final : public Elementwise {
     return {apply<UnaryGradient>({*call.cotangents[0], from}, name() + "_gradient", gradient_, attributes())};
   }
 
+  UnaryFormulas formulas() const { return {formula(), gradient_, from_}; }
+
  private:
   Formula gradient_;
   GradientOf from_;
@@ -42,6 +44,12 @@ class Unary final : public Elementwise {
 Tensor unary(std::string name, Tensor x, Formula result, Formula gradient, GradientOf from,
              graph::Attributes attributes) {
   return apply<Unary>({x}, std::move(name), std::move(result), std::move(gradient), from, std::move(attributes));
+}
+
+std::optional<UnaryFormulas> unary_formulas(const graph::Operator& op) {
+  const auto* found = dynamic_cast<const Unary*>(&op);
+  if (found == nullptr) return {};
+  return found->formulas();
 }
 
 }  // namespace halfstep::ops

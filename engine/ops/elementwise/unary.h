@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "ops/elementwise/elementwise.h"
@@ -18,5 +19,14 @@ enum class GradientOf : std::uint8_t {
 /// both.
 Tensor unary(std::string name, Tensor x, Formula result, Formula gradient, GradientOf from = GradientOf::result,
              graph::Attributes attributes = {});
+
+/// What an operator that unary() made computes.
+struct UnaryFormulas {
+  Formula result;
+  Formula gradient;
+  GradientOf from = GradientOf::result;
+};
+/// Empty for any other operator.
+std::optional<UnaryFormulas> unary_formulas(const graph::Operator& op);
 
 }  // namespace halfstep::ops

@@ -1,0 +1,101 @@
+#version 450
+//! STORAGE = words
+// A network of dense layers, forward, for drivers where a load from one address by all invocations costs as much as one
+// load (Target::uniform_loads): each invocation takes a row through all layers in registers, and all read the same
+// weights, by address. Neither a shuffle nor a store is needed in between. STORAGE is the type of the result; x and the
+// weights are f32.
+//
+// Such loads are executed even if an invocation is inactive, so every address must be valid. Loops are do-while, of
+// which lavapipe runs no extra round.
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference2 : require
+#define NEAREST_ONLY
+#include "common/indexing.glsl"
+
+layout(constant_id = 14) const int QUADS = 8;   // of a hidden layer
+layout(constant_id = 15) const int HIDDEN = 1;  // layers but the last
+
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer QuadsAt { vec4 v[1024]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer QuadAt { vec4 v[1]; };
+
+layout(push_constant) uniform Push {
+  QuadAt x;
+  QuadAt weights;
+  int rows;
+  int in_quads;
+  int out_columns;
+  int out_quads;
+};
+
+int stored_column_quad;
+#define RESULT_PITCH uint(out_quads)
+#define WITHOUT_PAD(v, at) keep_columns(v, uint(stored_column_quad) * 4u, uint(out_columns))
+#define RESULT_BINDING 2
+#define FIRST_ARGUMENT 3
+#include "common/expression.glsl"
+#include "mlp/mlp_activation.glsl"
+
+vec4 values[QUADS];  // of this row, after a hidden layer
+
+// Each layer's weights are rows of its outputs: the bias, and one for each input, in whole quads.
+QuadAt first_layer(int row, QuadAt at) {
+  QuadAt from = x + row * in_quads;
+  vec4 sums[QUADS];
+  [[unroll]] for (int q = 0; q < QUADS; q++) sums[q] = QuadsAt(at).v[q];
+  at = at + QUADS;
+  int k_quad = 0;
+  do {
+    vec4 v = (from + k_quad).v[0];
+    [[unroll]] for (int kk = 0; kk < 4; kk++) {
+      [[unroll]] for (int q = 0; q < QUADS; q++) sums[q] = fma(vec4(v[kk]), QuadsAt(at).v[kk * QUADS + q], sums[q]);
+    }
+    at = at + 4 * QUADS;
+    k_quad++;
+  } while (k_quad < in_quads);
+  [[unroll]] for (int q = 0; q < QUADS; q++) values[q] = activated(sums[q]);
+  return at;
+}
+
+QuadAt next_layer(QuadAt at) {
+  vec4 results[QUADS];
+  [[unroll]] for (int q = 0; q < QUADS; q++) {
+    vec4 sum = QuadsAt(at).v[q];
+    [[unroll]] for (int k = 0; k < 4 * QUADS; k++) {
+      sum = fma(vec4(values[k / 4][k % 4]), QuadsAt(at).v[(1 + k) * QUADS + q], sum);
+    }
+    results[q] = activated(sum);
+  }
+  [[unroll]] for (int q = 0; q < QUADS; q++) values[q] = results[q];
+  return at + (1 + 4 * QUADS) * QUADS;
+}
+
+void last_layer(int row, QuadAt at, bool inside) {
+  int q = 0;
+  do {
+    vec4 sum = at.v[0];
+    [[unroll]] for (int k = 0; k < 4 * QUADS; k++) {
+      sum = fma(vec4(values[k / 4][k % 4]), (at + (1 + k) * out_quads).v[0], sum);
+    }
+    stored_column_quad = q;
+    if (inside) store(uint(row * out_quads + q), sum);
+    at = at + 1;
+    q++;
+  } while (q < out_quads);
+}
+
+void main() {
+  int row = int(linear_invocation());
+  bool inside = row < rows;
+  if (!inside) row = rows - 1;
+  QuadAt at = first_layer(row, weights);
+  if (HIDDEN > 1) {
+    int layer = 1;
+    do {
+      at = next_layer(at);
+      layer++;
+    } while (layer < HIDDEN);
+  }
+  last_layer(row, at, inside);
+}
