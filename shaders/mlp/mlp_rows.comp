@@ -38,9 +38,11 @@ int stored_column_quad;
 #include "mlp/mlp_activation.glsl"
 
 vec4 values[QUADS];  // of this row, after a hidden layer
+QuadAt at;           // the next layer's weights
 
 // Each layer's weights are rows of its outputs: the bias, and one for each input, in whole quads.
-QuadAt first_layer(int row, QuadAt at) {
+void first_layer(int row) {
+  at = weights;
   QuadAt from = x + row * in_quads;
   vec4 sums[QUADS];
   [[unroll]] for (int q = 0; q < QUADS; q++) sums[q] = QuadsAt(at).v[q];
@@ -55,10 +57,9 @@ QuadAt first_layer(int row, QuadAt at) {
     k_quad++;
   } while (k_quad < in_quads);
   [[unroll]] for (int q = 0; q < QUADS; q++) values[q] = activated(sums[q]);
-  return at;
 }
 
-QuadAt next_layer(QuadAt at) {
+void next_layer() {
   vec4 results[QUADS];
   [[unroll]] for (int q = 0; q < QUADS; q++) {
     vec4 sum = QuadsAt(at).v[q];
@@ -68,10 +69,10 @@ QuadAt next_layer(QuadAt at) {
     results[q] = activated(sum);
   }
   [[unroll]] for (int q = 0; q < QUADS; q++) values[q] = results[q];
-  return at + (1 + 4 * QUADS) * QUADS;
+  at = at + (1 + 4 * QUADS) * QUADS;
 }
 
-void last_layer(int row, QuadAt at, bool inside) {
+void last_layer(int row, bool inside) {
   int q = 0;
   do {
     vec4 sum = at.v[0];
@@ -89,13 +90,13 @@ void main() {
   int row = int(linear_invocation());
   bool inside = row < rows;
   if (!inside) row = rows - 1;
-  QuadAt at = first_layer(row, weights);
+  first_layer(row);
   if (HIDDEN > 1) {
     int layer = 1;
     do {
-      at = next_layer(at);
+      next_layer();
       layer++;
     } while (layer < HIDDEN);
   }
-  last_layer(row, at, inside);
+  last_layer(row, inside);
 }

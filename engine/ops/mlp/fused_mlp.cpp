@@ -1,5 +1,4 @@
 #include <halfstep/error.h>
-#include <halfstep/graph.h>
 #include <halfstep/ops.h>
 
 #include <fmt/format.h>
@@ -69,11 +68,19 @@ std::vector<Tensor> composed(const Form& form, std::span<const Tensor> inputs) {
   return all;
 }
 
+/// An input of a graph that is only made to find operators.
+Tensor input_of(graph::Ir& ir, const Shape& shape) {
+  graph::Value value;
+  value.type = {DType::f32, shape};
+  value.origin = graph::Origin::input;
+  return ir.tensor(ir.add_value(std::move(value)));
+}
+
 /// The operator that `linear` applies.
 std::shared_ptr<const graph::Operator> linear_operator() {
-  Graph alone;
-  const Tensor y = linear(alone.input("x", {1, 1}), alone.input("weight", {1, 1}));
-  return graph::ir_of(y).nodes.back().op;
+  const auto ir = std::make_shared<graph::Ir>();
+  linear(input_of(*ir, {1, 1}), input_of(*ir, {1, 1}));
+  return ir->nodes.back().op;
 }
 
 /// dx, where it is wanted, and the gradients for all weights and biases, from the inputs of Mlp, what its outputs keep
@@ -218,13 +225,12 @@ std::optional<MlpActivation> activation_of(const std::function<Tensor(Tensor)>& 
     const Formula unchanged = [](Numbers v) { return v[0]; };
     return MlpActivation{nullptr, {unchanged, unchanged, GradientOf::result}};
   }
-  Graph alone;
-  const Tensor y = apply(alone.input("x", {4}));
-  const graph::Ir& ir = alone.ir();
-  if (ir.nodes.size() != 1 || &graph::ir_of(y) != &ir || y.id() != ir.nodes[0].outputs[0]) return {};
-  const std::optional<UnaryFormulas> formulas = unary_formulas(*ir.nodes[0].op);
+  const auto ir = std::make_shared<graph::Ir>();
+  const Tensor y = apply(input_of(*ir, {4}));
+  if (ir->nodes.size() != 1 || &graph::ir_of(y) != ir.get() || y.id() != ir->nodes[0].outputs[0]) return {};
+  const std::optional<UnaryFormulas> formulas = unary_formulas(*ir->nodes[0].op);
   if (!formulas) return {};
-  return MlpActivation{ir.nodes[0].op, *formulas};
+  return MlpActivation{ir->nodes[0].op, *formulas};
 }
 
 void check_layers(Tensor x, const std::vector<DenseLayer>& layers) {
