@@ -84,18 +84,18 @@ class Network {
   std::vector<Layer> layers_;
 };
 
-/// Runs a predictor of `at_once` rows over any number of them; inputs and result are {n, ...}, row by row.
+/// Runs a predictor of `batch` rows over any number of them; inputs and result are {n, ...}, row by row.
 std::vector<float> run_all(Predictor& predictor, const std::map<std::string, const std::vector<float>*>& inputs,
-                           std::size_t rows, std::size_t columns) {
+                           std::size_t rows, std::size_t columns, std::size_t batch) {
   std::vector<float> all;
-  for (std::size_t first = 0; first < rows; first += at_once) {
-    const std::size_t count = std::min<std::size_t>(at_once, rows - first);
+  for (std::size_t first = 0; first < rows; first += batch) {
+    const std::size_t count = std::min(batch, rows - first);
     std::map<std::string, std::vector<float>> parts;
     std::map<std::string, Values> values;
     for (const auto& [name, whole] : inputs) {
       const std::size_t width = whole->size() / rows;
       std::vector<float>& part = parts[name];
-      part.assign(at_once * width, 0.5F);
+      part.assign(batch * width, 0.5F);
       std::copy_n(whole->begin() + static_cast<std::ptrdiff_t>(first * width), count * width, part.begin());
       values[name] = std::span<const float>(part);
     }
@@ -112,7 +112,7 @@ struct Points {
 };
 
 std::vector<float> distances_of(Predictor& predictor, const std::vector<float>& positions) {
-  return run_all(predictor, {{"positions", &positions}}, positions.size() / 3, 1);
+  return run_all(predictor, {{"positions", &positions}}, positions.size() / 3, 1, at_once);
 }
 
 /// `count` points, of which `share` are near the surface.
@@ -186,14 +186,21 @@ class Viewer {
   explicit Viewer(const samples::Rays& rays) : rays_(rays) {}
 
   Shown view(Predictor& predictor) const {
-    return run_all(predictor, {{"rays", &rays_.rays}, {"directions", &rays_.directions}}, rays_.rays.size() / 4, 8);
+    return run_all(predictor, {{"rays", &rays_.rays}, {"directions", &rays_.directions}}, rays_.rays.size() / 4, 8,
+                   static_cast<std::size_t>(rays_of_run(rays_)));
   }
 
-  static Tensor output(Graph& graph, const samples::Distance& distance) {
-    return samples::shown(graph.input("rays", {at_once, 4}), graph.input("directions", {at_once, 3}), distance);
+  /// For predictors of such rays.
+  static Tensor output(Graph& graph, const samples::Rays& rays, const samples::Distance& distance) {
+    const std::int64_t n = rays_of_run(rays);
+    return samples::shown(graph.input("rays", {n, 4}), graph.input("directions", {n, 3}), distance);
   }
 
  private:
+  static std::int64_t rays_of_run(const samples::Rays& rays) {
+    return std::min(at_once, static_cast<std::int64_t>(rays.rays.size() / 4));
+  }
+
   const samples::Rays& rays_;
 };
 
@@ -204,7 +211,8 @@ class Fit {
       : options_(options), viewer_(rays), wanted_(std::move(wanted)), asked_(asked) {
     Graph pictures;
     const Network network(pictures.root(), options);
-    picture_ = std::make_unique<Predictor>(Predictor::compile(trainer, pictures, Viewer::output(pictures, network)));
+    picture_ =
+        std::make_unique<Predictor>(Predictor::compile(trainer, pictures, Viewer::output(pictures, rays, network)));
     Graph distances;
     const Network same(distances.root(), options);
     const Tensor positions = distances.input("positions", {at_once, 3});
@@ -261,9 +269,9 @@ Predictor true_predictor(const Device& device) {
   return Predictor::compile(device, graph, samples::true_distance(graph.input("positions", {at_once, 3})));
 }
 
-Predictor true_picture(const Device& device) {
+Predictor true_picture(const Device& device, const samples::Rays& rays) {
   Graph graph;
-  return Predictor::compile(device, graph, Viewer::output(graph, samples::true_distance));
+  return Predictor::compile(device, graph, Viewer::output(graph, rays, samples::true_distance));
 }
 
 /// Errors count relative to the distance, so that surfaces are learned best: Mueller et al. 2022.
@@ -278,7 +286,7 @@ int train(const Options& options, const Device& device) {
   const Points points = draw_points(truth, options.points, 0.75, options.seed);
   const Points asked = draw_points(truth, at_once, 1, options.seed + 1);
   const samples::Rays rays = samples::camera(options.size);
-  Predictor picture = true_picture(device);
+  Predictor picture = true_picture(device, rays);
   if (interrupted()) return samples::exit_signal + interrupt_signal();
 
   const std::vector<float> weights = weights_of(points.distances);
