@@ -65,13 +65,13 @@ class Graph:
     """A graph whose operators are called by their names in C, without hs_: g.add(a, b)."""
 
     def __init__(self, library):
-        self.library = library
+        self.loaded = library
         self.handle = c.c_void_p()
         library.check(library.c.hs_graph_create(c.byref(self.handle)))
         self.fed = []
 
     def close(self):
-        self.library.c.hs_graph_free(self.handle)
+        self.loaded.c.hs_graph_free(self.handle)
 
     def input(self, array):
         dtype = U32 if array.dtype == np.uint32 else F32
@@ -84,34 +84,34 @@ class Graph:
         return lambda *arguments: self.call(name, *arguments)
 
     def call(self, name, *arguments):
-        function = getattr(self.library.c, "hs_" + name)
+        function = getattr(self.loaded.c, "hs_" + name)
         function.restype = c.c_uint32
         made = [c.c_float(a) if isinstance(a, float) else
                 c.c_int64(a) if isinstance(a, int) and not isinstance(a, bool) else
                 c.byref(a) if isinstance(a, (Conv, Pool, Attention)) else a for a in arguments]
         tensor = function(self.handle, *made)
-        self.library.check(self.library.c.hs_graph_status(self.handle))
+        self.loaded.check(self.loaded.c.hs_graph_status(self.handle))
         return c.c_uint32(tensor)
 
     def shape(self, tensor):
         dtype, shape = c.c_int(), Shape()
-        self.library.check(self.library.c.hs_tensor_type(self.handle, tensor, c.byref(dtype), c.byref(shape)))
+        self.loaded.check(self.loaded.c.hs_tensor_type(self.handle, tensor, c.byref(dtype), c.byref(shape)))
         return list(shape.extent[:shape.rank])
 
     def run(self, tensor):
         shape = self.shape(tensor)
         output = np.zeros(int(np.prod(shape)), np.float32)
         predictor = c.c_void_p()
-        self.library.check(self.library.c.hs_predictor_create(self.library.device, self.handle, tensor, None,
+        self.loaded.check(self.loaded.c.hs_predictor_create(self.loaded.device, self.handle, tensor, None,
                                                               c.byref(predictor)))
-        self.library.check(self.library.c.hs_predictor_load_weights(predictor, self.library.weights.name.encode(), 0, None))
+        self.loaded.check(self.loaded.c.hs_predictor_load_weights(predictor, self.loaded.weights.name.encode(), 0, None))
         values = (Values * max(1, len(self.fed)))()
         for value, (name, array) in zip(values, self.fed):
             address = array.ctypes.data
             is_label = array.dtype == np.uint32
             value.name, value.f32, value.u32, value.count = name, 0 if is_label else address, address if is_label else 0, array.size
-        status = self.library.c.hs_predictor_run(predictor, values, c.c_size_t(len(self.fed)), output.ctypes.data_as(c.c_void_p),
+        status = self.loaded.c.hs_predictor_run(predictor, values, c.c_size_t(len(self.fed)), output.ctypes.data_as(c.c_void_p),
                                                  c.c_size_t(output.size))
-        self.library.c.hs_predictor_free(predictor)
-        self.library.check(status)
+        self.loaded.c.hs_predictor_free(predictor)
+        self.loaded.check(status)
         return output.reshape(shape)
