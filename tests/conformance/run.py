@@ -70,12 +70,12 @@ def verdict(library, case):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("library")
+    parser.add_argument("path")
     parser.add_argument("--table")
     parser.add_argument("--least", type=int, default=0)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    library = Library(options.library)
+    library = Library(options.path)
     warnings.simplefilter("ignore")
     has_operator = bool(inspect.signature(collect_testcases).parameters)
     cases = collect_testcases(None) if has_operator else collect_testcases()

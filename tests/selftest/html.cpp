@@ -98,7 +98,7 @@ std::string html_page(const Report& report) {
       "&middot; {5}</p>\n<p class=soft>Halfstep {6}, selftest --{7}, {8} cases in {9:.0f} s</p>\n<p class=tally>{10}"
       "</p>\n",
       escaped(report.device), style, escaped(report.driver), escaped(report.api_version), escaped(report.type),
-      escaped(report.tier), escaped(report.library), escaped(report.mode), report.cases.size(), report.seconds,
+      escaped(report.tier), escaped(report.version), escaped(report.mode), report.cases.size(), report.seconds,
       tally(report));
   if (!report.avoided.empty()) {
     page += "<h2>What Halfstep avoids on this device</h2><ul>";

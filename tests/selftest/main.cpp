@@ -133,7 +133,7 @@ CaseReport run_apart(const Case& one, const Options& options, const fs::path& fi
     const Report report = read_report(file);
     if (whole.device.empty()) {
       const Report header{report.device, report.driver, report.api_version, report.type,
-                          report.tier,   whole.library, whole.mode,         report.avoided};
+                          report.tier,   whole.version, whole.mode,         report.avoided};
       whole = header;
     }
     return report.cases.at(0);
@@ -156,7 +156,7 @@ bool is_wanted(const Case& one, const Options& options) {
 }
 
 Report run_all(const Options& options) {
-  Report report{.library = std::string(version()), .mode = options.quick ? "quick" : options.full ? "full" : "normal"};
+  Report report{.version = std::string(version()), .mode = options.quick ? "quick" : options.full ? "full" : "normal"};
   const auto begin = Clock::now();
   const fs::path file = fs::temp_directory_path() / fmt::format("halfstep-selftest-{}.json", getpid());
   std::vector<CaseReport> cases;
@@ -172,7 +172,7 @@ Report run_all(const Options& options) {
 }
 
 Report run_named(const Options& options) {
-  Report report{.library = std::string(version()), .mode = "cases"};
+  Report report{.version = std::string(version()), .mode = "cases"};
   const auto begin = Clock::now();
   describe_device(report);
   for (const std::string& name : options.cases) {

@@ -68,7 +68,7 @@ int exit_code(const Report& report) {
 
 void to_json(nlohmann::json& json, const Report& report) {
   json = {{"device", report.device}, {"driver", report.driver},   {"api_version", report.api_version},
-          {"type", report.type},     {"tier", report.tier},       {"halfstep", report.library},
+          {"type", report.type},     {"tier", report.tier},       {"halfstep", report.version},
           {"mode", report.mode},     {"avoided", report.avoided}, {"seconds", report.seconds}};
   json["cases"] = nlohmann::json::array();
   for (const CaseReport& one : report.cases) {

@@ -47,7 +47,7 @@ struct Report {
   std::string api_version{};
   std::string type{};
   std::string tier{};
-  std::string library{};  ///< Halfstep's version
+  std::string version{};  ///< Halfstep's version
   std::string mode{};     ///< "quick", "normal", "full" or "cases"
   std::vector<std::string> avoided{};
   std::vector<CaseReport> cases{};
