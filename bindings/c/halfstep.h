@@ -642,6 +642,7 @@ typedef struct hs_trainer_options {
   void* log_user;
   int (*cancel)(void* cancel_user);  ///< called before each kernel that is compiled, likewise; not 0: HS_CANCELLED
   void* cancel_user;
+  uint32_t gradient_norm;  ///< 1: hs_report has the norm of gradients where nothing is clipped, too
 } hs_trainer_options;
 
 /// Values for one input, without padding: either f32 or u32.
@@ -665,6 +666,7 @@ typedef struct hs_report {
   uint32_t overflowed;    ///< 1: this step was skipped
   uint32_t metric_count;  ///< of the room at `metrics`
   float* metrics;         ///< room for the metrics, in the order of the options; or NULL
+  float gradient_norm;    ///< before clipping; NaN unless `clip_norm` or `gradient_norm` of the options asks for it
 } hs_report;
 
 typedef struct hs_evaluation {

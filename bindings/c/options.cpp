@@ -117,6 +117,7 @@ Training training_of(const hs_graph& graph, const hs_trainer_options& options) {
     result.groups.push_back(group_of(group));
   }
   result.clip_norm = given.clip_norm;
+  result.gradient_norm = given.gradient_norm != 0;
   result.accumulate = number_or<std::int64_t>(given.accumulate, 1);
   result.ema_decay = given.ema_decay;
   result.weight_limit = given.weight_limit;

@@ -112,6 +112,7 @@ hs_status hs_trainer_report(hs_trainer* trainer, hs_report* report) {
     result.loss_scale = from.loss_scale;
     result.rate = from.rate;
     result.clip = from.clip;
+    result.gradient_norm = from.gradient_norm;
     result.overflowed = from.overflowed ? 1 : 0;
     write_metrics(*trainer, from.metrics, result.metric_count, result.metrics);
     write(result, report, "room for a report");

@@ -40,6 +40,9 @@ struct Storing {
   friend bool operator==(const Storing&, const Storing&) = default;
 };
 
+/// The part of a step that a dispatch belongs to.
+enum class Phase : std::uint8_t { feed, forward, backward, update };
+
 /// One compute dispatch as a plain value, independent of Vulkan.
 struct Dispatch {
   std::string label;                     ///< what it does, for display: "conv1/conv2d"
@@ -54,6 +57,7 @@ struct Dispatch {
   Storing storing{};
   /// Elementwise work in addition to, or in place of, the kernel's own work; its arguments are the last operands.
   std::optional<Expression> expression{};
+  Phase phase = Phase::forward;
   bool recomputed = false;  ///< recomputes values that were not kept
   double flops = 0;         ///< a multiply-add counts as two; 0 if it only moves data
   /// The SPIR-V of an application's own kernel, which `shader` then names; null: a kernel of the library.

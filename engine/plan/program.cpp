@@ -147,6 +147,7 @@ void ProgramBuilder::dispatch(Dispatch dispatch) {
   for (Operand& operand : dispatch.operands) operand.tensor = resolve(operand.tensor);
   check_limits(program_, target_, dispatch);
   set_storing(program_, stores_, values_, dispatch);
+  dispatch.phase = phase_;
   program_.dispatches.push_back(std::move(dispatch));
 }
 

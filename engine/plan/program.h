@@ -81,6 +81,9 @@ class ProgramBuilder {
   /// How the dispatches from here on store.
   StoreRules& stores() { return stores_; }
 
+  /// What the dispatches from here on belong to.
+  void phase(Phase phase) { phase_ = phase; }
+
   /// Appends a node's dispatches. Its inputs must be bound or lowered.
   void lower(const graph::Ir& ir, const graph::Node& node);
   /// Appends a dispatch, checked against the device's limits. Throws Error naming the tensor or operator that
@@ -112,6 +115,7 @@ class ProgramBuilder {
   Program program_;
   GraphValues values_;
   StoreRules stores_;
+  Phase phase_ = Phase::forward;
   std::ptrdiff_t unfused_ = 0;  ///< dispatches that there would be more without fusion
   std::map<TensorId, TensorId> aliases_;
   std::map<TensorId, ChannelMoments> moments_;  ///< that came with tensors

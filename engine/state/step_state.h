@@ -28,7 +28,8 @@ struct StepState {
   std::uint32_t tensor_updates_skipped =
       0;                         ///< updates of single tensors that were left out of steps that were not skipped
   std::int32_t rate_offset = 0;  ///< the schedule entry of this step minus the updates made
-  std::uint32_t reserved[2] = {};
+  float gradient_norm = 0;       ///< of this step, before clipping
+  std::uint32_t reserved = 0;
 };
 static_assert(sizeof(StepState) == 80);
 

@@ -12,7 +12,7 @@ namespace halfstep::step {
 void clip_gradients(const StageContext& step) {
   const float limit = step.options.clip_norm;
   optim::require(limit >= 0 && std::isfinite(limit), "clip_norm", "0 or more", limit);
-  if (limit == 0) return;
+  if (limit == 0 && !step.options.gradient_norm) return;
   struct SquaresPush {
     std::uint32_t quads;
     std::uint32_t slices;

@@ -137,6 +137,7 @@ void Recording::finished() {
     if (ticks.size() > before) times.push_back(vk::microseconds(context_, ticks[before], ticks.back()));
   }
   if (times.empty()) return;  // the queue has no timestamps
+  first_tick_ = ticks.front();
   microseconds_ = vk::microseconds(context_, ticks.front(), ticks.back());
   if (options_.timestamps) read_dispatch_times(ticks);
   if (pieces_.measured(times)) record();

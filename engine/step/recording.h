@@ -62,6 +62,8 @@ class Recording {
   /// When each dispatch of the last finished submit ran. Empty without Options::timestamps, and on a
   /// queue that has none.
   const std::vector<DispatchTime>& dispatch_times() const { return dispatch_times_; }
+  /// The device's clock when the last finished submit began, in its own unit; 0 on a queue without timestamps.
+  std::uint64_t first_tick() const { return first_tick_; }
 
  private:
   /// What set 1 holds for a dispatch.
@@ -96,6 +98,7 @@ class Recording {
   std::vector<Bound> bound_;                              ///< of each dispatch
   std::vector<std::unique_ptr<vk::Recorder>> recorders_;  ///< of each piece
   double microseconds_ = 0;
+  std::uint64_t first_tick_ = 0;
   std::vector<DispatchTime> dispatch_times_;
 };
 

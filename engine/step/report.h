@@ -14,7 +14,7 @@ struct ReportHeader {
   float rate;
   float clip;
   std::uint32_t tensor_updates_skipped;
-  std::uint32_t reserved;
+  float gradient_norm;
 };
 static_assert(sizeof(ReportHeader) == 40);
 

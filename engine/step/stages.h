@@ -107,7 +107,7 @@ void choose_scales(const StageContext& step);
 plan::Operand read_blocks(const StageContext& step, plan::TensorId other);
 
 /// 60. Sets StepState::clip so that the norm of all gradients together, without those of skipped tensors, is at most
-/// TrainerOptions::clip_norm.
+/// TrainerOptions::clip_norm, and StepState::gradient_norm to what it was.
 void clip_gradients(const StageContext& step);
 
 /// 70. Updates all weights, except those of skipped tensors, unless the step overflowed.

@@ -75,9 +75,13 @@ class Builder {
   }
 
   /// Feeds the current micro-batch; `augmented` in training.
-  void feed(bool augmented) { inputs_.feed(micro_batch_, augmented); }
+  void feed(bool augmented) {
+    builder_.phase(plan::Phase::feed);
+    inputs_.feed(micro_batch_, augmented);
+  }
 
   void forward() {
+    builder_.phase(plan::Phase::forward);
     std::vector<graph::ValueId> wanted = graph_.outputs;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const graph::Value& value = graph_.ir.values[wanted[i]];
@@ -102,6 +106,7 @@ class Builder {
   }
 
   void backward() {
+    builder_.phase(plan::Phase::backward);
     builder_.values().bind(graph_.loss_scale,
                            builder_.place("loss_scale", {DType::f32, {}}, {buffers::state, loss_scale_place}));
     for (std::size_t i = 0; i < graph_.parameter_gradients.size(); ++i) bind_gradient(i);
@@ -110,6 +115,7 @@ class Builder {
 
   /// Runs a stage that follows the backward pass of the current micro-batch.
   void run(Stage stage, const TrainerOptions& options) {
+    builder_.phase(plan::Phase::update);
     builder_.stores().set(precision_.rounding.gradients, precision_.overflow);
     stage({.builder = builder_,
            .state = state_,

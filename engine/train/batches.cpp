@@ -8,6 +8,23 @@
 
 namespace halfstep::train {
 
+void LoadTimes::start() {
+  const std::lock_guard lock(mutex_);
+  noting_ = true;
+  loads_.clear();
+}
+
+void LoadTimes::add(const Load& load) {
+  const std::lock_guard lock(mutex_);
+  if (noting_) loads_.push_back(load);
+}
+
+std::vector<LoadTimes::Load> LoadTimes::stop() {
+  const std::lock_guard lock(mutex_);
+  noting_ = false;
+  return std::move(loads_);
+}
+
 BatchSampler Supply::sampler(std::int64_t batch, std::uint64_t seed) const {
   return buckets.empty() ? BatchSampler::training(count, batch, seed) : BatchSampler::training(buckets, batch, seed);
 }
@@ -30,10 +47,13 @@ void Batches::start(std::uint64_t seed, std::uint64_t first_step, std::int64_t d
   if (ring_) waits_ += ring_->waits();
   ring_.reset();  // a source is not called by two threads at once
   ring_ = std::make_unique<data::UploadRing>(
-      [gather = supply_->gather, sampler = sampler_](std::int64_t step, data::HostBatch& batch) mutable {
+      [gather = supply_->gather, sampler = sampler_, loads = loads_.get()](std::int64_t step,
+                                                                           data::HostBatch& batch) mutable {
         Wanted wanted{.number = step};
         if (sampler) wanted = {step, sampler->bucket(step), sampler->batch(step)};
+        const auto begin = LoadTimes::Clock::now();
         gather(wanted, batch);
+        loads->add({step, begin, LoadTimes::Clock::now()});
       },
       drawn);
 }

@@ -2,9 +2,11 @@
 
 #include <halfstep/data.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,6 +23,28 @@ struct Wanted {
   std::int64_t number = 0;
   std::uint32_t bucket = 0;
   std::span<const std::uint32_t> indices{};  ///< of its samples
+};
+
+/// When the loader's thread gathered batches, from when it is asked to be noted on.
+class LoadTimes {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Load {
+    std::int64_t batch;
+    Clock::time_point begin;
+    Clock::time_point end;
+  };
+
+  void start();
+  /// Called by the loader's thread.
+  void add(const Load& load);
+  /// Those since start(); none are noted any more.
+  std::vector<Load> stop();
+
+ private:
+  std::mutex mutex_;
+  bool noting_ = false;
+  std::vector<Load> loads_;
 };
 
 /// What steps draw their batches from: a set or a source.
@@ -61,6 +85,7 @@ class Batches {
   std::int64_t drawn() const { return static_cast<std::int64_t>(steps_) + drawn_ahead_; }
   /// Where has_epochs().
   EpochSize epoch_size() const { return {supply_->count, batch_}; }
+  LoadTimes& load_times() { return *loads_; }
   /// How often fill() had to wait.
   std::uint64_t waits() const { return waits_ + (ring_ ? ring_->waits() : 0); }
 
@@ -68,6 +93,7 @@ class Batches {
   std::optional<Supply> supply_;
   std::int64_t batch_;
   std::uint64_t seed_ = 0;
+  std::unique_ptr<LoadTimes> loads_ = std::make_unique<LoadTimes>();
   std::optional<BatchSampler> sampler_;     ///< where there are epochs
   std::unique_ptr<data::UploadRing> ring_;  ///< where it is not
   std::uint64_t steps_ = 0;

@@ -105,7 +105,8 @@ Checkpoint::Contents Checkpoints::contents(const std::vector<state::KeptTensor>&
 }
 
 Checkpoint Checkpoints::take(const std::map<std::string, std::string>& notes) const {
-  const state::RunState state = store_.read_state();
+  state::RunState state = store_.read_state();
+  state.step.gradient_norm = 0;  // of a step that is over: whether it was measured leaves no trace in the file
   Checkpoint::Contents contents = this->contents(store_.tensors(), state.step);
   add(contents, state_name, "U32", std::as_bytes(std::span(&state.step, 1)));
   if (!state.optimizers.empty()) {

@@ -4,16 +4,22 @@
 #include <algorithm>
 #include <iterator>
 
+#include "train/planned.h"
 #include "train/profile.h"
 #include "train/texts.h"
+#include "train/timeline.h"
 #include "train/trainer_impl.h"
 
 namespace halfstep {
 namespace {
 
-std::vector<DispatchCost> profiled(Trainer::Impl& trainer, std::int64_t steps, const Trainer::Impl::Fill& fill) {
+void check_profiled(Trainer::Impl& trainer) {
   if (trainer.parts.size() > 1) fail("profile", "expected a trainer of one length, got one with buckets");
   trainer.finish();
+}
+
+std::vector<DispatchCost> profiled(Trainer::Impl& trainer, std::int64_t steps, const Trainer::Impl::Fill& fill) {
+  check_profiled(trainer);
   const auto read = [&](const run::Program& program, const run::Slot& slot) { trainer.reports->read(program, slot); };
   return train::profile(*trainer.own().training, steps, read, fill, [&] { trainer.batches->count_step(); });
 }
@@ -34,6 +40,10 @@ std::vector<TensorStatistics> Inspector::take_records() {
 std::vector<float> Inspector::trace(std::string_view name) {
   trainer_->finish();
   return trainer_->parts[trainer_->last_part]->recorder->trace(name);
+}
+std::vector<StepReport> Inspector::take_reports() {
+  trainer_->poll();
+  return trainer_->reports->take();
 }
 const PlanSummary& Inspector::summary() const {
   return trainer_->summary;
@@ -57,6 +67,16 @@ std::vector<DispatchCost> Inspector::profile(std::int64_t steps) {
 }
 std::vector<DispatchCost> Inspector::profile(std::int64_t steps, const std::map<std::string, Values>& inputs) {
   return profiled(*trainer_, steps, trainer_->from_values(inputs));
+}
+Timeline Inspector::timeline(std::int64_t steps) {
+  check_profiled(*trainer_);
+  const auto read = [this](const run::Program& program, const run::Slot& slot) {
+    trainer_->reports->read(program, slot);
+  };
+  return train::timeline(*trainer_->own().training, steps, read, trainer_->from_supply(), *trainer_->batches);
+}
+PlannedStep Inspector::planned() const {
+  return train::planned(trainer_->own().training->plan().program);
 }
 std::string Inspector::plan() const {
   return train::plan_text(trainer_->summary, trainer_->own().training->plan(), trainer_->workspace.store->spec());

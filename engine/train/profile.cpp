@@ -9,7 +9,17 @@
 namespace halfstep::train {
 namespace {
 
-/// The dispatches of a plan, in order, without their times.
+/// The median length, in milliseconds.
+double median_of(const std::vector<Interval>& runs) {
+  std::vector<double> lengths;
+  for (const Interval& run : runs) lengths.push_back((run.end - run.begin) / 1000);
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+  std::ranges::nth_element(lengths, middle);
+  return *middle;
+}
+
+}  // namespace
+
 std::vector<DispatchCost> dispatches_of(const plan::Program& program) {
   std::vector<DispatchCost> costs;
   for (const plan::Dispatch& dispatch : program.dispatches) {
@@ -22,24 +32,21 @@ std::vector<DispatchCost> dispatches_of(const plan::Program& program) {
   return costs;
 }
 
-/// The median length, in milliseconds.
-double median_of(const std::vector<Interval>& runs) {
-  std::vector<double> lengths;
-  for (const Interval& run : runs) lengths.push_back((run.end - run.begin) / 1000);
-  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
-  std::ranges::nth_element(lengths, middle);
-  return *middle;
+void set_medians(std::vector<DispatchCost>& costs) {
+  for (DispatchCost& cost : costs) cost.milliseconds = median_of(cost.runs);
 }
 
-}  // namespace
-
-std::vector<DispatchCost> profile(const run::Program& program, std::int64_t steps, run::Program::ReadReport read,
-                                  const std::function<void(const run::Program&, run::Slot&)>& fill,
-                                  const std::function<void()>& submitted) {
+void check_timed(const run::Program& program, std::int64_t steps) {
   if (steps < 1) fail("profile", fmt::format("expected at least one step, got {}", steps));
   if (program.workspace().runtime->context().capabilities().timestamp_bits == 0) {
     fail("profile", "expected a queue with timestamps, got one without");
   }
+}
+
+std::vector<DispatchCost> profile(const run::Program& program, std::int64_t steps, run::Program::ReadReport read,
+                                  const std::function<void(const run::Program&, run::Slot&)>& fill,
+                                  const std::function<void()>& submitted) {
+  check_timed(program, steps);
   run::Program timed(program.workspace(), program.lowered(), std::move(read), {.timestamps = true});
   std::vector<DispatchCost> costs = dispatches_of(timed.plan().program);
   for (std::int64_t i = 0; i < steps; ++i) {
@@ -51,7 +58,7 @@ std::vector<DispatchCost> profile(const run::Program& program, std::int64_t step
     const std::vector<step::DispatchTime>& times = slot.recording->dispatch_times();
     for (std::size_t j = 0; j < costs.size(); ++j) costs[j].runs.push_back({times[j].begin, times[j].end});
   }
-  for (DispatchCost& cost : costs) cost.milliseconds = median_of(cost.runs);
+  set_medians(costs);
   return costs;
 }
 

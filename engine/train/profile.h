@@ -10,6 +10,13 @@
 
 namespace halfstep::train {
 
+/// The dispatches of a plan, in order, without their times.
+std::vector<DispatchCost> dispatches_of(const plan::Program& program);
+/// Sets each dispatch's median time from its runs.
+void set_medians(std::vector<DispatchCost>& costs);
+/// Throws Error unless `steps` is positive and the program's queue has timestamps.
+void check_timed(const run::Program& program, std::int64_t steps);
+
 /// Runs what a program does `steps` times, waiting for each, from a recording with a timestamp after every dispatch;
 /// see Inspector::profile. `fill` puts what a run needs into its slot, `submitted` is called after each submit, and
 /// `read` with each run's report.

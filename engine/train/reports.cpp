@@ -1,5 +1,6 @@
 #include "train/reports.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -16,6 +17,7 @@ void Reports::read(const run::Program& program, const run::Slot& slot) {
   report.loss_scale = header.loss_scale;
   report.rate = header.rate;
   report.clip = header.clip;
+  if (has_norm_) report.gradient_norm = header.gradient_norm;
   report.loss = program.mean_output(slot, 0);
   ++totals_.steps;
   if (std::isfinite(report.loss)) {
@@ -29,8 +31,17 @@ void Reports::read(const run::Program& program, const run::Slot& slot) {
   }
   const bool at_floor = scale_.kind == LossScale::Kind::dynamic && report.loss_scale <= scale_.floor;
   if (at_floor && report.overflowed && overflowed_at_floor_ == 0) overflowed_at_floor_ = report.step;
+  if (kept_) kept_->push_back(report);
   // Reports of recorded steps may be read after those of later ones.
   if (report.step >= latest_.step) latest_ = std::move(report);
+}
+
+std::vector<StepReport> Reports::take() {
+  std::vector<StepReport> reports;
+  if (kept_) reports = std::move(*kept_);
+  kept_.emplace();
+  std::ranges::sort(reports, {}, &StepReport::step);
+  return reports;
 }
 
 StepTotals Reports::take_totals() {

@@ -3,6 +3,7 @@
 #include <halfstep/trainer.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,12 +15,17 @@ namespace halfstep::train {
 /// What finished steps report: the newest, and their sums.
 class Reports {
  public:
-  /// `metrics` are the names of a training graph's outputs after its loss.
-  Reports(std::vector<std::string> metrics, const LossScale& scale) : metrics_(std::move(metrics)), scale_(scale) {}
+  /// `metrics` are the names of a training graph's outputs after its loss, trained with `options`.
+  Reports(std::vector<std::string> metrics, const TrainerOptions& options)
+      : metrics_(std::move(metrics)),
+        scale_(options.precision.loss_scale),
+        has_norm_(options.clip_norm > 0 || options.gradient_norm) {}
 
   /// Takes note of a finished step of a training program.
   void read(const run::Program& program, const run::Slot& slot);
   const StepReport& latest() const { return latest_; }
+  /// Those since the last call, in order; they are kept from the first call on.
+  std::vector<StepReport> take();
   /// The totals since the last call.
   StepTotals take_totals();
   /// The step whose gradients overflowed with a dynamic loss scale at its floor; 0 for none.
@@ -31,7 +37,9 @@ class Reports {
  private:
   std::vector<std::string> metrics_;
   LossScale scale_;
+  bool has_norm_;  ///< whether steps compute the norm of gradients
   StepReport latest_;
+  std::optional<std::vector<StepReport>> kept_;
   StepTotals totals_;
   std::uint64_t finite_losses_ = 0;
   std::uint64_t overflowed_at_floor_ = 0;

@@ -211,7 +211,7 @@ void Trainer::Impl::make_programs(state::StoreSpec spec, Lowered lowered) {
   if (samples) train::upload(workspace.runtime->context(), *workspace.store, *samples, options.training_set);
   std::vector<std::string> metrics;
   for (const auto& [name, metric] : options.metrics) metrics.push_back(name);
-  reports = std::make_unique<train::Reports>(metrics, options.precision.loss_scale);
+  reports = std::make_unique<train::Reports>(metrics, options);
   summary.peak_bytes = workspace.store->bytes() + workspace.runtime->arena->bytes();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Part& part = *parts[i];

@@ -1,12 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// One workgroup: computes the norm of all unscaled gradients, and the factor that reduces it to the limit.
+// One workgroup: computes the norm of all unscaled gradients, and the factor that reduces it to the limit, if there is
+// one.
 #include "loss/row_mean.glsl"
 #include "step/step_state.glsl"
 
 layout(push_constant) uniform Push {
   uint sums;
-  float limit;
+  float limit;  // 0: none
 };
 layout(std430, binding = 0) buffer State { StepState state; };
 layout(std430, binding = 1) readonly buffer Sums { vec4 squares[]; };
@@ -17,5 +18,6 @@ void main() {
   float square = sum_over(gl_WorkGroupSize.x, vec2(dot(total, vec4(1.0)), 0.0)).x;
   if (gl_LocalInvocationID.x != 0u) return;
   float norm = sqrt(square) / state.loss_scale.x;
-  state.clip = norm > limit ? limit / norm : 1.0;
+  state.gradient_norm = norm;
+  state.clip = limit > 0.0 && norm > limit ? limit / norm : 1.0;
 }

@@ -24,6 +24,7 @@ struct Report {
   float rate;
   float clip;
   uint tensor_updates_skipped;
+  float gradient_norm;
 };
 layout(std430, binding = 0) buffer State { StepState state; };
 layout(std430, binding = 1) readonly buffer Schedule { float schedule[]; };
@@ -62,5 +63,5 @@ void main() {
   }
   state = next;
   report = Report(next.attempted, next.applied, next.skipped, now.overflow, now.loss_scale.x, now.rate, now.clip,
-                  now.tensor_updates_skipped);
+                  now.tensor_updates_skipped, now.gradient_norm);
 }

@@ -21,6 +21,7 @@ struct StepState {
   float clip;
   uint tensor_updates_skipped;
   int rate_offset;
+  float gradient_norm;
 };
 
 #endif

@@ -150,9 +150,11 @@ TEST_CASE("gradients are clipped to a norm over all of them, on the device") {
     Trainer trainer = pulled(options);
     step(trainer, 0.5F);  // 18 gradients: a norm of 2.12
     CHECK(trainer.report().clip == 1);
+    CHECK(trainer.report().gradient_norm == doctest::Approx(0.5 * std::sqrt(18.0)));
     CHECK(trainer.parameter("m/bias")[0] == 0.5F);
     step(trainer, 2);  // 8.49: scaled down to 3
     CHECK(trainer.report().clip == doctest::Approx(3 / (2 * std::sqrt(18.0))));
+    CHECK(trainer.report().gradient_norm == doctest::Approx(2 * std::sqrt(18.0)));
     CHECK(trainer.parameter("m/bias")[0] == doctest::Approx(0.5 - 3 / std::sqrt(18.0)).epsilon(2e-3));
     step(trainer, std::numeric_limits<float>::infinity());
     CHECK(trainer.report().overflowed);

@@ -57,6 +57,56 @@ struct DispatchCost {
   std::uint64_t bytes = 0;     ///< of the tensors it reads and writes
 };
 
+/// A tensor of a compiled step.
+struct PlannedTensor {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+  std::uint64_t bytes = 0;  ///< with the padding of its rows
+  std::string buffer;       ///< that it lies in: "arena", "weights", "gradients", ...
+};
+
+/// One dispatch of a compiled step.
+struct PlannedDispatch {
+  std::string label;   ///< the operator, or several that were fused: "conv1/conv2d + relu"
+  std::string shader;  ///< the kernel's variant
+  std::string phase;   ///< "feed", "forward", "backward" or "update"
+  bool recomputed = false;
+  double flops = 0;
+  std::uint64_t bytes = 0;  ///< of the tensors it reads and writes
+  /// A tensor that it reads: its index, and the last dispatch before it that wrote some of it; -1: none of this step.
+  struct Read {
+    std::size_t tensor = 0;
+    std::ptrdiff_t from = -1;
+  };
+  std::vector<Read> reads;
+  std::vector<std::size_t> writes;  ///< indices of tensors
+};
+
+/// A compiled step as a graph of its dispatches, in order, with the tensors that they exchange.
+struct PlannedStep {
+  std::vector<PlannedTensor> tensors;
+  std::vector<PlannedDispatch> dispatches;
+};
+
+/// What the host did for a step in a Timeline.
+struct HostSpan {
+  /// "wait" for the device to finish the step before the previous one, "fill" the step's inputs, "submit", and on the
+  /// loader's thread, "load" a batch.
+  std::string what;
+  std::uint64_t step = 0;  ///< index in the timeline; of "load": index of the batch
+  Interval time;
+};
+
+/// Some steps on one clock: microseconds since the first of them began on the host.
+struct Timeline {
+  std::vector<DispatchCost> dispatches;  ///< their runs are on that clock
+  std::vector<HostSpan> host;
+  /// How far the device's times may be off the host's, either way: the device starts no step before it is submitted and
+  /// ends none after the host has seen its end, and its clock was set to the middle of what that allows.
+  double clock_error = 0;
+};
+
 /// Looks at a trainer's step: its plan, its costs, the numbers in its tensors. A view that copies freely; it must not
 /// outlive the trainer, and is used by the same thread. Of a trainer with TrainerOptions::buckets, plan(), explain()
 /// and summary() show the graph of the longest; records and traces are those of the graph that the step ran. watch(),
@@ -74,7 +124,13 @@ class HALFSTEP_API Inspector {
   /// Gradients are multiplied by the loss scale, but not by a scale of their own. Throws Error for other names.
   std::vector<float> trace(std::string_view name);
 
+  /// The reports of the steps that finished since the last call, in order. They are kept from the first call on, which
+  /// returns none: whoever calls it once, calls it again. Does not wait.
+  std::vector<StepReport> take_reports();
+
   const PlanSummary& summary() const;
+  /// The step as a graph: its dispatches, after fusion, and its tensors.
+  PlannedStep planned() const;
   HostCosts host_costs() const;
   /// Runs `steps` more training steps, like step(), from a recording with a timestamp after every dispatch, and waits
   /// for each. Returns every dispatch in order. The timestamps prevent dispatches from overlapping, so the sum may
@@ -83,6 +139,9 @@ class HALFSTEP_API Inspector {
   std::vector<DispatchCost> profile(std::int64_t steps);
   /// Likewise for steps with values for every input.
   std::vector<DispatchCost> profile(std::int64_t steps, const std::map<std::string, Values>& inputs);
+  /// Likewise, but submits steps as step() does, one while the device works on the one before, and returns when the
+  /// device and the host did what. Throws as profile() does.
+  Timeline timeline(std::int64_t steps);
   /// Text for display: every dispatch in order, with its memory and barriers.
   std::string plan() const;
   /// Text for display: for each operator the types that it stores, computes and accumulates in, and why.

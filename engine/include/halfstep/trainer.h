@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,11 +26,14 @@ struct StepReport {
   std::uint64_t applied = 0;  ///< updates made so far
   std::uint64_t skipped = 0;  ///< steps skipped so far because a gradient was not finite
   std::uint64_t tensor_updates_skipped =
-      0;                    ///< updates of single tensors that were skipped (Precision::gradient_scales)
-  float loss = 0;           ///< unscaled
-  float loss_scale = 1;     ///< in this step
-  float rate = 0;           ///< in this step, of TrainerOptions::optimizer
-  float clip = 1;           ///< the factor applied to this step's gradients for clip_norm
+      0;                 ///< updates of single tensors that were skipped (Precision::gradient_scales)
+  float loss = 0;        ///< unscaled
+  float loss_scale = 1;  ///< in this step
+  float rate = 0;        ///< in this step, of TrainerOptions::optimizer
+  float clip = 1;        ///< the factor applied to this step's gradients for clip_norm
+  /// Of all gradients together, unscaled and before clipping, without those of skipped tensors. NaN unless
+  /// TrainerOptions::clip_norm or ::gradient_norm asks for it.
+  float gradient_norm = std::numeric_limits<float>::quiet_NaN();
   bool overflowed = false;  ///< whether this step was skipped
   std::map<std::string, float> metrics{};
 };
@@ -65,8 +69,8 @@ class HALFSTEP_API Trainer {
   /// whole batch at once if it fits; else with scopes recomputed, the outermost first, then those within (if the
   /// model's own `recompute` is empty); else in the fewest micro-batches of one size, likewise, each as `accumulate`
   /// does. Recomputing changes no bit; for what micro-batches change see `accumulate`. TrainerOptions::log is told what
-  /// was chosen, and the bytes that were predicted and allocated. Calls `model` once for each size that it tries. Throws
-  /// as the other does; with ErrorCode::out_of_memory if a single sample does not fit.
+  /// was chosen, and the bytes that were predicted and allocated. Calls `model` once for each size that it tries.
+  /// Throws as the other does; with ErrorCode::out_of_memory if a single sample does not fit.
   static Trainer compile(const Device& device, const Model& model, std::int64_t batch);
   ~Trainer();
   Trainer(Trainer&&) noexcept;

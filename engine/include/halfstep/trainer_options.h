@@ -71,6 +71,8 @@ struct HALFSTEP_API TrainerOptions {
   Optimizer optimizer = Sgd{};              ///< of the parameters that no group has an optimizer for
   std::vector<ParameterGroup> groups{};     ///< the first group whose pattern matches a parameter's name applies
   float clip_norm = 0;                      ///< gradients are scaled down to this global norm; 0: no clipping
+  /// Whether StepReport::gradient_norm is computed where nothing is clipped either, by reading all gradients once more.
+  bool gradient_norm = false;
   /// Micro-batches per step, each as large as the graph's batch. The mean of their gradients, summed in f32 and then
   /// rounded like gradients, makes one update. This needs the memory of one micro-batch and a second copy of the
   /// gradients. Loss and metrics are means over all micro-batches. If a gradient overflows in any of them, the update
@@ -105,8 +107,8 @@ struct HALFSTEP_API TrainerOptions {
   /// hyperparameters that f16 cannot represent, parameters that the loss does not depend on.
   std::function<void(const std::string&)> log{};
   /// Called by compile() and reopen(), by their thread, before each kernel that is compiled; true ends them with
-  /// ErrorCode::cancelled. One kernel takes a driver up to a second or two. compile() leaves nothing behind but kernels in
-  /// the cache folder; after reopen() see there.
+  /// ErrorCode::cancelled. One kernel takes a driver up to a second or two. compile() leaves nothing behind but kernels
+  /// in the cache folder; after reopen() see there.
   std::function<bool()> cancel{};
   /// A pattern of names: Inspector::trace() can read the matching tensors after each step. They take memory of their
   /// own.
