@@ -27,6 +27,7 @@
 #include "samples/common/say.h"
 #include "samples/common/text_data.h"
 #include "samples/common/training.h"
+#include "samples/watch/watch.h"
 
 using namespace halfstep;
 
@@ -143,8 +144,8 @@ class Model {
   }
 
  private:
-  /// nanoGPT's settings but for the rate, which is twice its: a tenth of the steps, 100 at most, to the highest rate, and
-  /// half a cosine to a tenth of it.
+  /// nanoGPT's settings but for the rate, which is twice its: a tenth of the steps, 100 at most, to the highest rate,
+  /// and half a cosine to a tenth of it.
   Optimizer optimizer() const {
     const std::int64_t steps = options_.steps;
     const float rate = options_.learning_rate.value_or(options_.optimizer == "muon" ? 1e-2F : 2e-3F);
@@ -213,10 +214,12 @@ class Run {
       samples::say("nothing left to train: {} steps are done\n", step_);
     }
     begin_part();
+    step_ += std::exchange(ahead_, 0);
     while (step_ < options_.steps) {
       if (interrupted()) return false;
       trainer_.step();
       ++step_;
+      watch_->after_step();
       if (step_ % options_.eval_every == 0 || step_ == options_.steps) {
         if (!evaluate()) return false;
       } else {
@@ -231,8 +234,19 @@ class Run {
     saver_.save();
     if (!options_.common.save.empty()) samples::save_weights(trainer_, options_.common.save.parent_path());
   }
+  /// Begins what the flags ask for besides, at the current step.
+  void watch(const samples::RunStart& start) {
+    watch_.emplace(trainer_, options_.common.watch, start);
+    if (step_ < options_.steps)
+      ahead_ =
+          watch_->first_steps(std::min(options_.steps - step_, options_.eval_every - step_ % options_.eval_every) - 1);
+  }
   /// Waits for pending writes. Throws the Error of the last save that failed.
-  void finish_saving() { saver_.finish(); }
+  void finish(bool complete) {
+    watch_->end(complete);
+    saver_.finish();
+    watch_->finish();
+  }
 
   std::vector<samples::EpochResult> results{};  ///< of each evaluation
 
@@ -263,6 +277,7 @@ class Run {
     if (validation.samples < data_.test.count) return false;
     result.scores = {{"validation_loss", validation.loss}};
     results.push_back(result);
+    watch_->evaluated(result);
     samples::say("step {}/{}: loss {:.4f}, validation loss {:.4f}, {:.2f} steps/s\n", step_, options_.steps,
                  result.loss, validation.loss, speed);
     save();
@@ -275,7 +290,9 @@ class Run {
   const Options& options_;
   samples::Saver saver_;
   std::optional<Writer> writer_;
+  std::optional<samples::Watch> watch_;
   std::int64_t step_ = 0;
+  std::int64_t ahead_ = 0;   ///< steps made that step_ does not count yet
   std::int64_t part_ = 0;    ///< the step after which the present part began: what is reported together
   Clock::time_point start_;  ///< of it
 };
@@ -283,7 +300,8 @@ class Run {
 int train(const Device& device, const Options& options, const samples::Data& data, const Tokenizer& tokenizer) {
   const Precision precision = Precision::level(options.precision);
   const Model model(options, data);
-  Trainer trainer = Trainer::compile(device, model.graph(), model.training_options(precision));
+  Trainer trainer = Trainer::compile(device, model.graph(),
+                                     samples::watched(options.common.watch, model.training_options(precision)));
   Run run(trainer, data, options, tokenizer);
   if (!options.common.resume.empty()) run.resume(precision);
   watch_interrupts();
@@ -292,6 +310,8 @@ int train(const Device& device, const Options& options, const samples::Data& dat
     samples::say("{}, {}, {} parameters, {} dispatches a step\n", report.device, report.precision,
                  report.plan.parameters, report.plan.dispatches);
   }
+  run.watch({options.common.program, report.device, precision.name, trainer.report().step, options.steps,
+             options.batch_size, options.common.seed, options.common.flags});
   const bool complete = run.train();
   trainer.finish();
   if (!complete) run.save();
@@ -299,7 +319,7 @@ int train(const Device& device, const Options& options, const samples::Data& dat
   report.last_step = trainer.report();
   report.host = trainer.inspect().host_costs();
   if (!options.common.json.empty()) samples::write_json(report, options.common.json);
-  run.finish_saving();
+  run.finish(complete);
   if (complete) return samples::exit_done;
   samples::say("stopped after {} steps{}\n", report.last_step.step,
                options.common.save.empty() ? "" : fmt::format(", saved in {}", options.common.save.string()));

@@ -80,8 +80,9 @@ int run(const Options& options) {
   const Tensor images = graph.input("images", {options.plan.batch_size, 224, 224, 3});
   const Tensor labels = graph.input("labels", {options.plan.batch_size}, DType::u32);
   const Tensor logits = models::resnet(graph.root(), images, 18, data.train.classes);
-  Trainer trainer =
-      Trainer::compile(device, graph,
+  Trainer trainer = Trainer::compile(
+      device, graph,
+      samples::watched(options.common.watch,
                        {.loss = cross_entropy(logits, labels),
                         .metrics = {{"accuracy", accuracy(logits, labels)}},
                         .optimizer = AdamW{.rate = options.learning_rate},
@@ -91,7 +92,7 @@ int run(const Options& options) {
                         .model = "resnet18",
                         .classes = data.classes,
                         .feed = Feed{.samples = images, .labels = labels, .mean = {0.5F}, .stddev = {0.5F}},
-                        .training_set = &data.train});
+                        .training_set = &data.train}));
   load_weights(trainer, options);
   return samples::train(trainer, device, precision, data, options.plan, options.common);
 }

@@ -147,7 +147,7 @@ int run(const Options& options) {
   training.feed = Feed{.samples = images, .labels = labels};
   training.training_set = &data.train;
   if (!options.common.quiet) training.log = [](const std::string& line) { fmt::print("{}\n", line); };
-  Trainer trainer = Trainer::compile(device, graph, training);
+  Trainer trainer = Trainer::compile(device, graph, samples::watched(options.common.watch, std::move(training)));
   if (options.explain) {
     fmt::print("{}", trainer.inspect().explain());
     return samples::exit_done;

@@ -157,7 +157,11 @@ int run(const Options& options) {
   const samples::Data data = samples::read_data(device, options.common, {.shape = {32, 32, 3}});
 
   Trainer trainer = Trainer::compile(
-      device, [&](Graph& graph, std::int64_t size) { return training(graph, size, options, precision, data); }, batch);
+      device,
+      [&](Graph& graph, std::int64_t size) {
+        return samples::watched(options.common.watch, training(graph, size, options, precision, data));
+      },
+      batch);
   return samples::train(trainer, device, precision, data, plan, options.common);
 }
 

@@ -124,8 +124,9 @@ int run(const Options& options) {
   normalise(feed, data.train);
   feed.augmentation = {.crop_padding = options.crop_padding.value_or(options.size / 8), .flip = options.flip};
   const std::int64_t steps = options.plan.epochs * std::max<std::int64_t>(1, data.train.count / batch);
-  Trainer trainer =
-      Trainer::compile(device, graph,
+  Trainer trainer = Trainer::compile(
+      device, graph,
+      samples::watched(options.common.watch,
                        {.loss = cross_entropy(logits, labels),
                         .metrics = {{"accuracy", accuracy(logits, labels)}},
                         .optimizer = AdamW{.rate = Schedule::cosine(options.learning_rate, steps / 10, steps)},
@@ -134,7 +135,7 @@ int run(const Options& options) {
                         .model = options.model,
                         .classes = data.classes,
                         .feed = feed,
-                        .training_set = &data.train});
+                        .training_set = &data.train}));
   return samples::train(trainer, device, precision, data, options.plan, options.common);
 }
 

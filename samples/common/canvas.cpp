@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace samples {
 namespace {
@@ -41,6 +42,31 @@ void Canvas::rectangle(int x, int y, int width, int height, Colour colour) {
       pixels_[at] = colour.red;
       pixels_[at + 1] = colour.green;
       pixels_[at + 2] = colour.blue;
+    }
+  }
+}
+
+void Canvas::stroke(double x0, double y0, double x1, double y1, double width, Colour colour) {
+  const double reach = width / 2 + 1;
+  const double dx = x1 - x0;
+  const double dy = y1 - y0;
+  const double square = dx * dx + dy * dy;
+  const auto limited = [](double value, int most) { return static_cast<int>(std::clamp<double>(value, 0, most)); };
+  const int first = limited(std::min(x0, x1) - reach, width_);
+  const int last = limited(std::max(x0, x1) + reach + 1, width_);
+  for (int y = limited(std::min(y0, y1) - reach, height_); y < limited(std::max(y0, y1) + reach + 1, height_); ++y) {
+    for (int x = first; x < last; ++x) {
+      const double px = x + 0.5 - x0;
+      const double py = y + 0.5 - y0;
+      const double along = square > 0 ? std::clamp((px * dx + py * dy) / square, 0.0, 1.0) : 0;
+      const double distance = std::hypot(px - along * dx, py - along * dy);
+      const double share = std::clamp(width / 2 + 0.5 - distance, 0.0, 1.0);
+      if (share == 0) continue;
+      std::uint8_t* const pixel =
+          &pixels_[3 * (static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x))];
+      const std::uint8_t wanted[] = {colour.red, colour.green, colour.blue};
+      for (int i = 0; i < 3; ++i)
+        pixel[i] = static_cast<std::uint8_t>(std::lround(pixel[i] + share * (wanted[i] - pixel[i])));
     }
   }
 }

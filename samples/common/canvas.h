@@ -22,6 +22,8 @@ class Canvas {
   Canvas(int width, int height, Colour background);
 
   void rectangle(int x, int y, int width, int height, Colour colour);
+  /// Draws a line from {x0, y0} to {x1, y1} with smooth edges and round ends.
+  void stroke(double x0, double y0, double x1, double y1, double width, Colour colour);
   /// Draws text with its upper left corner at {x, y}; a character that is not printable ASCII becomes a box.
   void text(int x, int y, std::string_view text, Colour colour);
   /// Draws an image {height, width, channels} of bytes, grey or RGB, with each pixel `scale` wide and high.

@@ -122,6 +122,7 @@ void add_data_options(CLI::App& app, CommonOptions& options, const DataSource& s
           ->capture_default_str();
   app.final_callback([&app, &options, seed] {
     options.flags = flags_of(app);
+    options.program = std::filesystem::path(app.get_name()).filename().string();
     options.seed_given = seed->count() > 0;
   });
 }
@@ -144,6 +145,7 @@ void add_common_options(CLI::App& app, CommonOptions& options, const DataSource&
       ->group(files_group);
   app.add_option("--resume", options.resume, "Checkpoint to go on from")->group(files_group);
   app.add_option("--json", options.json, "File to write a report to")->group(files_group);
+  add_watch_options(app, options.watch);
   app.add_flag("--quiet", options.quiet, "Print each epoch's result only")->group(running_group);
 }
 

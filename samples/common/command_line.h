@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "samples/common/data.h"
+#include "samples/watch/options.h"
 
 /// The command line that all samples share.
 namespace samples {
@@ -33,8 +34,10 @@ struct CommonOptions {
   std::filesystem::path save;    ///< checkpoint written after every epoch and when stopped; empty: none
   SaveInterval save_every;       ///< also within epochs
   std::filesystem::path resume;  ///< checkpoint to continue from; empty: none
+  std::string program;           ///< its name
   std::filesystem::path json;    ///< report to write; empty: none
   bool quiet = false;            ///< print each epoch's result only
+  WatchOptions watch;            ///< what else a run writes about itself
   /// Every flag that affects training, given or not: from its name, "--batch-size", to its value as text; empty: none.
   std::map<std::string, std::string> flags;
 };
@@ -59,12 +62,6 @@ inline constexpr int exit_done = 0;
 inline constexpr int exit_failed = 1;     ///< of the machine: a full disk, out of memory, a lost device, no driver
 inline constexpr int exit_bad_input = 2;  ///< invalid flags or files
 inline constexpr int exit_signal = 128;   ///< plus the signal's number, as in shells: 130 for Ctrl-C
-
-/// A flag and the file that it names; no file if the path is empty.
-struct NamedFile {
-  std::string flag;
-  std::filesystem::path path;
-};
 
 /// Throws Error at the start of a run if an output file could not be written at its end, if two outputs are the same
 /// file, however it is spelt, or if an output is also an input.

@@ -5,12 +5,14 @@
 #include <chrono>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "samples/common/progress.h"
 #include "samples/common/report.h"
 #include "samples/common/resume.h"
 #include "samples/common/saving.h"
 #include "samples/common/say.h"
+#include "samples/watch/watch.h"
 
 namespace samples {
 
@@ -54,6 +56,9 @@ class Run {
         saver_(trainer, options,
                options.save.empty() ? std::map<std::string, std::string>{} : run_notes(options, data)) {}
 
+  /// Steps that the whole training is to have, those of checkpoints included.
+  std::int64_t last_step() const { return plan_.epochs * epoch_steps_ + steps_before_; }
+
   /// Continues from the checkpoint that the flags name.
   void resume(const halfstep::Precision& precision) {
     const halfstep::ResumePoint point = samples::resume(trainer_, precision, data_, epoch_steps_, options_);
@@ -76,6 +81,7 @@ class Run {
       result.test_accuracy = test.metrics.at("accuracy");
       if (plan_.scores) result.scores = plan_.scores();
       results.push_back(result);
+      watch_->evaluated(result);
       print_epoch(epoch, plan_, result);
       keep_best(result);
       saver_.save();
@@ -86,10 +92,19 @@ class Run {
 
   void save() { saver_.save(); }
 
+  /// Begins what the flags ask for besides, at the current position.
+  void watch(const RunStart& start) {
+    watch_.emplace(trainer_, options_.watch, start);
+    const std::int64_t left = epoch_steps_ - position_ % epoch_steps_;  // in its epoch
+    if (position_ < plan_.epochs * epoch_steps_) ahead_ = watch_->first_steps(left);
+  }
+  void end_watching(bool complete) { watch_->end(complete); }
+
   /// Waits for pending writes. Throws the Error of the last save, or of the last best weights, that failed.
   void finish_saving() {
     saver_.finish();
     if (best_failure_) throw *best_failure_;
+    watch_->finish();
   }
 
  private:
@@ -109,12 +124,14 @@ class Run {
   bool train_epoch(std::int64_t epoch, EpochResult& result) {
     const auto start = std::chrono::steady_clock::now();
     const std::int64_t first = position_;
+    position_ += std::exchange(ahead_, 0);
     {
       Progress progress(epoch, plan_.epochs, epoch_steps_, plan_.batch_size, plan_.samples, options_.quiet);
       while (position_ < epoch * epoch_steps_) {
         if (halfstep::interrupted()) return false;
         trainer_.step();
         position_++;
+        watch_->after_step();
         const halfstep::StepReport report = trainer_.report();
         const std::int64_t finished = static_cast<std::int64_t>(report.step) - steps_before_;
         if (position_ < epoch * epoch_steps_) saver_.after_step(position_ + steps_before_);
@@ -136,7 +153,9 @@ class Run {
   std::optional<halfstep::Error> best_failure_;  ///< why the best weights could not be written
   std::int64_t position_ = 0;                    ///< steps since the start of training, in epochs of the current size
   std::int64_t steps_before_ = 0;  ///< offset to the number of steps made: nonzero after epochs of another size
+  std::int64_t ahead_ = 0;         ///< steps made that position_ does not count yet
   Saver saver_;
+  std::optional<Watch> watch_;
 };
 
 }  // namespace
@@ -166,9 +185,10 @@ void add_rounding(CLI::App& app, std::optional<halfstep::Rounding>& rounding, co
 }
 
 void check_files(const CommonOptions& options, const Plan& plan, std::vector<NamedFile> inputs) {
-  check_outputs({{"--json", options.json}, {"--best", plan.best}}, {{"--resume", options.resume}});
-  // A run that goes on may save to the file that it was resumed from.
-  const std::vector<NamedFile> outputs{{"--save", options.save}, {"--json", options.json}, {"--best", plan.best}};
+  std::vector<NamedFile> outputs = watched_files(options.watch);
+  outputs.insert(outputs.end(), {{"--json", options.json}, {"--best", plan.best}});
+  check_outputs(outputs, {{"--resume", options.resume}});
+  outputs.push_back({"--save", options.save});  // a run that goes on may save to the file that it was resumed from
   check_outputs(outputs, inputs);
   for (const auto& [flag, path] : outputs) {
     if (!path.empty() && is_data_file(options, path)) {
@@ -184,9 +204,12 @@ int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Prec
   halfstep::watch_interrupts();
   Report report{device.info().name, precision.name, {}, {}, trainer.inspect().summary(), {}};
   if (!options.quiet) print_start(report);
+  run.watch({options.program, report.device, precision.name, trainer.report().step, run.last_step(), plan.batch_size,
+             options.seed, options.flags});
   const bool complete = run.train(report.epochs);
   trainer.finish();
   if (!complete) run.save();
+  run.end_watching(complete);
   report.last_step = trainer.report();
   report.host = trainer.inspect().host_costs();
   if (!options.json.empty()) write_json(report, options.json);

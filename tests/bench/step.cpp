@@ -9,8 +9,8 @@
 
 #include "bench/commands.h"
 #include "bench/models.h"
-#include "bench/trace.h"
 #include "samples/common/command_line.h"
+#include "samples/watch/trace.h"
 #include "vk/command/recorder.h"
 #include "vk/command/timeline.h"
 #include "vk/device/context.h"
@@ -139,7 +139,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
     const std::vector<DispatchCost> costs = trainer.inspect().profile(bench.repeats());
     for (const DispatchCost& cost : costs) result.flops += cost.flops;
     report.add_operators(operators_of(costs), options.operators);
-    if (!options.trace.empty()) write_trace(options.trace, costs);
+    if (!options.trace.empty()) samples::write_trace(options.trace, trainer.inspect().timeline(bench.repeats()));
   }
   if (options.budget > 0) add_budget(options.budget, bench, trainer, result.figures);
   report.add(std::move(result));
@@ -177,7 +177,7 @@ Command add_step(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--budget", options->budget, "Also time a thousand parts of steps that are to take so many ms")
       ->check(CLI::PositiveNumber);
-  command->add_option("--trace", options->trace, "File to write every dispatch's times to, for ui.perfetto.dev");
+  command->add_option("--trace", options->trace, "File to write a timeline of a few steps to, for ui.perfetto.dev");
   return timed(command, [options](const Bench& bench, Report& report) { run(*options, bench, report); });
 }
 

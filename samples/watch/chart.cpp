@@ -1,0 +1,221 @@
+#include "samples/watch/chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace samples {
+namespace {
+
+constexpr double width = 460;   ///< of a panel
+constexpr double height = 220;  ///< likewise
+constexpr double margin = 20;
+constexpr double head = 64;  ///< of the page, above the panels
+constexpr double left = 58;  ///< of the area of curves in a panel
+constexpr double right = 12;
+constexpr double top = 34;
+constexpr double bottom = 26;
+constexpr std::size_t most_columns = 195;  ///< of points that are drawn of a curve
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+};
+
+bool is_drawn(double value, bool logarithmic) {
+  return std::isfinite(value) && (!logarithmic || value > 0);
+}
+
+/// 1, 2 or 5 times a power of ten: the least that divides `range` into at most `parts`.
+double round_step(double range, double parts) {
+  const double least = range / parts;
+  const double power = std::pow(10, std::floor(std::log10(least)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= least * 0.999) return factor * power;
+  }
+  return 10 * power;
+}
+
+std::string short_number(double value) {
+  const double size = std::abs(value);
+  if (std::fmod(value, 1) == 0 && size < 1e6 && size >= 1e4) return fmt::format("{:.0f}", value);
+  if (size >= 1e6 && size < 1e9) return fmt::format("{:.3g}M", value / 1e6);
+  return fmt::format("{:.4g}", value);
+}
+
+/// The axes of a panel: from values to pixels.
+class Axes {
+ public:
+  Axes(const Panel& panel, Range steps, Point corner) : panel_(panel), steps_(steps), corner_(corner) {
+    for (const Curve& curve : panel.curves) {
+      for (const Point& point : curve.points) {
+        if (is_drawn(point.y, panel.logarithmic)) values_.add(scaled(point.y));
+      }
+    }
+    const bool negative = panel.logarithmic || values_.low < 0;
+    const double room = values_.high > values_.low ? 0.06 * (values_.high - values_.low) : unit();
+    values_ = {values_.low - room, values_.high + room};
+    if (values_.low < 0 && !negative) values_.low = 0;  // no room below 0 for what is never less
+    if (panel.percent) values_ = {std::max(values_.low, 0.0), std::min(values_.high, 1.0)};
+    if (steps_.high <= steps_.low) steps_.high = steps_.low + 1;
+  }
+
+  double x(double step) const {
+    return corner_.x + left + (step - steps_.low) / (steps_.high - steps_.low) * (width - left - right);
+  }
+  double y(double value) const { return y_scaled(scaled(value)); }
+
+  void draw(Drawing& drawing) const {
+    const auto level = [&](double at, double value) {
+      const double place = y_scaled(at);
+      drawing.segments({{corner_.x + left, place}, {corner_.x + width - right, place}}, Ink::grid, 1);
+      drawing.text({corner_.x + left - 7, place + 4}, label(value), Ink::muted, Anchor::end);
+    };
+    for (const double at : ticks()) level(at, panel_.logarithmic ? std::pow(10, at) : at);
+    const double step = std::max(1.0, round_step(steps_.high - steps_.low, 5));
+    for (double at = std::ceil(steps_.low / step) * step; at <= steps_.high; at += step) {
+      drawing.text({x(at), corner_.y + height - 8}, short_number(at), Ink::muted, Anchor::middle);
+    }
+  }
+
+  std::string label(double value) const {
+    return panel_.percent ? fmt::format("{:.4g}%", 100 * value) : short_number(value);
+  }
+
+ private:
+  double scaled(double value) const { return panel_.logarithmic ? std::log10(value) : value; }
+  double y_scaled(double at) const {
+    return corner_.y + height - bottom - (at - values_.low) / (values_.high - values_.low) * (height - top - bottom);
+  }
+  /// Room above and below a curve that is flat.
+  double unit() const {
+    if (panel_.logarithmic) return 0.5;
+    return values_.low != 0 ? 0.5 * std::abs(values_.low) : 1;
+  }
+  std::vector<double> ticks() const {
+    const double range = values_.high - values_.low;
+    std::vector<double> at;
+    if (panel_.logarithmic && range < 1.2) {  // 1, 2 and 5 times the powers
+      for (double power = std::floor(values_.low); power <= values_.high; ++power) {
+        for (const double factor : {1.0, 2.0, 5.0}) at.push_back(power + std::log10(factor));
+      }
+      std::erase_if(at, [&](double value) { return value < values_.low || value > values_.high; });
+      if (at.size() >= 2) return at;
+      return {values_.low, values_.high};
+    }
+    const double step = panel_.logarithmic ? std::max(1.0, round_step(range, 5)) : round_step(range, 4);
+    for (double value = std::ceil(values_.low / step) * step; value <= values_.high; value += step) {
+      at.push_back(std::abs(value) < step * 1e-9 ? 0 : value);
+    }
+    return at;
+  }
+
+  const Panel& panel_;
+  Range steps_;
+  Point corner_;
+  Range values_;
+};
+
+/// Points that share a column of pixels.
+struct Column {
+  double x = 0;
+  double sum = 0;
+  double count = 0;
+  Range range;
+};
+
+std::vector<Column> columns_of(const Curve& curve, bool logarithmic) {
+  std::vector<Column> columns;
+  const std::size_t each = std::max<std::size_t>(1, (curve.points.size() + most_columns - 1) / most_columns);
+  for (std::size_t first = 0; first < curve.points.size(); first += each) {
+    Column column;
+    const std::size_t end = std::min(first + each, curve.points.size());
+    for (std::size_t i = first; i < end; ++i) {
+      const Point& point = curve.points[i];
+      if (!is_drawn(point.y, logarithmic)) continue;
+      column.x += point.x;
+      column.sum += point.y;
+      column.count += 1;
+      column.range.add(point.y);
+    }
+    if (column.count == 0) continue;
+    column.x /= column.count;
+    columns.push_back(column);
+  }
+  return columns;
+}
+
+void draw_curve(Drawing& drawing, const Axes& axes, const Curve& curve, bool logarithmic, bool second) {
+  const std::vector<Column> columns = columns_of(curve, logarithmic);
+  std::vector<Point> ranges;
+  std::vector<Point> means;
+  for (const Column& column : columns) {
+    if (column.range.high > column.range.low) {
+      ranges.push_back({axes.x(column.x), axes.y(column.range.low)});
+      ranges.push_back({axes.x(column.x), axes.y(column.range.high)});
+    }
+    means.push_back({axes.x(column.x), axes.y(column.sum / column.count)});
+  }
+  drawing.segments(ranges, second ? Ink::second_light : Ink::first_light, 2.2);
+  drawing.line(means, second ? Ink::second : Ink::first, 2);
+  if (!curve.dots && means.size() > 1) return;
+  for (const Point& mean : means) drawing.dot(mean, second ? Ink::second : Ink::first);
+}
+
+void draw_panel(Drawing& drawing, const Panel& panel, Range steps, Point corner) {
+  const Axes axes(panel, steps, corner);
+  drawing.text({corner.x, corner.y + 16}, panel.title, Ink::text, Anchor::start, 15);
+  axes.draw(drawing);
+  double end = corner.x + width - right;
+  for (std::size_t i = panel.curves.size(); i-- > 0;) {
+    const Curve& curve = panel.curves[i];
+    draw_curve(drawing, axes, curve, panel.logarithmic, i == 1);
+    const auto last = std::find_if(curve.points.rbegin(), curve.points.rend(),
+                                   [&](const Point& point) { return std::isfinite(point.y); });
+    if (last == curve.points.rend()) continue;
+    const std::string legend = fmt::format("{} {}", curve.name, axes.label(last->y));
+    drawing.text({end, corner.y + 16}, legend, i == 1 ? Ink::second : Ink::first, Anchor::end);
+    end -= 9.0 * static_cast<double>(legend.size()) + 12;
+  }
+}
+
+}  // namespace
+
+bool Panel::empty() const {
+  return std::ranges::none_of(curves, [&](const Curve& curve) {
+    return std::ranges::any_of(curve.points, [&](const Point& point) { return is_drawn(point.y, logarithmic); });
+  });
+}
+
+std::string draw_panels(const std::string& title, const std::string& subtitle, const std::vector<Panel>& panels,
+                        const std::function<std::unique_ptr<Drawing>(int width, int height)>& make) {
+  std::vector<const Panel*> drawn;
+  Range steps;
+  for (const Panel& panel : panels) {
+    if (panel.empty()) continue;
+    drawn.push_back(&panel);
+    for (const Curve& curve : panel.curves) {
+      for (const Point& point : curve.points) steps.add(point.x);
+    }
+  }
+  const auto rows = static_cast<double>((drawn.size() + 1) / 2);
+  const std::unique_ptr<Drawing> drawing =
+      make(static_cast<int>(2 * width + 3 * margin), static_cast<int>(head + rows * (height + margin)));
+  drawing->text({margin, 30}, title, Ink::text, Anchor::start, 15);
+  drawing->text({margin, 50}, subtitle, Ink::muted);
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    const auto column = static_cast<double>(i % 2);
+    const auto row = static_cast<double>(i / 2);
+    draw_panel(*drawing, *drawn[i], steps, {margin + column * (width + margin), head + row * (height + margin)});
+  }
+  return drawing->file();
+}
+
+}  // namespace samples

@@ -1,0 +1,97 @@
+#include "samples/watch/curves.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+
+namespace samples {
+namespace {
+
+/// The number at a key; NaN where there is none, or a null.
+double number(const Record& record, const std::string& key) {
+  const auto found = record.find(key);
+  if (found == record.end() || !found->is_number()) return std::numeric_limits<double>::quiet_NaN();
+  return found->get<double>();
+}
+
+std::string text(const Record& record, const std::string& key) {
+  const auto found = record.find(key);
+  return found != record.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+/// Takes a curve out of those that are left.
+Curve take(std::map<std::string, std::vector<Point>>& from, const std::string& key, std::string name, bool dots) {
+  const auto found = from.find(key);
+  if (found == from.end()) return {std::move(name), {}, dots};
+  Curve curve{std::move(name), std::move(found->second), dots};
+  from.erase(found);
+  return curve;
+}
+
+}  // namespace
+
+void Curves::add(const Record& record) {
+  const std::string kind = text(record, "kind");
+  if (kind == "start") {
+    title_ = fmt::format("{}, {}", text(record, "program"), text(record, "precision"));
+    device_ = text(record, "device");
+    const double steps = number(record, "steps");
+    steps_ = steps > 0 ? static_cast<std::int64_t>(steps) : 0;
+  }
+  if (kind == "step") add_step(record);
+  if (kind == "evaluation") add_evaluation(record);
+}
+
+void Curves::add_step(const Record& record) {
+  const double step = number(record, "step");
+  if (!(step >= 0)) return;
+  step_ = static_cast<std::int64_t>(step);
+  for (const char* key : {"loss", "rate", "loss_scale", "gradient_norm", "skipped"}) {
+    steps_by_key_[key].push_back({step, number(record, key)});
+  }
+  const auto metrics = record.find("metrics");
+  if (metrics == record.end() || !metrics->is_object()) return;
+  for (const auto& [name, value] : metrics->items()) {
+    steps_by_key_["metrics/" + name].push_back({step, number(*metrics, name)});
+  }
+}
+
+void Curves::add_evaluation(const Record& record) {
+  const double step = number(record, "step");
+  const auto scores = record.find("scores");
+  if (!(step >= 0) || scores == record.end() || !scores->is_object()) return;
+  for (const auto& [name, value] : scores->items()) scores_by_name_[name].push_back({step, number(*scores, name)});
+}
+
+std::vector<Panel> Curves::panels() const {
+  auto steps = steps_by_key_;
+  auto scores = scores_by_name_;
+  const auto with_test = [&](const std::string& key, const char* test, const char* test_name) {
+    std::vector<Curve> curves{take(steps, key, "training", false)};
+    if (scores.contains(test)) curves.push_back(take(scores, test, test_name, true));
+    return curves;
+  };
+  std::vector<Panel> panels{{"loss", with_test("loss", "validation_loss", "validation"), false, false}};
+  panels.push_back({"accuracy", with_test("metrics/accuracy", "test_accuracy", "test"), false, true});
+  panels.push_back({"learning rate", {take(steps, "rate", "", false)}, false, false});
+  panels.push_back({"loss scale", {take(steps, "loss_scale", "", false)}, true, false});
+  panels.push_back({"gradient norm", {take(steps, "gradient_norm", "", false)}, true, false});
+  panels.push_back({"skipped steps", {take(steps, "skipped", "", false)}, false, false});
+  while (!steps.empty()) {
+    const std::string key = steps.begin()->first;
+    panels.push_back({key.substr(key.find('/') + 1), {take(steps, key, "training", false)}, false, false});
+  }
+  while (!scores.empty()) {
+    const std::string name = scores.begin()->first;
+    panels.push_back({name, {take(scores, name, "test", true)}, false, false});
+  }
+  return panels;
+}
+
+std::string Curves::subtitle() const {
+  const std::string of = steps_ > 0 ? fmt::format(" of {}", steps_) : "";
+  return fmt::format("{}, step {}{}", device_, step_, of);
+}
+
+}  // namespace samples

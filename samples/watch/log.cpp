@@ -1,0 +1,77 @@
+#include "samples/watch/log.h"
+
+#include <halfstep/halfstep.h>
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+namespace samples {
+namespace {
+
+[[noreturn]] void fail_to(const char* do_what, const std::filesystem::path& file) {
+  const std::string why = std::generic_category().message(errno);
+  halfstep::fail(halfstep::ErrorCode::system, file.string(), fmt::format("cannot {} it: {}", do_what, why));
+}
+
+/// Whether a file has contents whose last line has no end.
+bool ends_within_line(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in.seekg(-1, std::ios::end)) return false;
+  return in.get() != '\n';
+}
+
+/// The step that a record is of: 0 where it is of none.
+std::uint64_t step_of(const Record& record) {
+  const auto step = record.find("step");
+  return step != record.end() && step->is_number_unsigned() ? step->get<std::uint64_t>() : 0;
+}
+
+}  // namespace
+
+Log::Log(const std::filesystem::path& file, bool appending) : path_(file) {
+  const bool torn = appending && ends_within_line(file);
+  errno = 0;
+  file_.reset(std::fopen(file.string().c_str(), appending ? "ab" : "wb"));
+  if (!file_) fail_to("open", file);
+  constexpr std::size_t longest = 1 << 16;  // of a line that is written at once
+  std::setvbuf(file_.get(), nullptr, _IOFBF, longest);
+  if (torn) std::fputc('\n', file_.get());
+}
+
+void Log::write(const Record& record) {
+  const std::string line = line_of(record) + "\n";
+  errno = 0;
+  const bool written = std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size();
+  if (std::fflush(file_.get()) != 0 || !written) fail_to("write to", path_);
+}
+
+std::vector<Record> read_log(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) {
+    halfstep::fail(halfstep::ErrorCode::bad_file, file.string(), "expected a log that can be read, got none",
+                   "--log writes one");
+  }
+  std::vector<Record> records;
+  for (std::string line; std::getline(in, line);) {
+    Record record = Record::parse(line, nullptr, false);
+    const bool sound = record.is_object() && record.contains("kind") && record["kind"].is_string();
+    if (!sound) continue;
+    if (record["kind"] == "start") {
+      const std::uint64_t first = step_of(record);
+      std::erase_if(records, [&](const Record& before) { return step_of(before) > first; });
+    }
+    records.push_back(std::move(record));
+  }
+  if (records.empty()) {
+    halfstep::fail(halfstep::ErrorCode::bad_file, file.string(), "expected JSON lines of a training, got none",
+                   "--log writes them");
+  }
+  return records;
+}
+
+}  // namespace samples

@@ -1,0 +1,65 @@
+#include "samples/watch/options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "samples/common/command_line.h"
+
+namespace samples {
+namespace {
+
+/// A check for CLI11: a file name that ends in one of these.
+CLI::Validator ends_in(std::vector<std::string> endings) {
+  std::string list = fmt::format("{}", fmt::join(endings, ", "));
+  const auto check = [endings = std::move(endings), list](const std::string& text) -> std::string {
+    const std::string ending = std::filesystem::path(text).extension().string();
+    if (text.empty() || std::ranges::count(endings, ending) > 0) return {};
+    return fmt::format("expected a file name that ends in one of {}, got {}", list, text);
+  };
+  return {check, fmt::format("({})", list), "ends_in"};
+}
+
+}  // namespace
+
+void add_watch_options(CLI::App& app, WatchOptions& options) {
+  constexpr const char* group = "Watching";
+  app.add_option("--log", options.log, "JSON lines: a record of each step, test and decision; a resumed run appends")
+      ->group(group);
+  app.add_option("--plot", options.plot, "Picture of loss, accuracy, rate, loss scale, gradient norm, skipped steps")
+      ->check(ends_in({".svg", ".png"}))
+      ->group(group);
+  app.add_option("--tensorboard", options.tensorboard, "Folder for TensorBoard's event files")->group(group);
+  app.add_option("--trace", options.trace,
+                 "Timeline of the first steps of this run on device, host and loader, for ui.perfetto.dev")
+      ->group(group);
+  app.add_option("--graph", options.graph, "Graph of the step, with shapes, bytes and types: .svg, .dot or .json")
+      ->check(ends_in({".svg", ".dot", ".json"}))
+      ->group(group);
+  CLI::Option* const watch =
+      app.add_option("--watch", options.tensors, "Tensors whose exponents are recorded, by pattern: \"*.gradient\"")
+          ->group(group);
+  app.add_option("--watch-every", options.tensors_every, "Steps between two of these records")
+      ->transform(whole_number(1, 1'000'000'000))
+      ->capture_default_str()
+      ->needs(watch)
+      ->group(group);
+}
+
+std::vector<NamedFile> watched_files(const WatchOptions& options) {
+  return {{"--log", options.log}, {"--plot", options.plot}, {"--trace", options.trace}, {"--graph", options.graph}};
+}
+
+halfstep::TrainerOptions watched(const WatchOptions& options, halfstep::TrainerOptions training) {
+  if (!options.records()) return training;
+  training.gradient_norm = true;
+  training.log = [log = std::move(training.log), decisions = options.decisions](const std::string& line) {
+    if (log) log(line);
+    decisions->push_back(line);
+  };
+  return training;
+}
+
+}  // namespace samples

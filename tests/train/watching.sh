@@ -1,0 +1,88 @@
+#!/bin/bash
+# What a training writes about itself: a log whose lines survive a killed run and a resumed one, a picture, a timeline, and
+# event files that TensorBoard reads. Usage: watching.sh FOLDER_OF_PROGRAMS
+set -u
+program=$1/float32_master_weights
+. "$(dirname "$0")/../harness/checks.sh"
+. "$(dirname "$0")/../harness/samples.sh"
+
+data=$place/data
+write_data
+log=$place/log.jsonl
+lines() { grep -c "\"kind\":\"$1\"" "$log"; } # lines KIND: how many records of it the log has
+small=(mixed --data "$data" --batch-size 8)  # 12 steps an epoch
+
+# A run, and one that goes on: the log is appended to, the picture shows both.
+trains "${small[@]}" --epochs 2 --save "$place/model" --log "$log" --plot "$place/plot.svg" --trace "$place/trace.json" \
+  --tensorboard "$place/events" --watch 'conv1/weight.gradient' --watch-every 10
+check "a record for each step, got $(lines step)" test "$(lines step)" = 24
+check "a record for each test" test "$(lines evaluation)" = 2
+check "one start, one table of operators, one end" test "$(lines start)$(lines operators)$(lines end)" = 111
+check "records of a watched tensor" test "$(lines tensor)" -ge 1
+for key in loss accuracy rate loss_scale gradient_norm skipped overflowed; do
+  check "steps have $key" grep -q "\"kind\":\"step\".*\"$key\":" "$log"
+done
+check "the norm of gradients is a number" grep -q '"step":24,.*"gradient_norm":[0-9]' "$log"
+check "operators have times" grep -q '"kind":"operators".*"milliseconds":[0-9]' "$log"
+for panel in loss accuracy "learning rate" "loss scale" "gradient norm" "skipped steps"; do
+  check "the picture has $panel" grep -q ">$panel<" "$place/plot.svg"
+done
+for what in '"name":"host"' '"name":"device"' '"name":"wait"' '"name":"submit"' '"clock_error_us"' conv2d; do
+  check "the timeline has $what" grep -q "$what" "$place/trace.json"
+done
+trains "${small[@]}" --epochs 3 --resume "$place/model" --log "$log" --plot "$place/plot.png"
+check "the log goes on" test "$(lines step)" = 36
+check "two starts" test "$(lines start)" = 2
+check "the picture is a whole PNG" cmp -s <(tail -c 8 "$place/plot.png") <(bytes 0x49 0x45 0x4e 0x44 0xae 0x42 0x60 0x82)
+
+# What is measured changes no bit.
+trains "${small[@]}" --epochs 2 --save "$place/plain" --quiet
+trains "${small[@]}" --epochs 2 --save "$place/watched" --log "$log" --trace "$place/trace.json" --graph "$place/graph.svg"
+check "a watched run ends with the weights of one that is not" cmp "$place/plain" "$place/watched"
+
+# The step as a graph.
+for form in dot json; do trains "${small[@]}" --epochs 1 --quiet --graph "$place/graph.$form"; done
+for what in "conv1/conv2d" "class='fused'" "backward, upwards" "f16 {8, "; do
+  check "the picture of the step has $what" grep -qF "$what" "$place/graph.svg"
+done
+check "the picture of the step is XML" python3 -c "import sys, xml.dom.minidom as x; x.parse(sys.argv[1])" "$place/graph.svg"
+check "graphs for graphviz have edges" grep -q 'd0 -> d1' "$place/graph.dot"
+check "graphs in JSON have results" grep -q '"writes":\[{"name"' "$place/graph.json"
+
+# A killed run leaves whole lines, and what a torn one leaves is no record.
+rm "$log"
+started mixed --data "$data" --batch-size 1 --epochs 100000 --log "$log"
+until_true grep -q '"kind":"evaluation"' "$log"
+kill -KILL $pid
+wait $pid 2>"$place/until"
+check "it logged" test "$(lines step)" -gt 3
+check "each line is whole" test "$(grep -vc '}$' "$log")" = 0
+printf '{"kind":"st' >>"$log"
+trains "${small[@]}" --epochs 3 --resume "$place/model" --log "$log" --quiet
+check "the next run's records begin on a line of their own" test "$(grep -c '^{"kind":"start"' "$log")" = 2
+
+# Ctrl-C: the end says so.
+rm "$log"
+started mixed --data "$data" --epochs 100000 --log "$log"
+until_true grep -q '"kind":"evaluation"' "$log"
+stops INT 130 60
+check "a stopped run's end says so" grep -q '"kind":"end".*"complete":false' "$log"
+
+# Flags.
+refused "ends in one of .svg, .png" "${small[@]}" --plot "$place/plot.gif"
+refused "ends in one of .svg, .dot, .json" "${small[@]}" --graph "$place/graph.png"
+refused "--watch" "${small[@]}" --watch-every 5
+refused "nothing" "${small[@]}" --epochs 1 --log "$log" --watch nothing
+refused "$place/nowhere" "${small[@]}" --log "$place/nowhere/log"
+refused "expected another file" "${small[@]}" --log "$place/x" --trace "$place/x"
+refused "none of the data set" "${small[@]}" --log "$data/train-images-idx3-ubyte"
+
+# TensorBoard's own reader, where it is installed.
+if python3 -c 'import tensorboard' 2>"$place/until"; then
+  python3 "$(dirname "$0")/read_events.py" "$place/events" 2>"$place/error" >"$place/output"
+  check "TensorBoard reads the events" test $? = 0
+else
+  echo "skipped: event files, as TensorBoard is not installed (pip install tensorboard)"
+fi
+
+finish
