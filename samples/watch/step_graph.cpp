@@ -24,7 +24,9 @@ std::string quoted(const std::string& text) {
 }
 
 std::string dot_of(const halfstep::PlannedStep& step) {
-  std::string text = "digraph step {\n  node [shape=box, style=filled, fontname=\"Helvetica\", fontsize=10]\n";
+  std::string text =
+      "digraph step {\n  graph [newrank=true, splines=line, nslimit=2, nslimit1=2, mclimit=0.2]\n  node [shape=box, "
+      "style=filled, fontname=\"Helvetica\", fontsize=10]\n";
   for (const char* phase : {"feed", "forward", "backward", "update"}) {
     fmt::format_to(std::back_inserter(text), "  subgraph cluster_{0} {{\n    label=\"{0}\"\n", phase);
     for (std::size_t i = 0; i < step.dispatches.size(); ++i) {

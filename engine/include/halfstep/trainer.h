@@ -32,7 +32,7 @@ struct StepReport {
   float rate = 0;        ///< in this step, of TrainerOptions::optimizer
   float clip = 1;        ///< the factor applied to this step's gradients for clip_norm
   /// Of all gradients together, unscaled and before clipping, without those of skipped tensors. NaN unless
-  /// TrainerOptions::clip_norm or ::gradient_norm asks for it.
+  /// TrainerOptions::clip_norm or TrainerOptions::gradient_norm asks for it.
   float gradient_norm = std::numeric_limits<float>::quiet_NaN();
   bool overflowed = false;  ///< whether this step was skipped
   std::map<std::string, float> metrics{};
