@@ -28,25 +28,53 @@ std::shared_ptr<const vk::Buffer> arena_for(Runtime& runtime, std::uint64_t byte
   return std::make_shared<const vk::Buffer>(runtime.context(), bytes, vk::Memory::device, "a program's own arena");
 }
 
+std::vector<vk::Buffer> shared_buffers(vk::Context& context, const step::StepProgram& lowered) {
+  std::vector<vk::Buffer> result;
+  for (std::size_t i = 0; i < lowered.shared.size(); ++i) {
+    result.emplace_back(context, lowered.shared[i], lowered.plan.program.buffers[buffers::table.size() + i]);
+  }
+  return result;
+}
+
 }  // namespace
 
 Program::Program(Workspace workspace, step::StepProgram lowered, ReadReport read, Options options)
     : workspace_(std::move(workspace)),
       lowered_(std::move(lowered)),
       arena_(arena_for(*workspace_.runtime, lowered_.plan.arena.bytes, options.own_arena)),
+      shared_(shared_buffers(workspace_.runtime->context(), lowered_)),
+      read_(std::move(read)),
       slots_(
-          *workspace_.runtime, lowered_, buffers(),
-          [this, read = std::move(read)](const Slot& slot) { read(*this, slot); }, options.slots, options.timestamps) {}
+          *workspace_.runtime, lowered_, buffers(*arena_), [this](const Slot& slot) { read_(*this, slot); },
+          options.slots, options.timestamps) {}
 
 /// As a recording takes them, with null for what each slot has of its own.
-std::vector<const vk::Buffer*> Program::buffers() const {
+std::vector<const vk::Buffer*> Program::buffers(const vk::Buffer& arena) const {
   std::vector<const vk::Buffer*> result;
   for (plan::BufferId id = 0; id < buffers::table.size(); ++id) {
     result.push_back(buffers::table[id].bytes != nullptr ? &workspace_.store->buffer(id) : nullptr);
   }
-  result[buffers::arena] = arena_.get();
+  result[buffers::arena] = &arena;
   if (workspace_.caches) result[buffers::caches] = &workspace_.caches->buffer();
+  for (const vk::Buffer& shared : shared_) result.push_back(&shared);
   return result;
+}
+
+void Program::record(VkCommandBuffer commands, bool own_arena) {
+  Runtime& runtime = *workspace_.runtime;
+  if (!recorded_) {
+    recorded_arena_ = own_arena ? arena_for(runtime, lowered_.plan.arena.bytes, true) : arena_;
+    auto slot = std::make_unique<Slot>();
+    prepare(*slot, runtime, lowered_, buffers(*recorded_arena_), false);
+    recorded_ = std::move(slot);
+  }
+  recorded_->recording->record_into(commands);
+}
+
+void Program::read_recorded() {
+  if (!recorded_) fail("program", "expected a run that was recorded, got none");
+  recorded_->report.invalidate(0, recorded_->report.bytes());
+  read_(*this, *recorded_);
 }
 
 std::uint64_t Program::slot_bytes() const {

@@ -39,6 +39,11 @@ class Program {
   const plan::Plan& plan() const { return lowered_.plan; }
   const Workspace& workspace() const { return workspace_; }
   Slots& slots() { return slots_; }
+  /// Records a run into an application's command buffer, with a slot that is kept for that, and which the first call
+  /// makes. With an arena of its own, it may run while a run of another program is open.
+  void record(VkCommandBuffer commands, bool own_arena);
+  /// Reads the report of the last run of what record() recorded, which must have finished. Throws Error if it did not.
+  void read_recorded();
   /// Bytes of what its runs are given and give back.
   std::uint64_t slot_bytes() const;
 
@@ -61,12 +66,16 @@ class Program {
   std::vector<float> read(const Slot& slot, plan::TensorId tensor, const TensorType& type) const;
 
  private:
-  std::vector<const vk::Buffer*> buffers() const;
+  std::vector<const vk::Buffer*> buffers(const vk::Buffer& arena) const;
 
   Workspace workspace_;
   step::StepProgram lowered_;
   std::shared_ptr<const vk::Buffer> arena_;
+  std::vector<vk::Buffer> shared_;  ///< StepProgram::shared
+  ReadReport read_;
   Slots slots_;
+  std::shared_ptr<const vk::Buffer> recorded_arena_{};
+  std::unique_ptr<Slot> recorded_{};
 };
 
 }  // namespace halfstep::run

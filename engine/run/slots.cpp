@@ -15,17 +15,21 @@ step::ReportHeader Slot::header() const {
   return header;
 }
 
+void prepare(Slot& slot, Runtime& runtime, const step::StepProgram& program, std::vector<const vk::Buffer*> buffers,
+             bool timestamps) {
+  slot.input = vk::Buffer(runtime.context(), program.slot.size, vk::Memory::upload, "step input");
+  slot.report = vk::Buffer(runtime.context(), program.report_bytes, vk::Memory::readback, "step report");
+  buffers[state::buffers::slot] = &slot.input;
+  buffers[state::buffers::report] = &slot.report;
+  slot.recording = std::make_unique<step::Recording>(
+      runtime.context(), runtime.pipelines, program.plan, buffers,
+      step::Recording::Options{.timestamps = timestamps, .shares = !program.shared.empty()});
+}
+
 Slots::Slots(Runtime& runtime, const step::StepProgram& program, std::vector<const vk::Buffer*> buffers,
              ReadReport read, std::size_t count, bool timestamps)
     : runtime_(runtime), timeline_(runtime.timeline), read_(std::move(read)), slots_(count) {
-  for (Slot& slot : slots_) {
-    slot.input = vk::Buffer(runtime.context(), program.slot.size, vk::Memory::upload, "step input");
-    slot.report = vk::Buffer(runtime.context(), program.report_bytes, vk::Memory::readback, "step report");
-    buffers[state::buffers::slot] = &slot.input;
-    buffers[state::buffers::report] = &slot.report;
-    slot.recording = std::make_unique<step::Recording>(runtime.context(), runtime.pipelines, program.plan, buffers,
-                                                       step::Recording::Options{.timestamps = timestamps});
-  }
+  for (Slot& slot : slots_) prepare(slot, runtime, program, buffers, timestamps);
 }
 
 Slots::~Slots() {

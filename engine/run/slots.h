@@ -27,6 +27,11 @@ struct Slot {
   step::ReportHeader header() const;
 };
 
+/// Gives a slot, which must stay where it is, its buffers and a recording of the program. `buffers` are those of the
+/// program, with null for the slot's own two.
+void prepare(Slot& slot, Runtime& runtime, const step::StepProgram& program, std::vector<const vk::Buffer*> buffers,
+             bool timestamps);
+
 /// A few slots, so that the host fills one while the device works on another. Every submit's report is read exactly
 /// once, in order, when its slot is needed again or when reports are asked for.
 class Slots {

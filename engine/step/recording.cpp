@@ -90,7 +90,10 @@ void Recording::record() {
 
 void Recording::record(vk::Recorder& recorder, const plan::Piece& piece) {
   recorder.begin(options_.timestamps ? static_cast<std::uint32_t>(piece.size()) + 1 : 2);
-  if (&recorder == recorders_.front().get()) recorder.barrier();
+  if (&recorder == recorders_.front().get()) {
+    if (options_.shares) recorder.outer_barrier();
+    recorder.barrier();
+  }
   recorder.timestamp();
   for (const plan::Slice& slice : piece) {
     record(recorder, slice);
@@ -98,7 +101,18 @@ void Recording::record(vk::Recorder& recorder, const plan::Piece& piece) {
   }
   if (!options_.timestamps) recorder.timestamp();
   recorder.host_barrier();
+  if (options_.shares && &recorder == recorders_.back().get()) recorder.outer_barrier();
   recorder.end();
+}
+
+void Recording::record_into(VkCommandBuffer commands) {
+  vk::Recorder recorder(context_, commands);
+  recorder.begin_label("Halfstep");
+  recorder.outer_barrier();
+  for (std::uint32_t i = 0; i < plan_.program.dispatches.size(); ++i) record(recorder, plan::Slice{.dispatch = i});
+  recorder.host_barrier();
+  recorder.outer_barrier();
+  recorder.end_label();
 }
 
 void Recording::record(vk::Recorder& recorder, const plan::Slice& slice) {
@@ -107,8 +121,10 @@ void Recording::record(vk::Recorder& recorder, const plan::Slice& slice) {
   if (slice.row > 0 || plan_.barrier_before[slice.dispatch]) recorder.barrier();
   const std::array<std::uint32_t, 3> row{slice.width, 1, 1};
   const Bound& bound = bound_[slice.dispatch];
+  recorder.begin_label(dispatch.label);
   recorder.dispatch(pipelines_.get(dispatch, start_of(slice)), bound.sets, bound.push,
                     slice.width == 0 ? dispatch.groups : row, slice.row);
+  recorder.end_label();
 }
 
 std::uint64_t Recording::submit(vk::Timeline& timeline, std::size_t first, std::size_t end) const {

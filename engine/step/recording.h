@@ -31,6 +31,7 @@ class Recording {
  public:
   struct Options {
     bool timestamps = false;  ///< one after each dispatch, for dispatch_times()
+    bool shares = false;      ///< whether the program works on an application's memory: a barrier for all at both ends
   };
 
   /// `buffers[i]` is buffer i of the program, the arena first. They, the pipelines and the plan must outlive the
@@ -55,6 +56,9 @@ class Recording {
 
   /// Submits, and waits until that has finished.
   void run(vk::Timeline& timeline);
+
+  /// Records all of it, uncut, into an application's command buffer, between barriers for all stages.
+  void record_into(VkCommandBuffer commands);
 
   std::size_t pieces() const { return recorders_.size(); }
   /// Microseconds that the device worked on the last finished submit. 0 on a queue without timestamps.

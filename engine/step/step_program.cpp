@@ -10,6 +10,7 @@
 
 #include "state/buffers.h"
 #include "step/report.h"
+#include "step/shared_tensors.h"
 #include "step/stages.h"
 #include "step/watcher.h"
 
@@ -33,6 +34,7 @@ class Builder {
         micro_batches_(micro_batches),
         builder_(target, {.partials = precision.partials}),
         state_(place_buffers()),
+        shared_(builder_, graph),
         inputs_(builder_, graph, state_, micro_batches),
         watcher_(builder_, graph.ir, watch, report_bytes_) {
     builder_.stores().key_noise(builder_.place_bytes("noise key", sizeof(state::StepState), {buffers::state, 0}));
@@ -78,12 +80,13 @@ class Builder {
   void feed(bool augmented) {
     builder_.phase(plan::Phase::feed);
     inputs_.feed(micro_batch_, augmented);
+    shared_.read(micro_batch_);
   }
 
   void forward() {
     builder_.phase(plan::Phase::forward);
     std::vector<graph::ValueId> wanted = graph_.outputs;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
+    for (std::size_t i = 0; i < reported_.size(); ++i) {
       const graph::Value& value = graph_.ir.values[wanted[i]];
       const std::uint64_t place = reported_[i].places[micro_batch_];
       builder_.values().bind(wanted[i], builder_.place(value.name, value.type, {buffers::report, place}));
@@ -103,6 +106,7 @@ class Builder {
     }
     for (const graph::ValueId input : graph_.ir.of(graph::Origin::input)) watcher_.look(input, {"feed"}, micro_batch_);
     run(wanted, precision_.rounding.activations);
+    shared_.write();
   }
 
   void backward() {
@@ -128,7 +132,7 @@ class Builder {
 
   StepProgram finish() {
     return {plan::make_plan(builder_.finish(), {.alignment = std::max<std::uint64_t>(target_.offset_alignment, 64)}),
-            inputs_.slot(), std::move(reported_), report_bytes_, watcher_.take()};
+            inputs_.slot(), std::move(reported_), report_bytes_, watcher_.take(), shared_.buffers()};
   }
 
  private:
@@ -217,8 +221,9 @@ class Builder {
 
   /// After the header, the outputs of each micro-batch.
   void place_outputs() {
-    for (const graph::ValueId output : graph_.outputs) reported_.push_back({graph_.ir.values[output].type, {}});
     report_bytes_ = report_place_bytes;
+    if (graph_.written) return;
+    for (const graph::ValueId output : graph_.outputs) reported_.push_back({graph_.ir.values[output].type, {}});
     for (std::uint32_t i = 0; i < micro_batches_; ++i) {
       for (ReportedValue& value : reported_) {
         value.places.push_back(report_bytes_);
@@ -235,6 +240,7 @@ class Builder {
   std::uint32_t micro_batch_ = 0;  ///< the current one
   plan::ProgramBuilder builder_;
   plan::TensorId state_;
+  SharedTensors shared_;
   StepInputs inputs_;
   std::vector<bool> lowered_;
   std::vector<ReportedValue> reported_;

@@ -15,6 +15,14 @@
 
 namespace halfstep::step {
 
+/// A value that is in an application's memory.
+struct SharedTensor {
+  graph::ValueId value = 0;
+  std::string name;
+  TensorType type;  ///< as the application has it: f32 or u32
+  DeviceBuffer memory;
+};
+
 /// A graph in the types it is computed in, with its gradients, and what to do with it.
 struct StepGraph {
   graph::Ir ir;
@@ -33,6 +41,8 @@ struct StepGraph {
   std::vector<graph::ValueId> inputs;               ///< fed with values, where there are no `samples`
   std::vector<TensorType> input_types;              ///< as the host gives them
   std::optional<SampleInputs> samples;
+  std::vector<SharedTensor> read;       ///< the other inputs
+  std::optional<SharedTensor> written;  ///< the only output, which is then not reported
 };
 
 /// An output as it is reported.
@@ -72,6 +82,7 @@ struct StepProgram {
   std::vector<ReportedValue> reported;  ///< StepGraph::outputs
   std::uint64_t report_bytes = 0;
   std::vector<Watched> watched;
+  std::vector<DeviceBuffer> shared;  ///< the buffers that follow those of the table
 };
 
 /// How the parameters and the states of a graph lie in a store that is made for it, and what updates them.

@@ -8,6 +8,7 @@
 #include "run/program.h"
 #include "train/checkpoint_reader.h"
 #include "train/prediction_graph.h"
+#include "train/shared_memory.h"
 #include "train/stored_values.h"
 #include "train/workspace.h"
 
@@ -48,25 +49,25 @@ state::StoreSpec store_form(const train::FoldedPrediction& prediction, const Pre
 class Predictor::Impl {
  public:
   /// Over the weights of a trainer.
-  Impl(run::Workspace workspace, const Graph& graph, Tensor output)
+  Impl(run::Workspace workspace, const Graph& graph, Tensor output, const SharedBuffers& shared)
       : workspace_(std::move(workspace)), precision_(workspace_.store->spec().precision) {
     *loaded_ = true;
-    const step::StepGraph prediction = train::prediction_graph(graph, output, precision_);
+    const step::StepGraph prediction = sharing(train::prediction_graph(graph, output, precision_), shared);
     make_caches(prediction);
     program_ = make_program(prediction);
   }
 
   /// Over the weights and caches of another one.
-  Impl(const Impl& other, const Graph& graph, Tensor output)
+  Impl(const Impl& other, const Graph& graph, Tensor output, const SharedBuffers& shared)
       : workspace_(other.workspace_), precision_(other.precision_), loaded_(other.loaded_) {
     const Precision& precision = workspace_.store->spec().precision;
-    program_ = make_program(train::prediction_graph(graph, output, precision));
+    program_ = make_program(sharing(train::prediction_graph(graph, output, precision), shared));
   }
 
   /// Over weights of its own, which follow.
-  Impl(const Device& device, const Graph& graph, Tensor output, const Precision& precision)
+  Impl(const Device& device, const Graph& graph, Tensor output, const Precision& precision, const SharedBuffers& shared)
       : workspace_{std::make_shared<run::Runtime>(device), nullptr}, precision_(stored_as(precision)) {
-    const train::FoldedPrediction prediction = train::fold(train::prediction_graph(graph, output, precision));
+    const train::FoldedPrediction prediction = train::fold(sharing(train::prediction_graph(graph, output, precision), shared));
     workspace_.store =
         std::make_shared<state::ParameterStore>(vk::context_of(device), store_form(prediction, precision));
     workspace_.store->write_state({});
@@ -109,17 +110,50 @@ class Predictor::Impl {
   }
 
   std::vector<float> run(const std::map<std::string, Values>& inputs) {
+    fill(inputs);
+    program_->slots().submit();
+    program_->slots().drain();
+    return std::move(output_);
+  }
+
+  void submit(const std::map<std::string, Values>& inputs) {
+    if (program_->lowered().shared.empty() || !program_->lowered().reported.empty()) {
+      fail("predictor", "expected an output in shared memory to submit a run, got one for run() to return");
+    }
+    fill(inputs);
+    program_->slots().submit();
+  }
+
+  void record(VkCommandBuffer commands) {
+    if (!program_->lowered().slot.inputs.empty() || !program_->lowered().reported.empty()) {
+      fail("predictor", "expected inputs and an output in shared memory to record a run, got some that are not",
+           "see SharedBuffers");
+    }
+    require_weights();
+    program_->record(commands, true);
+  }
+
+ private:
+  void require_weights() const {
     if (!*loaded_) fail("predictor", "expected weights to run with, got none", "load_weights() takes them from a file");
+  }
+
+  /// The next slot, with these values.
+  void fill(const std::map<std::string, Values>& inputs) {
+    require_weights();
     const std::size_t count = program_->lowered().slot.inputs.size();
     if (inputs.size() != count) {
       fail("predictor", fmt::format("expected values for {} inputs, got {}", count, inputs.size()));
     }
     program_->fill(program_->slots().acquire(), "predictor", inputs);
-    run(*program_);
-    return std::move(output_);
   }
 
- private:
+  static step::StepGraph sharing(step::StepGraph graph, const SharedBuffers& shared) {
+    train::share_inputs("predictor", graph, shared.inputs, 1);
+    if (shared.output) train::share_output("predictor", graph, *shared.output);
+    return graph;
+  }
+
   /// Of this graph, for programs of others too.
   void make_caches(const step::StepGraph& graph) {
     if (graph.caches.empty()) return;
@@ -135,10 +169,10 @@ class Predictor::Impl {
         [this](const run::Program& program, const run::Slot& slot) {
           if (!program.lowered().reported.empty()) output_ = program.output(slot, 0);
         },
-        run::Program::Options{.slots = 1});
+        run::Program::Options{.slots = graph.written ? 2U : 1U});
   }
 
-  void run(run::Program& program) {
+  static void run(run::Program& program) {
     program.slots().acquire();
     program.slots().submit();
     program.slots().drain();
@@ -166,16 +200,17 @@ Predictor::~Predictor() = default;
 Predictor::Predictor(Predictor&&) noexcept = default;
 Predictor& Predictor::operator=(Predictor&&) noexcept = default;
 
-Predictor Predictor::compile(const Device& device, const Graph& graph, Tensor output, const Precision& precision) {
-  return Predictor(std::make_unique<Impl>(device, graph, output, precision));
+Predictor Predictor::compile(const Device& device, const Graph& graph, Tensor output, const Precision& precision,
+                             const SharedBuffers& shared) {
+  return Predictor(std::make_unique<Impl>(device, graph, output, precision, shared));
 }
 
-Predictor Predictor::compile(const Trainer& trainer, const Graph& graph, Tensor output) {
-  return Predictor(std::make_unique<Impl>(trainer.workspace(), graph, output));
+Predictor Predictor::compile(const Trainer& trainer, const Graph& graph, Tensor output, const SharedBuffers& shared) {
+  return Predictor(std::make_unique<Impl>(trainer.workspace(), graph, output, shared));
 }
 
-Predictor Predictor::compile(const Predictor& other, const Graph& graph, Tensor output) {
-  return Predictor(std::make_unique<Impl>(*other.impl_, graph, output));
+Predictor Predictor::compile(const Predictor& other, const Graph& graph, Tensor output, const SharedBuffers& shared) {
+  return Predictor(std::make_unique<Impl>(*other.impl_, graph, output, shared));
 }
 
 LoadReport Predictor::load_weights(const std::filesystem::path& path, const LoadOptions& options) {
@@ -184,6 +219,15 @@ LoadReport Predictor::load_weights(const std::filesystem::path& path, const Load
 
 std::vector<float> Predictor::run(const std::map<std::string, Values>& inputs) {
   return impl_->run(inputs);
+}
+
+void Predictor::submit(const std::map<std::string, Values>& inputs) {
+  impl_->submit(inputs);
+}
+
+void Predictor::record(void* command_buffer) {
+  if (command_buffer == nullptr) fail("predictor", "expected the application's command buffer, got null");
+  impl_->record(static_cast<VkCommandBuffer>(command_buffer));
 }
 
 }  // namespace halfstep

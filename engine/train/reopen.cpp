@@ -17,6 +17,9 @@ Trainer::Origin::Origin(const Graph& written, const TrainerOptions& asked)
 }
 
 ResumePoint Trainer::reopen(const Device& device) {
+  if (!origin_->options.shared_inputs.empty()) {
+    fail("trainer", "expected a trainer without shared inputs to reopen, got one with memory of its present device");
+  }
   std::optional<Checkpoint> start = origin_->snapshot;
   if (impl_) {
     try {

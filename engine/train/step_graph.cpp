@@ -17,6 +17,7 @@
 #include "passes/recompute.h"
 #include "train/feed.h"
 #include "train/parameter_groups.h"
+#include "train/shared_memory.h"
 
 namespace halfstep::train {
 namespace {
@@ -83,6 +84,9 @@ void add_inputs(step::StepGraph& result, const graph::Ir& written, const passes:
                 const TrainerOptions& options, std::int64_t length) {
   std::vector<graph::ValueId> inputs = written.of(graph::Origin::input);
   if (options.feed) {
+    if (!options.shared_inputs.empty()) {
+      fail("trainer", "expected a feed or shared inputs, got both", "a feed says how all inputs are filled");
+    }
     result.samples = sample_inputs(*options.feed, written, TrainingData(options), length);
     for (step::FieldInput& fed : result.samples->fields) {
       std::erase(inputs, fed.input);
@@ -96,6 +100,7 @@ void add_inputs(step::StepGraph& result, const graph::Ir& written, const passes:
     result.inputs.push_back(lowered.value.at(input));
     result.input_types.push_back(written.values[input].type);
   }
+  share_inputs("trainer", result, options.shared_inputs, options.accumulate);
 }
 
 /// Names the parameters that are not trained because the loss does not depend on them.

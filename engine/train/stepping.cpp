@@ -13,6 +13,7 @@
 namespace halfstep {
 
 Trainer::Impl::Fill Trainer::Impl::from_supply() {
+  if (reads_shared_only()) return [](const run::Program&, run::Slot&) {};
   batches->check_supply();
   return [this](const run::Program& program, run::Slot& slot) { batches->fill(program, slot); };
 }
@@ -21,6 +22,28 @@ Trainer::Impl::Fill Trainer::Impl::from_values(const std::map<std::string, Value
   if (own().graph.samples) fail("trainer", "expected steps from the training set, got values");
   own().training->check_names("trainer", inputs);
   return [&](const run::Program& program, run::Slot& slot) { program.fill(slot, "trainer", inputs); };
+}
+
+bool Trainer::Impl::reads_shared_only() const {
+  return own().graph.inputs.empty() && !own().graph.read.empty();
+}
+
+void Trainer::Impl::record(VkCommandBuffer commands) {
+  if (!reads_shared_only()) {
+    fail("trainer", "expected a trainer whose inputs are all shared to record a step of, got one that is given values",
+         "see TrainerOptions::shared_inputs");
+  }
+  if (options.precision.stop_on.any()) {
+    fail("trainer", "expected a trainer without Precision::stop_on to record a step of, got one with it",
+         "the host must see each step before the next one");
+  }
+  end_open_step();
+  own().training->record(commands, false);
+}
+
+void Trainer::Impl::executed() {
+  own().training->read_recorded();
+  batches->count_step();
 }
 
 Trainer::Impl::Step Trainer::Impl::next_step() {

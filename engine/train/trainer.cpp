@@ -313,6 +313,13 @@ Trainer::Impl& Trainer::impl() const {
 void Trainer::step() {
   impl().step(impl().from_supply());
 }
+void Trainer::record(void* command_buffer) {
+  if (command_buffer == nullptr) fail("trainer", "expected the application's command buffer, got null");
+  impl().record(static_cast<VkCommandBuffer>(command_buffer));
+}
+void Trainer::executed() {
+  impl().executed();
+}
 void Trainer::step(const std::map<std::string, Values>& inputs) {
   impl().step(impl().from_values(inputs));
 }

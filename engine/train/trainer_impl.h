@@ -56,6 +56,11 @@ class Trainer::Impl {
   /// Submits as much of a step as takes the device `seconds`: of the one that it left open, or of one on what `fill`
   /// puts into its slot. Returns whether that was the end of it.
   bool run_for(double seconds, const Fill& fill);
+  /// Whether steps are given neither values nor samples.
+  bool reads_shared_only() const;
+  /// See Trainer::record and Trainer::executed.
+  void record(VkCommandBuffer commands);
+  void executed();
   /// Waits for every step submitted, and reads their reports.
   void finish();
   /// Reads the reports of steps that have finished.

@@ -12,7 +12,7 @@
 namespace halfstep::testing {
 
 Application::Application() : instance_(vk::create_instance(vk::settings({}).validation)) {
-  const DeviceInfo wanted = device().info();
+  const DeviceInfo wanted = testing::device().info();
   std::vector<VkPhysicalDevice> devices(Device::list().size());
   auto count = static_cast<std::uint32_t>(devices.size());
   vk::check(instance_.enumerate_physical_devices(instance_.instance, &count, devices.data()), "enumerate");
@@ -24,6 +24,16 @@ Application::Application() : instance_(vk::create_instance(vk::settings({}).vali
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
   auto info = vk::structure<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
+  timelines_ = vk::query(instance_, physical_).timeline_semaphore;
+  auto timeline = vk::structure<VkPhysicalDeviceTimelineSemaphoreFeaturesKHR>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES_KHR);
+  timeline.timelineSemaphore = VK_TRUE;
+  const char* const extension = VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME;
+  if (timelines_) {
+    info.pNext = &timeline;
+    info.enabledExtensionCount = 1;
+    info.ppEnabledExtensionNames = &extension;
+  }
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
   vk::check(instance_.create_device(physical_, &info, nullptr, &device_), "vkCreateDevice");
@@ -43,6 +53,7 @@ AdoptedDevice Application::handles() {
   handles.device = device_;
   handles.queue = queue_;
   handles.queue_family = family_;
+  handles.timeline_semaphore = timelines_;
   handles.lock_queue = [this] { ++locks; };
   handles.unlock_queue = [this] { ++unlocks; };
   return handles;
@@ -56,6 +67,44 @@ bool Application::works() {
   good = good && table_.vkWaitForFences(device_, 1, &fence, VK_TRUE, UINT64_MAX) == VK_SUCCESS;
   table_.vkDestroyFence(device_, fence, nullptr);
   return good;
+}
+
+void Application::submit(const VkSubmitInfo& batch) {
+  vk::check(table_.vkQueueSubmit(queue_, 1, &batch, VK_NULL_HANDLE), "vkQueueSubmit");
+}
+
+void Application::wait_idle() {
+  vk::check(function<PFN_vkDeviceWaitIdle>("vkDeviceWaitIdle")(device_), "vkDeviceWaitIdle");
+}
+
+ApplicationBuffer::ApplicationBuffer(const Application& application, std::uint64_t bytes)
+    : application_(application), bytes_(bytes) {
+  const vk::DeviceTable& table = application.table();
+  auto info = vk::structure<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+  info.size = bytes;
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+  vk::check(table.vkCreateBuffer(application.device(), &info, nullptr, &buffer_), "vkCreateBuffer");
+  VkMemoryRequirements needs;
+  table.vkGetBufferMemoryRequirements(application.device(), buffer_, &needs);
+  constexpr VkMemoryPropertyFlags wanted =
+      VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  const VkPhysicalDeviceMemoryProperties& memory = context().capabilities().memory;
+  while ((needs.memoryTypeBits >> type_ & 1) == 0 || (memory.memoryTypes[type_].propertyFlags & wanted) != wanted) {
+    ++type_;
+  }
+  auto allocation = vk::structure<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
+  allocation.allocationSize = needs.size;
+  allocation.memoryTypeIndex = type_;
+  vk::check(table.vkAllocateMemory(application.device(), &allocation, nullptr, &memory_), "vkAllocateMemory");
+  vk::check(table.vkBindBufferMemory(application.device(), buffer_, memory_, 0), "vkBindBufferMemory");
+  void* mapped = nullptr;
+  vk::check(table.vkMapMemory(application.device(), memory_, 0, VK_WHOLE_SIZE, 0, &mapped), "vkMapMemory");
+  mapped_ = static_cast<float*>(mapped);
+}
+
+ApplicationBuffer::~ApplicationBuffer() {
+  application_.table().vkDestroyBuffer(application_.device(), buffer_, nullptr);
+  application_.table().vkFreeMemory(application_.device(), memory_, nullptr);
 }
 
 }  // namespace halfstep::testing

@@ -5,12 +5,14 @@
 #include <vulkan/vulkan.h>
 
 #include <cstdint>
+#include <span>
 
 #include "vk/device/loader.h"
 
 namespace halfstep::testing {
 
-/// A device as an application would make it, with nothing optional enabled: the one that the tests run on.
+/// A device as an application would make it: the one that the tests run on. Nothing optional is enabled but timeline
+/// semaphores, where the device has them.
 class Application {
  public:
   Application();
@@ -20,6 +22,18 @@ class Application {
 
   /// For Device::adopt, with a lock for its queue.
   AdoptedDevice handles();
+  bool has_timelines() const { return timelines_; }
+  /// A function of the device: function<PFN_vkCreateSemaphore>("vkCreateSemaphore").
+  template <typename Function>
+  Function function(const char* name) const {
+    return reinterpret_cast<Function>(instance_.get_device_proc(device_, name));
+  }
+  VkDevice device() const { return device_; }
+  std::uint32_t family() const { return family_; }
+  const vk::DeviceTable& table() const { return table_; }
+  /// Submits to the queue, without a fence.
+  void submit(const VkSubmitInfo& batch);
+  void wait_idle();
   /// Submits something of the application's own and waits for it.
   bool works();
 
@@ -32,7 +46,37 @@ class Application {
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
   std::uint32_t family_ = 0;
+  bool timelines_ = false;
   vk::DeviceTable table_{};
 };
+
+/// A storage buffer of the application's, which it maps.
+class ApplicationBuffer {
+ public:
+  ApplicationBuffer(const Application& application, std::uint64_t bytes);
+  ~ApplicationBuffer();
+  ApplicationBuffer(const ApplicationBuffer&) = delete;
+  ApplicationBuffer& operator=(const ApplicationBuffer&) = delete;
+
+  VkBuffer handle() const { return buffer_; }
+  VkDeviceMemory memory() const { return memory_; }
+  std::uint32_t memory_type() const { return type_; }
+  /// Its contents; what the device wrote must have finished, and memory is coherent.
+  std::span<float> floats() const { return {mapped_, bytes_ / sizeof(float)}; }
+
+ private:
+  const Application& application_;
+  std::uint64_t bytes_;
+  VkBuffer buffer_ = VK_NULL_HANDLE;
+  VkDeviceMemory memory_ = VK_NULL_HANDLE;
+  std::uint32_t type_ = 0;
+  float* mapped_ = nullptr;
+};
+
+/// A handle as the public interface takes it.
+template <typename Handle>
+std::uint64_t number(Handle handle) {
+  return (std::uint64_t)handle;  // NOLINT: a pointer or a number
+}
 
 }  // namespace halfstep::testing

@@ -57,6 +57,7 @@ struct State {
   std::map<std::string, std::size_t> calls;
   std::map<Object, std::string> living;
   std::vector<std::string> misuse;
+  std::set<const void*> allocators;
   PFN_vkDeviceWaitIdle wait_idle = nullptr;
   PFN_vkGetInstanceProcAddr get_proc = nullptr;
   PFN_vkGetDeviceProcAddr get_device_proc = nullptr;
@@ -126,6 +127,14 @@ void dies(Handle handle, const char* function) {
   }
 }
 
+/// Remembers the callbacks that a call has for memory of the host.
+void note_allocator(const VkAllocationCallbacks* allocator) {
+  const std::lock_guard lock(state().mutex);
+  state().allocators.insert(allocator);
+}
+template <typename Other>
+void note_allocator(const Other&) {}
+
 void note_queue(VkQueue queue, VkDevice device) {
   const std::lock_guard lock(state().mutex);
   state().queues[queue] = device;
@@ -163,6 +172,7 @@ struct Hook<Tag, Result(VKAPI_PTR*)(Arguments...)> {
       dies(object, Tag::name);
     }
     const VkDevice device = device_of(std::get<0>(all));
+    (note_allocator(arguments), ...);
     const std::optional<VkResult> error = count(Tag::name, device);
     if constexpr (std::is_same_v<Result, VkResult>) {
       auto& target = std::get<last>(all);
@@ -283,6 +293,7 @@ void FaultyVulkan::plan(const std::optional<Fault>& fault) {
   s.calls.clear();
   s.living.clear();
   s.misuse.clear();
+  s.allocators.clear();
 }
 
 void FaultyVulkan::hide(std::string_view function) {
@@ -308,6 +319,11 @@ std::vector<std::string> FaultyVulkan::living() const {
   std::vector<std::string> lines;
   for (const auto& [object, function] : state().living) lines.push_back("left by " + function);
   return lines;
+}
+
+std::set<const void*> FaultyVulkan::allocators() const {
+  const std::lock_guard lock(state().mutex);
+  return state().allocators;
 }
 
 PFN_vkGetInstanceProcAddr FaultyVulkan::entry() {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +45,9 @@ class FaultyVulkan {
   /// What was destroyed although it did not live, and what lives, if it should not: one line each.
   std::vector<std::string> misuse() const;
   std::vector<std::string> living() const;
+
+  /// What calls since plan() had as VkAllocationCallbacks, null included.
+  std::set<const void*> allocators() const;
 
   /// The entry point that an application hands to Device::adopt.
   static PFN_vkGetInstanceProcAddr entry();

@@ -1,12 +1,13 @@
 #pragma once
 
+#include <halfstep/guest.h>
 #include <halfstep/language.h>
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,30 +30,9 @@ struct DeviceInfo {
   std::string tier;                ///< "native 16-bit storage, f16 arithmetic", "native 16-bit storage" or "packed f16"
   bool usable = false;
   std::string reason;  ///< why it is not usable; empty if it is
-};
-
-/// An application's own Vulkan objects, for Device::adopt. Each handle is the Vulkan handle of that type, as a pointer.
-/// The instance must have been created for Vulkan 1.1 or later. All objects must outlive the Device.
-struct AdoptedDevice {
-  void* instance = nullptr;         ///< VkInstance
-  void* physical_device = nullptr;  ///< VkPhysicalDevice
-  void* device = nullptr;           ///< VkDevice
-  void* queue = nullptr;            ///< VkQueue, from a queue family with compute
-  std::uint32_t queue_family = 0;   ///< the index of the queue's family
-
-  /// PFN_vkGetInstanceProcAddr; if null, the system's Vulkan loader is used.
-  void (*get_instance_proc_addr)() = nullptr;
-
-  // What the application enabled when it created the device. Features that are not set here are not used.
-  bool storage_buffer_16bit_access = false;  ///< VkPhysicalDevice16BitStorageFeatures::storageBuffer16BitAccess
-  bool shader_float16 = false;               ///< VkPhysicalDeviceShaderFloat16Int8Features::shaderFloat16
-  bool shader_float_controls = false;        ///< VK_KHR_shader_float_controls
-  bool subgroup_size_control = false;        ///< VK_EXT_subgroup_size_control with both of its features
-  bool buffer_device_address = false;        ///< VK_KHR_buffer_device_address, its feature and shaderInt64
-
-  /// Called before and after every submit to the queue, for an application that submits to it from other threads.
-  std::function<void()> lock_queue;
-  std::function<void()> unlock_queue;
+  /// Of a device that open() was asked for a queue of low priority: "low", or "default: " and why it is not low. Empty
+  /// for any other.
+  std::string queue_priority;
 };
 
 /// How choices that a program leaves open, such as between several GEMM kernels, are made.
@@ -84,6 +64,10 @@ struct DeviceSettings {
   std::optional<std::filesystem::path> cache_folder{};
   /// HALFSTEP_VALIDATION, default off: enables the Khronos validation layer. Not for an adopted device.
   std::optional<bool> validation{};
+  /// HALFSTEP_LOW_PRIORITY, default off: open() asks for a queue of low global priority (VK_KHR_global_priority, or the
+  /// extension of EXT before it), so that other programs on the device are served first. DeviceInfo::queue_priority says
+  /// whether there is one. Not for an adopted device, whose queue is the application's.
+  std::optional<bool> low_priority{};
   /// Whether open() may fork the process before it loads a driver, to try calls that have crashed drivers in the child:
   /// queries about matrix units and their first use. If false, matrix units are used only if an earlier run has already
   /// checked them. Never done for an adopted device.
@@ -107,6 +91,16 @@ class HALFSTEP_API Device {
   static std::vector<DeviceInfo> list();
 
   const DeviceInfo& info() const;
+
+  /// All work that is submitted to the queue after this, by any thread, waits for these semaphores on the device; the
+  /// host does not. What was done before they were signalled is visible to it. Submits an empty batch of its own. A
+  /// binary semaphore must have a signal operation that is pending. Throws Error, and submits nothing, if the device is
+  /// not an adopted one, a handle is null, or one is a timeline semaphore and AdoptedDevice::timeline_semaphore is not
+  /// set; and if the device is lost.
+  void wait_for(std::span<const QueueSemaphore> semaphores) const;
+  /// Signals these semaphores once all work that was submitted to the queue before this has finished; what that wrote is
+  /// visible to whatever waits for them. Otherwise as wait_for().
+  void signal(std::span<const QueueSemaphore> semaphores) const;
 
  private:
   friend struct vk::Access;

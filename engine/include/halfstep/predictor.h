@@ -3,6 +3,7 @@
 #include <halfstep/checkpoint.h>
 #include <halfstep/device.h>
 #include <halfstep/graph.h>
+#include <halfstep/guest.h>
 #include <halfstep/precision.h>
 #include <halfstep/trainer.h>
 
@@ -20,17 +21,20 @@ namespace halfstep {
 /// thread at a time, and not while another thread uses the trainer or predictor whose weights it has.
 class HALFSTEP_API Predictor {
  public:
-  /// run() computes `output`, a value of `graph`. Throws Error for a precision that the graph does not support.
+  /// run() computes `output`, a value of `graph`. Inputs and output may be in an application's memory (`shared`).
+  /// Throws Error for a precision that the graph does not support, and for memory that does not fit its tensor.
   static Predictor compile(const Device& device, const Graph& graph, Tensor output,
-                           const Precision& precision = Precision::float32());
+                           const Precision& precision = Precision::float32(), const SharedBuffers& shared = {});
   /// The same with the weights and states that `trainer` has at the time of each run(), in its precision, without
   /// copying them: for another batch size or another part of the model. Parameters are found by name; `graph` need not
   /// have all of them. The predictor may outlive the trainer. Throws Error if the trainer has no parameter of a name,
   /// or one of another shape or type.
-  static Predictor compile(const Trainer& trainer, const Graph& graph, Tensor output);
+  static Predictor compile(const Trainer& trainer, const Graph& graph, Tensor output,
+                           const SharedBuffers& shared = {});
   /// The same with the weights, precision and caches of another predictor, which it may outlive: the next run of either
   /// finds the caches as the last one of either left them. Caches are found by name too. Throws Error likewise.
-  static Predictor compile(const Predictor& other, const Graph& graph, Tensor output);
+  static Predictor compile(const Predictor& other, const Graph& graph, Tensor output,
+                           const SharedBuffers& shared = {});
   ~Predictor();
   Predictor(Predictor&&) noexcept;
   Predictor& operator=(Predictor&&) noexcept;
@@ -39,10 +43,21 @@ class HALFSTEP_API Predictor {
   /// the initial value that training with seed 0 would give it. What the output does not depend on is not read. Throws Error for a predictor over a trainer or over
   /// another predictor, which load their own weights.
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
-  /// Computes the output, in row-major order, from values for every input that it depends on. Waits for the result.
-  /// Throws Error if an input is missing, unknown or of another size, or if the output depends on parameters or states
-  /// and no weights have been loaded.
+  /// Computes the output, in row-major order, from values for every input that it depends on and that is not shared.
+  /// Waits for the result. Returns nothing where the output is in an application's memory. Throws Error if an input is
+  /// missing, unknown or of another size, or if the output depends on parameters or states and no weights have been
+  /// loaded.
   std::vector<float> run(const std::map<std::string, Values>& inputs);
+  /// Submits the same without waiting for it, for a predictor whose output is in an application's memory: what is
+  /// submitted to the queue after it finds the output there. Blocks only while the run before the previous one is still
+  /// under way. Otherwise as run().
+  void submit(const std::map<std::string, Values>& inputs = {});
+  /// Records a run into an application's own command buffer, of which all inputs and the output must be in the
+  /// application's memory: see Trainer::record. Each execution uses the weights and the memory as they are then; while a
+  /// step of Trainer::run_for is open, those of some parameters may be newer than others'. The first call takes device
+  /// memory of its own for what the graph computes in between. Throws Error unless all is shared, or if no weights have
+  /// been loaded; the command buffer is then as it was.
+  void record(void* command_buffer);
 
  private:
   class Impl;

@@ -101,6 +101,20 @@ class HALFSTEP_API Trainer {
   /// these weights.
   bool run_for(std::chrono::nanoseconds budget);
 
+  /// Records one step into an application's own command buffer: a VkCommandBuffer in the recording state, outside of a
+  /// render pass, of the adopted queue's family. It begins and ends with a barrier for all stages. It may be submitted to
+  /// the adopted queue any number of times, each of which trains one step on what the buffers of
+  /// TrainerOptions::shared_inputs contain then. Later changes of weights by other members of the trainer are seen. The
+  /// trainer must outlive the command buffer's use. Nothing is cut (DeviceSettings::submit_milliseconds). The command
+  /// buffer must not be submitted while a step of run_for() is open; finish() ends it. Leaves pipeline, descriptor sets
+  /// and push constants of the compute bind point changed. Throws Error unless all inputs are shared and
+  /// Precision::stop_on is not used; the command buffer is then as it was.
+  void record(void* command_buffer);
+  /// To be called once for each execution of a step that record() recorded, after it has finished, as a fence or
+  /// semaphore of the application says: counts the step and reads its report. Of several executions that finished
+  /// before, the last one's report is read by each call. Throws Error if nothing was recorded.
+  void executed();
+
   /// The report of the newest finished step; does not wait.
   StepReport report();
   /// Waits for every step submitted so far.

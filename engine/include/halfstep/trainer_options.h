@@ -1,6 +1,7 @@
 #pragma once
 
 #include <halfstep/data.h>
+#include <halfstep/guest.h>
 #include <halfstep/optimizer.h>
 #include <halfstep/precision.h>
 #include <halfstep/tensor.h>
@@ -103,6 +104,9 @@ struct HALFSTEP_API TrainerOptions {
   const Dataset* training_set = nullptr;
   /// Likewise, in the place of a training set.
   const Source* source = nullptr;
+  /// Inputs that steps read from an application's memory, by their names, in the place of values; not with `feed`. Where
+  /// these are all inputs, step() and run_for() take no values. Such a trainer cannot be reopened.
+  std::map<std::string, DeviceBuffer> shared_inputs{};
   /// Called with each decision of compile(), one line each: operators that compute in f16 instead of f32,
   /// hyperparameters that f16 cannot represent, parameters that the loss does not depend on.
   std::function<void(const std::string&)> log{};

@@ -42,8 +42,8 @@ VkFormat quad_format(DType dtype) {
 DescriptorSets::DescriptorSets(Context& context) : context_(context.shared_from_this()) {}
 
 DescriptorSets::~DescriptorSets() {
-  for (VkBufferView view : views_) context_->table().vkDestroyBufferView(context_->device(), view, nullptr);
-  for (VkDescriptorPool pool : pools_) context_->table().vkDestroyDescriptorPool(context_->device(), pool, nullptr);
+  for (VkBufferView view : views_) context_->table().vkDestroyBufferView(context_->device(), view, context_->allocator());
+  for (VkDescriptorPool pool : pools_) context_->table().vkDestroyDescriptorPool(context_->device(), pool, context_->allocator());
 }
 
 VkDescriptorSet DescriptorSets::make(const Pipeline& pipeline, std::span<const BufferRange> ranges) {

@@ -31,11 +31,48 @@ Buffer::Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string
     if (context.capabilities().buffer_address) info.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT_KHR;
     info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
     buffer_ = create(context, context.table().vkCreateBuffer, info, "vkCreateBuffer");
+    context.name(VK_OBJECT_TYPE_BUFFER, buffer_, name_);
     allocate(intent);
   } catch (...) {
     release();
     throw;
   }
+}
+
+Buffer::Buffer(Context& context, const DeviceBuffer& shared, std::string name)
+    : context_(context.shared_from_this()), bytes_(shared.bytes), name_(std::move(name)) {
+  if (shared.buffer != 0) {
+    buffer_ = (VkBuffer)shared.buffer;  // NOLINT: a pointer or a number
+    bytes_ += shared.offset;
+    borrowed_ = true;
+    return;
+  }
+  try {
+    bind_shared(shared);
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+void Buffer::bind_shared(const DeviceBuffer& shared) {
+  auto info = structure<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+  info.size = bytes_;
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+  buffer_ = create(*context_, context_->table().vkCreateBuffer, info, "vkCreateBuffer");
+  context_->name(VK_OBJECT_TYPE_BUFFER, buffer_, name_);
+  VkMemoryRequirements needed;
+  context_->table().vkGetBufferMemoryRequirements(context_->device(), buffer_, &needed);
+  if (shared.offset % needed.alignment != 0) {
+    fail("memory", fmt::format("expected the memory of {} at a multiple of {} bytes, got {}", name_, needed.alignment,
+                               shared.offset));
+  }
+  if (shared.memory_type >= 32 || (needed.memoryTypeBits >> shared.memory_type & 1) == 0) {
+    fail("memory", fmt::format("expected memory of a type that buffers can have for {}, got type {}", name_,
+                               shared.memory_type));
+  }
+  const auto memory = (VkDeviceMemory)shared.memory;  // NOLINT: a pointer or a number
+  check(context_->table().vkBindBufferMemory(context_->device(), buffer_, memory, shared.offset), "vkBindBufferMemory");
 }
 
 void Buffer::allocate(Memory intent) {
@@ -54,7 +91,7 @@ void Buffer::allocate(Memory intent) {
   for (std::size_t i = 0; i < types.size() && result != VK_SUCCESS; ++i) {
     info.memoryTypeIndex = types[i];
     VkDeviceMemory made = VK_NULL_HANDLE;
-    result = table.vkAllocateMemory(context_->device(), &info, nullptr, &made);
+    result = table.vkAllocateMemory(context_->device(), &info, context_->allocator(), &made);
     if (result != VK_SUCCESS) continue;
     memory_ = made;
     context_->count_buffer_bytes(static_cast<std::int64_t>(allocated_));
@@ -97,6 +134,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(allocated_, other.allocated_);
   std::swap(mapped_, other.mapped_);
   std::swap(coherent_, other.coherent_);
+  std::swap(borrowed_, other.borrowed_);
   std::swap(name_, other.name_);
   return *this;
 }
@@ -104,8 +142,8 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 void Buffer::release() noexcept {
   if (!context_) return;
   if (memory_ != VK_NULL_HANDLE) context_->count_buffer_bytes(-static_cast<std::int64_t>(allocated_));
-  context_->table().vkDestroyBuffer(context_->device(), buffer_, nullptr);
-  context_->table().vkFreeMemory(context_->device(), memory_, nullptr);  // unmaps it too
+  if (!borrowed_) context_->table().vkDestroyBuffer(context_->device(), buffer_, context_->allocator());
+  context_->table().vkFreeMemory(context_->device(), memory_, context_->allocator());  // unmaps it too
 }
 
 void Buffer::flush(std::uint64_t offset, std::uint64_t size) const {

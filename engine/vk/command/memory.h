@@ -20,6 +20,9 @@ class Buffer {
   /// Throws Error that names the buffer, its size and the limit or heap if there is no memory for it. A size of zero is
   /// rounded up to four bytes.
   Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string name);
+  /// An application's memory, which stays the application's: its buffer, or a buffer of this on its memory. Throws Error
+  /// if the memory cannot be bound where it is.
+  Buffer(Context& context, const DeviceBuffer& shared, std::string name);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
@@ -40,6 +43,7 @@ class Buffer {
 
  private:
   void allocate(Memory intent);
+  void bind_shared(const DeviceBuffer& shared);
   VkMappedMemoryRange atoms(std::uint64_t offset, std::uint64_t size) const;
   void release() noexcept;
 
@@ -50,6 +54,7 @@ class Buffer {
   std::uint64_t allocated_ = 0;
   std::byte* mapped_ = nullptr;
   bool coherent_ = false;
+  bool borrowed_ = false;  ///< the handle is an application's
   std::string name_;
 };
 

@@ -42,13 +42,16 @@ Recorder::Recorder(Context& context) : context_(context.shared_from_this()) {
   check(result, "vkAllocateCommandBuffers");
 }
 
+Recorder::Recorder(Context& context, VkCommandBuffer commands)
+    : context_(context.shared_from_this()), commands_(commands) {}
+
 Recorder::~Recorder() {
   release();
 }
 
 void Recorder::release() noexcept {
-  context_->table().vkDestroyQueryPool(context_->device(), queries_, nullptr);
-  context_->table().vkDestroyCommandPool(context_->device(), pool_, nullptr);  // also frees the command buffer
+  context_->table().vkDestroyQueryPool(context_->device(), queries_, context_->allocator());
+  context_->table().vkDestroyCommandPool(context_->device(), pool_, context_->allocator());  // also frees the command buffer
 }
 
 void Recorder::begin(std::uint32_t timestamps) {
@@ -63,7 +66,7 @@ void Recorder::begin(std::uint32_t timestamps) {
 }
 
 void Recorder::make_queries(std::uint32_t capacity) {
-  context_->table().vkDestroyQueryPool(context_->device(), queries_, nullptr);
+  context_->table().vkDestroyQueryPool(context_->device(), queries_, context_->allocator());
   queries_ = VK_NULL_HANDLE;
   query_capacity_ = 0;
   auto info = structure<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
@@ -82,6 +85,14 @@ void Recorder::barrier() {
   memory.srcAccessMask = work_writes;
   memory.dstAccessMask = work_reads | work_writes;
   context_->table().vkCmdPipelineBarrier(commands_, work_stages, work_stages, 0, 1, &memory, 0, nullptr, 0, nullptr);
+}
+
+void Recorder::outer_barrier() {
+  auto memory = structure<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
+  memory.srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT;
+  memory.dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
+  context_->table().vkCmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
+                                         VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
 
 void Recorder::host_barrier() {
@@ -126,6 +137,17 @@ void Recorder::copy(VkBuffer source, std::uint64_t source_offset, VkBuffer targe
 
 void Recorder::fill(VkBuffer buffer, std::uint64_t offset, std::uint64_t bytes, std::uint32_t word) {
   context_->table().vkCmdFillBuffer(commands_, buffer, offset, bytes, word);
+}
+
+void Recorder::begin_label(const std::string& text) {
+  if (!context_->has_debug_utils()) return;
+  auto label = structure<VkDebugUtilsLabelEXT>(VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT);
+  label.pLabelName = text.c_str();
+  context_->table().vkCmdBeginDebugUtilsLabelEXT(commands_, &label);
+}
+
+void Recorder::end_label() {
+  if (context_->has_debug_utils()) context_->table().vkCmdEndDebugUtilsLabelEXT(commands_);
 }
 
 void Recorder::timestamp() {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "vk/command/memory.h"
@@ -15,11 +16,13 @@
 
 namespace halfstep::vk {
 
-/// A command buffer and its pool. The recording may be submitted any number of times, but only after the previous
+/// A command buffer and its pool, or an application's command buffer. The recording may be submitted any number of times, but only after the previous
 /// submit has finished; the same holds for recording again (begin).
 class Recorder {
  public:
   explicit Recorder(Context& context);
+  /// Records into a command buffer of an application, which begins and ends it.
+  Recorder(Context& context, VkCommandBuffer commands);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -31,6 +34,8 @@ class Recorder {
   /// A full barrier: all shader and copy writes before it, also of earlier submits, are visible to all shaders and
   /// copies after it, and writes after it wait for reads before it.
   void barrier();
+  /// A full barrier between this and work of any kind, for what an application shares.
+  void outer_barrier();
   /// All writes before it are visible to the host once the submit has finished.
   void host_barrier();
 
@@ -43,6 +48,10 @@ class Recorder {
             std::uint64_t bytes);
   /// Sets each 32-bit word; offset and bytes are multiples of four.
   void fill(VkBuffer buffer, std::uint64_t offset, std::uint64_t bytes, std::uint32_t word);
+
+  /// Labels the commands up to end_label(), as Context::name names objects.
+  void begin_label(const std::string& text);
+  void end_label();
 
   /// Writes a timestamp when everything recorded before it has finished.
   void timestamp();

@@ -15,8 +15,8 @@ Timeline::Timeline(Context& context) : context_(context.shared_from_this()) {}
 Timeline::~Timeline() {
   wait_for_all();
   const DeviceTable& table = context_->table();
-  for (const Pending& pending : pending_) table.vkDestroyFence(context_->device(), pending.fence, nullptr);
-  for (VkFence fence : free_) table.vkDestroyFence(context_->device(), fence, nullptr);
+  for (const Pending& pending : pending_) table.vkDestroyFence(context_->device(), pending.fence, context_->allocator());
+  for (VkFence fence : free_) table.vkDestroyFence(context_->device(), fence, context_->allocator());
 }
 
 std::uint64_t Timeline::submit(const Recorder& recording) {

@@ -173,6 +173,9 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
                          c.float16_arithmetic && cooperative_shaders_built();
   c.pipeline_executables = executables.pipelineExecutableInfo == VK_TRUE;
   c.memory_budget = extensions.contains(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  for (const char* priority : {VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME, "VK_KHR_global_priority"}) {
+    if (extensions.contains(priority)) c.global_priority = priority;
+  }
   c.portability_subset = extensions.contains("VK_KHR_portability_subset");
 }
 

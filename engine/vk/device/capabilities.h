@@ -67,6 +67,7 @@ struct Capabilities {
   std::vector<plan::MatrixShape> matrix_shapes;  ///< of matrix units, that may be used
   bool pipeline_executables = false;             ///< the driver can tell about the code that it compiles
   bool memory_budget = false;                    ///< the driver can tell what other programs leave of each heap
+  const char* global_priority = nullptr;         ///< the extension for queues of low priority; null: there is none
   bool portability_subset = false;               ///< a layered driver such as MoltenVK: its extension must be enabled
 
   std::optional<std::uint32_t> queue_family;  ///< the family of the queue that is used; supports compute

@@ -11,6 +11,7 @@
 #include "vk/device/instance.h"
 #include "vk/device/limits.h"
 #include "vk/device/notes.h"
+#include "vk/device/queue_priority.h"
 #include "vk/device/result.h"
 #include "vk/device/selection.h"
 #include "vk/device/structure.h"
@@ -244,6 +245,9 @@ void Context::use_queue_of(const AdoptedDevice& handles) {
   device_ = static_cast<VkDevice>(handles.device);
   queue_ = static_cast<VkQueue>(handles.queue);
   table_ = load_device(instance_, device_);
+  if (handles.debug_utils) load_debug_utils(table_, instance_);
+  allocator_ = static_cast<const VkAllocationCallbacks*>(handles.allocator);
+  timeline_semaphores_ = handles.timeline_semaphore;
   lock_ = handles.lock_queue;
   unlock_ = handles.unlock_queue;
 }
@@ -266,11 +270,17 @@ void Context::open_device(VkPhysicalDevice physical_device) {
   info.pQueueCreateInfos = &queue;
   info.enabledExtensionCount = static_cast<std::uint32_t>(features.extensions().size());
   info.ppEnabledExtensionNames = features.extensions().data();
-  VkDevice device = VK_NULL_HANDLE;
-  check(instance_.create_device(physical_device, &info, nullptr, &device), "vkCreateDevice");
+  if (settings_.low_priority) {
+    info_.queue_priority =
+        create_low_priority_device(instance_, physical_device, capabilities_, info, device_);
+  } else {
+    VkDevice device = VK_NULL_HANDLE;
+    check(instance_.create_device(physical_device, &info, nullptr, &device), "vkCreateDevice");
+    device_ = device;
+  }
   physical_device_ = physical_device;
-  device_ = device;
   table_ = load_device(instance_, device_);
+  if (settings_.validation) load_debug_utils(table_, instance_);
   table_.vkGetDeviceQueue(device_, queue_family(), 0, &queue_);
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -51,6 +52,16 @@ class Context : public std::enable_shared_from_this<Context> {
   /// Whether the Khronos validation layer is enabled for this context (never for an adopted one).
   bool validating() const { return owned_ && settings_.validation; }
 
+  /// For every object that is created on the device, and when it is destroyed: an adopted device's, or null.
+  const VkAllocationCallbacks* allocator() const { return allocator_; }
+  /// Whether objects are named and dispatches labelled.
+  bool has_debug_utils() const { return table_.vkSetDebugUtilsObjectNameEXT != nullptr; }
+  /// Names an object of the device for debuggers and validation; no-op without has_debug_utils().
+  template <typename Handle>
+  void name(VkObjectType type, Handle handle, const std::string& text) const {
+    if (has_debug_utils()) name_object(type, (std::uint64_t)handle, text);  // NOLINT: a pointer or a number
+  }
+
   /// Bytes of the heaps that shaders use, and how much of them is free: all, where the driver does not say.
   struct HeapBytes {
     std::uint64_t all = 0;
@@ -63,6 +74,9 @@ class Context : public std::enable_shared_from_this<Context> {
 
   /// vkQueueSubmit under the queue's lock. For a shared queue, also holds the application's lock.
   void submit(std::span<const VkSubmitInfo> batches, VkFence fence);
+  /// See Device::wait_for and Device::signal.
+  void wait_for(std::span<const QueueSemaphore> semaphores);
+  void signal(std::span<const QueueSemaphore> semaphores);
 
  private:
   explicit Context(const DeviceSettings& settings) : settings_(vk::settings(settings)) {}
@@ -70,6 +84,7 @@ class Context : public std::enable_shared_from_this<Context> {
   void find_matrix_shapes(std::unique_ptr<process::Child> child, std::size_t index);
   void use_queue_of(const AdoptedDevice& handles);
   void describe(std::uint32_t index);
+  void name_object(VkObjectType type, std::uint64_t handle, const std::string& text) const;
 
   Settings settings_;
   InstanceTable instance_;
@@ -82,6 +97,8 @@ class Context : public std::enable_shared_from_this<Context> {
   DeviceInfo info_;
   std::mutex queue_mutex_;
   std::atomic<std::uint64_t> buffer_bytes_ = 0;
+  const VkAllocationCallbacks* allocator_ = nullptr;
+  bool timeline_semaphores_ = false;
   std::function<void()> lock_;
   std::function<void()> unlock_;
   std::unique_ptr<process::Child> child_;

@@ -16,7 +16,7 @@ Handle create(const Context& context,
               VkResult(VKAPI_PTR* function)(VkDevice, const Info*, const VkAllocationCallbacks*, Handle*),
               const Info& info, std::string_view name) {
   Handle handle = VK_NULL_HANDLE;
-  check(function(context.device(), &info, nullptr, &handle), name);
+  check(function(context.device(), &info, context.allocator(), &handle), name);
   return handle;
 }
 

@@ -20,6 +20,14 @@ std::vector<DeviceInfo> Device::list() {
   return vk::Context::list();
 }
 
+void Device::wait_for(std::span<const QueueSemaphore> semaphores) const {
+  context_->wait_for(semaphores);
+}
+
+void Device::signal(std::span<const QueueSemaphore> semaphores) const {
+  context_->signal(semaphores);
+}
+
 const DeviceInfo& Device::info() const {
   return context_->info();
 }

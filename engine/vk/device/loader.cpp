@@ -95,6 +95,18 @@ DeviceTable load_device(const InstanceTable& instance, VkDevice device) {
   return table;
 }
 
+void load_debug_utils(DeviceTable& table, const InstanceTable& instance) {
+  const auto load_named = [&]<typename Function>(Function& function, const char* name) {
+    function = reinterpret_cast<Function>(instance.get_proc(instance.instance, name));
+    if (function != nullptr) return;
+    fail("device", fmt::format("expected an instance with VK_EXT_debug_utils, got one without {}", name),
+         "AdoptedDevice::debug_utils says that the application enabled it");
+  };
+  load_named(table.vkSetDebugUtilsObjectNameEXT, "vkSetDebugUtilsObjectNameEXT");
+  load_named(table.vkCmdBeginDebugUtilsLabelEXT, "vkCmdBeginDebugUtilsLabelEXT");
+  load_named(table.vkCmdEndDebugUtilsLabelEXT, "vkCmdEndDebugUtilsLabelEXT");
+}
+
 void destroy_device(const InstanceTable& instance, VkDevice device) noexcept {
   if (device == VK_NULL_HANDLE) return;
   const auto destroy = reinterpret_cast<PFN_vkDestroyDevice>(instance.get_device_proc(device, "vkDestroyDevice"));

@@ -94,6 +94,10 @@ struct DeviceTable {
   PFN_vkGetPipelineExecutablePropertiesKHR vkGetPipelineExecutablePropertiesKHR = nullptr;
   PFN_vkGetPipelineExecutableStatisticsKHR vkGetPipelineExecutableStatisticsKHR = nullptr;
   PFN_vkGetPipelineExecutableInternalRepresentationsKHR vkGetPipelineExecutableInternalRepresentationsKHR = nullptr;
+  // Set by load_debug_utils only.
+  PFN_vkSetDebugUtilsObjectNameEXT vkSetDebugUtilsObjectNameEXT = nullptr;
+  PFN_vkCmdBeginDebugUtilsLabelEXT vkCmdBeginDebugUtilsLabelEXT = nullptr;
+  PFN_vkCmdEndDebugUtilsLabelEXT vkCmdEndDebugUtilsLabelEXT = nullptr;
 };
 
 /// The functions that exist before an instance is created.
@@ -118,6 +122,9 @@ InstanceTable load_instance(VkInstance instance, PFN_vkGetInstanceProcAddr get_p
 
 /// The functions of a device created from `instance`. Throws Error if one is missing.
 DeviceTable load_device(const InstanceTable& instance, VkDevice device);
+
+/// The functions of VK_EXT_debug_utils, where the instance was created with it. Throws Error if one is missing.
+void load_debug_utils(DeviceTable& table, const InstanceTable& instance);
 
 /// Destroys a device created from `instance`, also one whose functions could not all be loaded. No-op for null.
 void destroy_device(const InstanceTable& instance, VkDevice device) noexcept;

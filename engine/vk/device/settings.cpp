@@ -33,9 +33,10 @@ bool fusion_wanted() {
   return chosen_word("HALFSTEP_FUSION", "device", words, "empty, on or off") != 0;
 }
 
-bool validation_wanted() {
+/// Of a variable that is 0 or 1, and 0 where it is not set.
+bool is_one(const char* variable) {
   constexpr Word words[] = {{"0", 0}, {"1", 1}};
-  return chosen_word("HALFSTEP_VALIDATION", "device", words, "0 or 1") != 0;
+  return chosen_word(variable, "device", words, "0 or 1") != 0;
 }
 
 Tuning tuning_wanted() {
@@ -78,7 +79,8 @@ Settings settings(const DeviceSettings& chosen) {
   } else if (environment("HALFSTEP_CACHE") != "off") {
     all.cache_folder = cache_folder();
   }
-  all.validation = chosen.validation ? *chosen.validation : validation_wanted();
+  all.validation = chosen.validation ? *chosen.validation : is_one("HALFSTEP_VALIDATION");
+  all.low_priority = chosen.low_priority ? *chosen.low_priority : is_one("HALFSTEP_LOW_PRIORITY");
   all.may_fork = chosen.may_fork;
   all.limits = limits_from(chosen.limits ? *chosen.limits : environment("HALFSTEP_LIMITS").value_or(""));
   return all;

@@ -18,6 +18,7 @@ struct Settings {
   double submit_milliseconds = 0;
   std::filesystem::path cache_folder;  ///< empty: nothing is stored
   bool validation = false;
+  bool low_priority = false;
   bool may_fork = true;
   Limits limits;
 };

@@ -46,7 +46,7 @@ PipelineCache::PipelineCache(Context& context)
 
 PipelineCache::~PipelineCache() {
   save();
-  context_->table().vkDestroyPipelineCache(context_->device(), cache_, nullptr);
+  context_->table().vkDestroyPipelineCache(context_->device(), cache_, context_->allocator());
 }
 
 std::vector<std::byte> PipelineCache::data() const {

@@ -77,7 +77,7 @@ class ShaderModule {
     info.pCode = words.data();
     module_ = create(context, context.table().vkCreateShaderModule, info, "vkCreateShaderModule");
   }
-  ~ShaderModule() { context_.table().vkDestroyShaderModule(context_.device(), module_, nullptr); }
+  ~ShaderModule() { context_.table().vkDestroyShaderModule(context_.device(), module_, context_.allocator()); }
   ShaderModule(const ShaderModule&) = delete;
   ShaderModule& operator=(const ShaderModule&) = delete;
 
@@ -168,10 +168,10 @@ Pipelines::Pipelines(Context& context, Capture capture)
 Pipelines::~Pipelines() {
   kernels_.save();
   const DeviceTable& table = context_->table();
-  for (const auto& [key, pipeline] : pipelines_) table.vkDestroyPipeline(context_->device(), pipeline.handle, nullptr);
-  for (const auto& [key, layout] : layouts_) table.vkDestroyPipelineLayout(context_->device(), layout, nullptr);
+  for (const auto& [key, pipeline] : pipelines_) table.vkDestroyPipeline(context_->device(), pipeline.handle, context_->allocator());
+  for (const auto& [key, layout] : layouts_) table.vkDestroyPipelineLayout(context_->device(), layout, context_->allocator());
   for (const auto& [key, layout] : set_layouts_)
-    table.vkDestroyDescriptorSetLayout(context_->device(), layout, nullptr);
+    table.vkDestroyDescriptorSetLayout(context_->device(), layout, context_->allocator());
 }
 
 const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
@@ -274,8 +274,9 @@ VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const st
     info.stage.pNext = &size;
   }
   VkPipeline pipeline = VK_NULL_HANDLE;
-  check(context_->table().vkCreateComputePipelines(context_->device(), cache_.handle(), 1, &info, nullptr, &pipeline),
+  check(context_->table().vkCreateComputePipelines(context_->device(), cache_.handle(), 1, &info, context_->allocator(), &pipeline),
         fmt::format("vkCreateComputePipelines for {} ({})", dispatch.label, dispatch.shader));
+  context_->name(VK_OBJECT_TYPE_PIPELINE, pipeline, dispatch.shader);
   return pipeline;
 }
 
