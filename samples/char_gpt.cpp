@@ -197,7 +197,7 @@ class Run {
       : trainer_(trainer),
         data_(data),
         options_(options),
-        saver_(trainer, options.common,
+        saver_(trainer, options.common, true,
                options.common.save.empty() ? std::map<std::string, std::string>{}
                                            : samples::run_notes(options.common, data)) {
     if (options.sample_every > 0 && !options.common.quiet) writer_.emplace(trainer, options, tokenizer);

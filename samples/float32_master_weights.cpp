@@ -31,6 +31,7 @@ void add_options(CLI::App& app, Options& options) {
       ->required()
       ->check(CLI::IsMember({"mixed", "bfloat16", "float32"}));
   samples::add_plan_options(app, options.plan);
+  samples::add_rank_options(app, options.plan);
   samples::add_loss_scale(app, options.loss_scale, "What the loss is multiplied by (bfloat16 and float32: not at all)");
   samples::add_learning_rate(app, options.learning_rate, "Adam's learning rate");
   app.add_flag("--use-float16-partials", options.float16_partials, "Accumulate in f16 as well");
@@ -67,23 +68,26 @@ Precision precision_of(const Options& options) {
   return precision;
 }
 
-int run(const Options& options) {
+int run(Options& options) {
   const Precision precision = precision_of(options);
+  const std::int64_t batch = samples::micro_batch(options.plan);
   samples::check_files(options.common, options.plan);
   const Device device = Device::open(options.common.device);
   const samples::Data data = samples::read_data(device, options.common, {.shape = {28, 28, 1}}, options.classes);
 
   Graph graph;
   Shape shape = data.train.sample_shape;
-  shape.insert(shape.begin(), options.plan.batch_size);
+  shape.insert(shape.begin(), batch);
   const Tensor images = graph.input("images", shape);
-  const Tensor labels = graph.input("labels", {options.plan.batch_size}, DType::u32);
+  const Tensor labels = graph.input("labels", {batch}, DType::u32);
   const Tensor logits = models::fashion_conv(graph.root(), images, data.train.classes);
   Trainer trainer = Trainer::compile(
       device, graph,
       samples::watched(options.common.watch, {.loss = cross_entropy(logits, labels),
                                               .metrics = {{"accuracy", accuracy(logits, labels)}},
                                               .optimizer = Adam{.rate = options.learning_rate, .epsilon = 1e-4F},
+                                              .accumulate = options.plan.accumulate,
+                                              .ranks = options.plan.ranks,
                                               .precision = precision,
                                               .seed = options.common.seed,
                                               .model = "fashion_conv",

@@ -4,6 +4,9 @@ install(TARGETS halfstep halfstep_models halfstep_c_shared halfstep_c_static EXP
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+if(TARGET halfstep_mpi)
+  install(TARGETS halfstep_mpi EXPORT halfstep ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/include/halfstep" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h")
 # A folder of their own in the include path, so that "models/lenet5.h" is found there as it is in the source tree.

@@ -58,6 +58,7 @@ struct Dispatch {
   /// Elementwise work in addition to, or in place of, the kernel's own work; its arguments are the last operands.
   std::optional<Expression> expression{};
   Phase phase = Phase::forward;
+  bool awaited = false;     ///< the last of its submit: the host waits for it, to read what is ready by then
   bool recomputed = false;  ///< recomputes values that were not kept
   double flops = 0;         ///< a multiply-add counts as two; 0 if it only moves data
   /// The SPIR-V of an application's own kernel, which `shader` then names; null: a kernel of the library.

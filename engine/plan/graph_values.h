@@ -23,6 +23,8 @@ class GraphValues {
   TensorId tensor_of(const graph::Ir& ir, graph::ValueId value) const;
   /// Begins another repetition of the same graph: its nodes are lowered again, with new tensors and their own noise.
   void repeat(const graph::Ir& ir);
+  /// Numbers the repetition, where other processes compute those before it: its noise is that repetition's.
+  void number(std::uint32_t run) { run_ = run; }
   /// Begins another graph: no value of it is bound, and its noise is its own.
   void begin_graph() {
     ++run_;

@@ -37,7 +37,7 @@ std::uint64_t groups_of(const Dispatch& dispatch) {
 Pieces::Pieces(const Program& program, const Target& target)
     : longest_(target.submit_seconds), limit_(longest_), max_groups_(target.max_groups) {
   for (const Dispatch& dispatch : program.dispatches) {
-    dispatches_.push_back({groups_of(dispatch), predicted_seconds(program, dispatch)});
+    dispatches_.push_back({groups_of(dispatch), dispatch.awaited, predicted_seconds(program, dispatch)});
   }
   cut();
 }
@@ -66,6 +66,16 @@ double Pieces::seconds(std::size_t piece) const {
   return sum;
 }
 
+std::vector<std::size_t> Pieces::awaited() const {
+  std::vector<std::size_t> ends;
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    const std::uint32_t last = pieces_[i].empty() ? 0 : pieces_[i].back().dispatch;
+    const bool whole = i + 1 == pieces_.size() || pieces_[i + 1].front().dispatch != last;
+    if (!pieces_[i].empty() && dispatches_[last].awaited && whole) ends.push_back(i + 1);
+  }
+  return ends;
+}
+
 bool Pieces::limit(double seconds) {
   const double wanted = std::min(seconds, longest_);
   if (wanted == limit_) return false;
@@ -80,7 +90,9 @@ void Pieces::cut() {
   double filling = 0;
   const auto append = [&](const Slice& slice) {
     const double seconds = seconds_of(slice);
-    if (!pieces_.back().empty() && filling + seconds > filled * limit_) {
+    const bool ended = !pieces_.back().empty() && dispatches_[pieces_.back().back().dispatch].awaited &&
+                       pieces_.back().back().dispatch != slice.dispatch;
+    if (ended || (!pieces_.back().empty() && filling + seconds > filled * limit_)) {
       pieces_.emplace_back();
       filling = 0;
     }

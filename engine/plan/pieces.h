@@ -30,6 +30,8 @@ class Pieces {
   Pieces(const Program& program, const Target& target);
 
   const std::vector<Piece>& list() const { return pieces_; }
+  /// For each dispatch that the host awaits: how many pieces of list() there are up to its own, which it is last of.
+  std::vector<std::size_t> awaited() const;
   /// What a piece of list() is expected to take.
   double seconds(std::size_t piece) const;
 
@@ -49,6 +51,7 @@ class Pieces {
   /// The workgroups of a dispatch, where they may be submitted apart; else 1.
   struct Dispatched {
     std::uint64_t groups;
+    bool awaited;    ///< see Dispatch
     double seconds;  ///< of all groups: predicted, or as last measured
   };
 

@@ -89,6 +89,8 @@ class ProgramBuilder {
   /// Appends a dispatch, checked against the device's limits. Throws Error naming the tensor or operator that
   /// exceeds one.
   void dispatch(Dispatch dispatch);
+  /// Has the host wait for what was appended so far; see Dispatch::awaited.
+  void await() { program_.dispatches.back().awaited = true; }
   /// See Lowering::provide_moments and moments_of.
   void provide_moments(TensorId tensor, const ChannelMoments& moments) { moments_[resolve(tensor)] = moments; }
   std::optional<ChannelMoments> moments_of(TensorId tensor) const;

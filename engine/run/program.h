@@ -35,8 +35,8 @@ class Program {
   Program(Workspace workspace, step::StepProgram lowered, ReadReport read)
       : Program(std::move(workspace), std::move(lowered), std::move(read), Options{}) {}
 
-  const step::StepProgram& lowered() const { return lowered_; }
   const plan::Plan& plan() const { return lowered_.plan; }
+  const step::StepProgram& lowered() const { return lowered_; }
   const Workspace& workspace() const { return workspace_; }
   Slots& slots() { return slots_; }
   /// Records a run into an application's command buffer, with a slot that is kept for that, and which the first call

@@ -55,6 +55,14 @@ Slot& Slots::acquire(std::uint64_t before) {
 }
 
 void Slots::submit() {
+  if (host_turn_) {
+    std::vector<std::uint64_t> tickets;
+    for (const std::size_t end : slots_[next_].recording->awaited()) {
+      submit_to(end);
+      tickets.push_back(last_ticket_);
+    }
+    if (!tickets.empty()) host_turn_(slots_[next_], tickets);
+  }
   submit_to(slots_[next_].recording->pieces());
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "run/runtime.h"
@@ -37,6 +38,9 @@ void prepare(Slot& slot, Runtime& runtime, const step::StepProgram& program, std
 class Slots {
  public:
   using ReadReport = std::function<void(const Slot&)>;
+  /// What the host does in the middle of a run, when the submits with these tickets have been made and others are to
+  /// follow: there is one for each dispatch that is awaited.
+  using HostTurn = std::function<void(Slot&, std::span<const std::uint64_t> tickets)>;
 
   /// `buffers` are those of the program, with null for the slot's own two.
   Slots(Runtime& runtime, const step::StepProgram& program, std::vector<const vk::Buffer*> buffers, ReadReport read,
@@ -56,6 +60,8 @@ class Slots {
   /// first.
   bool submit_for(double seconds);
   bool is_open() const { return begun_ > 0; }
+  /// Of programs with dispatches that are awaited; submit() takes it.
+  void set_host_turn(HostTurn turn) { host_turn_ = std::move(turn); }
   /// Reads the reports of runs that have finished; does not wait.
   void poll();
   /// Waits for every run submitted, and reads their reports.
@@ -77,6 +83,7 @@ class Slots {
   Runtime& runtime_;
   vk::Timeline& timeline_;
   ReadReport read_;
+  HostTurn host_turn_;
   std::vector<Slot> slots_;
   std::size_t next_ = 0;
   std::size_t begun_ = 0;  ///< pieces of the open run that were submitted; 0 if there is none

@@ -38,6 +38,11 @@ inline constexpr auto table = std::to_array<BufferRow>({
     // f32, over micro-batches.
     {"gradient sums", vk::Memory::device,
      [](const StoreSpec& spec) { return spec.micro_batches > 1 ? spec.trained() * 4 : 0; }},
+    // f32: sums over this rank's micro-batches, then over ranks; after those of gradients, those of states.
+    {"exchange", vk::Memory::readback,
+     [](const StoreSpec& spec) {
+       return spec.exchanged ? 4 * (spec.trained() + spec.layout.states.padded_elements()) : 0;
+     }},
     // Where gradients have scales of their own: see gradient_scales.h.
     {"gradient scales", vk::Memory::device,
      [](const StoreSpec& spec) {
@@ -85,6 +90,7 @@ inline constexpr plan::BufferId weights = id("weights");
 inline constexpr plan::BufferId masters = id("masters");
 inline constexpr plan::BufferId gradients = id("gradients");
 inline constexpr plan::BufferId gradient_sums = id("gradient sums");
+inline constexpr plan::BufferId exchange = id("exchange");
 inline constexpr plan::BufferId gradient_scales = id("gradient scales");
 inline constexpr plan::BufferId moments = id("moments");
 inline constexpr plan::BufferId averages = id("averages");

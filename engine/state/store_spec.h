@@ -34,6 +34,7 @@ struct StoreSpec {
   Precision precision;  ///< what programs over the store are lowered for
   WeightStorage weights;
   std::uint32_t micro_batches = 1;  ///< in a step
+  bool exchanged = false;           ///< whether ranks exchange gradients and states
   bool averages = false;            ///< whether averages of the weights are kept
   bool averages_read = false;       ///< and operators read them
   std::uint64_t data_bytes = 0;     ///< of a data set that is kept on the device

@@ -44,6 +44,7 @@ struct SamplesPush {
   std::uint32_t crop_padding;
   std::uint32_t cutout;
   std::uint32_t first;
+  std::uint32_t place;
 };
 static_assert(sizeof(SamplesPush) <= 128);
 
@@ -125,7 +126,8 @@ void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed) {
                    static_cast<std::uint32_t>(augmentation.flip * 0x1p24F),
                    static_cast<std::uint32_t>(augmentation.crop_padding),
                    static_cast<std::uint32_t>(augmentation.cutout),
-                   feed.first};
+                   feed.first,
+                   feed.place};
   if (push.input.height == push.stored.height && push.input.width == push.stored.width) {
     gather_images(builder, feed, push, std::nullopt);
     return;
@@ -139,6 +141,7 @@ void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed) {
     push.batch = std::min(most, batch - start);
     push.start = start;
     push.first = feed.first + start;
+    push.place = feed.place + start;
     resize_columns(builder, feed, push, columns);
     gather_images(builder, feed, push, columns);
   }

@@ -61,6 +61,8 @@ class Recording {
   void record_into(VkCommandBuffer commands);
 
   std::size_t pieces() const { return recorders_.size(); }
+  /// See plan::Pieces::awaited.
+  std::vector<std::size_t> awaited() const { return pieces_.awaited(); }
   /// Microseconds that the device worked on the last finished submit. 0 on a queue without timestamps.
   double microseconds() const { return microseconds_; }
   /// When each dispatch of the last finished submit ran. Empty without Options::timestamps, and on a

@@ -25,7 +25,8 @@ struct SampleFeed {
   plan::TensorId indices;  ///< u32: of the whole step's batch
   plan::TensorId bytes;
   plan::TensorId samples;   ///< the input
-  std::uint32_t first = 0;  ///< place in the step's batch, and in `indices`, of the first sample
+  std::uint32_t first = 0;  ///< place in `indices` of the first sample
+  std::uint32_t place = 0;  ///< its place in the batch of all ranks: keys the augmentation
   Shape stored{};           ///< of a sample in the set
   std::array<float, 4> factor{};
   std::array<float, 4> offset{};
@@ -82,6 +83,12 @@ struct StageContext {
   std::uint32_t micro_batch;     ///< of the step, the one whose backward pass was last
   plan::Region next_states;      ///< what the states become if the step is applied
 
+  /// Micro-batches of this rank, and of all ranks.
+  std::uint32_t micro_batches() const { return static_cast<std::uint32_t>(options.accumulate); }
+  std::uint32_t all_micro_batches() const { return micro_batches() * static_cast<std::uint32_t>(options.ranks.size()); }
+  /// Where ranks exchange the states' next values: after the gradients.
+  plan::Region exchanged_states() const { return {state::buffers::exchange, layout.parameters.trained_elements() * 4}; }
+
   /// The chunks of all trained weights, where a dispatch binds at most `widest` bytes per quad.
   std::vector<Chunk> trained_chunks(std::uint64_t widest) const;
   std::uint64_t gradient_quad_bytes() const { return 4 * static_cast<std::uint64_t>(bytes(weights.compute)); }
@@ -90,10 +97,19 @@ struct StageContext {
   plan::BufferId updated_weights() const { return weights.copy ? state::buffers::masters : state::buffers::weights; }
 };
 
-/// 30. Adds the gradients of a micro-batch to the sums of those before it, in f32. After the last one, stores the means
-/// over all in place of the gradients, rounded like them. A number that is not finite stays so, and one that is too
+/// 30. Adds the gradients of a micro-batch, those of the parameters in `quads`, to the sums of those before it, in f32.
+/// After the last one, stores the means over all in place of the gradients, rounded like them; where there are other
+/// ranks, leaves the sums where the host exchanges them. A number that is not finite stays so, and one that is too
 /// large for its tensor's scale too.
-void accumulate_gradients(const StageContext& step);
+void accumulate_gradients(const StageContext& step, const Chunk& quads);
+/// The kernel of 30, on sums that are in `exchange`: stores their means in place of the gradients.
+void store_means(const StageContext& step, const Chunk& chunk);
+
+/// 35. Where there are other ranks: leaves the states' next values where the host exchanges them.
+void offer_states(const StageContext& step);
+/// 35. The step goes on when the host has exchanged the sums: stores the means over all ranks' micro-batches in place
+/// of the gradients, and those of states in place of their next values.
+void take_exchanged(const StageContext& step);
 
 /// 40. Raises StepState::overflow where a gradient is not finite. Where gradients have scales of their own,
 /// choose_scales does that.
@@ -129,7 +145,8 @@ using Stage = void (*)(const StageContext& step);
 
 /// What follows the backward pass of a step's last micro-batch, in order. A stage that the options do not ask for adds
 /// nothing; one with an option of its own refuses values that it cannot have.
-constexpr auto update_stages = std::to_array<Stage>({check_gradients, choose_scales, clip_gradients, update_weights,
-                                                     limit_weights, average_weights, update_states, rescale});
+constexpr auto update_stages =
+    std::to_array<Stage>({take_exchanged, check_gradients, choose_scales, clip_gradients, update_weights, limit_weights,
+                          average_weights, update_states, rescale});
 
 }  // namespace halfstep::step

@@ -37,8 +37,8 @@ std::vector<std::array<float, 2>> normalisation_table(const FieldInput& input) {
 }
 
 StepInputs::StepInputs(plan::ProgramBuilder& builder, const StepGraph& graph, plan::TensorId state,
-                       std::uint32_t micro_batches)
-    : builder_(builder), graph_(graph), state_(state) {
+                       std::uint32_t micro_batches, std::uint32_t before)
+    : builder_(builder), graph_(graph), state_(state), before_(before) {
   if (!graph.samples) return;
   const std::uint64_t step_batch = static_cast<std::uint64_t>(graph.samples->batch) * micro_batches;
   slot_.indices = take_slot(step_batch * 4);
@@ -98,6 +98,7 @@ void StepInputs::feed_field(const FieldInput& field, const Source& source, std::
                     .bytes = source.tensor,
                     .samples = tensor,
                     .first = first,
+                    .place = first + before_ * static_cast<std::uint32_t>(graph_.samples->batch),
                     .stored = field.stored};
     for (std::size_t i = 0; i < 4; ++i) {
       feed.factor[i] = 1 / (255 * of_channel(field.stddev, i));

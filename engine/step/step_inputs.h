@@ -86,8 +86,10 @@ std::vector<std::array<float, 2>> normalisation_table(const FieldInput& input);
 /// Lays out the slot of a step and feeds the graph's inputs from it, and from the data buffer.
 class StepInputs {
  public:
-  /// All of these must outlive this. `state` is a state::StepState.
-  StepInputs(plan::ProgramBuilder& builder, const StepGraph& graph, plan::TensorId state, std::uint32_t micro_batches);
+  /// All of these must outlive this. `state` is a state::StepState. Other ranks have `before` micro-batches that come
+  /// before these.
+  StepInputs(plan::ProgramBuilder& builder, const StepGraph& graph, plan::TensorId state, std::uint32_t micro_batches,
+             std::uint32_t before);
 
   /// Appends what feeds the inputs of the micro-batch that is lowered next; `augmented` in training.
   void feed(std::uint32_t micro_batch, bool augmented);
@@ -111,6 +113,7 @@ class StepInputs {
   plan::ProgramBuilder& builder_;
   const StepGraph& graph_;
   plan::TensorId state_;
+  std::uint32_t before_;
   plan::TensorId indices_ = 0;
   std::vector<Source> sources_;  ///< of SampleInputs::fields
   SlotLayout slot_;

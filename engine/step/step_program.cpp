@@ -23,10 +23,24 @@ namespace buffers = state::buffers;
 constexpr std::uint64_t loss_scale_place = offsetof(state::StepState, loss_scale);
 static_assert(offsetof(state::StepState, padding) == loss_scale_place + 4);
 
+/// Of a step: this rank's, among those of all ranks.
+struct MicroBatches {
+  std::uint32_t count = 1;
+  std::uint32_t before = 0;
+  std::uint32_t all = 1;
+};
+
+/// Parameters whose gradients are exchanged together: graph_.parameters from `first` to before `end`, and their quads.
+struct Bucket {
+  std::size_t first;
+  std::size_t end;
+  Chunk quads;
+};
+
 class Builder {
  public:
   Builder(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
-          const Precision& precision, std::uint32_t micro_batches = 1, const Watch& watch = {})
+          const Precision& precision, const MicroBatches& micro_batches = {}, const Watch& watch = {})
       : graph_(graph),
         layout_(layout),
         precision_(precision),
@@ -35,7 +49,7 @@ class Builder {
         builder_(target, {.partials = precision.partials}),
         state_(place_buffers()),
         shared_(builder_, graph),
-        inputs_(builder_, graph, state_, micro_batches),
+        inputs_(builder_, graph, state_, micro_batches.count, micro_batches.before),
         watcher_(builder_, graph.ir, watch, report_bytes_) {
     builder_.stores().key_noise(builder_.place_bytes("noise key", sizeof(state::StepState), {buffers::state, 0}));
     if (has_scales())
@@ -43,6 +57,7 @@ class Builder {
           builder_.place_bytes("scales", state::gradient_scales::table_bytes, {buffers::gradient_scales, 0}));
     for (const graph::ValueId parameter : graph.parameters) bind_parameter(parameter);
     place_outputs();
+    builder_.values().number(micro_batches.before);
     begin_micro_batch();
   }
 
@@ -88,7 +103,7 @@ class Builder {
     std::vector<graph::ValueId> wanted = graph_.outputs;
     for (std::size_t i = 0; i < reported_.size(); ++i) {
       const graph::Value& value = graph_.ir.values[wanted[i]];
-      const std::uint64_t place = reported_[i].places[micro_batch_];
+      const std::uint64_t place = reported_[i].places[micro_batches_.before + micro_batch_];
       builder_.values().bind(wanted[i], builder_.place(value.name, value.type, {buffers::report, place}));
     }
     for (const graph::ValueId value : graph_.stored) {
@@ -109,30 +124,67 @@ class Builder {
     shared_.write();
   }
 
-  void backward() {
-    builder_.phase(plan::Phase::backward);
+  void begin_backward() {
     builder_.values().bind(graph_.loss_scale,
                            builder_.place("loss_scale", {DType::f32, {}}, {buffers::state, loss_scale_place}));
     for (std::size_t i = 0; i < graph_.parameter_gradients.size(); ++i) bind_gradient(i);
-    run(graph_.parameter_gradients, precision_.rounding.gradients);
+  }
+
+  /// The gradients of a bucket, added to those of the micro-batches before.
+  void backward(const Bucket& bucket, const TrainerOptions& options) {
+    builder_.phase(plan::Phase::backward);
+    run(std::span(graph_.parameter_gradients).subspan(bucket.first, bucket.end - bucket.first),
+        precision_.rounding.gradients);
+    builder_.phase(plan::Phase::update);
+    accumulate_gradients(stage_context(options), bucket.quads);
+  }
+
+  void backward_whole(const TrainerOptions& options) {
+    backward({0, graph_.parameter_gradients.size(), {0, layout_.parameters.trained_elements() / 4}}, options);
+  }
+
+  /// All trained parameters, cut, the last ones first, into buckets of `bytes` of f32 at least.
+  std::vector<Bucket> buckets(std::uint64_t bytes) const {
+    std::vector<Bucket> result;
+    std::size_t end = graph_.parameter_gradients.size();
+    std::uint64_t end_quad = layout_.parameters.trained_elements() / 4;
+    for (std::size_t first = end; first-- > 0;) {
+      const std::uint64_t quad =
+          first == 0 ? 0 : entry_of(layout_.parameters, graph_.parameters[first]).first_element / 4;
+      if (first > 0 && 16 * (end_quad - quad) < bytes) continue;
+      result.push_back({first, end, {quad, end_quad - quad}});
+      end = first;
+      end_quad = quad;
+    }
+    return result;
+  }
+
+  /// The last micro-batch of a step whose gradients are exchanged: each bucket is awaited as soon as it is complete.
+  void backward_exchanged(const TrainerOptions& options) {
+    for (const Bucket& bucket : buckets(static_cast<std::uint64_t>(options.ranks.bucket_bytes))) {
+      backward(bucket, options);
+      exchanged_.push_back({4 * bucket.quads.first, 4 * bucket.quads.count});
+      if (bucket.first == 0) offer_states(stage_context(options));
+      builder_.await();
+    }
+    // What follows is the same on every rank, with the noise that one process would draw for it.
+    builder_.values().number(micro_batches_.all - 1);
   }
 
   /// Runs a stage that follows the backward pass of the current micro-batch.
-  void run(Stage stage, const TrainerOptions& options) {
-    builder_.phase(plan::Phase::update);
-    builder_.stores().set(precision_.rounding.gradients, precision_.overflow);
-    stage({.builder = builder_,
-           .state = state_,
-           .layout = layout_,
-           .options = options,
-           .weights = state::weight_storage(options.precision),
-           .micro_batch = micro_batch_,
-           .next_states = next_states(micro_batch_)});
-  }
+  void run(Stage stage, const TrainerOptions& options) { stage(stage_context(options)); }
 
   StepProgram finish() {
-    return {plan::make_plan(builder_.finish(), {.alignment = std::max<std::uint64_t>(target_.offset_alignment, 64)}),
-            inputs_.slot(), std::move(reported_), report_bytes_, watcher_.take(), shared_.buffers()};
+    return {.plan = plan::make_plan(builder_.finish(),
+                                    {.alignment = std::max<std::uint64_t>(target_.offset_alignment, 64)}),
+            .slot = inputs_.slot(),
+            .reported = std::move(reported_),
+            .report_bytes = report_bytes_,
+            .watched = watcher_.take(),
+            .shared = shared_.buffers(),
+            .exchanged = std::move(exchanged_),
+            .exchanged_gradients = layout_.parameters.trained_elements(),
+            .first_micro_batch = micro_batches_.before};
   }
 
  private:
@@ -140,6 +192,17 @@ class Builder {
   plan::TensorId place_buffers() {
     for (std::size_t i = 1; i < buffers::table.size(); ++i) builder_.buffer(std::string(buffers::table[i].name));
     return builder_.place_bytes("state", layout_.state_bytes(), {buffers::state, 0});
+  }
+
+  StageContext stage_context(const TrainerOptions& options) {
+    builder_.stores().set(precision_.rounding.gradients, precision_.overflow);
+    return {.builder = builder_,
+            .state = state_,
+            .layout = layout_,
+            .options = options,
+            .weights = state::weight_storage(options.precision),
+            .micro_batch = micro_batch_,
+            .next_states = next_states(micro_batch_)};
   }
 
   bool has_scales() const { return precision_.gradient_scales == GradientScales::per_tensor; }
@@ -224,7 +287,7 @@ class Builder {
     report_bytes_ = report_place_bytes;
     if (graph_.written) return;
     for (const graph::ValueId output : graph_.outputs) reported_.push_back({graph_.ir.values[output].type, {}});
-    for (std::uint32_t i = 0; i < micro_batches_; ++i) {
+    for (std::uint32_t i = 0; i < micro_batches_.all; ++i) {
       for (ReportedValue& value : reported_) {
         value.places.push_back(report_bytes_);
         report_bytes_ += next_place(plan::byte_size(value.type));
@@ -236,7 +299,7 @@ class Builder {
   const state::StoreLayout& layout_;
   const Precision& precision_;
   const plan::Target& target_;
-  std::uint32_t micro_batches_;    ///< in the step
+  MicroBatches micro_batches_;
   std::uint32_t micro_batch_ = 0;  ///< the current one
   plan::ProgramBuilder builder_;
   plan::TensorId state_;
@@ -245,6 +308,7 @@ class Builder {
   std::vector<bool> lowered_;
   std::vector<ReportedValue> reported_;
   std::uint64_t report_bytes_ = 0;
+  std::vector<ExchangeBucket> exchanged_;
   Watcher watcher_;
 };
 
@@ -258,14 +322,20 @@ state::StoreLayout layout_of(const StepGraph& graph) {
 
 StepProgram training_program(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
                              const TrainerOptions& options, const Watch& watch) {
-  const auto micro_batches = static_cast<std::uint32_t>(options.accumulate);
-  Builder builder(target, graph, layout, options.precision, micro_batches, watch);
-  for (std::uint32_t i = 0; i < micro_batches; ++i) {
+  const auto count = static_cast<std::uint32_t>(options.accumulate);
+  const auto ranks = static_cast<std::uint32_t>(options.ranks.size());
+  const auto rank = static_cast<std::uint32_t>(options.ranks.rank());
+  Builder builder(target, graph, layout, options.precision, {count, rank * count, ranks * count}, watch);
+  for (std::uint32_t i = 0; i < count; ++i) {
     if (i > 0) builder.next_micro_batch();
     builder.feed(true);
     builder.forward();
-    builder.backward();
-    builder.run(accumulate_gradients, options);
+    builder.begin_backward();
+    if (ranks > 1 && i + 1 == count) {
+      builder.backward_exchanged(options);
+    } else {
+      builder.backward_whole(options);
+    }
   }
   for (const Stage stage : update_stages) builder.run(stage, options);
   return builder.finish();

@@ -76,6 +76,12 @@ struct Watched {
   std::optional<std::uint64_t> row;  ///< where its statistics lie in the report
 };
 
+/// Elements of the exchange buffer that are summed together: from first to first + count.
+struct ExchangeBucket {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+
 struct StepProgram {
   plan::Plan plan;
   SlotLayout slot;
@@ -83,6 +89,11 @@ struct StepProgram {
   std::uint64_t report_bytes = 0;
   std::vector<Watched> watched;
   std::vector<DeviceBuffer> shared;  ///< the buffers that follow those of the table
+  /// What ranks exchange, in the order in which it is ready: one for each dispatch that is awaited. Of gradients, and
+  /// with the last of them of states.
+  std::vector<ExchangeBucket> exchanged;
+  std::uint64_t exchanged_gradients = 0;  ///< elements; those of states follow
+  std::uint32_t first_micro_batch = 0;    ///< of this rank's: the first of ReportedValue::places that it writes
 };
 
 /// How the parameters and the states of a graph lie in a store that is made for it, and what updates them.

@@ -29,7 +29,8 @@ BatchSampler Supply::sampler(std::int64_t batch, std::uint64_t seed) const {
   return buckets.empty() ? BatchSampler::training(count, batch, seed) : BatchSampler::training(buckets, batch, seed);
 }
 
-Batches::Batches(std::optional<Supply> supply, std::int64_t batch) : supply_(std::move(supply)), batch_(batch) {
+Batches::Batches(std::optional<Supply> supply, std::int64_t batch, int rank, int ranks)
+    : supply_(std::move(supply)), batch_(batch), rank_(rank), ranks_(ranks) {
   if (!has_epochs() || supply_->count >= batch_) return;
   fail("trainer",
        fmt::format("expected a training set of at least one batch of {}, got {} samples in '{}'", batch_,
@@ -47,15 +48,21 @@ void Batches::start(std::uint64_t seed, std::uint64_t first_step, std::int64_t d
   if (ring_) waits_ += ring_->waits();
   ring_.reset();  // a source is not called by two threads at once
   ring_ = std::make_unique<data::UploadRing>(
-      [gather = supply_->gather, sampler = sampler_, loads = loads_.get()](std::int64_t step,
-                                                                           data::HostBatch& batch) mutable {
-        Wanted wanted{.number = step};
-        if (sampler) wanted = {step, sampler->bucket(step), sampler->batch(step)};
+      [this, gather = supply_->gather, sampler = sampler_, loads = loads_.get()](std::int64_t step,
+                                                                                 data::HostBatch& batch) mutable {
+        Wanted wanted{.number = step * ranks_ + rank_};
+        if (sampler) wanted = {wanted.number, sampler->bucket(step), own(sampler->batch(step))};
         const auto begin = LoadTimes::Clock::now();
         gather(wanted, batch);
         loads->add({step, begin, LoadTimes::Clock::now()});
       },
       drawn);
+}
+
+/// This rank's part of a step's batch.
+std::span<const std::uint32_t> Batches::own(std::span<const std::uint32_t> batch) const {
+  const std::size_t part = batch.size() / static_cast<std::size_t>(ranks_);
+  return batch.subspan(static_cast<std::size_t>(rank_) * part, part);
 }
 
 void Batches::check_supply() const {
@@ -66,7 +73,7 @@ void Batches::fill(const run::Program& program, run::Slot& slot) {
   if (ring_) {
     program.fill(slot, ring_->batch(drawn()));
   } else {
-    program.fill(slot, sampler_->batch(drawn()));
+    program.fill(slot, own(sampler_->batch(drawn())));
   }
 }
 

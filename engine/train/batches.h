@@ -61,8 +61,9 @@ struct Supply {
 /// The batches that steps draw from the training set or source, where there is one, and the count of these steps.
 class Batches {
  public:
-  /// `batch` are the samples of a step. Throws Error where an epoch of the supply has not one batch.
-  Batches(std::optional<Supply> supply, std::int64_t batch);
+  /// `batch` are the samples of a step, over all ranks; this one draws the `rank`-th part of them out of `ranks`. Throws
+  /// Error where an epoch of the supply has not one batch.
+  Batches(std::optional<Supply> supply, std::int64_t batch, int rank, int ranks);
 
   /// Makes the order of samples from `seed`, taken up at `first_step`, when `drawn` batches were drawn.
   void start(std::uint64_t seed, std::uint64_t first_step, std::int64_t drawn);
@@ -90,8 +91,12 @@ class Batches {
   std::uint64_t waits() const { return waits_ + (ring_ ? ring_->waits() : 0); }
 
  private:
+  std::span<const std::uint32_t> own(std::span<const std::uint32_t> batch) const;
+
   std::optional<Supply> supply_;
   std::int64_t batch_;
+  std::int64_t rank_;
+  std::int64_t ranks_;
   std::uint64_t seed_ = 0;
   std::unique_ptr<LoadTimes> loads_ = std::make_unique<LoadTimes>();
   std::optional<BatchSampler> sampler_;     ///< where there are epochs

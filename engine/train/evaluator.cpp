@@ -11,8 +11,8 @@
 namespace halfstep::train {
 
 Evaluator::Evaluator(const run::Workspace& workspace, std::vector<EvaluationProgram> programs,
-                     std::vector<std::string> metrics, Lengths lengths)
-    : metrics_(std::move(metrics)), lengths_(std::move(lengths)) {
+                     std::vector<std::string> metrics, Lengths lengths, Ranks ranks)
+    : metrics_(std::move(metrics)), lengths_(std::move(lengths)), ranks_(std::move(ranks)) {
   for (EvaluationProgram& made : programs) {
     const std::size_t part = parts_.size();
     parts_.push_back(std::make_unique<Part>(
@@ -29,22 +29,42 @@ Evaluation Evaluator::evaluate(const Dataset& set, const std::function<bool()>& 
     fields.push_back(fed_fields("evaluate", set, *part->graph.samples, part->graph.ir));
     part->program.slots().drain();  // what an evaluation left that `stop` ended with an exception
   }
-  sums_ = {};
   const std::int64_t size = parts_.front()->graph.samples->batch;
   std::vector<std::uint32_t> buckets = buckets_of(set, lengths_);
   BatchSampler sampler =
       buckets.empty() ? BatchSampler::evaluation(set.count, size) : BatchSampler::evaluation(std::move(buckets), size);
+  results_.assign(static_cast<std::size_t>(sampler.batches_per_epoch()) * (1 + metrics_.size()), 0);
   data::HostBatch batch;
-  for (std::int64_t i = 0; i < sampler.batches_per_epoch() && !stop(); ++i) {
+  std::int64_t i = 0;
+  for (; i < sampler.batches_per_epoch() && !stop(); ++i) {
+    if (i % ranks_.size() != ranks_.rank()) continue;
     const std::uint32_t bucket = sampler.bucket(i);
     Part& part = *parts_[bucket];
     data::gather(fields[bucket], sampler.batch(i), batch);
     part.program.fill(part.program.slots().acquire(), batch);
-    part.counts.push_back(sampler.samples(i));
+    part.batches.push_back(i);
     part.program.slots().submit();
   }
   for (const auto& part : parts_) part->program.slots().drain();
-  Evaluation result = std::exchange(sums_, {});
+  if (ranks_.size() > 1) {  // exact: all terms but one are 0
+    ranks_.exchange->begin_sum(results_, {});
+    ranks_.exchange->wait();
+  }
+  return mean_over(sampler, i);
+}
+
+/// Loss and metrics are means over a batch's samples, so that each is weighted by how many different ones there are.
+Evaluation Evaluator::mean_over(const BatchSampler& sampler, std::int64_t batches) const {
+  Evaluation result;
+  std::size_t next = 0;
+  for (std::int64_t i = 0; i < batches; ++i) {
+    const auto weight = static_cast<double>(sampler.samples(i));
+    result.samples += sampler.samples(i);
+    result.loss += weight * static_cast<double>(results_[next++]);
+    for (const std::string& name : metrics_) {
+      result.metrics[name] += weight * static_cast<double>(results_[next++]);
+    }
+  }
   result.loss /= static_cast<double>(result.samples);
   for (auto& [name, value] : result.metrics) value /= static_cast<double>(result.samples);
   return result;
@@ -56,16 +76,11 @@ std::uint64_t Evaluator::slot_bytes() const {
   return bytes;
 }
 
-/// Loss and metrics are means over the batch's samples, so that each is weighted by how many different ones there are.
 void Evaluator::read(Part& part, const run::Slot& slot) {
-  const std::int64_t count = part.counts.front();
-  part.counts.pop_front();
-  sums_.samples += count;
-  const auto weight = static_cast<double>(count);
-  sums_.loss += weight * static_cast<double>(part.program.mean_output(slot, 0));
-  for (std::size_t i = 0; i < metrics_.size(); ++i) {
-    sums_.metrics[metrics_[i]] += weight * static_cast<double>(part.program.mean_output(slot, 1 + i));
-  }
+  const std::size_t outputs = 1 + metrics_.size();
+  const std::size_t first = static_cast<std::size_t>(part.batches.front()) * outputs;
+  part.batches.pop_front();
+  for (std::size_t i = 0; i < outputs; ++i) results_[first + i] = part.program.mean_output(slot, i);
 }
 
 }  // namespace halfstep::train

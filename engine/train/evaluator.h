@@ -28,9 +28,10 @@ class Evaluator {
   /// A program for each of `lengths`, in their order; one if there are none. `metrics` names their outputs after the
   /// loss.
   Evaluator(const run::Workspace& workspace, std::vector<EvaluationProgram> programs, std::vector<std::string> metrics,
-            Lengths lengths = {});
+            Lengths lengths = {}, Ranks ranks = {});
 
   /// Every sample counts once. Waits for the results. `stop` is called before each batch and ends the evaluation early.
+  /// Ranks share the batches, and each gets the result that one process would; `stop` must then be the same on each.
   /// Throws Error if the samples are not what the graphs are fed with.
   Evaluation evaluate(const Dataset& set, const std::function<bool()>& stop);
   /// Bytes of what its programs' runs are given and give back.
@@ -42,14 +43,16 @@ class Evaluator {
         : graph(std::move(made.graph)), program(workspace, std::move(made.lowered), std::move(read)) {}
 
     step::StepGraph graph;
-    std::deque<std::int64_t> counts{};  ///< of different samples in the batches whose reports have yet to be read
+    std::deque<std::int64_t> batches{};  ///< whose reports have yet to be read
     run::Program program;
   };
   void read(Part& part, const run::Slot& slot);
+  Evaluation mean_over(const BatchSampler& sampler, std::int64_t batches) const;
 
   std::vector<std::string> metrics_;
   Lengths lengths_;
-  Evaluation sums_;
+  Ranks ranks_;
+  std::vector<float> results_;  ///< loss and metrics of each batch
   std::vector<std::unique_ptr<Part>> parts_;
 };
 

@@ -71,11 +71,13 @@ void Trainer::Impl::step(const Fill& fill) {
   submitted(next);
   waits_elsewhere += workspace.runtime->timeline.waits() - waits;
   host_times.add(std::chrono::steady_clock::now() - (start + slots.waited()));
+  if (rank_exchange) rank_exchange->count_step();
   if (parts.size() > 1) poll();                        // the other programs' reports, of steps that have finished
   if (options.precision.stop_on.any()) slots.drain();  // a broken step must be known before the next one begins
 }
 
 bool Trainer::Impl::run_for(double seconds, const Fill& fill) {
+  if (rank_exchange) fail("trainer", "expected one rank to run within a budget, got several", "they step together");
   // Another program may have needed the device, and have submitted the rest.
   if (open_ && !open_->program->slots().is_open()) end_open_step();
   if (!workspace.runtime->timeline.finished(parts_.front())) return false;

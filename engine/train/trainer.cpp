@@ -33,6 +33,7 @@ state::StoreSpec store_spec(const step::StepGraph& graph, const TrainerOptions& 
           .precision = options.precision,
           .weights = state::weight_storage(options.precision),
           .micro_batches = static_cast<std::uint32_t>(options.accumulate),
+          .exchanged = options.ranks.size() > 1,
           .averages = options.ema_decay > 0,
           .averages_read = graph.samples.has_value()};
 }
@@ -85,6 +86,7 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
   const std::vector<train::BucketGraph> graphs = train::bucket_graphs(origin.graph, options);
   for (const train::BucketGraph& graph : graphs) train::check_values(*graph.graph, graph.options);
   train::check_options(options);
+  train::check_ranks(options);
   for (const train::BucketGraph& graph : graphs) {
     parts.push_back(std::make_unique<Part>());
     parts.back()->graph = train::training_graph(*graph.graph, graph.options, graph.length);
@@ -122,6 +124,7 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
     if (error.code() != ErrorCode::out_of_memory) throw;
     throw Error(need.explain(error.what(), runtime.context()), error.code());
   }
+  if (rank_exchange) rank_exchange->check_agreement(origin.graph, own().graph);
   workspace.store->initialize(options.seed);
   workspace.store->write_state(first_state(options.precision, own().graph.optimizers, options.seed));
   batches->start(options.seed, 0, 0);
@@ -163,7 +166,8 @@ void Trainer::Impl::place_data(state::StoreSpec& spec) {
   const std::int64_t batch = graph.samples ? elements({options.accumulate, graph.samples->batch}) : 0;
   std::optional<train::Supply> supply;
   if (options.source != nullptr) supply = train::source_supply(*options.source, *graph.samples, graph.ir, batch);
-  batches = std::make_unique<train::Batches>(std::move(supply), batch);
+  batches = std::make_unique<train::Batches>(std::move(supply), batch * options.ranks.size(), options.ranks.rank(),
+                                             options.ranks.size());
 }
 
 void Trainer::Impl::place_set(state::StoreSpec& spec) {
@@ -183,7 +187,8 @@ void Trainer::Impl::place_set(state::StoreSpec& spec) {
     supply.gather = nullptr;
   }
   const std::int64_t batch = elements({options.accumulate, own().graph.samples->batch});
-  batches = std::make_unique<train::Batches>(std::move(supply), batch);
+  batches = std::make_unique<train::Batches>(std::move(supply), batch * options.ranks.size(), options.ranks.rank(),
+                                             options.ranks.size());
 }
 
 std::uint64_t Trainer::Impl::Lowered::arena_bytes() const {
@@ -212,12 +217,14 @@ void Trainer::Impl::make_programs(state::StoreSpec spec, Lowered lowered) {
   std::vector<std::string> metrics;
   for (const auto& [name, metric] : options.metrics) metrics.push_back(name);
   reports = std::make_unique<train::Reports>(metrics, options);
+  if (options.ranks.size() > 1) rank_exchange = std::make_unique<train::RankExchange>(workspace, options);
   summary.peak_bytes = workspace.store->bytes() + workspace.runtime->arena->bytes();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Part& part = *parts[i];
     part.training = std::make_unique<run::Program>(
         workspace, std::move(lowered.training[i]),
         [this](const run::Program& program, const run::Slot& slot) { reports->read(program, slot); });
+    if (rank_exchange) rank_exchange->take_part(*part.training);
     summary.peak_bytes += part.training->slot_bytes();
     part.recorder =
         std::make_unique<train::Recorder>(workspace, part.graph, options, *reports, *batches, options.trace);
@@ -229,7 +236,8 @@ void Trainer::Impl::make_programs(state::StoreSpec spec, Lowered lowered) {
 void Trainer::Impl::make_evaluators(Lowered& lowered, const std::vector<std::string>& metrics) {
   const auto make = [&](std::unique_ptr<train::Evaluator>& made, std::vector<train::EvaluationProgram>& programs) {
     if (programs.empty()) return;
-    made = std::make_unique<train::Evaluator>(workspace, std::move(programs), metrics, train::lengths_of(options));
+    made = std::make_unique<train::Evaluator>(workspace, std::move(programs), metrics, train::lengths_of(options),
+                                              options.ranks);
     summary.peak_bytes += made->slot_bytes();
   };
   make(evaluator, lowered.evaluation);
@@ -266,6 +274,7 @@ ResumePoint Trainer::Impl::load(const io::SafetensorsFile& file, const std::stri
   latest.loss_scale = state.loss_scale;
   latest.step = steps;
   reports->resume(latest);
+  if (rank_exchange) rank_exchange->compare_weights();
   batches->start(state.seed[0] | static_cast<std::uint64_t>(state.seed[1]) << 32, steps, drawn);
   if (!batches->has_epochs()) return {steps};
   const std::int64_t epoch_steps = batches->epoch_size().steps();

@@ -15,6 +15,7 @@
 #include "train/evaluator.h"
 #include "train/host_times.h"
 #include "train/memory_need.h"
+#include "train/rank_exchange.h"
 #include "train/recorder.h"
 #include "train/reports.h"
 #include "train/workspace.h"
@@ -81,6 +82,7 @@ class Trainer::Impl {
 
   Origin& origin;
   const TrainerOptions& options;
+  std::unique_ptr<train::RankExchange> rank_exchange;  ///< where there are other ranks
   std::vector<std::unique_ptr<Part>> parts;  ///< the shortest first
   std::size_t last_part = 0;                 ///< of the step that was submitted last
   Workspace workspace;

@@ -11,12 +11,15 @@
 #include <limits>
 #include <new>
 
+#include "samples/common/ranks.h"
+
 namespace samples {
 
 namespace {
 
 int fail(std::string message, int code = exit_bad_input) {
   std::ranges::replace(message, '\n', ' ');
+  abort_ranks(message, code);
   fmt::print(stderr, "error: {}\n", message);
   return code;
 }
@@ -184,7 +187,9 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>
     app.parse(argc, argv);
     refuse_empty_values(app);
     halfstep::clean_up_on_interrupt();
-    return with_output_written(body());
+    const int code = body();
+    leave_ranks();
+    return with_output_written(code);
   } catch (const CLI::Success& help) {
     return with_output_written(app.exit(help));
   } catch (const CLI::ParseError& error) {

@@ -13,18 +13,23 @@ void write_json(const Report& report, const std::filesystem::path& path) {
     if (epoch.test_accuracy) epochs.back()["test_accuracy"] = *epoch.test_accuracy;
     for (const auto& [name, score] : epoch.scores) epochs.back()[name] = score;
   }
-  const Json json = {{"device", report.device},
-                     {"precision", report.precision},
-                     {"parameters", report.plan.parameters},
-                     {"epochs", epochs},
-                     {"steps", report.last_step.step},
-                     {"skipped_steps", report.last_step.skipped},
-                     {"tensor_updates_skipped", report.last_step.tensor_updates_skipped},
-                     {"loss_scale", report.last_step.loss_scale},
-                     {"dispatches_per_step", report.plan.dispatches},
-                     {"barriers_per_step", report.plan.barriers},
-                     {"peak_arena_bytes", report.plan.arena_bytes},
-                     {"host_us_per_step", report.host.microseconds_per_step}};
+  const Json json = {
+      {"device", report.device},
+      {"precision", report.precision},
+      {"parameters", report.plan.parameters},
+      {"epochs", epochs},
+      {"steps", report.last_step.step},
+      {"skipped_steps", report.last_step.skipped},
+      {"tensor_updates_skipped", report.last_step.tensor_updates_skipped},
+      {"loss_scale", report.last_step.loss_scale},
+      {"dispatches_per_step", report.plan.dispatches},
+      {"barriers_per_step", report.plan.barriers},
+      {"peak_arena_bytes", report.plan.arena_bytes},
+      {"host_us_per_step", report.host.microseconds_per_step},
+      {"ranks", report.ranks},
+      {"bytes_sent", report.exchange.bytes_sent},
+      {"waiting_share",
+       report.seconds > 0 ? std::chrono::duration<double>(report.exchange.waited).count() / report.seconds : 0}};
   // A device's name comes from its driver and may not be UTF-8.
   const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   const halfstep::Bytes parts[] = {std::as_bytes(std::span(text))};

@@ -27,6 +27,9 @@ struct Report {
   halfstep::StepReport last_step;
   halfstep::PlanSummary plan;
   halfstep::HostCosts host;
+  double seconds = 0;  ///< of training and testing
+  int ranks = 1;
+  halfstep::ExchangeCosts exchange{};  ///< of rank 0
 };
 
 /// Writes the report atomically.

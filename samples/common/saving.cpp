@@ -7,8 +7,9 @@
 
 namespace samples {
 
-Saver::Saver(halfstep::Trainer& trainer, const CommonOptions& options, std::map<std::string, std::string> notes)
-    : trainer_(trainer), options_(options), notes_(std::move(notes)) {}
+Saver::Saver(halfstep::Trainer& trainer, const CommonOptions& options, bool saves,
+             std::map<std::string, std::string> notes)
+    : trainer_(trainer), options_(options), saves_(saves && !options.save.empty()), notes_(std::move(notes)) {}
 
 Saver::~Saver() {
   if (writing_.valid()) writing_.wait();
@@ -21,14 +22,14 @@ bool Saver::due(std::int64_t step) {
 }
 
 void Saver::after_step(std::int64_t step) {
-  if (options_.save.empty() || !due(step)) return;
+  if (!saves_ || !due(step)) return;
   if (writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
   settle();
   begin();
 }
 
 void Saver::save() {
-  if (options_.save.empty()) return;
+  if (!saves_) return;
   settle();
   begin();
 }

@@ -16,8 +16,8 @@ namespace samples {
 /// Does nothing if there is no file to save to.
 class Saver {
  public:
-  /// `notes` are added to the files' metadata.
-  Saver(halfstep::Trainer& trainer, const CommonOptions& options, std::map<std::string, std::string> notes);
+  /// `notes` are added to the files' metadata. Only one of several ranks `saves`.
+  Saver(halfstep::Trainer& trainer, const CommonOptions& options, bool saves, std::map<std::string, std::string> notes);
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
   /// Waits for the file being written.
@@ -39,6 +39,7 @@ class Saver {
 
   halfstep::Trainer& trainer_;
   const CommonOptions& options_;
+  bool saves_;
   std::map<std::string, std::string> notes_;
   std::future<void> writing_;
   bool failing_ = false;  ///< whether the last finished save failed

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "samples/common/progress.h"
+#include "samples/common/ranks.h"
 #include "samples/common/report.h"
 #include "samples/common/resume.h"
 #include "samples/common/saving.h"
@@ -53,7 +54,7 @@ class Run {
         plan_(plan),
         options_(options),
         epoch_steps_(data.train.count / plan.batch_size),
-        saver_(trainer, options,
+        saver_(trainer, options, plan.ranks.rank() == 0,
                options.save.empty() ? std::map<std::string, std::string>{} : run_notes(options, data)) {}
 
   /// Steps that the whole training is to have, those of checkpoints included.
@@ -76,7 +77,7 @@ class Run {
       const std::int64_t epoch = position_ / epoch_steps_ + 1;
       EpochResult result;
       if (!train_epoch(epoch, result)) return false;
-      const halfstep::Evaluation test = trainer_.evaluate(data_.test, plan_.weights, halfstep::interrupted);
+      const halfstep::Evaluation test = trainer_.evaluate(data_.test, plan_.weights, evaluation_stop());
       if (test.samples < data_.test.count) return false;
       result.test_accuracy = test.metrics.at("accuracy");
       if (plan_.scores) result.scores = plan_.scores();
@@ -85,7 +86,7 @@ class Run {
       print_epoch(epoch, plan_, result);
       keep_best(result);
       saver_.save();
-      if (halfstep::interrupted()) return false;
+      if (any_interrupted()) return false;
     }
     return true;
   }
@@ -108,8 +109,14 @@ class Run {
   }
 
  private:
+  /// Ranks evaluate together, so that none stops alone.
+  std::function<bool()> evaluation_stop() const {
+    if (plan_.ranks.size() > 1) return [] { return false; };
+    return halfstep::interrupted;
+  }
+
   void keep_best(const EpochResult& result) {
-    if (plan_.best.empty() || *result.test_accuracy <= best_accuracy_) return;
+    if (plan_.best.empty() || plan_.ranks.rank() != 0 || *result.test_accuracy <= best_accuracy_) return;
     try {
       trainer_.save_weights(plan_.best, plan_.weights);
       best_accuracy_ = *result.test_accuracy;
@@ -128,7 +135,7 @@ class Run {
     {
       Progress progress(epoch, plan_.epochs, epoch_steps_, plan_.batch_size, plan_.samples, options_.quiet);
       while (position_ < epoch * epoch_steps_) {
-        if (halfstep::interrupted()) return false;
+        if (any_interrupted()) return false;
         trainer_.step();
         position_++;
         watch_->after_step();
@@ -169,6 +176,33 @@ void add_plan_options(CLI::App& app, Plan& plan) {
       ->capture_default_str();
 }
 
+void add_rank_options(CLI::App& app, Plan& plan) {
+  app.add_option("--accumulate", plan.accumulate, "Micro-batches that a step of each rank is divided into")
+      ->transform(whole_number(1, 65536))
+      ->capture_default_str();
+  const auto set_wire = [&plan](const std::string& name) {
+    plan.ranks.wire = name == "f16"    ? halfstep::DType::f16
+                      : name == "bf16" ? halfstep::DType::bf16
+                                       : halfstep::DType::f32;
+  };
+  app.add_option_function<std::string>("--exchange", set_wire, "What gradients travel in between ranks (mpirun)")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  const auto set_rounding = [&plan](const std::string& name) {
+    plan.ranks.rounding = name == "nearest" ? halfstep::Rounding::nearest : halfstep::Rounding::stochastic;
+  };
+  app.add_option_function<std::string>("--exchange-rounding", set_rounding,
+                                       "How gradients that travel in 16 bits are rounded: nearest or stochastic")
+      ->check(CLI::IsMember({"nearest", "stochastic"}));
+}
+
+std::int64_t micro_batch(Plan& plan) {
+  plan.ranks.exchange = ranks();
+  const std::int64_t parts = plan.accumulate * plan.ranks.size();
+  if (plan.batch_size % parts == 0) return plan.batch_size / parts;
+  halfstep::fail("--batch-size", fmt::format("expected a multiple of {}, for {} ranks with {} micro-batches, got {}",
+                                             parts, plan.ranks.size(), plan.accumulate, plan.batch_size));
+}
+
 void add_learning_rate(CLI::App& app, float& rate, const std::string& help) {
   app.add_option("--learning-rate", rate, help)->check(number_above(0, 1000))->capture_default_str();
 }
@@ -204,6 +238,7 @@ int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Prec
   halfstep::watch_interrupts();
   Report report{device.info().name, precision.name, {}, {}, trainer.inspect().summary(), {}};
   if (!options.quiet) print_start(report);
+  const auto start = std::chrono::steady_clock::now();
   run.watch({options.program, report.device, precision.name, trainer.report().step, run.last_step(), plan.batch_size,
              options.seed, options.flags});
   const bool complete = run.train(report.epochs);
@@ -212,7 +247,10 @@ int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Prec
   run.end_watching(complete);
   report.last_step = trainer.report();
   report.host = trainer.inspect().host_costs();
-  if (!options.json.empty()) write_json(report, options.json);
+  report.ranks = plan.ranks.size();
+  if (plan.ranks.exchange) report.exchange = plan.ranks.exchange->costs();
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!options.json.empty() && plan.ranks.rank() == 0) write_json(report, options.json);
   run.finish_saving();
   if (complete) return exit_done;
   say("stopped after {} steps{}\n", report.last_step.step,

@@ -26,6 +26,7 @@ layout(push_constant) uniform Push {
   uint crop_padding;  // pixels
   uint cutout;        // side of the square
   uint first;         // place of the first sample in the step's indices, which are bound
+  uint place;         // its place in the batch of all ranks
 };
 layout(std430, binding = 0) readonly buffer Indices { uint indices[]; };
 #if defined(SOURCE_columns)
@@ -63,7 +64,7 @@ vec4 normalised(vec4 bytes) { return fma(bytes, factor, offset); }
 
 vec4 sample_quad(uint b, uint y, uint x, uint channel) {
 #if defined(FEED_augmented)
-  Draws draws = draws_of(first + b);
+  Draws draws = draws_of(place + b);
   if (is_cut_out(draws, y, x)) return vec4(0.0);
   ivec2 source = cropped_and_flipped(draws, y, x);
   bool inside = source.x >= 0 && source.x < int(width) && source.y >= 0 && source.y < int(height);

@@ -3,7 +3,8 @@
 //! STORAGE = storages
 // Adds the gradients of a micro-batch to the sums of those before it, in f32. The LAST micro-batch's become the means over
 // all, which is where they are rounded. They are not unscaled, neither by the loss scale nor by their tensors' own; what
-// is not finite in any micro-batch, or too large for its tensor's scale, is left for the check to find.
+// is not finite in any micro-batch, or too large for its tensor's scale, is left for the check to find. Where ranks have
+// exchanged the sums, the gradients that are there are PART of them already.
 #include "common/precision.glsl"
 #include "common/indexing.glsl"
 
@@ -11,6 +12,7 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool FIRST = false;
 layout(constant_id = 2) const bool LAST = false;
 layout(constant_id = 3) const bool TENSOR_SCALES = false;
+layout(constant_id = 4) const bool PART = false;
 layout(push_constant) uniform Push {
   uint first_quad;  // of the bound range, counted over all parameters: keys the noise
   uint quads;
@@ -27,9 +29,13 @@ vec4 marked(vec4 gradient) { return mix(gradient, vec4(TOO_LARGE), equal(abs(gra
 void main() {
   uint i = linear_invocation();
   if (i >= quads) return;
-  vec4 sum = from_quad(gradients[i]);
+  vec4 sum = PART ? vec4(0.0) : from_quad(gradients[i]);
   if (TENSOR_SCALES) sum = marked(sum);
-  if (!FIRST) sum += sums[i];
+  if (PART) {
+    sum = sums[i];
+  } else if (!FIRST) {
+    sum += sums[i];
+  }
   if (LAST) {
     vec4 mean = sum / count;
     if (TENSOR_SCALES) mean = within_range(mean, 1.0);

@@ -66,6 +66,7 @@ const std::map<std::string, std::set<std::string>>& layers() {
       {"vk", {"base", "graph", "plan"}},
       {"optim", {}},
       {"io", {"base"}},
+      {"dist", {"base", "graph"}},
       {"text", {"base"}},
       {"state", {"base", "graph", "plan", "vk"}},
       {"step", {"base", "graph", "plan", "ops", "passes", "vk", "optim", "state"}},
@@ -73,7 +74,7 @@ const std::map<std::string, std::set<std::string>>& layers() {
       {"run", {"base", "graph", "plan", "vk", "state", "step", "data"}},
       {"tune", {"base", "graph", "plan", "ops", "passes", "vk", "optim", "state", "step"}},
       {"train",
-       {"base", "graph", "plan", "ops", "passes", "vk", "optim", "io", "state", "step", "data", "run", "tune"}},
+       {"base", "graph", "plan", "ops", "passes", "vk", "optim", "io", "state", "step", "data", "run", "tune", "dist"}},
   };
   return allowed;
 }
@@ -86,6 +87,7 @@ bool may_include(const std::string& layer, const std::string& header) {
       {"graph", {"graph"}},     {"ops", {"ops", "encodings", "custom_operator"}},
       {"passes", {"ops"}},      {"optim", {"ops", "optimizer", "update_rule"}},
       {"io", {"image_folder"}}, {"text", {"sampling", "text"}},
+      {"dist", {"exchange", "mpi"}},
       {"state", {"optimizer"}}, {"step", {"optimizer", "data", "recorder", "trainer_options"}},
       {"run", {"data", "ops"}}, {"data", {"data", "image_folder", "ops"}},
   };
@@ -111,7 +113,7 @@ std::string objection(const std::string& source, const std::string& include, boo
     return fine ? "" : "models see the public headers only";
   }
   if (starts_with(source, "samples/")) {
-    if (is_public && include != "halfstep/halfstep.h") return "samples include <halfstep/halfstep.h>";
+    if (is_public && include != "halfstep/halfstep.h" && include != "halfstep/mpi.h") return "samples include <halfstep/halfstep.h>, and <halfstep/mpi.h>";
     const bool fine = !quotes || starts_with(include, "models/") || starts_with(include, "samples/");
     return fine ? "" : "samples see the public headers and the models only";
   }

@@ -7,6 +7,7 @@
 #include <halfstep/device.h>
 #include <halfstep/encodings.h>
 #include <halfstep/error.h>
+#include <halfstep/exchange.h>
 #include <halfstep/graph.h>
 #include <halfstep/image_folder.h>
 #include <halfstep/inspector.h>

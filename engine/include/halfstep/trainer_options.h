@@ -1,6 +1,7 @@
 #pragma once
 
 #include <halfstep/data.h>
+#include <halfstep/exchange.h>
 #include <halfstep/guest.h>
 #include <halfstep/optimizer.h>
 #include <halfstep/precision.h>
@@ -80,6 +81,10 @@ struct HALFSTEP_API TrainerOptions {
   /// is skipped. Each micro-batch draws its own noise. Batch norm uses each micro-batch's own statistics, and moves its
   /// running statistics once per micro-batch.
   std::int64_t accumulate = 1;
+  /// Other processes that train the same model, each with a part of every batch. `accumulate`, the graph's batch and
+  /// everything else here must be the same on each; compile() compares them, and throws an Error that names the first
+  /// difference. Functions of a trainer that compile, load, step or evaluate must then be called by every rank.
+  Ranks ranks{};
   /// Keeps averages of the trained weights in f32. Every update sets average = ema_decay average + (1 -
   /// ema_decay) weight, starting from the initial weights. 0: no averages. load_weights() sets the averages to the
   /// loaded values. The running statistics of norms are not averaged again.

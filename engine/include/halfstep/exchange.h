@@ -1,0 +1,81 @@
+#pragma once
+
+#include <halfstep/language.h>
+#include <halfstep/precision.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace halfstep {
+
+/// How the terms of a sum travel between ranks.
+struct WireFormat {
+  /// f32; f16, where every 128 values share a power of two, so that none overflows and few underflow; or bf16.
+  DType type = DType::f32;
+  Rounding rounding = Rounding::nearest;  ///< to f16 and bf16
+  std::uint64_t noise = 0;                ///< what stochastic rounding is keyed on; the same on every rank
+};
+
+/// What a rank's exchange cost so far.
+struct ExchangeCosts {
+  std::uint64_t bytes_sent = 0;        ///< by this rank, of sums and broadcasts
+  std::chrono::nanoseconds waited{0};  ///< in wait(), broadcast() and barrier()
+};
+
+/// How the processes of a training, its ranks, exchange numbers. Each function is called by every rank, in the same
+/// order, and by one thread. They throw Error where the transport fails. An application may implement its own.
+class HALFSTEP_API Exchange {
+ public:
+  Exchange() = default;
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+  virtual ~Exchange() = default;
+
+  /// From 0 to size() - 1.
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// Begins to replace `values` by their sums over all ranks; every rank gives as many. They must stay where they are,
+  /// and may not be touched, until wait() returns. The terms of each sum are added in f32 in the order of ranks, and
+  /// every rank gets the same bits. A sum that f32 holds as a subnormal number is 0. What is not finite on one rank is
+  /// not finite in the sum. Does not block; several sums may be under way.
+  virtual void begin_sum(std::span<float> values, const WireFormat& format) = 0;
+  /// Goes on with the sums that are under way; does not block.
+  virtual void progress() = 0;
+  /// Blocks until every sum that was begun is complete.
+  virtual void wait() = 0;
+  /// Gives every rank the bytes of `root`. Blocks. Every rank gives as many.
+  virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
+  /// Blocks until every rank is here.
+  virtual void barrier() = 0;
+  /// Ends all ranks: prints one line, "rank 1: message", on standard error, and ends the processes with `exit_code`.
+  [[noreturn]] virtual void abort(std::string_view message, int exit_code) = 0;
+
+  virtual ExchangeCosts costs() const = 0;
+};
+
+/// The exchange of a process that is alone: rank 0 of 1.
+HALFSTEP_API std::shared_ptr<Exchange> no_exchange();
+
+/// A training that this process is one rank of. The ranks' batches together make a step's: rank r of N takes the r-th
+/// part of the samples that a single process would take, with its noise and augmentation. Where each rank has one
+/// micro-batch and the wire is f32, all weights are, bit for bit, those of one process with N micro-batches. States,
+/// such as the running statistics of norms, become their means over ranks.
+struct Ranks {
+  std::shared_ptr<Exchange> exchange{};   ///< null: no other rank
+  DType wire = DType::f32;                ///< how gradients travel: f32, f16 or bf16
+  Rounding rounding = Rounding::nearest;  ///< of gradients that travel in f16 or bf16
+  /// Steps after which the ranks compare their weights: a difference is an Error that names tensor and rank. 0: never.
+  std::int64_t compare_every = 500;
+  /// Bytes of gradients, in f32, that are exchanged together while the backward pass goes on.
+  std::int64_t bucket_bytes = std::int64_t{4} << 20;
+
+  int rank() const { return exchange ? exchange->rank() : 0; }
+  int size() const { return exchange ? exchange->size() : 1; }
+};
+
+}  // namespace halfstep

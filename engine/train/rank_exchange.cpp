@@ -1,0 +1,211 @@
+#include "train/rank_exchange.h"
+
+#include <halfstep/error.h>
+#include <halfstep/version.h>
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace halfstep::train {
+namespace {
+
+namespace buffers = state::buffers;
+
+/// The hash of Fowler, Noll and Vo (FNV-1a), of 64 bits.
+std::uint64_t hash_of(std::span<const std::byte> bytes) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const std::byte byte : bytes) hash = (hash ^ static_cast<std::uint64_t>(byte)) * 1099511628211ULL;
+  return hash;
+}
+
+std::uint64_t hash_of(const std::string& text) {
+  return hash_of(std::as_bytes(std::span(text)));
+}
+
+/// What must be the same on every rank: its name, and what it is here, for a person and as a number.
+struct Fact {
+  std::string name;
+  std::string text;
+  std::uint64_t hash;
+};
+
+Fact fact(std::string name, std::string text) {
+  const std::uint64_t hash = hash_of(text);
+  return {std::move(name), std::move(text), hash};
+}
+
+std::string data_text(const TrainerOptions& options) {
+  if (options.source != nullptr) return fmt::format("source '{}' of {}", options.source->name, options.source->count);
+  if (options.training_set == nullptr) return "none";
+  std::uint64_t hash = 0;
+  for (const Field& field : options.training_set->all_fields()) hash = hash * 31 + hash_of(field.data);
+  return fmt::format("'{}' of {} samples, checksum {:016x}", options.training_set->name, options.training_set->count,
+                     hash);
+}
+
+std::string optimizers_text(const step::StepGraph& graph) {
+  std::string text;
+  for (const Optimizer& optimizer : graph.optimizers) {
+    const std::vector<float>& rates = optimizer->rate().rates;
+    text += fmt::format("{}{} at rate {}, schedule {:08x}", text.empty() ? "" : ", ", optimizer->name(), rates.front(),
+                        static_cast<std::uint32_t>(hash_of(std::as_bytes(std::span(rates)))));
+  }
+  return text;
+}
+
+std::vector<Fact> facts(const Graph& graph, const step::StepGraph& lowered, const TrainerOptions& options) {
+  const std::string model = to_string(graph);
+  return {fact("version", std::string(version())),
+          fact("model", fmt::format("'{}', checksum {:016x}", options.model, hash_of(model))),
+          fact("precision", options.precision.name),
+          fact("optimizer", optimizers_text(lowered)),
+          fact("seed", fmt::format("{}", options.seed)),
+          fact("number of micro-batches", fmt::format("{}", options.accumulate)),
+          fact("gradient exchange",
+               fmt::format("{} in buckets of {}", name(options.ranks.wire), options.ranks.bucket_bytes)),
+          fact("data", data_text(options))};
+}
+
+/// Gives every rank the text of `root`.
+std::string broadcast_text(Exchange& exchange, std::string text, int root) {
+  std::uint64_t size = text.size();
+  exchange.broadcast(std::as_writable_bytes(std::span(&size, 1)), root);
+  text.resize(size);
+  exchange.broadcast(std::as_writable_bytes(std::span(text)), root);
+  return text;
+}
+
+}  // namespace
+
+void check_ranks(const TrainerOptions& options) {
+  const Ranks& ranks = options.ranks;
+  if (!is_floating(ranks.wire)) {
+    fail("trainer", fmt::format("expected gradients to travel in a floating type, got {}", name(ranks.wire)));
+  }
+  if (ranks.compare_every < 0 || ranks.bucket_bytes < 1) {
+    fail("trainer", fmt::format("expected compare_every from 0 on and bucket_bytes from 1 on, got {} and {}",
+                                ranks.compare_every, ranks.bucket_bytes));
+  }
+  if (ranks.size() > 1 && options.precision.stop_on.any()) {
+    fail("trainer", "expected one rank with Precision::stop_on, got several", "a rank sees its own tensors only");
+  }
+}
+
+RankExchange::RankExchange(const run::Workspace& workspace, const TrainerOptions& options)
+    : workspace_(workspace), options_(options), exchange_(*options.ranks.exchange) {}
+
+void RankExchange::take_part(run::Program& program) {
+  program.slots().set_host_turn(
+      [this, &program](run::Slot& slot, std::span<const std::uint64_t> tickets) { exchange(program, slot, tickets); });
+}
+
+/// Each bucket is on its way to the other ranks while the device computes the next.
+void RankExchange::exchange(const run::Program& program, const run::Slot& slot,
+                            std::span<const std::uint64_t> tickets) {
+  const vk::Buffer& buffer = workspace_.store->buffer(buffers::exchange);
+  const auto values = [&](std::uint64_t first, std::uint64_t count) {
+    // A mapped buffer of f32.
+    return std::span(reinterpret_cast<float*>(buffer.mapped()) + first, count);  // NOLINT
+  };
+  const step::StepProgram& lowered = program.lowered();
+  const WireFormat format{options_.ranks.wire, options_.ranks.rounding, options_.seed ^ (steps_ << 20)};
+  for (std::size_t i = 0; i < tickets.size(); ++i) {
+    const auto [first, count] = lowered.exchanged[i];
+    while (!workspace_.runtime->timeline.finished(tickets[i])) {
+      exchange_.progress();
+    }
+    buffer.invalidate(4 * first, 4 * count);
+    exchange_.begin_sum(values(first, count), format);
+  }
+  const std::uint64_t states = buffer.bytes() / 4 - lowered.exchanged_gradients;
+  buffer.invalidate(4 * lowered.exchanged_gradients, 4 * states);
+  const std::span<float> of_states = values(lowered.exchanged_gradients, states);
+  if (states > 0) exchange_.begin_sum(of_states, {});
+  begin_reports(program, slot);
+  exchange_.wait();
+  for (float& state : of_states) state /= static_cast<float>(exchange_.size());
+  end_reports(program, slot);
+  buffer.flush(0, buffer.bytes());
+}
+
+/// A step reports what all of its micro-batches report, whose rank has left them in its own report.
+void RankExchange::begin_reports(const run::Program& program, const run::Slot& slot) {
+  const step::StepProgram& lowered = program.lowered();
+  slot.report.invalidate(0, slot.report.bytes());
+  reports_.clear();
+  const auto own = static_cast<std::size_t>(options_.accumulate);
+  for (const step::ReportedValue& value : lowered.reported) {
+    for (std::size_t i = 0; i < value.places.size(); ++i) {
+      float number = 0;
+      const bool is_own = i >= lowered.first_micro_batch && i < lowered.first_micro_batch + own;
+      if (is_own) std::memcpy(&number, slot.report.mapped() + value.places[i], sizeof number);
+      reports_.push_back(number);
+    }
+  }
+  exchange_.begin_sum(reports_, {});
+}
+
+void RankExchange::end_reports(const run::Program& program, const run::Slot& slot) {
+  std::size_t next = 0;
+  for (const step::ReportedValue& value : program.lowered().reported) {
+    for (const std::uint64_t place : value.places) {
+      std::memcpy(slot.report.mapped() + place, &reports_[next++], sizeof(float));
+    }
+  }
+  slot.report.flush(0, slot.report.bytes());
+}
+
+/// For each rank in `found`, 1 more than the place of the first number that differs from rank 0's, or 0. Returns the
+/// first rank that differs, or 0.
+std::uint32_t RankExchange::first_difference(std::span<const std::uint64_t> mine, std::vector<float>& found) const {
+  std::vector<std::uint64_t> theirs(mine.begin(), mine.end());
+  exchange_.broadcast(std::as_writable_bytes(std::span(theirs)), 0);
+  found.assign(static_cast<std::size_t>(exchange_.size()), 0);
+  for (std::size_t i = mine.size(); i-- > 0;) {
+    if (mine[i] != theirs[i]) found[static_cast<std::size_t>(exchange_.rank())] = static_cast<float>(i + 1);
+  }
+  exchange_.begin_sum(found, {});
+  exchange_.wait();
+  for (std::uint32_t rank = 0; rank < found.size(); ++rank) {
+    if (found[rank] > 0) return rank;
+  }
+  return 0;
+}
+
+void RankExchange::check_agreement(const Graph& graph, const step::StepGraph& lowered) const {
+  const std::vector<Fact> mine = facts(graph, lowered, options_);
+  std::vector<std::uint64_t> hashes;
+  for (const Fact& known : mine) hashes.push_back(known.hash);
+  std::vector<float> found;
+  const std::uint32_t rank = first_difference(hashes, found);
+  if (rank == 0) return;
+  const Fact& different = mine[static_cast<std::size_t>(found[rank]) - 1];
+  const std::string wanted = broadcast_text(exchange_, different.text, 0);
+  const std::string got = broadcast_text(exchange_, different.text, static_cast<int>(rank));
+  fail("exchange", fmt::format("expected one {} on all ranks, got {} on rank 0 and {} on rank {}", different.name,
+                               wanted, got, rank));
+}
+
+void RankExchange::count_step() {
+  ++steps_;
+  const auto every = static_cast<std::uint64_t>(options_.ranks.compare_every);
+  if (every > 0 && steps_ % every == 0) compare_weights();
+}
+
+void RankExchange::compare_weights() const {
+  const std::vector<state::KeptTensor> tensors = workspace_.store->tensors();
+  std::vector<std::uint64_t> hashes;
+  for (const state::KeptTensor& tensor : tensors) {
+    const std::vector<float> values = workspace_.store->read(tensor);
+    hashes.push_back(hash_of(std::as_bytes(std::span(values))));
+  }
+  std::vector<float> found;
+  const std::uint32_t rank = first_difference(hashes, found);
+  if (rank == 0) return;
+  fail(ErrorCode::numerics, "exchange",
+       fmt::format("expected the same weights on all ranks, got another '{}' on rank {} than on rank 0",
+                   tensors[static_cast<std::size_t>(found[rank]) - 1].name, rank));
+}
+
+}  // namespace halfstep::train
