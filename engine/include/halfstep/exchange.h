@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace halfstep {
 
@@ -66,6 +67,8 @@ HALFSTEP_API std::shared_ptr<Exchange> no_exchange();
 /// micro-batch and the wire is f32, all weights are, bit for bit, those of one process with N micro-batches. States,
 /// such as the running statistics of norms, become their means over ranks.
 struct Ranks {
+  Ranks() = default;
+  explicit Ranks(std::shared_ptr<Exchange> of) : exchange(std::move(of)) {}
   std::shared_ptr<Exchange> exchange{};   ///< null: no other rank
   DType wire = DType::f32;                ///< how gradients travel: f32, f16 or bf16
   Rounding rounding = Rounding::nearest;  ///< of gradients that travel in f16 or bf16
