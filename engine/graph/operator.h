@@ -62,6 +62,9 @@ class Operator {
   /// Appends the dispatches that compute the outputs.
   virtual void lower(plan::Lowering& out) const = 0;
   virtual Numerics numerics() const { return Numerics::other; }
+  /// Whether the second input holds labels: each the number of a class, of as many as the first input's last axis is
+  /// long. Losses and metrics of classes.
+  virtual bool reads_labels() const { return false; }
   /// Whether an infinite result from finite inputs is a division by zero.
   virtual bool divides() const { return false; }
   /// Whether it begins with the mean and variance of each channel (of the last axis) of its first input, over all other

@@ -237,12 +237,9 @@ std::optional<Classes> classes_of(const graph::Ir& ir, graph::ValueId input) {
   std::set<graph::ValueId> labels{input};  // and what has the same bits, such as a reshape
   std::optional<Classes> fewest;
   for (const graph::Node& node : ir.nodes) {
-    const bool judges =
-        node.op->numerics() == graph::Numerics::as_is && node.inputs.size() > 1 && labels.contains(node.inputs[1]);
-    if (judges) {
-      const Shape& logits = ir.values[node.inputs[0]].type.shape;
-      const bool fewer = logits.size() == 2 && (!fewest || logits[1] < fewest->count);
-      if (fewer) fewest = {node.op->name(), logits[1]};
+    if (node.op->reads_labels() && labels.contains(node.inputs[1])) {
+      const std::int64_t count = ir.values[node.inputs[0]].type.shape.back();
+      if (!fewest || count < fewest->count) fewest = {node.op->name(), count};
     } else if (node.inputs.size() == 1 && labels.contains(node.inputs[0])) {
       for (const graph::ValueId output : node.outputs) {
         if (ir.values[output].type.dtype == DType::u32) labels.insert(output);

@@ -20,7 +20,7 @@
 #include "vk/device/capabilities.h"
 #include "vk/device/limits.h"
 #include "vk/shader/shaders.h"
-#include "vk/shader/shared_memory.h"
+#include "vk/shader/variable_bytes.h"
 
 namespace halfstep {
 namespace {
@@ -219,7 +219,7 @@ TEST_CASE("limits that cannot be had are refused") {
 TEST_CASE("shared memory follows from a shader and its constants") {
   // Two operands of 16 k by a tile's side plus one quad, as gemm_kernels.cpp counts it.
   const auto bytes = [](std::string_view shader, const vk::Constants& constants = {}) {
-    return vk::shared_bytes(vk::find_shader(shader).words, constants);
+    return vk::variable_bytes(vk::find_shader(shader).words, constants).shared;
   };
   CHECK(bytes("gemm.row_row.f32.tile32") == 2 * 16 * 9 * 16);
   CHECK(bytes("gemm.row_row.f32.tile64") == 2 * 16 * 17 * 16);

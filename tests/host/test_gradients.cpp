@@ -16,7 +16,7 @@
 #include "passes/backward.h"
 #include "plan/program.h"
 #include "vk/shader/shaders.h"
-#include "vk/shader/shared_memory.h"
+#include "vk/shader/variable_bytes.h"
 #include "vk/shader/spirv.h"
 
 namespace halfstep {
@@ -218,7 +218,7 @@ void check_dispatch(const plan::Dispatch& dispatch, const plan::Target& target) 
   CHECK(invocations <= target.max_invocations);
   vk::Constants constants;
   for (std::uint32_t i = 0; i < dispatch.constants.size(); ++i) constants[i] = dispatch.constants[i];
-  CHECK(vk::shared_bytes(words, constants) <= target.shared_memory_bytes);
+  CHECK(vk::variable_bytes(words, constants).shared <= target.shared_memory_bytes);
   if (facts.uses_subgroups) {
     REQUIRE(target.subgroups.size != 0);
     CHECK(invocations % target.subgroups.size == 0);

@@ -172,6 +172,8 @@ TEST_CASE("what is wrong with an application's own operator is said when it is a
   CHECK(first_refusal([](CustomDispatch& d) { std::swap(d.operands[1], d.operands[2]), d.operands.pop_back(); }) ==
         "[scaled_square] expected an operand for each of the 3 bindings of scaled_square.f32, got 2");
   CHECK(first_refusal([](CustomDispatch& d) { d.push.resize(40'000); }).find("push constants") != std::string::npos);
+  CHECK(first_refusal([](CustomDispatch& d) { d.push.clear(); }) ==
+        "[scaled_square] expected the 4 bytes of push constants that scaled_square.f32 declares, got 0");
   CHECK(first_refusal([](CustomDispatch& d) { d.push.resize(5); }) ==
         "[scaled_square] expected push constants of whole words for scaled_square, got 5 bytes");
   CHECK(first_refusal([](CustomDispatch& d) { d.local_size = 1 << 20; }).find("invocations") != std::string::npos);

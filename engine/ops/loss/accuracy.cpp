@@ -13,6 +13,7 @@ class Accuracy final : public graph::Operator {
   std::string name() const override { return "accuracy"; }
   graph::Attributes attributes() const override { return {}; }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
+  bool reads_labels() const override { return true; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_classification(name(), inputs);

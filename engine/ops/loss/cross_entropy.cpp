@@ -60,6 +60,7 @@ class CrossEntropy final : public graph::Operator {
     return {{"smoothing", smoothing_}, {"ignore", static_cast<std::int64_t>(ignore_)}};
   }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
+  bool reads_labels() const override { return true; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_classification(name(), inputs);

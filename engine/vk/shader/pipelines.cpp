@@ -13,10 +13,10 @@
 #include "vk/device/structure.h"
 #include "vk/device/workarounds.h"
 #include "vk/shader/shaders.h"
-#include "vk/shader/shared_memory.h"
 #include "vk/shader/specialize.h"
 #include "vk/shader/spirv.h"
 #include "vk/shader/validate_spirv.h"
+#include "vk/shader/variable_bytes.h"
 
 namespace halfstep::vk {
 namespace {
@@ -189,8 +189,13 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   if (cancel_ && cancel_()) fail(ErrorCode::cancelled, "trainer", "cancelled before all kernels were compiled");
   if (dispatch.spirv) check_spirv(shader.words, dispatch.shader);
   const std::vector<std::uint32_t> words = words_of(dispatch, shader);
+  const VariableBytes declared = variable_bytes(words, constants_of(dispatch, context_->capabilities()));
   at_most(dispatch, "bytes of shared memory", context_->capabilities().limits.maxComputeSharedMemorySize,
-          shared_bytes(words, constants_of(dispatch, context_->capabilities())));
+          declared.shared);
+  if (push_bytes < declared.pushed) {
+    fail(dispatch.label, fmt::format("expected the {} bytes of push constants that {} declares, got {}",
+                                     declared.pushed, dispatch.shader, push_bytes));
+  }
   const ShaderFacts facts = shader_facts(words, dispatch.constants);
   if (dispatch.spirv) check_local_size(dispatch, facts);
   if (set.bindings < facts.bindings) {

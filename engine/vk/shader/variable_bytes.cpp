@@ -1,4 +1,4 @@
-#include "vk/shader/shared_memory.h"
+#include "vk/shader/variable_bytes.h"
 
 #include <halfstep/error.h>
 
@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "vk/shader/spirv.h"
 
@@ -41,8 +42,14 @@ enum : std::uint32_t {
   op_u_less_than_equal = 178,
   op_shift_right = 194,
   op_shift_left = 196,
+  op_type_matrix = 24,
+  op_member_decorate = 72,
   decoration_spec_id = 1,
+  decoration_array_stride = 6,
+  decoration_offset = 35,
   storage_workgroup = 4,
+  storage_push_constant = 9,
+  storage_physical_buffer = 5349,
 };
 
 /// The result of a binary operation; nothing if it is not known.
@@ -88,21 +95,28 @@ class Sizes {
 
   void visit(const Instruction& i) {
     if (i.opcode == op_decorate && i.operand(2) == decoration_spec_id) spec_ids_[i.operand(1)] = i.operand(3);
-    if (i.opcode == op_variable && i.operand(3) == storage_workgroup) total_ += pointee_size(i.operand(1));
+    if (i.opcode == op_decorate && i.operand(2) == decoration_array_stride) strides_[i.operand(1)] = i.operand(3);
+    if (i.opcode == op_member_decorate && i.operand(3) == decoration_offset)
+      offsets_[{i.operand(1), i.operand(2)}] = i.operand(4);
+    if (i.opcode == op_variable && i.operand(3) == storage_workgroup) shared_ += pointee_size(i.operand(1));
+    if (i.opcode == op_variable && i.operand(3) == storage_push_constant) pushed_ += pointee_size(i.operand(1));
     visit_type(i);
     visit_constant(i);
   }
 
-  std::uint64_t total() const { return total_; }
+  std::uint64_t shared() const { return shared_; }
+  std::uint64_t pushed() const { return pushed_; }
 
  private:
   void visit_type(const Instruction& i) {
     const std::uint32_t id = i.operand(1);
     if (i.opcode == op_type_bool) bytes_[id] = 4;
     if (i.opcode == op_type_int || i.opcode == op_type_float) bytes_[id] = i.operand(2) / 8;
-    if (i.opcode == op_type_vector) bytes_[id] = bytes_[i.operand(2)] * i.operand(3);
+    if (i.opcode == op_type_vector || i.opcode == op_type_matrix) bytes_[id] = bytes_[i.operand(2)] * i.operand(3);
     if (i.opcode == op_type_array) arrays_[id] = {i.operand(2), i.operand(3)};
-    if (i.opcode == op_type_pointer && i.operand(2) == storage_workgroup) pointees_[id] = i.operand(3);
+    if (i.opcode == op_type_pointer && (i.operand(2) == storage_workgroup || i.operand(2) == storage_push_constant))
+      pointees_[id] = i.operand(3);
+    if (i.opcode == op_type_pointer && i.operand(2) == storage_physical_buffer) bytes_[id] = 8;
     if (i.opcode != op_type_struct) return;
     for (std::size_t member = 2; member < i.words.size(); ++member) members_[id].push_back(i.operand(member));
   }
@@ -156,18 +170,23 @@ class Sizes {
     if (const auto array = arrays_.find(type); array != arrays_.end()) {
       const auto length = values_.find(array->second.length);
       if (length == values_.end()) {
-        fail("shader", fmt::format("expected a known length of every array in shared memory, got %{} for %{}",
+        fail("shader", fmt::format("expected a known length of every array in shared memory and push constants, got %{} "
+                                   "for %{}",
                                    array->second.length, type));
       }
-      return size(array->second.element) * length->second;
+      const auto stride = strides_.find(type);
+      return (stride == strides_.end() ? size(array->second.element) : stride->second) * length->second;
     }
     if (const auto members = members_.find(type); members != members_.end()) {
       std::uint64_t bytes = 0;
-      for (const std::uint32_t member : members->second) bytes += size(member);
+      for (std::uint32_t i = 0; i < members->second.size(); ++i) {
+        const auto offset = offsets_.find({type, i});
+        bytes = (offset == offsets_.end() ? bytes : offset->second) + size(members->second[i]);
+      }
       return bytes;
     }
     const auto bytes = bytes_.find(type);
-    if (bytes == bytes_.end()) fail("shader", fmt::format("expected numbers in shared memory, got type %{}", type));
+    if (bytes == bytes_.end()) fail("shader", fmt::format("expected numbers in shared memory and push constants, got type %{}", type));
     return bytes->second;
   }
 
@@ -183,15 +202,18 @@ class Sizes {
   std::map<std::uint32_t, ArrayType> arrays_;
   std::map<std::uint32_t, std::vector<std::uint32_t>> members_;
   std::map<std::uint32_t, std::uint32_t> pointees_;
-  std::uint64_t total_ = 0;
+  std::map<std::uint32_t, std::uint32_t> strides_;                              ///< of array types
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> offsets_;  ///< of members of struct types
+  std::uint64_t shared_ = 0;
+  std::uint64_t pushed_ = 0;
 };
 
 }  // namespace
 
-std::uint64_t shared_bytes(std::span<const std::uint32_t> words, const Constants& constants) {
+VariableBytes variable_bytes(std::span<const std::uint32_t> words, const Constants& constants) {
   Sizes sizes(constants);
   for_each_instruction(words, [&](const Instruction& i) { sizes.visit(i); });
-  return sizes.total();
+  return {sizes.shared(), sizes.pushed()};
 }
 
 }  // namespace halfstep::vk
