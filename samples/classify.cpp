@@ -13,10 +13,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "models/by_name.h"
 #include "samples/common/checkpoint.h"
+#include "samples/common/classifier.h"
 #include "samples/common/command_line.h"
 #include "samples/common/contact_sheet.h"
 #include "samples/common/models.h"
@@ -30,70 +29,6 @@ struct Options {
   std::vector<std::filesystem::path> images;
   std::filesystem::path sheet;
   std::string device;
-};
-
-/// A model with its weights that classifies images of bytes, a batch at a time.
-class Classifier {
- public:
-  Classifier(const Device& device, const samples::ModelDescription& model, const std::filesystem::path& weights,
-             std::int64_t batch)
-      : model_(model), shape_{batch, model.input[0], model.input[1], model.input[2]}, predictor_(compile(device)) {
-    predictor_.load_weights(weights);
-  }
-
-  /// All classes of every image, the most likely first.
-  std::vector<std::vector<samples::Guess>> guesses(const Dataset& images) {
-    std::vector<std::vector<samples::Guess>> all;
-    const auto size = static_cast<std::size_t>(images.sample_bytes());
-    for (std::int64_t first = 0; first < images.count; first += shape_[0]) {
-      const std::int64_t count = std::min(shape_[0], images.count - first);
-      std::vector<float> values(static_cast<std::size_t>(elements(shape_)));
-      std::copy_n(images.samples.begin() + first * static_cast<std::int64_t>(size),
-                  count * static_cast<std::int64_t>(size), values.begin());
-      const std::vector<float> logits = predictor_.run({{"bytes", std::span<const float>(values)},
-                                                        {"factor", std::span<const float>(factor_)},
-                                                        {"offset", std::span<const float>(offset_)}});
-      for (std::int64_t i = 0; i < count; ++i) {
-        const std::size_t classes = model_.classes.size();
-        all.push_back(ranked(std::span(logits).subspan(static_cast<std::size_t>(i) * classes, classes)));
-      }
-    }
-    return all;
-  }
-
- private:
-  Predictor compile(const Device& device) {
-    const std::int64_t channels = shape_.back();
-    for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
-      const float stddev = model_.stddev[std::min(c, model_.stddev.size() - 1)];
-      factor_.push_back(1 / (255 * stddev));
-      offset_.push_back(-model_.mean[std::min(c, model_.mean.size() - 1)] / stddev);
-    }
-    Graph graph;
-    const Tensor bytes = graph.input("bytes", shape_);
-    const Tensor images = add(mul(bytes, graph.input("factor", {channels})), graph.input("offset", {channels}));
-    const Tensor logits =
-        models::image_model(graph.root(), images, model_.name, static_cast<std::int64_t>(model_.classes.size()));
-    return Predictor::compile(device, graph, logits);
-  }
-
-  std::vector<samples::Guess> ranked(std::span<const float> logits) const {
-    const auto top = static_cast<double>(*std::ranges::max_element(logits));
-    double total = 0;
-    for (const float logit : logits) total += std::exp(static_cast<double>(logit) - top);
-    std::vector<samples::Guess> guesses;
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-      guesses.push_back({model_.classes[i], std::exp(static_cast<double>(logits[i]) - top) / total});
-    }
-    std::ranges::stable_sort(guesses, std::ranges::greater{}, &samples::Guess::probability);
-    return guesses;
-  }
-
-  samples::ModelDescription model_;
-  Shape shape_;
-  std::vector<float> factor_;
-  std::vector<float> offset_;
-  Predictor predictor_;
 };
 
 void print(const ImageFolder& images, const std::vector<std::vector<samples::Guess>>& guesses) {
@@ -120,10 +55,12 @@ int run(const Options& options) {
       {.height = model.input[0], .width = model.input[1], .channels = model.input[2], .corrupt = CorruptFiles::skip});
   for (const std::string& line : images.skipped) fmt::print(stderr, "error: {}\n", line);
   if (images.data.count > 0) {
-    Classifier classifier(device, model, options.model, std::min(largest_batch, images.data.count));
+    samples::Classifier classifier(device, model, options.model, std::min(largest_batch, images.data.count));
     const std::vector<std::vector<samples::Guess>> guesses = classifier.guesses(images.data);
     print(images, guesses);
-    if (!options.sheet.empty()) samples::write_contact_sheet(options.sheet, images, guesses);
+    std::vector<std::string> names;
+    for (const std::filesystem::path& file : images.files) names.push_back(file.filename().string());
+    if (!options.sheet.empty()) samples::write_contact_sheet(options.sheet, images.data, names, guesses);
   }
   return images.skipped.empty() ? samples::exit_done : samples::exit_bad_input;
 }

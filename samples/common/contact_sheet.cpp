@@ -61,9 +61,10 @@ void draw_guess(Canvas& canvas, int x, int y, int width, const Guess& guess, boo
 
 }  // namespace
 
-void write_contact_sheet(const std::filesystem::path& path, const halfstep::ImageFolder& images,
-                         const std::vector<std::vector<Guess>>& guesses) {
-  const halfstep::Shape& shape = images.data.sample_shape;
+std::pair<int, int> write_contact_sheet(const std::filesystem::path& path, const halfstep::Dataset& images,
+                                        const std::vector<std::string>& names,
+                                        const std::vector<std::vector<Guess>>& guesses) {
+  const halfstep::Shape& shape = images.sample_shape;
   const Card layout(shape);
   const auto count = static_cast<int>(guesses.size());
   const int columns = std::clamp(static_cast<int>(std::ceil(std::sqrt(1.4 * count))), 1, 8);
@@ -77,11 +78,11 @@ void write_contact_sheet(const std::filesystem::path& path, const halfstep::Imag
     canvas.rectangle(x, y, layout.width, layout.height, card);
     y += margin;
     canvas.image(x + (layout.width - layout.image_width) / 2, y,
-                 images.data.samples.data() + sample * static_cast<std::size_t>(images.data.sample_bytes()),
+                 images.samples.data() + sample * static_cast<std::size_t>(images.sample_bytes()),
                  static_cast<int>(shape[0]), static_cast<int>(shape[1]), static_cast<int>(shape[2]), layout.scale);
     y += layout.image_height + margin;
     const int inner = layout.width - 2 * margin;
-    canvas.text(x + margin, y, fitted(images.files[sample].filename().string(), inner), pale_ink);
+    canvas.text(x + margin, y, fitted(names[sample], inner), pale_ink);
     y += Canvas::line + margin / 2;
     const std::size_t most = std::min<std::size_t>(shown, guesses[sample].size());
     for (std::size_t k = 0; k < most; ++k, y += bar_step) {
@@ -89,6 +90,7 @@ void write_contact_sheet(const std::filesystem::path& path, const halfstep::Imag
     }
   }
   halfstep::write_png(path, canvas.pixels(), canvas.height(), canvas.width());
+  return {canvas.width(), canvas.height()};
 }
 
 }  // namespace samples

@@ -4,20 +4,18 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "samples/common/classifier.h"
 
 namespace samples {
 
-/// A class and its predicted probability.
-struct Guess {
-  std::string name;
-  double probability = 0;
-};
-
-/// Writes a PNG file with a card for each image: the image as the model sees it, its file's name, and its most likely
-/// classes, each with a bar proportional to its probability. `guesses` has the classes of each of `images`, the most
-/// likely first.
-void write_contact_sheet(const std::filesystem::path& path, const halfstep::ImageFolder& images,
-                         const std::vector<std::vector<Guess>>& guesses);
+/// Writes a PNG file with a card for each image: the image as the model sees it, its name, and its most likely classes,
+/// each with a bar proportional to its probability. `guesses` has the classes of each of `images`, the most likely
+/// first. Returns the file's width and height.
+std::pair<int, int> write_contact_sheet(const std::filesystem::path& path, const halfstep::Dataset& images,
+                                        const std::vector<std::string>& names,
+                                        const std::vector<std::vector<Guess>>& guesses);
 
 }  // namespace samples

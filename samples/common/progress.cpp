@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "samples/common/say.h"
 
@@ -12,6 +14,8 @@ namespace samples {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::string_view erased = "\x1b[K";  ///< the rest of the line
 
 // Uses blocks of an eighth, so that the bar grows smoothly: U+2588 is full, U+258F an eighth.
 std::string bar(double share, int width) {
@@ -24,6 +28,40 @@ std::string bar(double share, int width) {
   return text;
 }
 
+/// "3:05", or "1:02:03" of an hour and more.
+std::string clock_text(double seconds) {
+  constexpr double most = 1e8;
+  const auto whole = static_cast<std::int64_t>(std::clamp(seconds, 0.0, most));
+  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+/// Whether a line can be drawn over another: on a terminal, which that of a CI's log is not, whatever it claims.
+bool redraws() {
+  return halfstep::is_terminal(halfstep::Stream::output) && halfstep::environment("TERM").value_or("dumb") != "dumb" &&
+         !halfstep::environment("CI");
+}
+
+/// The parts of a line, as many as `width` columns have room for. What matters less is left out first.
+std::string fitted(const std::string& head, double share, const std::string& count, std::string_view loss,
+                   std::string_view details, const std::string& left, std::size_t width) {
+  constexpr std::size_t least_bar = 8;
+  constexpr std::size_t most_bar = 40;
+  constexpr std::size_t frame = 4;  // "| | " and the blank before
+  const std::vector<std::string> tails{fmt::format("{}{}{}{}", count, loss, details, left),
+                                       fmt::format("{}{}{}", count, loss, left), count + left};
+  for (const std::string& tail : tails) {
+    const std::size_t used = head.size() + tail.size() + frame;
+    if (used + least_bar > width) continue;
+    return fmt::format("{} |{}| {}", head, bar(share, static_cast<int>(std::min(width - used, most_bar))), tail);
+  }
+  for (const std::string& line :
+       {fmt::format("{} {}", head, count + left), count + left, count, fmt::format("{:.0f}%", 100 * share)}) {
+    if (line.size() <= width) return line;
+  }
+  return {};
+}
+
 }  // namespace
 
 Progress::Progress(std::int64_t epoch, std::int64_t epochs, std::int64_t steps, std::int64_t batch_size,
@@ -34,12 +72,12 @@ Progress::Progress(std::int64_t epoch, std::int64_t epochs, std::int64_t steps, 
       batch_size_(batch_size),
       samples_(samples),
       quiet_(quiet),
-      terminal_(halfstep::is_terminal(halfstep::Stream::output)),
+      terminal_(redraws()),
       start_(Clock::now()) {}
 
 Progress::~Progress() {
   if (quiet_ || !terminal_) return;
-  say("\r{:{}}\r", "", halfstep::terminal_width(halfstep::Stream::output) - 1);
+  if (drawn_ != Clock::time_point()) say("\r{}", erased);
 }
 
 bool Progress::due(std::int64_t done) {
@@ -61,18 +99,20 @@ void Progress::update(std::int64_t done, std::int64_t fresh, const halfstep::Ste
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   const double speed = static_cast<double>(fresh * batch_size_) / std::max(seconds, 1e-9);
   const std::string head = fmt::format("epoch {}/{}", epoch_, epochs_);
-  const std::string tail =
-      fmt::format("{:>{}}/{}  loss {:.4f}  scale {:g}  {:.0f} {}/s", done, fmt::formatted_size("{}", steps_), steps_,
-                  report.loss, report.loss_scale, speed, samples_);
+  const std::string count = fmt::format("{:>{}}/{}", done, fmt::formatted_size("{}", steps_), steps_);
+  const std::string loss = fmt::format("  loss {:.4f}", report.loss);
+  const std::string details = fmt::format("  scale {:g}  {:.0f} {}/s", report.loss_scale, speed, samples_);
+  const std::int64_t steps_left = (epochs_ - epoch_) * steps_ + steps_ - done;
+  const std::string left =
+      fmt::format("  {} left", clock_text(static_cast<double>(steps_left * batch_size_) / std::max(speed, 1e-9)));
   if (terminal_) {
+    // Asked each time: it may have changed. The last column stays free, as some terminals begin a new line after it.
     const int width = halfstep::terminal_width(halfstep::Stream::output) - 1;
-    const int room = width - static_cast<int>(head.size() + tail.size()) - 4;
     const double share = static_cast<double>(done) / static_cast<double>(steps_);
-    const std::string line = room >= 4 ? fmt::format("{} |{}| {}", head, bar(share, std::min(room, 40)), tail)
-                                       : fmt::format("{} {}", head, tail).substr(0, static_cast<std::size_t>(width));
-    say("\r{}", line);
+    say("\r{}{}", fitted(head, share, count, loss, details, left, static_cast<std::size_t>(std::max(width, 0))),
+        erased);
   } else {
-    say("{}  {}\n", head, tail);
+    say("{}  {}{}{}{}\n", head, count, loss, details, left);
   }
 }
 

@@ -7,7 +7,9 @@
 
 namespace samples {
 
-/// Shows the progress of an epoch: a bar that is redrawn on a terminal, or a line per tenth of the epoch elsewhere.
+/// Shows the progress of an epoch, and the time that is left of all of them: a bar that is redrawn on a terminal, as
+/// wide as that is at the time, or a line per tenth of the epoch elsewhere: in a pipe, and where CI or TERM=dumb is
+/// set.
 class Progress {
  public:
   /// `samples` names what the batches consist of.

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "samples/common/predictions.h"
 #include "samples/common/progress.h"
 #include "samples/common/ranks.h"
 #include "samples/common/report.h"
@@ -83,6 +84,7 @@ class Run {
       if (plan_.scores) result.scores = plan_.scores();
       results.push_back(result);
       watch_->evaluated(result);
+      draw_predictions();
       print_epoch(epoch, plan_, result);
       keep_best(result);
       saver_.save();
@@ -95,7 +97,10 @@ class Run {
 
   /// Begins what the flags ask for besides, at the current position.
   void watch(const RunStart& start) {
-    watch_.emplace(trainer_, options_.watch, start);
+    watch_.emplace(trainer_, options_.watch, start, plan_.ranks.rank() == 0);
+    if (!options_.watch.pictures.empty() && plan_.ranks.rank() == 0) {
+      predictions_.emplace(trainer_, *options_.watch.model, data_, options_.watch.pictures);
+    }
     const std::int64_t left = epoch_steps_ - position_ % epoch_steps_;  // in its epoch
     if (position_ < plan_.epochs * epoch_steps_) ahead_ = watch_->first_steps(left);
   }
@@ -105,6 +110,7 @@ class Run {
   void finish_saving() {
     saver_.finish();
     if (best_failure_) throw *best_failure_;
+    if (picture_failure_) throw *picture_failure_;
     watch_->finish();
   }
 
@@ -113,6 +119,18 @@ class Run {
   std::function<bool()> evaluation_stop() const {
     if (plan_.ranks.size() > 1) return [] { return false; };
     return halfstep::interrupted;
+  }
+
+  void draw_predictions() {
+    if (!predictions_) return;
+    try {
+      const Predictions::Sheet sheet = predictions_->draw(trainer_.report().step);
+      watch_->pictured("predictions", sheet.file, sheet.width, sheet.height);
+      picture_failure_.reset();
+    } catch (const halfstep::Error& error) {
+      if (!picture_failure_) warn_not_saved(error);
+      picture_failure_ = error;
+    }
   }
 
   void keep_best(const EpochResult& result) {
@@ -163,6 +181,8 @@ class Run {
   std::int64_t ahead_ = 0;         ///< steps made that position_ does not count yet
   Saver saver_;
   std::optional<Watch> watch_;
+  std::optional<Predictions> predictions_;
+  std::optional<halfstep::Error> picture_failure_;  ///< why the last picture could not be written
 };
 
 }  // namespace

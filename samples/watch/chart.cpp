@@ -12,7 +12,7 @@ namespace {
 constexpr double width = 460;   ///< of a panel
 constexpr double height = 220;  ///< likewise
 constexpr double margin = 20;
-constexpr double head = 64;  ///< of the page, above the panels
+constexpr double title_height = 64;
 constexpr double left = 58;  ///< of the area of curves in a panel
 constexpr double right = 12;
 constexpr double top = 34;
@@ -30,7 +30,7 @@ struct Range {
 };
 
 bool is_drawn(double value, bool logarithmic) {
-  return std::isfinite(value) && (!logarithmic || value > 0);
+  return std::abs(value) < 1e300 && (!logarithmic || value > 0);
 }
 
 /// 1, 2 or 5 times a power of ten: the least that divides `range` into at most `parts`.
@@ -53,14 +53,16 @@ std::string short_number(double value) {
 /// The axes of a panel: from values to pixels.
 class Axes {
  public:
-  Axes(const Panel& panel, Range steps, Point corner) : panel_(panel), steps_(steps), corner_(corner) {
+  Axes(const ChartPanel& panel, Range steps, Point corner) : panel_(panel), steps_(steps), corner_(corner) {
     for (const Curve& curve : panel.curves) {
       for (const Point& point : curve.points) {
         if (is_drawn(point.y, panel.logarithmic)) values_.add(scaled(point.y));
       }
     }
     const bool negative = panel.logarithmic || values_.low < 0;
-    const double room = values_.high > values_.low ? 0.06 * (values_.high - values_.low) : unit();
+    const double range = values_.high - values_.low;
+    const bool flat = range <= 1e-9 * std::max(std::abs(values_.low), std::abs(values_.high));
+    const double room = flat ? unit() : 0.06 * range;
     values_ = {values_.low - room, values_.high + room};
     if (values_.low < 0 && !negative) values_.low = 0;  // no room below 0 for what is never less
     if (panel.percent) values_ = {std::max(values_.low, 0.0), std::min(values_.high, 1.0)};
@@ -117,7 +119,7 @@ class Axes {
     return at;
   }
 
-  const Panel& panel_;
+  const ChartPanel& panel_;
   Range steps_;
   Point corner_;
   Range values_;
@@ -169,7 +171,7 @@ void draw_curve(Drawing& drawing, const Axes& axes, const Curve& curve, bool log
   for (const Point& mean : means) drawing.dot(mean, second ? Ink::second : Ink::first);
 }
 
-void draw_panel(Drawing& drawing, const Panel& panel, Range steps, Point corner) {
+void draw_panel(Drawing& drawing, const ChartPanel& panel, Range steps, Point corner) {
   const Axes axes(panel, steps, corner);
   drawing.text({corner.x, corner.y + 16}, panel.title, Ink::text, Anchor::start, 15);
   axes.draw(drawing);
@@ -188,28 +190,31 @@ void draw_panel(Drawing& drawing, const Panel& panel, Range steps, Point corner)
 
 }  // namespace
 
-bool Panel::empty() const {
+bool ChartPanel::empty() const {
   return std::ranges::none_of(curves, [&](const Curve& curve) {
     return std::ranges::any_of(curve.points, [&](const Point& point) { return is_drawn(point.y, logarithmic); });
   });
 }
 
-std::string draw_panels(const std::string& title, const std::string& subtitle, const std::vector<Panel>& panels,
+std::string draw_panels(const std::string& title, const std::string& subtitle, const std::vector<ChartPanel>& panels,
                         const std::function<std::unique_ptr<Drawing>(int width, int height)>& make) {
-  std::vector<const Panel*> drawn;
+  std::vector<const ChartPanel*> drawn;
   Range steps;
-  for (const Panel& panel : panels) {
+  for (const ChartPanel& panel : panels) {
     if (panel.empty()) continue;
     drawn.push_back(&panel);
     for (const Curve& curve : panel.curves) {
       for (const Point& point : curve.points) steps.add(point.x);
     }
   }
+  const double head = title.empty() ? 0 : title_height;
   const auto rows = static_cast<double>((drawn.size() + 1) / 2);
   const std::unique_ptr<Drawing> drawing =
       make(static_cast<int>(2 * width + 3 * margin), static_cast<int>(head + rows * (height + margin)));
-  drawing->text({margin, 30}, title, Ink::text, Anchor::start, 15);
-  drawing->text({margin, 50}, subtitle, Ink::muted);
+  if (!title.empty()) {
+    drawing->text({margin, 30}, title, Ink::text, Anchor::start, 15);
+    drawing->text({margin, 50}, subtitle, Ink::muted);
+  }
   for (std::size_t i = 0; i < drawn.size(); ++i) {
     const auto column = static_cast<double>(i % 2);
     const auto row = static_cast<double>(i / 2);

@@ -16,7 +16,7 @@ struct Curve {
 };
 
 /// Up to two curves over the same steps.
-struct Panel {
+struct ChartPanel {
   std::string title;
   std::vector<Curve> curves;
   bool logarithmic = false;
@@ -25,9 +25,9 @@ struct Panel {
   bool empty() const;
 };
 
-/// Draws panels in two columns below a title. Of many points, their means are drawn, before the range that they have.
-/// `make` makes a drawing of a size.
-std::string draw_panels(const std::string& title, const std::string& subtitle, const std::vector<Panel>& panels,
+/// Draws panels in two columns, below a title unless it is empty. Of many points, their means are drawn, before the
+/// range that they have. `make` makes a drawing of a size.
+std::string draw_panels(const std::string& title, const std::string& subtitle, const std::vector<ChartPanel>& panels,
                         const std::function<std::unique_ptr<Drawing>(int width, int height)>& make);
 
 }  // namespace samples

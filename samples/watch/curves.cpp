@@ -2,23 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <utility>
+
+#include "samples/watch/fields.h"
 
 namespace samples {
 namespace {
-
-/// The number at a key; NaN where there is none, or a null.
-double number(const Record& record, const std::string& key) {
-  const auto found = record.find(key);
-  if (found == record.end() || !found->is_number()) return std::numeric_limits<double>::quiet_NaN();
-  return found->get<double>();
-}
-
-std::string text(const Record& record, const std::string& key) {
-  const auto found = record.find(key);
-  return found != record.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 /// Takes a curve out of those that are left.
 Curve take(std::map<std::string, std::vector<Point>>& from, const std::string& key, std::string name, bool dots) {
@@ -64,7 +53,7 @@ void Curves::add_evaluation(const Record& record) {
   for (const auto& [name, value] : scores->items()) scores_by_name_[name].push_back({step, number(*scores, name)});
 }
 
-std::vector<Panel> Curves::panels() const {
+std::vector<ChartPanel> Curves::panels() const {
   auto steps = steps_by_key_;
   auto scores = scores_by_name_;
   const auto with_test = [&](const std::string& key, const char* test, const char* test_name) {
@@ -72,7 +61,7 @@ std::vector<Panel> Curves::panels() const {
     if (scores.contains(test)) curves.push_back(take(scores, test, test_name, true));
     return curves;
   };
-  std::vector<Panel> panels{{"loss", with_test("loss", "validation_loss", "validation"), false, false}};
+  std::vector<ChartPanel> panels{{"loss", with_test("loss", "validation_loss", "validation"), false, false}};
   panels.push_back({"accuracy", with_test("metrics/accuracy", "test_accuracy", "test"), false, true});
   panels.push_back({"learning rate", {take(steps, "rate", "", false)}, false, false});
   panels.push_back({"loss scale", {take(steps, "loss_scale", "", false)}, true, false});

@@ -14,7 +14,7 @@ class Curves {
  public:
   void add(const Record& record);
   /// Loss, metrics with the tests' results, rate, loss scale, gradient norm and skipped steps; some may be empty.
-  std::vector<Panel> panels() const;
+  std::vector<ChartPanel> panels() const;
   /// What is trained: "train_cifar10, mixed".
   const std::string& title() const { return title_; }
   /// Where it stands: "llvmpipe, step 300 of 600".

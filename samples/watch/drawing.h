@@ -30,6 +30,8 @@ class Drawing {
   /// Lines between the first two points, the next two, and so on.
   virtual void segments(const std::vector<Point>& points, Ink ink, double width) = 0;
   virtual void dot(Point centre, Ink ink) = 0;
+  /// A filled rectangle: the background at `strength` 0, the ink at 1.
+  virtual void rectangle(Point corner, double width, double height, Ink ink, double strength) = 0;
   /// Text whose baseline is at `at`. `size` is small, 12, or large, 15.
   virtual void text(Point at, std::string_view text, Ink ink, Anchor anchor = Anchor::start, int size = 12) = 0;
   /// The contents of a file with the picture.

@@ -24,7 +24,7 @@ CLI::Validator ends_in(std::vector<std::string> endings) {
 
 }  // namespace
 
-void add_watch_options(CLI::App& app, WatchOptions& options) {
+void add_watch_options(CLI::App& app, WatchOptions& options, bool classifies_images) {
   constexpr const char* group = "Watching";
   app.add_option("--log", options.log, "JSON lines: a record of each step, test and decision; a resumed run appends")
       ->group(group);
@@ -46,6 +46,10 @@ void add_watch_options(CLI::App& app, WatchOptions& options) {
       ->capture_default_str()
       ->needs(watch)
       ->group(group);
+  if (!classifies_images) return;
+  app.add_option("--pictures", options.pictures,
+                 "Folder for pictures of what is predicted for some of the test's images, after each test")
+      ->group(group);
 }
 
 std::vector<NamedFile> watched_files(const WatchOptions& options) {
@@ -53,6 +57,10 @@ std::vector<NamedFile> watched_files(const WatchOptions& options) {
 }
 
 halfstep::TrainerOptions watched(const WatchOptions& options, halfstep::TrainerOptions training) {
+  options.model->name = training.model;
+  options.model->classes = training.classes;
+  if (training.feed) options.model->mean = training.feed->mean;
+  if (training.feed) options.model->stddev = training.feed->stddev;
   if (!options.records()) return training;
   training.gradient_norm = true;
   training.log = [log = std::move(training.log), decisions = options.decisions](const std::string& line) {

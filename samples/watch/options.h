@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "samples/common/models.h"
+
 /// Training that one can watch: what a run writes about itself, beside its checkpoints.
 namespace samples {
 
@@ -26,10 +28,13 @@ struct WatchOptions {
   std::filesystem::path tensorboard;  ///< folder of event files
   std::filesystem::path trace;        ///< of a few steps, for ui.perfetto.dev
   std::filesystem::path graph;        ///< of the step: .svg, .dot or .json
+  std::filesystem::path pictures;     ///< folder of PNG files: what is predicted for some images, after each test
   std::string tensors;                ///< pattern of the tensors whose statistics are recorded
   std::uint64_t tensors_every = 50;   ///< steps between two of these records
   /// What compiling decided (TrainerOptions::log), for the log.
   std::shared_ptr<std::vector<std::string>> decisions = std::make_shared<std::vector<std::string>>();
+  /// What is trained, for the pictures: without the input's shape.
+  std::shared_ptr<ModelDescription> model = std::make_shared<ModelDescription>();
 
   /// Whether every step is recorded.
   bool records() const { return !log.empty() || !plot.empty() || !tensorboard.empty(); }
@@ -39,10 +44,12 @@ struct WatchOptions {
 /// The files among them, with their flags.
 std::vector<NamedFile> watched_files(const WatchOptions& options);
 
-/// Adds --log, --plot, --tensorboard, --trace, --graph, --watch and --watch-every.
-void add_watch_options(CLI::App& app, WatchOptions& options);
+/// Adds --log, --plot, --tensorboard, --trace, --graph, --watch and --watch-every, and for programs that classify
+/// images
+/// --pictures.
+void add_watch_options(CLI::App& app, WatchOptions& options, bool classifies_images);
 
-/// `training` with what is recorded measured, and decisions kept; its own log is still called.
+/// `training` with what is recorded measured, and decisions and the model kept; its own log is still called.
 halfstep::TrainerOptions watched(const WatchOptions& options, halfstep::TrainerOptions training);
 
 }  // namespace samples

@@ -18,6 +18,11 @@ Colour colour_of(Ink ink) {
   return colours[static_cast<int>(ink)];
 }
 
+Colour mixed(Colour from, Colour to, double strength) {
+  const auto one = [&](int a, int b) { return static_cast<std::uint8_t>(std::lround(a + (b - a) * strength)); };
+  return {one(from.red, to.red), one(from.green, to.green), one(from.blue, to.blue)};
+}
+
 class PngDrawing : public Drawing {
  public:
   PngDrawing(int width, int height) : canvas_(scale * width, scale * height, colour_of(Ink::background)) {}
@@ -29,6 +34,12 @@ class PngDrawing : public Drawing {
     for (std::size_t i = 1; i < points.size(); i += 2) one(points[i - 1], points[i], ink, width);
   }
   void dot(Point centre, Ink ink) override { one(centre, centre, ink, 6); }
+
+  void rectangle(Point corner, double width, double height, Ink ink, double strength) override {
+    const auto pixels = [](double value) { return static_cast<int>(std::lround(scale * value)); };
+    canvas_.rectangle(pixels(corner.x), pixels(corner.y), pixels(width), pixels(height),
+                      mixed(colour_of(Ink::background), colour_of(ink), strength));
+  }
 
   void text(Point at, std::string_view text, Ink ink, Anchor anchor, int /*size*/) override {
     const int width = Canvas::letter * static_cast<int>(text.size());

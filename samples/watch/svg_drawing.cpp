@@ -63,6 +63,13 @@ class SvgDrawing : public Drawing {
                    centre.y, name_of(ink));
   }
 
+  void rectangle(Point corner, double width, double height, Ink ink, double strength) override {
+    fmt::format_to(std::back_inserter(text_), "<rect x='{:.1f}' y='{:.1f}' width='{:.1f}' height='{:.1f}' class='{}'",
+                   corner.x, corner.y, width, height, name_of(ink));
+    if (strength < 1) fmt::format_to(std::back_inserter(text_), " opacity='{:.2f}'", strength);
+    text_ += "/>\n";
+  }
+
   void text(Point at, std::string_view text, Ink ink, Anchor anchor, int size) override {
     fmt::format_to(std::back_inserter(text_),
                    "<text x='{:.1f}' y='{:.1f}' font-size='{}' text-anchor='{}' class='{}'{}>{}</text>\n", at.x, at.y,

@@ -28,8 +28,10 @@ std::vector<std::unique_ptr<Sink>> sinks_of(const WatchOptions& options, bool re
 
 }  // namespace
 
-Watch::Watch(halfstep::Trainer& trainer, const WatchOptions& options, const RunStart& start)
-    : inspector_(trainer.inspect()), options_(options), sinks_(sinks_of(options, start.step > 0)), step_(start.step) {
+Watch::Watch(halfstep::Trainer& trainer, const WatchOptions& options, const RunStart& start, bool writes)
+    : inspector_(trainer.inspect()), options_(options), writes_(writes), step_(start.step) {
+  if (!writes) return;
+  sinks_ = sinks_of(options, start.step > 0);
   if (!options.graph.empty()) write_step_graph(options.graph, inspector_.planned());
   if (sinks_.empty()) return;
   if (!options.tensors.empty()) inspector_.watch(options.tensors, options.tensors_every);
@@ -58,7 +60,7 @@ std::int64_t Watch::first_steps(std::int64_t most) {
   if (!options_.trace.empty()) {
     if (most < 1) halfstep::fail("--trace", "expected two steps or more before a test, got one");
     timeline = inspector_.timeline(steps);
-    write_trace(options_.trace, timeline);
+    if (writes_) write_trace(options_.trace, timeline);
   }
   if (!sinks_.empty()) write(operators_record(inspector_.planned(), timeline));
   take();
@@ -82,6 +84,10 @@ void Watch::after_step() {
 void Watch::evaluated(const EpochResult& result) {
   take();
   write(evaluation_record(result, step_, seconds()));
+}
+
+void Watch::pictured(const std::string& name, const std::filesystem::path& file, int width, int height) {
+  write(picture_record(step_, name, file, width, height));
 }
 
 void Watch::end(bool complete) {

@@ -16,9 +16,9 @@ namespace samples {
 /// training goes on without it, and finish() throws. Does nothing, and costs nothing, where nothing is asked for.
 class Watch {
  public:
-  /// Of a trainer that was compiled with watched(), before its next step. Throws Error where a file cannot be opened,
-  /// or no tensor matches the pattern.
-  Watch(halfstep::Trainer& trainer, const WatchOptions& options, const RunStart& start);
+  /// Of a trainer that was compiled with watched(), before its next step. Only one of several ranks `writes`; the
+  /// others make the same steps. Throws Error where a file cannot be opened, or no tensor matches the pattern.
+  Watch(halfstep::Trainer& trainer, const WatchOptions& options, const RunStart& start, bool writes = true);
 
   /// To be called before the run's first step. Makes up to `most` steps of the training for --trace, and returns how
   /// many: none where it is not asked for.
@@ -27,6 +27,8 @@ class Watch {
   void after_step();
   /// To be called after each test; its step is the last that was made.
   void evaluated(const EpochResult& result);
+  /// To be called where a picture was written to a file, of `width` and `height` pixels.
+  void pictured(const std::string& name, const std::filesystem::path& file, int width, int height);
   /// Ends the records. `complete` is false where the run was stopped.
   void end(bool complete);
   /// Throws the first Error that kept a file from being written.
@@ -41,6 +43,7 @@ class Watch {
 
   halfstep::Inspector inspector_;
   const WatchOptions& options_;
+  bool writes_;
   Clock::time_point begin_ = Clock::now();
   std::vector<std::unique_ptr<Sink>> sinks_;
   std::uint64_t step_;  ///< of the newest record

@@ -1,8 +1,9 @@
 #!/bin/bash
-# What a training writes about itself: a log whose lines survive a killed run and a resumed one, a picture, a timeline, and
-# event files that TensorBoard reads. Usage: watching.sh FOLDER_OF_PROGRAMS
+# What a training writes about itself: a log whose lines survive a killed run and a resumed one, pictures, a timeline, event
+# files that TensorBoard reads, a page of it all, and progress on terminals of any width. Usage: watching.sh FOLDER_OF_PROGRAMS
 set -u
 program=$1/float32_master_weights
+programs=$1
 . "$(dirname "$0")/../harness/checks.sh"
 . "$(dirname "$0")/../harness/samples.sh"
 
@@ -14,9 +15,10 @@ small=(mixed --data "$data" --batch-size 8)  # 12 steps an epoch
 
 # A run, and one that goes on: the log is appended to, the picture shows both.
 trains "${small[@]}" --epochs 2 --save "$place/model" --log "$log" --plot "$place/plot.svg" --trace "$place/trace.json" \
-  --tensorboard "$place/events" --watch 'conv1/weight.gradient' --watch-every 10
+  --tensorboard "$place/events" --watch 'conv1/weight.gradient' --watch-every 10 --pictures "$place/pictures"
 check "a record for each step, got $(lines step)" test "$(lines step)" = 24
 check "a record for each test" test "$(lines evaluation)" = 2
+check "a picture for each test" test "$(lines picture)$(ls "$place/pictures" | wc -l)" = 22
 check "one start, one table of operators, one end" test "$(lines start)$(lines operators)$(lines end)" = 111
 check "records of a watched tensor" test "$(lines tensor)" -ge 1
 for key in loss accuracy rate loss_scale gradient_norm skipped overflowed; do
@@ -33,6 +35,12 @@ done
 trains "${small[@]}" --epochs 3 --resume "$place/model" --log "$log" --plot "$place/plot.png"
 check "the log goes on" test "$(lines step)" = 36
 check "two starts" test "$(lines start)" = 2
+program=$programs/dashboard
+trains "$place"
+program=$programs/float32_master_weights
+check "the page is one well-formed file that needs no other" python3 "$(dirname "$0")/read_page.py" "$place/log.html" \
+  "mixed" "step 36 of 36" "finished" ">loss<" ">accuracy<" ">gradient norm<" "By time" "By memory" "conv1/conv2d" \
+  "conv1/weight.gradient" "Exponents over time" "data:image/png;base64," "No step was skipped"
 check "the picture is a whole PNG" cmp -s <(tail -c 8 "$place/plot.png") <(bytes 0x49 0x45 0x4e 0x44 0xae 0x42 0x60 0x82)
 
 # What is measured changes no bit.
@@ -48,6 +56,27 @@ done
 check "the picture of the step is XML" python3 -c "import sys, xml.dom.minidom as x; x.parse(sys.argv[1])" "$place/graph.svg"
 check "graphs for graphviz have edges" grep -q 'd0 -> d1' "$place/graph.dot"
 check "graphs in JSON have results" grep -q '"writes":\[{"name"' "$place/graph.json"
+
+# Progress: on a terminal, a line that fits it, also where it becomes narrower; elsewhere, lines.
+on_terminal() { # on_terminal COLUMNS ENVIRONMENT... : what the terminal got is in $place/typescript
+  local columns=$1
+  shift
+  env "$@" script -qec "stty cols $columns; '$program' mixed --data '$data' --batch-size 1 --epochs 3" \
+    "$place/typescript" </dev/null >"$place/output" 2>"$place/error"
+}
+if command -v script >"$place/until"; then
+  for columns in 200 80 40 24 9 2; do
+    on_terminal $columns -u CI TERM=xterm
+    check "progress fits $columns columns" python3 "$(dirname "$0")/read_terminal.py" "$place/typescript" $columns
+  done
+  on_terminal 80 CI=true TERM=xterm
+  check "no line is drawn over another in CI" test "$(grep -c $'\r.*epoch.*left' "$place/typescript")" = 0
+else
+  echo "skipped: progress on terminals, as there is no script (package bsdutils)"
+fi
+trains mixed --data "$data" --batch-size 1 --epochs 1
+check "no carriage returns in a pipe" test "$(grep -c $'[\r\x1b]' "$place/output")" = 0
+check "a line for each tenth, with the time left" test "$(grep -c '^epoch 1/1 .* left$' "$place/output")" -ge 9
 
 # A killed run leaves whole lines, and what a torn one leaves is no record.
 rm "$log"
@@ -75,7 +104,24 @@ refused "--watch" "${small[@]}" --watch-every 5
 refused "nothing" "${small[@]}" --epochs 1 --log "$log" --watch nothing
 refused "$place/nowhere" "${small[@]}" --log "$place/nowhere/log"
 refused "expected another file" "${small[@]}" --log "$place/x" --trace "$place/x"
+refused "--pictures" "${small[@]}" --pictures "$log"
 refused "none of the data set" "${small[@]}" --log "$data/train-images-idx3-ubyte"
+
+program=$programs/dashboard
+mkdir "$place/empty"
+refused "$place/empty" "$place/empty"
+refused "expected a log that can be read" "$place/none"
+refused "expected JSON lines of a training" "$data/train-images-idx3-ubyte"
+refused "expected another file than that of run" "$log" --out "$log"
+refused "run is required"
+# Whatever a log holds, its page is made.
+printf '%s\n' '{"kind":"start","plan":[1],"flags":[{}],"step":-1}' '{"kind":"step","step":1e300,"loss":"x","metrics":[]}' \
+  '{"kind":"step","step":4,"loss":1e16}' '{"kind":"step","step":5,"loss":10000000000000002,"overflowed":1}' \
+  '{"kind":"tensor","name":3,"exponents":[null,-1,1e308,{}],"first_exponent":1e99}' '{"kind":"evaluation","scores":3}' \
+  '{"kind":"operators","rows":[1,{"label":[],"writes":[2],"bytes":"<"}]}' '{"kind":"picture","path":"/","name":"<b>"}' \
+  '{"kind":"end","complete":"maybe","seconds":null}' >"$place/strange.jsonl"
+trains "$place/strange.jsonl" --out "$place/strange.html"
+check "the page of a strange log is well-formed" python3 "$(dirname "$0")/read_page.py" "$place/strange.html"
 
 # TensorBoard's own reader, where it is installed.
 if python3 -c 'import tensorboard' 2>"$place/until"; then
