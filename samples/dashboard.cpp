@@ -40,7 +40,7 @@ std::filesystem::path log_of(const std::filesystem::path& path) {
 int run(const std::filesystem::path& path, std::filesystem::path out) {
   const std::filesystem::path log = log_of(path);
   if (out.empty()) out = std::filesystem::path(log).replace_extension(".html");
-  samples::check_outputs({{"--out", out}}, {{"log", log}});
+  samples::check_outputs({{"--out", out}}, {{"run", log}});
   const std::vector<samples::Record> records = samples::read_log(log);
   const std::string page = samples::dashboard_page(records, log.parent_path());
   const Bytes parts[] = {std::as_bytes(std::span(page))};

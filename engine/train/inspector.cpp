@@ -7,7 +7,7 @@
 #include "train/planned.h"
 #include "train/profile.h"
 #include "train/texts.h"
-#include "train/timeline.h"
+#include "train/timed_steps.h"
 #include "train/trainer_impl.h"
 
 namespace halfstep {

@@ -52,7 +52,8 @@ std::string fitted(const std::string& text, int room) {
 
 void draw_guess(Canvas& canvas, int x, int y, int width, const Guess& guess, bool best) {
   canvas.rectangle(x, y, width, bar_height, track);
-  canvas.rectangle(x, y, static_cast<int>(std::lround(guess.probability * width)), bar_height, best ? best_bar : bar);
+  const double share = std::isfinite(guess.probability) ? guess.probability : 0;
+  canvas.rectangle(x, y, static_cast<int>(std::lround(share * width)), bar_height, best ? best_bar : bar);
   const std::string percent = fmt::format("{:.0f}%", 100 * guess.probability);
   const int percent_width = static_cast<int>(percent.size()) * Canvas::letter;
   canvas.text(x + 4, y + 5, fitted(guess.name, width - percent_width - 16), ink);

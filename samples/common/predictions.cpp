@@ -14,7 +14,7 @@ namespace {
 
 /// A few of the set's images, from all over it.
 Dataset some_of(const Dataset& set) {
-  constexpr std::int64_t most = 12;
+  constexpr std::int64_t most = 15;
   Dataset some;
   some.sample_shape = set.sample_shape;
   some.classes = set.classes;
@@ -46,7 +46,12 @@ Predictions::Predictions(const Trainer& trainer, ModelDescription model, const D
 
 Predictions::Sheet Predictions::draw(std::uint64_t step) {
   const std::filesystem::path file = folder_ / fmt::format("predictions-{:08}.png", step);
-  const auto [width, height] = write_contact_sheet(file, images_, names_, classifier_.guesses(images_));
+  const std::vector<std::vector<Guess>> guesses = classifier_.guesses(images_);
+  std::vector<std::string> captions;
+  for (std::size_t i = 0; i < guesses.size(); ++i) {
+    captions.push_back(names_[i] + (guesses[i].front().name == names_[i] ? "" : ", wrong"));
+  }
+  const auto [width, height] = write_contact_sheet(file, images_, captions, guesses);
   return {file, width, height};
 }
 

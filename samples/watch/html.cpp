@@ -27,9 +27,9 @@ p{margin:4px 0 10px}
 .bad{color:var(--bad)}
 section{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:16px 18px;margin-top:16px;
   overflow-x:auto}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:10px;margin-top:16px}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(116px,1fr));gap:10px;margin-top:16px}
 .figures div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 12px}
-.figures b{display:block;font-size:18px;white-space:nowrap}
+.figures b{display:block;font-size:16px;white-space:nowrap}
 .figures span{color:var(--muted);font-size:12px}
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(420px,1fr));gap:24px}
 svg{display:block;max-width:100%;height:auto}

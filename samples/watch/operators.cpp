@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "samples/watch/fields.h"
 
 namespace samples {
@@ -33,15 +36,20 @@ OperatorCost cost_of(const Record& row) {
 }  // namespace
 
 std::vector<OperatorCost> operators_of(const std::vector<Record>& records) {
-  std::vector<OperatorCost> costs;
+  std::vector<OperatorCost> newest;
+  bool timed = false;
   for (const Record& record : records) {
     if (text(record, "kind") != "operators") continue;
-    costs.clear();
+    std::vector<OperatorCost> costs;
     for (const Record& row : inside(record, "rows")) {
       if (row.is_object()) costs.push_back(cost_of(row));
     }
+    const bool has_times = std::ranges::any_of(costs, [](const OperatorCost& cost) { return cost.milliseconds > 0; });
+    if (timed && !has_times) continue;
+    timed = has_times;
+    newest = std::move(costs);
   }
-  return costs;
+  return newest;
 }
 
 }  // namespace samples

@@ -19,7 +19,7 @@ struct OperatorCost {
   std::string result{};     ///< the first of them: "f16 {32, 28, 28, 6}"
 };
 
-/// The dispatches of the last record of operators, in order; none where there is no such record.
+/// The dispatches of the last record of operators that has times, or of the last; none where there is no such record.
 std::vector<OperatorCost> operators_of(const std::vector<Record>& records);
 
 }  // namespace samples

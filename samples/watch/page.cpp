@@ -43,6 +43,8 @@ std::string picture_bytes(const Record& record, const std::filesystem::path& fol
   const std::filesystem::path path = text(record, "path");
   for (const std::filesystem::path& place :
        {path, folder / path.parent_path().filename() / path.filename(), folder / path.filename()}) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(place, error)) continue;
     std::ifstream in(place, std::ios::binary);
     std::string bytes{std::istreambuf_iterator<char>(in), {}};
     if (bytes.starts_with("\x89PNG")) return bytes;
@@ -120,8 +122,8 @@ std::string html_phases(const std::vector<OperatorCost>& operators) {
   for (const char* phase : {"feed", "forward", "backward", "update"}) {
     const double share = phases[phase] / total;
     if (share <= 0) continue;
-    html += fmt::format("<span style='width:{0:.1f}%' title='{1}, {2:.1f}%'>{1} {2:.0f}%</span>", 100 * share, phase,
-                        100 * share);
+    const std::string name = share < 0.1 ? "" : fmt::format("{} {:.0f}%", phase, 100 * share);
+    html += fmt::format("<span style='width:{0:.1f}%' title='{1}, {0:.1f}%'>{2}</span>", 100 * share, phase, name);
   }
   return html + "</div>\n";
 }
@@ -172,7 +174,8 @@ std::string html_overflows(const std::vector<Overflow>& overflows) {
   }
   if (unseen) {
     html +=
-        "<p class='muted'><code>--watch '*.gradient' --watch-every 1</code> looks at gradients in every step.</p>\n";
+        "<p class='muted'><code>--watch '*.gradient' --watch-every 1</code> looks at gradients in every step, "
+        "but for those that <code>--trace</code> times.</p>\n";
   }
   return html;
 }
@@ -220,13 +223,14 @@ std::string html_run(const RunSummary& run) {
       if (value.is_number())
         scores += fmt::format("{}{} {:.4g}", scores.empty() ? "" : ", ", name, value.get<double>());
     }
+    const double loss = number(test, "train_loss");
     rows.push_back({{scores},
                     {fmt::format("{:.0f}", amount(test, "step"))},
-                    {fmt::format("{:.4g}", number(test, "train_loss"))},
+                    {std::isfinite(loss) ? fmt::format("{:.4g}", loss) : "not finite"},
                     {fmt::format("{:.0f}", amount(test, "samples_per_second"))},
                     {time_text(amount(test, "train_seconds"))}});
   }
-  const std::vector<std::string> head{"test", "step", "training loss", "samples a second", "time of training"};
+  const std::vector<std::string> head{"test", "step", "training loss", "samples/s", "time of training"};
   if (!rows.empty()) html += html_details(fmt::format("{} tests", rows.size()), html_table(head, rows));
   rows.clear();
   const Record& flags = inside(run.start(), "flags");

@@ -70,10 +70,10 @@ std::vector<std::pair<std::string, std::string>> RunSummary::figures() const {
   figures.emplace_back("skipped steps", count_text(skipped_));
   figures.emplace_back("time", time_text(earlier_seconds_ + seconds_));
   const double speed = number(last, "samples_per_second");
-  if (std::isfinite(speed)) figures.emplace_back("samples a second", count_text(speed));
+  if (std::isfinite(speed)) figures.emplace_back("samples/s", count_text(speed));
   const Record& plan = inside(start_, "plan");
   figures.emplace_back("parameters", count_text(amount(plan, "parameters")));
-  figures.emplace_back("device memory", byte_text(amount(plan, "peak_bytes")));
+  figures.emplace_back("memory", byte_text(amount(plan, "peak_bytes")));
   return figures;
 }
 

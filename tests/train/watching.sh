@@ -57,20 +57,24 @@ check "the picture of the step is XML" python3 -c "import sys, xml.dom.minidom a
 check "graphs for graphviz have edges" grep -q 'd0 -> d1' "$place/graph.dot"
 check "graphs in JSON have results" grep -q '"writes":\[{"name"' "$place/graph.json"
 
-# Progress: on a terminal, a line that fits it, also where it becomes narrower; elsewhere, lines.
-on_terminal() { # on_terminal COLUMNS ENVIRONMENT... : what the terminal got is in $place/typescript
-  local columns=$1
+# Progress: on a terminal, lines that fit it, also once it has become narrower; elsewhere, lines of their own.
+on_terminal() { # on_terminal COMMAND VARIABLE=VALUE...: what the terminal got is in $place/typescript
+  local command=$1
   shift
-  env "$@" script -qec "stty cols $columns; '$program' mixed --data '$data' --batch-size 1 --epochs 3" \
-    "$place/typescript" </dev/null >"$place/output" 2>"$place/error"
+  env "$@" script -qefc "$command" "$place/typescript" </dev/null >"$place/output" 2>"$place/error"
 }
 if command -v script >"$place/until"; then
-  for columns in 200 80 40 24 9 2; do
-    on_terminal $columns -u CI TERM=xterm
-    check "progress fits $columns columns" python3 "$(dirname "$0")/read_terminal.py" "$place/typescript" $columns
-  done
-  on_terminal 80 CI=true TERM=xterm
-  check "no line is drawn over another in CI" test "$(grep -c $'\r.*epoch.*left' "$place/typescript")" = 0
+  one="'$program' mixed --data '$data' --batch-size 1 --epochs"
+  rm -f "$place/typescript"
+  on_terminal "stty cols 100; $one 100000 & pid=\$!
+    until grep -q left '$place/typescript'; do sleep 0.05; done
+    stty cols 30; sleep 0.7; kill -TERM \$pid; wait \$pid" -u CI TERM=xterm
+  check "progress fits its terminal" python3 "$(dirname "$0")/read_terminal.py" "$place/typescript" 100 30
+  on_terminal "stty cols 9; $one 1" -u CI TERM=xterm
+  check "progress fits 9 columns" python3 "$(dirname "$0")/read_terminal.py" "$place/typescript" 9
+  on_terminal "stty cols 80; $one 1" CI=true TERM=xterm
+  check "in CI, no line is drawn over another" test "$(grep -c $'\x1b' "$place/typescript")" = 0
+  check "in CI, there are lines" grep -q '^epoch 1/1 .* left' "$place/typescript"
 else
   echo "skipped: progress on terminals, as there is no script (package bsdutils)"
 fi

@@ -1,4 +1,4 @@
-#include "train/timeline.h"
+#include "train/timed_steps.h"
 
 #include <algorithm>
 #include <chrono>
