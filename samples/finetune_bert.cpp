@@ -104,7 +104,9 @@ void add_options(CLI::App& app, Options& options) {
   samples::add_common_options(app, options.common, samples::tweets);
   app.get_option("--data")->required();
   samples::describe_folders(app, "after every epoch");
-  for (const char* flag : {"--save", "--resume", "--json"}) compare->excludes(app.get_option(flag));
+  for (const char* flag : {"--save", "--resume", "--json", "--log", "--plot", "--tensorboard", "--trace", "--graph"}) {
+    compare->excludes(app.get_option(flag));
+  }
   vocabulary->excludes(app.get_option("--vocab-size"));
   for (const char* flag : {"--vocab", "--vocab-size", "--cased"}) {
     app.get_option("--resume")->excludes(app.get_option(flag));  // the folder has its tokenizer

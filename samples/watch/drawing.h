@@ -43,5 +43,7 @@ std::unique_ptr<Drawing> png_drawing(int width, int height);
 
 /// Text as it stands in XML.
 std::string escaped(std::string_view text);
+/// The end of a name, of at most `letters`: "...attention/self/query".
+std::string shortened(const std::string& name, std::size_t letters);
 
 }  // namespace samples

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "samples/watch/fields.h"
 
@@ -56,11 +57,6 @@ std::vector<double> mean_of(const std::vector<TensorHistory::Look>& looks, std::
   }
   for (double& share : mean) share /= static_cast<double>(end - first);
   return mean;
-}
-
-/// The end of a name that fits `letters`.
-std::string shortened(const std::string& name, std::size_t letters) {
-  return name.size() <= letters ? name : "..." + name.substr(name.size() - letters + 3);
 }
 
 void draw_one(Drawing& drawing, const TensorHistory& tensor, const Exponents& range, Point corner) {
@@ -140,7 +136,9 @@ std::vector<Overflow> Numerics::overflows() const {
 std::vector<const TensorHistory*> Numerics::tensors() const {
   std::vector<const TensorHistory*> result;
   for (const auto& [name, tensor] : tensors_) result.push_back(&tensor);
-  std::ranges::stable_sort(result, std::ranges::greater{}, &TensorHistory::not_finite);
+  std::ranges::stable_sort(result, std::ranges::greater{}, [](const TensorHistory* tensor) {
+    return std::tuple(tensor->not_finite, tensor->too_large, tensor->most_subnormal);
+  });
   return result;
 }
 

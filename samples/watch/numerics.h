@@ -37,7 +37,7 @@ class Numerics {
  public:
   void add(const Record& record);
 
-  /// By name, those with the most looks that were not finite first.
+  /// Those with the most looks that were not finite first, then by numbers that were too large and too small.
   std::vector<const TensorHistory*> tensors() const;
   /// The steps that were skipped, in order.
   std::vector<Overflow> overflows() const;

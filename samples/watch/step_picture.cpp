@@ -18,10 +18,11 @@ using halfstep::DType;
 using halfstep::PlannedDispatch;
 using halfstep::PlannedStep;
 
-constexpr double width = 350;  ///< of a box
-constexpr double line = 16;    ///< of text
-constexpr double gap = 20;     ///< between boxes of a column
-constexpr double alley = 110;  ///< between columns
+constexpr double width = 350;             ///< of a box
+constexpr std::size_t most_letters = 46;  ///< of a name in it
+constexpr double line = 16;               ///< of text
+constexpr double gap = 20;                ///< between boxes of a column
+constexpr double alley = 110;             ///< between columns
 constexpr double margin = 60;
 constexpr double head = 96;
 
@@ -116,7 +117,7 @@ void add_box(std::string& text, const Placed& box, bool recomputed) {
                      width);
     }
     fmt::format_to(std::back_inserter(text), "<text class='name' x='{:.0f}' y='{:.0f}'>{}</text>\n", box.x + 10, y,
-                   escaped(box.box.operators[i]));
+                   escaped(shortened(box.box.operators[i], most_letters)));
   }
   fmt::format_to(std::back_inserter(text), "<text class='result' x='{:.0f}' y='{:.0f}'>{}</text>\n", box.x + 10, y,
                  escaped(box.box.result));
@@ -128,11 +129,14 @@ std::string heading(double width_of_all, double height) {
       "{1:.0f}'>\n<style>\n"
       "text{{font-family:system-ui,Helvetica,Arial,sans-serif;font-size:12px;fill:#1f2430}}.result{{fill:#4b5563;"
       "font-size:11px}}.name{{font-weight:600}}.head{{font-size:16px;font-weight:600}}\n"
-      "path{{fill:none;stroke:#55606f;stroke-width:1.3}}path.next{{stroke-width:2}}path.across{{stroke:#a9b4c4}}"
+      "path{{fill:none;stroke:#55606f;stroke-width:1.3}}path.next{{stroke-width:2}}path.across,path.past{{stroke:#"
+      "a9b4c4}}"
       "path.part{{stroke:#8b95a5;stroke-width:.7}}\n"
       "rect{{stroke:#7b8696}}rect.fused{{stroke:#1f2430;stroke-width:2.2}}rect.again{{stroke-dasharray:4 3}}\n"
       "rect.page{{fill:#fff;stroke:none}}@media (prefers-color-scheme:dark){{rect.page{{fill:#14171d}}"
-      ".head,.key{{fill:#e8ebf1}}path{{stroke:#9aa4b5}}path.across{{stroke:#4a5566}}}}\n</style>\n"
+      ".head,.key{{fill:#e8ebf1}}path{{stroke:#9aa4b5}}path.across,path.past{{stroke:#4a5566}}path.part{{stroke:#"
+      "8b95a5}}"
+      "rect.fused{{stroke:#f4f6fa;stroke-width:3}}}}\n</style>\n"
       "<rect class='page' width='{0:.0f}' height='{1:.0f}'/>\n",
       width_of_all, height);
   const char* titles[] = {"forward", "backward, upwards", "update"};
@@ -172,8 +176,11 @@ StepBox box_of(const PlannedStep& step, const PlannedDispatch& dispatch) {
     box.result = fmt::format("{}, {}", tensor.name, size_text(tensor.bytes));
     return box;
   }
-  box.result = fmt::format("{} {{{}}}, {}", halfstep::name(tensor.dtype), fmt::join(tensor.shape, ", "),
-                           size_text(tensor.bytes));
+  // An operator without a name of its own is told by what it makes, as the gradient of a parameter is.
+  const bool named = box.operators.front().find('/') != std::string::npos;
+  if (!named && tensor.name.find('/') != std::string::npos) box.result = shortened(tensor.name, 30) + ": ";
+  box.result += fmt::format("{} {{{}}}, {}", halfstep::name(tensor.dtype), fmt::join(tensor.shape, ", "),
+                            size_text(tensor.bytes));
   box.colour = colour_of(tensor.dtype);
   return box;
 }

@@ -120,6 +120,10 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
+std::string shortened(const std::string& name, std::size_t letters) {
+  return name.size() <= letters ? name : "..." + name.substr(name.size() - letters + 3);
+}
+
 std::unique_ptr<Drawing> svg_drawing(int width, int height) {
   return std::make_unique<SvgDrawing>(width, height);
 }
