@@ -588,6 +588,7 @@ typedef struct hs_precision {
   float scale_floor;        ///< 0: 1
   float scale_ceiling;      ///< 0: 2^24
   uint32_t scale_interval;  ///< 0: 2000
+  hs_choice reproducible;   ///< the same bits on every device, in more time; see Precision::reproducible
 } hs_precision;
 
 typedef struct hs_metric {

@@ -59,6 +59,7 @@ struct Dispatch {
   std::optional<Expression> expression{};
   Phase phase = Phase::forward;
   bool awaited = false;     ///< the last of its submit: the host waits for it, to read what is ready by then
+  bool reproducible = false;  ///< in arithmetic that gives the same bits on every device: vk/shader/exact_arithmetic.h
   bool recomputed = false;  ///< recomputes values that were not kept
   double flops = 0;         ///< a multiply-add counts as two; 0 if it only moves data
   /// The SPIR-V of an application's own kernel, which `shader` then names; null: a kernel of the library.

@@ -148,6 +148,7 @@ void ProgramBuilder::dispatch(Dispatch dispatch) {
   check_limits(program_, target_, dispatch);
   set_storing(program_, stores_, values_, dispatch);
   dispatch.phase = phase_;
+  dispatch.reproducible = target_.reproducible;
   program_.dispatches.push_back(std::move(dispatch));
 }
 

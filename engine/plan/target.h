@@ -67,6 +67,11 @@ struct Target {
   std::string attention_kernel;                ///< the only one, where there is a choice with that; any if empty
   std::map<std::string, std::string> choices;  ///< for Choice::key, the name of the candidate to use
   bool fusion = true;                          ///< elementwise operators are fused with adjacent kernels
+  bool reproducible = false;                   ///< see Dispatch::reproducible
 };
+
+/// The target of Precision::reproducible: one for all devices, so that kernels, and with them the order of sums, are the
+/// same on each. Throws Error where the device falls short of it.
+Target reproducible(const Target& device);
 
 }  // namespace halfstep::plan

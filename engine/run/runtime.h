@@ -19,8 +19,8 @@ class Slots;
 /// What programs on one device share: compiled kernels, the choices that were made between them, an arena, and the
 /// timeline that they run on one after the other. To be used by one thread at a time.
 struct Runtime {
-  explicit Runtime(const Device& on)
-      : device(on), target(vk::context_of(on).target()), pipelines(vk::context_of(on)), timeline(vk::context_of(on)) {}
+  /// For Precision::reproducible or not. Throws Error where the device cannot be that.
+  Runtime(const Device& on, bool reproducible);
 
   vk::Context& context() const { return vk::context_of(device); }
   /// An arena of at least `bytes`, which other programs may use between two submits. Throws Error where there is no

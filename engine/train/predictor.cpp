@@ -66,7 +66,7 @@ class Predictor::Impl {
 
   /// Over weights of its own, which follow.
   Impl(const Device& device, const Graph& graph, Tensor output, const Precision& precision, const SharedBuffers& shared)
-      : workspace_{std::make_shared<run::Runtime>(device), nullptr}, precision_(stored_as(precision)) {
+      : workspace_{std::make_shared<run::Runtime>(device, precision.reproducible), nullptr}, precision_(stored_as(precision)) {
     const train::FoldedPrediction prediction = train::fold(sharing(train::prediction_graph(graph, output, precision), shared));
     workspace_.store =
         std::make_shared<state::ParameterStore>(vk::context_of(device), store_form(prediction, precision));

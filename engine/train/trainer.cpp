@@ -82,7 +82,7 @@ std::uint64_t arena_bytes_kept(const plan::Target& target, const state::StoreLay
 }  // namespace
 
 Trainer::Impl::Impl(const Device& device, Origin& of)
-    : origin(of), options(of.options), workspace{{std::make_shared<run::Runtime>(device), nullptr}} {
+    : origin(of), options(of.options), workspace{{std::make_shared<run::Runtime>(device, options.precision.reproducible), nullptr}} {
   const std::vector<train::BucketGraph> graphs = train::bucket_graphs(origin.graph, options);
   for (const train::BucketGraph& graph : graphs) train::check_values(*graph.graph, graph.options);
   train::check_options(options);
@@ -111,6 +111,7 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
                     runtime.context().settings().cache_folder);
   Lowered lowered = lower(graphs, spec, [&](const Program& program) {
     step::StepProgram made = program(runtime.target);
+    if (runtime.target.reproducible) return made;  // by rule, which is the same on every device
     return tuner.settle(made.plan.program.choices, runtime.target) ? program(runtime.target) : made;
   });
   summary = train::summarize(lowered.training.back().plan, spec);

@@ -12,6 +12,7 @@
 #include "vk/device/result.h"
 #include "vk/device/structure.h"
 #include "vk/device/workarounds.h"
+#include "vk/shader/exact_arithmetic.h"
 #include "vk/shader/shaders.h"
 #include "vk/shader/specialize.h"
 #include "vk/shader/spirv.h"
@@ -111,7 +112,7 @@ Constants constants_of(const plan::Dispatch& dispatch, const Capabilities& capab
   constants[stochastic_id] = dispatch.storing.stochastic ? 1 : 0;
   constants[saturate_id] = dispatch.storing.saturate ? 1 : 0;
   constants[scaled_id] = dispatch.storing.scaled ? 1 : 0;
-  constants[driver_rounds_id] = rounds_to_half_well(capabilities) ? 1 : 0;
+  constants[driver_rounds_id] = rounds_to_half_well(capabilities) && !dispatch.reproducible ? 1 : 0;
   return constants;
 }
 
@@ -143,6 +144,7 @@ std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<co
          fmt::format("expected a device with f16 arithmetic (shaderFloat16) for {}, got {}", dispatch.shader,
                      capabilities.name));
   }
+  if (dispatch.reproducible) return with_float_controls(with_exact_arithmetic(words, dispatch.shader), capabilities);
   return with_float_controls(words, capabilities);
 }
 
@@ -180,9 +182,10 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   const EmbeddedShader shader =
       dispatch.spirv ? EmbeddedShader{dispatch.shader, *dispatch.spirv} : find_shader(dispatch.shader);
   check_limits(dispatch, shader_facts(shader.words, dispatch.constants), *context_);
-  const std::array storing{dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled};
+  const std::array how{dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled,
+                       dispatch.reproducible};
   const std::vector<std::uint32_t> own = dispatch.spirv ? *dispatch.spirv : std::vector<std::uint32_t>{};
-  const Key key{dispatch.shader, own, dispatch.constants, storing, push_bytes, set.bindings, start};
+  const Key key{dispatch.shader, own, dispatch.constants, how, push_bytes, set.bindings, start};
   const auto found = pipelines_.find(key);
   if (found != pipelines_.end()) return found->second;
 

@@ -76,9 +76,9 @@ class Pipelines {
   }
 
  private:
-  /// The variant, its SPIR-V if the application provided it, its constants, how it stores f16, push bytes, bindings,
-  /// and where it may start.
-  using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::vector<std::uint32_t>, std::array<bool, 3>,
+  /// The variant, its SPIR-V if the application provided it, its constants, how it stores f16 and whether it is
+  /// reproducible, push bytes, bindings, and where it may start.
+  using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::vector<std::uint32_t>, std::array<bool, 4>,
                          std::uint32_t, std::uint32_t, Start>;
   using LayoutKey = std::tuple<SetBindings, std::uint32_t, bool>;  ///< push bytes, and whether there is set 1
 

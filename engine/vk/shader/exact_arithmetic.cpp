@@ -1,0 +1,86 @@
+#include "vk/shader/exact_arithmetic.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "vk/shader/exact_functions.h"
+#include "vk/shader/spirv.h"
+#include "vk/shader/spirv_functions.h"
+
+namespace halfstep::vk {
+namespace {
+
+/// Opcodes of the SPIR-V specification, version 1.6, section 3.
+enum : std::uint32_t {
+  op_ext_inst = 12,
+  op_function_call = 57,
+};
+
+/// Instructions on floats for which there is no function: OpFConvert, OpFRem, products of matrices, and sums, products
+/// and extremes over a subgroup.
+bool has_no_function(std::uint32_t opcode) {
+  constexpr std::array without{115U, 140U, 143U, 144U, 145U, 146U, 147U, 350U, 352U, 355U, 358U};
+  return std::ranges::find(without, opcode) != without.end();
+}
+
+class Rewriter {
+ public:
+  Rewriter(std::span<const std::uint32_t> words, std::string_view shader) : writer_(words), shader_(shader) {
+    for_each_instruction(words, [&](const Instruction& i) { visit(i); });
+  }
+
+  std::vector<std::uint32_t> finish() const { return writer_.finish(body_); }
+
+ private:
+  void visit(const Instruction& i) {
+    if (i.opcode == op_type_float && i.operand(2) != 32) refuse(fmt::format("floats of {} bits", i.operand(2)));
+    if (writer_.type_of(i.operand(1)).width != 0) types_[i.operand(2)] = i.operand(1);
+    const bool of_glsl = i.opcode == op_ext_inst;
+    const ExactFunction* exact = of_glsl ? exact_function_of_glsl(i.operand(4)) : exact_function(i.opcode);
+    if (exact != nullptr) return call(i, *exact, of_glsl ? 5 : 3);
+    if (of_glsl && !is_exact_in_glsl(i.operand(4))) refuse(fmt::format("instruction {} of GLSL.std.450", i.operand(4)));
+    if (has_no_function(i.opcode)) refuse(fmt::format("opcode {}", i.opcode));
+    body_.insert(body_.end(), i.words.begin(), i.words.end());
+  }
+
+  /// Calls a function in place of an instruction whose operands begin at `first`.
+  void call(const Instruction& i, const ExactFunction& exact, std::size_t first) {
+    std::vector<NumberType> arguments;
+    for (std::size_t operand = first; operand < i.words.size(); ++operand) {
+      arguments.push_back(writer_.type_of(types_[i.operand(operand)]));
+    }
+    const NumberType result = writer_.type_of(i.operand(1));
+    const std::pair key{&exact, arguments};
+    if (!functions_.contains(key)) functions_[key] = writer_.function(arguments, result, exact.body);
+    body_.push_back(static_cast<std::uint32_t>(4 + arguments.size()) << 16 | op_function_call);
+    body_.insert(body_.end(), {i.operand(1), i.operand(2), functions_[key]});
+    body_.insert(body_.end(), i.words.begin() + static_cast<std::ptrdiff_t>(first), i.words.end());
+  }
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    fail(ErrorCode::unsupported, "precision",
+         fmt::format("expected kernels of sums and products of f32 for Precision::reproducible, got {} in {}", what,
+                     shader_));
+  }
+
+  FunctionWriter writer_;
+  std::string_view shader_;
+  std::map<std::uint32_t, std::uint32_t> types_;  ///< of ids
+  std::map<std::pair<const ExactFunction*, std::vector<NumberType>>, std::uint32_t> functions_;
+  std::vector<std::uint32_t> body_;
+};
+
+}  // namespace
+
+std::vector<std::uint32_t> with_exact_arithmetic(std::span<const std::uint32_t> words, std::string_view shader) {
+  return Rewriter(words, shader).finish();
+}
+
+}  // namespace halfstep::vk

@@ -1,0 +1,121 @@
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/device.h"
+#include "train/small_training.h"
+#include "train/text_training.h"
+
+namespace halfstep {
+namespace {
+
+Precision reproducible() {
+  Precision precision = Precision::float32();
+  precision.reproducible = true;
+  return precision;
+}
+
+/// Bits of every kind: normal numbers of all exponents, subnormal ones, those next to powers of two, and specials.
+std::vector<float> numbers(std::size_t count, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<float> result;
+  const std::vector<std::uint32_t> specials{0,          0x80000000, 1,          0x80000001, 0x007fffff, 0x00800000,
+                                            0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0x3f800000};
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint32_t bits = random();
+    if (i % 7 == 1) bits = specials[random() % specials.size()];
+    if (i % 7 == 2) bits = (bits & 0xff800000) | (random() % 3);             // at and after a power of two
+    if (i % 7 == 3) bits |= 0x007ffffc;                                      // before one
+    if (i % 7 == 4) bits &= 0x807fffff;                                      // subnormal
+    if (i % 7 == 5) bits = (bits & 0x807fffff) | ((120 + bits % 16) << 23);  // from 2^-7 to 2^8
+    result.push_back(std::bit_cast<float>(bits));
+  }
+  return result;
+}
+
+std::vector<float> computed(const std::function<Tensor(Tensor, Tensor)>& operation, std::span<const float> a,
+                            std::span<const float> b) {
+  Graph graph;
+  const Shape shape{static_cast<std::int64_t>(a.size())};
+  const Tensor result = operation(graph.input("a", shape), graph.input("b", shape));
+  return Predictor::compile(testing::device(), graph, result, reproducible()).run({{"a", a}, {"b", b}});
+}
+
+void expect_bits(const std::string& name, const std::function<Tensor(Tensor, Tensor)>& operation,
+                 const std::function<float(float, float)>& reference) {
+  const std::vector<float> a = numbers(40'000, 1);
+  const std::vector<float> b = numbers(40'000, 2);
+  const std::vector<float> got = computed(operation, a, b);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const float wanted = reference(a[i], b[i]);
+    if (std::isnan(wanted) ? std::isnan(got[i])
+                           : std::bit_cast<std::uint32_t>(wanted) == std::bit_cast<std::uint32_t>(got[i]))
+      continue;
+    if (wrong++ < 5) MESSAGE(name << " of " << a[i] << ", " << b[i] << " is " << got[i] << ", not " << wanted);
+  }
+  CHECK_MESSAGE(wrong == 0, name);
+}
+
+/// FNV-1a of their bits.
+std::uint64_t hash_of(const std::vector<float>& values) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const float value : values) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001b3;
+  return hash;
+}
+
+void run(Trainer& trainer, int steps) {
+  for (int i = 0; i < steps; ++i) trainer.step();
+  trainer.finish();
+}
+
+}  // namespace
+
+TEST_CASE("reproducible quotients and roots are rounded to nearest even, subnormal ones too") {
+  expect_bits(
+      "div", [](Tensor a, Tensor b) { return div(a, b); }, [](float a, float b) { return a / b; });
+  expect_bits(
+      "sqrt", [](Tensor a, Tensor) { return sqrt(a); }, [](float a, float) { return a == 0 ? 0.0F : std::sqrt(a); });
+  expect_bits(
+      "mul", [](Tensor a, Tensor b) { return mul(a, b); }, [](float a, float b) { return a * b; });
+  // Rounded twice, not once as a contraction would.
+  expect_bits(
+      "mul and add", [](Tensor a, Tensor b) { return add(mul(a, b), b); },
+      [](float a, float b) {
+        const volatile float product = a * b;
+        return product + b;
+      });
+}
+
+TEST_CASE("reproducible trainings end with the same bits on every driver") {
+  // Whatever is tested here must give these, and no driver's own. They change with the kernels, the order of sums and
+  // the initial weights, and are then taken from a run of each driver.
+  const std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> known{
+      {"float32", {0, 0}}, {"float16", {0, 0}}, {"bfloat16_weights", {0, 0}}};
+  const Dataset images = testing::toy_dataset(64, {6, 5, 1}, 3);
+  const Dataset texts = testing::texts(32);
+  for (const auto& [name, hashes] : known) {
+    CAPTURE(name);
+    Precision precision = Precision::level(name);
+    precision.reproducible = true;
+    Trainer images_trainer = testing::toy_trainer(images, {.precision = precision, .dropout = 0.25F});
+    run(images_trainer, 12);
+    CHECK(hash_of(testing::toy_weights(images_trainer)) == hashes.first);
+    Trainer text_trainer =
+        testing::text_trainer(texts, {.dropout = 0.1F, .precision = precision, .optimizer = AdamW{.rate = 1e-3F}});
+    run(text_trainer, 12);
+    CHECK(hash_of(testing::text_weights(text_trainer)) == hashes.second);
+  }
+}
+
+}  // namespace halfstep
