@@ -90,10 +90,9 @@ void Recording::record() {
 
 void Recording::record(vk::Recorder& recorder, const plan::Piece& piece) {
   recorder.begin(options_.timestamps ? static_cast<std::uint32_t>(piece.size()) + 1 : 2);
-  if (&recorder == recorders_.front().get()) {
-    if (options_.shares) recorder.outer_barrier();
-    recorder.barrier();
-  }
+  // Between two pieces of an open step the application may submit work on the memory that it shares.
+  if (options_.shares) recorder.outer_barrier();
+  if (&recorder == recorders_.front().get()) recorder.barrier();
   recorder.timestamp();
   for (const plan::Slice& slice : piece) {
     record(recorder, slice);
@@ -101,7 +100,7 @@ void Recording::record(vk::Recorder& recorder, const plan::Piece& piece) {
   }
   if (!options_.timestamps) recorder.timestamp();
   recorder.host_barrier();
-  if (options_.shares && &recorder == recorders_.back().get()) recorder.outer_barrier();
+  if (options_.shares) recorder.outer_barrier();
   recorder.end();
 }
 

@@ -31,7 +31,8 @@ class Recording {
  public:
   struct Options {
     bool timestamps = false;  ///< one after each dispatch, for dispatch_times()
-    bool shares = false;      ///< whether the program works on an application's memory: a barrier for all at both ends
+    bool shares = false;  ///< whether the program works on an application's memory: each piece has a barrier for all
+                          ///< stages at both ends
   };
 
   /// `buffers[i]` is buffer i of the program, the arena first. They, the pipelines and the plan must outlive the

@@ -38,9 +38,13 @@ SharedTensors::Bound SharedTensors::bind(const SharedTensor& shared) {
   if (found == buffers_.end()) {
     builder_.buffer(fmt::format("{} (the application's)", shared.name));
     found = buffers_.insert(buffers_.end(), memory);
+  } else {  // the range that has both
+    const std::uint64_t end = std::max(found->offset + found->bytes, memory.offset + memory.bytes);
+    found->offset = std::min(found->offset, memory.offset);
+    found->bytes = end - found->offset;
   }
-  const auto id = static_cast<plan::BufferId>(state::buffers::table.size() +
-                                              static_cast<std::size_t>(found - buffers_.begin()));
+  const auto id =
+      static_cast<plan::BufferId>(state::buffers::table.size() + static_cast<std::size_t>(found - buffers_.begin()));
   const std::uint64_t offset = memory.buffer != 0 ? memory.offset : 0;
   const std::uint64_t aligned = offset / builder_.target().offset_alignment * builder_.target().offset_alignment;
   return {builder_.place_bytes(fmt::format("{} (the application's)", shared.name), offset - aligned + memory.bytes,

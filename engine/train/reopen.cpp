@@ -1,6 +1,12 @@
 // A trainer on another device.
 #include <halfstep/error.h>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ranges>
+
 #include "graph/ir.h"
 #include "train/checkpoint_contents.h"
 #include "train/trainer_impl.h"
@@ -16,9 +22,11 @@ Trainer::Origin::Origin(const Graph& written, const TrainerOptions& asked)
   }
 }
 
-ResumePoint Trainer::reopen(const Device& device) {
-  if (!origin_->options.shared_inputs.empty()) {
-    fail("trainer", "expected a trainer without shared inputs to reopen, got one with memory of its present device");
+ResumePoint Trainer::reopen(const Device& device, const std::map<std::string, DeviceBuffer>& shared_inputs) {
+  const auto names = std::views::keys(origin_->options.shared_inputs);
+  if (!std::ranges::equal(names, std::views::keys(shared_inputs))) {
+    fail("trainer", fmt::format("expected memory of the new device for the shared inputs [{}], got some for [{}]",
+                                fmt::join(names, ", "), fmt::join(std::views::keys(shared_inputs), ", ")));
   }
   std::optional<Checkpoint> start = origin_->snapshot;
   if (impl_) {
@@ -31,6 +39,7 @@ ResumePoint Trainer::reopen(const Device& device) {
   if (!start) fail("trainer", "expected a snapshot to go on from, got none", "see TrainerOptions::snapshot_every");
   origin_->snapshot = start;
   impl_.reset();
+  origin_->options.shared_inputs = shared_inputs;
   auto made = std::make_unique<Impl>(device, *origin_);
   const ResumePoint point = made->load(start->contents().file(), "the snapshot");
   origin_->snapshot_step = point.step;

@@ -33,10 +33,12 @@ void Trainer::Impl::record(VkCommandBuffer commands) {
     fail("trainer", "expected a trainer whose inputs are all shared to record a step of, got one that is given values",
          "see TrainerOptions::shared_inputs");
   }
-  if (options.precision.stop_on.any()) {
-    fail("trainer", "expected a trainer without Precision::stop_on to record a step of, got one with it",
-         "the host must see each step before the next one");
-  }
+  const auto refuse = [](const char* what, const char* hint) {
+    fail("trainer", fmt::format("expected a trainer without {} to record a step of, got one with it", what), hint);
+  };
+  if (options.precision.stop_on.any()) refuse("Precision::stop_on", "the host must see each step before the next one");
+  if (options.snapshot_every > 0) refuse("snapshot_every", "checkpoint() copies the state between executions");
+  if (rank_exchange) refuse("other ranks", "the host sends and receives gradients within each step");
   end_open_step();
   own().training->record(commands, false);
 }
@@ -44,6 +46,7 @@ void Trainer::Impl::record(VkCommandBuffer commands) {
 void Trainer::Impl::executed() {
   own().training->read_recorded();
   batches->count_step();
+  stop_at_floor();
 }
 
 Trainer::Impl::Step Trainer::Impl::next_step() {

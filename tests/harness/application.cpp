@@ -86,8 +86,7 @@ ApplicationBuffer::ApplicationBuffer(const Application& application, std::uint64
   vk::check(table.vkCreateBuffer(application.device(), &info, nullptr, &buffer_), "vkCreateBuffer");
   VkMemoryRequirements needs;
   table.vkGetBufferMemoryRequirements(application.device(), buffer_, &needs);
-  constexpr VkMemoryPropertyFlags wanted =
-      VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  constexpr VkMemoryPropertyFlags wanted = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   const VkPhysicalDeviceMemoryProperties& memory = context().capabilities().memory;
   while ((needs.memoryTypeBits >> type_ & 1) == 0 || (memory.memoryTypes[type_].propertyFlags & wanted) != wanted) {
     ++type_;
@@ -105,6 +104,65 @@ ApplicationBuffer::ApplicationBuffer(const Application& application, std::uint64
 ApplicationBuffer::~ApplicationBuffer() {
   application_.table().vkDestroyBuffer(application_.device(), buffer_, nullptr);
   application_.table().vkFreeMemory(application_.device(), memory_, nullptr);
+}
+
+Commands::Commands(Application& application) : application_(application) {
+  auto pool = vk::structure<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+  pool.queueFamilyIndex = application.family();
+  const vk::DeviceTable& table = application.table();
+  vk::check(table.vkCreateCommandPool(application.device(), &pool, nullptr, &pool_), "vkCreateCommandPool");
+  auto info = vk::structure<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+  info.commandPool = pool_;
+  info.commandBufferCount = 1;
+  vk::check(table.vkAllocateCommandBuffers(application.device(), &info, &commands_), "vkAllocateCommandBuffers");
+  const auto begin = vk::structure<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+  vk::check(table.vkBeginCommandBuffer(commands_, &begin), "vkBeginCommandBuffer");
+}
+
+Commands::~Commands() {
+  application_.table().vkDestroyCommandPool(application_.device(), pool_, nullptr);
+}
+
+void Commands::end() {
+  vk::check(application_.table().vkEndCommandBuffer(commands_), "vkEndCommandBuffer");
+}
+
+void Commands::run() {
+  auto info = vk::structure<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
+  info.commandBufferCount = 1;
+  info.pCommandBuffers = &commands_;
+  application_.submit(info);
+  application_.wait_idle();
+}
+
+Semaphore::Semaphore(const Application& application, bool timeline) : application_(application) {
+  auto type = vk::structure<VkSemaphoreTypeCreateInfoKHR>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO_KHR);
+  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE_KHR;
+  auto info = vk::structure<VkSemaphoreCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO);
+  if (timeline) info.pNext = &type;
+  const auto create = application.function<PFN_vkCreateSemaphore>("vkCreateSemaphore");
+  vk::check(create(application.device(), &info, nullptr, &semaphore_), "vkCreateSemaphore");
+}
+
+Semaphore::~Semaphore() {
+  application_.function<PFN_vkDestroySemaphore>("vkDestroySemaphore")(application_.device(), semaphore_, nullptr);
+}
+
+void Semaphore::signal(std::uint64_t value) const {
+  auto info = vk::structure<VkSemaphoreSignalInfoKHR>(VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO_KHR);
+  info.semaphore = semaphore_;
+  info.value = value;
+  const auto call = application_.function<PFN_vkSignalSemaphoreKHR>("vkSignalSemaphoreKHR");
+  vk::check(call(application_.device(), &info), "vkSignalSemaphoreKHR");
+}
+
+bool Semaphore::reaches(std::uint64_t value, std::chrono::nanoseconds within) const {
+  auto info = vk::structure<VkSemaphoreWaitInfoKHR>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO_KHR);
+  info.semaphoreCount = 1;
+  info.pSemaphores = &semaphore_;
+  info.pValues = &value;
+  const auto call = application_.function<PFN_vkWaitSemaphoresKHR>("vkWaitSemaphoresKHR");
+  return call(application_.device(), &info, static_cast<std::uint64_t>(within.count())) == VK_SUCCESS;
 }
 
 }  // namespace halfstep::testing

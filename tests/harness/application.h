@@ -4,6 +4,7 @@
 
 #include <vulkan/vulkan.h>
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 
@@ -78,5 +79,44 @@ template <typename Handle>
 std::uint64_t number(Handle handle) {
   return (std::uint64_t)handle;  // NOLINT: a pointer or a number
 }
+
+/// A command buffer of the application's, which is being recorded at first.
+class Commands {
+ public:
+  explicit Commands(Application& application);
+  ~Commands();
+  Commands(const Commands&) = delete;
+  Commands& operator=(const Commands&) = delete;
+
+  void end();
+  /// Submits it, and waits.
+  void run();
+  VkCommandBuffer handle() const { return commands_; }
+
+ private:
+  Application& application_;
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+};
+
+/// A semaphore of the application's, binary or of a timeline that begins at 0.
+class Semaphore {
+ public:
+  Semaphore(const Application& application, bool timeline);
+  ~Semaphore();
+  Semaphore(const Semaphore&) = delete;
+  Semaphore& operator=(const Semaphore&) = delete;
+
+  VkSemaphore handle() const { return semaphore_; }
+  QueueSemaphore binary() const { return {number(semaphore_), {}}; }
+  QueueSemaphore at(std::uint64_t value) const { return {number(semaphore_), value}; }
+  void signal(std::uint64_t value) const;
+  /// Waits until it has the value, at most that long.
+  bool reaches(std::uint64_t value, std::chrono::nanoseconds within) const;
+
+ private:
+  const Application& application_;
+  VkSemaphore semaphore_ = VK_NULL_HANDLE;
+};
 
 }  // namespace halfstep::testing

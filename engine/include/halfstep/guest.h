@@ -51,10 +51,11 @@ struct QueueSemaphore {
 
 /// A range of an application's memory on an adopted device, as a tensor: f32, or u32 for an input of integers, in
 /// row-major order without padding. Programs read and write it in place, on the device; nothing passes through the host.
-/// What they read is what it contains when the device runs them. On the queue that was adopted no barrier is needed on
-/// either side: programs that use such memory begin and end with one for all stages. Work on another queue needs
-/// semaphores (Device::wait_for and signal), and a transfer of ownership if the buffer is exclusive to a family. It
-/// must stay, as it is, while there is a trainer or predictor that uses it, and be destroyed by the application.
+/// What they read is what it contains when the device runs them: a step of Trainer::run_for that is open reads its later
+/// micro-batches in later calls. On the queue that was adopted no barrier is needed on either side: all that is submitted
+/// of programs that use such memory begins and ends with one for all stages. Work on another queue needs semaphores
+/// (Device::wait_for and signal), and a transfer of ownership if the buffer is exclusive to a family. It must stay, as it
+/// is, while there is a trainer or predictor that uses it, and be destroyed by the application after these.
 struct DeviceBuffer {
   /// VkBuffer, created for use as a storage buffer, with its memory bound.
   std::uint64_t buffer = 0;
@@ -65,6 +66,8 @@ struct DeviceBuffer {
   /// In bytes. Of a buffer, a multiple of 4; of memory, of the alignment that the device asks for (256 always is).
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;  ///< of the tensor, or more; of a step with micro-batches, of all, one after the other
+  /// VkBufferUsageFlags that `buffer` was created with, which Vulkan does not tell; 0: not told, and not checked.
+  std::uint32_t usage = 0;
 };
 
 /// The memory of an application that a predictor works on.

@@ -107,12 +107,14 @@ class HALFSTEP_API Trainer {
   /// TrainerOptions::shared_inputs contain then. Later changes of weights by other members of the trainer are seen. The
   /// trainer must outlive the command buffer's use. Nothing is cut (DeviceSettings::submit_milliseconds). The command
   /// buffer must not be submitted while a step of run_for() is open; finish() ends it. Leaves pipeline, descriptor sets
-  /// and push constants of the compute bind point changed. Throws Error unless all inputs are shared and
-  /// Precision::stop_on is not used; the command buffer is then as it was.
+  /// and push constants of the compute bind point changed. Throws Error unless all inputs are shared, and where the host
+  /// has a part in each step: with Precision::stop_on, TrainerOptions::snapshot_every or several ranks. The command
+  /// buffer is then as it was.
   void record(void* command_buffer);
   /// To be called once for each execution of a step that record() recorded, after it has finished, as a fence or
   /// semaphore of the application says: counts the step and reads its report. Of several executions that finished
-  /// before, the last one's report is read by each call. Throws Error if nothing was recorded.
+  /// before, the last one's report is read by each call. Members that read the training state expect that it was called
+  /// for all. Throws Error if nothing was recorded, and as step() does if gradients overflow at the loss scale's floor.
   void executed();
 
   /// The report of the newest finished step; does not wait.
@@ -166,8 +168,9 @@ class HALFSTEP_API Trainer {
   /// compile() and load() do. Throws Error, and changes nothing, if the state cannot be read and there is no snapshot,
   /// or it is of before load(), load_weights() or set_parameter(). Throws Error as compile() does; the trainer then has
   /// no device, all members but this throw, and this may be called again. The graph must not have changed since
-  /// compile(), and the training set or source must still be there.
-  ResumePoint reopen(const Device& device);
+  /// compile(), and the training set or source must still be there. Memory belongs to a device: `shared_inputs` has that
+  /// of the new one for each of TrainerOptions::shared_inputs. Throws Error, and changes nothing, if it has others.
+  ResumePoint reopen(const Device& device, const std::map<std::string, DeviceBuffer>& shared_inputs = {});
   /// A parameter's or state's current values, in row-major order.
   std::vector<float> parameter(std::string_view name, Weights weights = Weights::current);
   /// Sets the values of a parameter or state, in row-major order. If it is stored in f16, the values are rounded to

@@ -110,7 +110,7 @@ struct HALFSTEP_API TrainerOptions {
   /// Likewise, in the place of a training set.
   const Source* source = nullptr;
   /// Inputs that steps read from an application's memory, by their names, in the place of values; not with `feed`. Where
-  /// these are all inputs, step() and run_for() take no values. Such a trainer cannot be reopened.
+  /// these are all inputs, step() and run_for() take no values.
   std::map<std::string, DeviceBuffer> shared_inputs{};
   /// Called with each decision of compile(), one line each: operators that compute in f16 instead of f32,
   /// hyperparameters that f16 cannot represent, parameters that the loss does not depend on.

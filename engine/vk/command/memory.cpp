@@ -43,8 +43,15 @@ Buffer::Buffer(Context& context, const DeviceBuffer& shared, std::string name)
     : context_(context.shared_from_this()), bytes_(shared.bytes), name_(std::move(name)) {
   if (shared.buffer != 0) {
     buffer_ = (VkBuffer)shared.buffer;  // NOLINT: a pointer or a number
-    bytes_ += shared.offset;
     borrowed_ = true;
+    // Which may be more than the buffer's size, but is all that Vulkan tells of it.
+    VkMemoryRequirements held;
+    context.table().vkGetBufferMemoryRequirements(context.device(), buffer_, &held);
+    if (shared.bytes > held.size || shared.offset > held.size - shared.bytes) {
+      fail("memory", fmt::format("expected {} of {} bytes at {} to lie in its buffer, got one of {} bytes", name_,
+                                 shared.bytes, shared.offset, held.size));
+    }
+    bytes_ += shared.offset;
     return;
   }
   try {
@@ -68,8 +75,8 @@ void Buffer::bind_shared(const DeviceBuffer& shared) {
                                shared.offset));
   }
   if (shared.memory_type >= 32 || (needed.memoryTypeBits >> shared.memory_type & 1) == 0) {
-    fail("memory", fmt::format("expected memory of a type that buffers can have for {}, got type {}", name_,
-                               shared.memory_type));
+    fail("memory",
+         fmt::format("expected memory of a type that buffers can have for {}, got type {}", name_, shared.memory_type));
   }
   const auto memory = (VkDeviceMemory)shared.memory;  // NOLINT: a pointer or a number
   check(context_->table().vkBindBufferMemory(context_->device(), buffer_, memory, shared.offset), "vkBindBufferMemory");
