@@ -25,6 +25,7 @@ hs_device_info info_of(const DeviceInfo& device) {
   copy(device.api_version, info.api_version);
   copy(device.tier, info.tier);
   copy(device.reason, info.reason);
+  copy(device.queue_priority, info.queue_priority);
   return info;
 }
 
@@ -59,7 +60,16 @@ DeviceSettings settings_of(const hs_device_settings* given) {
   settings.tuning = tuning(read.tuning);
   settings.validation = choice(read.validation);
   settings.may_fork = chosen(read.may_fork, false);
+  settings.low_priority = choice(read.low_priority);
   return settings;
+}
+
+std::vector<QueueSemaphore> semaphores_of(const hs_queue_semaphore* semaphores, std::size_t count) {
+  std::vector<QueueSemaphore> result;
+  for (const hs_queue_semaphore& each : list(semaphores, count, "semaphores")) {
+    result.push_back({each.semaphore, each.timeline != 0 ? std::optional(each.value) : std::nullopt});
+  }
+  return result;
 }
 
 std::function<void()> calling(void (*function)(void*), void* user) {
@@ -102,6 +112,9 @@ hs_status hs_device_adopt(const hs_adopted_device* handles, const hs_device_sett
     adopted.shader_float_controls = read.shader_float_controls != 0;
     adopted.subgroup_size_control = read.subgroup_size_control != 0;
     adopted.buffer_device_address = read.buffer_device_address != 0;
+    adopted.allocator = read.allocator;
+    adopted.timeline_semaphore = read.timeline_semaphore != 0;
+    adopted.debug_utils = read.debug_utils != 0;
     adopted.lock_queue = calling(read.lock_queue, read.queue_user);
     adopted.unlock_queue = calling(read.unlock_queue, read.queue_user);
     return new hs_device{Device::adopt(adopted, settings_of(settings))};
@@ -110,6 +123,14 @@ hs_status hs_device_adopt(const hs_adopted_device* handles, const hs_device_sett
 
 hs_status hs_device_get_info(const hs_device* device, hs_device_info* info) {
   return guarded([&] { write(info_of(given(device, "a device").device.info()), info, "room for a description"); });
+}
+
+hs_status hs_device_wait_for(const hs_device* device, const hs_queue_semaphore* semaphores, size_t count) {
+  return guarded([&] { given(device, "a device").device.wait_for(semaphores_of(semaphores, count)); });
+}
+
+hs_status hs_device_signal(const hs_device* device, const hs_queue_semaphore* semaphores, size_t count) {
+  return guarded([&] { given(device, "a device").device.signal(semaphores_of(semaphores, count)); });
 }
 
 void hs_device_free(hs_device* device) {

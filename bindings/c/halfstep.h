@@ -106,8 +106,9 @@ typedef struct hs_device_info {
   char type[16];  ///< "discrete", "integrated", "virtual", "cpu" or "other"
   char driver[256];
   char api_version[32];
-  char tier[64];     ///< how 16-bit numbers are stored
-  char reason[256];  ///< why it is not usable; empty if it is
+  char tier[64];             ///< how 16-bit numbers are stored
+  char reason[256];          ///< why it is not usable; empty if it is
+  char queue_priority[128];  ///< where a low one was asked for: "low", or "default: " and why
 } hs_device_info;
 
 typedef enum hs_tuning { HS_TUNING_DEFAULT = 0, HS_TUNING_OFF, HS_TUNING_ON, HS_TUNING_FORCE } hs_tuning;
@@ -124,6 +125,8 @@ typedef struct hs_device_settings {
   hs_tuning tuning;            ///< HALFSTEP_TUNE, default on
   hs_choice validation;  ///< HALFSTEP_VALIDATION, default off: the Khronos validation layer; not for an adopted one
   hs_choice may_fork;    ///< default off: the process may fork to try calls that have crashed drivers
+  hs_choice
+      low_priority;  ///< HALFSTEP_LOW_PRIORITY, default off: other programs are served first; not for an adopted one
 } hs_device_settings;
 
 /// An application's own Vulkan objects, of an instance for Vulkan 1.1 or later. All must outlive the device and what
@@ -145,7 +148,29 @@ typedef struct hs_adopted_device {
   void (*lock_queue)(void* queue_user);    ///< called before and after every submit, from any thread, by applications
   void (*unlock_queue)(void* queue_user);  ///< that submit to the queue from other threads
   void* queue_user;
+  const void* allocator;        ///< const VkAllocationCallbacks*, for every object that is created; NULL: the driver's
+  uint32_t timeline_semaphore;  ///< VK_KHR_timeline_semaphore and its feature
+  uint32_t debug_utils;         ///< VK_EXT_debug_utils of the instance: objects get names, and dispatches labels
 } hs_adopted_device;
+
+/// An application's semaphore.
+typedef struct hs_queue_semaphore {
+  uint64_t semaphore;  ///< VkSemaphore
+  uint64_t value;      ///< of a timeline semaphore
+  uint64_t timeline;   ///< 1: a timeline semaphore; 0: a binary one
+} hs_queue_semaphore;
+
+/// A range of an application's memory on an adopted device, as the tensor of that name, without padding, which programs
+/// read and write in place: <halfstep/guest.h>, DeviceBuffer. It must stay while there is what uses it.
+typedef struct hs_device_buffer {
+  const char* name;      ///< of an input; NULL for an output
+  uint64_t buffer;       ///< VkBuffer, for use as a storage buffer; or 0
+  uint64_t memory;       ///< VkDeviceMemory, in its place; or 0
+  uint64_t offset;       ///< in bytes, a multiple of 4; of memory, of what the device asks for (256 always is)
+  uint64_t bytes;        ///< of the tensor, or more
+  uint32_t memory_type;  ///< of `memory`
+  uint32_t usage;        ///< VkBufferUsageFlags of `buffer`, to be checked; 0: not told
+} hs_device_buffer;
 
 /// The number of the machine's devices, usable or not.
 HS_API hs_status hs_device_count(uint32_t* count);
@@ -156,6 +181,10 @@ HS_API hs_status hs_device_open(const char* selector, const hs_device_settings* 
 HS_API hs_status hs_device_adopt(const hs_adopted_device* handles, const hs_device_settings* settings,
                                  hs_device** device);
 HS_API hs_status hs_device_get_info(const hs_device* device, hs_device_info* info);
+/// All work that is submitted to an adopted queue after this waits, on the device, for these semaphores.
+HS_API hs_status hs_device_wait_for(const hs_device* device, const hs_queue_semaphore* semaphores, size_t count);
+/// Signals these once all work that was submitted to the queue before this has finished.
+HS_API hs_status hs_device_signal(const hs_device* device, const hs_queue_semaphore* semaphores, size_t count);
 HS_API void hs_device_free(hs_device* device);
 
 // ----------------------------------------------------------------------------------------------------------- Graphs
@@ -643,7 +672,9 @@ typedef struct hs_trainer_options {
   void* log_user;
   int (*cancel)(void* cancel_user);  ///< called before each kernel that is compiled, likewise; not 0: HS_CANCELLED
   void* cancel_user;
-  uint32_t gradient_norm;  ///< 1: hs_report has the norm of gradients where nothing is clipped, too
+  uint32_t gradient_norm;                 ///< 1: hs_report has the norm of gradients where nothing is clipped, too
+  const hs_device_buffer* shared_inputs;  ///< inputs that are read from an application's memory; not with feeds
+  size_t shared_input_count;
 } hs_trainer_options;
 
 /// Values for one input, without padding: either f32 or u32.
@@ -698,12 +729,16 @@ HS_API hs_status hs_trainer_create_to_fit(const hs_device* device,
                                           void* user, int64_t batch, hs_trainer** trainer);
 HS_API void hs_trainer_free(hs_trainer* trainer);
 
-/// Submits a step and returns: on the next batch of the training set or source if `count` is 0, or, of a trainer without
-/// feeds, on values for every input.
+/// Submits a step and returns: on the next batch of the training set or source if `count` is 0, or, of a trainer
+/// without feeds, on values for every input.
 HS_API hs_status hs_trainer_step(hs_trainer* trainer, const hs_values* inputs, size_t count);
 /// Submits as much of a step on the next batch as is expected to take the device that long, and returns. `ended`,
 /// unless NULL, is set to 1 if a step was submitted to its end, else to 0.
 HS_API hs_status hs_trainer_run_for(hs_trainer* trainer, int64_t nanoseconds, int* ended);
+/// Records a step, whose inputs are all shared, into an application's VkCommandBuffer, which trains each time that it
+/// is submitted to the adopted queue; hs_trainer_executed is called once for each time, after it has finished.
+HS_API hs_status hs_trainer_record(hs_trainer* trainer, void* command_buffer);
+HS_API hs_status hs_trainer_executed(hs_trainer* trainer);
 /// The newest finished step; does not wait. Its size must be set.
 HS_API hs_status hs_trainer_report(hs_trainer* trainer, hs_report* report);
 /// Waits for every step submitted so far.
@@ -721,6 +756,9 @@ HS_API hs_status hs_trainer_explain(hs_trainer* trainer, char* buffer, size_t ca
 /// Goes on with another device, or with one that was opened anew after a loss: from the present state or the last
 /// snapshot. `point`, here and below, may be NULL.
 HS_API hs_status hs_trainer_reopen(hs_trainer* trainer, const hs_device* device, hs_resume_point* point);
+/// Likewise of a trainer with shared inputs, each with its memory on the new device.
+HS_API hs_status hs_trainer_reopen_shared(hs_trainer* trainer, const hs_device* device,
+                                          const hs_device_buffer* shared_inputs, size_t count, hs_resume_point* point);
 
 // ------------------------------------------------------------------------------------------------------ Checkpoints
 
@@ -770,7 +808,25 @@ HS_API hs_status hs_predictor_of_predictor(const hs_predictor* other, const hs_g
 HS_API void hs_predictor_free(hs_predictor* predictor);
 HS_API hs_status hs_predictor_load_weights(hs_predictor* predictor, const char* path, int strict,
                                            hs_load_report** report);
-/// Writes the output's `output_count` numbers. Waits for them.
+/// The same with inputs, and the output unless it is NULL, in an application's memory.
+typedef struct hs_shared_buffers {
+  size_t size;
+  const hs_device_buffer* inputs;
+  size_t input_count;
+  const hs_device_buffer* output;
+} hs_shared_buffers;
+HS_API hs_status hs_predictor_create_shared(const hs_device* device, const hs_graph* graph, hs_tensor output,
+                                            const hs_precision* precision, const hs_shared_buffers* shared,
+                                            hs_predictor** predictor);
+HS_API hs_status hs_predictor_of_trainer_shared(const hs_trainer* trainer, const hs_graph* graph, hs_tensor output,
+                                                const hs_shared_buffers* shared, hs_predictor** predictor);
+HS_API hs_status hs_predictor_of_predictor_shared(const hs_predictor* other, const hs_graph* graph, hs_tensor output,
+                                                  const hs_shared_buffers* shared, hs_predictor** predictor);
+/// Submits a run whose output is shared, and returns.
+HS_API hs_status hs_predictor_submit(hs_predictor* predictor, const hs_values* inputs, size_t count);
+/// Records a run, whose inputs and output are all shared, into an application's VkCommandBuffer.
+HS_API hs_status hs_predictor_record(hs_predictor* predictor, void* command_buffer);
+/// Writes the output's `output_count` numbers, of a shared one none. Waits for them.
 HS_API hs_status hs_predictor_run(hs_predictor* predictor, const hs_values* inputs, size_t count, float* output,
                                   size_t output_count);
 

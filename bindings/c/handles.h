@@ -92,6 +92,9 @@ Optimizer optimizer_of(const hs_optimizer& optimizer);
 /// Reads all of a trainer's options. Throws Error if one is not valid, or if the graph has a failure.
 Training training_of(const hs_graph& graph, const hs_trainer_options& options);
 std::map<std::string, Values> values_of(const hs_values* inputs, std::size_t count);
+DeviceBuffer buffer_of(const hs_device_buffer& buffer);
+/// By their names. Throws Error where one has none, or another's.
+std::map<std::string, DeviceBuffer> buffers_of(const hs_device_buffer* buffers, std::size_t count);
 LoadOptions load_options(int strict);
 /// Gives `report` to the caller, if there is room for it.
 void give(const LoadReport& report, hs_load_report** room);

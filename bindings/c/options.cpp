@@ -140,7 +140,28 @@ Training training_of(const hs_graph& graph, const hs_trainer_options& options) {
   result.snapshot_every = given.snapshot_every;
   result.memory_limit = given.memory_limit;
   result.resident_limit = given.resident_limit;
+  result.shared_inputs = buffers_of(given.shared_inputs, given.shared_input_count);
   return training;
+}
+
+DeviceBuffer buffer_of(const hs_device_buffer& buffer) {
+  return {.buffer = buffer.buffer,
+          .memory = buffer.memory,
+          .memory_type = buffer.memory_type,
+          .offset = buffer.offset,
+          .bytes = buffer.bytes,
+          .usage = buffer.usage};
+}
+
+std::map<std::string, DeviceBuffer> buffers_of(const hs_device_buffer* buffers, std::size_t count) {
+  std::map<std::string, DeviceBuffer> result;
+  for (const hs_device_buffer& each : list(buffers, count, "shared inputs")) {
+    const std::string name = text(each.name, "a shared input's name");
+    if (!result.emplace(name, buffer_of(each)).second) {
+      fail("inputs", "expected memory for '" + name + "' once, got it twice");
+    }
+  }
+  return result;
 }
 
 std::map<std::string, Values> values_of(const hs_values* inputs, std::size_t count) {

@@ -11,6 +11,14 @@ Predictor& predictor_of(hs_predictor* predictor) {
   return given(predictor, "a predictor").predictor;
 }
 
+SharedBuffers shared_of(const hs_shared_buffers* given) {
+  const hs_shared_buffers read = c::read(given, "predictor");
+  SharedBuffers shared;
+  shared.inputs = buffers_of(read.inputs, read.input_count);
+  if (read.output != nullptr) shared.output = buffer_of(*read.output);
+  return shared;
+}
+
 const std::vector<std::string>* names_of(const hs_load_report* report, hs_load_list which) {
   if (report == nullptr) return nullptr;
   const LoadReport& lists = report->report;
@@ -33,28 +41,54 @@ const std::vector<std::string>* names_of(const hs_load_report* report, hs_load_l
 
 hs_status hs_predictor_create(const hs_device* device, const hs_graph* graph, hs_tensor output,
                               const hs_precision* precision, hs_predictor** predictor) {
+  return hs_predictor_create_shared(device, graph, output, precision, nullptr, predictor);
+}
+
+hs_status hs_predictor_create_shared(const hs_device* device, const hs_graph* graph, hs_tensor output,
+                                     const hs_precision* precision, const hs_shared_buffers* shared,
+                                     hs_predictor** predictor) {
   return created(predictor, [&] {
     const Device& on = given(device, "a device").device;
     const Tensor computed = tensor_of(given(graph, "a graph"), output);
     const Precision with = precision == nullptr ? Precision::float32() : precision_of(*precision);
-    return new hs_predictor{Predictor::compile(on, *graph->graph, computed, with)};
+    return new hs_predictor{Predictor::compile(on, *graph->graph, computed, with, shared_of(shared))};
   });
 }
 
 hs_status hs_predictor_of_trainer(const hs_trainer* trainer, const hs_graph* graph, hs_tensor output,
                                   hs_predictor** predictor) {
+  return hs_predictor_of_trainer_shared(trainer, graph, output, nullptr, predictor);
+}
+
+hs_status hs_predictor_of_trainer_shared(const hs_trainer* trainer, const hs_graph* graph, hs_tensor output,
+                                         const hs_shared_buffers* shared, hs_predictor** predictor) {
   return created(predictor, [&] {
     const Tensor computed = tensor_of(given(graph, "a graph"), output);
-    return new hs_predictor{Predictor::compile(given(trainer, "a trainer").trainer, *graph->graph, computed)};
+    const Trainer& of = given(trainer, "a trainer").trainer;
+    return new hs_predictor{Predictor::compile(of, *graph->graph, computed, shared_of(shared))};
   });
 }
 
 hs_status hs_predictor_of_predictor(const hs_predictor* other, const hs_graph* graph, hs_tensor output,
                                     hs_predictor** predictor) {
+  return hs_predictor_of_predictor_shared(other, graph, output, nullptr, predictor);
+}
+
+hs_status hs_predictor_of_predictor_shared(const hs_predictor* other, const hs_graph* graph, hs_tensor output,
+                                           const hs_shared_buffers* shared, hs_predictor** predictor) {
   return created(predictor, [&] {
     const Tensor computed = tensor_of(given(graph, "a graph"), output);
-    return new hs_predictor{Predictor::compile(given(other, "a predictor").predictor, *graph->graph, computed)};
+    const Predictor& of = given(other, "a predictor").predictor;
+    return new hs_predictor{Predictor::compile(of, *graph->graph, computed, shared_of(shared))};
   });
+}
+
+hs_status hs_predictor_submit(hs_predictor* predictor, const hs_values* inputs, size_t count) {
+  return guarded([&] { predictor_of(predictor).submit(values_of(inputs, count)); });
+}
+
+hs_status hs_predictor_record(hs_predictor* predictor, void* command_buffer) {
+  return guarded([&] { predictor_of(predictor).record(command_buffer); });
 }
 
 void hs_predictor_free(hs_predictor* predictor) {

@@ -100,6 +100,14 @@ hs_status hs_trainer_run_for(hs_trainer* trainer, int64_t nanoseconds, int* ende
   });
 }
 
+hs_status hs_trainer_record(hs_trainer* trainer, void* command_buffer) {
+  return guarded([&] { trainer_of(trainer).record(command_buffer); });
+}
+
+hs_status hs_trainer_executed(hs_trainer* trainer) {
+  return guarded([&] { trainer_of(trainer).executed(); });
+}
+
 hs_status hs_trainer_report(hs_trainer* trainer, hs_report* report) {
   return guarded([&] {
     const StepReport from = trainer_of(trainer).report();
@@ -162,7 +170,15 @@ hs_status hs_trainer_explain(hs_trainer* trainer, char* buffer, size_t capacity,
 }
 
 hs_status hs_trainer_reopen(hs_trainer* trainer, const hs_device* device, hs_resume_point* point) {
-  return guarded([&] { write_point(trainer_of(trainer).reopen(given(device, "a device").device), point); });
+  return hs_trainer_reopen_shared(trainer, device, nullptr, 0, point);
+}
+
+hs_status hs_trainer_reopen_shared(hs_trainer* trainer, const hs_device* device, const hs_device_buffer* shared_inputs,
+                                   size_t count, hs_resume_point* point) {
+  return guarded([&] {
+    const Device& on = given(device, "a device").device;
+    write_point(trainer_of(trainer).reopen(on, buffers_of(shared_inputs, count)), point);
+  });
 }
 
 hs_status hs_trainer_save(hs_trainer* trainer, const char* path) {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The C interface as programs see it: its header in C and C++, its symbols and the layout of its structs, the program in
-# its comment, a program that uses all of it, a plug-in: run.sh BUILD C_COMPILER C++_COMPILER [ICD_FILE...]
+# its comment, programs that use all of it, a plug-in: run.sh BUILD C_COMPILER C++_COMPILER [ICD_FILE...]
 # CFLAGS are the build's, such as those of a sanitizer. With --write-abi as the first argument, writes bindings/c/halfstep.abi.
 set -u
 write_abi=false
@@ -77,6 +77,7 @@ sed -n '/#include <halfstep.h>/,/^\/\/\/     }$/s|^///     ||p' "$interface/half
 with_shared=(-L"$libraries" -lhalfstep_c -Wl,-rpath,"$libraries" -lm)
 check "the program in the header's comment builds" c "$place/comment.c" -o "$place/comment" "${with_shared[@]}"
 check "a program builds with the shared library" c "$source/everything.c" -o "$place/everything" "${with_shared[@]}"
+check "an application with its own device builds" c "$source/guest.c" -o "$place/guest" "${with_shared[@]}" -lvulkan
 check "a program that loads plug-ins builds" c "$source/plug_in.c" -Wno-pedantic -o "$place/plug_in" -ldl
 cp "$libraries/libhalfstep_c.so" "$place/copy.so"
 
@@ -89,6 +90,8 @@ for driver in "$@"; do
   mkdir "$place/files"
   check "a program uses everything ($driver)" quietly "$place/everything" "$place/files"
   rm -r "$place/files"
+  check "an application lends its device, buffers and command buffers ($driver)" quietly "$place/guest"
+  check "it has no message ($driver)" test ! -s "$place/error"
   # The validation layer keeps the loader, which keeps what it has loaded.
   check "a plug-in is loaded ten times, and twice at once ($driver)" \
     quietly env HALFSTEP_VALIDATION= "$place/plug_in" "$(readlink -f "$libraries/libhalfstep_c.so")" "$place/copy.so"
