@@ -53,6 +53,24 @@ for flags in "--frames 0" "--budget x" "--budget nan" "--other" extra; do
   check "embed_in_c $flags exits with 2" test "$code" = 2
 done
 
+# One in C++, whose buffers the network reads and writes.
+applied() {
+  "$programs/embed_in_app" --frames 30 --budget 1000 --width 64 --batch-size 128 --out "$place/app.png" "$@" \
+    >"$place/output" 2>"$place/error"
+  code=$?
+}
+applied --json "$place/app.json"
+check "embed_in_app renders and trains, got $code" test "$code" = 0
+check "embed_in_app renders with no message" test ! -s "$place/error"
+check "embed_in_app says how long frames take" grep -q '"p99_ms"' "$place/app.json"
+check "embed_in_app shows the network learning" \
+  awk '/"psnr"/ { good = $2 + 0 > 10 } END { exit !good }' "$place/app.json"
+for flags in "--frames 0" "--budget nan" "--device none" "--out $place/nowhere/app.png"; do
+  # shellcheck disable=SC2086 # a list of words
+  applied $flags
+  check "embed_in_app $flags exits with 2" test "$code" = 2
+done
+
 # Devices.
 refused "no such device" "${small[@]}" --device "no such device"
 refused "1000" "${small[@]}" --device 1000

@@ -234,16 +234,19 @@ TEST_CASE("guest: every object is made with the application's allocator, and giv
   HostMemory host;
   {
     Application application;
-    vulkan.plan(std::nullopt);
+    const testing::ApplicationBuffer memory(application, 4096);
+    vulkan.plan(std::nullopt);  // what lives now is the application's
     AdoptedDevice handles = application.handles();
     handles.allocator = &host.callbacks;
     {
       const Device device = Device::adopt(handles);
       Model model(3);
-      Trainer trainer = model.trainer(device, {});
-      const std::vector<float> x = rows(batch, 3, 8);
+      TrainerOptions options;
+      options.shared_inputs = {{"x", {.buffer = testing::number(memory.handle()), .bytes = 4 * batch * 3}}};
+      put(memory.floats(), 0, rows(batch, 3, 8));
+      Trainer trainer = model.trainer(device, options);
       const std::vector<std::uint32_t> y = labels(batch);
-      trainer.step({{"x", std::span(x)}, {"y", std::span(y)}});
+      trainer.step({{"y", std::span(y)}});
       CHECK(weights(trainer).size() == 3 * 8 + 8 + 8 * 5 + 5);
     }
     CHECK(vulkan.allocators() == std::set<const void*>{&host.callbacks});
