@@ -37,7 +37,6 @@ namespace fs = std::filesystem;
 
 struct Options {
   models::GptOptions model{.layers = 4, .heads = 4, .width = 128, .positions = 64, .dropout = 0};
-  std::int64_t batch_size = 12;
   std::int64_t steps = 2000;
   std::int64_t eval_every = 250;
   std::int64_t sample_every = 500;
@@ -46,6 +45,7 @@ struct Options {
   std::string precision = "mixed";
   std::string optimizer = "adamw";
   std::optional<float> learning_rate;
+  samples::Plan plan{.batch_size = 12};
   samples::CommonOptions common;
 };
 
@@ -57,7 +57,7 @@ void add_model_options(CLI::App& app, Options& options) {
   add("--heads", options.model.heads, "Heads of attention, which divide the width", 1000);
   add("--width", options.model.width, "Elements of a token's vector", 1 << 16);
   add("--block", options.model.positions, "Tokens of context", 1 << 16);
-  add("--batch-size", options.batch_size, "Samples in a step", 65536);
+  add("--batch-size", options.plan.batch_size, "Samples in a step", 65536);
   add("--steps", options.steps, "Steps from the start of training; the learning rate falls over them", 1'000'000'000);
   add("--eval-every", options.eval_every, "Steps between two evaluations, each with a save", 1'000'000'000)
       ->group(samples::running_group);
@@ -86,6 +86,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--learning-rate", options.learning_rate,
                  "The highest rate, from which it falls to a tenth: 0.002, or with muon 0.01")
       ->check(samples::number_above(0, 1000));
+  samples::add_rank_options(app, options.plan);
   samples::add_common_options(app, options.common, samples::text_file);
   app.get_option("--data")->required();
   samples::describe_folders(app, "after every evaluation");
@@ -120,8 +121,8 @@ samples::Data windows(const Options& options, const std::string& text, const Tok
 /// A GPT with its data, ready to train.
 class Model {
  public:
-  Model(const Options& options, const samples::Data& data) : options_(options), data_(data) {
-    const Shape shape{options.batch_size, options.model.positions};
+  Model(const Options& options, const samples::Data& data, std::int64_t batch) : options_(options), data_(data) {
+    const Shape shape{batch, options.model.positions};
     tokens_ = graph_.input("tokens", shape, DType::u32);
     targets_ = graph_.input("targets", shape, DType::u32);
     const Tensor logits = models::gpt(graph_.root() / "transformer", tokens_, options.model);
@@ -135,6 +136,8 @@ class Model {
     TrainerOptions training{.loss = loss_, .optimizer = optimizer()};
     training.decay_vectors = false;
     training.clip_norm = 1;
+    training.accumulate = options_.plan.accumulate;
+    training.ranks = options_.plan.ranks;
     training.precision = precision;
     training.seed = options_.common.seed;
     training.model = "gpt";
@@ -197,14 +200,14 @@ class Run {
       : trainer_(trainer),
         data_(data),
         options_(options),
-        saver_(trainer, options.common, true,
+        saver_(trainer, options.common,
                options.common.save.empty() ? std::map<std::string, std::string>{}
                                            : samples::run_notes(options.common, data)) {
-    if (options.sample_every > 0 && !options.common.quiet) writer_.emplace(trainer, options, tokenizer);
+    if (options.sample_every > 0 && !options.common.quiet && samples::is_first_rank()) writer_.emplace(trainer, options, tokenizer);
   }
 
   void resume(const Precision& precision) {
-    const std::int64_t epoch_steps = data_.train.count / options_.batch_size;
+    const std::int64_t epoch_steps = data_.train.count / options_.plan.batch_size;
     step_ = static_cast<std::int64_t>(samples::resume(trainer_, precision, data_, epoch_steps, options_.common).step);
   }
 
@@ -216,7 +219,7 @@ class Run {
     begin_part();
     step_ += std::exchange(ahead_, 0);
     while (step_ < options_.steps) {
-      if (interrupted()) return false;
+      if (samples::any_interrupted()) return false;
       trainer_.step();
       ++step_;
       watch_->after_step();
@@ -236,7 +239,7 @@ class Run {
   }
   /// Begins what the flags ask for besides, at the current step.
   void watch(const samples::RunStart& start) {
-    watch_.emplace(trainer_, options_.common.watch, start);
+    watch_.emplace(trainer_, samples::is_first_rank() ? options_.common.watch : nothing_, start);
     if (step_ < options_.steps)
       ahead_ =
           watch_->first_steps(std::min(options_.steps - step_, options_.eval_every - step_ % options_.eval_every) - 1);
@@ -272,8 +275,8 @@ class Run {
     samples::EpochResult result{.loss = totals.mean_loss};
     result.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     const double speed = static_cast<double>(step_ - part_) / result.seconds;
-    result.samples_per_second = speed * static_cast<double>(options_.batch_size);
-    const Evaluation validation = trainer_.evaluate(data_.test, Weights::current, interrupted);
+    result.samples_per_second = speed * static_cast<double>(options_.plan.batch_size);
+    const Evaluation validation = trainer_.evaluate(data_.test, Weights::current, samples::alone_interrupted);
     if (validation.samples < data_.test.count) return false;
     result.scores = {{"validation_loss", validation.loss}};
     results.push_back(result);
@@ -290,6 +293,7 @@ class Run {
   const Options& options_;
   samples::Saver saver_;
   std::optional<Writer> writer_;
+  const samples::WatchOptions nothing_{};
   std::optional<samples::Watch> watch_;
   std::int64_t step_ = 0;
   std::int64_t ahead_ = 0;   ///< steps made that step_ does not count yet
@@ -297,9 +301,10 @@ class Run {
   Clock::time_point start_;  ///< of it
 };
 
-int train(const Device& device, const Options& options, const samples::Data& data, const Tokenizer& tokenizer) {
+int train(const Device& device, const Options& options, std::int64_t batch, const samples::Data& data,
+          const Tokenizer& tokenizer) {
   const Precision precision = Precision::level(options.precision);
-  const Model model(options, data);
+  const Model model(options, data, batch);
   Trainer trainer = Trainer::compile(device, model.graph(),
                                      samples::watched(options.common.watch, model.training_options(precision)));
   Run run(trainer, data, options, tokenizer);
@@ -311,14 +316,17 @@ int train(const Device& device, const Options& options, const samples::Data& dat
                  report.plan.parameters, report.plan.dispatches);
   }
   run.watch({options.common.program, report.device, precision.name, trainer.report().step, options.steps,
-             options.batch_size, options.common.seed, options.common.flags});
+             options.plan.batch_size, options.common.seed, options.common.flags});
+  const auto start = std::chrono::steady_clock::now();
   const bool complete = run.train();
   trainer.finish();
   if (!complete) run.save();
   report.epochs = run.results;
   report.last_step = trainer.report();
   report.host = trainer.inspect().host_costs();
-  if (!options.common.json.empty()) samples::write_json(report, options.common.json);
+  report.set_ranks(options.plan.ranks);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!options.common.json.empty() && samples::is_first_rank()) samples::write_json(report, options.common.json);
   run.finish(complete);
   if (complete) return samples::exit_done;
   samples::say("stopped after {} steps{}\n", report.last_step.step,
@@ -327,6 +335,7 @@ int train(const Device& device, const Options& options, const samples::Data& dat
 }
 
 int run(Options& options) {
+  const std::int64_t batch = samples::micro_batch(options.plan);
   samples::name_checkpoints(options.common);
   samples::check_files(options.common, {}, {{"--data", options.common.data}});
   const std::string text = samples::read_text(options.common.data);
@@ -339,12 +348,12 @@ int run(Options& options) {
     samples::say("{} tokens of {} to train on, {} to validate\n", data.train.count + options.model.positions,
                  tokenizer.size(), data.test.count * options.model.positions);
   }
-  if (!options.common.save.empty()) {
+  if (!options.common.save.empty() && samples::is_first_rank()) {
     const fs::path folder = options.common.save.parent_path();
     samples::save_tokenizer(folder, tokenizer);
     samples::write_config(folder, samples::gpt_config(options.model));
   }
-  return train(device, options, data, tokenizer);
+  return train(device, options, batch, data, tokenizer);
 }
 
 }  // namespace

@@ -90,6 +90,7 @@ void add_options(CLI::App& app, Options& options) {
       ->transform(samples::whole_number(1, 16))
       ->capture_default_str();
   samples::add_plan_options(app, options.plan);
+  samples::add_rank_options(app, options.plan);
   samples::add_learning_rate(app, options.learning_rate, "AdamW's highest rate, after a tenth of the steps");
   app.add_option("--dropout", options.dropout, "Of embeddings, attention and what each layer adds")
       ->check(CLI::Range(0.0, 0.99))
@@ -132,7 +133,7 @@ std::uint32_t special(const Tokenizer& tokenizer, const char* name) {
 class Classifier {
  public:
   Classifier(const Device& device, const Options& options, const samples::TextData& texts, const Tokenizer& tokenizer,
-             std::int64_t length)
+             std::int64_t length, std::int64_t batch)
       : device_(device), options_(options), texts_(texts), classes_(static_cast<std::uint32_t>(texts.classes.size())) {
     padding_ = special(tokenizer, "[PAD]");
     const auto set = [&](const samples::LabelledTexts& part) {
@@ -145,7 +146,7 @@ class Classifier {
     size_.dropout = options.dropout;
     if (options.weights.empty()) size_.positions = options.longest;
     for (const std::int64_t each : samples::bucket_lengths(data_.train, options.buckets)) {
-      models_.push_back(std::make_unique<samples::TextClassifier>(options.plan.batch_size, each, classes_, size_));
+      models_.push_back(std::make_unique<samples::TextClassifier>(batch, each, classes_, size_));
     }
   }
 
@@ -217,6 +218,8 @@ class Classifier {
     training.decay_vectors = false;
     training.clip_norm = 1;
     if (options_.recompute) training.recompute = "bert/encoder/layer/*";
+    training.accumulate = options_.plan.accumulate;
+    training.ranks = options_.plan.ranks;
     training.precision = precision;
     training.seed = options_.common.seed;
     training.model = fmt::format("bert-{}", options_.config);
@@ -304,6 +307,7 @@ void print_lengths(const Classifier& classifier) {
 }
 
 int run(Options& options) {
+  const std::int64_t batch = samples::micro_batch(options.plan);
   samples::name_checkpoints(options.common);
   samples::check_files(options.common, options.plan, {{"--weights", options.weights}, {"--vocab", options.vocabulary}});
   const samples::TextData texts = samples::read_text_data(options.common.data, options.common.limit);
@@ -315,10 +319,10 @@ int run(Options& options) {
                  texts.train.texts.size(), texts.validation.texts.size(), texts.test.texts.size(), tokenizer.size(),
                  length);
   }
-  Classifier classifier(device, options, texts, tokenizer, length);
+  Classifier classifier(device, options, texts, tokenizer, length, batch);
   if (!options.common.quiet) print_lengths(classifier);
   if (options.compare) return compare(classifier, options);
-  if (!options.common.save.empty()) {
+  if (!options.common.save.empty() && samples::is_first_rank()) {
     const fs::path folder = options.common.save.parent_path();
     samples::save_tokenizer(folder, tokenizer);
     tokenizer.save_vocabulary(folder / "vocab.txt");

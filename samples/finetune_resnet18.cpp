@@ -35,6 +35,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--stochastic-rounding", options.stochastic_rounding,
                "Keep the weights in f16 alone, rounded at random, instead of in f32 with an f16 copy");
   samples::add_plan_options(app, options.plan);
+  samples::add_rank_options(app, options.plan);
   samples::add_learning_rate(app, options.learning_rate, "AdamW's learning rate");
   samples::add_loss_scale(app, options.loss_scale, "What the loss is multiplied by");
   samples::add_common_options(app, options.common);
@@ -69,16 +70,17 @@ void load_weights(Trainer& trainer, const Options& options) {
   for (const std::string& name : report.not_finite) fmt::print(stderr, "warning: {} holds NaN or infinity\n", name);
 }
 
-int run(const Options& options) {
+int run(Options& options) {
   check_weights(options);
+  const std::int64_t batch = samples::micro_batch(options.plan);
   const Precision precision = precision_of(options);
   samples::check_files(options.common, options.plan, {{"--weights", options.weights}});
   const Device device = Device::open(options.common.device);
   const samples::Data data = samples::read_data(device, options.common, {.shape = {224, 224, 3}});
 
   Graph graph;
-  const Tensor images = graph.input("images", {options.plan.batch_size, 224, 224, 3});
-  const Tensor labels = graph.input("labels", {options.plan.batch_size}, DType::u32);
+  const Tensor images = graph.input("images", {batch, 224, 224, 3});
+  const Tensor labels = graph.input("labels", {batch}, DType::u32);
   const Tensor logits = models::resnet(graph.root(), images, 18, data.train.classes);
   Trainer trainer = Trainer::compile(
       device, graph,
@@ -87,6 +89,8 @@ int run(const Options& options) {
                         .metrics = {{"accuracy", accuracy(logits, labels)}},
                         .optimizer = AdamW{.rate = options.learning_rate},
                         .groups = {{.pattern = "fc/*"}, {.pattern = "*", .frozen = true}},
+                        .accumulate = options.plan.accumulate,
+                        .ranks = options.plan.ranks,
                         .precision = precision,
                         .seed = options.common.seed,
                         .model = "resnet18",

@@ -17,6 +17,7 @@
 #include <random>
 
 #include "samples/common/command_line.h"
+#include "samples/common/say.h"
 #include "samples/common/training.h"
 
 using namespace halfstep;
@@ -61,6 +62,7 @@ void add_options(CLI::App& app, Options& options) {
       app.add_flag("--explain", options.explain, "Print what every operator stores, computes and sums in, and stop")
           ->group(samples::running_group);
   samples::add_plan_options(app, options.plan);
+  samples::add_rank_options(app, options.plan);
   samples::add_learning_rate(app, options.learning_rate, "Rate of gradient descent");
   app.add_option("--momentum", options.momentum, "Its momentum")->capture_default_str();
   samples::add_common_options(app, options.common);
@@ -125,31 +127,34 @@ samples::Data read_data(const Device& device, const samples::CommonOptions& comm
   return {random_set(count, common.seed), random_set(count, common.seed + 1), samples::class_names(common, 10)};
 }
 
-int run(const Options& options) {
+int run(Options& options) {
   const Precision precision = precision_of(options);
+  const std::int64_t batch = samples::micro_batch(options.plan);
   samples::check_files(options.common, options.plan);
   const Device device = Device::open(options.common.device);
   const samples::Data data = read_data(device, options.common);
 
   Graph graph;
   Shape shape = data.train.sample_shape;
-  shape.insert(shape.begin(), options.plan.batch_size);
+  shape.insert(shape.begin(), batch);
   const Tensor images = graph.input("images", shape);
-  const Tensor labels = graph.input("labels", {options.plan.batch_size}, DType::u32);
+  const Tensor labels = graph.input("labels", {batch}, DType::u32);
   const Tensor logits = models::lenet5(graph.root(), images, data.train.classes, normal(0.02F));
   TrainerOptions training{.loss = cross_entropy(logits, labels)};
   training.metrics = {{"accuracy", accuracy(logits, labels)}};
   training.optimizer = Sgd{.rate = options.learning_rate, .momentum = options.momentum};
+  training.accumulate = options.plan.accumulate;
+  training.ranks = options.plan.ranks;
   training.precision = precision;
   training.seed = options.common.seed;
   training.model = "lenet5";
   training.classes = data.classes;
   training.feed = Feed{.samples = images, .labels = labels};
   training.training_set = &data.train;
-  if (!options.common.quiet) training.log = [](const std::string& line) { fmt::print("{}\n", line); };
+  if (!options.common.quiet) training.log = [](const std::string& line) { samples::say("{}\n", line); };
   Trainer trainer = Trainer::compile(device, graph, samples::watched(options.common.watch, std::move(training)));
   if (options.explain) {
-    fmt::print("{}", trainer.inspect().explain());
+    samples::say("{}", trainer.inspect().explain());
     return samples::exit_done;
   }
   return samples::train(trainer, device, precision, data, options.plan, options.common);

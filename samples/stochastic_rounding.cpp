@@ -37,6 +37,7 @@ void add_options(CLI::App& app, Options& options) {
       ->required()
       ->transform(samples::whole_number(8, models::deepest_resnet_cifar));
   samples::add_plan_options(app, options.plan);
+  samples::add_rank_options(app, options.plan);
   samples::add_loss_scale(app, options.loss_scale, "What the loss is multiplied by (bfloat16 and float32: not at all)");
   samples::add_learning_rate(app, options.learning_rate, "The learning rate; the loss scale is divided out of it");
   samples::add_rounding(app, options.rounding,
@@ -61,14 +62,14 @@ Precision precision_of(const Options& options) {
   return precision;
 }
 
-int run(const Options& options) {
+int run(Options& options) {
   const Precision precision = precision_of(options);
+  const std::int64_t batch = samples::micro_batch(options.plan);
   samples::check_files(options.common, options.plan);
   const Device device = Device::open(options.common.device);
   const samples::Data data = samples::read_data(device, options.common, {.shape = {32, 32, 3}});
 
   Graph graph;
-  const std::int64_t batch = options.plan.batch_size;
   const Tensor images = graph.input("images", {batch, 32, 32, 3});
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
   const Tensor logits = models::resnet_cifar(graph.root(), images, options.depth, data.train.classes);
@@ -81,6 +82,8 @@ int run(const Options& options) {
       samples::watched(options.common.watch, {.loss = cross_entropy(logits, labels),
                                               .metrics = {{"accuracy", accuracy(logits, labels)}},
                                               .optimizer = Sgd{.rate = options.learning_rate, .momentum = 0.9F},
+                                              .accumulate = options.plan.accumulate,
+                                              .ranks = options.plan.ranks,
                                               .precision = precision,
                                               .seed = options.common.seed,
                                               .model = fmt::format("resnet{}", options.depth),

@@ -24,7 +24,6 @@ struct Options {
   samples::Plan plan{.batch_size = 128, .epochs = 200};
   std::string optimizer = "sgd";
   std::optional<float> learning_rate;
-  std::int64_t accumulate = 1;
   std::int64_t memory_limit = 0;  ///< MiB
   float ema_decay = 0;
   std::string recompute;
@@ -55,10 +54,7 @@ void add_options(CLI::App& app, Options& options) {
                  "the device has")
       ->transform(samples::whole_number(0, 1 << 24))
       ->capture_default_str();
-  app.add_option("--accumulate", options.accumulate,
-                 "Take each step's images in this many parts, with the memory of one; divides --batch-size")
-      ->transform(samples::whole_number(1, 1024))
-      ->capture_default_str();
+  samples::add_rank_options(app, options.plan);
   app.add_option("--average", options.ema_decay,
                  "Test and keep averages of the weights, which each update moves towards them by 1 minus this")
       ->check(CLI::Range(0.0, 0.999999));
@@ -101,13 +97,6 @@ Optimizer optimizer(const Options& options, std::int64_t epoch_steps) {
   return Sgd{.rate = rate, .momentum = 0.9F, .weight_decay = 5e-4F};
 }
 
-/// The number of images per micro-batch.
-std::int64_t part_of_batch(const Options& options) {
-  if (options.plan.batch_size % options.accumulate == 0) return options.plan.batch_size / options.accumulate;
-  fail("accumulate",
-       fmt::format("expected a divisor of the batch size, {}, got {}", options.plan.batch_size, options.accumulate));
-}
-
 Device open_device(const Options& options) {
   Device device = Device::open(options.common.device);
   if (options.gpu && device.info().type == "cpu") {
@@ -131,7 +120,8 @@ TrainerOptions training(Graph& graph, std::int64_t batch, const Options& options
   return {.loss = cross_entropy(logits, labels),
           .metrics = {{"accuracy", accuracy(logits, labels)}},
           .optimizer = optimizer(options, epoch_steps),
-          .accumulate = options.accumulate,
+          .accumulate = options.plan.accumulate,
+          .ranks = options.plan.ranks,
           .ema_decay = options.ema_decay,
           .recompute = options.recompute,
           .precision = precision,
@@ -147,11 +137,10 @@ TrainerOptions training(Graph& graph, std::int64_t batch, const Options& options
           .memory_limit = static_cast<std::uint64_t>(options.memory_limit) << 20};
 }
 
-int run(const Options& options) {
+int run(Options& options) {
   const Precision precision = precision_of(options);
-  samples::Plan plan = options.plan;
-  if (options.ema_decay > 0) plan.weights = Weights::averaged;
-  const std::int64_t batch = part_of_batch(options);
+  if (options.ema_decay > 0) options.plan.weights = Weights::averaged;
+  const std::int64_t batch = samples::micro_batch(options.plan);
   samples::check_files(options.common, options.plan);
   const Device device = open_device(options);
   const samples::Data data = samples::read_data(device, options.common, {.shape = {32, 32, 3}});
@@ -162,7 +151,7 @@ int run(const Options& options) {
         return samples::watched(options.common.watch, training(graph, size, options, precision, data));
       },
       batch);
-  return samples::train(trainer, device, precision, data, plan, options.common);
+  return samples::train(trainer, device, precision, data, options.plan, options.common);
 }
 
 }  // namespace

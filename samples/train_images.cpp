@@ -18,6 +18,7 @@
 #include "models/by_name.h"
 #include "samples/common/command_line.h"
 #include "samples/common/image_data.h"
+#include "samples/common/say.h"
 #include "samples/common/training.h"
 
 using namespace halfstep;
@@ -67,6 +68,7 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::IsMember(Precision::names()))
       ->capture_default_str();
   samples::add_plan_options(app, options.plan);
+  samples::add_rank_options(app, options.plan);
   samples::add_learning_rate(app, options.learning_rate, "AdamW's highest learning rate, after a tenth of the steps");
   app.add_option("--best", options.plan.best, "File for the weights of the epoch that tests best")
       ->group(samples::files_group);
@@ -100,8 +102,9 @@ void check_classes(const samples::Data& data, const Options& options) {
                            options.common.data.string(), data.classes.front()));
 }
 
-int run(const Options& options) {
+int run(Options& options) {
   const Precision precision = Precision::level(options.precision);
+  const std::int64_t batch = samples::micro_batch(options.plan);
   samples::check_files(options.common, options.plan);
   const Device device = Device::open(options.common.device);
   const CorruptFiles corrupt = options.skip_corrupt ? CorruptFiles::skip : CorruptFiles::refuse;
@@ -110,12 +113,10 @@ int run(const Options& options) {
       device, options.common, {.shape = shape, .test_share = options.test_share, .corrupt = corrupt});
   check_classes(data, options);
   if (!options.common.quiet) {
-    fmt::print("{} classes, {} images to train on, {} to test on\n", data.classes.size(), data.train.count,
-               data.test.count);
-    std::fflush(stdout);
+    samples::say("{} classes, {} images to train on, {} to test on\n", data.classes.size(), data.train.count,
+                 data.test.count);
   }
 
-  const std::int64_t batch = options.plan.batch_size;
   Graph graph;
   const Tensor images = graph.input("images", {batch, shape[0], shape[1], shape[2]});
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
@@ -123,13 +124,15 @@ int run(const Options& options) {
   Feed feed{.samples = images, .labels = labels};
   normalise(feed, data.train);
   feed.augmentation = {.crop_padding = options.crop_padding.value_or(options.size / 8), .flip = options.flip};
-  const std::int64_t steps = options.plan.epochs * std::max<std::int64_t>(1, data.train.count / batch);
+  const std::int64_t steps = options.plan.epochs * std::max<std::int64_t>(1, data.train.count / options.plan.batch_size);
   Trainer trainer = Trainer::compile(
       device, graph,
       samples::watched(options.common.watch,
                        {.loss = cross_entropy(logits, labels),
                         .metrics = {{"accuracy", accuracy(logits, labels)}},
                         .optimizer = AdamW{.rate = Schedule::cosine(options.learning_rate, steps / 10, steps)},
+                        .accumulate = options.plan.accumulate,
+                        .ranks = options.plan.ranks,
                         .precision = precision,
                         .seed = options.common.seed,
                         .model = options.model,

@@ -5,7 +5,7 @@ install(TARGETS halfstep halfstep_models halfstep_c_shared halfstep_c_static EXP
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 if(TARGET halfstep_mpi)
-  install(TARGETS halfstep_mpi EXPORT halfstep ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS halfstep_mpi EXPORT halfstep_mpi ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/include/halfstep" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h")
@@ -22,6 +22,9 @@ endforeach()
 include(CMakePackageConfigHelpers)
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/halfstep")
 install(EXPORT halfstep NAMESPACE halfstep:: DESTINATION "${package_folder}" FILE halfstepTargets.cmake)
+if(TARGET halfstep_mpi) # a component of its own, so that only who asks for it needs MPI
+  install(EXPORT halfstep_mpi NAMESPACE halfstep:: DESTINATION "${package_folder}" FILE halfstepMpiTargets.cmake)
+endif()
 set(shaders_folder "${CMAKE_INSTALL_DATADIR}/halfstep/shaders")
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/halfstepConfig.cmake.in" halfstepConfig.cmake
                               INSTALL_DESTINATION "${package_folder}" PATH_VARS shaders_folder)

@@ -15,6 +15,7 @@ namespace {
 
 void check_profiled(Trainer::Impl& trainer) {
   if (trainer.parts.size() > 1) fail("profile", "expected a trainer of one length, got one with buckets");
+  if (trainer.rank_exchange) fail("profile", "expected one rank to time the dispatches of, got several");
   trainer.finish();
 }
 

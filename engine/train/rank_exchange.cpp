@@ -12,6 +12,9 @@ namespace {
 
 namespace buffers = state::buffers;
 
+/// After which the weights of ranks with different devices are compared.
+constexpr std::uint64_t first_steps = 16;
+
 /// The hash of Fowler, Noll and Vo (FNV-1a), of 64 bits.
 std::uint64_t hash_of(std::span<const std::byte> bytes) {
   std::uint64_t hash = 14695981039346656037ULL;
@@ -87,13 +90,19 @@ void check_ranks(const TrainerOptions& options) {
     fail("trainer", fmt::format("expected compare_every from 0 on and bucket_bytes from 1 on, got {} and {}",
                                 ranks.compare_every, ranks.bucket_bytes));
   }
-  if (ranks.size() > 1 && options.precision.stop_on.any()) {
-    fail("trainer", "expected one rank with Precision::stop_on, got several", "a rank sees its own tensors only");
+  if (ranks.size() == 1) return;
+  const auto refuse = [](const char* what, const char* why) {
+    fail("trainer", fmt::format("expected one rank with {}, got several", what), why);
+  };
+  if (options.precision.stop_on.any()) refuse("Precision::stop_on", "a rank sees its own tensors only");
+  if (!options.shared_inputs.empty()) refuse("shared inputs", "give the steps of each rank its values");
+  if (options.snapshot_every > 0) {
+    refuse("snapshots", "a rank that loses its device ends all; go on from a checkpoint");
   }
 }
 
 RankExchange::RankExchange(const run::Workspace& workspace, const TrainerOptions& options)
-    : workspace_(workspace), options_(options), exchange_(*options.ranks.exchange) {}
+    : workspace_(workspace), options_(options), exchange_(*options.ranks.exchange), seed_(options.seed) {}
 
 void RankExchange::take_part(run::Program& program) {
   program.slots().set_host_turn(
@@ -109,7 +118,7 @@ void RankExchange::exchange(const run::Program& program, const run::Slot& slot,
     return std::span(reinterpret_cast<float*>(buffer.mapped()) + first, count);  // NOLINT
   };
   const step::StepProgram& lowered = program.lowered();
-  const WireFormat format{options_.ranks.wire, options_.ranks.rounding, options_.seed ^ (steps_ << 20)};
+  const WireFormat format{options_.ranks.wire, options_.ranks.rounding, seed_ ^ (steps_ << 20)};
   for (std::size_t i = 0; i < tickets.size(); ++i) {
     const auto [first, count] = lowered.exchanged[i];
     while (!workspace_.runtime->timeline.finished(tickets[i])) {
@@ -173,13 +182,13 @@ std::uint32_t RankExchange::first_difference(std::span<const std::uint64_t> mine
   return 0;
 }
 
-void RankExchange::check_agreement(const Graph& graph, const step::StepGraph& lowered) const {
+void RankExchange::check_agreement(const Graph& graph, const step::StepGraph& lowered) {
   const std::vector<Fact> mine = facts(graph, lowered, options_);
   std::vector<std::uint64_t> hashes;
   for (const Fact& known : mine) hashes.push_back(known.hash);
   std::vector<float> found;
   const std::uint32_t rank = first_difference(hashes, found);
-  if (rank == 0) return;
+  if (rank == 0) return compare_devices();
   const Fact& different = mine[static_cast<std::size_t>(found[rank]) - 1];
   const std::string wanted = broadcast_text(exchange_, different.text, 0);
   const std::string got = broadcast_text(exchange_, different.text, static_cast<int>(rank));
@@ -187,25 +196,82 @@ void RankExchange::check_agreement(const Graph& graph, const step::StepGraph& lo
                                wanted, got, rank));
 }
 
-void RankExchange::count_step() {
-  ++steps_;
-  const auto every = static_cast<std::uint64_t>(options_.ranks.compare_every);
-  if (every > 0 && steps_ % every == 0) compare_weights();
+void RankExchange::compare_devices() {
+  const vk::Capabilities& device = workspace_.runtime->context().capabilities();
+  const std::string mine = fmt::format("{} {}", device.name, device.driver_info);
+  const std::uint64_t hash = hash_of(mine);
+  std::vector<float> found;
+  const std::uint32_t rank = first_difference({&hash, 1}, found);
+  mixed_ = rank > 0;
+  if (!mixed_) return;
+  const std::string first = broadcast_text(exchange_, mine, 0);
+  const std::string other = broadcast_text(exchange_, mine, static_cast<int>(rank));
+  if (!options_.log) return;
+  options_.log(fmt::format("ranks: rank 0 computes on {}, rank {} on {}; their weights are compared after each of the "
+                           "first {} steps",
+                           first, rank, other, first_steps));
 }
 
-void RankExchange::compare_weights() const {
+bool RankExchange::comparison_is_due() const {
+  const auto every = static_cast<std::uint64_t>(options_.ranks.compare_every);
+  return (every > 0 && steps_ % every == 0) || (mixed_ && steps_ - first_ <= first_steps);
+}
+
+void RankExchange::start(std::uint64_t seed, std::uint64_t steps) {
+  seed_ = seed;
+  steps_ = steps;
+  first_ = steps;
+}
+
+void RankExchange::count_step() {
+  ++steps_;
+  if (follows_) return take_weights_of_first();
+  if (!comparison_is_due()) return;
+  if (!mixed_) return compare_weights();
+  std::vector<float> found;
+  const std::uint32_t rank = first_other_weights(found);
+  if (rank == 0) return;
+  follows_ = true;
+  if (options_.log) {
+    options_.log(fmt::format("ranks: rank {} updates weights to other last bits than rank 0; from here on, every rank "
+                             "takes the weights of rank 0 after each step",
+                             rank));
+  }
+  take_weights_of_first();
+}
+
+/// Rank 0 stores its own too, so that copies in narrow types are rounded alike.
+void RankExchange::take_weights_of_first() {
   const std::vector<state::KeptTensor> tensors = workspace_.store->tensors();
-  std::vector<std::uint64_t> hashes;
+  std::vector<std::vector<float>> values;
   for (const state::KeptTensor& tensor : tensors) {
+    values.push_back(workspace_.store->read(tensor));
+    exchange_.broadcast(std::as_writable_bytes(std::span(values.back())), 0);
+  }
+  workspace_.store->write(tensors, values);
+}
+
+/// As first_difference(), of the tensors of the store.
+std::uint32_t RankExchange::first_other_weights(std::vector<float>& found) const {
+  std::vector<std::uint64_t> hashes;
+  for (const state::KeptTensor& tensor : workspace_.store->tensors()) {
     const std::vector<float> values = workspace_.store->read(tensor);
     hashes.push_back(hash_of(std::as_bytes(std::span(values))));
   }
+  return first_difference(hashes, found);
+}
+
+void RankExchange::compare_weights() const {
   std::vector<float> found;
-  const std::uint32_t rank = first_difference(hashes, found);
+  const std::uint32_t rank = first_other_weights(found);
   if (rank == 0) return;
   fail(ErrorCode::numerics, "exchange",
        fmt::format("expected the same weights on all ranks, got another '{}' on rank {} than on rank 0",
-                   tensors[static_cast<std::size_t>(found[rank]) - 1].name, rank));
+                   workspace_.store->tensors()[static_cast<std::size_t>(found[rank]) - 1].name, rank));
+}
+
+void RankExchange::end_all(const Error& error) {
+  if (error.code() == ErrorCode::device_lost) exchange_.abort(error.what(), 1);
 }
 
 }  // namespace halfstep::train

@@ -61,12 +61,17 @@ std::span<const std::byte> row_of(const run::Slot& slot, const step::Watched& wa
 }  // namespace
 
 Recorder::Recorder(run::Workspace workspace, const step::StepGraph& graph, const TrainerOptions& options,
-                   Reports& reports, Batches& batches, const std::string& trace)
-    : workspace_(std::move(workspace)), graph_(graph), options_(options), reports_(reports), batches_(batches) {
+                   Reports& reports, Batches& batches, Made made)
+    : workspace_(std::move(workspace)),
+      graph_(graph),
+      options_(options),
+      reports_(reports),
+      batches_(batches),
+      made_(std::move(made)) {
   const std::string all(1, '*');
   const StopOn& stop = options.precision.stop_on;
   watch_.stop = stop;
-  watch_.keep = stop.any() ? all : trace;
+  watch_.keep = stop.any() ? all : options.trace;
   if (stop.any()) watch_.statistics = all;
   if (!watch_.keep.empty()) make();
 }
@@ -78,6 +83,7 @@ void Recorder::make() {
   program_ = std::make_unique<run::Program>(
       workspace_, std::move(lowered), [this](const run::Program&, const run::Slot& slot) { read(slot); },
       run::Program::Options{.own_arena = true});
+  made_(*program_);
 }
 
 void Recorder::watch(std::string_view pattern, std::uint64_t every) {

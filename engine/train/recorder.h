@@ -3,6 +3,7 @@
 #include <halfstep/recorder.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,10 +18,12 @@ namespace halfstep::train {
 /// The flight recorder: a second program of the training step, with dispatches in it that look at tensors.
 class Recorder {
  public:
-  /// `graph` and `options` are those of the training program, and must outlive this, as must the others. Tensors whose
-  /// names match `trace` are kept.
+  using Made = std::function<void(run::Program&)>;
+
+  /// `graph` and `options` are those of the training program, and must outlive this, as must the others. `made` is
+  /// called with each program before it runs.
   Recorder(run::Workspace workspace, const step::StepGraph& graph, const TrainerOptions& options, Reports& reports,
-           Batches& batches, const std::string& trace);
+           Batches& batches, Made made);
 
   /// See Inspector::watch. All steps must have finished.
   void watch(std::string_view pattern, std::uint64_t every);
@@ -48,6 +51,7 @@ class Recorder {
   const TrainerOptions& options_;
   Reports& reports_;
   Batches& batches_;
+  Made made_;
   step::Watch watch_;
   std::uint64_t every_ = 1;  ///< one step out of so many is looked at
   std::unique_ptr<run::Program> program_;

@@ -28,6 +28,9 @@ ResumePoint Trainer::reopen(const Device& device, const std::map<std::string, De
     fail("trainer", fmt::format("expected memory of the new device for the shared inputs [{}], got some for [{}]",
                                 fmt::join(names, ", "), fmt::join(std::views::keys(shared_inputs), ", ")));
   }
+  if (origin_->options.ranks.size() > 1) {
+    fail("trainer", "expected one rank to reopen its trainer, got several", "start them again from a checkpoint");
+  }
   std::optional<Checkpoint> start = origin_->snapshot;
   if (impl_) {
     try {

@@ -29,6 +29,10 @@ bool Trainer::Impl::reads_shared_only() const {
 }
 
 void Trainer::Impl::record(VkCommandBuffer commands) {
+  if (rank_exchange) {
+    fail("trainer", "expected one rank to record a step into a command buffer, got several",
+         "the host exchanges gradients in the middle of each step");
+  }
   if (!reads_shared_only()) {
     fail("trainer", "expected a trainer whose inputs are all shared to record a step of, got one that is given values",
          "see TrainerOptions::shared_inputs");

@@ -225,10 +225,13 @@ void Trainer::Impl::make_programs(state::StoreSpec spec, Lowered lowered) {
     part.training = std::make_unique<run::Program>(
         workspace, std::move(lowered.training[i]),
         [this](const run::Program& program, const run::Slot& slot) { reports->read(program, slot); });
-    if (rank_exchange) rank_exchange->take_part(*part.training);
+    const auto take_part = [this](run::Program& program) {
+      if (rank_exchange) rank_exchange->take_part(program);
+    };
+    take_part(*part.training);
     summary.peak_bytes += part.training->slot_bytes();
     part.recorder =
-        std::make_unique<train::Recorder>(workspace, part.graph, options, *reports, *batches, options.trace);
+        std::make_unique<train::Recorder>(workspace, part.graph, options, *reports, *batches, take_part);
   }
   make_evaluators(lowered, metrics);
   checkpoints = std::make_unique<train::Checkpoints>(*workspace.store, options, *batches, train::about_model(options));
@@ -275,8 +278,12 @@ ResumePoint Trainer::Impl::load(const io::SafetensorsFile& file, const std::stri
   latest.loss_scale = state.loss_scale;
   latest.step = steps;
   reports->resume(latest);
-  if (rank_exchange) rank_exchange->compare_weights();
-  batches->start(state.seed[0] | static_cast<std::uint64_t>(state.seed[1]) << 32, steps, drawn);
+  const std::uint64_t seed = state.seed[0] | static_cast<std::uint64_t>(state.seed[1]) << 32;
+  if (rank_exchange) {
+    rank_exchange->compare_weights();
+    rank_exchange->start(seed, steps);
+  }
+  batches->start(seed, steps, drawn);
   if (!batches->has_epochs()) return {steps};
   const std::int64_t epoch_steps = batches->epoch_size().steps();
   return {steps, drawn / epoch_steps, drawn % epoch_steps};
@@ -321,7 +328,8 @@ Trainer::Impl& Trainer::impl() const {
 }
 
 void Trainer::step() {
-  impl().step(impl().from_supply());
+  Impl& made = impl();
+  made.together([&] { made.step(made.from_supply()); });
 }
 void Trainer::record(void* command_buffer) {
   if (command_buffer == nullptr) fail("trainer", "expected the application's command buffer, got null");
@@ -331,7 +339,8 @@ void Trainer::executed() {
   impl().executed();
 }
 void Trainer::step(const std::map<std::string, Values>& inputs) {
-  impl().step(impl().from_values(inputs));
+  Impl& made = impl();
+  made.together([&] { made.step(made.from_values(inputs)); });
 }
 bool Trainer::run_for(std::chrono::nanoseconds budget) {
   if (budget.count() <= 0) fail("trainer", fmt::format("expected a positive budget, got {} ns", budget.count()));
@@ -349,7 +358,8 @@ StepTotals Trainer::take_totals() {
   return impl().reports->take_totals();
 }
 Evaluation Trainer::evaluate(const Dataset& set, Weights weights, const std::function<bool()>& stop) {
-  return impl().evaluate(set, weights, stop);
+  Impl& made = impl();
+  return made.together([&] { return made.evaluate(set, weights, stop); });
 }
 void Trainer::save(const std::filesystem::path& path) {
   checkpoint().write(path);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <halfstep/error.h>
 #include <halfstep/inspector.h>
 
 #include <array>
@@ -52,6 +53,17 @@ class Trainer::Impl {
   /// `origin` must outlive it.
   Impl(const Device& device, Origin& origin);
 
+  /// Returns what `call` does. Where that finds the device lost, and there are other ranks, which would wait for this
+  /// one, it ends them all.
+  template <typename Call>
+  auto together(const Call& call) {
+    try {
+      return call();
+    } catch (const Error& error) {
+      if (rank_exchange) rank_exchange->end_all(error);
+      throw;
+    }
+  }
   /// Submits one step on what `fill` puts into its slot.
   void step(const Fill& fill);
   /// Submits as much of a step as takes the device `seconds`: of the one that it left open, or of one on what `fill`

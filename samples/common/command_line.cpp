@@ -184,14 +184,18 @@ static bool is_bad_input(halfstep::ErrorCode code) {
 
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
   try {
+    join_ranks();
     app.parse(argc, argv);
     refuse_empty_values(app);
+    check_ranks();
     halfstep::clean_up_on_interrupt();
     const int code = body();
     leave_ranks();
     return with_output_written(code);
   } catch (const CLI::Success& help) {
-    return with_output_written(app.exit(help));
+    const int code = is_first_rank() ? app.exit(help) : exit_done;
+    leave_ranks();
+    return with_output_written(code);
   } catch (const CLI::ParseError& error) {
     return fail(parse_error(error));
   } catch (const halfstep::Error& error) {

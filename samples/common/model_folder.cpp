@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "samples/common/ranks.h"
+
 namespace samples {
 
 void describe_folders(CLI::App& app, const std::string& when) {
@@ -54,6 +56,7 @@ double as_meant(float value) {
 }
 
 void save_weights(halfstep::Trainer& trainer, const std::filesystem::path& folder) {
+  if (!is_first_rank()) return;
   try {
     trainer.save_weights(folder / weights_name);
   } catch (const halfstep::Error& error) {

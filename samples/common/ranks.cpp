@@ -9,6 +9,8 @@
 namespace samples {
 namespace {
 
+bool expected = false;
+
 std::shared_ptr<halfstep::Exchange>& joined() {
   static std::shared_ptr<halfstep::Exchange> exchange;
   return exchange;
@@ -16,12 +18,26 @@ std::shared_ptr<halfstep::Exchange>& joined() {
 
 }  // namespace
 
-std::shared_ptr<halfstep::Exchange> ranks() {
+void expect_ranks() {
+  expected = true;
+}
+
+void join_ranks() {
 #if defined(HALFSTEP_WITH_MPI)
-  if (!joined()) joined() = halfstep::mpi_exchange();
+  joined() = halfstep::mpi_exchange();
 #else
-  if (!joined()) joined() = halfstep::no_exchange();
+  joined() = halfstep::no_exchange();
 #endif
+}
+
+void check_ranks() {
+  const int size = joined()->size();
+  if (expected || size == 1) return;
+  halfstep::fail("mpirun", "expected one process of this program, got " + std::to_string(size),
+                 "it does not train on several ranks");
+}
+
+std::shared_ptr<halfstep::Exchange> joined_ranks() {
   return joined();
 }
 
@@ -36,6 +52,10 @@ bool any_interrupted() {
   joined()->begin_sum({&count, 1}, {});
   joined()->wait();
   return count > 0;
+}
+
+bool alone_interrupted() {
+  return (!joined() || joined()->size() == 1) && halfstep::interrupted();
 }
 
 void abort_ranks(const std::string& message, int exit_code) {

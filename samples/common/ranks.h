@@ -7,15 +7,23 @@
 
 namespace samples {
 
-/// The processes that mpirun started, this one among them; one rank where it was not mpirun, or Halfstep was built
-/// without MPI. The first call joins them.
-std::shared_ptr<halfstep::Exchange> ranks();
+/// Says, before run_program(), that this program can be one of several ranks.
+void expect_ranks();
+/// To be called once: joins the processes that mpirun started, this one among them; one rank where it was not mpirun, or
+/// Halfstep was built without MPI.
+void join_ranks();
+/// Throws Error where there are several ranks of a program that does not expect them.
+void check_ranks();
+/// What join_ranks() has joined; null before.
+std::shared_ptr<halfstep::Exchange> joined_ranks();
 
-/// Whether this is rank 0, which prints and saves. Does not join.
+/// Whether this is rank 0, which prints and saves.
 bool is_first_rank();
 
 /// Whether any rank was interrupted by a signal. Every rank calls it, and gets the same answer.
 bool any_interrupted();
+/// Whether this process is alone and was interrupted: several ranks do together what one of them must not stop.
+bool alone_interrupted();
 
 /// Where there are other ranks: ends them all with a message and an exit code.
 void abort_ranks(const std::string& message, int exit_code);

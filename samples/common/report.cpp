@@ -4,6 +4,11 @@
 
 namespace samples {
 
+void Report::set_ranks(const halfstep::Ranks& of) {
+  ranks = of.size();
+  if (of.exchange) exchange = of.exchange->costs();
+}
+
 void write_json(const Report& report, const std::filesystem::path& path) {
   using Json = nlohmann::ordered_json;
   Json epochs = Json::array();

@@ -30,6 +30,8 @@ struct Report {
   double seconds = 0;  ///< of training and testing
   int ranks = 1;
   halfstep::ExchangeCosts exchange{};  ///< of rank 0
+
+  void set_ranks(const halfstep::Ranks& of);
 };
 
 /// Writes the report atomically.

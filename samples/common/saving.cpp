@@ -5,11 +5,12 @@
 #include <cstdio>
 #include <utility>
 
+#include "samples/common/ranks.h"
+
 namespace samples {
 
-Saver::Saver(halfstep::Trainer& trainer, const CommonOptions& options, bool saves,
-             std::map<std::string, std::string> notes)
-    : trainer_(trainer), options_(options), saves_(saves && !options.save.empty()), notes_(std::move(notes)) {}
+Saver::Saver(halfstep::Trainer& trainer, const CommonOptions& options, std::map<std::string, std::string> notes)
+    : trainer_(trainer), options_(options), saves_(is_first_rank() && !options.save.empty()), notes_(std::move(notes)) {}
 
 Saver::~Saver() {
   if (writing_.valid()) writing_.wait();

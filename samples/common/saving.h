@@ -16,8 +16,8 @@ namespace samples {
 /// Does nothing if there is no file to save to.
 class Saver {
  public:
-  /// `notes` are added to the files' metadata. Only one of several ranks `saves`.
-  Saver(halfstep::Trainer& trainer, const CommonOptions& options, bool saves, std::map<std::string, std::string> notes);
+  /// `notes` are added to the files' metadata. Of several ranks, only the first one saves.
+  Saver(halfstep::Trainer& trainer, const CommonOptions& options, std::map<std::string, std::string> notes);
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
   /// Waits for the file being written.

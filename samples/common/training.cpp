@@ -55,7 +55,7 @@ class Run {
         plan_(plan),
         options_(options),
         epoch_steps_(data.train.count / plan.batch_size),
-        saver_(trainer, options, plan.ranks.rank() == 0,
+        saver_(trainer, options,
                options.save.empty() ? std::map<std::string, std::string>{} : run_notes(options, data)) {}
 
   /// Steps that the whole training is to have, those of checkpoints included.
@@ -78,7 +78,7 @@ class Run {
       const std::int64_t epoch = position_ / epoch_steps_ + 1;
       EpochResult result;
       if (!train_epoch(epoch, result)) return false;
-      const halfstep::Evaluation test = trainer_.evaluate(data_.test, plan_.weights, evaluation_stop());
+      const halfstep::Evaluation test = trainer_.evaluate(data_.test, plan_.weights, alone_interrupted);
       if (test.samples < data_.test.count) return false;
       result.test_accuracy = test.metrics.at("accuracy");
       if (plan_.scores) result.scores = plan_.scores();
@@ -97,8 +97,8 @@ class Run {
 
   /// Begins what the flags ask for besides, at the current position.
   void watch(const RunStart& start) {
-    watch_.emplace(trainer_, options_.watch, start, plan_.ranks.rank() == 0);
-    if (!options_.watch.pictures.empty() && plan_.ranks.rank() == 0) {
+    watch_.emplace(trainer_, options_.watch, start, is_first_rank());
+    if (!options_.watch.pictures.empty() && is_first_rank()) {
       predictions_.emplace(trainer_, *options_.watch.model, data_, options_.watch.pictures);
     }
     const std::int64_t left = epoch_steps_ - position_ % epoch_steps_;  // in its epoch
@@ -115,12 +115,6 @@ class Run {
   }
 
  private:
-  /// Ranks evaluate together, so that none stops alone.
-  std::function<bool()> evaluation_stop() const {
-    if (plan_.ranks.size() > 1) return [] { return false; };
-    return halfstep::interrupted;
-  }
-
   void draw_predictions() {
     if (!predictions_) return;
     try {
@@ -134,7 +128,7 @@ class Run {
   }
 
   void keep_best(const EpochResult& result) {
-    if (plan_.best.empty() || plan_.ranks.rank() != 0 || *result.test_accuracy <= best_accuracy_) return;
+    if (plan_.best.empty() || !is_first_rank() || *result.test_accuracy <= best_accuracy_) return;
     try {
       trainer_.save_weights(plan_.best, plan_.weights);
       best_accuracy_ = *result.test_accuracy;
@@ -197,6 +191,7 @@ void add_plan_options(CLI::App& app, Plan& plan) {
 }
 
 void add_rank_options(CLI::App& app, Plan& plan) {
+  expect_ranks();
   app.add_option("--accumulate", plan.accumulate, "Micro-batches that a step of each rank is divided into")
       ->transform(whole_number(1, 65536))
       ->capture_default_str();
@@ -216,7 +211,7 @@ void add_rank_options(CLI::App& app, Plan& plan) {
 }
 
 std::int64_t micro_batch(Plan& plan) {
-  plan.ranks.exchange = ranks();
+  plan.ranks.exchange = joined_ranks();
   const std::int64_t parts = plan.accumulate * plan.ranks.size();
   if (plan.batch_size % parts == 0) return plan.batch_size / parts;
   halfstep::fail("--batch-size", fmt::format("expected a multiple of {}, for {} ranks with {} micro-batches, got {}",
@@ -267,10 +262,9 @@ int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Prec
   run.end_watching(complete);
   report.last_step = trainer.report();
   report.host = trainer.inspect().host_costs();
-  report.ranks = plan.ranks.size();
-  if (plan.ranks.exchange) report.exchange = plan.ranks.exchange->costs();
+  report.set_ranks(plan.ranks);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!options.json.empty() && plan.ranks.rank() == 0) write_json(report, options.json);
+  if (!options.json.empty() && is_first_rank()) write_json(report, options.json);
   run.finish_saving();
   if (complete) return exit_done;
   say("stopped after {} steps{}\n", report.last_step.step,

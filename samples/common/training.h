@@ -17,7 +17,7 @@ namespace samples {
 struct Plan {
   std::int64_t batch_size = 32;  ///< samples in a step, over all ranks and micro-batches
   std::int64_t accumulate = 1;   ///< micro-batches in a step of each rank
-  halfstep::Ranks ranks{};       ///< without the exchange, which micro_batch() joins
+  halfstep::Ranks ranks{};       ///< without the exchange, which micro_batch() sets
   std::int64_t epochs = 1;       ///< from the start of training, including epochs before a resume
   /// Receives the weights and running statistics after every epoch of this run with a better test result than all
   /// before.
@@ -37,7 +37,8 @@ void check_files(const CommonOptions& options, const Plan& plan, std::vector<Nam
 void add_plan_options(CLI::App& app, Plan& plan);
 /// Adds --accumulate, --exchange and --exchange-rounding, for programs that train on the ranks that mpirun starts.
 void add_rank_options(CLI::App& app, Plan& plan);
-/// Joins the ranks that mpirun started. Returns the samples of one micro-batch of one rank, the batch of the graph.
+/// Makes the ranks that mpirun started those of the plan. Returns the samples of one micro-batch of one rank, which is
+/// the batch of the graph.
 /// Throws Error where the batch size cannot be divided so.
 std::int64_t micro_batch(Plan& plan);
 

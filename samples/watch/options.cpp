@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "samples/common/command_line.h"
+#include "samples/common/say.h"
 
 namespace samples {
 namespace {
@@ -57,6 +58,15 @@ std::vector<NamedFile> watched_files(const WatchOptions& options) {
 }
 
 halfstep::TrainerOptions watched(const WatchOptions& options, halfstep::TrainerOptions training) {
+  if (training.ranks.size() > 1 && !options.trace.empty()) {
+    halfstep::fail("--trace", fmt::format("expected one process, got {} ranks", training.ranks.size()));
+  }
+  if (training.ranks.size() > 1) {  // whatever else a program prints of decisions
+    training.log = [log = std::move(training.log)](const std::string& line) {
+      if (line.starts_with("ranks: ")) return say("{}\n", line);
+      if (log) log(line);
+    };
+  }
   options.model->name = training.model;
   options.model->classes = training.classes;
   if (training.feed) options.model->mean = training.feed->mean;

@@ -36,6 +36,7 @@ Command add_overhead(CLI::App& app);
 Command add_step(CLI::App& app);
 Command add_tune(CLI::App& app);
 Command add_shaders(CLI::App& app);
+Command add_exchange(CLI::App& app);
 Command add_reproducible(CLI::App& app);
 
 /// The flag --dtype.

@@ -44,9 +44,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough();
   const std::vector<bench::Command> commands{
-      bench::add_peaks(app),       bench::add_gemm(app),   bench::add_conv(app),   bench::add_attention(app),
-      bench::add_mlp(app),         bench::add_memory(app), bench::add_reduce(app), bench::add_update(app),
-      bench::add_overhead(app),    bench::add_step(app),   bench::add_tune(app),   bench::add_shaders(app),
-      bench::add_reproducible(app)};
+      bench::add_peaks(app),    bench::add_gemm(app),        bench::add_conv(app),   bench::add_attention(app),
+      bench::add_mlp(app),      bench::add_memory(app),      bench::add_reduce(app), bench::add_update(app),
+      bench::add_overhead(app), bench::add_step(app),        bench::add_tune(app),   bench::add_shaders(app),
+      bench::add_exchange(app), bench::add_reproducible(app)};
   return samples::run_program(app, argc, argv, [&] { return run(commands, options); });
 }

@@ -201,7 +201,7 @@ refused "resnet8, resnet14" --model resnet9 --data "$place/cifar"
 refused "expected --fp16 with --loss_scaling" --loss_scaling --data "$place/cifar"
 for flag in --lr --steps --batch-size; do refused "$flag" "$flag" 0 --data "$place/cifar"; done
 trains --fp16 -s -m resnet8 -n 2 --batch-size 8 --data "$place/cifar" --best "$place/best"
-refused "divisor of the batch size, 8, got 3" --batch-size 8 --accumulate 3 --data "$place/cifar"
+refused "expected a multiple of 3" --batch-size 8 --accumulate 3 --data "$place/cifar"
 refused "a scope that matches" --recompute "block*" --data "$place/cifar"
 refused "average" --average 1 --data "$place/cifar"
 trains -m resnet8 -n 1 --batch-size 8 --accumulate 2 --average 0.9 --recompute "layer?/?" --data "$place/cifar"

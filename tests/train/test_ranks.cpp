@@ -1,0 +1,292 @@
+// Ranks as threads of this process. tests/dist/ranks.sh has them as processes, over MPI.
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+
+#include <barrier>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "harness/device.h"
+#include "harness/faults.h"
+#include "train/small_training.h"
+
+namespace halfstep {
+namespace {
+
+/// Where the ranks of a training meet.
+struct Place {
+  explicit Place(int ranks) : sums(static_cast<std::size_t>(ranks)), all(ranks) {}
+  std::vector<std::vector<std::span<float>>> sums;  ///< that are under way, of each rank
+  std::span<const std::byte> sent;
+  std::barrier<> all;
+};
+
+class RankThread final : public Exchange {
+ public:
+  RankThread(Place& place, int rank) : place_(place), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(place_.sums.size()); }
+  void begin_sum(std::span<float> values, const WireFormat&) override { own().push_back(values); }
+  void progress() override {}
+  void wait() override {
+    place_.all.arrive_and_wait();
+    if (rank_ == 0) add();
+    place_.all.arrive_and_wait();
+    own().clear();
+    place_.all.arrive_and_wait();
+  }
+  void broadcast(std::span<std::byte> bytes, int root) override {
+    if (rank_ == root) place_.sent = bytes;
+    place_.all.arrive_and_wait();
+    if (rank_ != root) std::ranges::copy(place_.sent, bytes.begin());
+    place_.all.arrive_and_wait();
+  }
+  void barrier() override { place_.all.arrive_and_wait(); }
+  [[noreturn]] void abort(std::string_view, int) override { std::terminate(); }
+  ExchangeCosts costs() const override { return {}; }
+
+ private:
+  std::vector<std::span<float>>& own() { return place_.sums[static_cast<std::size_t>(rank_)]; }
+  void add() {
+    for (std::size_t i = 0; i < own().size(); ++i) {
+      for (std::size_t j = 0; j < own()[i].size(); ++j) {
+        float sum = own()[i][j];
+        for (std::size_t r = 1; r < place_.sums.size(); ++r) sum += place_.sums[r][i][j];
+        for (auto& of : place_.sums) of[i][j] = sum;
+      }
+    }
+  }
+
+  Place& place_;
+  int rank_;
+};
+
+/// Runs a function for each rank, in a thread of its own.
+void on_ranks(int count, const std::function<void(int, const Ranks&)>& body) {
+  Place place(count);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < count; ++rank) {
+    threads.emplace_back([&place, &body, rank] { body(rank, Ranks(std::make_shared<RankThread>(place, rank))); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// What abort() ends the mirror's ranks with.
+struct Ended {
+  std::string message;
+  int exit_code;
+};
+
+/// Another rank that does as this one does.
+class Mirror final : public Exchange {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  void begin_sum(std::span<float> values, const WireFormat&) override {
+    for (float& value : values) value *= 2;
+  }
+  void progress() override {}
+  void wait() override {}
+  void broadcast(std::span<std::byte>, int) override {}
+  void barrier() override {}
+  [[noreturn]] void abort(std::string_view message, int exit_code) override {
+    throw Ended{std::string(message), exit_code};
+  }
+  ExchangeCosts costs() const override { return {}; }
+};
+
+struct Result {
+  std::vector<float> weights;
+  double loss = 0;
+  Evaluation test;
+
+  bool operator==(const Result& other) const {
+    return weights == other.weights && loss == other.loss && test.loss == other.test.loss &&
+           test.metrics == other.test.metrics && test.samples == other.test.samples;
+  }
+};
+
+const Dataset& training_set() {
+  static const Dataset set = testing::toy_dataset(203, {6, 5, 1}, 3);
+  return set;
+}
+
+testing::ToyOptions toy(const std::function<void(TrainerOptions&)>& change) {
+  return {.batch = 4, .dropout = 0.25F, .change = change};
+}
+
+Result trained(const testing::ToyOptions& options) {
+  Trainer trainer = testing::toy_trainer(training_set(), options);
+  for (int step = 0; step < 12; ++step) trainer.step();
+  const double loss = trainer.take_totals().mean_loss;
+  return {testing::toy_weights(trainer), loss, trainer.evaluate(training_set())};
+}
+
+/// The text of the Error that a call throws; empty where it throws none.
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+bool has(const std::string& text, const std::string& part) {
+  CAPTURE(text);
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("ranks train to the bits of one process with as many micro-batches") {
+  for (const auto& [ranks, resident, bucket] : {std::tuple{2, 0U, 1}, {3, 1U, 1 << 20}}) {
+    for (const Precision& precision : {Precision::float32(), Precision::mixed()}) {
+      CAPTURE(precision.name);
+      testing::ToyOptions alone = toy([&](TrainerOptions& options) { options.accumulate = ranks; });
+      alone.precision = precision;
+      alone.resident_limit = resident;
+      const Result wanted = trained(alone);
+      std::vector<Result> got(static_cast<std::size_t>(ranks));
+      on_ranks(ranks, [&](int rank, const Ranks& as) {
+        testing::ToyOptions part = alone;
+        part.change = [&](TrainerOptions& options) {
+          options.ranks = as;
+          options.ranks.bucket_bytes = bucket;
+          options.ranks.compare_every = 5;
+        };
+        got[static_cast<std::size_t>(rank)] = trained(part);
+      });
+      for (const Result& result : got) CHECK(result == wanted);
+    }
+  }
+}
+
+TEST_CASE("a gradient that overflows on one rank skips the update on all") {
+  std::vector<std::vector<float>> weights(2);
+  std::vector<StepReport> reports(2);
+  on_ranks(2, [&](int rank, const Ranks& as) {
+    const auto change = [&](TrainerOptions& options) { options.ranks = as; };
+    testing::Pull pull(5, 1, Sgd{.rate = 0.25F}, Precision::mixed(), 5, change);
+    pull.step(rank == 0 ? 1.0F : 3.0F);
+    pull.step(rank == 0 ? 1.0F : std::numeric_limits<float>::infinity());
+    reports[static_cast<std::size_t>(rank)] = pull.trainer().report();
+    weights[static_cast<std::size_t>(rank)] = pull.weights();
+  });
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    CHECK(weights[rank] == std::vector<float>(5, 0.5F));
+    CHECK(reports[rank].skipped == 1);
+    CHECK(reports[rank].loss_scale == reports[0].loss_scale);
+    CHECK(reports[rank].loss_scale < Precision::mixed().loss_scale.initial);
+  }
+}
+
+TEST_CASE("ranks that differ are refused, and what differs is named") {
+  const Dataset other = testing::toy_dataset(203, {6, 5, 1}, 3, 2);
+  const std::vector<std::pair<std::string, std::function<void(TrainerOptions&)>>> differences{
+      {"one seed", [](TrainerOptions& options) { options.seed = 4; }},
+      {"one optimizer", [](TrainerOptions& options) { options.optimizer = Adam{.rate = 0.02F}; }},
+      {"one data", [&](TrainerOptions& options) { options.training_set = &other; }},
+      {"one gradient exchange", [](TrainerOptions& options) { options.ranks.wire = DType::f16; }},
+      {"one number of micro-batches", [](TrainerOptions& options) { options.accumulate = 2; }},
+      {"one precision", [](TrainerOptions& options) { options.precision = Precision::float32(); }}};
+  for (const auto& [name, change] : differences) {
+    std::vector<std::string> errors(2);
+    on_ranks(2, [&](int rank, const Ranks& as) {
+      const auto here = [&](TrainerOptions& options) {
+        options.ranks = as;
+        if (rank == 1) change(options);
+      };
+      errors[static_cast<std::size_t>(rank)] =
+          error_of([&] { static_cast<void>(testing::toy_trainer(training_set(), toy(here))); });
+    });
+    for (const std::string& error : errors) CHECK(has(error, name));
+  }
+}
+
+TEST_CASE("ranks compare their weights, and name the rank and the tensor that differs") {
+  std::vector<std::string> errors(2);
+  on_ranks(2, [&](int rank, const Ranks& as) {
+    Trainer trainer = testing::toy_trainer(training_set(), toy([&](TrainerOptions& options) {
+                                             options.ranks = as;
+                                             options.ranks.compare_every = 2;
+                                           }));
+    trainer.step();
+    std::vector<float> bias = trainer.parameter("dense/bias");
+    bias[1] += 1;
+    if (rank == 1) trainer.set_parameter("dense/bias", bias);
+    errors[static_cast<std::size_t>(rank)] = error_of([&] { trainer.step(); });
+  });
+  for (const std::string& error : errors) CHECK(has(error, "another 'dense/bias' on rank 1"));
+}
+
+TEST_CASE("what several ranks cannot do is refused") {
+  const auto compiled = [](const std::function<void(TrainerOptions&)>& change) {
+    return error_of([&] {
+      static_cast<void>(testing::toy_trainer(training_set(), toy([&](TrainerOptions& options) {
+                                               options.ranks = Ranks(std::make_shared<Mirror>());
+                                               change(options);
+                                             })));
+    });
+  };
+  CHECK(has(compiled([](TrainerOptions& options) { options.precision.stop_on.overflow = true; }), "stop_on"));
+  CHECK(has(compiled([](TrainerOptions& options) { options.shared_inputs["images"] = {}; }), "shared inputs"));
+  CHECK(has(compiled([](TrainerOptions& options) { options.snapshot_every = 1; }), "snapshots"));
+  CHECK(has(compiled([](TrainerOptions& options) { options.ranks.wire = DType::u32; }), "floating type"));
+  CHECK(has(compiled([](TrainerOptions& options) { options.ranks.bucket_bytes = 0; }), "bucket_bytes"));
+
+  Trainer trainer = testing::toy_trainer(
+      training_set(), toy([](TrainerOptions& options) { options.ranks = Ranks(std::make_shared<Mirror>()); }));
+  int commands = 0;
+  CHECK(has(error_of([&] { trainer.run_for(std::chrono::milliseconds(1)); }), "one rank"));
+  CHECK(has(error_of([&] { trainer.record(&commands); }), "one rank"));
+  CHECK(has(error_of([&] { trainer.reopen(testing::device()); }), "one rank"));
+  CHECK(has(error_of([&] { static_cast<void>(trainer.inspect().profile(1)); }), "one rank"));
+  CHECK(has(error_of([&] { static_cast<void>(trainer.inspect().timeline(1)); }), "one rank"));
+  trainer.step();
+  trainer.finish();
+}
+
+TEST_CASE("a step that tensors are watched in is exchanged like any other") {
+  std::vector<Result> got(2);
+  std::vector<std::size_t> records(2);
+  on_ranks(2, [&](int rank, const Ranks& as) {
+    const auto place = static_cast<std::size_t>(rank);
+    Trainer trainer =
+        testing::toy_trainer(training_set(), toy([&](TrainerOptions& options) { options.ranks = as; }));
+    if (rank == 0) trainer.inspect().watch("*gradient", 2);
+    for (int step = 0; step < 12; ++step) trainer.step();
+    const double loss = trainer.take_totals().mean_loss;
+    records[place] = trainer.inspect().take_records().size();
+    got[place] = {testing::toy_weights(trainer), loss, trainer.evaluate(training_set())};
+  });
+  const Result wanted = trained(toy([](TrainerOptions& options) { options.accumulate = 2; }));
+  CHECK(got[0] == wanted);
+  CHECK(got[1] == wanted);
+  CHECK(records[0] > 0);
+}
+
+TEST_CASE("a rank that loses its device ends all") {
+  testing::FaultyVulkan vulkan;
+  const Device device = Device::open(testing::device().info().name, {.tuning = Tuning::off, .may_fork = false});
+  testing::ToyOptions options =
+      toy([](TrainerOptions& made) { made.ranks = Ranks(std::make_shared<Mirror>()); });
+  options.device = device;
+  Trainer trainer = testing::toy_trainer(training_set(), options);
+  trainer.step();
+  vulkan.plan(testing::Fault{"vkQueueSubmit", 2, VK_ERROR_DEVICE_LOST});
+  try {
+    for (int step = 0; step < 4; ++step) trainer.step();
+    FAIL("it goes on");
+  } catch (const Ended& ended) {
+    CHECK(has(ended.message, "lost"));
+    CHECK(ended.exit_code == 1);
+  }
+}
+
+}  // namespace halfstep
