@@ -306,7 +306,7 @@ int train(const Device& device, const Options& options, std::int64_t batch, cons
   const Precision precision = Precision::level(options.precision);
   const Model model(options, data, batch);
   Trainer trainer = Trainer::compile(device, model.graph(),
-                                     samples::watched(options.common.watch, model.training_options(precision)));
+                                     samples::with_flags(options.common, model.training_options(precision)));
   Run run(trainer, data, options, tokenizer);
   if (!options.common.resume.empty()) run.resume(precision);
   watch_interrupts();

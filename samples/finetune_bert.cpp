@@ -154,7 +154,7 @@ class Classifier {
   int train(const std::string& precision_name, samples::Plan plan, const samples::CommonOptions& common) {
     const Precision precision = Precision::level(precision_name);
     Trainer trainer =
-        Trainer::compile(device_, models_.back()->graph, samples::watched(common.watch, training_options(precision)));
+        Trainer::compile(device_, models_.back()->graph, samples::with_flags(common, training_options(precision)));
     if (!options_.weights.empty() && common.resume.empty()) load(trainer);
     samples::TextPredictor predictor(trainer, models_);
     plan.samples = "texts";

@@ -152,7 +152,7 @@ int run(Options& options) {
   training.feed = Feed{.samples = images, .labels = labels};
   training.training_set = &data.train;
   if (!options.common.quiet) training.log = [](const std::string& line) { samples::say("{}\n", line); };
-  Trainer trainer = Trainer::compile(device, graph, samples::watched(options.common.watch, std::move(training)));
+  Trainer trainer = Trainer::compile(device, graph, samples::with_flags(options.common, std::move(training)));
   if (options.explain) {
     samples::say("{}", trainer.inspect().explain());
     return samples::exit_done;

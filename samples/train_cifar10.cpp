@@ -148,7 +148,7 @@ int run(Options& options) {
   Trainer trainer = Trainer::compile(
       device,
       [&](Graph& graph, std::int64_t size) {
-        return samples::watched(options.common.watch, training(graph, size, options, precision, data));
+        return samples::with_flags(options.common, training(graph, size, options, precision, data));
       },
       batch);
   return samples::train(trainer, device, precision, data, options.plan, options.common);

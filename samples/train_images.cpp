@@ -124,21 +124,22 @@ int run(Options& options) {
   Feed feed{.samples = images, .labels = labels};
   normalise(feed, data.train);
   feed.augmentation = {.crop_padding = options.crop_padding.value_or(options.size / 8), .flip = options.flip};
-  const std::int64_t steps = options.plan.epochs * std::max<std::int64_t>(1, data.train.count / options.plan.batch_size);
+  const std::int64_t steps =
+      options.plan.epochs * std::max<std::int64_t>(1, data.train.count / options.plan.batch_size);
   Trainer trainer = Trainer::compile(
       device, graph,
-      samples::watched(options.common.watch,
-                       {.loss = cross_entropy(logits, labels),
-                        .metrics = {{"accuracy", accuracy(logits, labels)}},
-                        .optimizer = AdamW{.rate = Schedule::cosine(options.learning_rate, steps / 10, steps)},
-                        .accumulate = options.plan.accumulate,
-                        .ranks = options.plan.ranks,
-                        .precision = precision,
-                        .seed = options.common.seed,
-                        .model = options.model,
-                        .classes = data.classes,
-                        .feed = feed,
-                        .training_set = &data.train}));
+      samples::with_flags(options.common,
+                          {.loss = cross_entropy(logits, labels),
+                           .metrics = {{"accuracy", accuracy(logits, labels)}},
+                           .optimizer = AdamW{.rate = Schedule::cosine(options.learning_rate, steps / 10, steps)},
+                           .accumulate = options.plan.accumulate,
+                           .ranks = options.plan.ranks,
+                           .precision = precision,
+                           .seed = options.common.seed,
+                           .model = options.model,
+                           .classes = data.classes,
+                           .feed = feed,
+                           .training_set = &data.train}));
   return samples::train(trainer, device, precision, data, options.plan, options.common);
 }
 

@@ -149,6 +149,8 @@ void add_common_options(CLI::App& app, CommonOptions& options, const DataSource&
   app.add_option("--resume", options.resume, "Checkpoint to go on from")->group(files_group);
   app.add_option("--json", options.json, "File to write a report to")->group(files_group);
   add_watch_options(app, options.watch, source.read != nullptr);
+  app.add_flag("--reproducible", options.reproducible,
+               "Train so that the weights are the same, bit for bit, on every device and driver: takes longer");
   app.add_flag("--quiet", options.quiet, "Print each epoch's result only")->group(running_group);
 }
 

@@ -37,6 +37,7 @@ struct CommonOptions {
   std::string program;           ///< its name
   std::filesystem::path json;    ///< report to write; empty: none
   bool quiet = false;            ///< print each epoch's result only
+  bool reproducible = false;     ///< the same weights on every device; see Precision::reproducible
   WatchOptions watch;            ///< what else a run writes about itself
   /// Every flag that affects training, given or not: from its name, "--batch-size", to its value as text; empty: none.
   std::map<std::string, std::string> flags;

@@ -246,6 +246,11 @@ void check_files(const CommonOptions& options, const Plan& plan, std::vector<Nam
   }
 }
 
+halfstep::TrainerOptions with_flags(const CommonOptions& common, halfstep::TrainerOptions training) {
+  training.precision.reproducible = common.reproducible;
+  return watched(common.watch, std::move(training));
+}
+
 int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Precision& precision, const Data& data,
           const Plan& plan, const CommonOptions& options) {
   Run run(trainer, data, plan, options);

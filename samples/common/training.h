@@ -48,6 +48,9 @@ void add_loss_scale(CLI::App& app, float& scale, const std::string& help);
 /// Adds --rounding, nearest or stochastic.
 void add_rounding(CLI::App& app, std::optional<halfstep::Rounding>& rounding, const std::string& help);
 
+/// `training` as the flags that all programs have want it: watched, and reproducible.
+halfstep::TrainerOptions with_flags(const CommonOptions& common, halfstep::TrainerOptions training);
+
 /// Trains, tests after every epoch, reports and saves as the flags request. During training, Ctrl-C, SIGTERM and SIGHUP
 /// stop it after the current step, and it saves. A save that fails is a warning, except the last one: then Error is
 /// thrown at the end. Returns the program's exit code.
