@@ -36,10 +36,12 @@ std::string clock_text(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-/// Whether a line can be drawn over another: on a terminal, which that of a CI's log is not, whatever it claims.
+/// Whether a line can be drawn over another: on a terminal. A CI's log is none, even where it says so, and the
+/// terminals that Open MPI gives its ranks say nothing about where it prints to.
 bool redraws() {
-  return halfstep::is_terminal(halfstep::Stream::output) && halfstep::environment("TERM").value_or("dumb") != "dumb" &&
-         !halfstep::environment("CI");
+  using halfstep::environment;
+  return halfstep::is_terminal(halfstep::Stream::output) && environment("TERM").value_or("dumb") != "dumb" &&
+         !environment("CI") && !environment("OMPI_COMM_WORLD_SIZE");
 }
 
 /// The parts of a line, as many as `width` columns have room for. What matters less is left out first.

@@ -43,6 +43,19 @@ check "the page is one well-formed file that needs no other" python3 "$(dirname 
   "conv1/weight.gradient" "Exponents over time" "data:image/png;base64," "No step was skipped"
 check "the picture is a whole PNG" cmp -s <(tail -c 8 "$place/plot.png") <(bytes 0x49 0x45 0x4e 0x44 0xae 0x42 0x60 0x82)
 
+# Of two ranks, one writes.
+if command -v mpirun >"$place/until"; then
+  rm "$log"
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 2 "$program" "${small[@]}" --epochs 1 \
+    --log "$log" --trace "$place/trace.json" --json "$place/report" >"$place/output" 2>"$place/error"
+  if grep -q '"ranks": 2' "$place/report"; then
+    check "each step of two ranks is logged once" test "$(lines step)$(lines start)$(lines end)" = 1211
+    check "progress of ranks is lines" test "$(grep -c $'\x1b' "$place/output")" = 0
+  else
+    echo "skipped: two ranks, as Halfstep was built without MPI, or mpirun does not start them"
+  fi
+fi
+
 # What is measured changes no bit.
 trains "${small[@]}" --epochs 2 --save "$place/plain" --quiet
 trains "${small[@]}" --epochs 2 --save "$place/watched" --log "$log" --trace "$place/trace.json" --graph "$place/graph.svg"
@@ -67,7 +80,7 @@ if command -v script >"$place/until"; then
   one="'$program' mixed --data '$data' --batch-size 1 --epochs"
   rm -f "$place/typescript"
   on_terminal "stty cols 100; $one 100000 & pid=\$!
-    until grep -q left '$place/typescript'; do sleep 0.05; done
+    until grep -q '[0-9] left' '$place/typescript'; do sleep 0.05; done
     stty cols 30; sleep 0.7; kill -TERM \$pid; wait \$pid" -u CI TERM=xterm
   check "progress fits its terminal" python3 "$(dirname "$0")/read_terminal.py" "$place/typescript" 100 30
   on_terminal "stty cols 9; $one 1" -u CI TERM=xterm
