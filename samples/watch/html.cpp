@@ -31,7 +31,7 @@ section{background:var(--card);border:1px solid var(--line);border-radius:8px;pa
 .figures div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 12px}
 .figures b{display:block;font-size:16px;white-space:nowrap}
 .figures span{color:var(--muted);font-size:12px}
-.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(420px,1fr));gap:24px}
+.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(420px,100%),1fr));gap:24px}
 svg{display:block;max-width:100%;height:auto}
 img{display:block;max-width:100%;height:auto;border-radius:4px}
 table{border-collapse:collapse;width:100%;font-size:12.5px;font-variant-numeric:tabular-nums}

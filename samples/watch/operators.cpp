@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "samples/watch/fields.h"
@@ -50,6 +51,25 @@ std::vector<OperatorCost> operators_of(const std::vector<Record>& records) {
     newest = std::move(costs);
   }
   return newest;
+}
+
+std::vector<OperatorCost> kinds_of(const std::vector<OperatorCost>& operators) {
+  std::map<std::string, OperatorCost> kinds;
+  std::map<std::string, std::size_t> counts;
+  for (const OperatorCost& each : operators) {
+    const std::string first = each.label.substr(0, each.label.find(" + "));
+    const std::string name = first.substr(first.rfind('/') + 1);
+    OperatorCost& kind = kinds[name];
+    kind.label = name;
+    kind.phase = std::to_string(++counts[name]);
+    kind.milliseconds += each.milliseconds;
+    kind.flops += each.flops;
+    kind.bytes_moved += each.bytes_moved;
+    kind.result_bytes += each.result_bytes;
+  }
+  std::vector<OperatorCost> result;
+  for (auto& [name, kind] : kinds) result.push_back(std::move(kind));
+  return result;
 }
 
 }  // namespace samples

@@ -22,4 +22,8 @@ struct OperatorCost {
 /// The dispatches of the last record of operators that has times, or of the last; none where there is no such record.
 std::vector<OperatorCost> operators_of(const std::vector<Record>& records);
 
+/// The same by kind: "conv2d" has what all dispatches that begin with that operator have together. The phase says how
+/// many there are.
+std::vector<OperatorCost> kinds_of(const std::vector<OperatorCost>& operators);
+
 }  // namespace samples

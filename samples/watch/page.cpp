@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <numeric>
 #include <span>
@@ -77,9 +76,23 @@ std::string html_pictures(const std::vector<Record>& records, const std::filesys
   return html;
 }
 
-/// The operators that have most of something, with what share of all.
-std::string top_table(const std::vector<OperatorCost>& operators, double OperatorCost::*cost, const char* what,
-                      const std::function<std::string(double)>& text_of) {
+/// What a table of operators tells: the titles of its columns, and how its numbers are written.
+struct Ranking {
+  std::string title;
+  std::string rows;    ///< "operator"
+  std::string second;  ///< "phase"
+  std::string numbers;
+  double OperatorCost::*cost;
+  std::string (*text)(double);
+};
+
+std::string milliseconds_text(double milliseconds) {
+  return time_text(milliseconds / 1000);
+}
+
+/// The operators that have most of something, with what share of all; nothing where none has any.
+std::string top_table(const std::vector<OperatorCost>& operators, const Ranking& ranking) {
+  const auto cost = ranking.cost;
   std::vector<const OperatorCost*> order;
   double total = 0;
   for (const OperatorCost& each : operators) {
@@ -92,13 +105,13 @@ std::string top_table(const std::vector<OperatorCost>& operators, double Operato
   std::vector<std::vector<Cell>> rows;
   for (const OperatorCost* each : order) {
     if (each->*cost <= 0) break;
-    const std::string hint = fmt::format("{}, {}: {}", each->phase, each->shader, each->result);
+    const std::string hint = each->shader.empty() ? "" : fmt::format("{}: {}", each->shader, each->result);
     rows.push_back({{each->label, -1, hint},
                     {each->phase},
-                    {text_of(each->*cost), each->*cost / most},
+                    {ranking.text(each->*cost), each->*cost / most},
                     {fmt::format("{:.1f}%", 100 * each->*cost / total)}});
   }
-  const std::vector<std::string> head{"operator", "phase", what, "of all"};
+  const std::vector<std::string> head{ranking.rows, ranking.second, ranking.numbers, "share"};
   const std::size_t shown = std::min(most_rows, rows.size());
   std::string html = html_table(head, {rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(shown)});
   if (rows.size() > shown) {
@@ -145,12 +158,17 @@ std::string html_operators(const std::vector<OperatorCost>& operators, const Rec
     }
   }
   if (!memory.empty()) html += fmt::format("<p class='muted'>Memory: {}.</p>\n", memory);
-  const std::string by_time = top_table(operators, &OperatorCost::milliseconds, "time",
-                                        [](double milliseconds) { return time_text(milliseconds / 1000); });
-  const std::string by_memory = top_table(operators, &OperatorCost::result_bytes, "results", byte_text);
+  const std::vector<OperatorCost> kinds = kinds_of(operators);
+  const Ranking rankings[] = {
+      {"By time", "operator", "phase", "time", &OperatorCost::milliseconds, milliseconds_text},
+      {"By time, of a kind", "kind", "dispatches", "time", &OperatorCost::milliseconds, milliseconds_text},
+      {"By memory of results", "operator", "phase", "results", &OperatorCost::result_bytes, byte_text},
+      {"By memory moved, of a kind", "kind", "dispatches", "bytes", &OperatorCost::bytes_moved, byte_text}};
   html += "<div class='two'>\n";
-  if (!by_time.empty()) html += "<div><h3>By time</h3>\n" + by_time + "</div>\n";
-  if (!by_memory.empty()) html += "<div><h3>By memory of results</h3>\n" + by_memory + "</div>\n";
+  for (const Ranking& ranking : rankings) {
+    const std::string table = top_table(ranking.rows == "kind" ? kinds : operators, ranking);
+    if (!table.empty()) html += fmt::format("<div><h3>{}</h3>\n{}</div>\n", ranking.title, table);
+  }
   return html + "</div>\n";
 }
 

@@ -24,6 +24,8 @@ assert len(histogram.bucket) == len(histogram.bucket_limit) == 64
 assert sum(histogram.bucket) == histogram.num > 0
 assert -41 <= histogram.min < histogram.max <= 25, histogram
 
+assert [event.step for event in events.Images("predictions")] == [12, 24], tags
+
 graph = events.Graph()
 names = {node.name for node in graph.node}
 assert any(name.startswith("forward/conv1/conv2d") for name in names), names
