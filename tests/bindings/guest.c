@@ -161,6 +161,16 @@ static void train(hs_device *lent) {
   OK(hs_predictor_submit(predictor, NULL, 0));
   OK(hs_predictor_run(predictor, NULL, 0, NULL, 0));
   EXPECT(numbers[131] > 59.9f);
+  // Others on the same memory: with these weights, and with weights of their own, which they do not have yet.
+  hs_predictor *same = NULL, *apart = NULL;
+  OK(hs_predictor_of_predictor_shared(predictor, graph, estimate, &shared, &same));
+  numbers[3] = 3;
+  OK(hs_predictor_run(same, NULL, 0, NULL, 0));
+  EXPECT(numbers[131] > 5.99f && numbers[131] < 6.01f);
+  OK(hs_predictor_create_shared(lent, graph, estimate, NULL, &shared, &apart));
+  FAILS(hs_predictor_submit(apart, NULL, 0), "weights");
+  hs_predictor_free(same);
+  hs_predictor_free(apart);
   const hs_device_buffer unnamed = {.buffer = NUMBER(buffer), .bytes = 16};
   FAILS(hs_trainer_reopen_shared(trainer, lent, &unnamed, 1, NULL), "name");
   FAILS(hs_trainer_reopen(trainer, lent, NULL), "shared inputs");

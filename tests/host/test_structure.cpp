@@ -81,8 +81,8 @@ const std::map<std::string, std::set<std::string>>& layers() {
 
 // Public headers that any layer may include, and additional ones for some layers. train/ may include all.
 bool may_include(const std::string& layer, const std::string& header) {
-  static const std::set<std::string> basic{"language", "version", "error",     "tensor",
-                                           "process",  "pattern", "precision", "device"};
+  static const std::set<std::string> basic{"language", "version",   "error",  "tensor", "process",
+                                           "pattern",  "precision", "device", "guest"};
   static const std::map<std::string, std::set<std::string>> more{
       {"graph", {"graph"}},     {"ops", {"ops", "encodings", "custom_operator"}},
       {"passes", {"ops"}},      {"optim", {"ops", "optimizer", "update_rule"}},

@@ -41,9 +41,14 @@ struct Folder {
 /// A training whose every call of Vulkan is to fail once.
 class Training {
  public:
-  Training(const Folder& folder, std::function<Device(const DeviceSettings&)> open)
+  using Open = std::function<Device(const DeviceSettings&)>;
+  using Beside = std::function<void(const Device&)>;
+
+  /// `beside` is what else is done on the device, before the training.
+  Training(const Folder& folder, Open open, Beside beside = {})
       : folder_(folder),
         open_(std::move(open)),
+        beside_(std::move(beside)),
         data_(testing::toy_dataset(16, {6, 5, 1}, 3)),
         checkpoint_(folder.path / "checkpoint") {}
 
@@ -51,7 +56,9 @@ class Training {
 
   /// Trains from the beginning; returns the weights.
   std::vector<float> run() const {
-    Trainer trainer = testing::toy_trainer(data_, {.resident_limit = 1, .device = open()});
+    const Device device = open();
+    if (beside_) beside_(device);
+    Trainer trainer = testing::toy_trainer(data_, {.resident_limit = 1, .device = device});
     try {
       for (int step = 0; step < 3; ++step) trainer.step();
       trainer.evaluate(data_);
@@ -76,7 +83,8 @@ class Training {
   }
 
   const Folder& folder_;
-  std::function<Device(const DeviceSettings&)> open_;
+  Open open_;
+  Beside beside_;
   Dataset data_;
   std::filesystem::path checkpoint_;
 };
@@ -112,8 +120,10 @@ bool waits(std::string_view function) {
 /// One fault after another, and what came of them.
 class Faults {
  public:
-  explicit Faults(std::function<Device(const DeviceSettings&)> open)
-      : training_(folder_, std::move(open)), weights_(train(std::nullopt)), whole_(contents(training_.checkpoint())) {}
+  explicit Faults(Training::Open open, Training::Beside beside = {})
+      : training_(folder_, std::move(open), std::move(beside)),
+        weights_(train(std::nullopt)),
+        whole_(contents(training_.checkpoint())) {}
 
   /// Lets each call of each function that may fail do so with each error that it may return; `after` follows each.
   void inject_all(const std::function<void()>& after) {
@@ -184,10 +194,26 @@ TEST_CASE("every call of Vulkan may fail: a clear error, nothing left behind, no
 
 TEST_CASE("every call on an application's device may fail: its own objects are as they were") {
   testing::Application application;
-  Faults faults([&](const DeviceSettings& settings) {
+  testing::ApplicationBuffer buffer(application, 4096);
+  const testing::Semaphore timeline(application, application.has_timelines());
+  std::uint64_t signalled = 0;
+  const auto open = [&](const DeviceSettings& settings) {
     AdoptedDevice handles = application.handles();
     handles.get_instance_proc_addr = reinterpret_cast<void (*)()>(FaultyVulkan::entry());
     return Device::adopt(handles, settings);
+  };
+  Faults faults(open, [&](const Device& device) {
+    Graph graph;
+    const DeviceBuffer input{
+        .memory = testing::number(buffer.memory()), .memory_type = buffer.memory_type(), .bytes = 64};
+    const DeviceBuffer output{.buffer = testing::number(buffer.handle()), .offset = 1024, .bytes = 64};
+    Predictor predictor = Predictor::compile(device, graph, relu(graph.input("x", {4, 4})), Precision::float32(),
+                                             {.inputs = {{"x", input}}, .output = output});
+    predictor.submit();
+    if (!application.has_timelines()) return;
+    const QueueSemaphore next[] = {timeline.at(++signalled)};
+    device.signal(next);
+    device.wait_for(next);
   });
   faults.inject_all([&] {
     CHECK(faults.calls_of("vkDestroyDevice") + faults.calls_of("vkDestroyInstance") == 0);
