@@ -175,8 +175,8 @@ class Application {
     sampling_.submit();
   }
 
-  /// Steps are cut by predicted times at first, and by measured ones then, which may compile kernels once more: not
-  /// within a frame, but while an application would show that it loads.
+  /// The first steps take longer: they are cut by predicted times, recorded anew when these were measured, and kernels
+  /// may be compiled when they first run. So they are not within a frame.
   void warm_up() {
     for (int steps = 0; steps < 6;) {
       train();
