@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace halfstep::train {
 namespace {
@@ -57,17 +59,37 @@ std::string optimizers_text(const step::StepGraph& graph) {
   return text;
 }
 
+/// The numbers that optimizers compute with, and what else the update is made of.
+Fact settings(const step::StepGraph& graph, const TrainerOptions& options) {
+  std::vector<float> numbers{options.clip_norm, options.ema_decay, options.weight_limit,
+                             options.decay_vectors ? 1.0F : 0.0F, options.precision.loss_scale.initial};
+  for (const Optimizer& optimizer : graph.optimizers) {
+    numbers.push_back(optimizer->weight_decay());
+    if (optimizer->in_operators()) continue;
+    std::ranges::copy(optimizer->kernel({}).numbers, std::back_inserter(numbers));
+  }
+  for (const state::Training& training : graph.training) {
+    for (const float number : {training.rate, training.weight_decay, training.frozen ? 1.0F : 0.0F}) {
+      numbers.push_back(number);
+    }
+  }
+  const std::uint64_t hash = hash_of(std::as_bytes(std::span(numbers)));
+  return {"setting of optimizer, clipping, averages and loss scale", fmt::format("those of checksum {:016x}", hash),
+          hash};
+}
+
 std::vector<Fact> facts(const Graph& graph, const step::StepGraph& lowered, const TrainerOptions& options) {
   const std::string model = to_string(graph);
   return {fact("version", std::string(version())),
           fact("model", fmt::format("'{}', checksum {:016x}", options.model, hash_of(model))),
           fact("precision", options.precision.name),
           fact("optimizer", optimizers_text(lowered)),
+          settings(lowered, options),
           fact("seed", fmt::format("{}", options.seed)),
           fact("number of micro-batches", fmt::format("{}", options.accumulate)),
           fact("gradient exchange",
                fmt::format("{} in buckets of {}", name(options.ranks.wire), options.ranks.bucket_bytes)),
-          fact("data", data_text(options))};
+          fact("training set", data_text(options))};
 }
 
 /// Gives every rank the text of `root`.
@@ -225,9 +247,9 @@ void RankExchange::start(std::uint64_t seed, std::uint64_t steps) {
 
 void RankExchange::count_step() {
   ++steps_;
-  if (follows_) return take_weights_of_first();
+  if (follows_) take_weights_of_first();
   if (!comparison_is_due()) return;
-  if (!mixed_) return compare_weights();
+  if (!mixed_ || follows_) return compare_weights();
   std::vector<float> found;
   const std::uint32_t rank = first_other_weights(found);
   if (rank == 0) return;

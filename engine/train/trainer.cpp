@@ -328,8 +328,7 @@ Trainer::Impl& Trainer::impl() const {
 }
 
 void Trainer::step() {
-  Impl& made = impl();
-  made.together([&] { made.step(made.from_supply()); });
+  impl().together([](Impl& made) { made.step(made.from_supply()); });
 }
 void Trainer::record(void* command_buffer) {
   if (command_buffer == nullptr) fail("trainer", "expected the application's command buffer, got null");
@@ -339,8 +338,7 @@ void Trainer::executed() {
   impl().executed();
 }
 void Trainer::step(const std::map<std::string, Values>& inputs) {
-  Impl& made = impl();
-  made.together([&] { made.step(made.from_values(inputs)); });
+  impl().together([&](Impl& made) { made.step(made.from_values(inputs)); });
 }
 bool Trainer::run_for(std::chrono::nanoseconds budget) {
   if (budget.count() <= 0) fail("trainer", fmt::format("expected a positive budget, got {} ns", budget.count()));
@@ -358,8 +356,7 @@ StepTotals Trainer::take_totals() {
   return impl().reports->take_totals();
 }
 Evaluation Trainer::evaluate(const Dataset& set, Weights weights, const std::function<bool()>& stop) {
-  Impl& made = impl();
-  return made.together([&] { return made.evaluate(set, weights, stop); });
+  return impl().together([&](Impl& made) { return made.evaluate(set, weights, stop); });
 }
 void Trainer::save(const std::filesystem::path& path) {
   checkpoint().write(path);

@@ -53,12 +53,12 @@ class Trainer::Impl {
   /// `origin` must outlive it.
   Impl(const Device& device, Origin& origin);
 
-  /// Returns what `call` does. Where that finds the device lost, and there are other ranks, which would wait for this
+  /// Returns what `call` does with this. Where that finds the device lost, and there are other ranks, which would wait for this
   /// one, it ends them all.
   template <typename Call>
   auto together(const Call& call) {
     try {
-      return call();
+      return call(*this);
     } catch (const Error& error) {
       if (rank_exchange) rank_exchange->end_all(error);
       throw;

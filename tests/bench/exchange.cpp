@@ -114,7 +114,7 @@ void note(Json& results, const std::string& name, double milliseconds, const Jso
 /// Sums over the ranks that mpirun started.
 void measure_sums(const Bench& bench, Exchange& exchange, Json& results) {
   for (const DType type : {DType::f32, DType::f16}) {
-    for (const std::size_t kib : {4, 64, 1024, 16384}) {
+    for (const std::size_t kib : {4UL, 64UL, 1024UL, 16384UL}) {
       std::vector<float> values = random_values(static_cast<std::int64_t>(kib) * 256);
       const std::uint64_t before = exchange.costs().bytes_sent;
       exchange.begin_sum(values, {type});

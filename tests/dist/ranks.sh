@@ -1,0 +1,80 @@
+#!/bin/bash
+# Training on several ranks over MPI: the same bits as one process, half the bytes in f16, ranks that differ, one that is
+# killed, and checkpoints that go on with another number of ranks. Usage: ranks.sh FOLDER_OF_PROGRAMS [OTHER_ICD_FILE]
+# With the file of a second driver, one rank trains on each.
+set -u
+bin=$1
+other=${2-}
+command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (samples/setup.sh --tests installs it)" && exit 77; }
+nm "$bin/float32_master_weights" 2>/dev/null | grep -q MPI_Init || { echo "skipped: built without MPI" && exit 77; }
+. "$(dirname "$0")/../harness/checks.sh"
+. "$(dirname "$0")/../harness/samples.sh"
+
+data=$place/data
+write_data
+small=(mixed --data "$data" --batch-size 8 --quiet) # 12 steps an epoch
+# Ranks share this machine's processors, and a user's memory need not be another's to read.
+export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+program=mpirun
+on() { # on COUNT ARGUMENTS...: what runs float32_master_weights on so many ranks
+  ranks=(-q --oversubscribe -n "$1" "$bin/float32_master_weights" "${small[@]}")
+}
+same_tensors() { # same_tensors A B: files of equal values, whatever flags they note
+  python3 - "$@" <<'PYTHON'
+import struct, sys
+def values(name):
+    data = open(name, "rb").read()
+    return data[8 + struct.unpack("<Q", data[:8])[0]:]
+sys.exit(values(sys.argv[1]) != values(sys.argv[2]) or not values(sys.argv[1]))
+PYTHON
+}
+number() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "$2"; } # number NAME FILE: of a report
+
+# As one process with as many micro-batches, to the bit; one rank prints.
+alone() { "$bin/float32_master_weights" "${small[@]}" "$@" >"$place/output" 2>"$place/error"; }
+check "one process trains" alone --epochs 1 --accumulate 4 --save "$place/alone"
+on 4
+trains "${ranks[@]}" --epochs 1 --save "$place/four"
+check "4 ranks end with the weights of one process" same_tensors "$place/alone" "$place/four"
+check "one rank prints" test "$(grep -c '^epoch 1/1' "$place/output")" = 1
+on 2
+trains "${ranks[@]}" --epochs 1 --save "$place/two" --json "$place/f32.json" --log "$place/log" --watch 'conv1/*gradient'
+check "the report has ranks" test "$(number ranks "$place/f32.json")" = 2
+check "the log has each step once" test "$(grep -c '"kind":"step"' "$place/log")" = 12
+trains "${ranks[@]}" --epochs 1 --json "$place/f16.json" --exchange f16 --exchange-rounding stochastic
+share=$((100 * $(number bytes_sent "$place/f16.json") / $(number bytes_sent "$place/f32.json")))
+check "f16 sends half the bytes, got $share%" test "$share" -ge 50 -a "$share" -le 52
+
+# A checkpoint of 2 ranks goes on with 1 and 4, to the same bits.
+on 4
+trains "${ranks[@]}" --epochs 2 --resume "$place/two" --save "$place/four"
+check "one process goes on" alone --epochs 2 --accumulate 4 --resume "$place/two" --save "$place/alone"
+check "4 ranks go on as one process does" same_tensors "$place/alone" "$place/four"
+
+# Ranks that differ, and programs that are no ranks.
+refused "expected one seed on all ranks, got 42 on rank 0 and 7 on rank 1" -q --oversubscribe \
+  -n 1 "$bin/float32_master_weights" "${small[@]}" : -n 1 "$bin/float32_master_weights" "${small[@]}" --seed 7
+on 3
+refused "expected a multiple of 3" "${ranks[@]}"
+refused "expected one process of this program, got 2" -q --oversubscribe -n 2 "$bin/devices"
+on 2
+refused "--trace" "${ranks[@]}" --trace "$place/trace"
+
+# A rank that is killed ends the job, and the last checkpoint is whole.
+started "${ranks[@]}" --epochs 100000 --save "$place/killed" --save-every 3
+until_true test -s "$place/killed"
+kill -KILL "$(pgrep -P "$pid" | tail -n 1)"
+before=$SECONDS
+wait $pid
+check "the job fails" test $? != 0
+check "within 10 s, took $((SECONDS - before))" test $((SECONDS - before)) -le 10
+check "the checkpoint is whole" alone --epochs 1 --resume "$place/killed"
+
+# One rank on each of two drivers, which compare all of their weights after every step.
+if [ -n "$other" ]; then
+  each=("$bin/float32_master_weights" "${small[@]}" --epochs 2 --compare-every 1)
+  trains -q --oversubscribe -n 1 "${each[@]}" : -n 1 env "VK_DRIVER_FILES=$other" "VK_ICD_FILENAMES=$other" "${each[@]}"
+  check "the drivers are named" grep -q "^ranks: rank 0 computes on .*, rank 1 on " "$place/output"
+fi
+
+finish
