@@ -203,7 +203,8 @@ class Run {
         saver_(trainer, options.common,
                options.common.save.empty() ? std::map<std::string, std::string>{}
                                            : samples::run_notes(options.common, data)) {
-    if (options.sample_every > 0 && !options.common.quiet && samples::is_first_rank()) writer_.emplace(trainer, options, tokenizer);
+    if (options.sample_every > 0 && !options.common.quiet && samples::is_first_rank())
+      writer_.emplace(trainer, options, tokenizer);
   }
 
   void resume(const Precision& precision) {

@@ -229,9 +229,10 @@ void RankExchange::compare_devices() {
   const std::string first = broadcast_text(exchange_, mine, 0);
   const std::string other = broadcast_text(exchange_, mine, static_cast<int>(rank));
   if (!options_.log) return;
-  options_.log(fmt::format("ranks: rank 0 computes on {}, rank {} on {}; their weights are compared after each of the "
-                           "first {} steps",
-                           first, rank, other, first_steps));
+  options_.log(
+      fmt::format("ranks: rank 0 computes on {}, rank {} on {}; their weights are compared after each of the "
+                  "first {} steps",
+                  first, rank, other, first_steps));
 }
 
 bool RankExchange::comparison_is_due() const {
@@ -255,9 +256,10 @@ void RankExchange::count_step() {
   if (rank == 0) return;
   follows_ = true;
   if (options_.log) {
-    options_.log(fmt::format("ranks: rank {} updates weights to other last bits than rank 0; from here on, every rank "
-                             "takes the weights of rank 0 after each step",
-                             rank));
+    options_.log(
+        fmt::format("ranks: rank {} updates weights to other last bits than rank 0; from here on, every rank "
+                    "takes the weights of rank 0 after each step",
+                    rank));
   }
   take_weights_of_first();
 }

@@ -34,7 +34,8 @@ class RankExchange {
   void check_agreement(const Graph& graph, const step::StepGraph& lowered);
   /// Goes on after so many steps of a training with a seed, which key the noise of stochastic rounding.
   void start(std::uint64_t seed, std::uint64_t steps);
-  /// Counts a step; compares weights where that is due, or makes them those of rank 0. Waits for the step where it does.
+  /// Counts a step; compares weights where that is due, or makes them those of rank 0. Waits for the step where it
+  /// does.
   void count_step();
   /// Ends all ranks where an Error leaves this one without a device, which the others would wait for. Else returns.
   void end_all(const Error& error);
@@ -57,8 +58,8 @@ class RankExchange {
   std::uint64_t seed_;
   std::uint64_t steps_ = 0;  ///< of the training
   std::uint64_t first_ = 0;  ///< those before start()
-  bool mixed_ = false;    ///< whether ranks have different devices
-  bool follows_ = false;  ///< whether weights are made those of rank 0
+  bool mixed_ = false;       ///< whether ranks have different devices
+  bool follows_ = false;     ///< whether weights are made those of rank 0
   std::vector<float> reports_;
 };
 

@@ -230,8 +230,7 @@ void Trainer::Impl::make_programs(state::StoreSpec spec, Lowered lowered) {
     };
     take_part(*part.training);
     summary.peak_bytes += part.training->slot_bytes();
-    part.recorder =
-        std::make_unique<train::Recorder>(workspace, part.graph, options, *reports, *batches, take_part);
+    part.recorder = std::make_unique<train::Recorder>(workspace, part.graph, options, *reports, *batches, take_part);
   }
   make_evaluators(lowered, metrics);
   checkpoints = std::make_unique<train::Checkpoints>(*workspace.store, options, *batches, train::about_model(options));

@@ -53,8 +53,8 @@ class Trainer::Impl {
   /// `origin` must outlive it.
   Impl(const Device& device, Origin& origin);
 
-  /// Returns what `call` does with this. Where that finds the device lost, and there are other ranks, which would wait for this
-  /// one, it ends them all.
+  /// Returns what `call` does with this. Where that finds the device lost, and there are other ranks, which would wait
+  /// for this one, it ends them all.
   template <typename Call>
   auto together(const Call& call) {
     try {
@@ -95,8 +95,8 @@ class Trainer::Impl {
   Origin& origin;
   const TrainerOptions& options;
   std::unique_ptr<train::RankExchange> rank_exchange;  ///< where there are other ranks
-  std::vector<std::unique_ptr<Part>> parts;  ///< the shortest first
-  std::size_t last_part = 0;                 ///< of the step that was submitted last
+  std::vector<std::unique_ptr<Part>> parts;            ///< the shortest first
+  std::size_t last_part = 0;                           ///< of the step that was submitted last
   Workspace workspace;
   PlanSummary summary;
   std::unique_ptr<train::Reports> reports;

@@ -9,8 +9,8 @@ namespace samples {
 
 /// Says, before run_program(), that this program can be one of several ranks.
 void expect_ranks();
-/// To be called once: joins the processes that mpirun started, this one among them; one rank where it was not mpirun, or
-/// Halfstep was built without MPI.
+/// To be called once: joins the processes that mpirun started, this one among them; one rank where it was not mpirun,
+/// or Halfstep was built without MPI.
 void join_ranks();
 /// Throws Error where there are several ranks of a program that does not expect them.
 void check_ranks();

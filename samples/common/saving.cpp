@@ -10,7 +10,10 @@
 namespace samples {
 
 Saver::Saver(halfstep::Trainer& trainer, const CommonOptions& options, std::map<std::string, std::string> notes)
-    : trainer_(trainer), options_(options), saves_(is_first_rank() && !options.save.empty()), notes_(std::move(notes)) {}
+    : trainer_(trainer),
+      options_(options),
+      saves_(is_first_rank() && !options.save.empty()),
+      notes_(std::move(notes)) {}
 
 Saver::~Saver() {
   if (writing_.valid()) writing_.wait();

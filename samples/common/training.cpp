@@ -202,8 +202,7 @@ void add_rank_options(CLI::App& app, Plan& plan) {
   };
   app.add_option_function<std::string>("--exchange", set_wire, "What gradients travel in between ranks (mpirun)")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
-  app.add_option("--compare-every", plan.ranks.compare_every,
-                 "Steps after which ranks compare their weights; 0: never")
+  app.add_option("--compare-every", plan.ranks.compare_every, "Steps after which ranks compare their weights; 0: never")
       ->transform(whole_number(0, 1'000'000'000))
       ->capture_default_str()
       ->group(running_group);

@@ -188,9 +188,8 @@ void predict() {
     const char* name;
     Link link;
   };
-  constexpr Network networks[] = {{"1 Gbit/s", {0.125e9, 50e-6, 2e-6}},
-                                  {"10 Gbit/s", {1.25e9, 20e-6, 2e-6}},
-                                  {"100 Gbit/s", {12.5e9, 2e-6, 1e-6}}};
+  constexpr Network networks[] = {
+      {"1 Gbit/s", {0.125e9, 50e-6, 2e-6}}, {"10 Gbit/s", {1.25e9, 20e-6, 2e-6}}, {"100 Gbit/s", {12.5e9, 2e-6, 1e-6}}};
   struct Trained {
     const char* name;
     double parameters;
@@ -254,8 +253,7 @@ Command add_exchange(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--predict", options->predict, "Print the model's predictions for 8 to 1,024 devices");
   command->parse_complete_callback([] { samples::expect_ranks(); });
-  return {command,
-          [options](const Bench& bench, const std::filesystem::path& json) { run(*options, bench, json); }};
+  return {command, [options](const Bench& bench, const std::filesystem::path& json) { run(*options, bench, json); }};
 }
 
 }  // namespace bench

@@ -263,8 +263,7 @@ TEST_CASE("a step that tensors are watched in is exchanged like any other") {
   std::vector<std::size_t> records(2);
   on_ranks(2, [&](int rank, const Ranks& as) {
     const auto place = static_cast<std::size_t>(rank);
-    Trainer trainer =
-        testing::toy_trainer(training_set(), toy([&](TrainerOptions& options) { options.ranks = as; }));
+    Trainer trainer = testing::toy_trainer(training_set(), toy([&](TrainerOptions& options) { options.ranks = as; }));
     if (rank == 0) trainer.inspect().watch("*gradient", 2);
     for (int step = 0; step < 12; ++step) trainer.step();
     const double loss = trainer.take_totals().mean_loss;
@@ -280,8 +279,7 @@ TEST_CASE("a step that tensors are watched in is exchanged like any other") {
 TEST_CASE("a rank that loses its device ends all") {
   testing::FaultyVulkan vulkan;
   const Device device = Device::open(testing::device().info().name, {.tuning = Tuning::off, .may_fork = false});
-  testing::ToyOptions options =
-      toy([](TrainerOptions& made) { made.ranks = Ranks(std::make_shared<Mirror>()); });
+  testing::ToyOptions options = toy([](TrainerOptions& made) { made.ranks = Ranks(std::make_shared<Mirror>()); });
   options.device = device;
   Trainer trainer = testing::toy_trainer(training_set(), options);
   trainer.step();
