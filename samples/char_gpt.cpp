@@ -21,6 +21,7 @@
 #include "samples/common/command_line.h"
 #include "samples/common/gpt_folder.h"
 #include "samples/common/model_folder.h"
+#include "samples/common/progress.h"
 #include "samples/common/report.h"
 #include "samples/common/resume.h"
 #include "samples/common/saving.h"
@@ -218,12 +219,21 @@ class Run {
       samples::say("nothing left to train: {} steps are done\n", step_);
     }
     begin_part();
+    samples::Progress progress("training", options_.steps, 0, options_.batch_size * options_.model.positions, "tokens",
+                               options_.common.quiet);
+    const std::int64_t first = step_;
     step_ += std::exchange(ahead_, 0);
     while (step_ < options_.steps) {
       if (samples::any_interrupted()) return false;
       trainer_.step();
       ++step_;
       watch_->after_step();
+      const StepReport report = trainer_.report();
+      const auto done = static_cast<std::int64_t>(report.step);
+      progress.update(done, done - first, report);
+      const bool prints = step_ % options_.eval_every == 0 || step_ == options_.steps ||
+                          (writer_ && step_ % options_.sample_every == 0);
+      if (prints) progress.clear();
       if (step_ % options_.eval_every == 0 || step_ == options_.steps) {
         if (!evaluate()) return false;
       } else {

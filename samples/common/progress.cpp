@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "samples/common/say.h"
@@ -66,20 +67,19 @@ std::string fitted(const std::string& head, double share, const std::string& cou
 
 }  // namespace
 
-Progress::Progress(std::int64_t epoch, std::int64_t epochs, std::int64_t steps, std::int64_t batch_size,
+Progress::Progress(std::string head, std::int64_t steps, std::int64_t steps_after, std::int64_t batch_size,
                    const char* samples, bool quiet)
-    : epoch_(epoch),
-      epochs_(epochs),
+    : head_(std::move(head)),
       steps_(steps),
+      steps_after_(steps_after),
       batch_size_(batch_size),
       samples_(samples),
       quiet_(quiet),
       terminal_(redraws()),
       start_(Clock::now()) {}
 
-Progress::~Progress() {
-  if (quiet_ || !terminal_) return;
-  if (drawn_ != Clock::time_point()) say("\r{}", erased);
+void Progress::clear() {
+  if (std::exchange(drawn_, {}) != Clock::time_point()) say("\r{}", erased);
 }
 
 bool Progress::due(std::int64_t done) {
@@ -100,21 +100,20 @@ void Progress::update(std::int64_t done, std::int64_t fresh, const halfstep::Ste
   if (fresh <= 0 || !due(done)) return;
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   const double speed = static_cast<double>(fresh * batch_size_) / std::max(seconds, 1e-9);
-  const std::string head = fmt::format("epoch {}/{}", epoch_, epochs_);
   const std::string count = fmt::format("{:>{}}/{}", done, fmt::formatted_size("{}", steps_), steps_);
   const std::string loss = fmt::format("  loss {:.4f}", report.loss);
   const std::string details = fmt::format("  scale {:g}  {:.0f} {}/s", report.loss_scale, speed, samples_);
-  const std::int64_t steps_left = (epochs_ - epoch_) * steps_ + steps_ - done;
+  const std::int64_t steps_left = steps_after_ + steps_ - done;
   const std::string left =
       fmt::format("  {} left", clock_text(static_cast<double>(steps_left * batch_size_) / std::max(speed, 1e-9)));
   if (terminal_) {
     // Asked each time: it may have changed. The last column stays free, as some terminals begin a new line after it.
     const int width = halfstep::terminal_width(halfstep::Stream::output) - 1;
     const double share = static_cast<double>(done) / static_cast<double>(steps_);
-    say("\r{}{}", fitted(head, share, count, loss, details, left, static_cast<std::size_t>(std::max(width, 0))),
+    say("\r{}{}", fitted(head_, share, count, loss, details, left, static_cast<std::size_t>(std::max(width, 0))),
         erased);
   } else {
-    say("{}  {}{}{}{}\n", head, count, loss, details, left);
+    say("{}  {}{}{}{}\n", head_, count, loss, details, left);
   }
 }
 

@@ -4,31 +4,33 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace samples {
 
-/// Shows the progress of an epoch, and the time that is left of all of them: a bar that is redrawn on a terminal, as
-/// wide as that is at the time, or a line per tenth of the epoch elsewhere: in a pipe, and where CI or TERM=dumb is
-/// set.
+/// Shows the progress of an epoch, or of all steps, and the time that is left of the whole training: a bar that is
+/// redrawn on a terminal, as wide as that is at the time, or a line per tenth elsewhere: in a pipe, under mpirun, and
+/// where CI or TERM=dumb is set.
 class Progress {
  public:
-  /// `samples` names what the batches consist of.
-  Progress(std::int64_t epoch, std::int64_t epochs, std::int64_t steps, std::int64_t batch_size, const char* samples,
+  /// Of `steps` steps, called `head`, which `steps_after` others follow. `samples` names what the batches consist of.
+  Progress(std::string head, std::int64_t steps, std::int64_t steps_after, std::int64_t batch_size, const char* samples,
            bool quiet);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// Removes the bar from the terminal.
-  ~Progress();
+  ~Progress() { clear(); }
 
-  /// `done` steps of the epoch are finished, `fresh` of them in this run; `report` is the newest.
+  /// `done` of the steps are finished, `fresh` of them in this run; `report` is the newest.
   void update(std::int64_t done, std::int64_t fresh, const halfstep::StepReport& report);
+  /// Removes the bar from the terminal, until the next update. To be called before anything else is printed.
+  void clear();
 
  private:
   bool due(std::int64_t done);
 
-  std::int64_t epoch_;
-  std::int64_t epochs_;
+  std::string head_;
   std::int64_t steps_;
+  std::int64_t steps_after_;
   std::int64_t batch_size_;
   const char* samples_;
   bool quiet_;

@@ -145,7 +145,8 @@ class Run {
     const std::int64_t first = position_;
     position_ += std::exchange(ahead_, 0);
     {
-      Progress progress(epoch, plan_.epochs, epoch_steps_, plan_.batch_size, plan_.samples, options_.quiet);
+      Progress progress(fmt::format("epoch {}/{}", epoch, plan_.epochs), epoch_steps_,
+                        (plan_.epochs - epoch) * epoch_steps_, plan_.batch_size, plan_.samples, options_.quiet);
       while (position_ < epoch * epoch_steps_) {
         if (any_interrupted()) return false;
         trainer_.step();
