@@ -47,7 +47,7 @@ check "the picture is a whole PNG" cmp -s <(tail -c 8 "$place/plot.png") <(bytes
 if command -v mpirun >"$place/until"; then
   rm "$log"
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 2 "$program" "${small[@]}" --epochs 1 \
-    --log "$log" --trace "$place/trace.json" --json "$place/report" >"$place/output" 2>"$place/error"
+    --log "$log" --json "$place/report" >"$place/output" 2>"$place/error"
   if grep -q '"ranks": 2' "$place/report"; then
     check "each step of two ranks is logged once" test "$(lines step)$(lines start)$(lines end)" = 1211
     check "progress of ranks is lines" test "$(grep -c $'\x1b' "$place/output")" = 0
