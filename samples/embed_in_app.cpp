@@ -267,6 +267,7 @@ int run(const Options& options) {
                application.device().info().name);
   samples::say("  training   median      90%      99%   (ms of a frame)\n");
   const auto print = [](const char* what, const Times& times) {
+    if (times.all.empty()) return;  // the user has stopped it before
     samples::say("{:>10} {:8.2f} {:8.2f} {:8.2f}\n", what, times.percentile(50), times.percentile(90),
                  times.percentile(99));
   };
@@ -274,8 +275,10 @@ int run(const Options& options) {
   print("off", off);
   const Times on = application.run(true);
   print("on", on);
-  samples::say("{} steps within {:g} ms a frame, picture PSNR {:.1f} dB\n", application.trainer().report().step,
-               options.budget, application.decibels());
+  if (!on.all.empty()) {
+    samples::say("{} steps within {:g} ms a frame, picture PSNR {:.1f} dB\n", application.trainer().report().step,
+                 options.budget, application.decibels());
+  }
   std::vector<samples::Panel> panels{{application.original(), "the scene"}};
   panels.insert(panels.end(), application.panels().begin(), application.panels().end());
   samples::write_panels(options.out, panels, 2);
