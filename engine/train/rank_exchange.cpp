@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <iterator>
+#include <thread>
 
 namespace halfstep::train {
 namespace {
@@ -143,8 +145,10 @@ void RankExchange::exchange(const run::Program& program, const run::Slot& slot,
   const WireFormat format{options_.ranks.wire, options_.ranks.rounding, seed_ ^ (steps_ << 20)};
   for (std::size_t i = 0; i < tickets.size(); ++i) {
     const auto [first, count] = lowered.exchanged[i];
+    if (i == 0) workspace_.runtime->timeline.wait(tickets[i]);  // nothing is under way that would have to go on
     while (!workspace_.runtime->timeline.finished(tickets[i])) {
       exchange_.progress();
+      std::this_thread::sleep_for(std::chrono::microseconds(20));  // a software device needs the processor
     }
     buffer.invalidate(4 * first, 4 * count);
     exchange_.begin_sum(values(first, count), format);
