@@ -44,16 +44,18 @@ std::uint16_t rounded_at_random(const graph::Narrow& narrow, float value, std::u
 void round_all(std::span<const float> values, int power, const WireFormat& format, std::uint32_t stream,
                std::uint64_t place, std::byte* words) {
   const graph::Narrow& narrow = *graph::info(format.type).narrow;
+  const float factor = std::ldexp(1.0F, power);
+  if (format.rounding == Rounding::nearest) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::uint16_t bits = narrow.bits_of(values[i] * factor);
+      std::memcpy(words + 2 * i, &bits, sizeof bits);
+    }
+    return;
+  }
   std::array<std::uint32_t, 4> draws{};
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const float scaled = power == 0 ? values[i] : std::ldexp(values[i], power);
-    std::uint16_t bits;
-    if (format.rounding == Rounding::nearest) {
-      bits = narrow.bits_of(scaled);
-    } else {
-      if (i == 0 || (place + i) % 4 == 0) draws = draw(place + i, stream, format.noise);
-      bits = rounded_at_random(narrow, scaled, draws[(place + i) % 4]);
-    }
+    if (i == 0 || (place + i) % 4 == 0) draws = draw(place + i, stream, format.noise);
+    const std::uint16_t bits = rounded_at_random(narrow, values[i] * factor, draws[(place + i) % 4]);
     std::memcpy(words + 2 * i, &bits, sizeof bits);
   }
 }
@@ -62,7 +64,8 @@ void round_all(std::span<const float> values, int power, const WireFormat& forma
 int power_of(std::span<const float> values) {
   float largest = 0;
   for (const float value : values) {
-    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+    const float magnitude = std::abs(value);
+    if (magnitude <= std::numeric_limits<float>::max()) largest = std::max(largest, magnitude);
   }
   if (largest == 0) return 0;
   return std::clamp(14 - std::ilogb(largest), -127, 127);
@@ -99,11 +102,12 @@ void decode(std::span<const std::byte> bytes, DType type, std::span<float> value
   }
   const graph::Narrow& narrow = *graph::info(type).narrow;
   const std::byte* powers = bytes.data() + 2 * values.size();
+  float factor = 1;
   for (std::size_t i = 0; i < values.size(); ++i) {
+    if (type == DType::f16 && i % block == 0) factor = std::ldexp(1.0F, 128 - static_cast<int>(powers[i / block]));
     std::uint16_t bits;
     std::memcpy(&bits, bytes.data() + 2 * i, sizeof bits);
-    values[i] = narrow.value_of(bits);
-    if (type == DType::f16) values[i] = std::ldexp(values[i], 128 - static_cast<int>(powers[i / block]));
+    values[i] = narrow.value_of(bits) * factor;
   }
 }
 

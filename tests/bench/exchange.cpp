@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -92,22 +93,23 @@ Trainer trainer_of(const Options& options, const Device& device, const Dataset& 
                            .training_set = &set});
 }
 
-double step_milliseconds(const Options& options, const Bench& bench, Trainer& trainer) {
+Times step_times(const Options& options, const Bench& bench, Trainer& trainer) {
   const Times times = bench.time([&] {
     for (std::int64_t i = 0; i < options.steps; ++i) trainer.step();
     trainer.finish();
   });
-  return times.median / static_cast<double>(options.steps);
+  const auto steps = static_cast<double>(options.steps);
+  return {times.median / steps, times.least / steps, times.spread / steps};
 }
 
 using Json = nlohmann::ordered_json;
 
-void note(Json& results, const std::string& name, double milliseconds, const Json& figures = Json::object()) {
-  Json row{{"name", name}, {"median_ms", milliseconds}};
+void note(Json& results, const std::string& name, const Times& times, const Json& figures = Json::object()) {
+  Json row{{"name", name}, {"median_ms", times.median}, {"minimum_ms", times.least}, {"spread_ms", times.spread}};
   row.update(figures);
   std::string line;
   for (const auto& [key, value] : figures.items()) line += fmt::format("  {} {:.4g}", key, value.get<double>());
-  samples::say("{:<58} {:>10.3f} ms{}\n", name, milliseconds, line);
+  samples::say("{:<58} {:>10.3f} ms, at least {:.3f}{}\n", name, times.median, times.least, line);
   results.push_back(row);
 }
 
@@ -125,21 +127,22 @@ void measure_sums(const Bench& bench, Exchange& exchange, Json& results) {
         exchange.begin_sum(values, {type});
         exchange.wait();
       });
-      note(results, fmt::format("sum of {} KiB over {} ranks, in {}", kib, exchange.size(), name(type)), times.median,
+      note(results, fmt::format("sum of {} KiB over {} ranks, in {}", kib, exchange.size(), name(type)), times,
            {{"bytes_sent", sent}, {"sent_gbytes_per_second", sent / times.median / 1e6}});
     }
   }
 }
 
-/// Steps of the ranks that mpirun started, or of one process.
+/// Steps of the ranks that mpirun started, or of one process. Returns the least milliseconds: what others do on the
+/// machine only adds to them.
 double measure_step(const Options& options, const Bench& bench, const Ranks& ranks, const std::string& name,
-                    Json& results) {
+                    Json& results, const std::function<Json(double)>& figures = {}) {
   const Dataset set = models().at(options.model).set(4 * options.batch * ranks.size());
   Trainer trainer = trainer_of(options, bench.device(), set, ranks);
-  const double milliseconds = step_milliseconds(options, bench, trainer);
+  const Times times = step_times(options, bench, trainer);
   note(results, fmt::format("step {} {} batch {}, {}", options.model, options.precision.name, options.batch, name),
-       milliseconds);
-  return milliseconds;
+       times, figures ? figures(times.least) : Json::object());
+  return times.least;
 }
 
 /// How long the backward pass takes the device, by its dispatches.
@@ -173,10 +176,9 @@ void measure_overlap(const Options& options, const Bench& bench, Json& results) 
   const auto slowed = [&](std::int64_t bucket, const std::string& name) {
     ranks.bucket_bytes = bucket;
     ranks.exchange = std::make_shared<Slowed>(link / 1000 / bytes);
-    const double time = measure_step(options, bench, ranks, name, results);
-    const double grown = time - free;
-    note(results, "  of the link's time, hidden by the backward pass", link - grown,
-         {{"link_ms", link}, {"backward_ms", backward}, {"hidden", 1 - grown / link}});
+    measure_step(options, bench, ranks, name, results, [&](double least) {
+      return Json{{"link_ms", link}, {"backward_ms", backward}, {"hidden", 1 - (least - free) / link}};
+    });
   };
   slowed(options.bucket_kib << 10, "two, over a link, in buckets");
   slowed(std::int64_t{1} << 40, "two, over a link, in one bucket");
