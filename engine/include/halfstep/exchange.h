@@ -65,7 +65,9 @@ HALFSTEP_API std::shared_ptr<Exchange> no_exchange();
 /// A training that this process is one rank of. The ranks' batches together make a step's: rank r of N takes the r-th
 /// part of the samples that a single process would take, with its noise and augmentation. Where each rank has one
 /// micro-batch and the wire is f32, all weights are, bit for bit, those of one process with N micro-batches. States,
-/// such as the running statistics of norms, become their means over ranks.
+/// such as the running statistics of norms, become their means over ranks. Where devices differ, and update weights to
+/// other last bits, every rank takes those of rank 0 after every step. A rank that loses its device ends all by
+/// Exchange::abort(); any other Error that one rank has alone leaves the others waiting, until its program does so.
 struct Ranks {
   Ranks() = default;
   explicit Ranks(std::shared_ptr<Exchange> of) : exchange(std::move(of)) {}

@@ -3,7 +3,7 @@
 #include <halfstep/exchange.h>
 
 /// Ranks that MPI starts: `mpirun -n N program`. Programs that include this link halfstep::mpi, which exists where
-/// Halfstep was built with MPI.
+/// Halfstep was built with MPI: find_package(halfstep COMPONENTS mpi).
 namespace halfstep {
 
 /// The exchange of this process with the others that mpirun started it with; no_exchange() for a process that was not
