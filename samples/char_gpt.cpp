@@ -219,8 +219,8 @@ class Run {
       samples::say("nothing left to train: {} steps are done\n", step_);
     }
     begin_part();
-    samples::Progress progress("training", options_.steps, 0, options_.batch_size * options_.model.positions, "tokens",
-                               options_.common.quiet);
+    samples::Progress progress("training", options_.steps, 0, options_.plan.batch_size * options_.model.positions,
+                               "tokens", options_.common.quiet);
     const std::int64_t first = step_;
     step_ += std::exchange(ahead_, 0);
     while (step_ < options_.steps) {
@@ -250,7 +250,7 @@ class Run {
   }
   /// Begins what the flags ask for besides, at the current step.
   void watch(const samples::RunStart& start) {
-    watch_.emplace(trainer_, samples::is_first_rank() ? options_.common.watch : nothing_, start);
+    watch_.emplace(trainer_, options_.common.watch, start, samples::is_first_rank());
     if (step_ < options_.steps)
       ahead_ =
           watch_->first_steps(std::min(options_.steps - step_, options_.eval_every - step_ % options_.eval_every) - 1);
@@ -304,7 +304,6 @@ class Run {
   const Options& options_;
   samples::Saver saver_;
   std::optional<Writer> writer_;
-  const samples::WatchOptions nothing_{};
   std::optional<samples::Watch> watch_;
   std::int64_t step_ = 0;
   std::int64_t ahead_ = 0;   ///< steps made that step_ does not count yet
@@ -316,8 +315,8 @@ int train(const Device& device, const Options& options, std::int64_t batch, cons
           const Tokenizer& tokenizer) {
   const Precision precision = Precision::level(options.precision);
   const Model model(options, data, batch);
-  Trainer trainer = Trainer::compile(device, model.graph(),
-                                     samples::with_flags(options.common, model.training_options(precision)));
+  Trainer trainer =
+      Trainer::compile(device, model.graph(), samples::with_flags(options.common, model.training_options(precision)));
   Run run(trainer, data, options, tokenizer);
   if (!options.common.resume.empty()) run.resume(precision);
   watch_interrupts();
