@@ -119,7 +119,6 @@ void check_ranks(const TrainerOptions& options) {
     fail("trainer", fmt::format("expected one rank with {}, got several", what), why);
   };
   if (options.precision.stop_on.any()) refuse("Precision::stop_on", "a rank sees its own tensors only");
-  if (!options.shared_inputs.empty()) refuse("shared inputs", "give the steps of each rank its values");
   if (options.snapshot_every > 0) {
     refuse("snapshots", "a rank that loses its device ends all; go on from a checkpoint");
   }

@@ -241,7 +241,6 @@ TEST_CASE("what several ranks cannot do is refused") {
     });
   };
   CHECK(has(compiled([](TrainerOptions& options) { options.precision.stop_on.overflow = true; }), "stop_on"));
-  CHECK(has(compiled([](TrainerOptions& options) { options.shared_inputs["images"] = {}; }), "shared inputs"));
   CHECK(has(compiled([](TrainerOptions& options) { options.snapshot_every = 1; }), "snapshots"));
   CHECK(has(compiled([](TrainerOptions& options) { options.ranks.wire = DType::u32; }), "floating type"));
   CHECK(has(compiled([](TrainerOptions& options) { options.ranks.bucket_bytes = 0; }), "bucket_bytes"));

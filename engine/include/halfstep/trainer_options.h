@@ -84,7 +84,8 @@ struct HALFSTEP_API TrainerOptions {
   /// Other processes that train the same model, each with a part of every batch. `accumulate`, the graph's batch and
   /// everything else here must be the same on each; compile() compares them, and throws an Error that names the first
   /// difference. Functions of a trainer that compile, load, step or evaluate must then be called by every rank. Several
-  /// ranks have no Precision::stop_on, shared_inputs or snapshot_every, and no run_for(), record() or reopen().
+  /// ranks have no Precision::stop_on or snapshot_every, and no run_for(), record() or reopen(); shared inputs are each
+  /// rank's own.
   Ranks ranks{};
   /// Keeps averages of the trained weights in f32. Every update sets average = ema_decay average + (1 -
   /// ema_decay) weight, starting from the initial weights. 0: no averages. load_weights() sets the averages to the
