@@ -341,7 +341,7 @@ int train(const Device& device, const Options& options, std::int64_t batch, cons
   if (complete) return samples::exit_done;
   samples::say("stopped after {} steps{}\n", report.last_step.step,
                options.common.save.empty() ? "" : fmt::format(", saved in {}", options.common.save.string()));
-  return samples::exit_signal + interrupt_signal();
+  return samples::exit_signal + samples::stop_signal();
 }
 
 int run(Options& options) {

@@ -5,11 +5,13 @@
 #endif
 
 #include <string>
+#include <vector>
 
 namespace samples {
 namespace {
 
 bool expected = false;
+int stopped_by = 0;  ///< the signal of another rank, or of this one
 
 std::shared_ptr<halfstep::Exchange>& joined() {
   static std::shared_ptr<halfstep::Exchange> exchange;
@@ -48,10 +50,18 @@ bool is_first_rank() {
 bool any_interrupted() {
   const bool here = halfstep::interrupted();
   if (!joined() || joined()->size() == 1) return here;
-  float count = here ? 1.0F : 0.0F;
-  joined()->begin_sum({&count, 1}, {});
+  std::vector<float> signals(static_cast<std::size_t>(joined()->size()));
+  if (here) signals[static_cast<std::size_t>(joined()->rank())] = static_cast<float>(halfstep::interrupt_signal());
+  joined()->begin_sum(signals, {});
   joined()->wait();
-  return count > 0;
+  for (const float signal : signals) {
+    if (signal > 0) stopped_by = static_cast<int>(signal);
+  }
+  return stopped_by > 0;
+}
+
+int stop_signal() {
+  return stopped_by > 0 ? stopped_by : halfstep::interrupt_signal();
 }
 
 bool alone_interrupted() {

@@ -22,6 +22,8 @@ bool is_first_rank();
 
 /// Whether any rank was interrupted by a signal. Every rank calls it, and gets the same answer.
 bool any_interrupted();
+/// The signal that any rank was interrupted by, as any_interrupted() found; 0: none.
+int stop_signal();
 /// Whether this process is alone and was interrupted: several ranks do together what one of them must not stop.
 bool alone_interrupted();
 

@@ -279,7 +279,7 @@ int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Prec
   if (complete) return exit_done;
   say("stopped after {} steps{}\n", report.last_step.step,
       options.save.empty() ? "" : fmt::format(", saved in {}", options.save.string()));
-  return exit_signal + halfstep::interrupt_signal();
+  return exit_signal + stop_signal();
 }
 
 }  // namespace samples

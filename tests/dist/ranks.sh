@@ -70,6 +70,14 @@ check "the job fails" test $? != 0
 check "within 10 s, took $((SECONDS - before))" test $((SECONDS - before)) -le 10
 check "the checkpoint is whole" alone --epochs 1 --resume "$place/killed"
 
+# A signal to one rank stops all after the same step, and rank 0 saves.
+started "${ranks[@]}" --epochs 100000 --save "$place/stopped"
+until_true test -s "$place/stopped"
+kill -TERM "$(pgrep -P "$pid" | tail -n 1)"
+wait $pid
+check "SIGTERM to one rank: exit code 143" test $? = 143
+check "all stop, and one saves" grep -q '^stopped after [0-9]* steps, saved in ' "$place/output"
+
 # One rank on each of two drivers, which compare all of their weights after every step.
 if [ -n "$other" ]; then
   each=("$bin/float32_master_weights" "${small[@]}" --epochs 2 --compare-every 1)
