@@ -34,11 +34,7 @@ Slots::Slots(Runtime& runtime, const step::StepProgram& program, std::vector<con
 
 Slots::~Slots() {
   if (runtime_.open == this) runtime_.open = nullptr;
-  try {
-    for (const Slot& slot : slots_) timeline_.wait(slot.ticket);
-  } catch (const Error&) {
-    // Nothing more can be done: a lost device has finished too.
-  }
+  timeline_.wait_for_all();
 }
 
 Slot& Slots::acquire(std::uint64_t before) {

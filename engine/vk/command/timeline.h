@@ -34,6 +34,8 @@ class Timeline {
   std::uint64_t completed();
   /// Blocks until the ticket's work has finished. Counted in waits() if it had not finished already.
   void wait(std::uint64_t ticket);
+  /// Blocks until everything submitted has finished, whatever a wait returns meanwhile.
+  void wait_for_all() noexcept;
   /// The number of times that the host was blocked.
   std::uint64_t waits() const { return waits_; }
 
@@ -44,7 +46,6 @@ class Timeline {
   };
 
   void submit_with_fence(VkCommandBuffer commands, std::uint64_t ticket);
-  void wait_for_all() noexcept;
   VkResult await(VkFence fence) const noexcept;
   VkFence take_fence();
   void retire();
