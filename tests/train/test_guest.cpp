@@ -244,7 +244,7 @@ TEST_CASE("guest: each rank reads its own memory") {
   }
   CHECK(weights(two) == weights(one));
   Commands commands(application);
-  CHECK_THROWS_WITH_AS(two.record(commands.handle()), doctest::Contains("without other ranks"), Error);
+  CHECK_THROWS_WITH_AS(two.record(commands.handle()), doctest::Contains("expected one rank to record"), Error);
   commands.end();
 }
 
