@@ -30,7 +30,7 @@ find "$package/include" -type f ! -name '*.h' >"$place/error"
 check "only headers are installed as headers" test ! -s "$place/error"
 
 # An application's own functions of these names must not meet others.
-archives=$(find "$package" -name 'libhalfstep*.a' ! -name libhalfstep_c.a)
+archives=$(find "$package" -name 'libhalfstep*.a' ! -name libhalfstep_c.a ! -name libhalfstep_mpi.a)
 # shellcheck disable=SC2086 # a list of words
 nm -A --defined-only $archives 2>/dev/null | grep -E ' [A-Za-z] _?(vk[A-Z]|volk)' >"$place/error"
 check "the library defines none of Vulkan's names" test ! -s "$place/error"
