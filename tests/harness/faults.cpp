@@ -54,6 +54,7 @@ struct State {
   bool happened = false;
   std::set<VkDevice> lost;
   std::map<VkQueue, VkDevice> queues;
+  VkDevice newest = VK_NULL_HANDLE;  ///< whose functions were asked for last
   std::map<std::string, std::size_t> calls;
   std::map<Object, std::string> living;
   std::vector<std::string> misuse;
@@ -102,9 +103,11 @@ std::uint64_t number(Handle handle) {
 VkDevice device_of(VkDevice device) {
   return device;
 }
+/// A queue that the engine did not ask for is an application's, which lent it with its device.
 VkDevice device_of(VkQueue queue) {
   const std::lock_guard lock(state().mutex);
-  return state().queues[queue];
+  const auto known = state().queues.find(queue);
+  return known == state().queues.end() ? state().newest : known->second;
 }
 template <typename Other>
 VkDevice device_of(const Other&) {
@@ -144,6 +147,7 @@ void note_queue(VkQueue queue, VkDevice device) {
 void forget(VkDevice device) {
   const std::lock_guard lock(state().mutex);
   state().lost.erase(device);
+  std::erase_if(state().queues, [&](const auto& entry) { return entry.second == device; });
 }
 
 /// Whether an argument is where a call leaves a handle or an address.
@@ -221,6 +225,7 @@ PFN_vkVoidFunction hooked(std::string_view function, PFN_vkVoidFunction next) {
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice device, const char* name) {
   State& s = state();
   if (s.hidden == name) return nullptr;
+  s.newest = device;
   s.wait_idle = reinterpret_cast<PFN_vkDeviceWaitIdle>(s.get_device_proc(device, "vkDeviceWaitIdle"));
   return hooked(name, s.get_device_proc(device, name));
 }
