@@ -7,11 +7,13 @@
 
 #include <functional>
 
+#include "graph/ir.h"
 #include "harness/check.h"
 #include "harness/device.h"
 #include "harness/values.h"
 #include "plan/layout.h"
 #include "reference/array.h"
+#include "train/feed.h"
 
 using namespace halfstep;
 using reference::Array;
@@ -82,6 +84,17 @@ Tensor scaled_square(Tensor x, Tensor s) {
   return apply_operator(std::make_shared<ScaledSquare>(), inputs)[0];
 }
 
+/// As a loss over classes takes them: numbers of {n, c} and integers of {n}, which are no labels.
+class Lookup final : public CustomOperator {
+ public:
+  std::string name() const override { return "lookup"; }
+  std::vector<TensorType> outputs(std::span<const TensorType> inputs) const override {
+    return {{DType::f32, inputs[1].shape}};
+  }
+  CustomKernels kernels(const CustomTypes&) const override { return {}; }
+  bool keeps_types() const override { return true; }
+};
+
 Check check_of(std::int64_t rows, std::int64_t columns) {
   return {.name = "scaled_square",
           .build = [](std::span<const Tensor> inputs) { return scaled_square(inputs[0], inputs[1]); },
@@ -139,6 +152,15 @@ TEST_CASE("an application's own operator: a result that goes over a workspace") 
   const float s[] = {1, 2, 0.5F};
   const std::vector<float> got = predictor.run({{"x", std::span(x)}, {"s", std::span(s)}});
   CHECK(got == std::vector<float>{1, 128, 10.125F, 256, 5000, 162});
+}
+
+TEST_CASE("an application's own operator: integers that it takes are no labels") {
+  Graph graph;
+  const Tensor inputs[] = {graph.input("x", {4, 10}), graph.input("places", {4}, DType::u32)};
+  apply_operator(std::make_shared<Lookup>(), inputs);
+  CHECK(!train::classes_of(graph::ir_of(inputs[0]), inputs[1].id()));
+  cross_entropy(inputs[0], inputs[1]);
+  CHECK(train::classes_of(graph::ir_of(inputs[0]), inputs[1].id())->count == 10);
 }
 
 TEST_CASE("what is wrong with an application's own operator is said when it is applied or compiled") {
