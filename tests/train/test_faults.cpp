@@ -93,14 +93,29 @@ Device open_device(const DeviceSettings& settings) {
   return Device::open(testing::device().info().name, settings);
 }
 
-/// Which calls of so many fail: all, or of many the first ones and then one after ever more.
+/// Which calls of so many fail: all, or of many the first ones and then one after twice as many.
 std::vector<std::size_t> calls_to_fail(std::size_t count) {
   std::vector<std::size_t> calls;
-  for (std::size_t call = 1; call <= count; call += testing::every_variant() || call < 4 ? 1 : call / 2) {
+  for (std::size_t call = 1; call <= count; call += testing::every_variant() || call < 3 ? 1 : call) {
     calls.push_back(call);
   }
   if (calls.back() != count) calls.push_back(count);
   return calls;
+}
+
+/// The faults of a function that is called so often: each of the calls to fail with each error, or, where all are for
+/// lack of memory and handled alike, with one of them in turns.
+std::vector<Fault> faults_of(const std::string& function, std::size_t count) {
+  const std::span<const VkResult> errors = testing::errors_of(function);
+  const std::vector<std::size_t> calls = calls_to_fail(count);
+  const bool in_turns = errors.size() == 2 && calls.size() >= errors.size() && !testing::every_variant();
+  std::vector<Fault> faults;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    for (std::size_t e = 0; e < errors.size(); ++e) {
+      if (!in_turns || i % errors.size() == e) faults.push_back({function, calls[i], errors[e]});
+    }
+  }
+  return faults;
 }
 
 ErrorCode code_for(VkResult result) {
@@ -129,13 +144,11 @@ class Faults {
   void inject_all(const std::function<void()>& after) {
     train(std::nullopt);
     for (const auto& [function, count] : vulkan_.calls()) {
-      for (const VkResult error : testing::errors_of(function)) {
-        for (const std::size_t call : calls_to_fail(count)) {
-          const std::string about = fmt::format("{} {} {}", function, call, vk::name(error));
-          CAPTURE(about);
-          inject({function, call, error});
-          after();
-        }
+      for (const Fault& fault : faults_of(function, count)) {
+        const std::string about = fmt::format("{} {} {}", function, fault.call, vk::name(fault.result));
+        CAPTURE(about);
+        inject(fault);
+        after();
       }
     }
     MESSAGE(fmt::format("{} faults survived, {} of them without an error", injected_, unnoticed_));
