@@ -7,7 +7,7 @@ preset=${1:-release}
 [ $# -eq 0 ] || shift
 
 ./samples/setup.sh --tests
-cmake --preset "$preset" --log-level=WARNING
+cmake --preset "$preset" --log-level=WARNING -DHALFSTEP_WINDOW=ON # setup.sh --tests installs what that takes
 cmake --build --preset "$preset"
 # Two at a time: the longest take one core for most of their time, and up to 10 GB under the sanitizers.
 ctest --test-dir "build/$preset" --output-on-failure --parallel 2 "$@" || failed=1

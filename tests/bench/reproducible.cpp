@@ -7,7 +7,9 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,14 +27,49 @@ using namespace halfstep;
 struct Options {
   std::vector<std::string> models{"lenet5", "fashion_cnn", "resnet8", "bert_tiny", "gpt"};
   std::vector<std::string> precisions{"float32", "float16", "bfloat16_weights"};
-  std::int64_t batch = 8;
+  std::int64_t batch = 2;
   std::int64_t steps = 100;
+  std::string hashes;  ///< a file of what other devices ended with
 };
 
 struct Trained {
   double milliseconds = 0;  ///< of a step, the first left out
   std::uint64_t hash = 0;   ///< of the file of weights
   double loss = 0;
+};
+
+/// What trainings ended with on other devices, in a file: "MODEL PRECISION BATCH STEPS HASH" in each line.
+class KnownHashes {
+ public:
+  explicit KnownHashes(std::string path) : path_(std::move(path)) {
+    std::ifstream file(path_);
+    for (std::string line; std::getline(file, line);) {
+      const std::size_t end = line.rfind(' ');
+      if (end != std::string::npos) known_[line.substr(0, end)] = line.substr(end + 1);
+    }
+  }
+
+  /// Says whether a training ended as it is known to; one that is not known is added to the file.
+  std::string compare(const std::string& training, const std::string& hash) {
+    if (path_.empty()) return "";
+    const auto [known, is_new] = known_.try_emplace(training, hash);
+    if (!is_new && known->second == hash) return "  as known";
+    if (!is_new) {
+      ++different_;
+      return fmt::format("  DIFFERS from {}", known->second);
+    }
+    std::ofstream file(path_, std::ios::app);
+    if (!(file << training << ' ' << hash << '\n' << std::flush))
+      fail("--hashes", fmt::format("cannot write {}", path_));
+    return "  new";
+  }
+
+  int different() const { return different_; }
+
+ private:
+  std::string path_;
+  std::map<std::string, std::string> known_;
+  int different_ = 0;
 };
 
 /// FNV-1a.
@@ -69,6 +106,7 @@ Trained train(const Device& device, const Model& model, const Precision& precisi
 }
 
 void run(const Options& options, const Device& device) {
+  KnownHashes known(options.hashes);
   samples::say("{}\n{:<14}{:<18}{:>18}  {:>10}{:>12}{:>12}{:>10}\n", device.info().name, "model", "precision",
                "hash of weights", "loss", "ms a step", "otherwise", "slowdown");
   for (const std::string& name : options.models) {
@@ -78,9 +116,14 @@ void run(const Options& options, const Device& device) {
           train(device, models().at(name), precision, options.batch, std::min<std::int64_t>(options.steps, 10));
       precision.reproducible = true;
       const Trained trained = train(device, models().at(name), precision, options.batch, options.steps);
-      samples::say("{:<14}{:<18}  {:016x}  {:>10.6f}{:>12.2f}{:>12.2f}{:>10.2f}\n", name, level, trained.hash,
-                   trained.loss, trained.milliseconds, other.milliseconds, trained.milliseconds / other.milliseconds);
+      const std::string hash = fmt::format("{:016x}", trained.hash);
+      samples::say("{:<14}{:<18}  {}  {:>10.6f}{:>12.2f}{:>12.2f}{:>10.2f}{}\n", name, level, hash, trained.loss,
+                   trained.milliseconds, other.milliseconds, trained.milliseconds / other.milliseconds,
+                   known.compare(fmt::format("{} {} {} {}", name, level, options.batch, options.steps), hash));
     }
+  }
+  if (known.different() > 0) {
+    fail("reproducible", fmt::format("expected the hashes of {}, got {} others", options.hashes, known.different()));
   }
 }
 
@@ -105,6 +148,8 @@ Command add_reproducible(CLI::App& app) {
   command->add_option("--steps", options->steps, "Steps of each training")
       ->transform(samples::whole_number(1, 100000))
       ->capture_default_str();
+  command->add_option("--hashes", options->hashes,
+                      "Compare with the hashes in this file, and add those that it does not have");
   return {command, [options](const Bench& bench, const std::filesystem::path& json) {
             if (!json.empty()) fail("--json", "expected no file with reproducible, which prints hashes only, got one");
             run(*options, bench.device());

@@ -60,15 +60,26 @@ refused "expected one process of this program, got 2" -q --oversubscribe -n 2 "$
 on 2
 refused "--trace" "${ranks[@]}" --trace "$place/trace"
 
-# A rank that is killed ends the job, and the last checkpoint is whole.
-started "${ranks[@]}" --epochs 100000 --save "$place/killed" --save-every 3
-until_true test -s "$place/killed"
-kill -KILL "$(pgrep -P "$pid" | tail -n 1)"
-before=$SECONDS
-wait $pid
-check "the job fails" test $? != 0
-check "within 10 s, took $((SECONDS - before))" test $((SECONDS - before)) -le 10
-check "the checkpoint is whole" alone --epochs 1 --resume "$place/killed"
+# A rank that is killed ends the job, and the last checkpoint is whole and goes on, with another number of ranks too: once,
+# at another moment each time with HALFSTEP_EVERY_VARIANT=1, 50 times.
+kills=1
+[ "${HALFSTEP_EVERY_VARIANT:-0}" = 0 ] || kills=50
+for ((kill = 0; kill < kills; kill++)); do
+  rm -f "$place/killed"
+  on $((2 + kill % 2 * 2))
+  started "${ranks[@]}" --epochs 100000 --save "$place/killed" --save-every 3
+  until_true test -s "$place/killed"
+  sleep "$(printf 0.%03d $((RANDOM % 1000)))"
+  kill -KILL "$(pgrep -P "$pid" | shuf -n 1)"
+  before=$SECONDS
+  wait $pid
+  check "the job fails" test $? != 0
+  check "within 10 s, took $((SECONDS - before))" test $((SECONDS - before)) -le 10
+  check "the checkpoint is whole" alone --epochs 1 --resume "$place/killed"
+  if [ $((kill % 5)) = 1 ]; then
+    trains -q --oversubscribe -n 4 "$bin/float32_master_weights" "${small[@]}" --epochs 1 --resume "$place/killed"
+  fi
+done
 
 # A signal to one rank stops all after the same step, and rank 0 saves.
 started "${ranks[@]}" --epochs 100000 --save "$place/stopped"
@@ -83,6 +94,12 @@ if [ -n "$other" ]; then
   each=("$bin/float32_master_weights" "${small[@]}" --epochs 2 --compare-every 1)
   trains -q --oversubscribe -n 1 "${each[@]}" : -n 1 env "VK_DRIVER_FILES=$other" "VK_ICD_FILENAMES=$other" "${each[@]}"
   check "the drivers are named" grep -q "^ranks: rank 0 computes on .*, rank 1 on " "$place/output"
+  # Reproducible arithmetic leaves nothing to differ.
+  each=("$bin/float32_master_weights" "${small[@]}" --epochs 1 --reproducible)
+  trains -q --oversubscribe -n 1 "${each[@]}" --save "$place/two" : \
+    -n 1 env "VK_DRIVER_FILES=$other" "VK_ICD_FILENAMES=$other" "${each[@]}" --save "$place/two"
+  check "one process trains reproducibly" alone --epochs 1 --accumulate 2 --reproducible --save "$place/alone"
+  check "two drivers end with its weights" same_tensors "$place/alone" "$place/two"
 fi
 
 finish
