@@ -66,6 +66,46 @@ void check_loops(CaseReport& report) {
   }
 }
 
+struct Range {
+  std::uint32_t first;
+  std::uint32_t end;
+  std::uint32_t inner;
+};
+
+/// What ranges.comp computes in an invocation whose range begins `later` rounds late.
+std::uint32_t range_sum(const Words& source, const Range& range, std::uint32_t me, std::uint32_t later) {
+  std::uint32_t sum = me;
+  for (std::uint32_t i = range.first + 2 * later; i < range.end; i += 2) {
+    std::array<std::uint32_t, 4> part{};
+    for (std::uint32_t j = 0; j < range.inner; ++j)
+      part.at(j % 4) += source[(i + j) % 256] ^ source[(me * i + j) % 256];
+    sum = sum * 3 + part[0] + 5 * part[1] + 7 * part[2] + 11 * part[3];
+  }
+  return sum;
+}
+
+void check_ranges(CaseReport& report) {
+  constexpr std::uint32_t count = 64 * 12;
+  Words source(256);
+  std::uint32_t state = 17;
+  for (std::uint32_t& word : source) word = next_random(state);
+  for (const std::string kind : {"all", "groups", "invocations"}) {
+    for (const Range& range : {Range{0, 9, 8}, Range{7, 7, 8}, Range{30, 24, 8}, Range{40, 43, 8}, Range{2, 5, 0}}) {
+      const Outcome outcome =
+          run({{"ranges." + kind, {64}, plan::push_bytes(range), {0, 1}, groups_of(count)}}, {source, Words(count, 0)});
+      std::size_t wrong = 0;
+      for (std::uint32_t me = 0; me < count; ++me) {
+        const std::uint32_t later = kind == "all" ? 0 : (kind == "groups" ? me / 64 : me) % 3;
+        wrong += outcome.buffers[1][me] != range_sum(source, range, me, later) ? 1U : 0U;
+      }
+      expect(report,
+             fmt::format("how many of {} sums over the range from {} to {} are wrong ({})", count, range.first,
+                         range.end, kind),
+             wrong, 0);
+    }
+  }
+}
+
 void check_groups(CaseReport& report) {
   const auto& limit = testing::context().capabilities().limits.maxComputeWorkGroupCount;
   std::vector<std::array<std::uint32_t, 3>> wanted{{65535, 1, 1}, {3, 65535, 1}, {3, 2, 20000}, {257, 255, 2}};
@@ -160,6 +200,8 @@ std::vector<Case> limit_cases() {
       {"limit/constants", "Specialization constants of every kind, and 128 bytes of push constants", Wanted::quick,
        check_constants},
       {"limit/loops", "Loops of more than 65,535 rounds", Wanted::quick, check_loops},
+      {"limit/ranges", "Loops over ranges that may be empty, of the host or of some invocations", Wanted::quick,
+       check_ranges},
       {"limit/groups", "Dispatches of 65,535 workgroups and more, along each axis", Wanted::quick, check_groups},
       {"limit/time", "Timestamps", Wanted::quick, check_time},
       {"limit/2GiB", "A buffer beyond 2 GiB", Wanted::full,

@@ -38,7 +38,9 @@ class Reporter : public doctest::IReporter {
   }
   void test_run_start() override {}
   void test_run_end(const doctest::TestRunStats& stats) override {
-    if (stats.numTestCasesPassingFilters != 1 || stats.numAsserts == 0) add("expected one test with checks, got none");
+    if (stats.numTestCasesPassingFilters != 1) return add("expected one test of this name, got another number");
+    if (stats.numAsserts == 0 && listener.report != nullptr && listener.report->faults.empty())
+      set_missing(*listener.report, "the test has nothing to check on this device");
   }
   void test_case_start(const doctest::TestCaseData& /*test*/) override {}
   void test_case_reenter(const doctest::TestCaseData& /*test*/) override {}
@@ -128,6 +130,7 @@ bool is_quick(const std::string& name) {
                                     "gradient of cross-entropy",
                                     "weight gradient of conv2d",
                                     "sum and mean over any axes",
+                                    "attention in parts of few loop rounds gives the same as in one, on GPUs too",
                                     "gradient of embedding: sums over the positions of each row",
                                     "the larger and the smaller of two numbers are NaN if either is",
                                     "rounding to nearest: every number, every tie, every neighbour",
