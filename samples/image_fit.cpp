@@ -19,7 +19,7 @@
 
 #include "models/layers.h"
 #include "samples/common/animation.h"
-#include "samples/common/command_line.h"
+#include "samples/common/graphics.h"
 #include "samples/common/landscape.h"
 #include "samples/common/panels.h"
 #include "samples/common/say.h"
@@ -29,7 +29,7 @@ using namespace halfstep;
 
 namespace {
 
-struct Options {
+struct Options : samples::GraphicsOptions {
   std::filesystem::path image;
   std::int64_t size = 512;
   std::int64_t steps = 1000;
@@ -37,13 +37,7 @@ struct Options {
   std::int64_t table = 15;
   std::int64_t width = 64;
   std::int64_t batch = 16384;
-  float rate = 0.01F;
-  std::string precision = "mixed";
-  std::uint64_t seed = 42;
-  std::string device;
-  std::filesystem::path out = "image_fit.png";
   std::filesystem::path animation;
-  std::filesystem::path json;
   bool window = false;
 };
 
@@ -97,9 +91,8 @@ class Viewer {
       std::copy_n(centres_.begin() + static_cast<std::ptrdiff_t>(2 * first), 2 * count, positions.begin());
       const std::vector<float> colours = predictor_.run({{"positions", std::span<const float>(positions)}});
       for (std::size_t i = 0; i < 3 * count; ++i) {
-        const float level = 255 * std::clamp(colours[i], 0.0F, 1.0F);  // NaN shows as black
-        view.image.pixels[3 * first + i] = static_cast<std::uint8_t>(level >= 0 ? std::lround(level) : 0);
-        const double error = (level - original_.pixels[3 * first + i]) / 255.0;
+        view.image.pixels[3 * first + i] = samples::byte_of(colours[i]);
+        const double error = std::clamp(colours[i], 0.0F, 1.0F) - original_.pixels[3 * first + i] / 255.0;
         squares += error * error;
       }
     }
@@ -223,23 +216,7 @@ Dataset pixels_of(const Image& image, const std::vector<float>& centres) {
                      {Field::borrow<float>("positions", {2}, centres), Field::own("colours", {3}, std::move(colours))});
 }
 
-void write_json(const Options& options, nlohmann::json report, const Device& device) {
-  report["device"] = device.info().name;
-  report["precision"] = options.precision;
-  report["encoding"] = options.encoding;
-  const std::string text = report.dump(2) + "\n";
-  const Bytes parts[] = {std::as_bytes(std::span(text))};
-  write_atomically(options.json, parts);
-}
-
-int run(const Options& options) {
-  const Precision precision = Precision::level(options.precision);
-  std::vector<samples::NamedFile> inputs;
-  if (!options.image.empty()) inputs.push_back({"--image", options.image});
-  samples::check_outputs({{"--out", options.out}, {"--animation", options.animation}, {"--json", options.json}},
-                         inputs);
-  const Image original = options.image.empty() ? samples::draw_landscape(options.size) : read_image(options.image);
-  const Device device = Device::open(options.device);
+void train(const Options& options, const Image& original, const Device& device) {
   const std::vector<float> centres = centres_of(original);
   const Dataset pixels = pixels_of(original, centres);
   const std::int64_t batch = std::min(options.batch, pixels.count);
@@ -247,21 +224,17 @@ int run(const Options& options) {
   Graph graph;
   const Tensor positions = graph.input("positions", {batch, 2});
   const Tensor colours = graph.input("colours", {batch, 3});
-  Trainer trainer =
-      Trainer::compile(device, graph,
-                       {.loss = mse_loss(network(graph.root(), positions, options), colours),
-                        .optimizer = Adam{.rate = Schedule::cosine(options.rate, 0, options.steps, options.rate / 20),
-                                          .beta2 = 0.99F,
-                                          .epsilon = 1e-15F},
-                        .precision = precision,
-                        .seed = options.seed,
-                        .feed = Feed{.inputs = {{.input = positions}, {.input = colours}}},
-                        .training_set = &pixels});
+  Trainer trainer = Trainer::compile(device, graph,
+                                     {.loss = mse_loss(network(graph.root(), positions, options), colours),
+                                      .optimizer = samples::grid_adam(options, options.steps, 0.05F),
+                                      .precision = Precision::level(options.precision),
+                                      .seed = options.seed,
+                                      .feed = Feed{.inputs = {{.input = positions}, {.input = colours}}},
+                                      .training_set = &pixels});
   samples::say("{} x {} pixels, {} parameters on {}\n", original.width, original.height, graph.parameter_count(),
                device.info().name);
   Viewer viewer(trainer, original, centres, options);
   Fit fit(trainer, viewer, original, options);
-  watch_interrupts();
   fit.run();
   std::vector<samples::Panel> panels{{original, "the picture"}};
   panels.insert(panels.end(), fit.panels().begin(), fit.panels().end());
@@ -269,8 +242,18 @@ int run(const Options& options) {
   if (!options.animation.empty() && !fit.frames().empty()) {
     samples::write_animation(options.animation, fit.frames(), 0.4);
   }
-  if (!options.json.empty()) write_json(options, fit.report(), device);
-  return interrupted() ? samples::exit_signal + interrupt_signal() : samples::exit_done;
+  nlohmann::json results = fit.report();
+  results["encoding"] = options.encoding;
+  samples::write_results(options, std::move(results), device);
+}
+
+int run(const Options& options) {
+  std::vector<samples::NamedFile> inputs;
+  if (!options.image.empty()) inputs.push_back({"--image", options.image});
+  return samples::run_graphics(options, {{"--animation", options.animation}}, inputs, [&](const Device& device) {
+    const bool drawn = options.image.empty();
+    train(options, drawn ? samples::draw_landscape(options.size) : read_image(options.image), device);
+  });
 }
 
 void add_options(CLI::App& app, Options& options) {
@@ -293,24 +276,13 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--batch-size", options.batch, "Pixels of a step")
       ->transform(samples::whole_number(1, 1 << 22))
       ->capture_default_str();
-  app.add_option("--learning-rate", options.rate, "Adam's, at first; it ends at a twentieth")
-      ->check(samples::number_above(0, 10))
-      ->capture_default_str();
-  app.add_option("--precision", options.precision, "What is computed in 16 bits: see Precision")
-      ->check(CLI::IsMember(Precision::names()))
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "Of the initial weights and the order of pixels")->capture_default_str();
-  app.add_option("--out", options.out, "PNG file for the sheet")->capture_default_str()->group(samples::files_group);
+  samples::add_graphics_options(app, options, "a twentieth", "the order of pixels");
   app.add_option("--animation", options.animation, "Animated PNG file of the picture as it is learned")
-      ->group(samples::files_group);
-  app.add_option("--json", options.json, "File for the results, with the PSNR of each step")
       ->group(samples::files_group);
   if (samples::has_windows()) {
     app.add_flag("--window", options.window, "Shows the picture in a window as it is learned; closing it ends the run")
         ->group(samples::running_group);
   }
-  app.add_option("--device", options.device, "Index or part of the name of the device; bin/devices lists them")
-      ->group(samples::running_group);
 }
 
 }  // namespace
@@ -318,6 +290,7 @@ void add_options(CLI::App& app, Options& options) {
 int main(int argc, char** argv) {
   CLI::App app("Trains a small network to be a picture: colours from positions.");
   Options options;
+  options.out = "image_fit.png";
   add_options(app, options);
   return samples::run_program(app, argc, argv, [&] { return run(options); });
 }

@@ -18,7 +18,7 @@
 #include <cmath>
 
 #include "models/layers.h"
-#include "samples/common/command_line.h"
+#include "samples/common/graphics.h"
 #include "samples/common/kernel_operator.h"
 #include "samples/common/panels.h"
 #include "samples/common/say.h"
@@ -27,17 +27,11 @@ using namespace halfstep;
 
 namespace {
 
-struct Options {
+struct Options : samples::GraphicsOptions {
   std::int64_t size = 192;
   std::int64_t samples = 16;
   std::int64_t batches = 16;
   std::int64_t reference = 512;
-  float rate = 0.005F;
-  std::string precision = "mixed";
-  std::uint64_t seed = 42;
-  std::string device;
-  std::filesystem::path out = "radiance_cache.png";
-  std::filesystem::path json;
 };
 
 constexpr std::int64_t looks = 4;                       ///< paths of a pixel that the cache is asked for in a picture
@@ -113,10 +107,7 @@ double displayed(double light) {
 
 Image image_of(const std::vector<double>& light, std::int64_t size) {
   Image image{size, size, {}};
-  for (const double value : light) {
-    const double level = 255 * displayed(value);
-    image.pixels.push_back(static_cast<std::uint8_t>(level >= 0 ? std::lround(level) : 0));
-  }
+  for (const double value : light) image.pixels.push_back(samples::byte_of(displayed(value)));
   return image;
 }
 
@@ -278,10 +269,10 @@ Source paths_of(const Options& options) {
   return source;
 }
 
-int render(const Options& options, const Device& device) {
+void render(const Options& options, const Device& device) {
   const auto start = std::chrono::steady_clock::now();
   const Reference reference = reference_of(device, options);
-  if (interrupted()) return samples::exit_signal + interrupt_signal();
+  if (interrupted()) return;
   samples::say("{} x {} pixels on {}; {} paths of each to compare with took {:.1f} s\n", options.size, options.size,
                device.info().name, options.reference,
                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -292,34 +283,17 @@ int render(const Options& options, const Device& device) {
   Graph graph;
   const Tensor paths = graph.input("paths", {batch, 2}, DType::u32);
   const Traced at = trace(paths, options);
-  Trainer trainer = Trainer::compile(
-      device, graph,
-      {.loss = mse_loss(cache(graph.root(), at), at.indirect),
-       .optimizer =
-           Adam{.rate = Schedule::cosine(options.rate, 0, steps, options.rate / 20), .beta2 = 0.99F, .epsilon = 1e-15F},
-       .precision = Precision::level(options.precision),
-       .seed = options.seed,
-       .feed = Feed{.inputs = {{.input = paths}}},
-       .source = &source});
+  Trainer trainer = Trainer::compile(device, graph,
+                                     {.loss = mse_loss(cache(graph.root(), at), at.indirect),
+                                      .optimizer = samples::grid_adam(options, steps, 0.05F),
+                                      .precision = Precision::level(options.precision),
+                                      .seed = options.seed,
+                                      .feed = Feed{.inputs = {{.input = paths}}},
+                                      .source = &source});
   Rendering rendering(trainer, options, reference);
   rendering.run();
   samples::write_panels(options.out, rendering.panels(), 3);
-  if (!options.json.empty()) {
-    nlohmann::json report = rendering.report();
-    report["device"] = device.info().name;
-    report["precision"] = options.precision;
-    const std::string text = report.dump(2) + "\n";
-    const Bytes parts[] = {std::as_bytes(std::span(text))};
-    write_atomically(options.json, parts);
-  }
-  return interrupted() ? samples::exit_signal + interrupt_signal() : samples::exit_done;
-}
-
-int run(const Options& options) {
-  samples::check_outputs({{"--out", options.out}, {"--json", options.json}});
-  const Device device = Device::open(options.device);
-  watch_interrupts();
-  return render(options, device);
+  samples::write_results(options, rendering.report(), device);
 }
 
 void add_options(CLI::App& app, Options& options) {
@@ -335,17 +309,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--reference", options.reference, "Paths of each pixel of the picture to compare with")
       ->transform(samples::whole_number(2, 1'000'000))
       ->capture_default_str();
-  app.add_option("--learning-rate", options.rate, "Adam's, at first; it ends at a twentieth")
-      ->check(samples::number_above(0, 10))
-      ->capture_default_str();
-  app.add_option("--precision", options.precision, "What is computed in 16 bits: see Precision")
-      ->check(CLI::IsMember(Precision::names()))
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "Of the initial weights and the paths")->capture_default_str();
-  app.add_option("--out", options.out, "PNG file for the pictures")->capture_default_str()->group(samples::files_group);
-  app.add_option("--json", options.json, "File for the results")->group(samples::files_group);
-  app.add_option("--device", options.device, "Index or part of the name of the device; bin/devices lists them")
-      ->group(samples::running_group);
+  samples::add_graphics_options(app, options, "a twentieth", "the paths");
 }
 
 }  // namespace
@@ -353,6 +317,10 @@ void add_options(CLI::App& app, Options& options) {
 int main(int argc, char** argv) {
   CLI::App app("Renders a small scene by light paths, and learns its indirect light on the way.");
   Options options;
+  options.rate = 0.005F;
+  options.out = "radiance_cache.png";
   add_options(app, options);
-  return samples::run_program(app, argc, argv, [&] { return run(options); });
+  return samples::run_program(app, argc, argv, [&] {
+    return samples::run_graphics(options, {}, {}, [&](const Device& device) { render(options, device); });
+  });
 }

@@ -18,7 +18,7 @@
 #include <random>
 
 #include "models/layers.h"
-#include "samples/common/command_line.h"
+#include "samples/common/graphics.h"
 #include "samples/common/panels.h"
 #include "samples/common/say.h"
 #include "samples/common/sphere_tracing.h"
@@ -27,19 +27,13 @@ using namespace halfstep;
 
 namespace {
 
-struct Options {
+struct Options : samples::GraphicsOptions {
   std::int64_t size = 224;
   std::int64_t steps = 300;
   std::int64_t table = 15;
   std::int64_t width = 32;
   std::int64_t batch = 8192;
   std::int64_t points = 1 << 18;
-  float rate = 0.01F;
-  std::string precision = "mixed";
-  std::uint64_t seed = 42;
-  std::string device;
-  std::filesystem::path out = "sdf_fit.png";
-  std::filesystem::path json;
 };
 
 constexpr std::int64_t at_once = 1 << 14;  ///< rays, or positions, of a run
@@ -143,10 +137,7 @@ using Shown = std::vector<float>;
 Image image_of(const Shown& pixels, std::int64_t size) {
   Image image{size, size, {}};
   for (std::size_t i = 0; i < pixels.size() / 8; ++i) {
-    for (std::size_t c = 0; c < 3; ++c) {
-      const float level = 255 * std::clamp(pixels[8 * i + c], 0.0F, 1.0F);
-      image.pixels.push_back(static_cast<std::uint8_t>(level >= 0 ? std::lround(level) : 0));
-    }
+    for (std::size_t c = 0; c < 3; ++c) image.pixels.push_back(samples::byte_of(pixels[8 * i + c]));
   }
   return image;
 }
@@ -281,13 +272,13 @@ std::vector<float> weights_of(const std::vector<float>& distances) {
   return weights;
 }
 
-int train(const Options& options, const Device& device) {
+void train(const Options& options, const Device& device) {
   Predictor truth = true_predictor(device);
   const Points points = draw_points(truth, options.points, 0.75, options.seed);
   const Points asked = draw_points(truth, at_once, 1, options.seed + 1);
   const samples::Rays rays = samples::camera(options.size);
   Predictor picture = true_picture(device, rays);
-  if (interrupted()) return samples::exit_signal + interrupt_signal();
+  if (interrupted()) return;
 
   const std::vector<float> weights = weights_of(points.distances);
   const Dataset set = Dataset::of("points", {Field::borrow<float>("positions", {3}, points.positions),
@@ -302,9 +293,7 @@ int train(const Options& options, const Device& device) {
   Trainer trainer =
       Trainer::compile(device, graph,
                        {.loss = mean(mul(abs(sub(network(positions), distances)), weight)),
-                        .optimizer = Adam{.rate = Schedule::cosine(options.rate, 0, options.steps, options.rate / 50),
-                                          .beta2 = 0.99F,
-                                          .epsilon = 1e-15F},
+                        .optimizer = samples::grid_adam(options, options.steps, 0.02F),
                         .precision = Precision::level(options.precision),
                         .seed = options.seed,
                         .feed = Feed{.inputs = {{.input = positions}, {.input = distances}, {.input = weight}}},
@@ -314,22 +303,7 @@ int train(const Options& options, const Device& device) {
   Fit fit(trainer, options, rays, Viewer(rays).view(picture), asked);
   fit.run(trainer);
   samples::write_panels(options.out, fit.panels(), 2);
-  if (!options.json.empty()) {
-    nlohmann::json report = fit.report();
-    report["device"] = device.info().name;
-    report["precision"] = options.precision;
-    const std::string text = report.dump(2) + "\n";
-    const Bytes parts[] = {std::as_bytes(std::span(text))};
-    write_atomically(options.json, parts);
-  }
-  return interrupted() ? samples::exit_signal + interrupt_signal() : samples::exit_done;
-}
-
-int run(const Options& options) {
-  samples::check_outputs({{"--out", options.out}, {"--json", options.json}});
-  const Device device = Device::open(options.device);
-  watch_interrupts();
-  return train(options, device);
+  samples::write_results(options, fit.report(), device);
 }
 
 void add_options(CLI::App& app, Options& options) {
@@ -351,17 +325,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--batch-size", options.batch, "Positions of a step")
       ->transform(samples::whole_number(1, 1 << 22))
       ->capture_default_str();
-  app.add_option("--learning-rate", options.rate, "Adam's, at first; it ends at a fiftieth")
-      ->check(samples::number_above(0, 10))
-      ->capture_default_str();
-  app.add_option("--precision", options.precision, "What is computed in 16 bits: see Precision")
-      ->check(CLI::IsMember(Precision::names()))
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "Of the initial weights and the positions")->capture_default_str();
-  app.add_option("--out", options.out, "PNG file for the pictures")->capture_default_str()->group(samples::files_group);
-  app.add_option("--json", options.json, "File for the results")->group(samples::files_group);
-  app.add_option("--device", options.device, "Index or part of the name of the device; bin/devices lists them")
-      ->group(samples::running_group);
+  samples::add_graphics_options(app, options, "a fiftieth", "the positions");
 }
 
 }  // namespace
@@ -369,6 +333,9 @@ void add_options(CLI::App& app, Options& options) {
 int main(int argc, char** argv) {
   CLI::App app("Trains a small network to be a shape, a signed distance function, and shows it by sphere tracing.");
   Options options;
+  options.out = "sdf_fit.png";
   add_options(app, options);
-  return samples::run_program(app, argc, argv, [&] { return run(options); });
+  return samples::run_program(app, argc, argv, [&] {
+    return samples::run_graphics(options, {}, {}, [&](const Device& device) { train(options, device); });
+  });
 }
