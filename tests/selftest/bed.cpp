@@ -4,7 +4,10 @@
 
 #include <zstd.h>
 
+#include <cstring>
 #include <deque>
+#include <fstream>
+#include <iterator>
 
 #include "harness/device.h"
 #include "vk/command/descriptors.h"
@@ -41,12 +44,13 @@ Words expanded(const vk::ShaderPack& pack) {
 /// A buffer between guards.
 class Guarded {
  public:
-  explicit Guarded(const Words& content)
-      : words_(content.size()),
-        buffer_(testing::context(), (content.size() + 2 * guard_words) * 4, vk::Memory::device, "selftest") {
+  Guarded(vk::Context& context, const Words& content)
+      : context_(context),
+        words_(content.size()),
+        buffer_(context, (content.size() + 2 * guard_words) * 4, vk::Memory::device, "selftest") {
     Words all(content.size() + 2 * guard_words, guard);
     std::ranges::copy(content, all.begin() + guard_words);
-    vk::upload(testing::context(), buffer_, 0, std::as_bytes(std::span(all)));
+    vk::upload(context_, buffer_, 0, std::as_bytes(std::span(all)));
   }
 
   vk::BufferRange range() const { return {buffer_.handle(), guard_words * 4, words_ * 4, "selftest"}; }
@@ -54,13 +58,14 @@ class Guarded {
 
   Words read(bool& intact) const {
     Words all(words_ + 2 * guard_words);
-    vk::download(testing::context(), buffer_, 0, std::as_writable_bytes(std::span(all)));
+    vk::download(context_, buffer_, 0, std::as_writable_bytes(std::span(all)));
     for (std::size_t i = 0; i < guard_words; ++i)
       intact = intact && all[i] == guard && all[guard_words + words_ + i] == guard;
     return {all.begin() + guard_words, all.end() - guard_words};
   }
 
  private:
+  vk::Context& context_;
   std::size_t words_;
   vk::Buffer buffer_;
 };
@@ -69,7 +74,8 @@ plan::Dispatch dispatch_of(const Launch& launch) {
   plan::Dispatch dispatch;
   dispatch.label = "selftest/" + launch.kernel;
   dispatch.shader = "selftest/" + launch.kernel;
-  dispatch.spirv = std::make_shared<const Words>(kernel_words(launch.kernel));
+  dispatch.spirv =
+      std::make_shared<const Words>(kernel_words(launch.interface.empty() ? launch.kernel : launch.interface));
   dispatch.constants = launch.constants;
   dispatch.push = launch.push;
   for (const std::uint32_t buffer : launch.buffers)
@@ -106,10 +112,30 @@ Words kernel_words(std::string_view name) {
   throw Error("[selftest] expected a kernel, got " + std::string(name));
 }
 
-Outcome run(const std::vector<Launch>& launches, const std::vector<Words>& contents) {
-  vk::Context& context = testing::context();
+Words read_spirv(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  if (bytes.size() < 20 || bytes.size() % 4 != 0)
+    throw Error("[selftest] expected SPIR-V in " + file.string() + ", got something else or no file");
+  Words words(bytes.size() / 4);
+  std::memcpy(words.data(), bytes.data(), bytes.size());
+  return words;
+}
+
+void write_spirv(const std::filesystem::path& file, const Words& words) {
+  std::ofstream stream(file, std::ios::binary);
+  stream.write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
+  if (!stream.flush()) throw Error("[selftest] expected to write " + file.string() + ", got an error of the system");
+}
+
+Bench bench() {
+  return {testing::context(), *testing::pipelines()};
+}
+
+Outcome run(const std::vector<Launch>& launches, const std::vector<Words>& contents, const Bench& on) {
+  vk::Context& context = on.context;
   std::deque<Guarded> buffers;
-  for (const Words& words : contents) buffers.emplace_back(words);
+  for (const Words& words : contents) buffers.emplace_back(context, words);
   vk::DescriptorSets sets(context);
   vk::Recorder recorder(context);
   recorder.begin(static_cast<std::uint32_t>(launches.size() + 1));
@@ -117,7 +143,7 @@ Outcome run(const std::vector<Launch>& launches, const std::vector<Words>& conte
   recorder.timestamp();
   for (const Launch& launch : launches) {
     launched() = launch.kernel;
-    const vk::Pipeline& pipeline = testing::pipelines()->get(dispatch_of(launch));
+    const vk::Pipeline& pipeline = on.pipelines.get(dispatch_of(launch));
     std::vector<vk::BufferRange> ranges;
     for (const std::uint32_t buffer : launch.buffers) ranges.push_back(buffers[buffer].range());
     const std::array set{sets.make(pipeline, ranges)};

@@ -7,8 +7,8 @@ namespace halfstep::selftest {
 const std::vector<Case>& all_cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> cases;
-    for (const auto part :
-         {number_cases, half_cases, subgroup_cases, memory_cases, limit_cases, kernel_cases, operator_cases}) {
+    for (const auto part : {number_cases, half_cases, subgroup_cases, memory_cases, limit_cases, large_cases,
+                            matrix_cases, kernel_cases, operator_cases}) {
       for (Case& one : part()) cases.push_back(std::move(one));
     }
     return cases;

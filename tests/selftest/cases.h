@@ -26,7 +26,9 @@ std::vector<Case> number_cases();  ///< f32, integers and conversions
 std::vector<Case> half_cases();    ///< f16 arithmetic and 16-bit storage
 std::vector<Case> subgroup_cases();
 std::vector<Case> memory_cases();    ///< atomics, barriers, litmus tests, addresses
-std::vector<Case> limit_cases();     ///< constants, loops, workgroups, large buffers, time
+std::vector<Case> limit_cases();     ///< constants, loops, workgroups, time
+std::vector<Case> large_cases();     ///< buffers beyond 2 and 4 GiB
+std::vector<Case> matrix_cases();    ///< matrix units by kernels of the self-test's own
 std::vector<Case> operator_cases();  ///< operators and trainings: the project's tests of devices
 std::vector<Case> kernel_cases();    ///< Halfstep's own ways to compute products and attention
 

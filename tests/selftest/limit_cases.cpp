@@ -1,17 +1,13 @@
-// Constants, loops, workgroups, large buffers, time.
+// Constants, loops, workgroups, time.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "harness/device.h"
 #include "plan/dispatch.h"
 #include "selftest/bed.h"
 #include "selftest/numbers.h"
-#include "vk/command/recorder.h"
-#include "vk/command/timeline.h"
-#include "vk/command/transfer.h"
 
 namespace halfstep::selftest {
 namespace {
@@ -150,32 +146,6 @@ void check_time(CaseReport& report) {
                                      static_cast<double>(context.capabilities().limits.timestampPeriod)));
 }
 
-/// Writes and reads back ranges of a buffer of `bytes`, the last at its end, through bindings and copies.
-void check_large(CaseReport& report, std::uint64_t bytes) {
-  vk::Context& context = testing::context();
-  const vk::Capabilities& device = context.capabilities();
-  if (device.max_buffer_bytes < bytes || context.heap_bytes().free < bytes + (bytes >> 2U))
-    return set_missing(report, fmt::format("no memory for a buffer of {} bytes", bytes));
-  const vk::Buffer buffer(context, bytes, vk::Memory::device, "selftest");
-  constexpr std::uint64_t part = 4096;
-  std::vector<std::uint64_t> places{0, bytes / 2 - part, bytes / 2, bytes - part};
-  for (const std::uint64_t power : {std::uint64_t{1} << 31U, std::uint64_t{1} << 32U})
-    if (power < bytes) places.insert(places.end(), {power - part, power});
-  std::ranges::sort(places);
-  places.erase(std::ranges::unique(places).begin(), places.end());
-  for (const std::uint64_t place : places) {
-    Words words(part / 4, static_cast<std::uint32_t>(place >> 12U));
-    vk::upload(context, buffer, place, std::as_bytes(std::span(words)));
-  }
-  for (const std::uint64_t place : places) {
-    Words words(part / 4);
-    vk::download(context, buffer, place, std::as_writable_bytes(std::span(words)));
-    const auto wrong = std::ranges::count_if(words, [&](std::uint32_t word) { return word != (place >> 12U); });
-    expect(report, fmt::format("how many words at byte {} of a buffer of {} are wrong", place, bytes),
-           static_cast<std::uint64_t>(wrong), 0);
-  }
-}
-
 /// The same computation over and over for a minute: heat and power must not change a bit.
 void check_load(CaseReport& report) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -204,10 +174,6 @@ std::vector<Case> limit_cases() {
        check_ranges},
       {"limit/groups", "Dispatches of 65,535 workgroups and more, along each axis", Wanted::quick, check_groups},
       {"limit/time", "Timestamps", Wanted::quick, check_time},
-      {"limit/2GiB", "A buffer beyond 2 GiB", Wanted::full,
-       [](CaseReport& report) { check_large(report, (std::uint64_t{1} << 31U) + (1U << 20U)); }},
-      {"limit/4GiB", "A buffer beyond 4 GiB", Wanted::full,
-       [](CaseReport& report) { check_large(report, (std::uint64_t{1} << 32U) + (1U << 20U)); }},
       {"limit/load", "The same numbers for a minute", Wanted::full, check_load},
   };
 }

@@ -71,9 +71,7 @@ void describe_device(Report& report) {
 void keep_kernel(CaseReport& report, const fs::path& folder) {
   fs::create_directories(folder);
   const fs::path file = folder / (report.kernel + ".spv");
-  const Words words = vk::patched("selftest/" + report.kernel, kernel_words(report.kernel));
-  std::ofstream(file, std::ios::binary)
-      .write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
+  write_spirv(file, given_words(report.kernel));
   report.spirv = file.string();
 }
 
@@ -209,7 +207,7 @@ int run(const Options& options) {
   }
   if (!options.device.empty()) setenv("HALFSTEP_DEVICE", options.device.c_str(), 1);
   if (!options.plant.empty()) plant(options.plant);
-  if (!options.replace.empty()) replace_kernel(options.replace);
+  if (!options.replace.empty()) replace_kernel_by_file(options.replace);
   const Report report = options.cases.empty() ? run_all(options) : run_named(options);
   if (options.cases.empty()) print_summary(report);
   if (!options.json.empty()) write_text(options.json, nlohmann::json(report).dump(1) + "\n");

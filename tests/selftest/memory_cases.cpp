@@ -8,6 +8,7 @@
 #include "harness/device.h"
 #include "plan/dispatch.h"
 #include "selftest/bed.h"
+#include "selftest/far_words.h"
 #include "selftest/numbers.h"
 #include "vk/command/transfer.h"
 
@@ -123,6 +124,7 @@ void check_addresses(CaseReport& report) {
     wrong += outcome.buffers[1][i] != source[source.size() - 1 - i] ? 1U : 0U;
   expect(report, "how many words are wrong that were copied by address", wrong, 0);
   if (!outcome.guards_intact) add_fault(report, "a copy by address wrote next to its buffer");
+  check_far_words(report, vk::Buffer(testing::context(), 1U << 22U, vk::Memory::device, "selftest"), 20'004);
 }
 
 /// Copies of odd sizes at odd offsets, and all of a large buffer, by the transfer commands that training uses.

@@ -29,6 +29,7 @@ enum : std::uint32_t {
   member_decorate = 72,
   composite_extract = 81,
   copy_object = 83,
+  i_mul = 132,
   f_negate = 127,
   i_add = 128,
   f_add = 129,
@@ -53,6 +54,9 @@ enum : std::uint32_t {
   group_u_max = 356,
   group_shuffle = 345,
   group_shuffle_xor = 346,
+  cooperative_matrix_load = 4457,
+  cooperative_matrix_store = 4458,
+  cooperative_matrix_mul_add = 4459,
 };
 }  // namespace op
 
@@ -91,6 +95,8 @@ Patch stores_masked(std::uint32_t mask);
 /// The last index of what is stored is larger by this.
 Patch index_offset(std::uint32_t offset);
 Patch without_stores();
+/// Nothing is stored through addresses.
+Patch without_stores_by_address();
 Patch without_barriers();
 /// fma gives the product alone.
 Patch fma_without_sum();
@@ -109,6 +115,19 @@ Patch atomics_as_stores();
 Patch data_stored_late();
 /// A component that is taken of a vector of three is the first.
 Patch component_zero(std::uint32_t component);
+/// A 64-bit product loses what this mask of its lower half lacks, and its upper half.
+Patch wide_products_masked(std::uint32_t mask);
+/// A fragment of a matrix, the `nth` that is loaded, from 0, or the one that is stored, begins so many elements later.
+Patch fragment_moved(std::size_t nth, std::uint32_t elements);
+Patch stored_fragment_moved(std::uint32_t elements);
+/// The `nth` fragment that is loaded lies column by column.
+Patch fragment_by_columns(std::size_t nth);
+/// Its rows are as far from each other as those of the first.
+Patch fragment_stride(std::size_t nth);
+/// Each product of matrices is added to what the first is added to.
+Patch matrix_sums_lost();
+/// Products of matrices are of unsigned integers.
+Patch matrix_signs_lost();
 /// Scans of one kind (GroupOperation) are of another.
 Patch scan_kind(std::uint32_t from, std::uint32_t to);
 

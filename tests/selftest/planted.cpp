@@ -5,10 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <fstream>
-#include <iterator>
+#include <map>
+#include <optional>
+#include <utility>
 
+#include "selftest/bed.h"
 #include "selftest/patches.h"
 #include "vk/shader/shaders.h"
 
@@ -120,6 +121,12 @@ const std::vector<Fault> of_memory{
     {{"constant.ignored", "specialization constants keep their defaults", "limit/constants"},
      "selftest/constants",
      without_specialization()},
+    {{"address.wraps", "what is added to an address wraps around at 128 KiB", "memory/addresses"},
+     "selftest/far.address",
+     wide_products_masked(0x1FFFFU)},
+    {{"address.stale", "what is stored by address is not", "memory/addresses"},
+     "selftest/address",
+     without_stores_by_address()},
     {{"group.row", "workgroups of the second row run as the first", "limit/groups"},
      "selftest/groups",
      component_zero(1)},
@@ -175,9 +182,54 @@ const std::vector<Fault> of_operators{
     {{"conv.loop", "a convolution's loop is cut", "operator/conv2d: weight gradient of conv2d"}, "gemm.", loops_cut(3)},
 };
 
+/// What is changed of shaders before the driver gets them.
+struct Changes {
+  std::map<std::string, Words, std::less<>> replaced;
+  std::optional<Fault> fault;
+};
+
+Changes& changes() {
+  static Changes all;
+  return all;
+}
+
+void change_shaders() {
+  vk::patch_shaders([](std::string_view shader, Words words) {
+    const auto found = changes().replaced.find(shader);
+    if (found != changes().replaced.end()) words = found->second;
+    const std::optional<Fault>& fault = changes().fault;
+    return fault && shader.starts_with(fault->kernels) ? fault->patch(words) : words;
+  });
+}
+
+const std::string own_kernels = "selftest/";
+
+// Matrix units.
+const std::vector<Fault> of_matrices{
+    {{"matrix.offset", "a fragment of b is loaded eight elements too late", "matrix/f16"},
+     "selftest/matrix.",
+     fragment_moved(1, 8)},
+    {{"matrix.second", "the second fragment of a is loaded eight elements too late", "matrix/f16"},
+     "selftest/matrix.",
+     fragment_moved(3, 8)},
+    {{"matrix.store", "a fragment is stored eight elements too late", "matrix/f16"},
+     "selftest/matrix.",
+     stored_fragment_moved(8)},
+    {{"matrix.layout", "a is always taken column by column", "matrix/f16"}, "selftest/matrix.", fragment_by_columns(0)},
+    {{"matrix.stride", "the rows of b are as far apart as those of a", "matrix/f16"},
+     "selftest/matrix.",
+     fragment_stride(1)},
+    {{"matrix.sum", "a product of fragments is not added to the one before", "matrix/f16"},
+     "selftest/matrix.",
+     matrix_sums_lost()},
+    {{"matrix.signs", "signed integers are multiplied as unsigned ones", "matrix/integers"},
+     "selftest/matrix.",
+     matrix_signs_lost()},
+};
+
 std::vector<Fault> faults() {
   std::vector<Fault> all;
-  for (const auto* part : {&of_arithmetic, &of_integers, &of_memory, &of_subgroups, &of_operators})
+  for (const auto* part : {&of_arithmetic, &of_integers, &of_memory, &of_subgroups, &of_operators, &of_matrices})
     all.insert(all.end(), part->begin(), part->end());
   return all;
 }
@@ -196,27 +248,27 @@ const std::vector<Planted>& planted_faults() {
 void plant(std::string_view name) {
   for (const Fault& fault : faults()) {
     if (fault.planted.name != name) continue;
-    vk::patch_shaders([fault](std::string_view shader, std::vector<std::uint32_t> words) {
-      if (!shader.starts_with(fault.kernels)) return words;
-      return fault.patch(words);
-    });
-    return;
+    changes().fault = fault;
+    return change_shaders();
   }
   throw Error(fmt::format("[selftest] expected a fault of --list-planted, got '{}'", name));
 }
 
-void replace_kernel(std::string_view replacement) {
+void replace_kernel(const std::string& kernel, Words words) {
+  changes().replaced.try_emplace(own_kernels + kernel, std::move(words));
+  change_shaders();
+}
+
+void replace_kernel_by_file(std::string_view replacement) {
   const std::size_t equals = replacement.find('=');
-  const std::string file(replacement.substr(std::min(equals, replacement.size() - 1) + 1));
-  std::ifstream stream(file, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-  if (equals == std::string_view::npos || bytes.size() < 20 || bytes.size() % 4 != 0)
+  if (equals == std::string_view::npos)
     throw Error(fmt::format("[selftest] expected KERNEL=FILE of SPIR-V, got '{}'", replacement));
-  std::vector<std::uint32_t> words(bytes.size() / 4);
-  std::memcpy(words.data(), bytes.data(), bytes.size());
-  const std::string kernel = "selftest/" + std::string(replacement.substr(0, equals));
-  vk::patch_shaders(
-      [=](std::string_view shader, std::vector<std::uint32_t> own) { return shader == kernel ? words : own; });
+  replace_kernel(std::string(replacement.substr(0, equals)), read_spirv(replacement.substr(equals + 1)));
+}
+
+Words given_words(const std::string& kernel) {
+  const auto found = changes().replaced.find(own_kernels + kernel);
+  return vk::patched(own_kernels + kernel, found == changes().replaced.end() ? kernel_words(kernel) : found->second);
 }
 
 }  // namespace halfstep::selftest

@@ -20,8 +20,13 @@ const std::vector<Planted>& planted_faults();
 /// Plants a fault in all shaders that are compiled from now on. Throws Error if there is no such fault.
 void plant(std::string_view name);
 
-/// Gives the driver the words of a file in place of a kernel's: "arithmetic.exp=exp.spv". Throws Error if the file
-/// cannot be read.
-void replace_kernel(std::string_view replacement);
+/// From now on the driver gets these words in place of a kernel's of the self-test: "arithmetic.exp". The first that
+/// were given for a kernel stay.
+void replace_kernel(const std::string& kernel, std::vector<std::uint32_t> words);
+/// The same with the words of a file: "arithmetic.exp=exp.spv". Throws Error if it cannot be read.
+void replace_kernel_by_file(std::string_view replacement);
+
+/// What a driver gets for one of the self-test's kernels, or for one that replaces none.
+std::vector<std::uint32_t> given_words(const std::string& kernel);
 
 }  // namespace halfstep::selftest

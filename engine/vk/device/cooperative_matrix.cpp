@@ -11,26 +11,9 @@
 namespace halfstep::vk {
 namespace {
 
-/// VkCooperativeMatrixPropertiesKHR.
-struct CooperativeMatrixProperties {
-  VkStructureType sType = static_cast<VkStructureType>(1000506001);
-  void* pNext = nullptr;
-  std::uint32_t MSize = 0;
-  std::uint32_t NSize = 0;
-  std::uint32_t KSize = 0;
-  std::int32_t AType = 0;
-  std::int32_t BType = 0;
-  std::int32_t CType = 0;
-  std::int32_t ResultType = 0;
-  VkBool32 saturatingAccumulation = VK_FALSE;
-  std::int32_t scope = 0;
-};
-
 constexpr std::int32_t component_float16 = 0;
 constexpr std::int32_t component_float32 = 1;
 constexpr std::int32_t scope_subgroup = 3;
-
-using Query = VkResult(VKAPI_PTR*)(VkPhysicalDevice, std::uint32_t*, CooperativeMatrixProperties*);
 
 bool usable(const CooperativeMatrixProperties& p) {
   const bool sums = p.ResultType == component_float16 || p.ResultType == component_float32;
@@ -46,7 +29,7 @@ bool cooperative_shaders_built() {
 }
 
 std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPhysicalDevice device) {
-  const auto query = reinterpret_cast<Query>(
+  const auto query = reinterpret_cast<MatrixQuery>(
       instance.get_proc(instance.instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
   std::uint32_t count = 0;
   if (query == nullptr || query(device, &count, nullptr) != VK_SUCCESS) return {};

@@ -20,6 +20,24 @@ struct CooperativeMatrixFeatures {
   VkBool32 cooperativeMatrixRobustBufferAccess = VK_FALSE;
 };
 
+/// VkCooperativeMatrixPropertiesKHR.
+struct CooperativeMatrixProperties {
+  VkStructureType sType = static_cast<VkStructureType>(1000506001);
+  void* pNext = nullptr;
+  std::uint32_t MSize = 0;
+  std::uint32_t NSize = 0;
+  std::uint32_t KSize = 0;
+  std::int32_t AType = 0;
+  std::int32_t BType = 0;
+  std::int32_t CType = 0;
+  std::int32_t ResultType = 0;
+  VkBool32 saturatingAccumulation = VK_FALSE;
+  std::int32_t scope = 0;
+};
+
+/// vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR. Some drivers crash in it.
+using MatrixQuery = VkResult(VKAPI_PTR*)(VkPhysicalDevice, std::uint32_t*, CooperativeMatrixProperties*);
+
 /// Whether the library was built with shaders for it; false if glslang was too old.
 bool cooperative_shaders_built();
 
