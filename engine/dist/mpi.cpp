@@ -30,24 +30,44 @@ void check(int result, const char* what) {
   fail(ErrorCode::system, "exchange", fmt::format("expected {} to succeed, got {}", what, text.data()));
 }
 
+/// Consecutive values, of which each rank has a part: where the ranks' parts begin, and the end.
+std::vector<std::size_t> firsts_of(std::span<const std::size_t> ends) {
+  std::vector<std::size_t> firsts{0};
+  firsts.insert(firsts.end(), ends.begin(), ends.end());
+  return firsts;
+}
+
+/// Parts of whole blocks, so that the blocks of a part are those of the whole.
+std::vector<std::size_t> equal_ends(std::size_t count, std::size_t ranks) {
+  const std::size_t blocks = (count + dist::block - 1) / dist::block;
+  std::vector<std::size_t> ends;
+  for (std::size_t r = 1; r <= ranks; ++r) ends.push_back(std::min(count, blocks * r / ranks * dist::block));
+  return ends;
+}
+
+/// What lies from `first` on, in `count`, of parts that end at `ends`.
+std::vector<std::size_t> within(std::span<const std::size_t> ends, std::size_t first, std::size_t count) {
+  std::vector<std::size_t> result;
+  for (const std::size_t end : ends) result.push_back(std::clamp(end, first, first + count) - first);
+  return result;
+}
+
 /// A sum that is under way.
 class Sum {
  public:
-  Sum(MPI_Comm group, MPI_Comm gather_group, int rank, int size, std::span<float> values, const WireFormat& format,
-      std::uint64_t place)
+  /// `scattered`: it ends with each rank's part of the sums.
+  Sum(MPI_Comm group, MPI_Comm gather_group, int rank, int size, std::span<float> values,
+      std::span<const std::size_t> ends, const WireFormat& format, std::uint64_t place, bool scattered)
       : group_(group),
         gather_group_(gather_group),
         rank_(rank),
         size_(size),
         values_(values),
         format_(format),
-        place_(place) {
+        place_(place),
+        firsts_(firsts_of(ends)),
+        scattered_(scattered) {
     const auto ranks = static_cast<std::size_t>(size);
-    // Whole blocks, so that the blocks of a part are those of the whole.
-    const std::size_t blocks = (values.size() + dist::block - 1) / dist::block;
-    for (std::size_t r = 0; r <= ranks; ++r) {
-      firsts_.push_back(std::min(values.size(), blocks * r / ranks * dist::block));
-    }
     const std::size_t own = part(rank_).size();
     int sent = 0;
     for (int r = 0; r < size_; ++r) {
@@ -69,7 +89,7 @@ class Sum {
   /// Bytes that this rank sends in both phases.
   std::uint64_t bytes_sent() const {
     const auto own = static_cast<std::uint64_t>(part_bytes_[static_cast<std::size_t>(rank_)]);
-    return parts_.size() - own + own * static_cast<std::uint64_t>(size_ - 1);
+    return parts_.size() - own + (scattered_ ? 0 : own * static_cast<std::uint64_t>(size_ - 1));
   }
 
   /// Whether the phase that is under way has ended. Each phase has a group of its own: in a group MPI asks every rank
@@ -81,17 +101,20 @@ class Sum {
   }
   void wait_for_phase() { check(MPI_Wait(&request_, MPI_STATUS_IGNORE), "MPI_Wait"); }
 
+  /// After the first phase: adds up, and begins the second one, if there is one.
   void begin_gather() {
+    gathering_ = true;
     add_terms();
+    if (scattered_) return;
     encode(rank_, static_cast<std::uint32_t>(size_));
     check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, parts_.data(), part_bytes_.data(), part_places_.data(),
                           MPI_BYTE, gather_group_, &request_),
           "MPI_Iallgatherv");
-    gathering_ = true;
   }
   bool is_gathering() const { return gathering_; }
 
   void finish() {
+    if (scattered_) return;
     for (int r = 0; r < size_; ++r) dist::decode(wire(r), format_.type, part(r));
   }
 
@@ -130,6 +153,7 @@ class Sum {
   WireFormat format_;
   std::uint64_t place_;
   std::vector<std::size_t> firsts_;  ///< of the part that each rank owns, and the end
+  bool scattered_;
   std::vector<int> part_bytes_;      ///< on the wire, of each part
   std::vector<int> part_places_;     ///< in parts_
   std::vector<int> own_bytes_;       ///< of this rank's part, once for each rank
@@ -139,6 +163,22 @@ class Sum {
   MPI_Request request_ = MPI_REQUEST_NULL;
   bool gathering_ = false;
 };
+
+/// Bytes that every rank is about to have, in place. Returns those that this rank sends.
+std::uint64_t begin_gathering(std::span<std::byte> bytes, std::span<const std::size_t> ends, MPI_Comm group, int rank,
+                              MPI_Request& request) {
+  const std::vector<std::size_t> firsts = firsts_of(ends);
+  std::vector<int> counts;
+  std::vector<int> places;
+  for (std::size_t r = 0; r < ends.size(); ++r) {
+    places.push_back(static_cast<int>(firsts[r]));
+    counts.push_back(static_cast<int>(ends[r] - firsts[r]));
+  }
+  check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, bytes.data(), counts.data(), places.data(), MPI_BYTE, group,
+                        &request),
+        "MPI_Iallgatherv");
+  return static_cast<std::uint64_t>(counts[static_cast<std::size_t>(rank)]) * (ends.size() - 1);
+}
 
 class Mpi final : public Exchange {
  public:
@@ -153,15 +193,16 @@ class Mpi final : public Exchange {
     // Messages of an application, and of the broadcasts between sums, do not meet those of sums.
     check(MPI_Comm_dup(MPI_COMM_WORLD, &sums_group_), "MPI_Comm_dup");
     check(MPI_Comm_dup(MPI_COMM_WORLD, &gather_group_), "MPI_Comm_dup");
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &parts_group_), "MPI_Comm_dup");
     check(MPI_Comm_dup(MPI_COMM_WORLD, &others_group_), "MPI_Comm_dup");
-    for (MPI_Comm group : {sums_group_, gather_group_, others_group_}) {
+    for (MPI_Comm group : {sums_group_, gather_group_, parts_group_, others_group_}) {
       check(MPI_Comm_set_errhandler(group, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     }
     check(MPI_Comm_rank(sums_group_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(sums_group_, &size_), "MPI_Comm_size");
   }
   ~Mpi() override {
-    for (MPI_Comm* group : {&sums_group_, &gather_group_, &others_group_}) MPI_Comm_free(group);
+    for (MPI_Comm* group : {&sums_group_, &gather_group_, &parts_group_, &others_group_}) MPI_Comm_free(group);
     if (finalises_) MPI_Finalize();
   }
 
@@ -169,14 +210,24 @@ class Mpi final : public Exchange {
   int size() const override { return size_; }
 
   void begin_sum(std::span<float> values, const WireFormat& format) override {
-    // MPI counts bytes in ints, of all parts and of all ranks' terms of one part.
-    constexpr std::size_t most = std::size_t{1} << 27;
-    for (std::size_t first = 0; first < values.size(); first += most) {
-      sums_.emplace_back(sums_group_, gather_group_, rank_, size_,
-                         values.subspan(first, std::min(most, values.size() - first)), format, place_);
-      place_ += most;
-      costs_.bytes_sent += sums_.back().bytes_sent();
-    }
+    for_each_piece(values, [&](std::span<float> piece, std::size_t) {
+      begin(piece, equal_ends(piece.size(), static_cast<std::size_t>(size_)), format, false);
+    });
+  }
+
+  void begin_scattered_sum(std::span<float> values, std::span<const std::size_t> ends,
+                           const WireFormat& format) override {
+    for_each_piece(values, [&](std::span<float> piece, std::size_t first) {
+      begin(piece, within(ends, first, piece.size()), format, true);
+    });
+  }
+
+  void begin_gather(std::span<std::byte> bytes, std::span<const std::size_t> ends) override {
+    for_each_piece(bytes, [&](std::span<std::byte> piece, std::size_t first) {
+      gatherings_.push_back(MPI_REQUEST_NULL);
+      costs_.bytes_sent +=
+          begin_gathering(piece, within(ends, first, piece.size()), parts_group_, rank_, gatherings_.back());
+    });
   }
 
   void progress() override {
@@ -201,6 +252,8 @@ class Mpi final : public Exchange {
     }
     sums_.clear();
     place_ = 0;
+    check(MPI_Waitall(static_cast<int>(gatherings_.size()), gatherings_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    gatherings_.clear();
     costs_.waited += Clock::now() - start;
   }
 
@@ -234,14 +287,30 @@ class Mpi final : public Exchange {
   ExchangeCosts costs() const override { return costs_; }
 
  private:
+  /// MPI counts bytes in ints, of all parts and of all ranks' terms of one part.
+  template <typename Value, typename Visit>
+  static void for_each_piece(std::span<Value> values, const Visit& visit) {
+    constexpr std::size_t most = std::size_t{1} << 27;
+    for (std::size_t first = 0; first < values.size(); first += most) {
+      visit(values.subspan(first, std::min(most, values.size() - first)), first);
+    }
+  }
+  void begin(std::span<float> values, std::span<const std::size_t> ends, const WireFormat& format, bool scattered) {
+    sums_.emplace_back(sums_group_, gather_group_, rank_, size_, values, ends, format, place_, scattered);
+    place_ += std::uint64_t{1} << 27;
+    costs_.bytes_sent += sums_.back().bytes_sent();
+  }
+
   MPI_Comm sums_group_ = MPI_COMM_NULL;
   MPI_Comm gather_group_ = MPI_COMM_NULL;
+  MPI_Comm parts_group_ = MPI_COMM_NULL;
   MPI_Comm others_group_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
   bool finalises_ = false;
   std::list<Sum> sums_;      ///< that are under way, the oldest first
   std::uint64_t place_ = 0;  ///< of the next sum among them
+  std::vector<MPI_Request> gatherings_;
   ExchangeCosts costs_;
 };
 

@@ -51,13 +51,16 @@ Slot& Slots::acquire(std::uint64_t before) {
 }
 
 void Slots::submit() {
-  if (host_turn_) {
+  const std::vector<std::size_t> awaited =
+      host_turns_.empty() ? std::vector<std::size_t>{} : slots_[next_].recording->awaited();
+  std::size_t next = 0;
+  for (const HostTurn& turn : host_turns_) {
     std::vector<std::uint64_t> tickets;
-    for (const std::size_t end : slots_[next_].recording->awaited()) {
-      submit_to(end);
+    for (std::size_t i = 0; i < turn.awaited; ++i) {
+      submit_to(awaited[next++]);
       tickets.push_back(last_ticket_);
     }
-    if (!tickets.empty()) host_turn_(slots_[next_], tickets);
+    turn.take(slots_[next_], tickets);
   }
   submit_to(slots_[next_].recording->pieces());
 }

@@ -38,9 +38,12 @@ void prepare(Slot& slot, Runtime& runtime, const step::StepProgram& program, std
 class Slots {
  public:
   using ReadReport = std::function<void(const Slot&)>;
-  /// What the host does in the middle of a run, when the submits with these tickets have been made and others are to
-  /// follow: there is one for each dispatch that is awaited.
-  using HostTurn = std::function<void(Slot&, std::span<const std::uint64_t> tickets)>;
+  /// What the host does in the middle of a run, before anything that follows is submitted.
+  struct HostTurn {
+    std::size_t awaited = 0;  ///< dispatches that are awaited, the next ones of the run
+    /// Called when they have been submitted: each ends the submit of a ticket.
+    std::function<void(Slot&, std::span<const std::uint64_t> tickets)> take{};
+  };
 
   /// `buffers` are those of the program, with null for the slot's own two.
   Slots(Runtime& runtime, const step::StepProgram& program, std::vector<const vk::Buffer*> buffers, ReadReport read,
@@ -60,8 +63,8 @@ class Slots {
   /// first.
   bool submit_for(double seconds);
   bool is_open() const { return begun_ > 0; }
-  /// Of programs with dispatches that are awaited; submit() takes it.
-  void set_host_turn(HostTurn turn) { host_turn_ = std::move(turn); }
+  /// Of programs with dispatches that are awaited, in their order; submit() takes them.
+  void set_host_turns(std::vector<HostTurn> turns) { host_turns_ = std::move(turns); }
   /// Reads the reports of runs that have finished; does not wait.
   void poll();
   /// Waits for every run submitted, and reads their reports.
@@ -83,7 +86,7 @@ class Slots {
   Runtime& runtime_;
   vk::Timeline& timeline_;
   ReadReport read_;
-  HostTurn host_turn_;
+  std::vector<HostTurn> host_turns_;
   std::vector<Slot> slots_;
   std::size_t next_ = 0;
   std::size_t begun_ = 0;  ///< pieces of the open run that were submitted; 0 if there is none

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "plan/program.h"
+#include "state/exchange_places.h"
 #include "state/store_spec.h"
 #include "vk/command/memory.h"
 
@@ -31,18 +32,16 @@ inline constexpr auto table = std::to_array<BufferRow>({
     {"weights", vk::Memory::device,
      [](const StoreSpec& spec) { return spec.layout.parameters.padded_elements() * spec.compute_bytes(); }},
     // f32 weights, where operators read a copy of them.
-    {"masters", vk::Memory::device,
-     [](const StoreSpec& spec) { return spec.weights.copy ? spec.layout.parameters.master_elements() * 4 : 0; }},
+    {"masters", vk::Memory::device, [](const StoreSpec& spec) { return spec.master_elements() * 4; }},
     // Of all parameters; of one micro-batch, until the step's last.
     {"gradients", vk::Memory::device, [](const StoreSpec& spec) { return spec.trained() * spec.compute_bytes(); }},
     // f32, over micro-batches.
     {"gradient sums", vk::Memory::device,
      [](const StoreSpec& spec) { return spec.micro_batches > 1 ? spec.trained() * 4 : 0; }},
-    // f32: sums over this rank's micro-batches, then over ranks; after those of gradients, those of states.
+    // f32: sums over this rank's micro-batches, then over ranks; after those of gradients, those of states. See
+    // exchange_places.h for what ranks that share out the optimizers' states exchange besides.
     {"exchange", vk::Memory::readback,
-     [](const StoreSpec& spec) {
-       return spec.exchanged ? 4 * (spec.trained() + spec.layout.states.padded_elements()) : 0;
-     }},
+     [](const StoreSpec& spec) { return spec.exchanged ? exchange_places::bytes(spec.layout) : 0; }},
     // Where gradients have scales of their own: see gradient_scales.h.
     {"gradient scales", vk::Memory::device,
      [](const StoreSpec& spec) {
@@ -51,7 +50,7 @@ inline constexpr auto table = std::to_array<BufferRow>({
     // The optimizers' states: see ParameterLayout.
     {"moments", vk::Memory::device,
      [](const StoreSpec& spec) {
-       return spec.layout.parameters.moment_elements() * static_cast<std::uint64_t>(bytes(spec.weights.moments));
+       return spec.moment_elements() * static_cast<std::uint64_t>(bytes(spec.weights.moments));
      }},
     // f32, of the weights over steps.
     {"averages", vk::Memory::device, [](const StoreSpec& spec) { return spec.averages ? spec.trained() * 4 : 0; }},

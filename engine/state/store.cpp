@@ -33,7 +33,7 @@ void spread(std::span<const std::byte> from, std::byte* to, std::size_t quad, st
   for (std::size_t i = 0; i * quad < from.size(); ++i) std::memcpy(to + i * stride, from.data() + i * quad, quad);
 }
 
-void gather(const std::byte* from, std::span<std::byte> to, std::size_t quad, std::size_t stride) {
+void gather_quads(const std::byte* from, std::span<std::byte> to, std::size_t quad, std::size_t stride) {
   for (std::size_t i = 0; i * quad < to.size(); ++i) std::memcpy(to.data() + i * quad, from + i * stride, quad);
 }
 
@@ -139,21 +139,26 @@ std::vector<ParameterStore::Place> ParameterStore::places(const KeptTensor& tens
   return result;
 }
 
-std::vector<float> ParameterStore::read(const Place& place, const Shape& shape) const {
+/// The quads of a tensor, of its own lane.
+std::vector<std::byte> ParameterStore::read(const Place& place, const Shape& shape) const {
   const std::uint64_t quad = quad_bytes(place.dtype);
   std::vector<std::byte> packed(plan::byte_size({place.dtype, shape}));
   std::vector<std::byte> memory(packed.size() * place.lanes);
-  vk::download(*context_, buffers_[place.buffer], place.first_element / 4 * quad, memory);
-  gather(memory.data() + place.lane * quad, packed, quad, place.lanes * quad);
-  return plan::floats_from_memory({place.dtype, shape}, packed);
+  download(place.buffer, place.first_element / 4 * quad, memory);
+  gather_quads(memory.data() + place.lane * quad, packed, quad, place.lanes * quad);
+  return packed;
 }
 
 std::vector<float> ParameterStore::read(const KeptTensor& tensor) const {
-  return read(places(tensor).front(), tensor.entry->type.shape);
+  const Place place = places(tensor).front();
+  std::vector<std::byte> packed = read(place, tensor.entry->type.shape);
+  if (is_shared_out(tensor)) gather(tensor.entry->first_element, packed, quad_bytes(place.dtype) / 4);
+  return plan::floats_from_memory({place.dtype, tensor.entry->type.shape}, packed);
 }
 
 std::vector<float> ParameterStore::read_gradient(const ParameterEntry& entry) const {
-  return read({buffers::gradients, spec_.weights.compute, entry.first_element}, entry.type.shape);
+  const TensorType type{spec_.weights.compute, entry.type.shape};
+  return plan::floats_from_memory(type, read({buffers::gradients, type.dtype, entry.first_element}, type.shape));
 }
 
 /// Of every buffer, takes the bytes from the first to the last that change, changes them and puts them back.
@@ -175,7 +180,7 @@ void ParameterStore::write(std::span<const KeptTensor> tensors, std::span<const 
   });
   for (auto& [buffer, chunk] : chunks) {
     chunk.bytes.resize(chunk.end - chunk.first);
-    vk::download(*context_, buffers_[buffer], chunk.first, chunk.bytes);
+    download(buffer, chunk.first, chunk.bytes);
   }
   for_each_place([&](const Place& place, const TensorType& type, const std::vector<float>& given) {
     const std::uint64_t quad = quad_bytes(place.dtype);
@@ -184,11 +189,70 @@ void ParameterStore::write(std::span<const KeptTensor> tensors, std::span<const 
     spread(plan::to_memory(type, given), to, quad, place.lanes * quad);
   });
   for (const auto& [buffer, chunk] : chunks) {
-    vk::upload(*context_, buffers_[buffer], chunk.first, chunk.bytes);
+    upload(buffer, chunk.first, chunk.bytes);
   }
 }
 
+/// All of it, unless it is a buffer that other ranks have parts of.
+std::vector<ParameterStore::Stretch> ParameterStore::held(plan::BufferId buffer, std::uint64_t first,
+                                                          std::uint64_t count) const {
+  const bool moments = buffer == buffers::moments;
+  if (!spec_.layout.shard || (!moments && buffer != buffers::masters)) return {{first, count, first}};
+  const Shard& shard = *spec_.layout.shard;
+  const std::uint64_t each = moments ? quad_bytes(spec_.weights.moments) / 4 : 4;
+  std::vector<Stretch> result;
+  for (const Held& of : moments ? shard.moments() : shard.masters()) {
+    const std::uint64_t from = std::max(first, of.first * each);
+    const std::uint64_t end = std::min(first + count, (of.first + of.count) * each);
+    if (from < end) result.push_back({from, end - from, of.place * each + (from - of.first * each)});
+  }
+  return result;
+}
+
+/// What this rank does not have is zero.
+void ParameterStore::download(plan::BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) const {
+  for (const Stretch& each : held(buffer, first, bytes.size())) {
+    vk::download(*context_, buffers_[buffer], each.place, bytes.subspan(each.first - first, each.count));
+  }
+}
+
+void ParameterStore::upload(plan::BufferId buffer, std::uint64_t first, std::span<const std::byte> bytes) const {
+  for (const Stretch& each : held(buffer, first, bytes.size())) {
+    vk::upload(*context_, buffers_[buffer], each.place, bytes.subspan(each.first - first, each.count));
+  }
+}
+
+/// Completes the values of elements from `first` on, of `each` bytes, by what other ranks have of them.
+void ParameterStore::gather(std::uint64_t first, std::span<std::byte> memory, std::uint64_t each) const {
+  const std::uint64_t end = first + memory.size() / each;
+  for (const Shared& shared : spec_.layout.shard->gathered()) {
+    const std::uint64_t from = std::max(first, shared.first);
+    const std::uint64_t to = std::min(end, shared.first + shared.count);
+    if (from >= to) continue;
+    std::vector<std::size_t> ends;
+    for (const std::size_t of_rank : shared.ends) {
+      ends.push_back((std::clamp(shared.first + of_rank, from, to) - from) * each);
+    }
+    spec_.exchange->begin_gather(memory.subspan((from - first) * each, (to - from) * each), ends);
+  }
+  spec_.exchange->wait();
+}
+
+bool ParameterStore::is_shared_out(const KeptTensor& tensor) const {
+  if (!spec_.layout.shard || tensor.entry->training.frozen) return false;
+  if (tensor.kind == Kind::moment) return true;
+  return tensor.kind == Kind::weight && spec_.weights.copy && tensor.entry->type.dtype == spec_.weights.compute;
+}
+
+std::vector<float> ParameterStore::read_weight(const ParameterEntry& entry) const {
+  const bool copied = entry.type.dtype == spec_.weights.compute;
+  return plan::floats_from_memory(
+      entry.type,
+      read({copied ? buffers::weights : buffers::masters, entry.type.dtype, entry.first_element}, entry.type.shape));
+}
+
 void ParameterStore::average_weights() {
+  if (!spec_.averages) return;
   std::vector<KeptTensor> averages;
   std::vector<std::vector<float>> values;
   for (const KeptTensor& tensor : tensors()) {

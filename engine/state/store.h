@@ -52,8 +52,13 @@ class ParameterStore {
   /// The one of these with a name. Throws Error where there is none.
   KeptTensor find(std::string_view name, Weights weights = Weights::current) const;
 
-  /// The values of a tensor, in the order of its shape; of the f32 masters where there are any.
+  /// The values of a tensor, in the order of its shape; of the f32 masters where there are any. Where other ranks have
+  /// parts of them, they give these, and every rank calls it.
   std::vector<float> read(const KeptTensor& tensor) const;
+  /// Whether read() needs other ranks.
+  bool is_shared_out(const KeptTensor& tensor) const;
+  /// Of a weight, as operators read it: which is the same on every rank.
+  std::vector<float> read_weight(const ParameterEntry& entry) const;
   /// Gives tensors their values, rounded to nearest where they are kept in f16; masters, copies and next states too.
   void write(std::span<const KeptTensor> tensors, std::span<const std::vector<float>> values);
   /// The gradient of a parameter that is trained, as the last step stored it.
@@ -80,8 +85,19 @@ class ParameterStore {
     std::uint32_t lane = 0;
   };
 
+  /// What this rank has of a buffer's bytes, by their places in that of all ranks.
+  struct Stretch {
+    std::uint64_t first;
+    std::uint64_t count;
+    std::uint64_t place;  ///< here
+  };
+
   std::vector<Place> places(const KeptTensor& tensor) const;
-  std::vector<float> read(const Place& place, const Shape& shape) const;
+  std::vector<std::byte> read(const Place& place, const Shape& shape) const;
+  std::vector<Stretch> held(plan::BufferId buffer, std::uint64_t first, std::uint64_t count) const;
+  void download(plan::BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) const;
+  void upload(plan::BufferId buffer, std::uint64_t first, std::span<const std::byte> bytes) const;
+  void gather(std::uint64_t first, std::span<std::byte> memory, std::uint64_t each) const;
 
   std::shared_ptr<vk::Context> context_;
   StoreSpec spec_;

@@ -5,11 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "state/caches.h"
 #include "state/gradient_scales.h"
 #include "state/parameters.h"
+#include "state/shard.h"
 #include "state/step_state.h"
 
 namespace halfstep::state {
@@ -21,6 +24,12 @@ struct StoreLayout {
   /// The trainer's, then the others that parameters have (Training::optimizer); none where nothing is trained.
   std::vector<Optimizer> optimizers{};
   CacheLayout caches{};  ///< of programs over the store that have some; they are in no store
+  std::optional<Shard> shard{};  ///< where other ranks keep parts of the masters and moments
+
+  /// What is updated of a run: all of it, or this rank's parts.
+  std::vector<Part> parts(const ParameterRun& run) const;
+  /// The place of an element in the buffer of masters, which has it.
+  std::uint64_t master_place(std::uint64_t element) const;
 
   /// The entries of an optimizer's schedule in the store's.
   std::uint64_t first_rate(std::size_t optimizer) const;
@@ -35,6 +44,8 @@ struct StoreSpec {
   WeightStorage weights;
   std::uint32_t micro_batches = 1;  ///< in a step
   bool exchanged = false;           ///< whether ranks exchange gradients and states
+  /// Where the layout has a shard: gives and gets parts of what is read.
+  std::shared_ptr<Exchange> exchange{};
   bool averages = false;            ///< whether averages of the weights are kept
   bool averages_read = false;       ///< and operators read them
   std::uint64_t data_bytes = 0;     ///< of a data set that is kept on the device
@@ -44,6 +55,9 @@ struct StoreSpec {
   std::uint64_t compute_bytes() const { return static_cast<std::uint64_t>(bytes(weights.compute)); }
   /// Stores that states' next values take turns in.
   std::uint64_t next_states() const { return micro_batches > 1 ? 2 : 1; }
+  /// Elements of the buffers of masters and moments.
+  std::uint64_t master_elements() const;
+  std::uint64_t moment_elements() const;
 };
 
 }  // namespace halfstep::state

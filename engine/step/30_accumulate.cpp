@@ -55,7 +55,7 @@ Chunk common_part(const Chunk& chunk, const Chunk& within) {
 
 void accumulate_gradients(const StageContext& step, const Chunk& quads) {
   const std::uint32_t own = step.micro_batches();
-  const bool exchanged = step.options.ranks.size() > 1;
+  const bool exchanged = step.options.ranks.exchange_gradients();
   if (own == 1 && !exchanged) return;
   const bool first = step.micro_batch == 0;
   const bool last = step.micro_batch + 1 == own;

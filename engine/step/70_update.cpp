@@ -15,7 +15,7 @@ namespace {
 
 namespace buffers = state::buffers;
 
-/// Where the states of a chunk lie, counted in quads.
+/// Where the states of a chunk lie among those of all parameters, counted in quads.
 std::uint64_t first_moment(const state::ParameterRun& run, const Chunk& chunk) {
   return run.first_moment / 4 + (chunk.first - run.first_element / 4) * run.training.states;
 }
@@ -50,18 +50,20 @@ plan::TensorId place(const StageContext& step, const char* name, plan::BufferId 
 }
 
 /// Bindings that a variant of the kernel does not use are given the gradients: a buffer must be bound all the same.
-std::vector<plan::Operand> operands(const StageContext& step, const state::ParameterRun& run, const Chunk& chunk) {
+std::vector<plan::Operand> operands(const StageContext& step, const state::ParameterRun& run, const Update& update) {
   const state::WeightStorage& weights = step.weights;
+  const Chunk& chunk = update.quads;
   const plan::Operand gradients{step.gradients(chunk), plan::Access::read};
   std::vector<plan::Operand> result{{step.state, plan::Access::read}, gradients, gradients, gradients, gradients};
   if (weights.master) {
-    result[2] = {place(step, "masters", step.updated_weights(), chunk, DType::f32), plan::Access::read_write};
+    const Chunk masters{update.first_master, chunk.count};
+    result[2] = {place(step, "masters", step.updated_weights(), masters, DType::f32), plan::Access::read_write};
   }
   if (weights.copy || !weights.master) {
     result[3] = {place(step, "weights", buffers::weights, chunk, weights.compute), plan::Access::read_write};
   }
   if (run.training.states > 0) {
-    const Chunk moments{first_moment(run, chunk), chunk.count * run.training.states};
+    const Chunk moments{update.first_moment, chunk.count * run.training.states};
     result[4] = {place(step, "moments", buffers::moments, moments, weights.moments), plan::Access::read_write};
   }
   result.push_back(read_blocks(step, gradients.tensor));
@@ -73,16 +75,16 @@ void update_by_kernel(const StageContext& step, const state::ParameterRun& run, 
                                            .weight_decay = run.training.weight_decay,
                                            .scale_in_rate = step.options.precision.loss_scale.in_rate});
   const std::uint64_t widest = 16 * std::max<std::uint64_t>(1, run.training.states);
-  for (Chunk chunk : cut(step.builder.target(), run.padded_elements / 4, widest)) {
-    chunk.first += run.first_element / 4;
-    step.builder.dispatch(update_dispatch(step, run, chunk, kernel));
+  for (const Update& update : step.updates(run, widest)) {
+    step.builder.dispatch(update_dispatch(step, run, update, kernel));
   }
 }
 
 }  // namespace
 
-plan::Dispatch update_dispatch(const StageContext& step, const state::ParameterRun& run, const Chunk& chunk,
+plan::Dispatch update_dispatch(const StageContext& step, const state::ParameterRun& run, const Update& update,
                                const UpdateKernel& kernel) {
+  const Chunk& chunk = update.quads;
   const Precision& precision = step.options.precision;
   const state::WeightStorage& weights = step.weights;
   const std::string_view storage = plan::storage(step.builder.target(), weights.compute);
@@ -99,7 +101,7 @@ plan::Dispatch update_dispatch(const StageContext& step, const state::ParameterR
           .shader = fmt::format("{}.{}", kernel.shader, storage),
           .constants = std::move(constants),
           .push = push_of(run, chunk, kernel.numbers),
-          .operands = operands(step, run, chunk),
+          .operands = operands(step, run, update),
           .groups = plan::groups_for(step.builder.target(), static_cast<std::int64_t>(chunk.count), local_size),
           .storing = {.stochastic = precision.rounding.weights == Rounding::stochastic,
                       .saturate = precision.overflow == Overflow::saturate,

@@ -34,9 +34,9 @@ void limit_weights(const StageContext& step) {
   if (most == 0) return;
   step.builder.stores().set(Rounding::nearest, step.options.precision.overflow);
   const DType updated = step.weights.master ? DType::f32 : step.weights.compute;
-  for (const Chunk& chunk : step.trained_chunks(16)) {
-    limit(step, step.updated_weights(), updated, chunk, most);
-    if (step.weights.copy) limit(step, state::buffers::weights, step.weights.compute, chunk, most);
+  for (const Update& update : step.updates(16)) {
+    limit(step, step.updated_weights(), updated, {update.first_master, update.quads.count}, most);
+    if (step.weights.copy) limit(step, state::buffers::weights, step.weights.compute, update.quads, most);
   }
 }
 

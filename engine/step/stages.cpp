@@ -19,6 +19,32 @@ std::vector<Chunk> StageContext::trained_chunks(std::uint64_t widest) const {
   return cut(builder.target(), layout.parameters.trained_elements() / 4, widest);
 }
 
+std::vector<Update> StageContext::updates(const state::ParameterRun& run, std::uint64_t widest) const {
+  std::vector<Update> result;
+  if (run.training.frozen) return result;
+  for (const state::Part& part : layout.parts(run)) {
+    for (const Chunk& chunk : cut(builder.target(), part.count / 4, widest)) {
+      result.push_back({.quads = {part.first / 4 + chunk.first, chunk.count},
+                        .first_master = part.first_master / 4 + chunk.first,
+                        .first_moment = part.first_moment / 4 + chunk.first * run.training.states});
+    }
+  }
+  return result;
+}
+
+std::vector<Update> StageContext::updates(std::uint64_t widest) const {
+  std::vector<Update> result;
+  if (!layout.shard) {
+    for (const Chunk& chunk : trained_chunks(widest)) result.push_back({chunk, chunk.first});
+    return result;
+  }
+  for (const state::ParameterRun& run : layout.parameters.runs()) {
+    const std::vector<Update> of_run = updates(run, widest);
+    result.insert(result.end(), of_run.begin(), of_run.end());
+  }
+  return result;
+}
+
 plan::TensorId StageContext::gradients(const Chunk& chunk) const {
   const std::uint64_t quad_bytes = gradient_quad_bytes();
   return builder.place_bytes("gradients", chunk.count * quad_bytes,

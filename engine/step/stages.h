@@ -73,6 +73,19 @@ struct Chunk {
 /// Divides `quads` into chunks of which a dispatch binds at most `widest` bytes per quad within the device's limit.
 std::vector<Chunk> cut(const plan::Target& target, std::uint64_t quads, std::uint64_t widest);
 
+/// What a stage found in the gradients that later ones read: of each block of gradient_scales a word.
+struct Findings {
+  std::optional<plan::TensorId> largest{};  ///< magnitude, as the bits of f32
+  std::optional<plan::TensorId> squares{};  ///< the sum of the squares, of gradients as they are stored
+};
+
+/// Weights that one dispatch updates, in quads.
+struct Update {
+  Chunk quads;                     ///< over all parameters
+  std::uint64_t first_master = 0;  ///< in the buffer of the weights that are updated
+  std::uint64_t first_moment = 0;  ///< in that of moments
+};
+
 /// What the stages after a backward pass work on.
 struct StageContext {
   plan::ProgramBuilder& builder;
@@ -82,15 +95,22 @@ struct StageContext {
   state::WeightStorage weights;  ///< of the options' precision
   std::uint32_t micro_batch;     ///< of the step, the one whose backward pass was last
   plan::Region next_states;      ///< what the states become if the step is applied
+  Findings& found;
 
   /// Micro-batches of this rank, and of all ranks.
   std::uint32_t micro_batches() const { return static_cast<std::uint32_t>(options.accumulate); }
-  std::uint32_t all_micro_batches() const { return micro_batches() * static_cast<std::uint32_t>(options.ranks.size()); }
-  /// Where ranks exchange the states' next values: after the gradients.
-  plan::Region exchanged_states() const { return {state::buffers::exchange, layout.parameters.trained_elements() * 4}; }
+  std::uint32_t all_micro_batches() const {
+    return micro_batches() *
+           (options.ranks.exchange_gradients() ? static_cast<std::uint32_t>(options.ranks.size()) : 1);
+  }
+  /// Where ranks exchange the states' next values.
+  plan::Region exchanged_states() const { return {state::buffers::exchange, state::exchange_places::states(layout)}; }
 
   /// The chunks of all trained weights, where a dispatch binds at most `widest` bytes per quad.
   std::vector<Chunk> trained_chunks(std::uint64_t widest) const;
+  /// Those of what is updated here, which are all trained weights unless ranks share them out; of one run, or of all.
+  std::vector<Update> updates(const state::ParameterRun& run, std::uint64_t widest) const;
+  std::vector<Update> updates(std::uint64_t widest) const;
   std::uint64_t gradient_quad_bytes() const { return 4 * static_cast<std::uint64_t>(bytes(weights.compute)); }
   plan::TensorId gradients(const Chunk& chunk) const;
   /// The weights that are updated: f32 masters, or where there are none the weights that operators read.
@@ -111,12 +131,34 @@ void offer_states(const StageContext& step);
 /// of the gradients, and those of states in place of their next values.
 void take_exchanged(const StageContext& step);
 
-/// 40. Raises StepState::overflow where a gradient is not finite. Where gradients have scales of their own,
-/// choose_scales does that.
+/// Blocks of the gradients that are updated here, which one dispatch looks at.
+struct Blocks {
+  struct Push {
+    std::uint32_t first_block;
+    std::uint32_t count;
+  };
+  plan::TensorId gradients;
+  Push push;
+  plan::Access access;  ///< to what is found, all of which is one tensor
+};
+std::vector<Blocks> blocks_of(const StageContext& step);
+/// A tensor of what is found: a word for each block. Where ranks share out the optimizers' states, it lies `shared_at`
+/// in the buffer of what they exchange.
+plan::TensorId place_found(const StageContext& step, const char* name, DType dtype, std::uint64_t shared_at);
+
+/// 40. Raises StepState::overflow where a gradient is not finite. Where gradients have scales of their own, finds the
+/// largest magnitudes.
 void check_gradients(const StageContext& step);
 
-/// 50. Where gradients have scales of their own: raises StepState::overflow where a gradient is not finite, decides
-/// which tensors skip the update, and chooses each tensor's next scale.
+/// 42. Where the norm of all gradients is wanted: finds the sums of their squares.
+void square_gradients(const StageContext& step);
+
+/// 45. Where ranks share out the optimizers' states: the step goes on when each of them knows what was found in the
+/// gradients of all.
+void share_findings(const StageContext& step);
+
+/// 50. Where gradients have scales of their own: decides which tensors skip the update, and chooses each tensor's next
+/// scale.
 void choose_scales(const StageContext& step);
 
 /// What kernels with step/block_scales.glsl read from the blocks. Where there are none, `other` is bound and not read.
@@ -132,6 +174,9 @@ void update_weights(const StageContext& step);
 /// 75. Limits all trained weights to TrainerOptions::weight_limit.
 void limit_weights(const StageContext& step);
 
+/// 77. Where ranks share out the optimizers' states: the step goes on when each of them has all updated weights.
+void gather_weights(const StageContext& step);
+
 /// 80. Moves the averages of all updated weights towards the weights.
 void average_weights(const StageContext& step);
 
@@ -145,8 +190,8 @@ using Stage = void (*)(const StageContext& step);
 
 /// What follows the backward pass of a step's last micro-batch, in order. A stage that the options do not ask for adds
 /// nothing; one with an option of its own refuses values that it cannot have.
-constexpr auto update_stages =
-    std::to_array<Stage>({take_exchanged, check_gradients, choose_scales, clip_gradients, update_weights, limit_weights,
-                          average_weights, update_states, rescale});
+constexpr auto update_stages = std::to_array<Stage>({take_exchanged, check_gradients, square_gradients, share_findings,
+                                                     choose_scales, clip_gradients, update_weights, limit_weights,
+                                                     gather_weights, average_weights, update_states, rescale});
 
 }  // namespace halfstep::step

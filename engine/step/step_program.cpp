@@ -30,13 +30,6 @@ struct MicroBatches {
   std::uint32_t all = 1;
 };
 
-/// Parameters whose gradients are exchanged together: graph_.parameters from `first` to before `end`, and their quads.
-struct Bucket {
-  std::size_t first;
-  std::size_t end;
-  Chunk quads;
-};
-
 class Builder {
  public:
   Builder(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
@@ -131,39 +124,23 @@ class Builder {
   }
 
   /// The gradients of a bucket, added to those of the micro-batches before.
-  void backward(const Bucket& bucket, const TrainerOptions& options) {
+  void backward(const state::Bucket& bucket, const TrainerOptions& options) {
     builder_.phase(plan::Phase::backward);
     run(std::span(graph_.parameter_gradients).subspan(bucket.first, bucket.end - bucket.first),
         precision_.rounding.gradients);
     builder_.phase(plan::Phase::update);
-    accumulate_gradients(stage_context(options), bucket.quads);
+    accumulate_gradients(stage_context(options), {bucket.first_element / 4, bucket.elements / 4});
   }
 
   void backward_whole(const TrainerOptions& options) {
-    backward({0, graph_.parameter_gradients.size(), {0, layout_.parameters.trained_elements() / 4}}, options);
-  }
-
-  /// All trained parameters, cut, the last ones first, into buckets of `bytes` of f32 at least.
-  std::vector<Bucket> buckets(std::uint64_t bytes) const {
-    std::vector<Bucket> result;
-    std::size_t end = graph_.parameter_gradients.size();
-    std::uint64_t end_quad = layout_.parameters.trained_elements() / 4;
-    for (std::size_t first = end; first-- > 0;) {
-      const std::uint64_t quad =
-          first == 0 ? 0 : entry_of(layout_.parameters, graph_.parameters[first]).first_element / 4;
-      if (first > 0 && 16 * (end_quad - quad) < bytes) continue;
-      result.push_back({first, end, {quad, end_quad - quad}});
-      end = first;
-      end_quad = quad;
-    }
-    return result;
+    backward({0, graph_.parameter_gradients.size(), 0, layout_.parameters.trained_elements()}, options);
   }
 
   /// The last micro-batch of a step whose gradients are exchanged: each bucket is awaited as soon as it is complete.
   void backward_exchanged(const TrainerOptions& options) {
-    for (const Bucket& bucket : buckets(static_cast<std::uint64_t>(options.ranks.bucket_bytes))) {
+    for (const state::Bucket& bucket : state::buckets_of(layout_.parameters, options.ranks.bucket_bytes)) {
       backward(bucket, options);
-      exchanged_.push_back({4 * bucket.quads.first, 4 * bucket.quads.count});
+      exchanged_.push_back({bucket.first_element, bucket.elements});
       if (bucket.first == 0) offer_states(stage_context(options));
       builder_.await();
     }
@@ -202,7 +179,8 @@ class Builder {
             .options = options,
             .weights = state::weight_storage(options.precision),
             .micro_batch = micro_batch_,
-            .next_states = next_states(micro_batch_)};
+            .next_states = next_states(micro_batch_),
+            .found = found_};
   }
 
   bool has_scales() const { return precision_.gradient_scales == GradientScales::per_tensor; }
@@ -268,8 +246,9 @@ class Builder {
 
   /// An f32 parameter of a policy whose others are f16 is in the masters.
   void bind_parameter(graph::ValueId value) {
-    const state::ParameterEntry& place = entry_of(layout_.parameters, value);
+    state::ParameterEntry place = entry_of(layout_.parameters, value);
     const bool in_masters = place.type.dtype != precision_.parameters;
+    if (in_masters) place.first_element = layout_.master_place(place.first_element);
     bind(value, place, place.name, place.type.dtype, {in_masters ? buffers::masters : buffers::weights, 0});
   }
 
@@ -309,6 +288,7 @@ class Builder {
   std::vector<ReportedValue> reported_;
   std::uint64_t report_bytes_ = 0;
   std::vector<ExchangeBucket> exchanged_;
+  Findings found_;
   Watcher watcher_;
 };
 
@@ -331,7 +311,7 @@ StepProgram training_program(const plan::Target& target, const StepGraph& graph,
     builder.feed(true);
     builder.forward();
     builder.begin_backward();
-    if (ranks > 1 && i + 1 == count) {
+    if (options.ranks.exchange_gradients() && i + 1 == count) {
       builder.backward_exchanged(options);
     } else {
       builder.backward_whole(options);

@@ -13,9 +13,9 @@
 /// What both kinds of update rules share: those with a kernel of their own, and those written in operators.
 namespace halfstep::step {
 
-/// The dispatch of a kernel that includes shaders/optim/update.glsl, for the quads `chunk` of a run. Throws Error where
-/// an application's kernel has no SPIR-V for the storage type.
-plan::Dispatch update_dispatch(const StageContext& step, const state::ParameterRun& run, const Chunk& chunk,
+/// The dispatch of a kernel that includes shaders/optim/update.glsl, for a part of a run. Throws Error where an
+/// application's kernel has no SPIR-V for the storage type.
+plan::Dispatch update_dispatch(const StageContext& step, const state::ParameterRun& run, const Update& update,
                                const UpdateKernel& kernel);
 
 /// Updates the parameters of a run by a rule that is written in operators, one after the other, so that they share

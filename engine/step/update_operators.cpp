@@ -37,7 +37,9 @@ class OperatorUpdate {
       : step_(step),
         run_(run),
         graph_(update_graph(rule, entry.name, entry.type.shape)),
-        chunk_{entry.first_element / 4, static_cast<std::uint64_t>(plan::layout(entry.type.shape).quads())} {}
+        part_{.quads = {entry.first_element / 4, static_cast<std::uint64_t>(plan::layout(entry.type.shape).quads())},
+              .first_master = entry.first_element / 4,
+              .first_moment = entry.first_moment / 4} {}
 
   void run() {
     plan::ProgramBuilder& builder = step_.builder;
@@ -86,7 +88,7 @@ class OperatorUpdate {
   /// A kernel of the engine's, which uses one of the bindings that all kernels of updates have, and a tensor. The
   /// bindings that it does not use are given what that one is given.
   void append(const UpdateKernel& kernel, Bound used, plan::Operand tensor) {
-    plan::Dispatch dispatch = update_dispatch(step_, run_, chunk_, kernel);
+    plan::Dispatch dispatch = update_dispatch(step_, run_, part_, kernel);
     const plan::Operand gradients = dispatch.operands[gradients_binding];
     plan::Operand given = gradients;
     std::vector<Binding> others;
@@ -108,7 +110,7 @@ class OperatorUpdate {
   const StageContext& step_;
   const state::ParameterRun& run_;
   UpdateGraph graph_;
-  Chunk chunk_;
+  Update part_;
 };
 
 }  // namespace

@@ -123,10 +123,10 @@ Checkpoint Checkpoints::take(const std::map<std::string, std::string>& notes) co
   return Checkpoint(std::make_shared<const Checkpoint::Contents>(std::move(contents)));
 }
 
-void Checkpoints::save_weights(const std::filesystem::path& path, Weights weights) const {
+Checkpoint Checkpoints::take_weights(Weights weights) const {
   Checkpoint::Contents contents = this->contents(store_.tensors(weights), store_.read_state().step);
   contents.metadata["format"] = "pt";  // as Hugging Face's loaders want it of a file of PyTorch's names and axes
-  Checkpoint(std::make_shared<const Checkpoint::Contents>(std::move(contents))).write(path);
+  return Checkpoint(std::make_shared<const Checkpoint::Contents>(std::move(contents)));
 }
 
 state::RunState Checkpoints::state_from(const io::SafetensorsFile& file, const std::string& path) const {

@@ -27,7 +27,7 @@ class Checkpoints {
   /// See Trainer::checkpoint.
   Checkpoint take(const std::map<std::string, std::string>& notes) const;
   /// See Trainer::save_weights.
-  void save_weights(const std::filesystem::path& path, Weights weights) const;
+  Checkpoint take_weights(Weights weights) const;
   /// Where a training goes on from a file.
   struct Resumed {
     state::RunState state;

@@ -49,7 +49,9 @@ PlanSummary summarize(const plan::Plan& plan, const state::StoreSpec& spec) {
 
 std::string plan_text(const PlanSummary& summary, const plan::Plan& plan, const state::StoreSpec& spec) {
   const std::string read(name(spec.weights.compute));
-  const std::string weights = spec.weights.copy ? read + ", with f32 masters" : read;
+  const std::string part =
+      spec.layout.shard ? fmt::format(" of this rank's part, 1 of {}", spec.exchange->size()) : std::string();
+  const std::string weights = spec.weights.copy ? read + ", with f32 masters" + part : read;
   const std::string scales = spec.weights.scaled ? ", with a scale for each tensor" : "";
   const std::string sums = spec.micro_batches > 1 ? ", with f32 sums over micro-batches" : "";
   const std::string averages =
@@ -60,7 +62,7 @@ std::string plan_text(const PlanSummary& summary, const plan::Plan& plan, const 
   };
   print(summary.weight_bytes, "weights", weights);
   print(summary.gradient_bytes, "gradients", read + scales + sums);
-  print(summary.optimizer_bytes, "optimizer state", name(spec.weights.moments));
+  print(summary.optimizer_bytes, "optimizer state", fmt::format("{}{}", name(spec.weights.moments), part));
   print(summary.average_bytes, "averages of weights", averages);
   print(summary.arena_bytes, "activations", "one arena");
   print(summary.data_bytes, "samples", "the training set");

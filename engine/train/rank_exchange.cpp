@@ -91,6 +91,7 @@ std::vector<Fact> facts(const Graph& graph, const step::StepGraph& lowered, cons
           fact("number of micro-batches", fmt::format("{}", options.accumulate)),
           fact("gradient exchange",
                fmt::format("{} in buckets of {}", name(options.ranks.wire), options.ranks.bucket_bytes)),
+          fact("sharing of the optimizer's state", options.ranks.shard_state ? "shard_state" : "none"),
           fact("training set", data_text(options))};
 }
 
@@ -115,6 +116,7 @@ void check_ranks(const TrainerOptions& options) {
                                 ranks.compare_every, ranks.bucket_bytes));
   }
   if (ranks.size() == 1) return;
+  if (ranks.sync_every != 0) fail("trainer", "expected sync_every of 0, got another", "it is being built");
   const auto refuse = [](const char* what, const char* why) {
     fail("trainer", fmt::format("expected one rank with {}, got several", what), why);
   };
@@ -124,12 +126,31 @@ void check_ranks(const TrainerOptions& options) {
   }
 }
 
+void check_shared_state(const step::StepGraph& graph, const TrainerOptions& options) {
+  if (!options.ranks.share_state()) return;
+  const auto refuse = [](const std::string& what, const char* why) {
+    fail("trainer", fmt::format("expected shard_state without {}, got both", what), why);
+  };
+  if (options.ema_decay > 0) refuse("ema_decay", "averages need every rank's masters");
+  for (const state::Training& training : graph.training) {
+    const Optimizer& optimizer = graph.optimizers[training.optimizer];
+    if (training.frozen || !optimizer->in_operators()) continue;
+    refuse(optimizer->name(), "its operators take whole tensors, of which a rank has a part");
+  }
+}
+
 RankExchange::RankExchange(const run::Workspace& workspace, const TrainerOptions& options)
-    : workspace_(workspace), options_(options), exchange_(*options.ranks.exchange), seed_(options.seed) {}
+    : workspace_(workspace), options_(options), exchange_(*options.ranks.exchange), seed_(options.seed) {
+  if (options.ranks.share_state()) shard_.emplace(workspace, options);
+}
 
 void RankExchange::take_part(run::Program& program) {
-  program.slots().set_host_turn(
-      [this, &program](run::Slot& slot, std::span<const std::uint64_t> tickets) { exchange(program, slot, tickets); });
+  const auto sum = [this, &program](run::Slot& slot, std::span<const std::uint64_t> tickets) {
+    exchange(program, slot, tickets);
+  };
+  std::vector<run::Slots::HostTurn> turns{{program.lowered().exchanged.size(), sum}};
+  if (shard_) std::ranges::move(shard_->turns(), std::back_inserter(turns));
+  program.slots().set_host_turns(std::move(turns));
 }
 
 /// Each bucket is on its way to the other ranks while the device computes the next.
@@ -150,9 +171,13 @@ void RankExchange::exchange(const run::Program& program, const run::Slot& slot,
       std::this_thread::sleep_for(std::chrono::microseconds(20));  // a software device needs the processor
     }
     buffer.invalidate(4 * first, 4 * count);
-    exchange_.begin_sum(values(first, count), format);
+    if (shard_) {
+      shard_->begin_sum(values(first, count), first, format);
+    } else {
+      exchange_.begin_sum(values(first, count), format);
+    }
   }
-  const std::uint64_t states = buffer.bytes() / 4 - lowered.exchanged_gradients;
+  const std::uint64_t states = workspace_.store->spec().layout.states.padded_elements();
   buffer.invalidate(4 * lowered.exchanged_gradients, 4 * states);
   const std::span<float> of_states = values(lowered.exchanged_gradients, states);
   if (states > 0) exchange_.begin_sum(of_states, {});
@@ -278,11 +303,17 @@ void RankExchange::take_weights_of_first() {
   workspace_.store->write(tensors, values);
 }
 
-/// As first_difference(), of the tensors of the store.
+/// As first_difference(), of the tensors of the store; of those that only one rank has, of the weights that it gave the
+/// others.
 std::uint32_t RankExchange::first_other_weights(std::vector<float>& found) const {
+  const state::ParameterStore& store = *workspace_.store;
   std::vector<std::uint64_t> hashes;
-  for (const state::KeptTensor& tensor : workspace_.store->tensors()) {
-    const std::vector<float> values = workspace_.store->read(tensor);
+  for (const state::KeptTensor& tensor : store.tensors()) {
+    const bool shared_out = store.is_shared_out(tensor);
+    const bool moment = tensor.kind == state::KeptTensor::Kind::moment;
+    std::vector<float> values;
+    if (!shared_out) values = store.read(tensor);
+    if (shared_out && !moment) values = store.read_weight(*tensor.entry);
     hashes.push_back(hash_of(std::as_bytes(std::span(values))));
   }
   return first_difference(hashes, found);

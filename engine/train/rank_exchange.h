@@ -4,18 +4,22 @@
 #include <halfstep/trainer.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "run/program.h"
+#include "train/shard_exchange.h"
 #include "train/workspace.h"
 
 namespace halfstep::train {
 
 /// Throws Error where options of Ranks cannot be, or others do not go with several ranks.
 void check_ranks(const TrainerOptions& options);
+/// Throws Error where ranks cannot share out what the optimizers of a graph keep.
+void check_shared_state(const step::StepGraph& graph, const TrainerOptions& options);
 
 /// A trainer's part in a training of several ranks. Every function but take_part() and end_all() is called by all of
 /// them.
@@ -55,6 +59,7 @@ class RankExchange {
   const run::Workspace& workspace_;
   const TrainerOptions& options_;
   Exchange& exchange_;
+  std::optional<ShardExchange> shard_{};  ///< where ranks share out the optimizers' states
   std::uint64_t seed_;
   std::uint64_t steps_ = 0;  ///< of the training
   std::uint64_t first_ = 0;  ///< those before start()

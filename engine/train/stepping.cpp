@@ -129,7 +129,9 @@ void Trainer::Impl::stop_at_floor() {
   fail(ErrorCode::numerics, "trainer",
        fmt::format("expected finite gradients at the loss scale's floor of {}, got an overflow in step {}: in {}",
                    options.precision.loss_scale.floor, reports->take_overflowed_at_floor(),
-                   names.empty() ? "none of the step after it" : fmt::format("{}", fmt::join(names, ", "))),
+                   !names.empty()                ? fmt::format("{}", fmt::join(names, ", "))
+                   : options.ranks.share_state() ? "none of this rank's parts"
+                                                 : "none of the step after it"),
        "a lower floor or rate, or these layers in f32");
 }
 

@@ -29,13 +29,18 @@ bool fits(const vk::Context& context, std::uint64_t bytes, std::uint64_t residen
 }
 
 state::StoreSpec store_spec(const step::StepGraph& graph, const TrainerOptions& options) {
-  return {.layout = step::layout_of(graph),
-          .precision = options.precision,
-          .weights = state::weight_storage(options.precision),
-          .micro_batches = static_cast<std::uint32_t>(options.accumulate),
-          .exchanged = options.ranks.size() > 1,
-          .averages = options.ema_decay > 0,
-          .averages_read = graph.samples.has_value()};
+  state::StoreSpec spec{.layout = step::layout_of(graph),
+                        .precision = options.precision,
+                        .weights = state::weight_storage(options.precision),
+                        .micro_batches = static_cast<std::uint32_t>(options.accumulate),
+                        .exchanged = options.ranks.exchange_gradients(),
+                        .averages = options.ema_decay > 0,
+                        .averages_read = graph.samples.has_value()};
+  if (options.ranks.share_state()) {
+    spec.exchange = options.ranks.exchange;
+    spec.layout.shard.emplace(spec.layout.parameters, spec.weights, options.ranks);
+  }
+  return spec;
 }
 
 /// The rate and the powers of betas of an optimizer in the first step.
@@ -91,6 +96,7 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
     parts.push_back(std::make_unique<Part>());
     parts.back()->graph = train::training_graph(*graph.graph, graph.options, graph.length);
   }
+  train::check_shared_state(own().graph, options);
   for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
     train::check_bucket(parts[i]->graph, own().graph, graphs[i].length);
   }
@@ -247,65 +253,6 @@ void Trainer::Impl::make_evaluators(Lowered& lowered, const std::vector<std::str
   make(averaged_evaluator, lowered.averaged);
 }
 
-Evaluation Trainer::Impl::evaluate(const Dataset& set, Weights weights, const std::function<bool()>& stop) {
-  workspace.store->check(weights);
-  if (!evaluator) fail("evaluate", "expected a trainer with a feed, got one without");
-  finish();
-  return (weights == Weights::averaged ? averaged_evaluator : evaluator)->evaluate(set, stop);
-}
-
-Checkpoint Trainer::Impl::checkpoint(const std::map<std::string, std::string>& notes) {
-  finish();
-  return checkpoints->take(notes);
-}
-
-LoadReport Trainer::Impl::load_weights(const std::filesystem::path& path, const LoadOptions& how) {
-  finish();
-  origin.snapshot.reset();
-  return checkpoints->load_weights(path, how);
-}
-
-ResumePoint Trainer::Impl::load(const io::SafetensorsFile& file, const std::string& name) {
-  finish();
-  const auto [resumed, drawn] = checkpoints->load(file, name);
-  const state::StepState& state = resumed.step;
-  const std::uint64_t steps = train::attempted(state);
-  StepReport latest;
-  latest.applied = state.applied;
-  latest.skipped = state.skipped;
-  latest.tensor_updates_skipped = state.tensor_updates_skipped;
-  latest.loss_scale = state.loss_scale;
-  latest.step = steps;
-  reports->resume(latest);
-  const std::uint64_t seed = state.seed[0] | static_cast<std::uint64_t>(state.seed[1]) << 32;
-  if (rank_exchange) {
-    rank_exchange->compare_weights();
-    rank_exchange->start(seed, steps);
-  }
-  batches->start(seed, steps, drawn);
-  if (!batches->has_epochs()) return {steps};
-  const std::int64_t epoch_steps = batches->epoch_size().steps();
-  return {steps, drawn / epoch_steps, drawn % epoch_steps};
-}
-
-void Trainer::Impl::set_parameter(std::string_view name, std::span<const float> values) {
-  state::ParameterStore& store = *workspace.store;
-  state::KeptTensor tensor = store.find(name);
-  const Shape& shape = tensor.entry->type.shape;
-  if (std::ssize(values) != elements(shape)) {
-    fail("trainer",
-         fmt::format("expected {} values for '{}' {}, got {}", elements(shape), name, to_string(shape), values.size()));
-  }
-  finish();
-  std::vector<float> kept(values.begin(), values.end());
-  origin.snapshot.reset();
-  store.write({&tensor, 1}, {&kept, 1});
-  if (!store.spec().averages || tensor.kind == state::KeptTensor::Kind::state || tensor.entry->training.frozen) return;
-  kept = store.read(tensor);
-  tensor.kind = state::KeptTensor::Kind::average;
-  store.write({&tensor, 1}, {&kept, 1});
-}
-
 Trainer::Trainer(std::unique_ptr<Origin> origin) : origin_(std::move(origin)) {}
 Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;
@@ -358,14 +305,16 @@ Evaluation Trainer::evaluate(const Dataset& set, Weights weights, const std::fun
   return impl().together([&](Impl& made) { return made.evaluate(set, weights, stop); });
 }
 void Trainer::save(const std::filesystem::path& path) {
-  checkpoint().write(path);
+  const Checkpoint taken = checkpoint();
+  if (impl().writes_files()) taken.write(path);
 }
 Checkpoint Trainer::checkpoint(const std::map<std::string, std::string>& notes) {
   return impl().checkpoint(notes);
 }
 void Trainer::save_weights(const std::filesystem::path& path, Weights weights) {
   impl().finish();
-  impl().checkpoints->save_weights(path, weights);
+  const Checkpoint taken = impl().checkpoints->take_weights(weights);
+  if (impl().writes_files()) taken.write(path);
 }
 LoadReport Trainer::load_weights(const std::filesystem::path& path, const LoadOptions& options) {
   return impl().load_weights(path, options);

@@ -83,6 +83,8 @@ class Trainer::Impl {
   ResumePoint load(const io::SafetensorsFile& file, const std::string& name);
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options);
   void set_parameter(std::string_view name, std::span<const float> values);
+  /// Whether files are this rank's to write; others may take part in reading what they hold.
+  bool writes_files() const { return options.ranks.rank() == 0; }
   /// The part of the trainer's own graph: of the longest bucket.
   Part& own() { return *parts.back(); }
   const Part& own() const { return *parts.back(); }

@@ -7,8 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "samples/common/ranks.h"
-
 namespace samples {
 
 void describe_folders(CLI::App& app, const std::string& when) {
@@ -56,7 +54,6 @@ double as_meant(float value) {
 }
 
 void save_weights(halfstep::Trainer& trainer, const std::filesystem::path& folder) {
-  if (!is_first_rank()) return;
   try {
     trainer.save_weights(folder / weights_name);
   } catch (const halfstep::Error& error) {

@@ -4,6 +4,7 @@
 #include <halfstep/mpi.h>
 #endif
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,11 @@ std::shared_ptr<halfstep::Exchange> joined_ranks() {
 
 bool is_first_rank() {
   return !joined() || joined()->rank() == 0;
+}
+
+bool first_rank_says(bool answer) {
+  if (joined()) joined()->broadcast(std::as_writable_bytes(std::span(&answer, 1)), 0);
+  return answer;
 }
 
 bool any_interrupted() {

@@ -20,6 +20,9 @@ std::shared_ptr<halfstep::Exchange> joined_ranks();
 /// Whether this is rank 0, which prints and saves.
 bool is_first_rank();
 
+/// What rank 0 says, on every rank; all call it.
+bool first_rank_says(bool answer);
+
 /// Whether any rank was interrupted by a signal. Every rank calls it, and gets the same answer.
 bool any_interrupted();
 /// The signal that any rank was interrupted by, as any_interrupted() found; 0: none.

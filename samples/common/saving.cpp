@@ -10,24 +10,28 @@
 namespace samples {
 
 Saver::Saver(halfstep::Trainer& trainer, const CommonOptions& options, std::map<std::string, std::string> notes)
-    : trainer_(trainer),
-      options_(options),
-      saves_(is_first_rank() && !options.save.empty()),
-      notes_(std::move(notes)) {}
+    : trainer_(trainer), options_(options), saves_(!options.save.empty()), notes_(std::move(notes)) {}
 
 Saver::~Saver() {
   if (writing_.valid()) writing_.wait();
 }
 
+/// The first rank tells the others what its clock says, and whether it still writes.
 bool Saver::due(std::int64_t step) {
-  if (options_.save_every.steps > 0) return step % options_.save_every.steps == 0;
+  if (options_.save_every.steps > 0) {
+    return step % options_.save_every.steps == 0 && first_rank_says(!is_writing());
+  }
   if (options_.save_every.seconds == 0) return false;
-  return std::chrono::steady_clock::now() - last_ >= std::chrono::duration<double>(options_.save_every.seconds);
+  const std::chrono::duration<double> interval(options_.save_every.seconds);
+  return first_rank_says(std::chrono::steady_clock::now() - last_ >= interval && !is_writing());
+}
+
+bool Saver::is_writing() const {
+  return writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
 }
 
 void Saver::after_step(std::int64_t step) {
   if (!saves_ || !due(step)) return;
-  if (writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
   settle();
   begin();
 }
@@ -40,8 +44,10 @@ void Saver::save() {
 
 void Saver::begin() {
   last_ = std::chrono::steady_clock::now();
-  writing_ = std::async(std::launch::async,
-                        [checkpoint = trainer_.checkpoint(notes_), file = options_.save] { checkpoint.write(file); });
+  halfstep::Checkpoint taken = trainer_.checkpoint(notes_);  // of what every rank has a part
+  if (!is_first_rank()) return;
+  writing_ =
+      std::async(std::launch::async, [checkpoint = std::move(taken), file = options_.save] { checkpoint.write(file); });
 }
 
 void Saver::settle() {

@@ -16,7 +16,8 @@ namespace samples {
 /// Does nothing if there is no file to save to.
 class Saver {
  public:
-  /// `notes` are added to the files' metadata. Of several ranks, only the first one saves.
+  /// `notes` are added to the files' metadata. Of several ranks, every one calls the functions, and the first one
+  /// writes.
   Saver(halfstep::Trainer& trainer, const CommonOptions& options, std::map<std::string, std::string> notes);
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
@@ -33,13 +34,14 @@ class Saver {
 
  private:
   bool due(std::int64_t step);
+  bool is_writing() const;
   void begin();
   /// Waits for the current save, and warns if it failed and the one before did not.
   void settle();
 
   halfstep::Trainer& trainer_;
   const CommonOptions& options_;
-  bool saves_;
+  bool saves_;  ///< any rank does
   std::map<std::string, std::string> notes_;
   std::future<void> writing_;
   bool failing_ = false;  ///< whether the last finished save failed

@@ -128,7 +128,7 @@ class Run {
   }
 
   void keep_best(const EpochResult& result) {
-    if (plan_.best.empty() || !is_first_rank() || *result.test_accuracy <= best_accuracy_) return;
+    if (plan_.best.empty() || *result.test_accuracy <= best_accuracy_) return;
     try {
       trainer_.save_weights(plan_.best, plan_.weights);
       best_accuracy_ = *result.test_accuracy;
@@ -213,6 +213,8 @@ void add_rank_options(CLI::App& app, Plan& plan) {
   app.add_option_function<std::string>("--exchange-rounding", set_rounding,
                                        "How gradients that travel in 16 bits are rounded: nearest or stochastic")
       ->check(CLI::IsMember({"nearest", "stochastic"}));
+  app.add_flag("--shard-state", plan.ranks.shard_state,
+               "Each rank keeps masters and optimizer state of its part of the parameters only");
 }
 
 std::int64_t micro_batch(Plan& plan) {

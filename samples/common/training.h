@@ -35,7 +35,8 @@ void check_files(const CommonOptions& options, const Plan& plan, std::vector<Nam
 
 /// Adds --batch-size and --epochs.
 void add_plan_options(CLI::App& app, Plan& plan);
-/// Adds --accumulate, --exchange and --exchange-rounding, for programs that train on the ranks that mpirun starts.
+/// Adds --accumulate, --exchange, --shard-state and their like, for programs that train on the ranks that mpirun
+/// starts.
 void add_rank_options(CLI::App& app, Plan& plan);
 /// Makes the ranks that mpirun started those of the plan. Returns the samples of one micro-batch of one rank, which is
 /// the batch of the graph.

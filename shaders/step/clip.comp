@@ -10,12 +10,12 @@ layout(push_constant) uniform Push {
   float limit;  // 0: none
 };
 layout(std430, binding = 0) buffer State { StepState state; };
-layout(std430, binding = 1) readonly buffer Sums { vec4 squares[]; };
+layout(std430, binding = 1) readonly buffer Sums { float squares[]; };
 
 void main() {
-  vec4 total = vec4(0.0);
+  float total = 0.0;
   for (uint i = gl_LocalInvocationID.x; i < sums; i += gl_WorkGroupSize.x) total += squares[i];
-  float square = sum_over(gl_WorkGroupSize.x, vec2(dot(total, vec4(1.0)), 0.0)).x;
+  float square = sum_over(gl_WorkGroupSize.x, vec2(total, 0.0)).x;
   if (gl_LocalInvocationID.x != 0u) return;
   float norm = sqrt(square) / state.loss_scale.x;
   state.gradient_norm = norm;

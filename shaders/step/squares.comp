@@ -1,32 +1,28 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = storages
-// Sums of the squares of gradients, of those that are not left out: invocation i takes every slices-th quad from the
-// i-th.
+// The sum of the squares of each block of gradients, as they are stored. Blocks are those of gradient_scales.glsl, so
+// that the norm does not depend on which rank has which of them.
 #include "common/precision.glsl"
 #include "common/indexing.glsl"
-#include "common/long_sum.glsl"
-#define SCALES_CONSTANT 1
-#define SCALES_BINDING 2
-#include "step/block_scales.glsl"
+#include "step/gradient_scales.glsl"
 
 layout(push_constant) uniform Push {
-  uint quads;
-  uint slices;
-  uint first_sum;
-  uint first_quad;  // of the bound range, counted over all parameters
+  uint first_block;  // of the bound range
+  uint count;
 };
 layout(std430, binding = 0) readonly buffer Gradients { QUAD gradients[]; };
-layout(std430, binding = 1) writeonly buffer Sums { vec4 sums[]; };
+layout(std430, binding = 1) writeonly buffer Squares { float squares[]; };
 
 void main() {
-  uint slice = linear_invocation();
-  if (slice >= slices) return;
-  LongSum total = EMPTY_SUM;
-  for (uint i = slice; i < quads; i += slices) {
-    if (is_skipped(first_quad + i)) continue;
-    vec4 gradient = from_quad(gradients[i]) * gradient_unscale(first_quad + i);
-    add_term(total, gradient * gradient);
-  }
-  sums[first_sum + slice] = value_of(total);
+  uint block = linear_invocation();
+  if (block >= count) return;
+  vec4 total = vec4(0.0);
+  uint i = 0u;
+  do {
+    vec4 gradient = from_quad(gradients[block * BLOCK_QUADS + i]);
+    total += gradient * gradient;
+    i++;
+  } while (i < BLOCK_QUADS);
+  squares[first_block + block] = dot(total, vec4(1.0));
 }

@@ -201,13 +201,25 @@ void predict() {
   samples::say("| step of one device | link | wire | 8 | 64 | 256 | 1,024 devices |\n|---|---|---|---|---|---|---|\n");
   for (const Trained& model : trained) {
     for (const Network& network : networks) {
-      for (const auto& [wire, bytes] : {std::pair{"f32", 4.0}, std::pair{"f16", 2 + 1 / 128.0}}) {
-        samples::say("| {} | {} | {} |", model.name, network.name, wire);
-        const Step step{model.seconds * 0.32, model.seconds * 0.64, model.seconds * 0.04, bytes * model.parameters,
-                        bytes * (1 << 20)};
-        for (const int ranks : {8, 64, 256, 1024}) {
-          samples::say(" {:.0f}% |", 100 * model.seconds / step_seconds(step, Algorithm::direct, ranks, network.link));
-        }
+      constexpr double f32 = 4.0;
+      constexpr double f16 = 2 + 1 / 128.0;
+      const auto step = [&](double bytes) {
+        return Step{model.seconds * 0.32, model.seconds * 0.64, model.seconds * 0.04, bytes * model.parameters,
+                    bytes * (1 << 20)};
+      };
+      using Seconds = std::function<double(int ranks)>;
+      const std::pair<const char*, Seconds> ways[] = {
+          {"f32", [&](int ranks) { return step_seconds(step(f32), Algorithm::direct, ranks, network.link); }},
+          {"f16", [&](int ranks) { return step_seconds(step(f16), Algorithm::direct, ranks, network.link); }},
+          {"f32, sharded",
+           [&](int ranks) {
+             return sharded_step_seconds(step(f32), 2 * model.parameters, Algorithm::direct, ranks, network.link);
+           }},
+          {"f16, every 50 steps",
+           [&](int ranks) { return local_step_seconds(step(f16), 50, Algorithm::direct, ranks, network.link); }}};
+      for (const auto& [way, seconds] : ways) {
+        samples::say("| {} | {} | {} |", model.name, network.name, way);
+        for (const int ranks : {8, 64, 256, 1024}) samples::say(" {:.0f}% |", 100 * model.seconds / seconds(ranks));
         samples::say("\n");
       }
     }

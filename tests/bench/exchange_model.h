@@ -31,4 +31,12 @@ struct Step {
 /// exchanged as soon as it is ready and the one before it has been.
 double step_seconds(const Step& step, Algorithm algorithm, int ranks, const Link& link);
 
+/// The same of ranks that share out what their optimizers keep: each gets the sums of its part only, which are half of
+/// a sum, they tell each other what they found in them, each updates its part, and all get `weight_bytes` of weights.
+double sharded_step_seconds(const Step& step, double weight_bytes, Algorithm algorithm, int ranks, const Link& link);
+
+/// The same, on the mean, of ranks that make steps by themselves and exchange `step.bytes` after each `every` of them,
+/// while they compute nothing.
+double local_step_seconds(const Step& step, int every, Algorithm algorithm, int ranks, const Link& link);
+
 }  // namespace bench

@@ -51,6 +51,16 @@ trains "${ranks[@]}" --epochs 2 --resume "$place/two" --save "$place/four"
 check "one process goes on" alone --epochs 2 --accumulate 4 --resume "$place/two" --save "$place/alone"
 check "4 ranks go on as one process does" same_tensors "$place/alone" "$place/four"
 
+# Ranks that share out what the optimizer keeps: the same file, and three quarters of the bytes, but for those of the save.
+on 2
+trains "${ranks[@]}" --epochs 1 --shard-state --save "$place/sharded" --json "$place/sharded.json"
+check "2 ranks with a part each end with the same weights" same_tensors "$place/two" "$place/sharded"
+share=$((100 * $(number bytes_sent "$place/sharded.json") / $(number bytes_sent "$place/f32.json")))
+check "they send fewer bytes, got $share%" test "$share" -ge 75 -a "$share" -le 90
+on 4
+trains "${ranks[@]}" --epochs 2 --resume "$place/sharded" --shard-state --save "$place/sharded"
+check "4 ranks with a part each go on as one process does" same_tensors "$place/alone" "$place/sharded"
+
 # Ranks that differ, and programs that are no ranks.
 refused "expected one seed on all ranks, got 42 on rank 0 and 7 on rank 1" -q --oversubscribe \
   -n 1 "$bin/float32_master_weights" "${small[@]}" : -n 1 "$bin/float32_master_weights" "${small[@]}" --seed 7

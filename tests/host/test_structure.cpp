@@ -84,12 +84,17 @@ bool may_include(const std::string& layer, const std::string& header) {
   static const std::set<std::string> basic{"language", "version",   "error",  "tensor", "process",
                                            "pattern",  "precision", "device", "guest"};
   static const std::map<std::string, std::set<std::string>> more{
-      {"graph", {"graph"}},     {"ops", {"ops", "encodings", "custom_operator"}},
-      {"passes", {"ops"}},      {"optim", {"ops", "optimizer", "update_rule"}},
-      {"io", {"image_folder"}}, {"text", {"sampling", "text"}},
+      {"graph", {"graph"}},
+      {"ops", {"ops", "encodings", "custom_operator"}},
+      {"passes", {"ops"}},
+      {"optim", {"ops", "optimizer", "update_rule"}},
+      {"io", {"image_folder"}},
+      {"text", {"sampling", "text"}},
       {"dist", {"exchange", "mpi"}},
-      {"state", {"optimizer"}}, {"step", {"optimizer", "data", "recorder", "trainer_options"}},
-      {"run", {"data", "ops"}}, {"data", {"data", "image_folder", "ops"}},
+      {"state", {"exchange", "optimizer"}},
+      {"step", {"optimizer", "data", "recorder", "trainer_options"}},
+      {"run", {"data", "ops"}},
+      {"data", {"data", "image_folder", "ops"}},
   };
   if (layer == "train" || basic.count(header) > 0) return true;
   const auto found = more.find(layer);

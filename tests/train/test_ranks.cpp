@@ -3,78 +3,18 @@
 
 #include <doctest/doctest.h>
 
-#include <barrier>
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <thread>
 #include <vector>
 
 #include "harness/device.h"
 #include "harness/faults.h"
+#include "train/rank_threads.h"
 #include "train/small_training.h"
 
 namespace halfstep {
 namespace {
-
-/// Where the ranks of a training meet.
-struct Place {
-  explicit Place(int ranks) : sums(static_cast<std::size_t>(ranks)), all(ranks) {}
-  std::vector<std::vector<std::span<float>>> sums;  ///< that are under way, of each rank
-  std::span<const std::byte> sent;
-  std::barrier<> all;
-};
-
-class RankThread final : public Exchange {
- public:
-  RankThread(Place& place, int rank) : place_(place), rank_(rank) {}
-
-  int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(place_.sums.size()); }
-  void begin_sum(std::span<float> values, const WireFormat&) override { own().push_back(values); }
-  void progress() override {}
-  void wait() override {
-    place_.all.arrive_and_wait();
-    if (rank_ == 0) add();
-    place_.all.arrive_and_wait();
-    own().clear();
-    place_.all.arrive_and_wait();
-  }
-  void broadcast(std::span<std::byte> bytes, int root) override {
-    if (rank_ == root) place_.sent = bytes;
-    place_.all.arrive_and_wait();
-    if (rank_ != root) std::ranges::copy(place_.sent, bytes.begin());
-    place_.all.arrive_and_wait();
-  }
-  void barrier() override { place_.all.arrive_and_wait(); }
-  [[noreturn]] void abort(std::string_view, int) override { std::terminate(); }
-  ExchangeCosts costs() const override { return {}; }
-
- private:
-  std::vector<std::span<float>>& own() { return place_.sums[static_cast<std::size_t>(rank_)]; }
-  void add() {
-    for (std::size_t i = 0; i < own().size(); ++i) {
-      for (std::size_t j = 0; j < own()[i].size(); ++j) {
-        float sum = own()[i][j];
-        for (std::size_t r = 1; r < place_.sums.size(); ++r) sum += place_.sums[r][i][j];
-        for (auto& of : place_.sums) of[i][j] = sum;
-      }
-    }
-  }
-
-  Place& place_;
-  int rank_;
-};
-
-/// Runs a function for each rank, in a thread of its own.
-void on_ranks(int count, const std::function<void(int, const Ranks&)>& body) {
-  Place place(count);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < count; ++rank) {
-    threads.emplace_back([&place, &body, rank] { body(rank, Ranks(std::make_shared<RankThread>(place, rank))); });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
 
 /// What abort() ends the mirror's ranks with.
 struct Ended {
@@ -153,7 +93,7 @@ TEST_CASE("ranks train to the bits of one process with as many micro-batches") {
       alone.resident_limit = resident;
       const Result wanted = trained(alone);
       std::vector<Result> got(static_cast<std::size_t>(ranks));
-      on_ranks(ranks, [&](int rank, const Ranks& as) {
+      testing::on_ranks(ranks, [&](int rank, const Ranks& as) {
         testing::ToyOptions part = alone;
         part.change = [&](TrainerOptions& options) {
           options.ranks = as;
@@ -172,7 +112,7 @@ TEST_CASE("a gradient that overflows on one rank skips the update on all") {
   precision.loss_scale.initial = 256;
   std::vector<std::vector<float>> weights(2);
   std::vector<StepReport> reports(2);
-  on_ranks(2, [&](int rank, const Ranks& as) {
+  testing::on_ranks(2, [&](int rank, const Ranks& as) {
     const auto change = [&](TrainerOptions& options) { options.ranks = as; };
     testing::Pull pull(5, 1, Sgd{.rate = 0.25F}, precision, 5, change);
     pull.step(rank == 0 ? 1.0F : 3.0F);
@@ -203,7 +143,7 @@ TEST_CASE("ranks that differ are refused, and what differs is named") {
       {"one precision", [](TrainerOptions& options) { options.precision = Precision::float32(); }}};
   for (const auto& [name, change] : differences) {
     std::vector<std::string> errors(2);
-    on_ranks(2, [&](int rank, const Ranks& as) {
+    testing::on_ranks(2, [&](int rank, const Ranks& as) {
       const auto here = [&](TrainerOptions& options) {
         options.ranks = as;
         if (rank == 1) change(options);
@@ -217,7 +157,7 @@ TEST_CASE("ranks that differ are refused, and what differs is named") {
 
 TEST_CASE("ranks compare their weights, and name the rank and the tensor that differs") {
   std::vector<std::string> errors(2);
-  on_ranks(2, [&](int rank, const Ranks& as) {
+  testing::on_ranks(2, [&](int rank, const Ranks& as) {
     Trainer trainer = testing::toy_trainer(training_set(), toy([&](TrainerOptions& options) {
                                              options.ranks = as;
                                              options.ranks.compare_every = 2;
@@ -260,7 +200,7 @@ TEST_CASE("what several ranks cannot do is refused") {
 TEST_CASE("a step that tensors are watched in is exchanged like any other") {
   std::vector<Result> got(2);
   std::vector<std::size_t> records(2);
-  on_ranks(2, [&](int rank, const Ranks& as) {
+  testing::on_ranks(2, [&](int rank, const Ranks& as) {
     const auto place = static_cast<std::size_t>(rank);
     Trainer trainer = testing::toy_trainer(training_set(), toy([&](TrainerOptions& options) { options.ranks = as; }));
     if (rank == 0) trainer.inspect().watch("*gradient", 2);

@@ -45,9 +45,18 @@ class HALFSTEP_API Exchange {
   /// every rank gets the same bits. A sum that f32 holds as a subnormal number is 0. What is not finite on one rank is
   /// not finite in the sum. Does not block; several sums may be under way.
   virtual void begin_sum(std::span<float> values, const WireFormat& format) = 0;
-  /// Goes on with the sums that are under way; does not block.
+  /// As begin_sum(), but rank r needs only the sums from ends[r - 1], or 0 of the first rank, to ends[r]: the others
+  /// are undefined, and the sums that it gets are not rounded to the wire's format. Ends are multiples of 128, but for
+  /// the last one, which is the number of values. Here it is begin_sum(): an exchange that knows better sends half as
+  /// much.
+  virtual void begin_scattered_sum(std::span<float> values, std::span<const std::size_t> ends,
+                                   const WireFormat& format);
+  /// Begins to give every rank all of `bytes`, of which rank r has those from ends[r - 1], or 0, to ends[r]. As with
+  /// sums, they may not be touched until wait() returns. Here it broadcasts each rank's, and blocks.
+  virtual void begin_gather(std::span<std::byte> bytes, std::span<const std::size_t> ends);
+  /// Goes on with the sums and gatherings that are under way; does not block.
   virtual void progress() = 0;
-  /// Blocks until every sum that was begun is complete.
+  /// Blocks until every sum and gathering that was begun is complete.
   virtual void wait() = 0;
   /// Gives every rank the bytes of `root`. Blocks. Every rank gives as many.
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
@@ -78,9 +87,27 @@ struct Ranks {
   std::int64_t compare_every = 500;
   /// Bytes of gradients, in f32, that are exchanged together while the backward pass goes on.
   std::int64_t bucket_bytes = std::int64_t{4} << 20;
+  /// Whether each rank keeps the f32 masters and the optimizer's states of its part of the parameters only, about one
+  /// N-th. It updates these, and gets the other weights from the other ranks (stage 1 of ZeRO, Rajbhandari et al.
+  /// 2020). Trains to the same bits where the wire is f32. Functions that read weights or moments must then be called
+  /// by every rank too: checkpoint(), save(), save_weights(), load_weights(), parameter(). Not with ema_decay, nor with
+  /// rules that are written in operators.
+  bool shard_state = false;
+  /// Steps that each rank makes by itself between two synchronisations (DiLoCo, Douillard et al. 2023); 0: gradients
+  /// are exchanged in every step. Every rank then has its own weights, optimizer's states, loss scale and skipped
+  /// steps, and reports its own loss and metrics. After as many steps, all ranks' weights become those of the last
+  /// synchronisation, moved by an outer step of Nesterov's momentum along the mean of what each rank changed, which
+  /// travels in the wire's format. Weights and checkpoints are equal on all ranks after a synchronisation only.
+  std::int64_t sync_every = 0;
+  float outer_rate = 0.7F;      ///< of the outer step
+  float outer_momentum = 0.9F;  ///< of the outer step
 
   int rank() const { return exchange ? exchange->rank() : 0; }
   int size() const { return exchange ? exchange->size() : 1; }
+  /// Whether there are other ranks, and each step exchanges gradients with them.
+  bool exchange_gradients() const { return size() > 1 && sync_every == 0; }
+  /// Whether there are other ranks that keep parts of what the optimizer keeps.
+  bool share_state() const { return size() > 1 && shard_state; }
 };
 
 }  // namespace halfstep

@@ -138,7 +138,8 @@ class HALFSTEP_API Trainer {
       const Dataset& set, Weights weights = Weights::current, const std::function<bool()>& stop = [] { return false; });
 
   /// Writes weights, their averages, optimizer moments, loss scale, counters and seed atomically as a safetensors file.
-  /// Waits for every step submitted, and for the disk.
+  /// Waits for every step submitted, and for the disk. Of several ranks, rank 0 alone writes files, here and in
+  /// save_weights().
   void save(const std::filesystem::path& path);
   /// Returns what save() would write, so that another thread can write it while training continues. Waits for every
   /// step submitted, and for the copy from the device. Takes as much host memory as the file's size. `notes` are added
