@@ -48,7 +48,7 @@ void Execution::lower(const graph::Ir& ir, const std::vector<graph::ValueId>& ou
   const plan::BufferId inputs = builder.buffer("inputs");
   builder.stores().key_noise(builder.place_bytes("state", sizeof(state::StepState), {builder.buffer("state"), 0}));
   builder.stores().set(options_.rounding, options_.overflow);
-  const std::uint64_t alignment = context_.target().offset_alignment;
+  const std::uint64_t alignment = builder.target().offset_alignment;
   const std::uint64_t guard = round_up(options_.guard_bytes, alignment);
   for (graph::ValueId id = 0; id < ir.values.size(); ++id) {
     const graph::Value& value = ir.values[id];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -51,6 +52,10 @@ class Execution {
   /// Whether every byte between the tensors is as it was before the first run.
   bool guards_intact();
   const plan::Plan& plan() const { return plan_; }
+  /// Those of the plan's program, in its order.
+  std::array<const vk::Buffer*, 3> buffers() const { return {&arena_, &inputs_, &state_}; }
+  /// The plan's tensor that a value is in.
+  plan::TensorId place_of(graph::ValueId value) const { return tensors_.at(value); }
   /// When each dispatch of the last run ran. Needs ExecutionOptions::timestamps.
   const std::vector<DispatchTime>& dispatch_times() const { return recording_->dispatch_times(); }
   /// How many submits a run takes.

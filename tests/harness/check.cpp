@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "graph/ir.h"
@@ -82,30 +83,37 @@ std::vector<double> numbers(step::Execution& execution, Tensor tensor) {
   return {floats.begin(), floats.end()};
 }
 
-/// Runs twice, checks everything except the values, and returns the values for each of `outputs`.
-std::vector<std::vector<double>> run(Built& built, const std::vector<Tensor>& outputs, const plan::Target& target) {
+/// A graph that has run, and the values of its outputs.
+struct Ran {
+  std::unique_ptr<step::Execution> execution;
+  std::vector<std::vector<double>> values;
+};
+
+/// Runs twice, and checks everything except the values.
+Ran run(Built& built, const std::vector<Tensor>& outputs, const plan::Target& target) {
   std::vector<graph::ValueId> ids;
   for (const Tensor& output : outputs) ids.push_back(output.id());
   step::ExecutionOptions options;
   options.guard_bytes = 256;
   options.target = target;
+  options.target->offset_alignment = 256;  // of every device: what is kept of a run is run on others too
   options.pipelines = pipelines();
-  step::Execution execution(context(), built.ir(), ids, options);
+  Ran ran{std::make_unique<step::Execution>(context(), built.ir(), ids, options), {}};
+  step::Execution& execution = *ran.execution;
   for (std::size_t i = 0; i < built.values.size(); ++i) feed(execution, built.inputs[i], built.values[i]);
   execution.run();
   CHECK_MESSAGE(execution.guards_intact(), "bytes outside the tensors were written");
-  std::vector<std::vector<double>> results;
   std::vector<std::vector<std::byte>> memories;
   for (const Tensor& output : outputs) {
     memories.push_back(execution.memory(output.id()));
     CHECK_MESSAGE(pads_are_zero(output.type(), memories.back()), "elements past the last column are not zero");
-    results.push_back(numbers(execution, output));
+    ran.values.push_back(numbers(execution, output));
   }
   execution.run();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     CHECK_MESSAGE(execution.memory(outputs[i].id()) == memories[i], "a second run gave other bits");
   }
-  return results;
+  return ran;
 }
 
 Observer observer;
@@ -138,6 +146,8 @@ bool agree(double got, double want, double allowed) {
 struct Output {
   std::string what;  ///< "result" or "gradient of input 0"
   DType dtype;
+  step::Execution& execution;
+  Tensor tensor;
   std::span<const Array> inputs;
   const std::vector<double>& got;
   const Array& want;
@@ -147,11 +157,13 @@ struct Output {
 void tell(const Check& check, const Output& output, double largest, std::size_t wrong) {
   if (!observer) return;
   Comparison told{.check = check.name, .what = output.what, .dtype = output.dtype, .wrong = wrong};
+  ObservedRun run{output.execution, output.tensor.id(), output.tensor.type(), output.want.values, {}};
   for (std::size_t i = 0; i < output.got.size(); ++i) {
     const double want = output.want.values[i];
     const double error = std::abs(output.got[i] - want);
-    if (!std::isfinite(error)) continue;
     const double allowed = tolerance(check, output.dtype, want, largest);
+    run.allowed.push_back(allowed);
+    if (!std::isfinite(error)) continue;
     if (allowed > 0) told.share = std::max(told.share, error / allowed);
     const double ulps = error / unit_in_last_place(output.dtype, want);
     if (ulps <= told.ulps) continue;
@@ -161,11 +173,11 @@ void tell(const Check& check, const Output& output, double largest, std::size_t 
     told.index = i;
   }
   told.inputs = inputs_at(output.inputs, output.got.size(), told.index);
-  observer(told);
+  observer(told, run);
 }
 
 void compare(const Check& check, const Output& output) {
-  const auto& [what, dtype, inputs, got, want] = output;
+  const auto& [what, dtype, execution, tensor, inputs, got, want] = output;
   REQUIRE(got.size() == want.values.size());
   double largest = check.magnitude;
   for (const double value : want.values) largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
@@ -230,7 +242,7 @@ void check_gradient_in(const Check& check, DType dtype, const plan::Target& targ
     built.inputs.push_back(seed);
     built.values.push_back(Array({}, {1.0}));
   }
-  const std::vector<std::vector<double>> got = run(built, gradients, target);
+  const Ran ran = run(built, gradients, target);
   const std::vector<Array> known = check.gradients ? check.gradients(operands, weights) : std::vector<Array>{};
   std::size_t next = 0;
   for (std::size_t i = 0; i < check.inputs.size(); ++i) {
@@ -238,7 +250,8 @@ void check_gradient_in(const Check& check, DType dtype, const plan::Target& targ
     const std::string what = fmt::format("gradient of input {}", i);
     INFO(what);
     const Array want = check.gradients ? known.at(next) : differences(check, operands, weights, i);
-    compare(check, {what, dtype, operands, got[next++], want});
+    compare(check, {what, dtype, *ran.execution, gradients[next], operands, ran.values[next], want});
+    ++next;
   }
 }
 
@@ -316,8 +329,8 @@ void check_operator(const Check& check) {
     const Tensor result = check.build(built.inputs);
     const Array want = check.reference(built.values);
     REQUIRE(result.shape() == want.shape);
-    const std::vector<double> got = run(built, {result}, target).front();
-    compare(check, {"result", result.dtype(), built.values, got, want});
+    const Ran ran = run(built, {result}, target);
+    compare(check, {"result", result.dtype(), *ran.execution, result, built.values, ran.values.front(), want});
   });
 }
 

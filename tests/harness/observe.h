@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
+
+#include "step/execution.h"
 
 namespace halfstep::testing {
 
@@ -23,7 +26,16 @@ struct Comparison {
   std::string inputs{};  ///< those of as many elements, at the index; empty if there are none
 };
 
-using Observer = std::function<void(const Comparison&)>;
+/// The run that an output is of, and what its elements should be.
+struct ObservedRun {
+  step::Execution& execution;
+  graph::ValueId output;
+  const TensorType& type;
+  const std::vector<double>& want;
+  std::vector<double> allowed;  ///< how far each may be off
+};
+
+using Observer = std::function<void(const Comparison&, const ObservedRun&)>;
 
 /// Calls `observer` for each output that a check compares from now on.
 void observe(Observer observer);

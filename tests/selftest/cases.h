@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -34,6 +35,13 @@ std::vector<Case> kernel_cases();    ///< Halfstep's own ways to compute product
 
 /// All of them, in this order.
 const std::vector<Case>& all_cases();
+
+/// Where to keep the dispatches of operators that are wrong, or of all.
+struct Keeping {
+  std::filesystem::path folder;
+  bool all = false;
+};
+void keep_dispatches(const Keeping& keeping);
 
 /// Adds a fault, which makes the case wrong.
 void add_fault(CaseReport& report, std::string fault);

@@ -65,7 +65,10 @@ std::string row(const CaseReport& one) {
   if (one.verdict >= Verdict::wrong) {
     if (!one.spirv.empty())
       details += fmt::format("<div>kernel {}: <code>{}</code></div>", escaped(one.kernel), escaped(one.spirv));
-    details += fmt::format("<div>alone: <code>{}</code></div>", escaped(one.command));
+    if (!one.dispatch.empty())
+      details +=
+          fmt::format("<div>its dispatches alone: <code>selftest --kernel {}</code></div>", escaped(one.dispatch));
+    details += fmt::format("<div>the case alone: <code>{}</code></div>", escaped(one.command));
   }
   const std::size_t slash = one.name.find('/');
   return fmt::format(

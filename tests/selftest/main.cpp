@@ -21,6 +21,7 @@
 #include "selftest/child.h"
 #include "selftest/planted.h"
 #include "selftest/report.h"
+#include "selftest/reproduction.h"
 #include "vk/device/validation.h"
 #include "vk/device/workarounds.h"
 #include "vk/shader/shaders.h"
@@ -44,6 +45,8 @@ struct Options {
   std::string spirv = "selftest-spirv";
   std::string plant;
   std::string replace;
+  std::string kernel;
+  bool keep = false;
   bool list_planted = false;
 };
 
@@ -103,6 +106,7 @@ void print(const CaseReport& report) {
   if (report.faults.size() > most) fmt::print("         and {} more\n", report.faults.size() - most);
   if (report.verdict >= Verdict::wrong) fmt::print("         alone: {}\n", report.command);
   if (!report.spirv.empty()) fmt::print("         SPIR-V: {}\n", report.spirv);
+  if (!report.dispatch.empty()) fmt::print("         its dispatches alone: selftest --kernel {}\n", report.dispatch);
   std::fflush(stdout);
 }
 
@@ -124,6 +128,7 @@ CaseReport run_apart(const Case& one, const Options& options, const fs::path& fi
   std::vector<std::string> arguments{"--case", one.name, "--json", file.string(), "--spirv", options.spirv};
   if (!options.plant.empty()) arguments.insert(arguments.end(), {"--plant", options.plant});
   if (!options.replace.empty()) arguments.insert(arguments.end(), {"--replace", options.replace});
+  if (options.keep) arguments.emplace_back("--keep");
   fs::remove(file);
   const auto begin = Clock::now();
   const Ended ended = run_self(arguments, limit);
@@ -192,6 +197,18 @@ void print_summary(const Report& report) {
   fmt::print("{:.0f} s\n", report.seconds);
 }
 
+/// Runs the dispatches that a file describes.
+int run_kernel(const fs::path& file) {
+  const Reproduction kept = read_reproduction(file);
+  const std::string wrong = objection(kept);
+  const DeviceInfo& info = testing::device().info();
+  fmt::print("{:<8} {} ({}, {})\n", wrong.empty() ? "right" : "wrong", kept.what, info.name, info.driver);
+  if (!wrong.empty()) fmt::print("         {}\n", wrong);
+  for (const plan::Dispatch& dispatch : kept.program.dispatches)
+    fmt::print("         {} {}\n", dispatch.label, dispatch.shader);
+  return wrong.empty() ? 0 : 1;
+}
+
 int run(const Options& options) {
   if (!options.compare.empty()) {
     fmt::print("{}", comparison(read_report(options.compare[0]), read_report(options.compare[1])));
@@ -208,6 +225,8 @@ int run(const Options& options) {
   if (!options.device.empty()) setenv("HALFSTEP_DEVICE", options.device.c_str(), 1);
   if (!options.plant.empty()) plant(options.plant);
   if (!options.replace.empty()) replace_kernel_by_file(options.replace);
+  if (!options.kernel.empty()) return run_kernel(options.kernel);
+  keep_dispatches({options.spirv, options.keep});
   const Report report = options.cases.empty() ? run_all(options) : run_named(options);
   if (options.cases.empty()) print_summary(report);
   if (!options.json.empty()) write_text(options.json, nlohmann::json(report).dump(1) + "\n");
@@ -226,8 +245,11 @@ Options parsed(CLI::App& app, int argc, char** argv) {
   app.add_option("--case", options.cases, "Run only this case, in this process; may be given several times");
   app.add_flag("--list", options.list, "List the cases");
   app.add_option("--compare", options.compare, "Compare two reports of --json")->expected(2);
-  app.add_option("--spirv", options.spirv, "The folder for the SPIR-V of kernels that are wrong")
+  app.add_option("--spirv", options.spirv,
+                 "The folder for kernels that are wrong: SPIR-V, and for --kernel what it gets")
       ->capture_default_str();
+  app.add_flag("--keep", options.keep, "Also keep the dispatches of operators that are right, as those of wrong ones");
+  app.add_option("--kernel", options.kernel, "Run only the kept dispatches that this JSON file describes");
   app.add_option("--replace", options.replace, "KERNEL=FILE.spv: use other SPIR-V for one of the self-test's kernels");
   app.add_option("--plant", options.plant, "Plant a fault of --list-planted in the shaders, to test the self-test");
   app.add_flag("--list-planted", options.list_planted,

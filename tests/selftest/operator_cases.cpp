@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <map>
 #include <sstream>
@@ -12,6 +13,7 @@
 #include "graph/dtype.h"
 #include "harness/observe.h"
 #include "selftest/cases.h"
+#include "selftest/reproduction.h"
 
 namespace halfstep::selftest {
 namespace {
@@ -106,9 +108,34 @@ void note(CaseReport& report, const testing::Comparison& found) {
   }
 }
 
+Keeping& keeping() {
+  static Keeping wanted;
+  return wanted;
+}
+
+/// A name of letters and digits.
+std::string file_name(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return text.substr(0, 80);
+}
+
+/// Keeps the first dispatches of a case that are wrong; of a case that is right, its first if all are wanted.
+void keep(CaseReport& report, const testing::Comparison& found, const testing::ObservedRun& run, bool& kept_wrong) {
+  const bool wrong = found.wrong > 0;
+  if (keeping().folder.empty() || kept_wrong || !(wrong || (keeping().all && report.dispatch.empty()))) return;
+  kept_wrong = wrong;
+  const std::string what = fmt::format("{}, {} in {}", found.check, found.what, name(found.dtype));
+  report.dispatch = write(reproduction_of(what, run), keeping().folder, file_name(report.name)).string();
+}
+
 void run_test(CaseReport& report, const Test& test) {
   listener = {.report = &report};
-  testing::observe([&](const testing::Comparison& found) { note(report, found); });
+  bool kept_wrong = false;
+  testing::observe([&](const testing::Comparison& found, const testing::ObservedRun& run) {
+    note(report, found);
+    keep(report, found, run, kept_wrong);
+  });
   doctest::Context context;
   context.setOption("reporters", "selftest");
   context.setOption("test-case", filter_of(test.name).c_str());
@@ -162,6 +189,10 @@ std::string family(const std::string& file) {
 }
 
 }  // namespace
+
+void keep_dispatches(const Keeping& wanted) {
+  keeping() = wanted;
+}
 
 std::vector<Case> operator_cases() {
   std::vector<Case> operators;

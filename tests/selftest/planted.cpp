@@ -186,6 +186,7 @@ const std::vector<Fault> of_operators{
 struct Changes {
   std::map<std::string, Words, std::less<>> replaced;
   std::optional<Fault> fault;
+  Words last;  ///< what the driver got last
 };
 
 Changes& changes() {
@@ -198,7 +199,8 @@ void change_shaders() {
     const auto found = changes().replaced.find(shader);
     if (found != changes().replaced.end()) words = found->second;
     const std::optional<Fault>& fault = changes().fault;
-    return fault && shader.starts_with(fault->kernels) ? fault->patch(words) : words;
+    changes().last = fault && shader.starts_with(fault->kernels) ? fault->patch(words) : words;
+    return changes().last;
   });
 }
 
@@ -264,6 +266,13 @@ void replace_kernel_by_file(std::string_view replacement) {
   if (equals == std::string_view::npos)
     throw Error(fmt::format("[selftest] expected KERNEL=FILE of SPIR-V, got '{}'", replacement));
   replace_kernel(std::string(replacement.substr(0, equals)), read_spirv(replacement.substr(equals + 1)));
+}
+
+Words driver_words(const plan::Dispatch& dispatch) {
+  change_shaders();
+  vk::Pipelines fresh(bench().context);
+  fresh.get(dispatch);
+  return changes().last;
 }
 
 Words given_words(const std::string& kernel) {

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/dispatch.h"
+
 namespace halfstep::selftest {
 
 /// A fault of a driver that is imitated by changing SPIR-V before the driver gets it, to show that the self-test finds
@@ -25,6 +27,9 @@ void plant(std::string_view name);
 void replace_kernel(const std::string& kernel, std::vector<std::uint32_t> words);
 /// The same with the words of a file: "arithmetic.exp=exp.spv". Throws Error if it cannot be read.
 void replace_kernel_by_file(std::string_view replacement);
+
+/// What the driver gets for a dispatch of the device under test.
+std::vector<std::uint32_t> driver_words(const plan::Dispatch& dispatch);
 
 /// What a driver gets for one of the self-test's kernels, or for one that replaces none.
 std::vector<std::uint32_t> given_words(const std::string& kernel);

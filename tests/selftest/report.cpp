@@ -83,6 +83,7 @@ void to_json(nlohmann::json& json, const Report& report) {
                              {"errors", errors},
                              {"kernel", one.kernel},
                              {"spirv", one.spirv},
+                             {"dispatch", one.dispatch},
                              {"command", one.command},
                              {"seconds", one.seconds}});
   }
@@ -93,9 +94,9 @@ void from_json(const nlohmann::json& json, Report& report) {
             json.at("tier"),   json.at("halfstep"), json.at("mode"),        json.at("avoided")};
   report.seconds = json.at("seconds");
   for (const nlohmann::json& one : json.at("cases")) {
-    CaseReport made{one.at("name"),   one.at("what"),  verdict_of(one.at("verdict")),
-                    one.at("faults"), one.at("facts"), {},
-                    one.at("kernel"), one.at("spirv"), one.at("command")};
+    CaseReport made{
+        one.at("name"),   one.at("what"),  verdict_of(one.at("verdict")), one.at("faults"), one.at("facts"), {},
+        one.at("kernel"), one.at("spirv"), one.value("dispatch", ""),     one.at("command")};
     for (const nlohmann::json& e : one.at("errors"))
       made.errors.push_back({e.at("of"), e.at("ulps"), e.at("allowed"), e.at("share"), e.at("at")});
     made.seconds = one.at("seconds");

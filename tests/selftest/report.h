@@ -35,9 +35,10 @@ struct CaseReport {
   std::vector<std::string> faults{};  ///< each that makes it wrong
   std::vector<std::string> facts{};   ///< what the device does where more than one behaviour is right
   std::vector<LargestError> errors{};
-  std::string kernel{};   ///< the first that was wrong
-  std::string spirv{};    ///< the file of its SPIR-V, the smallest reproduction
-  std::string command{};  ///< that runs the case alone
+  std::string kernel{};    ///< the first that was wrong
+  std::string spirv{};     ///< the file of its SPIR-V, the smallest reproduction
+  std::string dispatch{};  ///< the file that describes its dispatches and what must come out: see --kernel
+  std::string command{};   ///< that runs the case alone
   double seconds = 0;
 };
 

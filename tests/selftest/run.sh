@@ -45,9 +45,24 @@ planted() { # planted PATTERN...: the faults whose names grep finds with these a
   done <"$place/faults"
 }
 
+kept() { # kept WANTED FAULT CASE: the dispatches that a case keeps give this exit code by themselves, without the fault
+  local wanted=$1 fault=$2 case=$3 folder=$place/kept.$1
+  "${program[@]}" ${fault:+--plant "$fault"} --case "$case" --keep --spirv "$folder" >"$place/error" 2>&1
+  check "'$case' with '$fault' ends with $wanted" test $? = "$wanted"
+  "${program[@]}" --kernel "$folder"/*.json >"$place/error" 2>&1
+  check "the dispatches of '$case' with '$fault' end with $wanted" test $? = "$wanted"
+}
+
 case $mode in
 quick) quick "$@" ;;
-planted) planted -v -E '^(loop|matrix)\.' ;;
+planted)
+  planted -v -E '^(loop|matrix)\.'
+  kept 0 "" "operator/losses: gradient of cross-entropy"
+  kept 1 loss.gradient "operator/losses: gradient of cross-entropy"
+  echo '{"what": 1}' >"$place/damaged.json"
+  "${program[@]}" --kernel "$place/damaged.json" >"$place/error" 2>&1
+  check "a damaged description is refused" test $? = 2
+  ;;
 loop) planted '^loop\.' ;;
 newest)
   quick "$@"

@@ -112,7 +112,7 @@ void DescriptorSets::add_pool(std::uint32_t bindings) {
                                                    {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, bindings}}};
   auto info = structure<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
   info.maxSets = sets_in_pool;
-  info.poolSizeCount = context_->target().max_texels > 0 ? 3 : 2;
+  info.poolSizeCount = static_cast<std::uint32_t>(sizes.size());
   info.pPoolSizes = sizes.data();
   pools_.reserve(pools_.size() + 1);
   pools_.push_back(create(*context_, context_->table().vkCreateDescriptorPool, info, "vkCreateDescriptorPool"));
