@@ -28,6 +28,10 @@ struct MicroBatches {
   std::uint32_t count = 1;
   std::uint32_t before = 0;
   std::uint32_t all = 1;
+  bool alone = false;  ///< what is reported is of this rank's only
+
+  std::uint32_t first_reported() const { return alone ? 0 : before; }
+  std::uint32_t reported() const { return alone ? count : all; }
 };
 
 class Builder {
@@ -96,7 +100,7 @@ class Builder {
     std::vector<graph::ValueId> wanted = graph_.outputs;
     for (std::size_t i = 0; i < reported_.size(); ++i) {
       const graph::Value& value = graph_.ir.values[wanted[i]];
-      const std::uint64_t place = reported_[i].places[micro_batches_.before + micro_batch_];
+      const std::uint64_t place = reported_[i].places[micro_batches_.first_reported() + micro_batch_];
       builder_.values().bind(wanted[i], builder_.place(value.name, value.type, {buffers::report, place}));
     }
     for (const graph::ValueId value : graph_.stored) {
@@ -161,7 +165,7 @@ class Builder {
             .shared = shared_.buffers(),
             .exchanged = std::move(exchanged_),
             .exchanged_gradients = layout_.parameters.trained_elements(),
-            .first_micro_batch = micro_batches_.before};
+            .first_micro_batch = micro_batches_.first_reported()};
   }
 
  private:
@@ -266,7 +270,7 @@ class Builder {
     report_bytes_ = report_place_bytes;
     if (graph_.written) return;
     for (const graph::ValueId output : graph_.outputs) reported_.push_back({graph_.ir.values[output].type, {}});
-    for (std::uint32_t i = 0; i < micro_batches_.all; ++i) {
+    for (std::uint32_t i = 0; i < micro_batches_.reported(); ++i) {
       for (ReportedValue& value : reported_) {
         value.places.push_back(report_bytes_);
         report_bytes_ += next_place(plan::byte_size(value.type));
@@ -305,7 +309,8 @@ StepProgram training_program(const plan::Target& target, const StepGraph& graph,
   const auto count = static_cast<std::uint32_t>(options.accumulate);
   const auto ranks = static_cast<std::uint32_t>(options.ranks.size());
   const auto rank = static_cast<std::uint32_t>(options.ranks.rank());
-  Builder builder(target, graph, layout, options.precision, {count, rank * count, ranks * count}, watch);
+  const MicroBatches micro_batches{count, rank * count, ranks * count, !options.ranks.exchange_gradients()};
+  Builder builder(target, graph, layout, options.precision, micro_batches, watch);
   for (std::uint32_t i = 0; i < count; ++i) {
     if (i > 0) builder.next_micro_batch();
     builder.feed(true);

@@ -35,6 +35,16 @@ std::vector<float> CheckpointReader::take(const std::string& name, const state::
   return values;
 }
 
+std::vector<float> take_present(const io::SafetensorsFile& file, std::string_view path, const std::string& name,
+                                const state::ParameterEntry& entry) {
+  const io::StoredTensor& tensor = *file.find(name);
+  if (const auto wrong = mismatch(tensor, entry.type.shape, entry.stored)) {
+    fail(ErrorCode::bad_file, path,
+         fmt::format("expected '{}' of this model, got one that is another: {}", name, *wrong));
+  }
+  return decode(tensor, entry.type.shape, entry.stored);
+}
+
 LoadReport CheckpointReader::report(std::string_view path) {
   for (const io::StoredTensor& tensor : file_.tensors()) {
     if (!asked_.contains(tensor.name) && !ignored(tensor.name)) report_.unexpected.push_back(tensor.name);

@@ -36,4 +36,8 @@ class CheckpointReader {
   LoadReport report_;
 };
 
+/// The values of a tensor that a file, which errors call `path`, has. Throws Error where they do not fit.
+std::vector<float> take_present(const io::SafetensorsFile& file, std::string_view path, const std::string& name,
+                                const state::ParameterEntry& entry);
+
 }  // namespace halfstep::train

@@ -129,13 +129,18 @@ Checkpoint Checkpoints::take_weights(Weights weights) const {
   return Checkpoint(std::make_shared<const Checkpoint::Contents>(std::move(contents)));
 }
 
-state::RunState Checkpoints::state_from(const io::SafetensorsFile& file, const std::string& path) const {
-  const io::StoredTensor* stored = file.find(state_name);
+std::string Checkpoints::Source::preferred(std::string_view tensor) const {
+  std::string own = prefix + std::string(tensor);
+  return file.find(own) != nullptr ? own : std::string(tensor);
+}
+
+state::RunState Checkpoints::state_from(const Source& source) const {
+  const io::StoredTensor* stored = source.file.find(source.preferred(state_name));
   state::RunState result;
   state::StepState& state = result.step;
   const std::size_t size = stored == nullptr ? 0 : stored->data.size();
   if ((size != sizeof state && size != first_state_bytes) || stored->dtype != "U32") {
-    fail(ErrorCode::bad_file, path,
+    fail(ErrorCode::bad_file, source.name,
          fmt::format("expected '{}' as U32 {{{}}}, got {}", state_name, sizeof state / 4,
                      stored == nullptr ? "none" : stored->dtype + " " + to_string(stored->shape)),
          "only a file that save() wrote can be resumed; load_weights() takes others");
@@ -145,19 +150,18 @@ state::RunState Checkpoints::state_from(const io::SafetensorsFile& file, const s
   std::ranges::fill(state.padding, 0.0F);
   state.overflow = 0;
   state.clip = 1;
-  result.optimizers = optimizers_from(file, path);
+  result.optimizers = optimizers_from(source);
   return result;
 }
 
 /// The states of the optimizers other than the trainer's own, in the order of their names in the file.
-std::vector<state::OptimizerState> Checkpoints::optimizers_from(const io::SafetensorsFile& file,
-                                                                const std::string& path) const {
+std::vector<state::OptimizerState> Checkpoints::optimizers_from(const Source& source) const {
   std::vector<state::OptimizerState> states(store_.spec().layout.optimizers.size() - 1);
   if (states.empty()) return states;
-  const io::StoredTensor* stored = file.find(optimizers_name);
+  const io::StoredTensor* stored = source.file.find(source.preferred(optimizers_name));
   const std::span<std::byte> memory = std::as_writable_bytes(std::span(states));
   if (stored == nullptr || stored->dtype != "F32" || stored->data.size() != memory.size()) {
-    fail(ErrorCode::bad_file, path,
+    fail(ErrorCode::bad_file, source.name,
          fmt::format("expected '{}' as F32 {{{}}}, got {}", optimizers_name, memory.size() / 4,
                      stored == nullptr ? "none" : stored->dtype + " " + to_string(stored->shape)));
   }
@@ -166,21 +170,22 @@ std::vector<state::OptimizerState> Checkpoints::optimizers_from(const io::Safete
 }
 
 /// The scales of gradients to go on with: from 1 on where the file has none.
-std::vector<float> Checkpoints::scales_from(const io::SafetensorsFile& file, const std::string& path) const {
-  const io::StoredTensor* stored = file.find(scales_name);
+std::vector<float> Checkpoints::scales_from(const Source& source) const {
+  const io::StoredTensor* stored = source.file.find(source.preferred(scales_name));
   std::vector<float> scales(store_.spec().layout.parameters.entries().size(), 1.0F);
   if (stored == nullptr) return scales;
   const bool fits = stored->dtype == "F32" && stored->data.size() == 4 * scales.size();
   if (fits) std::memcpy(scales.data(), stored->data.data(), stored->data.size());
   if (!fits || !std::ranges::all_of(scales, state::gradient_scales::is_scale)) {
-    fail(ErrorCode::bad_file, path,
+    fail(ErrorCode::bad_file, source.name,
          fmt::format("expected '{}' as F32 {{{}}}, powers of two from 2^-24 to 2^24, got {} {}", scales_name,
                      scales.size(), stored->dtype, fits ? "others" : to_string(stored->shape)));
   }
   return scales;
 }
 
-Checkpoints::Resumed Checkpoints::load(const io::SafetensorsFile& file, const std::string& name) {
+Checkpoints::Resumed Checkpoints::load(const io::SafetensorsFile& file, const std::string& name,
+                                       const std::string& prefix) {
   check_format(file.metadata(), name);
   refuse_other_model(file.metadata(), about_, name);
   const std::vector<Optimizer>& optimizers = store_.spec().layout.optimizers;
@@ -189,15 +194,20 @@ Checkpoints::Resumed Checkpoints::load(const io::SafetensorsFile& file, const st
   if (kind != file.metadata().end() && kind->second != own) {
     fail(ErrorCode::bad_file, name, fmt::format("expected a checkpoint of {}, got one of {}", own, kind->second));
   }
-  Resumed resumed{state_from(file, name)};
-  const std::vector<float> scales = scales_from(file, name);
-  const LoadOptions options{
-      .ignored = {std::string(state_name), std::string(scales_name), std::string(optimizers_name)}};
+  const Source source{file, name, prefix};
+  Resumed resumed{state_from(source)};
+  const std::vector<float> scales = scales_from(source);
+  const LoadOptions options{.ignored = {"halfstep.state", "halfstep.gradient_scales", "halfstep.optimizers",
+                                        "halfstep.rank*", "halfstep.outer.*"}};
   CheckpointReader reader(file, options);
   const std::vector<state::KeptTensor> tensors = store_.tensors();
   std::vector<std::vector<float>> values;
   for (const state::KeptTensor& tensor : tensors) {
-    values.push_back(reader.take(stored_name(tensor.name), *tensor.entry));
+    const std::string stored = stored_name(tensor.name);
+    values.push_back(reader.take(stored, *tensor.entry));
+    if (const std::string preferred = source.preferred(stored); preferred != stored) {
+      values.back() = take_present(file, name, preferred, *tensor.entry);
+    }
   }
   reader.report(name);
   const auto steps = static_cast<std::int64_t>(attempted(resumed.state.step));

@@ -33,17 +33,27 @@ class Checkpoints {
     state::RunState state;
     std::int64_t drawn = 0;  ///< batches
   };
-  /// See Trainer::load: takes the store's part of a file that errors call `name`.
-  Resumed load(const io::SafetensorsFile& file, const std::string& name);
+  /// See Trainer::load: takes the store's part of a file that errors call `name`. What the file has under names that
+  /// begin with `prefix` is taken in the place of what other names have.
+  Resumed load(const io::SafetensorsFile& file, const std::string& name, const std::string& prefix = {});
   /// See Trainer::load_weights.
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options);
 
  private:
   Checkpoint::Contents contents(const std::vector<state::KeptTensor>& tensors, const state::StepState& state) const;
   io::Metadata metadata(const state::StepState& state) const;
-  state::RunState state_from(const io::SafetensorsFile& file, const std::string& path) const;
-  std::vector<state::OptimizerState> optimizers_from(const io::SafetensorsFile& file, const std::string& path) const;
-  std::vector<float> scales_from(const io::SafetensorsFile& file, const std::string& path) const;
+  /// A file that errors name, of which a part is preferred.
+  struct Source {
+    const io::SafetensorsFile& file;
+    std::string name;
+    std::string prefix;
+
+    /// `name` with the prefix, where the file has that.
+    std::string preferred(std::string_view tensor) const;
+  };
+  state::RunState state_from(const Source& source) const;
+  std::vector<state::OptimizerState> optimizers_from(const Source& source) const;
+  std::vector<float> scales_from(const Source& source) const;
 
   state::ParameterStore& store_;
   const TrainerOptions& options_;

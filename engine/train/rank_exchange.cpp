@@ -11,6 +11,8 @@
 #include <iterator>
 #include <thread>
 
+#include "train/local_steps.h"
+
 namespace halfstep::train {
 namespace {
 
@@ -92,6 +94,9 @@ std::vector<Fact> facts(const Graph& graph, const step::StepGraph& lowered, cons
           fact("gradient exchange",
                fmt::format("{} in buckets of {}", name(options.ranks.wire), options.ranks.bucket_bytes)),
           fact("sharing of the optimizer's state", options.ranks.shard_state ? "shard_state" : "none"),
+          fact("synchronisation of weights",
+               fmt::format("every {} steps at rate {} and momentum {}", options.ranks.sync_every,
+                           options.ranks.outer_rate, options.ranks.outer_momentum)),
           fact("training set", data_text(options))};
 }
 
@@ -115,8 +120,8 @@ void check_ranks(const TrainerOptions& options) {
     fail("trainer", fmt::format("expected compare_every from 0 on and bucket_bytes from 1 on, got {} and {}",
                                 ranks.compare_every, ranks.bucket_bytes));
   }
+  check_local_steps(options);
   if (ranks.size() == 1) return;
-  if (ranks.sync_every != 0) fail("trainer", "expected sync_every of 0, got another", "it is being built");
   const auto refuse = [](const char* what, const char* why) {
     fail("trainer", fmt::format("expected one rank with {}, got several", what), why);
   };
@@ -145,6 +150,7 @@ RankExchange::RankExchange(const run::Workspace& workspace, const TrainerOptions
 }
 
 void RankExchange::take_part(run::Program& program) {
+  if (!options_.ranks.exchange_gradients()) return;
   const auto sum = [this, &program](run::Slot& slot, std::span<const std::uint64_t> tickets) {
     exchange(program, slot, tickets);
   };
@@ -256,15 +262,19 @@ void RankExchange::compare_devices() {
   if (!mixed_) return;
   const std::string first = broadcast_text(exchange_, mine, 0);
   const std::string other = broadcast_text(exchange_, mine, static_cast<int>(rank));
+  const bool compared = options_.ranks.exchange_gradients();
+  mixed_ = compared;
   if (!options_.log) return;
-  options_.log(
-      fmt::format("ranks: rank 0 computes on {}, rank {} on {}; their weights are compared after each of the "
-                  "first {} steps",
-                  first, rank, other, first_steps));
+  options_.log(fmt::format(
+      "ranks: rank 0 computes on {}, rank {} on {}{}", first, rank, other,
+      compared ? fmt::format("; their weights are compared after each of the first {} steps", first_steps) : ""));
 }
 
 bool RankExchange::comparison_is_due() const {
   const auto every = static_cast<std::uint64_t>(options_.ranks.compare_every);
+  if (const auto local = static_cast<std::uint64_t>(options_.ranks.sync_every); local > 0) {
+    return every > 0 && steps_ % local == 0 && steps_ / every > (steps_ - local) / every;
+  }
   return (every > 0 && steps_ % every == 0) || (mixed_ && steps_ - first_ <= first_steps);
 }
 
@@ -303,14 +313,14 @@ void RankExchange::take_weights_of_first() {
   workspace_.store->write(tensors, values);
 }
 
-/// As first_difference(), of the tensors of the store; of those that only one rank has, of the weights that it gave the
-/// others.
+/// As first_difference(), of the tensors of the store that every rank has; of weights that only one updates, of what it
+/// gave the others.
 std::uint32_t RankExchange::first_other_weights(std::vector<float>& found) const {
   const state::ParameterStore& store = *workspace_.store;
   std::vector<std::uint64_t> hashes;
   for (const state::KeptTensor& tensor : store.tensors()) {
-    const bool shared_out = store.is_shared_out(tensor);
     const bool moment = tensor.kind == state::KeptTensor::Kind::moment;
+    const bool shared_out = store.is_shared_out(tensor) || (moment && !options_.ranks.exchange_gradients());
     std::vector<float> values;
     if (!shared_out) values = store.read(tensor);
     if (shared_out && !moment) values = store.read_weight(*tensor.entry);

@@ -77,6 +77,7 @@ void Trainer::Impl::step(const Fill& fill) {
   submitted(next);
   waits_elsewhere += workspace.runtime->timeline.waits() - waits;
   host_times.add(std::chrono::steady_clock::now() - (start + slots.waited()));
+  if (local_steps) local_steps->count_step();
   if (rank_exchange) rank_exchange->count_step();
   if (parts.size() > 1) poll();                        // the other programs' reports, of steps that have finished
   if (options.precision.stop_on.any()) slots.drain();  // a broken step must be known before the next one begins

@@ -87,7 +87,9 @@ std::uint64_t arena_bytes_kept(const plan::Target& target, const state::StoreLay
 }  // namespace
 
 Trainer::Impl::Impl(const Device& device, Origin& of)
-    : origin(of), options(of.options), workspace{{std::make_shared<run::Runtime>(device, options.precision.reproducible), nullptr}} {
+    : origin(of),
+      options(of.options),
+      workspace{{std::make_shared<run::Runtime>(device, options.precision.reproducible), nullptr}} {
   const std::vector<train::BucketGraph> graphs = train::bucket_graphs(origin.graph, options);
   for (const train::BucketGraph& graph : graphs) train::check_values(*graph.graph, graph.options);
   train::check_options(options);
@@ -134,6 +136,7 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
   if (rank_exchange) rank_exchange->check_agreement(origin.graph, own().graph);
   workspace.store->initialize(options.seed);
   workspace.store->write_state(first_state(options.precision, own().graph.optimizers, options.seed));
+  if (local_steps) local_steps->start(options.seed, 0);
   batches->start(options.seed, 0, 0);
   runtime.pipelines.ask({});
 }
@@ -225,6 +228,9 @@ void Trainer::Impl::make_programs(state::StoreSpec spec, Lowered lowered) {
   for (const auto& [name, metric] : options.metrics) metrics.push_back(name);
   reports = std::make_unique<train::Reports>(metrics, options);
   if (options.ranks.size() > 1) rank_exchange = std::make_unique<train::RankExchange>(workspace, options);
+  if (rank_exchange && !options.ranks.exchange_gradients()) {
+    local_steps = std::make_unique<train::LocalSteps>(workspace, options);
+  }
   summary.peak_bytes = workspace.store->bytes() + workspace.runtime->arena->bytes();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Part& part = *parts[i];
@@ -312,8 +318,7 @@ Checkpoint Trainer::checkpoint(const std::map<std::string, std::string>& notes) 
   return impl().checkpoint(notes);
 }
 void Trainer::save_weights(const std::filesystem::path& path, Weights weights) {
-  impl().finish();
-  const Checkpoint taken = impl().checkpoints->take_weights(weights);
+  const Checkpoint taken = impl().weights_only(weights);
   if (impl().writes_files()) taken.write(path);
 }
 LoadReport Trainer::load_weights(const std::filesystem::path& path, const LoadOptions& options) {

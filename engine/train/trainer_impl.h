@@ -15,6 +15,7 @@
 #include "train/checkpoints.h"
 #include "train/evaluator.h"
 #include "train/host_times.h"
+#include "train/local_steps.h"
 #include "train/memory_need.h"
 #include "train/rank_exchange.h"
 #include "train/recorder.h"
@@ -80,6 +81,7 @@ class Trainer::Impl {
   void poll();
   Evaluation evaluate(const Dataset& set, Weights weights, const std::function<bool()>& stop);
   Checkpoint checkpoint(const std::map<std::string, std::string>& notes);
+  Checkpoint weights_only(Weights weights);
   ResumePoint load(const io::SafetensorsFile& file, const std::string& name);
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options);
   void set_parameter(std::string_view name, std::span<const float> values);
@@ -97,6 +99,7 @@ class Trainer::Impl {
   Origin& origin;
   const TrainerOptions& options;
   std::unique_ptr<train::RankExchange> rank_exchange;  ///< where there are other ranks
+  std::unique_ptr<train::LocalSteps> local_steps;      ///< and these do not exchange gradients
   std::vector<std::unique_ptr<Part>> parts;            ///< the shortest first
   std::size_t last_part = 0;                           ///< of the step that was submitted last
   Workspace workspace;
@@ -136,6 +139,7 @@ class Trainer::Impl {
   };
 
   void stop_at_floor();
+  void with_synchronised(const std::function<void()>& call);
   void keep_snapshot();
   Step next_step();
   void submitted(const Step& step);

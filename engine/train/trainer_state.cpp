@@ -13,23 +13,52 @@ Evaluation Trainer::Impl::evaluate(const Dataset& set, Weights weights, const st
   workspace.store->check(weights);
   if (!evaluator) fail("evaluate", "expected a trainer with a feed, got one without");
   finish();
-  return (weights == Weights::averaged ? averaged_evaluator : evaluator)->evaluate(set, stop);
+  Evaluation result;
+  with_synchronised(
+      [&] { result = (weights == Weights::averaged ? averaged_evaluator : evaluator)->evaluate(set, stop); });
+  return result;
+}
+
+/// Calls something that reads weights: those that all ranks have.
+void Trainer::Impl::with_synchronised(const std::function<void()>& call) {
+  if (local_steps) return local_steps->with_synchronised(call);
+  call();
 }
 
 Checkpoint Trainer::Impl::checkpoint(const std::map<std::string, std::string>& notes) {
   finish();
-  return checkpoints->take(notes);
+  Checkpoint taken = checkpoints->take(notes);
+  if (!local_steps) return taken;
+  return Checkpoint(std::make_shared<const Checkpoint::Contents>(local_steps->of_all_ranks(taken.contents())));
+}
+
+Checkpoint Trainer::Impl::weights_only(Weights weights) {
+  finish();
+  std::optional<Checkpoint> taken;
+  with_synchronised([&] { taken = checkpoints->take_weights(weights); });
+  return *taken;
 }
 
 LoadReport Trainer::Impl::load_weights(const std::filesystem::path& path, const LoadOptions& how) {
   finish();
   origin.snapshot.reset();
-  return checkpoints->load_weights(path, how);
+  if (!local_steps) return checkpoints->load_weights(path, how);
+  LoadReport report;
+  local_steps->with_synchronised([&] { report = checkpoints->load_weights(path, how); },
+                                 train::LocalSteps::After::keep);
+  local_steps->start(batches->seed(), static_cast<std::uint64_t>(batches->steps()));
+  return report;
 }
 
 ResumePoint Trainer::Impl::load(const io::SafetensorsFile& file, const std::string& name) {
   finish();
-  const auto [resumed, drawn] = checkpoints->load(file, name);
+  std::vector<train::LocalSteps::Synchronised> synchronised;
+  std::string own;
+  if (local_steps) {
+    synchronised = local_steps->read(file, name);
+    own = train::LocalSteps::own_prefix(file, options.ranks);
+  }
+  const auto [resumed, drawn] = checkpoints->load(file, name, own);
   const state::StepState& state = resumed.step;
   const std::uint64_t steps = train::attempted(state);
   StepReport latest;
@@ -40,8 +69,9 @@ ResumePoint Trainer::Impl::load(const io::SafetensorsFile& file, const std::stri
   latest.step = steps;
   reports->resume(latest);
   const std::uint64_t seed = state.seed[0] | static_cast<std::uint64_t>(state.seed[1]) << 32;
+  if (local_steps) local_steps->resume(std::move(synchronised), local_steps->has_own(file), seed, steps);
   if (rank_exchange) {
-    rank_exchange->compare_weights();
+    if (!local_steps || local_steps->is_synchronised()) rank_exchange->compare_weights();
     rank_exchange->start(seed, steps);
   }
   batches->start(seed, steps, drawn);
@@ -62,6 +92,7 @@ void Trainer::Impl::set_parameter(std::string_view name, std::span<const float> 
   std::vector<float> kept(values.begin(), values.end());
   origin.snapshot.reset();
   store.write({&tensor, 1}, {&kept, 1});
+  if (local_steps) local_steps->set(tensor);
   if (!store.spec().averages || tensor.kind == state::KeptTensor::Kind::state || tensor.entry->training.frozen) return;
   kept = store.read(tensor);
   tensor.kind = state::KeptTensor::Kind::average;

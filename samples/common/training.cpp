@@ -215,6 +215,17 @@ void add_rank_options(CLI::App& app, Plan& plan) {
       ->check(CLI::IsMember({"nearest", "stochastic"}));
   app.add_flag("--shard-state", plan.ranks.shard_state,
                "Each rank keeps masters and optimizer state of its part of the parameters only");
+  app.add_option(
+         "--sync-every", plan.ranks.sync_every,
+         "Steps that each rank makes by itself before weights are synchronised; 0: gradients are, in every step")
+      ->transform(whole_number(0, 1'000'000'000))
+      ->capture_default_str();
+  app.add_option("--outer-rate", plan.ranks.outer_rate, "Of the steps that synchronise weights")
+      ->check(number_above(0, 1000))
+      ->capture_default_str();
+  app.add_option("--outer-momentum", plan.ranks.outer_momentum, "Of the steps that synchronise weights")
+      ->check(CLI::Range(0.0F, 0.999F))
+      ->capture_default_str();
 }
 
 std::int64_t micro_batch(Plan& plan) {

@@ -61,6 +61,16 @@ on 4
 trains "${ranks[@]}" --epochs 2 --resume "$place/sharded" --shard-state --save "$place/sharded"
 check "4 ranks with a part each go on as one process does" same_tensors "$place/alone" "$place/sharded"
 
+# Ranks that step by themselves: few bytes, and a checkpoint between two synchronisations goes on to the same bits.
+on 2
+local=(--sync-every 5 --exchange f16)
+trains "${ranks[@]}" --epochs 2 "${local[@]}" --save "$place/local" --json "$place/local.json"
+share=$((100 * $(number bytes_sent "$place/local.json") / $(number bytes_sent "$place/f32.json")))
+check "they send few bytes, got $share%" test "$share" -le 35
+trains "${ranks[@]}" --epochs 1 "${local[@]}" --save "$place/half"
+trains "${ranks[@]}" --epochs 2 "${local[@]}" --resume "$place/half" --save "$place/half"
+check "ranks that step by themselves go on as they would have" same_tensors "$place/local" "$place/half"
+
 # Ranks that differ, and programs that are no ranks.
 refused "expected one seed on all ranks, got 42 on rank 0 and 7 on rank 1" -q --oversubscribe \
   -n 1 "$bin/float32_master_weights" "${small[@]}" : -n 1 "$bin/float32_master_weights" "${small[@]}" --seed 7

@@ -94,10 +94,13 @@ struct Ranks {
   /// rules that are written in operators.
   bool shard_state = false;
   /// Steps that each rank makes by itself between two synchronisations (DiLoCo, Douillard et al. 2023); 0: gradients
-  /// are exchanged in every step. Every rank then has its own weights, optimizer's states, loss scale and skipped
-  /// steps, and reports its own loss and metrics. After as many steps, all ranks' weights become those of the last
-  /// synchronisation, moved by an outer step of Nesterov's momentum along the mean of what each rank changed, which
-  /// travels in the wire's format. Weights and checkpoints are equal on all ranks after a synchronisation only.
+  /// are exchanged in every step. In between, every rank has its own weights, states, optimizer's states, loss scale
+  /// and skipped steps, and reports its own loss and metrics. Then the weights of the synchronisation before make an
+  /// outer step of Nesterov's momentum along the mean of what each rank has changed, which travels in the wire's
+  /// format, and become those of all ranks; states become their means. evaluate() and save_weights() take what the last
+  /// synchronisation gave, parameter() and predictors what this rank has. Every rank must call checkpoint() or save()
+  /// too: a checkpoint has what each rank has of its own. Takes two f32 of host memory for each weight. Ranks compare
+  /// their weights after synchronisations only. Not with shard_state or ema_decay.
   std::int64_t sync_every = 0;
   float outer_rate = 0.7F;      ///< of the outer step
   float outer_momentum = 0.9F;  ///< of the outer step

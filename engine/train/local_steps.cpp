@@ -1,0 +1,243 @@
+#include "train/local_steps.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "graph/dtype.h"
+#include "train/checkpoint_reader.h"
+#include "train/stored_values.h"
+#include "vk/command/transfer.h"
+
+namespace halfstep::train {
+namespace {
+
+namespace buffers = state::buffers;
+using Kind = state::KeptTensor::Kind;
+
+constexpr std::string_view momentum_prefix = "halfstep.outer.momentum.";
+constexpr std::string_view weight_prefix = "halfstep.outer.weight.";
+
+std::string prefix_of(int rank) {
+  return fmt::format("halfstep.rank{}.", rank);
+}
+
+/// The ranks that wrote a file; 1 if it does not say.
+int ranks_of(const io::SafetensorsFile& file) {
+  const auto found = file.metadata().find("ranks");
+  int ranks = 1;
+  if (found == file.metadata().end()) return ranks;
+  const std::string& text = found->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
+  return error == std::errc() && end == text.data() + text.size() ? std::max(ranks, 1) : 1;
+}
+
+/// A value as the store keeps it.
+float as_kept(const state::KeptTensor& tensor, float value) {
+  const graph::Narrow* narrow = graph::info(tensor.dtype).narrow;
+  return narrow == nullptr ? value : narrow->value_of(narrow->bits_of(value));
+}
+
+/// Where a program finds weights and states.
+constexpr std::array<plan::BufferId, 4> read_buffers{buffers::weights, buffers::masters, buffers::states,
+                                                     buffers::next_states};
+
+}  // namespace
+
+void check_local_steps(const TrainerOptions& options) {
+  const Ranks& ranks = options.ranks;
+  const auto in_range = [](float value, float end) { return std::isfinite(value) && value >= 0 && value < end; };
+  if (ranks.sync_every < 0 || !in_range(ranks.outer_rate, 1e6F) || !in_range(ranks.outer_momentum, 1)) {
+    fail("trainer", fmt::format("expected sync_every and outer_rate from 0 on and outer_momentum in [0, 1), got {}, {} "
+                                "and {}",
+                                ranks.sync_every, ranks.outer_rate, ranks.outer_momentum));
+  }
+  if (ranks.size() == 1 || ranks.sync_every == 0) return;
+  const auto refuse = [](const char* what, const char* why) {
+    fail("trainer", fmt::format("expected sync_every without {}, got both", what), why);
+  };
+  if (ranks.shard_state) refuse("shard_state", "every rank updates all of its own weights");
+  if (options.ema_decay > 0) refuse("ema_decay", "each rank would average weights of its own");
+}
+
+LocalSteps::LocalSteps(const run::Workspace& workspace, const TrainerOptions& options)
+    : workspace_(workspace), options_(options), exchange_(*options.ranks.exchange) {
+  for (const state::KeptTensor& tensor : workspace.store->tensors()) {
+    if (!is_own(tensor) || tensor.kind == Kind::moment) continue;
+    Synchronised& made = all_.emplace_back(Synchronised{tensor, {}, {}});
+    made.values.resize(static_cast<std::size_t>(elements(tensor.entry->type.shape)));
+    if (tensor.kind == Kind::weight) made.momentum.resize(made.values.size());
+  }
+}
+
+/// Whether ranks have different values of a tensor between two synchronisations.
+bool LocalSteps::is_own(const state::KeptTensor& tensor) const {
+  return tensor.kind == Kind::state || !tensor.entry->training.frozen;
+}
+
+void LocalSteps::start(std::uint64_t seed, std::uint64_t steps) {
+  for (Synchronised& each : all_) {
+    each.values = workspace_.store->read(each.tensor);
+    std::ranges::fill(each.momentum, 0.0F);
+  }
+  seed_ = seed;
+  steps_ = steps;
+  moved_ = false;
+}
+
+void LocalSteps::set(const state::KeptTensor& tensor) {
+  for (Synchronised& each : all_) {
+    if (each.tensor.kind == tensor.kind && each.tensor.name == tensor.name) {
+      each.values = workspace_.store->read(each.tensor);
+    }
+  }
+}
+
+void LocalSteps::count_step() {
+  ++steps_;
+  moved_ = true;
+  if (steps_ % static_cast<std::uint64_t>(options_.ranks.sync_every) == 0) synchronise();
+}
+
+/// What training has taken off a weight since the last synchronisation. Of a state, its value.
+std::vector<float> LocalSteps::moved_by(const Synchronised& of) const {
+  std::vector<float> values = workspace_.store->read(of.tensor);
+  if (of.tensor.kind == Kind::state) return values;
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = as_kept(of.tensor, of.values[i]) - values[i];
+  return values;
+}
+
+/// Every rank computes the same: by fma, which no compiler makes other operations of.
+void LocalSteps::synchronise() {
+  const Ranks& ranks = options_.ranks;
+  std::vector<std::vector<float>> moved;
+  for (const Synchronised& each : all_) moved.push_back(moved_by(each));
+  for (std::size_t i = 0; i < all_.size(); ++i) {
+    const bool weight = all_[i].tensor.kind == Kind::weight;
+    exchange_.begin_sum(moved[i],
+                        weight ? WireFormat{ranks.wire, ranks.rounding, seed_ ^ (steps_ << 20)} : WireFormat{});
+  }
+  exchange_.wait();
+  const auto count = static_cast<float>(ranks.size());
+  for (std::size_t i = 0; i < all_.size(); ++i) {
+    Synchronised& each = all_[i];
+    for (std::size_t j = 0; j < each.values.size(); ++j) {
+      const float mean = moved[i][j] / count;
+      if (each.momentum.empty()) {
+        each.values[j] = mean;
+        continue;
+      }
+      each.momentum[j] = std::fma(ranks.outer_momentum, each.momentum[j], mean);
+      const float direction = std::fma(ranks.outer_momentum, each.momentum[j], mean);
+      each.values[j] = std::fma(-ranks.outer_rate, direction, each.values[j]);
+    }
+  }
+  write_synchronised();
+  moved_ = false;
+}
+
+void LocalSteps::write_synchronised() {
+  std::vector<state::KeptTensor> tensors;
+  std::vector<std::vector<float>> values;
+  for (const Synchronised& each : all_) {
+    tensors.push_back(each.tensor);
+    values.push_back(each.values);
+  }
+  workspace_.store->write(tensors, values);
+}
+
+void LocalSteps::with_synchronised(const std::function<void()>& call, After after) {
+  if (!moved_) return call();
+  vk::Context& context = workspace_.runtime->context();
+  std::array<std::vector<std::byte>, read_buffers.size()> kept;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const std::uint64_t bytes = state::bytes_of(read_buffers[i], workspace_.store->spec());
+    kept[i].resize(bytes);
+    if (bytes > 0) vk::download(context, workspace_.store->buffer(read_buffers[i]), 0, kept[i]);
+  }
+  const auto put_back = [&] {
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      if (!kept[i].empty()) vk::upload(context, workspace_.store->buffer(read_buffers[i]), 0, kept[i]);
+    }
+  };
+  write_synchronised();
+  try {
+    call();
+  } catch (...) {
+    put_back();
+    throw;
+  }
+  if (after == After::put_back) put_back();
+}
+
+Checkpoint::Contents LocalSteps::of_all_ranks(const Checkpoint::Contents& own) const {
+  Checkpoint::Contents all = own;
+  all.metadata["ranks"] = std::to_string(exchange_.size());
+  const std::vector<state::KeptTensor> tensors = workspace_.store->tensors();
+  const auto add = [&](std::string_view prefix, Checkpoint::Contents::Values values) -> std::vector<float>& {
+    values.name = std::string(prefix) + values.name;
+    return all.values.emplace_back(std::move(values)).values;
+  };
+  for (const Synchronised& each : all_) {
+    const auto place = static_cast<std::size_t>(std::ranges::find(tensors, each.tensor.name, &state::KeptTensor::name) -
+                                                tensors.begin());
+    all.values[place].values = each.values;
+    Checkpoint::Contents::Values outer = all.values[place];
+    outer.dtype = DType::f32;
+    if (is_narrow(each.tensor.dtype)) add(weight_prefix, outer);
+    outer.values = each.momentum;
+    if (each.tensor.kind == Kind::weight) add(momentum_prefix, outer);
+  }
+  for (int rank = 0; rank < exchange_.size(); ++rank) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const bool moment = tensors[i].kind == Kind::moment;
+      if (!is_own(tensors[i]) || (moment ? rank == 0 : !moved_)) continue;
+      exchange_.broadcast(std::as_writable_bytes(std::span(add(prefix_of(rank), own.values[i]))), rank);
+    }
+    for (const Checkpoint::Contents::Raw& raw : own.raw) {
+      if (rank == 0) continue;
+      all.raw.push_back({prefix_of(rank) + raw.name, raw.dtype, raw.bytes});
+      exchange_.broadcast(all.raw.back().bytes, rank);
+    }
+  }
+  return all;
+}
+
+std::string LocalSteps::own_prefix(const io::SafetensorsFile& file, const Ranks& ranks) {
+  return prefix_of(ranks.rank() % ranks_of(file));
+}
+
+std::vector<LocalSteps::Synchronised> LocalSteps::read(const io::SafetensorsFile& file, const std::string& name) const {
+  std::vector<Synchronised> result = all_;
+  for (Synchronised& each : result) {
+    const std::string stored = stored_name(each.tensor.name);
+    const auto take = [&](std::string_view prefix, std::vector<float>& values) {
+      const std::string wanted = std::string(prefix) + stored;
+      const bool found = file.find(wanted) != nullptr;
+      if (found) values = take_present(file, name, wanted, *each.tensor.entry);
+      return found;
+    };
+    if (!take(weight_prefix, each.values)) take("", each.values);
+    if (!each.momentum.empty() && !take(momentum_prefix, each.momentum)) std::ranges::fill(each.momentum, 0.0F);
+  }
+  return result;
+}
+
+void LocalSteps::resume(std::vector<Synchronised> read, bool moved, std::uint64_t seed, std::uint64_t steps) {
+  all_ = std::move(read);
+  seed_ = seed;
+  steps_ = steps;
+  moved_ = moved;
+}
+
+bool LocalSteps::has_own(const io::SafetensorsFile& file) const {
+  return file.find(own_prefix(file, options_.ranks) + stored_name(all_.front().tensor.name)) != nullptr;
+}
+
+}  // namespace halfstep::train
