@@ -9,6 +9,7 @@
 //   from_bits(bits)                              exact
 //   LARGEST_FINITE, LARGEST_BITS                 the largest finite number, and its pattern, which infinity's follows
 //   SMALLEST_NORMAL                              as bits of f32
+//   ONE_BITS                                     the pattern of 1
 //
 // `place` is the number of the quad in its tensor. Where numbers are rounded stochastically the noise is keyed on it, and
 // on what set 1 holds: seed, step, and a number for the tensor. A kernel with two narrow results writes the second with

@@ -19,6 +19,8 @@ layout(constant_id = 2) const bool PARTIALS_IN_F16 = false;
 layout(constant_id = 3) const bool DIVIDED = false;  // see stride
 // Elements of a quad of A that are not padding: fewer than four if images have fewer channels.
 layout(constant_id = 4) const int QUAD_ELEMENTS = 4;
+// Of which operands two adjacent quads of 16-bit elements may be read as one, as PAIR_OF_A and PAIR_OF_B.
+layout(constant_id = 5) const uint PAIRS = 0u;
 
 #ifdef ADDRESSED
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer QuadAt { vec4 v; };
@@ -55,9 +57,9 @@ layout(push_constant) uniform Push {
   ivec2 offset;
 };
 
-// A and B are used as numbers, or as the bits of f16 if a kernel copies them unchanged.
-#ifdef OPERANDS_AS_BITS
-#define OPERAND uvec2
+// A and B are used as numbers, or as they are stored, if a kernel copies them first.
+#ifdef OPERANDS_AS_STORED
+#define OPERAND QUAD
 #else
 #define OPERAND vec4
 #endif
@@ -80,9 +82,15 @@ layout(binding = 1) uniform samplerBuffer b;
 #else
 layout(std430, binding = 0) readonly buffer A { QUAD a[]; };
 layout(std430, binding = 1) readonly buffer B { QUAD b[]; };
-#ifdef OPERANDS_AS_BITS
+#ifdef OPERANDS_AS_STORED
 #define A_QUAD(at) a[at]
 #define B_QUAD(at) b[at]
+#ifdef NARROW
+layout(std430, binding = 0) readonly buffer PairsOfA { uvec4 pairs_of_a[]; };
+layout(std430, binding = 1) readonly buffer PairsOfB { uvec4 pairs_of_b[]; };
+#define PAIR_OF_A(at) pairs_of_a[(at) >> 1]
+#define PAIR_OF_B(at) pairs_of_b[(at) >> 1]
+#endif
 #else
 #define A_QUAD(at) from_quad(a[at])
 #define B_QUAD(at) from_quad(b[at])

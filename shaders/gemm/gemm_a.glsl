@@ -2,7 +2,7 @@
 //   A_ALONG_K   a quad holds four k of one row:      a_cursor(row),  a_load(cursor, quad of k)
 //   otherwise   a quad holds four rows of one k:     a_cursor(quad of rows),  a_load(cursor, k)
 // after a_seek(cursor, segment). Rows past the last read the last one again, and their results are not stored; k past
-// the last gives zeros.
+// the last gives zeros. A load is a_value() of what is at a_address(), which a kernel may call later.
 #ifndef HALFSTEP_GEMM_A
 #define HALFSTEP_GEMM_A
 
@@ -10,8 +10,8 @@
 
 // Whether the quad of rows starts with the row of ones; its other rows are unused.
 bool is_of_ones(int row_quad) { return SUM_COLUMNS && row_quad >= quads(rows); }
-#ifdef OPERANDS_AS_BITS
-#define FIRST_ONE uvec2(0x3C00u, 0u)
+#if defined(OPERANDS_AS_STORED) && defined(NARROW)
+#define FIRST_ONE uvec2(ONE_BITS, 0u)
 #else
 #define FIRST_ONE vec4(1.0, 0.0, 0.0, 0.0)
 #endif
@@ -28,7 +28,9 @@ ACursor a_cursor(Tile tile, int row) { return ACursor(tile.a_base + min(row, row
 
 void a_seek(inout ACursor cursor, int segment) {}
 
-OPERAND a_load(ACursor cursor, int k_quad) { return A_QUAD(cursor.base + k_quad); }
+int a_address(ACursor cursor, int k_quad) { return cursor.base + k_quad; }
+
+OPERAND a_value(ACursor cursor, int k_quad, OPERAND v) { return v; }
 
 #elif defined(OPERANDS_col_row) || defined(OPERANDS_col_col)
 // {k, rows}
@@ -43,9 +45,10 @@ ACursor a_cursor(Tile tile, int row_quad) {
 
 void a_seek(inout ACursor cursor, int segment) {}
 
-OPERAND a_load(ACursor cursor, int k_place) {
-  OPERAND v = A_QUAD(cursor.base + min(k_place, k - 1) * a_pitch);
-  if (cursor.ones) v = FIRST_ONE;
+int a_address(ACursor cursor, int k_place) { return cursor.base + min(k_place, k - 1) * a_pitch; }
+
+OPERAND a_value(ACursor cursor, int k_place, OPERAND v) {
+  v = cursor.ones ? FIRST_ONE : v;
   return k_place < k ? v : OPERAND(0);
 }
 
@@ -78,10 +81,9 @@ void a_seek(inout ACursor cursor, int segment) {
   cursor.base = cursor.inside ? cursor.start + (pixel.x * image.y + pixel.y) * a_pitch : 0;
 }
 
-OPERAND a_load(ACursor cursor, int k_quad) {
-  OPERAND v = A_QUAD(cursor.base + k_quad);
-  return cursor.inside ? v : OPERAND(0);
-}
+int a_address(ACursor cursor, int k_quad) { return cursor.base + k_quad; }
+
+OPERAND a_value(ACursor cursor, int k_quad, OPERAND v) { return cursor.inside ? v : OPERAND(0); }
 
 #elif defined(OPERANDS_pixels_row)
 // The same patches transposed: a row of A is a (tap, channel), k are the positions of one line of the grid.
@@ -91,7 +93,7 @@ struct ACursor {
   ivec2 place;  // the tap's shift
   int base;     // the quad of channels; later also includes the line of pixels
   int channel;
-  bool inside;
+  int width;    // of the line of pixels; 0 if it is outside the image
   bool ones;
 };
 
@@ -100,28 +102,34 @@ ACursor a_cursor(Tile tile, int row_quad) {
   int at = min(row_quad, quads(rows) - 1);
   int tap = at / channel_quads;
   int channel = tile.a_base + at - tap * channel_quads;
-  return ACursor(tap_place(tap) * tap_step + offset, 0, channel, false, is_of_ones(row_quad));
+  return ACursor(tap_place(tap) * tap_step + offset, 0, channel, 0, is_of_ones(row_quad));
 }
 
 void a_seek(inout ACursor cursor, int segment) {
   int n = segment / grid.x;
   int y = (segment - n * grid.x) * stride.x + cursor.place.x;
-  cursor.inside = y >= 0 && y < image.x;
-  cursor.base = cursor.channel + (n * image.x + (cursor.inside ? y : 0)) * image.y * a_pitch;
+  bool inside = uint(y) < uint(image.x);  // negative numbers become large
+  cursor.width = inside ? image.y : 0;
+  cursor.base = cursor.channel + (n * image.x + (inside ? y : 0)) * image.y * a_pitch;
 }
 
-OPERAND a_load(ACursor cursor, int k_place) {
-  int x = k_place * stride.y + cursor.place.y;
-  bool inside = cursor.inside && k_place < k && x >= 0 && x < image.y;
-  OPERAND v = A_QUAD(cursor.base + (inside ? x * a_pitch : 0));
-  if (cursor.ones) {
-    v = FIRST_ONE;
-    inside = k_place < k;
-  }
-  return inside ? v : OPERAND(0);
+int a_column(ACursor cursor, int k_place) { return k_place * stride.y + cursor.place.y; }
+
+bool a_is_inside(ACursor cursor, int k_place) { return uint(a_column(cursor, k_place)) < uint(cursor.width); }
+
+int a_address(ACursor cursor, int k_place) {
+  return cursor.base + (a_is_inside(cursor, k_place) ? a_column(cursor, k_place) * a_pitch : 0);
+}
+
+OPERAND a_value(ACursor cursor, int k_place, OPERAND v) {
+  v = a_is_inside(cursor, k_place) ? v : OPERAND(0);
+  v = cursor.ones ? FIRST_ONE : v;
+  return k_place < k ? v : OPERAND(0);
 }
 
 #endif
+
+OPERAND a_load(ACursor cursor, int k_place) { return a_value(cursor, k_place, A_QUAD(a_address(cursor, k_place))); }
 
 // The index in its quad of the kk-th of four k of a row; indices from QUAD_ELEMENTS on are zero.
 #ifdef A_ALONG_K

@@ -24,7 +24,7 @@ BCursor b_cursor(Tile tile, int column) {
 
 void b_seek(inout BCursor cursor, int segment) { cursor.base = cursor.start + segment * columns * b_pitch; }
 
-OPERAND b_load(BCursor cursor, int k_quad) { return B_QUAD(cursor.base + k_quad); }
+int b_address(BCursor cursor, int k_quad) { return cursor.base + k_quad; }
 
 #else
 // {segments, k, columns}
@@ -35,7 +35,10 @@ BCursor b_cursor(Tile tile, int column_quad) {
 
 void b_seek(inout BCursor cursor, int segment) { cursor.base = cursor.start + segment * k * b_pitch; }
 
-OPERAND b_load(BCursor cursor, int k_place) { return B_QUAD(cursor.base + min(k_place, k - 1) * b_pitch); }
+int b_address(BCursor cursor, int k_place) { return cursor.base + min(k_place, k - 1) * b_pitch; }
 
 #endif
+
+OPERAND b_load(BCursor cursor, int k_place) { return B_QUAD(b_address(cursor, k_place)); }
+
 #endif

@@ -5,20 +5,16 @@
 #ifndef HALFSTEP_GEMM_COOPERATIVE
 #define HALFSTEP_GEMM_COOPERATIVE
 
-#define OPERANDS_AS_BITS
-#include "gemm/gemm.glsl"
-
-layout(constant_id = 5) const int FRAGMENT_ROWS = 16;
-layout(constant_id = 6) const int FRAGMENT_COLUMNS = 16;
-layout(constant_id = 7) const int FRAGMENT_K = 16;
-
 #define K_QUADS 8
-const int THREADS = int(gl_WorkGroupSize.x);
-
+#define THREADS int(gl_WorkGroupSize.x)
 #define TRANSPOSES
 #include "gemm/gemm_stage.glsl"
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
+
+layout(constant_id = 6) const int FRAGMENT_ROWS = 16;
+layout(constant_id = 7) const int FRAGMENT_COLUMNS = 16;
+layout(constant_id = 8) const int FRAGMENT_K = 16;
 
 // Subgroups along a side of the tile; must match ops/gemm/gemm_kernels.cpp.
 const int SIDE = TILE == 32 ? 1 : 2;
@@ -59,26 +55,26 @@ void keep_across_k(int from, ivec2 at, f16vec4 block[4]) {
   }
 }
 
-// Keeps what is in the registers `next` of an operand, whose quads lie along or across k.
-#define KEEP_ALONG_K(from, place, next) \
-  [[unroll]] for (int i = 0; i < LOADS; i++) keep_along_k(from, place(i), next[i])
-#define KEEP_ACROSS_K(from, place, next)                                                      \
+// Keeps what was fetched of an operand, whose quads lie along or across k.
+#define KEEP_ALONG_K(from, place, fetched) \
+  [[unroll]] for (int i = 0; i < LOADS; i++) keep_along_k(from, place(i), fetched(i))
+#define KEEP_ACROSS_K(from, place, fetched)                                                   \
   [[unroll]] for (int i = 0; i < LOADS; i += TRANSPOSED) {                                    \
     f16vec4 block[4] = f16vec4[](f16vec4(0), f16vec4(0), f16vec4(0), f16vec4(0));             \
-    [[unroll]] for (int j = 0; j < TRANSPOSED; j++) block[j] = halves(next[i + j]);           \
+    [[unroll]] for (int j = 0; j < TRANSPOSED; j++) block[j] = halves(fetched(i + j));        \
     keep_across_k(from, place(i), block);                                                     \
   }
 
 void keep_step() {
 #ifdef A_ALONG_K
-  KEEP_ALONG_K(KEPT_A, A_PLACE, a_next);
+  KEEP_ALONG_K(KEPT_A, A_PLACE, fetched_a);
 #else
-  KEEP_ACROSS_K(KEPT_A, A_PLACE, a_next)
+  KEEP_ACROSS_K(KEPT_A, A_PLACE, fetched_a)
 #endif
 #ifdef B_ALONG_K
-  KEEP_ALONG_K(KEPT_B, B_PLACE, b_next);
+  KEEP_ALONG_K(KEPT_B, B_PLACE, fetched_b);
 #else
-  KEEP_ACROSS_K(KEPT_B, B_PLACE, b_next)
+  KEEP_ACROSS_K(KEPT_B, B_PLACE, fetched_b)
 #endif
 }
 
@@ -132,16 +128,17 @@ void main() {
   [[unroll]] for (int i = 0; i < DOWN * ACROSS; i++) {
     sums[i] = FRAGMENT(SUM, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator)(0.0);
   }
-  KPlace next = k_place(tile.k_begin);
-  fetch_step(tile, next);
+  fetch_step();
+  keep_step();
+  barrier();
   int k_quad = tile.k_begin;
   do {
-    keep_step();
-    barrier();
-    fetch_step(tile, next);
+    k_quad += K_QUADS;
+    fetch_next(tile, k_quad < tile.k_end);
     add_products(corner);
     barrier();
-    k_quad += K_QUADS;
+    keep_step();
+    barrier();
   } while (k_quad < tile.k_end);
   [[unroll]] for (int j = 0; j < ACROSS; j++) {
     Moments moments = NO_MOMENTS;

@@ -7,6 +7,5 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 
 #define STORAGE_packed
-#define OPERANDS_AS_BITS
 #define HALVES
 #include "gemm/gemm_tile.glsl"

@@ -1,75 +1,137 @@
 // Loads a workgroup's parts of A and B from memory into registers, K_QUADS quads of k at a time, for kernels that then
-// copy them to shared memory: they fetch the next step while they compute with the current one. The kernel defines
-// TILE, the rows and columns of its tile; K_QUADS; and THREADS, the invocations of its workgroup.
+// copy them to shared memory: they fetch the next step while they compute with the current one. Quads stay as they are
+// stored until they are copied, so that no load waits for another. The kernel defines TILE, the rows and columns of its
+// tile; K_QUADS; and THREADS, the invocations of its workgroup.
 #ifndef HALFSTEP_GEMM_STAGE
 #define HALFSTEP_GEMM_STAGE
 
+#define OPERANDS_AS_STORED
 #include "gemm/gemm_a.glsl"
 #include "gemm/gemm_b.glsl"
 
+#if defined(OPERANDS_patches_row) || defined(OPERANDS_patches_col) || defined(OPERANDS_pixels_row)
+#define IN_SEGMENTS  // k has more than one
+#endif
+
 const int LOADS = TILE * K_QUADS / THREADS;  // quads of A, and of B, per invocation and step
+// Loads of consecutive k, for the same rows or columns, where the kernel defines TRANSPOSES and exchanges them.
+const int TRANSPOSED = LOADS < 4 ? LOADS : 4;
 
 // The quad of the tile that an invocation loads: {row or column, quad of k} if quads lie along k, else {quad of rows or
-// columns, k}. Adjacent invocations load adjacent quads; where the kernel defines TRANSPOSES, each invocation loads
-// TRANSPOSED quads of consecutive k, for the same rows or columns, which it can then exchange.
-ivec2 place_along_k(int load) {
-  int i = int(gl_LocalInvocationIndex) + load * THREADS;
-  return ivec2(i / K_QUADS, i % K_QUADS);
+// columns, k}. All loads of an invocation are in the same quad of k, or with `pairs` along k in two. Adjacent
+// invocations load adjacent quads, or with `pairs` adjacent pairs of quads.
+ivec2 place_along_k(int load, bool pairs) {
+  const int width = pairs ? 2 : 1;
+  int i = int(gl_LocalInvocationIndex) + load / width * THREADS;
+  return ivec2(i / (K_QUADS / width), i % (K_QUADS / width) * width + load % width);
 }
 #ifdef TRANSPOSES
-const int TRANSPOSED = LOADS < 4 ? LOADS : 4;
-ivec2 place_across_k(int load) {
+const int PARTNER = TRANSPOSED;  // the second quad of a pair is this many loads after the first
+const bool PAIRS_ACROSS = LOADS >= 2 * PARTNER;
+ivec2 place_across_k(int load, bool pairs) {
+  const int width = pairs ? 2 : 1;
   const int blocks = K_QUADS * 4 / TRANSPOSED;
-  int i = int(gl_LocalInvocationIndex) + load / TRANSPOSED * THREADS;
-  return ivec2(i / blocks, i % blocks * TRANSPOSED + load % TRANSPOSED);
+  int block = load / TRANSPOSED;
+  int i = int(gl_LocalInvocationIndex) + block / width * THREADS;
+  return ivec2(i / blocks * width + block % width, i % blocks * TRANSPOSED + load % TRANSPOSED);
 }
 #else
-ivec2 place_across_k(int load) {
-  int i = int(gl_LocalInvocationIndex) + load * THREADS;
-  return ivec2(i % (TILE / 4), i / (TILE / 4));
+const int PARTNER = 1;
+const bool PAIRS_ACROSS = LOADS == 2;
+ivec2 place_across_k(int load, bool pairs) {
+  int i = int(gl_LocalInvocationIndex);
+  if (pairs) return ivec2(i % (TILE / 8) * 2 + load, i / (TILE / 8));
+  return ivec2(i % (TILE / 4), i / (TILE / 4) * LOADS + load);
 }
-#endif
-#ifdef A_ALONG_K
-#define A_PLACE(load) place_along_k(load)
-#else
-#define A_PLACE(load) place_across_k(load)
-#endif
-#ifdef B_ALONG_K
-#define B_PLACE(load) place_along_k(load)
-#else
-#define B_PLACE(load) place_across_k(load)
 #endif
 
-// A quad of k: its index over all segments, its segment, and its index in the segment.
+// Where an invocation is along k: a quad of k, over all segments and in its own.
 struct KPlace {
   int all;
   int segment;
   int quad;
 };
 
-KPlace k_place(int all) {
-  int segment = all / quads(k);
-  return KPlace(all, segment, all - segment * quads(k));
+ACursor a_at[LOADS];
+BCursor b_at[LOADS];
+KPlace a_place;
+KPlace b_place;
+OPERAND a_next[LOADS];
+OPERAND b_next[LOADS];
+bool a_is_in_part;  // its place along k is before the end of the workgroup's part
+// A step along k.
+int step_segments;
+int step_quads;
+
+#ifdef A_ALONG_K
+const bool PAIRS_OF_A = (PAIRS & 1u) != 0u && LOADS >= 2;
+const int A_PARTNER = 1;
+#define A_PLACE(load) place_along_k(load, PAIRS_OF_A)
+#define A_QUAD_OF_K A_PLACE(0).y
+#define A_K(load) (a_place.quad + A_PLACE(load).y - A_QUAD_OF_K)
+#else
+const bool PAIRS_OF_A = (PAIRS & 1u) != 0u && PAIRS_ACROSS;
+const int A_PARTNER = PARTNER;
+#define A_PLACE(load) place_across_k(load, PAIRS_OF_A)
+#define A_QUAD_OF_K (A_PLACE(0).y / 4)
+#define A_K(load) (a_place.quad * 4 + A_PLACE(load).y % 4)
+#endif
+#ifdef B_ALONG_K
+const bool PAIRS_OF_B = (PAIRS & 2u) != 0u && LOADS >= 2;
+const int B_PARTNER = 1;
+#define B_PLACE(load) place_along_k(load, PAIRS_OF_B)
+#define B_QUAD_OF_K B_PLACE(0).y
+#define B_K(load) (b_place.quad + B_PLACE(load).y - B_QUAD_OF_K)
+#else
+const bool PAIRS_OF_B = (PAIRS & 2u) != 0u && PAIRS_ACROSS;
+const int B_PARTNER = PARTNER;
+#define B_PLACE(load) place_across_k(load, PAIRS_OF_B)
+#define B_QUAD_OF_K (B_PLACE(0).y / 4)
+#define B_K(load) (b_place.quad * 4 + B_PLACE(load).y % 4)
+#endif
+
+// A place past the end of the part is at its start instead, where there is memory; it is multiplied by zeros of A.
+KPlace k_place(Tile tile, int ahead) {
+  int all = tile.k_begin + ahead;
+  int quad = all < tile.k_end ? all : tile.k_begin;
+#ifdef IN_SEGMENTS
+  int segment = quad / quads(k);
+#else
+  int segment = 0;
+#endif
+  return KPlace(all, segment, quad - segment * quads(k));
 }
 
-// Avoids a division, which would be too slow for a step.
-void k_advance(inout KPlace place, int by) {
-  place.all += by;
-  place.quad += by;
-  while (place.quad >= quads(k)) {
+// By a step; past the end of the part it stays where it was. Without a loop, so that a compiler can issue loads together.
+void k_advance(Tile tile, inout KPlace place) {
+  place.all += K_QUADS;
+  if (place.all >= tile.k_end) return;
+#ifdef IN_SEGMENTS
+  place.segment += step_segments;
+  place.quad += step_quads;
+  if (place.quad >= quads(k)) {
     place.quad -= quads(k);
     place.segment++;
   }
+#else
+  place.quad += K_QUADS;
+#endif
 }
 
-ACursor a_at[LOADS];
-BCursor b_at[LOADS];
-int a_segment[LOADS];  // the segment of each cursor
-int b_segment[LOADS];
-OPERAND a_next[LOADS];
-OPERAND b_next[LOADS];
+void seek_a() {
+  [[unroll]] for (int i = 0; i < LOADS; i++) a_seek(a_at[i], a_place.segment);
+}
+
+void seek_b() {
+  [[unroll]] for (int i = 0; i < LOADS; i++) b_seek(b_at[i], b_place.segment);
+}
 
 void place_operands(Tile tile) {
+  step_segments = K_QUADS / quads(k);
+  step_quads = K_QUADS - step_segments * quads(k);
+  a_place = k_place(tile, A_QUAD_OF_K);
+  b_place = k_place(tile, B_QUAD_OF_K);
+  a_is_in_part = a_place.all < tile.k_end;
   [[unroll]] for (int i = 0; i < LOADS; i++) {
 #ifdef A_ALONG_K
     a_at[i] = a_cursor(tile, tile.row + A_PLACE(i).x);
@@ -81,58 +143,60 @@ void place_operands(Tile tile) {
 #else
     b_at[i] = b_cursor(tile, tile.column_quad + B_PLACE(i).x);
 #endif
-    a_segment[i] = -1;
-    b_segment[i] = -1;
   }
+  seek_a();
+  seek_b();
 }
 
-void fetch_a(Tile tile, KPlace start, int i) {
-#ifdef A_ALONG_K
-  int ahead = A_PLACE(i).y;
-#else
-  int ahead = A_PLACE(i).y / 4;
-#endif
-  bool inside = start.all + ahead < tile.k_end;
-  k_advance(start, inside ? ahead : 0);
-  if (start.segment != a_segment[i]) {
-    a_seek(a_at[i], start.segment);
-    a_segment[i] = start.segment;
-  }
-#ifdef A_ALONG_K
-  OPERAND v = a_load(a_at[i], start.quad);
-#else
-  OPERAND v = a_load(a_at[i], start.quad * 4 + A_PLACE(i).y % 4);
-#endif
-  a_next[i] = inside ? v : OPERAND(0);
+void advance_operands(Tile tile) {
+  int a_segment = a_place.segment;
+  int b_segment = b_place.segment;
+  k_advance(tile, a_place);
+  k_advance(tile, b_place);
+  a_is_in_part = a_place.all < tile.k_end;
+  if (a_place.segment != a_segment) seek_a();
+  if (b_place.segment != b_segment) seek_b();
 }
 
-// Past the end of the part it reads the last quad again, which is multiplied by zeros of A.
-void fetch_b(Tile tile, KPlace start, int i) {
-#ifdef B_ALONG_K
-  int ahead = B_PLACE(i).y;
-#else
-  int ahead = B_PLACE(i).y / 4;
-#endif
-  k_advance(start, start.all + ahead < tile.k_end ? ahead : 0);
-  if (start.segment != b_segment[i]) {
-    b_seek(b_at[i], start.segment);
-    b_segment[i] = start.segment;
-  }
-#ifdef B_ALONG_K
-  b_next[i] = b_load(b_at[i], start.quad);
-#else
-  b_next[i] = b_load(b_at[i], start.quad * 4 + B_PLACE(i).y % 4);
-#endif
-}
+bool is_first_of_pair(int load, int partner) { return load / partner % 2 == 0; }
+int second_of_pair(int load, int partner) { return min(load + partner, LOADS - 1); }
 
-// Fetches the step that starts at `start`, if the part of k is long enough, and advances `start` to the next.
-void fetch_step(Tile tile, inout KPlace start) {
-  if (start.all >= tile.k_end) return;
+// Fetches the step that the operands are placed at.
+void fetch_step() {
   [[unroll]] for (int i = 0; i < LOADS; i++) {
-    fetch_a(tile, start, i);
-    fetch_b(tile, start, i);
+    if (!PAIRS_OF_A) a_next[i] = A_QUAD(a_address(a_at[i], A_K(i)));
+    if (!PAIRS_OF_B) b_next[i] = B_QUAD(b_address(b_at[i], B_K(i)));
+#ifdef NARROW
+    if (PAIRS_OF_A && is_first_of_pair(i, A_PARTNER)) {
+      uvec4 pair = PAIR_OF_A(a_address(a_at[i], A_K(i)));
+      a_next[i] = pair.xy;
+      a_next[second_of_pair(i, A_PARTNER)] = pair.zw;
+    }
+    if (PAIRS_OF_B && is_first_of_pair(i, B_PARTNER)) {
+      uvec4 pair = PAIR_OF_B(b_address(b_at[i], B_K(i)));
+      b_next[i] = pair.xy;
+      b_next[second_of_pair(i, B_PARTNER)] = pair.zw;
+    }
+#endif
   }
-  k_advance(start, K_QUADS);
 }
+
+// Fetches the step after the one that the operands are placed at, or zeros if there is none. Where this is no branch, RADV
+// moves the loads behind the products.
+void fetch_next(Tile tile, bool is_there) {
+  if (is_there) {
+    advance_operands(tile);
+    fetch_step();
+  } else {
+    [[unroll]] for (int i = 0; i < LOADS; i++) {
+      a_next[i] = OPERAND(0);
+      b_next[i] = OPERAND(0);
+    }
+  }
+}
+
+// What was fetched; of A, zeros where there is nothing.
+OPERAND fetched_a(int load) { return a_is_in_part ? a_value(a_at[load], A_K(load), a_next[load]) : OPERAND(0); }
+OPERAND fetched_b(int load) { return b_next[load]; }
 
 #endif

@@ -31,7 +31,7 @@ NUMBERS numbers(OPERAND bits) { return f16vec4(unpackFloat2x16(bits.x), unpackFl
 #else
 #define NUMBERS vec4
 #define UNROLL_K
-NUMBERS numbers(OPERAND v) { return v; }
+NUMBERS numbers(OPERAND v) { return from_quad(v); }
 #endif
 
 const int PITCH = TILE / 4 + 1;  // of shared memory; the extra quad avoids bank conflicts
@@ -48,8 +48,8 @@ void keep_step() {
   [[unroll]] for (int i = 0; i < LOADS; i++) {
     ivec2 at_a = A_PLACE(i);
     ivec2 at_b = B_PLACE(i);
-    NUMBERS a_kept = numbers(a_next[i]);
-    NUMBERS b_kept = numbers(b_next[i]);
+    NUMBERS a_kept = numbers(fetched_a(i));
+    NUMBERS b_kept = numbers(fetched_b(i));
 #ifdef A_ALONG_K
     [[unroll]] for (int e = 0; e < 4; e++) shared_a[(at_a.y * 4 + e) * PITCH + at_a.x / 4][at_a.x % 4] = a_kept[e];
 #else
@@ -132,16 +132,17 @@ void main() {
     NUMBERS start = NUMBERS(column_bias(tile, tile.column_quad + column_quad + j * ACROSS));
     [[unroll]] for (int i = 0; i < ROW_QUADS * 4; i++) sums[i][j] = start;
   }
-  KPlace next = k_place(tile.k_begin);
-  fetch_step(tile, next);
+  fetch_step();
+  keep_step();
+  barrier();
   int k_quad = tile.k_begin;
   do {
-    keep_step();
-    barrier();
-    fetch_step(tile, next);
+    k_quad += K_QUADS;
+    fetch_next(tile, k_quad < tile.k_end);
     add_step(row_quad, column_quad);
     barrier();
-    k_quad += K_QUADS;
+    keep_step();
+    barrier();
   } while (k_quad < tile.k_end);
 
   // Not unrolled, and a copy: see gemm_store.glsl.

@@ -13,7 +13,7 @@
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
 
-layout(constant_id = 5) const int STEP = 1;  // quads of k per iteration; a divisor of the quads of a segment
+layout(constant_id = 6) const int STEP = 1;  // quads of k per iteration; a divisor of the quads of a segment
 
 // Their accumulators, the columns of B and one element of A fill 32 registers; with eight rows by 32 columns,
 // accumulators would spill to memory.

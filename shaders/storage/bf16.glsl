@@ -15,6 +15,7 @@ const uint BF16_NAN = 0x7fc0u;
 const uint F32_BF16_RANGE_END = 0x7f7f8000u;  // half-way from the largest number to what would be the next
 const float LARGEST_FINITE = 3.3895313892515355e38;
 const uint LARGEST_BITS = 0x7f7fu;
+const uint ONE_BITS = 0x3f80u;
 const uint SMALLEST_NORMAL = 0x00800000u;  // f32's
 
 vec4 from_bits(uvec4 bits) { return uintBitsToFloat(bits << 16); }

@@ -82,6 +82,7 @@ vec4 rounded_to_half(vec4 v) { return from_half_bits(half_bits_nearest(v)); }
 #define NARROW
 const float LARGEST_FINITE = 65504.0;
 const uint LARGEST_BITS = HALF_LARGEST;
+const uint ONE_BITS = 0x3c00u;
 const uint SMALLEST_NORMAL = F32_HALF_NORMAL;
 uvec4 bits_nearest(vec4 v) { return half_bits_nearest(v); }
 uvec4 bits_stochastic(vec4 v, uvec4 random) { return half_bits_stochastic(v, random); }

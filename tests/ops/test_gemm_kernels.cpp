@@ -53,6 +53,16 @@ Shape turned(const Shape& shape, bool turn) {
 
 constexpr double arithmetic = 3e-5;
 
+/// Those whose kernels may read two quads of f16 at once.
+std::vector<plan::Target> paired_targets() {
+  std::vector<plan::Target> paired = targets();
+  std::erase_if(paired, [](const plan::Target& target) {
+    const std::string_view name = target.gemm_kernels;
+    return !name.starts_with("tile") && !name.starts_with("half") && !name.starts_with("cooperative");
+  });
+  return paired;
+}
+
 /// A convolution followed by a batch norm, with images whose smallest element is `least`.
 struct Product {
   Shape images;
@@ -141,6 +151,47 @@ TEST_CASE("every kernel computes matrix products") {
          .reference = [=](std::span<const reference::Array> x) { return reference::matmul(x[0], x[1], options); },
          .arithmetic = arithmetic,
          .targets = targets()});
+  }
+}
+
+TEST_CASE("kernels read two quads of f16 at once where all rows have an even number of them") {
+  const Shape a{136, 72};
+  const Shape b{72, 136};
+  for (const MatmulOptions& options : {MatmulOptions{}, {false, true}, {true, false}, {true, true}}) {
+    testing::check_operator(
+        {.name = "matmul",
+         .build = [=](std::span<const Tensor> x) { return matmul(x[0], x[1], options); },
+         .inputs = {{uniform(turned(a, options.transpose_a), 1)}, {uniform(turned(b, options.transpose_b), 2)}},
+         .reference = [=](std::span<const reference::Array> x) { return reference::matmul(x[0], x[1], options); },
+         .arithmetic = arithmetic,
+         .dtypes = {DType::f16},
+         .targets = paired_targets()});
+  }
+  const Shape images{2, 9, 11, 8};
+  const Shape weight{3, 2, 8, 72};
+  const Shape output = ops::Convolution{images, weight, {}}.output("test");
+  testing::check_operator(
+      {.name = "conv2d",
+       .build = [=](std::span<const Tensor> x) { return conv2d(x[0], x[1]); },
+       .inputs = {{uniform(images, 1)}, {uniform(weight, 2)}},
+       .reference = [=](std::span<const reference::Array> x) { return reference::conv2d(x[0], x[1], {}); },
+       .arithmetic = arithmetic,
+       .dtypes = {DType::f16},
+       .targets = paired_targets()});
+  for (const std::size_t result : {0U, 1U}) {
+    testing::check_operator(
+        {.name = "gradients of weight and bias",
+         .build =
+             [=](std::span<const Tensor> x) { return ops::conv2d_parameter_gradients(x[0], x[1], weight, {})[result]; },
+         .inputs = {{uniform(images, 1)}, {uniform(output, 2)}},
+         .reference =
+             [=](std::span<const reference::Array> x) {
+               return result == 0 ? reference::conv2d_weight_gradient(x[0], x[1], weight, {})
+                                  : reference::sum(x[1], {0, 1, 2}, false);
+             },
+         .arithmetic = arithmetic,
+         .dtypes = {DType::f16},
+         .targets = paired_targets()});
   }
 }
 

@@ -148,6 +148,21 @@ std::uint32_t quad_elements(const Gemm& gemm) {
   return of_rows ? 4 : static_cast<std::uint32_t>(std::min<std::int64_t>(elements, 4));
 }
 
+/// Which operands' quads may be read in pairs: bit 0 for A, bit 1 for B. Those of 16-bit elements, whose rows and
+/// batches begin at even quads, and of which there is an even number in the direction that a quad lies in.
+std::uint32_t pairs(const plan::Lowering& out, const Gemm& gemm) {
+  if (!is_narrow(out.type(gemm.a).dtype)) return 0;
+  const auto even = [](std::int64_t value) { return value % 2 == 0; };
+  const auto quads = [](std::int64_t elements) { return plan::divided_up(elements, 4); };
+  const std::int64_t a_length = a_lies_along_k(gemm.operands)           ? gemm.k
+                                : gemm.operands == Operands::pixels_row ? gemm.patches.channels
+                                                                        : gemm.rows;
+  const std::int64_t b_length = b_lies_along_k(gemm.operands) ? gemm.k : gemm.columns;
+  const bool a = even(row_quads(out, gemm.a)) && even(gemm.a_batch) && even(quads(a_length));
+  const bool b = even(row_quads(out, gemm.b)) && even(gemm.b_batch) && even(quads(b_length));
+  return (a ? 1U : 0U) | (b ? 2U : 0U);
+}
+
 /// What the binding `edge` is used for; numbered as in shaders/gemm/gemm.glsl.
 enum class Edge : std::uint8_t { none, bias, sums, sums_in_c, moments };
 
@@ -181,8 +196,9 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
   const GemmKernel& kernel = way.kernel;
   const GemmPush push = push_constants(out, gemm, way.cut);
   const std::int64_t results = elements(out.type(gemm.c).shape) / way.cut.splits;
-  std::vector<std::uint32_t> constants{kernel.local_size, static_cast<std::uint32_t>(edge.edge),
-                                       gemm.partials == DType::f16, gemm.patches.divided(), quad_elements(gemm)};
+  std::vector<std::uint32_t> constants{kernel.local_size,           static_cast<std::uint32_t>(edge.edge),
+                                       gemm.partials == DType::f16, gemm.patches.divided(),
+                                       quad_elements(gemm),         pairs(out, gemm)};
   constants.insert(constants.end(), kernel.constants.begin(), kernel.constants.end());
   plan::Expression expression = result_expression(out, gemm.c, 2, 4);
   expression.storage = way.storage;

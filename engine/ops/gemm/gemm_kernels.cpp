@@ -31,9 +31,7 @@ GemmKernel plain(const Problem& problem, std::string kernel_name, std::uint32_t 
 
 /// Register tiles of eight columns and at most 128 rows; the number of rows divides the problem's rows most evenly.
 GemmKernel thin(const Problem& problem, std::string kernel_name) {
-  const bool along_k = problem.operands == Operands::row_row || problem.operands == Operands::row_col ||
-                       problem.operands == Operands::patches_row || problem.operands == Operands::patches_col;
-  const std::int64_t least = along_k ? 8 : 32;
+  const std::int64_t least = a_lies_along_k(problem.operands) ? 8 : 32;
   const std::int64_t tile_rows =
       plan::divided_up(plan::divided_up(problem.rows, plan::divided_up(problem.rows, 128)), least) * least;
   GemmKernel kernel = plain(problem, std::move(kernel_name), 8, tile_rows, 8);
@@ -72,13 +70,13 @@ std::uint32_t shared_bytes(std::uint32_t tile, std::uint32_t quad_bytes) {
 }
 
 /// Counts the loop rounds of a kernel that fetches `step_quads` of k at a time with gemm_stage.glsl, multiplies them in
-/// `products` rounds and stores its results in `stores`. Each load iterates over the segments between its quad and the
-/// first of the step, and the step iterates over its own.
-void count_stage_rounds(GemmKernel& kernel, std::int64_t step_quads, std::int64_t products, std::int64_t stores) {
-  const std::int64_t loads = 2 * kernel.tile_rows * step_quads / kernel.local_size;
-  const std::int64_t fetch = (loads + 1) * (1 + step_quads);
-  kernel.k_quads = step_quads;
-  kernel.quad_rounds = plan::divided_up(1 + products + fetch, step_quads);
+/// `products` rounds and stores its results in `stores`. The loads of a step, and the pixels that they are at, are
+/// loops that most drivers unroll.
+void count_stage_rounds(GemmKernel& kernel, std::int64_t quads, std::int64_t products, std::int64_t stores) {
+  const std::int64_t loads = kernel.tile_rows * quads / kernel.local_size;
+  const std::int64_t fetch = 3 * (loads + 1);
+  kernel.k_quads = quads;
+  kernel.quad_rounds = plan::divided_up(1 + products + fetch, quads);
   kernel.segment_rounds = 0;
   kernel.other_rounds = fetch + stores;
 }
@@ -109,10 +107,12 @@ std::vector<GemmKernel> halves(const plan::Target& target, const Problem& proble
   return can ? tiles(target, problem, true) : std::vector<GemmKernel>{};
 }
 
+/// Quads of k that gemm_cooperative.glsl fetches at a time. All that an invocation loads lies in one of them.
+constexpr std::uint32_t step_quads = 8;
+
 /// Shared memory of gemm_cooperative.glsl, in bytes.
 std::uint32_t shared_bytes(const plan::MatrixShape& shape, std::uint32_t tile, std::uint32_t subgroups) {
-  constexpr std::uint32_t k_quads = 8;
-  const std::uint32_t operand = tile * (k_quads + 2) * 8;
+  const std::uint32_t operand = tile * (step_quads + 2) * 8;
   return 2 * operand + subgroups * shape.rows * shape.columns * 4;
 }
 
@@ -124,7 +124,7 @@ std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& p
     const std::uint32_t square = tile / side;
     const std::uint32_t threads = side * side * target.subgroups.size;
     const bool fits = square % shape.rows == 0 && square % shape.columns == 0 && 32 % shape.k == 0 &&
-                      shape.columns % 4 == 0 && threads <= target.max_invocations &&
+                      shape.columns % 4 == 0 && threads % step_quads == 0 && threads <= target.max_invocations &&
                       shared_bytes(shape, tile, side * side) <= target.shared_memory_bytes;
     if (!fits) continue;
     GemmKernel kernel;
@@ -139,7 +139,7 @@ std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& p
     // Each fragment is stored in its own loop, and each of its columns merges moments across the subgroup.
     const std::int64_t fragments = (square / shape.rows) * (square / shape.columns);
     const std::int64_t quads_each = plan::divided_up(shape.rows * shape.columns / 4, target.subgroups.size);
-    count_stage_rounds(kernel, 8, 32 / shape.k + 1, fragments * (quads_each + 1) + square / shape.columns * 8);
+    count_stage_rounds(kernel, step_quads, 32 / shape.k + 1, fragments * (quads_each + 1) + square / shape.columns * 8);
     kernel.constants = {shape.rows, shape.columns, shape.k};
     found.push_back(kernel);
   }
@@ -292,6 +292,15 @@ std::string_view name(Operands operands) {
   constexpr std::array<std::string_view, 7> names{"row_row",     "row_col",     "col_row",   "col_col",
                                                   "patches_row", "patches_col", "pixels_row"};
   return names[static_cast<std::size_t>(operands)];
+}
+
+bool a_lies_along_k(Operands operands) {
+  return operands == Operands::row_row || operands == Operands::row_col || operands == Operands::patches_row ||
+         operands == Operands::patches_col;
+}
+
+bool b_lies_along_k(Operands operands) {
+  return operands == Operands::row_col || operands == Operands::col_col || operands == Operands::patches_col;
 }
 
 Problem problem(const plan::Lowering& out, const Gemm& gemm) {

@@ -42,6 +42,10 @@ std::int64_t part_rounds(const GemmKernel& kernel, std::int64_t part_quads, std:
 /// The value of a shader's OPERANDS axis.
 std::string_view name(Operands operands);
 
+/// Whether the quads of A, or of B, lie along k.
+bool a_lies_along_k(Operands operands);
+bool b_lies_along_k(Operands operands);
+
 /// What the choice of a kernel depends on.
 struct Problem {
   Operands operands = Operands::row_row;
