@@ -2,6 +2,7 @@
 
 #include "ops/attention/attention_choice.h"
 #include "ops/gemm/gemm_choice.h"
+#include "ops/mlp/mlp_choice.h"
 
 namespace halfstep::ops {
 namespace {
@@ -13,11 +14,15 @@ bool is_attention(std::string_view kind) {
 }  // namespace
 
 std::vector<plan::Trial> checks(std::string_view kind) {
+  if (is_mlp(kind)) return mlp_checks(kind);
   return is_attention(kind) ? attention_checks(kind) : gemm_checks(kind);
 }
 
 plan::Target with_candidate(plan::Target target, std::string_view kind, std::string_view name) {
-  (is_attention(kind) ? target.attention_kernel : target.gemm_kernels) = name;
+  std::string& kernel = is_mlp(kind)         ? target.mlp_kernel
+                        : is_attention(kind) ? target.attention_kernel
+                                             : target.gemm_kernels;
+  kernel = name;
   return target;
 }
 

@@ -65,6 +65,7 @@ struct Target {
   std::uint64_t score_bytes = std::uint64_t{32} << 20;
   std::string gemm_kernels;                    ///< a prefix that the names of GEMM kernels must have; any if empty
   std::string attention_kernel;                ///< the only one, where there is a choice with that; any if empty
+  std::string mlp_kernel;                      ///< likewise, for networks of dense layers
   std::map<std::string, std::string> choices;  ///< for Choice::key, the name of the candidate to use
   bool fusion = true;                          ///< elementwise operators are fused with adjacent kernels
   bool reproducible = false;                   ///< see Dispatch::reproducible

@@ -14,8 +14,8 @@
 #define NEAREST_ONLY
 #include "common/indexing.glsl"
 
-layout(constant_id = 14) const int QUADS = 8;   // of a hidden layer
-layout(constant_id = 15) const int HIDDEN = 1;  // layers but the last
+layout(constant_id = 18) const int QUADS = 8;   // of a hidden layer
+layout(constant_id = 19) const int HIDDEN = 1;  // layers but the last
 
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer QuadsAt { vec4 v[1024]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer QuadAt { vec4 v[1]; };

@@ -6,8 +6,13 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "graph/ir.h"
 #include "harness/device.h"
@@ -93,6 +98,37 @@ TEST_CASE("every kernel is admitted on a driver that computes rightly") {
   CHECK(tune::check(testing::context(), *testing::pipelines(), "gemm row_row f16 f16", "tile64").empty());
   CHECK_THROWS_AS(ops::checks("gemm of nothing"), Error);
   CHECK_THROWS_AS(ops::checks("attention of nothing"), Error);
+  CHECK_THROWS_AS(ops::checks("mlp of nothing"), Error);
+}
+
+TEST_CASE("a kernel of networks is admitted on a driver that computes rightly, and refused where its results differ") {
+  if (testing::context().target().max_rounds < 1000) return;  // it is computed layer by layer there
+  std::vector<std::pair<std::string, std::string>> ways{{"mlp f32 32", "tile"}};
+  for (const plan::MatrixShape& shape : testing::context().target().matrix_shapes) {
+    if (shape.float16_sums) continue;
+    ways.emplace_back("mlp f16 32", fmt::format("units{}x{}x{}", shape.rows, shape.columns, shape.k));
+  }
+  for (const auto& [kind, kernel] : ways) {
+    INFO(kind << " by " << kernel);
+    CHECK(tune::check(testing::context(), *testing::pipelines(), kind, kernel).empty());
+  }
+  // A network of other weights is not that one.
+  plan::Trial trial = ops::checks("mlp f32 32").front();
+  REQUIRE(!trial.expected.empty());
+  const plan::Target target = ops::with_candidate(testing::context().target(), "mlp f32 32", "tile");
+  const auto largest_difference = [&] {
+    tune::TrialRun run(testing::context(), *testing::pipelines(), target, trial);
+    run.run();
+    const std::vector<float> got = run.result();
+    double largest = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      largest = std::max(largest, std::abs(static_cast<double>(got[i]) - static_cast<double>(trial.expected[i])));
+    }
+    return largest;
+  };
+  CHECK(largest_difference() <= trial.allowed_difference);
+  trial.values[1][5] += 0.1F;
+  CHECK(largest_difference() > trial.allowed_difference);
 }
 
 TEST_CASE("every kernel of attention is admitted on a driver that computes rightly") {

@@ -77,11 +77,12 @@ struct FusedMlpOptions {
   /// The same after the last layer.
   std::function<Tensor(Tensor)> output_activation{};
 };
-/// x {..., in} through one or more layers: {..., out}. It is trained as its layers are one by one. Prediction and
-/// evaluation take each row through all layers in one kernel, where the device has one that is faster (the newest
-/// lavapipe, hidden layers up to 64 wide) and the network fits: 1 to 8 hidden layers that are all equally wide, up to
-/// 128, and an activation that is one elementwise operator of its argument. That kernel keeps what lies between layers
-/// in registers, in f32 whatever type the tensors have. Any other network is `linear` and the activations.
+/// x {..., in} through one or more layers: {..., out}. The network is one operator if it fits: 1 to 8 hidden layers that
+/// are all equally wide, up to 128, and an activation that is one elementwise operator of its argument. A GPU may then
+/// take each row through all layers in one kernel, and back in another; what lies between layers is rounded to the type
+/// of the tensors, as it is layer by layer. A software driver trains layer by layer; the newest lavapipe predicts and
+/// evaluates hidden layers up to 64 wide in one kernel, in f32 between layers whatever type the tensors have. Any other
+/// network is `linear` and the activations.
 HALFSTEP_API Tensor fused_mlp(Tensor x, const std::vector<DenseLayer>& layers, const FusedMlpOptions& options = {});
 
 /// The mean and variance that batch norm stores for inference: f32 {c} each, made by Scope::state.

@@ -9,85 +9,75 @@
 
 #include "graph/ir.h"
 #include "ops/expect.h"
-#include "ops/mlp/mlp.h"
+#include "ops/mlp/mlp_choice.h"
+#include "ops/mlp/mlp_form.h"
+#include "ops/mlp/mlp_rows.h"
+#include "ops/mlp/mlp_tile.h"
 
 namespace halfstep::ops {
 namespace {
 
-/// Inputs are x, then the weight and the bias, if it has one, of each layer.
-struct Form {
-  MlpActivation activation;
-  std::vector<bool> biases;
+/// The first inputs of an operator: those of a network.
+std::vector<plan::TensorId> inputs_of(const plan::Lowering& out, const MlpForm& form) {
+  std::vector<plan::TensorId> inputs;
+  for (std::size_t i = 0; i < form.count(); ++i) inputs.push_back(out.input(i));
+  return inputs;
+}
 
-  std::size_t hidden() const { return biases.size() - 1; }
-  /// The number of inputs.
-  std::size_t count() const { return 1 + biases.size() + static_cast<std::size_t>(std::ranges::count(biases, true)); }
-  /// Whether the activation's gradient needs its inputs as well.
-  bool keeps_inputs() const { return activation.formulas.from == GradientOf::input; }
+/// y from x.
+TensorType result_type(const std::string& name, const MlpForm& form, std::span<const TensorType> inputs) {
+  TensorType type = inputs[0];
+  for (const TensorType& input : inputs) expect_same_float(name, type, input);
+  type.shape.back() = form.layers(inputs).back().weight.shape[1];
+  return type;
+}
 
-  graph::Attributes attributes() const {
-    graph::Attributes all{{"activation", activation.op ? activation.op->name() : std::string("none")}};
-    if (activation.op) {
-      for (const graph::Attribute& attribute : activation.op->attributes()) all.push_back(attribute);
-    }
-    all.push_back({"biases", std::vector<std::int64_t>(biases.begin(), biases.end())});
+/// The gradients before the activations of hidden layers, and dx if it is wanted, by one kernel: from all weights, what
+/// the activations' gradients depend on in each hidden layer, and dy.
+class MlpLayerGradients final : public graph::Operator {
+ public:
+  MlpLayerGradients(MlpForm form, MlpTile tile, bool dx_wanted)
+      : form_(std::move(form)), tile_(std::move(tile)), dx_wanted_(dx_wanted) {}
+
+  std::string name() const override { return "fused_mlp_layer_gradients"; }
+  graph::Attributes attributes() const override {
+    graph::Attributes all = form_.attributes();
+    all.push_back({"dx", dx_wanted_});
     return all;
   }
-  Tensor activated(Tensor x) const { return activation.op ? graph::apply_one(activation.op, std::span(&x, 1)) : x; }
-};
+  graph::Numerics numerics() const override { return graph::Numerics::product; }
 
-/// A layer's own inputs, in the order of the operator's.
-struct Parameters {
-  Tensor weight;
-  std::optional<Tensor> bias;
-};
-
-std::vector<Parameters> parameters_of(const Form& form, std::span<const Tensor> inputs) {
-  std::vector<Parameters> all;
-  std::size_t next = 1;
-  for (const bool has_bias : form.biases) {
-    all.push_back({inputs[next++], {}});
-    if (has_bias) all.back().bias = inputs[next++];
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    const std::span<const TensorType> kept = inputs.subspan(form_.hidden() + 1, form_.hidden());
+    std::vector<TensorType> types(kept.begin(), kept.end());
+    if (!dx_wanted_) return types;
+    types.push_back(kept.front());
+    types.back().shape.back() = inputs[0].shape[0];
+    return types;
   }
-  return all;
-}
 
-/// y, the results of hidden layers, and those before the activation if its gradient needs them: layer by layer.
-std::vector<Tensor> composed(const Form& form, std::span<const Tensor> inputs) {
-  std::vector<Tensor> before;
-  std::vector<Tensor> results;
-  Tensor x = inputs[0];
-  for (const Parameters& layer : parameters_of(form, inputs)) {
-    before.push_back(linear(x, layer.weight, layer.bias));
-    x = results.size() < form.hidden() ? form.activated(before.back()) : before.back();
-    results.push_back(x);
+  void lower(plan::Lowering& out) const override {
+    const std::size_t hidden = form_.hidden();
+    MlpBackward operands;
+    for (std::size_t i = 0; i <= hidden; ++i) operands.weights.push_back(out.input(i));
+    for (std::size_t i = 0; i < hidden; ++i) operands.kept.push_back(out.input(hidden + 1 + i));
+    for (std::size_t i = 0; i < hidden; ++i) operands.gradients.push_back(out.output(i));
+    operands.dy = out.input(2 * hidden + 1);
+    if (dx_wanted_) operands.dx = out.output(hidden);
+    lower_mlp_backward(out, form_, tile_, operands);
   }
-  std::vector<Tensor> all{results.back()};
-  all.insert(all.end(), results.begin(), results.end() - 1);
-  if (form.keeps_inputs()) all.insert(all.end(), before.begin(), before.end() - 1);
-  return all;
-}
 
-/// An input of a graph that is only made to find operators.
-Tensor input_of(graph::Ir& ir, const Shape& shape) {
-  graph::Value value;
-  value.type = {DType::f32, shape};
-  value.origin = graph::Origin::input;
-  return ir.tensor(ir.add_value(std::move(value)));
-}
-
-/// The operator that `linear` applies.
-std::shared_ptr<const graph::Operator> linear_operator() {
-  const auto ir = std::make_shared<graph::Ir>();
-  linear(input_of(*ir, {1, 1}), input_of(*ir, {1, 1}));
-  return ir->nodes.back().op;
-}
+ private:
+  MlpForm form_;
+  MlpTile tile_;
+  bool dx_wanted_;
+};
 
 /// dx, where it is wanted, and the gradients for all weights and biases, from the inputs of Mlp, what its outputs keep
-/// of hidden layers, and dy: as those of the layers one by one.
+/// of hidden layers, and dy.
 class MlpGradient final : public graph::Operator {
  public:
-  MlpGradient(Form form, bool dx_wanted) : form_(std::move(form)), dx_wanted_(dx_wanted) {}
+  MlpGradient(MlpForm form, bool dx_wanted) : form_(std::move(form)), dx_wanted_(dx_wanted) {}
 
   std::string name() const override { return "fused_mlp_gradient"; }
   graph::Attributes attributes() const override {
@@ -103,96 +93,85 @@ class MlpGradient final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    out.lower_as([&](std::span<const Tensor> x) { return gradients(x); });
+    const MlpKernel kernel = chosen_mlp_kernel(out, MlpPass::backward, form_);
+    out.lower_as([&](std::span<const Tensor> x) {
+      return kernel.tile ? gradients(*kernel.tile, x) : composed_mlp_gradients(form_, dx_wanted_, x);
+    });
   }
 
  private:
-  std::vector<Tensor> gradients(std::span<const Tensor> inputs) const {
-    const std::shared_ptr<const graph::Operator> product = linear_operator();
-    const std::vector<Parameters> layers = parameters_of(form_, inputs);
-    const std::span<const Tensor> results = inputs.subspan(form_.count(), form_.hidden());
-    std::vector<Tensor> found;  // from the last to the first
-    Tensor gradient = inputs.back();
-    for (std::size_t layer = layers.size(); layer-- > 0;) {
-      std::vector<Tensor> own{layer > 0 ? results[layer - 1] : inputs[0], layers[layer].weight};
-      if (layers[layer].bias) own.push_back(*layers[layer].bias);
-      std::vector<bool> needed(own.size(), true);
-      needed[0] = layer > 0 || dx_wanted_;
-      const graph::Gradients all = vjp_of(*product, own, gradient, gradient, needed);
-      for (std::size_t i = own.size(); i-- > 1;) found.push_back(*all[i]);
-      if (all[0]) gradient = *all[0];
-      if (layer > 0) gradient = before_activation(gradient, inputs, layer - 1);
+  /// Of all layers by one kernel, and from them those of the parameters by a product for each layer.
+  std::vector<Tensor> gradients(const MlpTile& tile, std::span<const Tensor> inputs) const {
+    const std::vector<MlpLayer<Tensor>> layers = form_.layers(inputs);
+    const std::size_t hidden = form_.hidden();
+    const std::span<const Tensor> results = inputs.subspan(form_.count(), hidden);
+    const std::span<const Tensor> kept =
+        form_.keeps_inputs() ? inputs.subspan(form_.count() + hidden, hidden) : results;
+    std::vector<Tensor> own;
+    for (const MlpLayer<Tensor>& layer : layers) own.push_back(layer.weight);
+    own.insert(own.end(), kept.begin(), kept.end());
+    own.push_back(inputs.back());
+    std::vector<Tensor> before = graph::apply(std::make_shared<MlpLayerGradients>(form_, tile, dx_wanted_), own);
+    std::vector<Tensor> found;
+    if (dx_wanted_) {
+      found.push_back(before.back());
+      before.pop_back();
     }
-    if (dx_wanted_) found.push_back(gradient);
-    std::ranges::reverse(found);
+    before.push_back(inputs.back());
+    for (std::size_t i = 0; i <= hidden; ++i) {
+      const std::vector<Tensor> all = mlp_layer_gradients(i > 0 ? results[i - 1] : inputs[0], layers[i], before[i]);
+      found.insert(found.end(), all.begin(), all.end());
+    }
     return found;
   }
 
-  Tensor before_activation(Tensor gradient, std::span<const Tensor> inputs, std::size_t layer) const {
-    if (!form_.activation.op) return gradient;
-    const Tensor y = inputs[form_.count() + layer];
-    const Tensor x = form_.keeps_inputs() ? inputs[form_.count() + form_.hidden() + layer] : y;
-    const Tensor own[] = {x};
-    return *vjp_of(*form_.activation.op, own, y, gradient, {true})[0];
-  }
-
-  static graph::Gradients vjp_of(const graph::Operator& op, std::span<const Tensor> inputs, Tensor result,
-                                 Tensor cotangent, const std::vector<bool>& needed) {
-    const std::optional<Tensor> cotangents[] = {cotangent};
-    return op.vjp({inputs, std::span(&result, 1), cotangents, needed});
-  }
-
-  Form form_;
+  MlpForm form_;
   bool dx_wanted_;
 };
 
-/// y alone, as in prediction and evaluation: by one kernel where the device has one.
+/// y alone, as in prediction and evaluation.
 class MlpInference final : public graph::Operator {
  public:
-  explicit MlpInference(Form form) : form_(std::move(form)) {}
+  explicit MlpInference(MlpForm form) : form_(std::move(form)) {}
 
   std::string name() const override { return "fused_mlp_inference"; }
   graph::Attributes attributes() const override { return form_.attributes(); }
   graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
-    TensorType type = inputs[0];
-    for (const TensorType& input : inputs) expect_same_float(name(), type, input);
-    type.shape.back() = inputs[form_.count() - (form_.biases.back() ? 2 : 1)].shape[1];
-    return {type};
+    return {result_type(name(), form_, inputs)};
   }
 
   void lower(plan::Lowering& out) const override {
-    MlpTensors tensors{.x = out.input(0)};
-    std::size_t next = 1;
-    for (const bool has_bias : form_.biases) {
-      tensors.weights.push_back(out.input(next++));
-      tensors.biases.emplace_back();
-      if (has_bias) tensors.biases.back() = out.input(next++);
+    const MlpKernel kernel = chosen_mlp_kernel(out, MlpPass::prediction, form_);
+    const std::vector<plan::TensorId> inputs = inputs_of(out, form_);
+    if (kernel.tile) {
+      const MlpForward operands{inputs[0], form_.layers(std::span(std::as_const(inputs))), out.output(0), {}};
+      lower_mlp_forward(out, form_, *kernel.tile, operands);
+    } else if (kernel.name == mlp_rows_name) {
+      lower_mlp_rows(out, form_, inputs, out.output(0));
+    } else {
+      out.lower_as([&](std::span<const Tensor> x) { return std::vector{composed_mlp(form_, x).front()}; });
     }
-    tensors.y = out.output(0);
-    if (has_mlp_kernel(out, form_.activation, tensors)) return lower_mlp(out, form_.activation, tensors);
-    out.lower_as([&](std::span<const Tensor> x) { return std::vector{composed(form_, x).front()}; });
   }
 
  private:
-  Form form_;
+  MlpForm form_;
 };
 
-/// y, and what the gradients need of hidden layers, as `composed` returns it.
+/// y, and what the gradients need of hidden layers, as `composed_mlp` returns it.
 class Mlp final : public graph::Operator {
  public:
-  explicit Mlp(Form form) : form_(std::move(form)) {}
+  explicit Mlp(MlpForm form) : form_(std::move(form)) {}
 
   std::string name() const override { return "fused_mlp"; }
   graph::Attributes attributes() const override { return form_.attributes(); }
   graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
-    std::vector<TensorType> types = MlpInference(form_).infer(inputs);
-    TensorType kept = inputs[0];
-    kept.shape.back() = inputs[1].shape[1];
-    types.insert(types.end(), (form_.keeps_inputs() ? 2 : 1) * form_.hidden(), kept);
+    std::vector<TensorType> types{result_type(name(), form_, inputs)};
+    const std::vector<TensorType> kept = kept_mlp_types(form_, inputs);
+    types.insert(types.end(), kept.begin(), kept.end());
     return types;
   }
 
@@ -201,32 +180,38 @@ class Mlp final : public graph::Operator {
     inputs.insert(inputs.end(), call.outputs.begin() + 1, call.outputs.end());
     inputs.push_back(*call.cotangents[0]);
     const bool dx_wanted = call.needed[0];
-    const std::vector<Tensor> found = graph::apply(std::make_shared<MlpGradient>(form_, dx_wanted), inputs);
+    const std::vector<Tensor> found = apply_mlp_gradient(form_, dx_wanted, inputs);
     graph::Gradients gradients(call.inputs.size());
     for (std::size_t i = 0; i < found.size(); ++i) gradients[i + (dx_wanted ? 0 : 1)] = found[i];
     return gradients;
   }
 
-  std::optional<Tensor> inference(std::span<const Tensor> inputs) const override {
-    return graph::apply_one(std::make_shared<MlpInference>(form_), inputs);
-  }
+  std::optional<Tensor> inference(std::span<const Tensor> inputs) const override { return predict_mlp(form_, inputs); }
 
   void lower(plan::Lowering& out) const override {
-    out.lower_as([&](std::span<const Tensor> x) { return composed(form_, x); });
+    const MlpKernel kernel = chosen_mlp_kernel(out, MlpPass::forward, form_);
+    if (!kernel.tile) return out.lower_as([&](std::span<const Tensor> x) { return composed_mlp(form_, x); });
+    const std::vector<plan::TensorId> inputs = inputs_of(out, form_);
+    MlpForward operands{inputs[0], form_.layers(std::span(std::as_const(inputs))), out.output(0), {}};
+    for (std::size_t i = 1; i < out.output_count(); ++i) operands.kept.push_back(out.output(i));
+    lower_mlp_forward(out, form_, *kernel.tile, operands);
   }
 
  private:
-  Form form_;
+  MlpForm form_;
 };
+
+Number first_of(Numbers v) {
+  return v[0];
+}
 
 /// What `apply` computes, if it is one elementwise operator of its argument.
 std::optional<MlpActivation> activation_of(const std::function<Tensor(Tensor)>& apply) {
   if (!apply) {
-    const Formula unchanged = [](Numbers v) { return v[0]; };
-    return MlpActivation{nullptr, {unchanged, unchanged, GradientOf::result}};
+    return MlpActivation{nullptr, {first_of, first_of, GradientOf::result}};
   }
   const auto ir = std::make_shared<graph::Ir>();
-  const Tensor y = apply(input_of(*ir, {4}));
+  const Tensor y = apply(stand_in(*ir, {4}));
   if (ir->nodes.size() != 1 || &graph::ir_of(y) != ir.get() || y.id() != ir->nodes[0].outputs[0]) return {};
   const std::optional<UnaryFormulas> formulas = unary_formulas(*ir->nodes[0].op);
   if (!formulas) return {};
@@ -261,6 +246,19 @@ bool fits(const std::vector<DenseLayer>& layers) {
 }
 
 }  // namespace
+
+std::vector<Tensor> apply_mlp(const MlpForm& form, std::span<const Tensor> inputs) {
+  return graph::apply(std::make_shared<Mlp>(form), inputs);
+}
+
+std::vector<Tensor> apply_mlp_gradient(const MlpForm& form, bool dx_wanted, std::span<const Tensor> inputs) {
+  return graph::apply(std::make_shared<MlpGradient>(form, dx_wanted), inputs);
+}
+
+Tensor predict_mlp(const MlpForm& form, std::span<const Tensor> inputs) {
+  return graph::apply_one(std::make_shared<MlpInference>(form), inputs);
+}
+
 }  // namespace halfstep::ops
 
 namespace halfstep {
@@ -270,14 +268,14 @@ Tensor fused_mlp(Tensor x, const std::vector<DenseLayer>& layers, const FusedMlp
   const std::optional<ops::MlpActivation> activation = ops::activation_of(options.activation);
   Tensor y = x;
   if (activation && ops::fits(layers)) {
-    ops::Form form{*activation, {}};
+    ops::MlpForm form{*activation, {}};
     std::vector<Tensor> inputs{x};
     for (const DenseLayer& layer : layers) {
       inputs.push_back(layer.weight);
       form.biases.push_back(layer.bias.has_value());
       if (layer.bias) inputs.push_back(*layer.bias);
     }
-    y = graph::apply(std::make_shared<ops::Mlp>(std::move(form)), inputs).front();
+    y = ops::apply_mlp(form, inputs).front();
   } else {
     for (const DenseLayer& layer : layers) {
       y = linear(y, layer.weight, layer.bias);

@@ -320,6 +320,7 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
   target.compute_units = compute_units(c);
   target.matrix_shapes = c.matrix_shapes;
   target.gemm_kernels = settings.gemm;
+  if (!has_shader("mlp_forward")) target.mlp_kernel = "layers";
   target.fusion = settings.fusion;
   return target;
 }

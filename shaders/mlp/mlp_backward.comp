@@ -1,0 +1,6 @@
+#version 450
+//! STORAGE = words
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+
+#include "mlp/mlp_backward.glsl"

@@ -1,0 +1,7 @@
+#version 450
+//! STORAGE = words
+//! KEEP = nothing layers
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+
+#include "mlp/mlp_forward.glsl"
