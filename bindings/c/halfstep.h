@@ -272,6 +272,12 @@ typedef struct hs_pool2d_options {
   hs_choice count_padding;  ///< default on: whether padding counts in an average's divisor
 } hs_pool2d_options;
 
+typedef struct hs_fused_mlp_options {
+  size_t size;
+  hs_tensor (*activation)(hs_graph* graph, hs_tensor x);         ///< after each layer but the last; NULL: hs_relu
+  hs_tensor (*output_activation)(hs_graph* graph, hs_tensor x);  ///< after the last; NULL: none
+} hs_fused_mlp_options;
+
 typedef struct hs_rotary_options {
   size_t size;
   uint32_t interleaved;  ///< 1: pairs are neighbours; 0: elements i and i + c / 2
@@ -308,6 +314,9 @@ typedef struct hs_hash_grid_options {
 HS_API hs_tensor hs_matmul(hs_graph* graph, hs_tensor a, hs_tensor b, int transpose_a, int transpose_b);
 /// x {..., in} times weight {in, out}, plus bias {out} or none.
 HS_API hs_tensor hs_linear(hs_graph* graph, hs_tensor x, hs_tensor weight, hs_tensor bias);
+/// x {..., in} through `count` layers, each with a weight {in, out} and, unless `biases` is NULL or has 0 there, a bias.
+HS_API hs_tensor hs_fused_mlp(hs_graph* graph, hs_tensor x, const hs_tensor* weights, const hs_tensor* biases,
+                              size_t count, const hs_fused_mlp_options* options);
 /// Images {n, h, w, in} with weight {kh, kw, in / groups, out}, plus bias {out} or none.
 HS_API hs_tensor hs_conv2d(hs_graph* graph, hs_tensor images, hs_tensor weight, hs_tensor bias,
                            const hs_conv2d_options* options);

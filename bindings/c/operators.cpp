@@ -31,6 +31,25 @@ Pool2dOptions pool2d_options(const char* what, const hs_pool2d_options* given) {
   return options;
 }
 
+/// A function of the C interface on a tensor of any graph. It finds the tensor in a graph of handles that has nothing
+/// else.
+std::function<Tensor(Tensor)> function_of(hs_tensor (*function)(hs_graph*, hs_tensor)) {
+  return [function](Tensor x) {
+    hs_graph handles;
+    handles.tensors.push_back(x);
+    const hs_tensor result = function(&handles, 1);
+    return tensor_of(handles, result);
+  };
+}
+
+FusedMlpOptions fused_mlp_options(const hs_fused_mlp_options* given) {
+  const hs_fused_mlp_options read = c::read(given, "fused_mlp");
+  FusedMlpOptions options;
+  if (read.activation != nullptr) options.activation = function_of(read.activation);
+  if (read.output_activation != nullptr) options.output_activation = function_of(read.output_activation);
+  return options;
+}
+
 RotaryOptions rotary_options(const hs_rotary_options* given) {
   const hs_rotary_options read = c::read(given, "rotary");
   RotaryOptions options;
@@ -157,6 +176,18 @@ hs_tensor hs_matmul(hs_graph* graph, hs_tensor a, hs_tensor b, int transpose_a, 
 hs_tensor hs_linear(hs_graph* graph, hs_tensor x, hs_tensor weight, hs_tensor bias) {
   return added(graph, [&](const hs_graph& g) {
     return linear(tensor_of(g, x), tensor_of(g, weight), optional_tensor_of(g, bias));
+  });
+}
+
+hs_tensor hs_fused_mlp(hs_graph* graph, hs_tensor x, const hs_tensor* weights, const hs_tensor* biases, size_t count,
+                       const hs_fused_mlp_options* options) {
+  return added(graph, [&](const hs_graph& g) {
+    std::vector<DenseLayer> layers;
+    for (const Tensor& weight : tensors_of(g, weights, count)) {
+      const std::size_t i = layers.size();
+      layers.push_back({weight, biases == nullptr ? std::nullopt : optional_tensor_of(g, biases[i])});
+    }
+    return fused_mlp(tensor_of(g, x), layers, fused_mlp_options(options));
   });
 }
 

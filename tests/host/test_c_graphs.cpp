@@ -86,6 +86,18 @@ TEST_CASE("C: products make the graph that C++ makes") {
   linear(a.cpp, m.cpp);
   hs_bias(g, x.c, v12.c);
   bias(x.cpp, v12.cpp);
+  const auto last = both.input("last", {6, 3});
+  const hs_tensor weights[] = {m.c, last.c};
+  const hs_tensor biases[] = {v6.c, 0};
+  hs_fused_mlp(g, a.c, weights, biases, 2, nullptr);
+  fused_mlp(a.cpp, {{m.cpp, v6.cpp}, {last.cpp}});
+  hs_fused_mlp_options mlp{};
+  mlp.size = sizeof mlp;
+  mlp.activation = hs_gelu_tanh;
+  mlp.output_activation = hs_sigmoid;
+  hs_fused_mlp(g, a.c, weights, nullptr, 2, &mlp);
+  fused_mlp(a.cpp, {{m.cpp}, {last.cpp}},
+            {.activation = [](Tensor t) { return gelu(t, Gelu::tanh); }, .output_activation = sigmoid});
   both.compare();
 }
 
