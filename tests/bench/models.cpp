@@ -84,6 +84,20 @@ Training character_gpt(Graph& graph, std::int64_t batch, std::int64_t /*layers*/
           .feed = {.inputs = {{.input = tokens}, {.input = next}}}};
 }
 
+/// The network of bin/image_fit, of any width.
+template <std::int64_t width>
+Training image_fit(Graph& graph, std::int64_t batch, std::int64_t /*layers*/) {
+  const Tensor positions = graph.input("positions", {batch, 2});
+  const Tensor colours = graph.input("colours", {batch, 3});
+  const Scope scope = graph.root();
+  const Tensor x = halfstep::models::hash_grid(scope / "grid", positions, {.log2_hashmap_size = 15});
+  using halfstep::models::Before;
+  const Tensor y = fused_mlp(x, {halfstep::models::dense_layer(scope / "hidden1", x.dim(-1), width, Before::relu),
+                                 halfstep::models::dense_layer(scope / "hidden2", width, width, Before::relu),
+                                 halfstep::models::dense_layer(scope / "colours", width, 3)});
+  return {.loss = mse_loss(y, colours), .metrics = {}, .feed = {.inputs = {{.input = positions}, {.input = colours}}}};
+}
+
 /// The mean of an operator's results, and the gradients of its input and weights.
 template <Tensor (*result_of)(const Scope&, Tensor)>
 Training large_operator(Graph& graph, const Shape& shape) {
@@ -174,6 +188,10 @@ const std::map<std::string, Model>& compiled_models() {
     std::map<std::string, Model> with_large = models();
     with_large["bert_base"] = {text_classifier<12, 768>, nullptr};
     with_large["convolution"] = {convolution, nullptr};
+    with_large["image_fit"] = {image_fit<64>, nullptr};
+    with_large["image_fit_16"] = {image_fit<16>, nullptr};
+    with_large["image_fit_32"] = {image_fit<32>, nullptr};
+    with_large["image_fit_128"] = {image_fit<128>, nullptr};
     with_large["mobilenet_v2"] = {image_classifier<photo, mobilenet_v2>, nullptr};
     with_large["movement"] = {movement, nullptr};
     with_large["product"] = {product, nullptr};

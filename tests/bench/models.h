@@ -25,8 +25,9 @@ struct Model {
 /// The models by their names on the command line: classifiers of images and of texts of 128 tokens, and a GPT.
 const std::map<std::string, Model>& models();
 
-/// The same, larger models that are only compiled, and single operators of large sizes with their gradients: a product
-/// of 4096 cubed, a 3x3 convolution of ResNet-50, and operators that only move data. They have no set of samples.
+/// The same, larger models and networks of bin/image_fit (of another width where the name says so) that are only
+/// compiled, and single operators of large sizes with their gradients: a product of 4096 cubed, a 3x3 convolution of
+/// ResNet-50, and operators that only move data. They have no set of samples.
 const std::map<std::string, Model>& compiled_models();
 
 }  // namespace bench
