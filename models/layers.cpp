@@ -3,6 +3,14 @@
 #include <algorithm>
 
 namespace halfstep::models {
+namespace {
+
+DenseLayer layer_of(const Scope& scope, std::int64_t in, std::int64_t units, Initializer weights) {
+  const Tensor weight = scope.parameter("weight", {in, units}, weights, {1, 0});
+  return {weight, scope.parameter("bias", {units}, constant(0))};
+}
+
+}  // namespace
 
 Tensor conv(const Scope& scope, Tensor images, std::int64_t channels, std::int64_t kernel, Conv2dOptions options,
             Bias bias) {
@@ -20,14 +28,17 @@ Tensor same_conv(const Scope& scope, Tensor images, std::int64_t channels, std::
 }
 
 Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Before before) {
-  const std::int64_t in = x.dim(-1);
-  return dense(scope, x, units, before == Before::relu ? he(in) : glorot(in, units));
+  const DenseLayer layer = dense_layer(scope, x.dim(-1), units, before);
+  return linear(x, layer.weight, layer.bias);
 }
 
 Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Initializer weights) {
-  const Tensor weight = scope.parameter("weight", {x.dim(-1), units}, weights, {1, 0});
-  const Tensor offset = scope.parameter("bias", {units}, constant(0));
-  return linear(x, weight, offset);
+  const DenseLayer layer = layer_of(scope, x.dim(-1), units, weights);
+  return linear(x, layer.weight, layer.bias);
+}
+
+DenseLayer dense_layer(const Scope& scope, std::int64_t in, std::int64_t units, Before before) {
+  return layer_of(scope, in, units, before == Before::relu ? he(in) : glorot(in, units));
 }
 
 Tensor batch_norm(const Scope& scope, Tensor x, BatchNormOptions options) {

@@ -26,6 +26,9 @@ enum class Before : bool { relu, anything };
 HALFSTEP_API Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Before before = Before::anything);
 /// The same with another initializer for the weights.
 HALFSTEP_API Tensor dense(const Scope& scope, Tensor x, std::int64_t units, Initializer weights);
+/// The parameters of such a layer of `in` columns, as fused_mlp takes them.
+HALFSTEP_API DenseLayer dense_layer(const Scope& scope, std::int64_t in, std::int64_t units,
+                                    Before before = Before::anything);
 
 /// halfstep::hash_grid of positions {n, d} with a "table", initially uniform on +-1e-4.
 HALFSTEP_API Tensor hash_grid(const Scope& scope, Tensor positions, const HashGridOptions& options = {});

@@ -43,13 +43,12 @@ struct Options : samples::GraphicsOptions {
 
 /// The network: positions {n, 2} in the unit square to colours {n, 3}.
 Tensor network(const Scope& scope, Tensor positions, const Options& options) {
-  Tensor x = options.encoding == "hash"
-                 ? models::hash_grid(scope / "grid", positions, {.log2_hashmap_size = options.table})
-                 : frequency_encoding(positions, 10);
-  for (const char* layer : {"hidden1", "hidden2"}) {
-    x = relu(models::dense(scope / layer, x, options.width, models::Before::relu));
-  }
-  return models::dense(scope / "colours", x, 3);
+  const Tensor x = options.encoding == "hash"
+                       ? models::hash_grid(scope / "grid", positions, {.log2_hashmap_size = options.table})
+                       : frequency_encoding(positions, 10);
+  return fused_mlp(x, {models::dense_layer(scope / "hidden1", x.dim(-1), options.width, models::Before::relu),
+                       models::dense_layer(scope / "hidden2", options.width, options.width, models::Before::relu),
+                       models::dense_layer(scope / "colours", options.width, 3)});
 }
 
 /// The centre of each pixel, {height * width, 2}, from 0 to 1 along the longer side.

@@ -64,11 +64,10 @@ Tensor cache(const Scope& scope, const Traced& at) {
   const Tensor grid = models::hash_grid(
       scope / "grid", at.position,
       {.levels = 6, .features = 4, .log2_hashmap_size = 14, .base_resolution = 4, .per_level_scale = 1.5});
-  Tensor x = concat({grid, spherical_harmonics(at.normal, 3)}, 1);
-  for (const char* layer : {"hidden1", "hidden2"}) {
-    x = relu(models::dense(scope / layer, x, 32, models::Before::relu));
-  }
-  return models::dense(scope / "light", x, 3);
+  const Tensor x = concat({grid, spherical_harmonics(at.normal, 3)}, 1);
+  return fused_mlp(x, {models::dense_layer(scope / "hidden1", x.dim(-1), 32, models::Before::relu),
+                       models::dense_layer(scope / "hidden2", 32, 32, models::Before::relu),
+                       models::dense_layer(scope / "light", 32, 3)});
 }
 
 /// {n, 12}: see box_show.comp.
