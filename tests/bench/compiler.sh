@@ -17,11 +17,11 @@ if [ -z "${HALFSTEP_RADV:-}" ] && [ -z "$icd" ]; then
   echo "skipped: this machine has no RADV (Debian's mesa-vulkan-drivers)"
   exit 77
 fi
-models="resnet20 bert_tiny"
+models="resnet20 bert_tiny image_fit"
 precisions=mixed
 if [ -n "${HALFSTEP_EVERY_VARIANT:-}" ]; then
-  models="bert_base bert_mini bert_tiny convolution fashion_cnn fashion_conv gpt lenet5 mlp mobilenet_v2 movement
-          product resnet20 resnet50 resnet8"
+  models="bert_base bert_mini bert_tiny convolution fashion_cnn fashion_conv gpt image_fit image_fit_16 image_fit_32
+          image_fit_128 lenet5 mlp mobilenet_v2 movement product resnet20 resnet50 resnet8"
   precisions="float32 autocast mixed float16 bfloat16 bfloat16_weights"
 fi
 # In the folder that it is called from, which another root shares.
