@@ -73,6 +73,15 @@ std::optional<ChannelMoments> Lowering::moments_of(TensorId tensor) const {
   return builder_->moments_of(tensor);
 }
 
+std::int64_t Lowering::ranks() const {
+  return builder_->options().statistics.ranks;
+}
+
+TensorId Lowering::over_ranks(TensorId own, OverRanks kind, std::int64_t rows) {
+  const RankStatistics& statistics = builder_->options().statistics;
+  return statistics.exchange ? statistics.exchange(own, kind, rows) : own;
+}
+
 void Lowering::count_unfused(std::ptrdiff_t dispatches) {
   builder_->count_unfused(dispatches);
 }

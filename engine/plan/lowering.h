@@ -15,6 +15,7 @@
 #include "plan/choice.h"
 #include "plan/dispatch.h"
 #include "plan/layout.h"
+#include "plan/over_ranks.h"
 #include "plan/target.h"
 
 namespace halfstep::plan {
@@ -69,6 +70,11 @@ class Lowering {
   void provide_moments(TensorId tensor, const ChannelMoments& moments);
   /// The moments that came with `tensor`; nothing where none did, or several dispatches wrote it.
   std::optional<ChannelMoments> moments_of(TensorId tensor) const;
+
+  /// Over how many ranks over_ranks() takes statistics.
+  std::int64_t ranks() const;
+  /// What ranks have of `own`, f32 of `rows` on each of them, together; `own` itself where there are no others.
+  TensorId over_ranks(TensorId own, OverRanks kind, std::int64_t rows);
 
   /// Adds to the number of dispatches that the operator would need without fusion.
   void count_unfused(std::ptrdiff_t dispatches);

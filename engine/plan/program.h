@@ -60,6 +60,7 @@ std::string label_of(const graph::Node& node);
 /// What a program is lowered with.
 struct LoweringOptions {
   Partials partials{};
+  RankStatistics statistics{};
 };
 
 /// Lowers the nodes of a graph, and the engine's own dispatches, to a program.

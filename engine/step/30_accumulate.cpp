@@ -54,7 +54,7 @@ Chunk common_part(const Chunk& chunk, const Chunk& within) {
 }  // namespace
 
 void accumulate_gradients(const StageContext& step, const Chunk& quads) {
-  const std::uint32_t own = step.micro_batches();
+  const std::uint32_t own = step.share.count;
   const bool exchanged = step.options.ranks.exchange_gradients();
   if (own == 1 && !exchanged) return;
   const bool first = step.micro_batch == 0;

@@ -13,6 +13,7 @@
 #include "plan/program.h"
 #include "state/buffers.h"
 #include "state/store_spec.h"
+#include "step/share.h"
 
 /// The stages of a training step, which run in the order of the numbers that their files begin with. Each appends
 /// dispatches to a program. Numbers differ by ten, so that a new stage has room between two others.
@@ -92,17 +93,14 @@ struct StageContext {
   plan::TensorId state;  ///< a state::StepState, with the OptimizerStates that follow it
   const state::StoreLayout& layout;
   const TrainerOptions& options;
+  Share share;                   ///< of this rank
   state::WeightStorage weights;  ///< of the options' precision
   std::uint32_t micro_batch;     ///< of the step, the one whose backward pass was last
   plan::Region next_states;      ///< what the states become if the step is applied
   Findings& found;
 
-  /// Micro-batches of this rank, and of all ranks.
-  std::uint32_t micro_batches() const { return static_cast<std::uint32_t>(options.accumulate); }
-  std::uint32_t all_micro_batches() const {
-    return micro_batches() *
-           (options.ranks.exchange_gradients() ? static_cast<std::uint32_t>(options.ranks.size()) : 1);
-  }
+  /// Micro-batches that gradients are means over: of all ranks that exchange them.
+  std::uint32_t all_micro_batches() const { return share.reported(); }
   /// Where ranks exchange the states' next values.
   plan::Region exchanged_states() const { return {state::buffers::exchange, state::exchange_places::states(layout)}; }
 

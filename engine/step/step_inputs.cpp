@@ -36,11 +36,10 @@ std::vector<std::array<float, 2>> normalisation_table(const FieldInput& input) {
   return table;
 }
 
-StepInputs::StepInputs(plan::ProgramBuilder& builder, const StepGraph& graph, plan::TensorId state,
-                       std::uint32_t micro_batches, std::uint32_t before)
-    : builder_(builder), graph_(graph), state_(state), before_(before) {
+StepInputs::StepInputs(plan::ProgramBuilder& builder, const StepGraph& graph, plan::TensorId state, const Share& share)
+    : builder_(builder), graph_(graph), state_(state), before_(share.before) {
   if (!graph.samples) return;
-  const std::uint64_t step_batch = static_cast<std::uint64_t>(graph.samples->batch) * micro_batches;
+  const std::uint64_t step_batch = static_cast<std::uint64_t>(graph.samples->batch) * share.count;
   slot_.indices = take_slot(step_batch * 4);
   indices_ = builder.place_bytes("indices", slot_.indices.bytes, {buffers::slot, slot_.indices.offset});
   for (const FieldInput& field : graph.samples->fields) sources_.push_back(source_of(field, step_batch));

@@ -10,6 +10,7 @@
 
 #include "graph/ir.h"
 #include "plan/program.h"
+#include "step/share.h"
 
 /// What the host gives a step, where it lies, and how it becomes the graph's inputs.
 namespace halfstep::step {
@@ -86,10 +87,8 @@ std::vector<std::array<float, 2>> normalisation_table(const FieldInput& input);
 /// Lays out the slot of a step and feeds the graph's inputs from it, and from the data buffer.
 class StepInputs {
  public:
-  /// All of these must outlive this. `state` is a state::StepState. Other ranks have `before` micro-batches that come
-  /// before these.
-  StepInputs(plan::ProgramBuilder& builder, const StepGraph& graph, plan::TensorId state, std::uint32_t micro_batches,
-             std::uint32_t before);
+  /// `builder` and `graph` must outlive this. `state` is a state::StepState.
+  StepInputs(plan::ProgramBuilder& builder, const StepGraph& graph, plan::TensorId state, const Share& share);
 
   /// Appends what feeds the inputs of the micro-batch that is lowered next; `augmented` in training.
   void feed(std::uint32_t micro_batch, bool augmented);

@@ -23,30 +23,19 @@ namespace buffers = state::buffers;
 constexpr std::uint64_t loss_scale_place = offsetof(state::StepState, loss_scale);
 static_assert(offsetof(state::StepState, padding) == loss_scale_place + 4);
 
-/// Of a step: this rank's, among those of all ranks.
-struct MicroBatches {
-  std::uint32_t count = 1;
-  std::uint32_t before = 0;
-  std::uint32_t all = 1;
-  bool alone = false;  ///< what is reported is of this rank's only
-
-  std::uint32_t first_reported() const { return alone ? 0 : before; }
-  std::uint32_t reported() const { return alone ? count : all; }
-};
-
 class Builder {
  public:
   Builder(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
-          const Precision& precision, const MicroBatches& micro_batches = {}, const Watch& watch = {})
+          const Precision& precision, const Share& share = {}, const Watch& watch = {}, bool synchronised = false)
       : graph_(graph),
         layout_(layout),
         precision_(precision),
         target_(target),
-        micro_batches_(micro_batches),
-        builder_(target, {.partials = precision.partials}),
+        share_(share),
+        builder_(target, {.partials = precision.partials, .statistics = over_ranks(synchronised)}),
         state_(place_buffers()),
         shared_(builder_, graph),
-        inputs_(builder_, graph, state_, micro_batches.count, micro_batches.before),
+        inputs_(builder_, graph, state_, share),
         watcher_(builder_, graph.ir, watch, report_bytes_) {
     builder_.stores().key_noise(builder_.place_bytes("noise key", sizeof(state::StepState), {buffers::state, 0}));
     if (has_scales())
@@ -54,7 +43,7 @@ class Builder {
           builder_.place_bytes("scales", state::gradient_scales::table_bytes, {buffers::gradient_scales, 0}));
     for (const graph::ValueId parameter : graph.parameters) bind_parameter(parameter);
     place_outputs();
-    builder_.values().number(micro_batches.before);
+    builder_.values().number(share.before);
     begin_micro_batch();
   }
 
@@ -100,7 +89,7 @@ class Builder {
     std::vector<graph::ValueId> wanted = graph_.outputs;
     for (std::size_t i = 0; i < reported_.size(); ++i) {
       const graph::Value& value = graph_.ir.values[wanted[i]];
-      const std::uint64_t place = reported_[i].places[micro_batches_.first_reported() + micro_batch_];
+      const std::uint64_t place = reported_[i].places[share_.first_reported() + micro_batch_];
       builder_.values().bind(wanted[i], builder_.place(value.name, value.type, {buffers::report, place}));
     }
     for (const graph::ValueId value : graph_.stored) {
@@ -144,12 +133,12 @@ class Builder {
   void backward_exchanged(const TrainerOptions& options) {
     for (const state::Bucket& bucket : state::buckets_of(layout_.parameters, options.ranks.bucket_bytes)) {
       backward(bucket, options);
-      exchanged_.push_back({bucket.first_element, bucket.elements});
+      exchanged_.emplace_back(ExchangeBucket{bucket.first_element, bucket.elements});
       if (bucket.first == 0) offer_states(stage_context(options));
       builder_.await();
     }
     // What follows is the same on every rank, with the noise that one process would draw for it.
-    builder_.values().number(micro_batches_.all - 1);
+    builder_.values().number(share_.all - 1);
   }
 
   /// Runs a stage that follows the backward pass of the current micro-batch.
@@ -165,7 +154,7 @@ class Builder {
             .shared = shared_.buffers(),
             .exchanged = std::move(exchanged_),
             .exchanged_gradients = layout_.parameters.trained_elements(),
-            .first_micro_batch = micro_batches_.first_reported()};
+            .share = share_};
   }
 
  private:
@@ -175,12 +164,28 @@ class Builder {
     return builder_.place_bytes("state", layout_.state_bytes(), {buffers::state, 0});
   }
 
+  /// How norms take statistics: over the micro-batches that all ranks compute at once, or each over its own.
+  plan::RankStatistics over_ranks(bool synchronised) {
+    if (!synchronised) return {};
+    const auto exchange = [this](plan::TensorId own, plan::OverRanks kind, std::int64_t rows) {
+      const plan::ProgramTensor info = builder_.info(own);
+      const plan::TensorId all = builder_.place(info.name + " of ranks", info.type, {buffers::report, report_bytes_});
+      exchanged_.emplace_back(ExchangedStatistics{report_bytes_, info.bytes / sizeof(float), kind, rows});
+      report_bytes_ += next_place(info.bytes);
+      builder_.alias(all, own, "exchange statistics");
+      builder_.await();
+      return all;
+    };
+    return {share_.ranks, exchange};
+  }
+
   StageContext stage_context(const TrainerOptions& options) {
     builder_.stores().set(precision_.rounding.gradients, precision_.overflow);
     return {.builder = builder_,
             .state = state_,
             .layout = layout_,
             .options = options,
+            .share = share_,
             .weights = state::weight_storage(options.precision),
             .micro_batch = micro_batch_,
             .next_states = next_states(micro_batch_),
@@ -270,7 +275,7 @@ class Builder {
     report_bytes_ = report_place_bytes;
     if (graph_.written) return;
     for (const graph::ValueId output : graph_.outputs) reported_.push_back({graph_.ir.values[output].type, {}});
-    for (std::uint32_t i = 0; i < micro_batches_.reported(); ++i) {
+    for (std::uint32_t i = 0; i < share_.reported(); ++i) {
       for (ReportedValue& value : reported_) {
         value.places.push_back(report_bytes_);
         report_bytes_ += next_place(plan::byte_size(value.type));
@@ -282,7 +287,7 @@ class Builder {
   const state::StoreLayout& layout_;
   const Precision& precision_;
   const plan::Target& target_;
-  MicroBatches micro_batches_;
+  Share share_;
   std::uint32_t micro_batch_ = 0;  ///< the current one
   plan::ProgramBuilder builder_;
   plan::TensorId state_;
@@ -291,7 +296,7 @@ class Builder {
   std::vector<bool> lowered_;
   std::vector<ReportedValue> reported_;
   std::uint64_t report_bytes_ = 0;
-  std::vector<ExchangeBucket> exchanged_;
+  std::vector<std::variant<ExchangedStatistics, ExchangeBucket>> exchanged_;
   Findings found_;
   Watcher watcher_;
 };
@@ -305,18 +310,15 @@ state::StoreLayout layout_of(const StepGraph& graph) {
 }
 
 StepProgram training_program(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
-                             const TrainerOptions& options, const Watch& watch) {
-  const auto count = static_cast<std::uint32_t>(options.accumulate);
-  const auto ranks = static_cast<std::uint32_t>(options.ranks.size());
-  const auto rank = static_cast<std::uint32_t>(options.ranks.rank());
-  const MicroBatches micro_batches{count, rank * count, ranks * count, !options.ranks.exchange_gradients()};
-  Builder builder(target, graph, layout, options.precision, micro_batches, watch);
-  for (std::uint32_t i = 0; i < count; ++i) {
+                             const TrainerOptions& options, const Share& share, const Watch& watch) {
+  const bool synchronised = options.ranks.sync_batch_norm && options.ranks.exchange_gradients();
+  Builder builder(target, graph, layout, options.precision, share, watch, synchronised);
+  for (std::uint32_t i = 0; i < share.count; ++i) {
     if (i > 0) builder.next_micro_batch();
     builder.feed(true);
     builder.forward();
     builder.begin_backward();
-    if (options.ranks.exchange_gradients() && i + 1 == count) {
+    if (options.ranks.exchange_gradients() && i + 1 == share.count) {
       builder.backward_exchanged(options);
     } else {
       builder.backward_whole(options);

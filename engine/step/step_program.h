@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "graph/ir.h"
 #include "plan/plan.h"
 #include "plan/target.h"
 #include "state/store_spec.h"
+#include "step/share.h"
 #include "step/step_inputs.h"
 
 namespace halfstep::step {
@@ -82,6 +84,14 @@ struct ExchangeBucket {
   std::uint64_t count = 0;
 };
 
+/// f32 in the report that the host replaces by what ranks have together, before the step goes on.
+struct ExchangedStatistics {
+  std::uint64_t place = 0;  ///< in bytes
+  std::uint64_t count = 0;
+  plan::OverRanks kind = plan::OverRanks::means;
+  std::int64_t rows = 0;  ///< of each rank, that moments are of
+};
+
 struct StepProgram {
   plan::Plan plan;
   SlotLayout slot;
@@ -89,19 +99,19 @@ struct StepProgram {
   std::uint64_t report_bytes = 0;
   std::vector<Watched> watched;
   std::vector<DeviceBuffer> shared;  ///< the buffers that follow those of the table
-  /// What ranks exchange, in the order in which it is ready: one for each dispatch that is awaited. Of gradients, and
-  /// with the last of them of states.
-  std::vector<ExchangeBucket> exchanged;
+  /// What ranks exchange, in the order in which it is ready: one for each dispatch that is awaited. Statistics, and
+  /// buckets of gradients; with the last of them states.
+  std::vector<std::variant<ExchangedStatistics, ExchangeBucket>> exchanged;
   std::uint64_t exchanged_gradients = 0;  ///< elements; those of states follow
-  std::uint32_t first_micro_batch = 0;    ///< of this rank's: the first of ReportedValue::places that it writes
+  Share share{};                          ///< of this rank, which writes these of ReportedValue::places
 };
 
 /// How the parameters and the states of a graph lie in a store that is made for it, and what updates them.
 state::StoreLayout layout_of(const StepGraph& graph);
 
-/// The whole training step: feed, forward and backward for each micro-batch, then check, update, rescale.
+/// The whole training step: feed, forward and backward for each micro-batch of the share, then check, update, rescale.
 StepProgram training_program(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,
-                             const TrainerOptions& options, const Watch& watch = {});
+                             const TrainerOptions& options, const Share& share, const Watch& watch = {});
 
 /// Feed and forward only, for what the graph reports or stores.
 StepProgram evaluation_program(const plan::Target& target, const StepGraph& graph, const state::StoreLayout& layout,

@@ -29,8 +29,8 @@ BatchSampler Supply::sampler(std::int64_t batch, std::uint64_t seed) const {
   return buckets.empty() ? BatchSampler::training(count, batch, seed) : BatchSampler::training(buckets, batch, seed);
 }
 
-Batches::Batches(std::optional<Supply> supply, std::int64_t batch, int rank, int ranks)
-    : supply_(std::move(supply)), batch_(batch), rank_(rank), ranks_(ranks) {
+Batches::Batches(std::optional<Supply> supply, std::int64_t batch, const step::Share& share)
+    : supply_(std::move(supply)), batch_(batch), share_(share) {
   if (!has_epochs() || supply_->count >= batch_) return;
   fail("trainer",
        fmt::format("expected a training set of at least one batch of {}, got {} samples in '{}'", batch_,
@@ -50,7 +50,7 @@ void Batches::start(std::uint64_t seed, std::uint64_t first_step, std::int64_t d
   ring_ = std::make_unique<data::UploadRing>(
       [this, gather = supply_->gather, sampler = sampler_, loads = loads_.get()](std::int64_t step,
                                                                                  data::HostBatch& batch) mutable {
-        Wanted wanted{.number = step * ranks_ + rank_};
+        Wanted wanted{.number = step * share_.ranks + share_.rank};
         if (sampler) wanted = {wanted.number, sampler->bucket(step), own(sampler->batch(step))};
         const auto begin = LoadTimes::Clock::now();
         gather(wanted, batch);
@@ -61,8 +61,15 @@ void Batches::start(std::uint64_t seed, std::uint64_t first_step, std::int64_t d
 
 /// This rank's part of a step's batch.
 std::span<const std::uint32_t> Batches::own(std::span<const std::uint32_t> batch) const {
-  const std::size_t part = batch.size() / static_cast<std::size_t>(ranks_);
-  return batch.subspan(static_cast<std::size_t>(rank_) * part, part);
+  const std::size_t part = batch.size() / share_.all;
+  return batch.subspan(share_.before * part, share_.count * part);
+}
+
+void Batches::take(const step::Share& share) {
+  if (ring_) waits_ += ring_->waits();
+  ring_.reset();  // its thread reads the share
+  share_ = share;
+  start(seed_, steps_, drawn());
 }
 
 void Batches::check_supply() const {

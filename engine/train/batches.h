@@ -14,6 +14,7 @@
 
 #include "data/upload_ring.h"
 #include "run/program.h"
+#include "step/share.h"
 #include "train/epoch_position.h"
 
 namespace halfstep::train {
@@ -61,12 +62,14 @@ struct Supply {
 /// The batches that steps draw from the training set or source, where there is one, and the count of these steps.
 class Batches {
  public:
-  /// `batch` are the samples of a step, over all ranks; this one draws the `rank`-th part of them out of `ranks`. Throws
-  /// Error where an epoch of the supply has not one batch.
-  Batches(std::optional<Supply> supply, std::int64_t batch, int rank, int ranks);
+  /// `batch` are the samples of a step, over all ranks, of which this one draws its share. Throws Error where an epoch
+  /// of the supply has not one batch.
+  Batches(std::optional<Supply> supply, std::int64_t batch, const step::Share& share);
 
   /// Makes the order of samples from `seed`, taken up at `first_step`, when `drawn` batches were drawn.
   void start(std::uint64_t seed, std::uint64_t first_step, std::int64_t drawn);
+  /// Draws another share from the next batch on. A source without a count keeps equal shares.
+  void take(const step::Share& share);
   /// Throws Error where there is nothing to draw from.
   void check_supply() const;
   /// The bucket of the next batch; 0 where there are none.
@@ -95,8 +98,7 @@ class Batches {
 
   std::optional<Supply> supply_;
   std::int64_t batch_;
-  std::int64_t rank_;
-  std::int64_t ranks_;
+  step::Share share_;
   std::uint64_t seed_ = 0;
   std::unique_ptr<LoadTimes> loads_ = std::make_unique<LoadTimes>();
   std::optional<BatchSampler> sampler_;     ///< where there are epochs

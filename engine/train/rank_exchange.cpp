@@ -4,14 +4,17 @@
 #include <halfstep/version.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <iterator>
 #include <thread>
+#include <variant>
 
 #include "train/local_steps.h"
+#include "train/rank_statistics.h"
 
 namespace halfstep::train {
 namespace {
@@ -82,6 +85,11 @@ Fact settings(const step::StepGraph& graph, const TrainerOptions& options) {
           hash};
 }
 
+std::string balance_text(const Balance& balance) {
+  if (balance.measured) return fmt::format("one by measured times every {} steps", balance.every);
+  return balance.shares.empty() ? "equal parts" : fmt::format("{}", fmt::join(balance.shares, ":"));
+}
+
 std::vector<Fact> facts(const Graph& graph, const step::StepGraph& lowered, const TrainerOptions& options) {
   const std::string model = to_string(graph);
   return {fact("version", std::string(version())),
@@ -97,7 +105,14 @@ std::vector<Fact> facts(const Graph& graph, const step::StepGraph& lowered, cons
           fact("synchronisation of weights",
                fmt::format("every {} steps at rate {} and momentum {}", options.ranks.sync_every,
                            options.ranks.outer_rate, options.ranks.outer_momentum)),
+          fact("statistics of batch norm", options.ranks.sync_batch_norm ? "those of all ranks" : "each rank's own"),
+          fact("division of micro-batches", balance_text(options.ranks.balance)),
           fact("training set", data_text(options))};
+}
+
+/// Of a mapped buffer, from byte `offset` on.
+std::span<float> floats_of(const vk::Buffer& buffer, std::uint64_t offset, std::uint64_t count) {
+  return {reinterpret_cast<float*>(buffer.mapped() + offset), count};  // NOLINT
 }
 
 /// Gives every rank the text of `root`.
@@ -121,6 +136,15 @@ void check_ranks(const TrainerOptions& options) {
                                 ranks.compare_every, ranks.bucket_bytes));
   }
   check_local_steps(options);
+  check_balance(options);
+  const bool divided = ranks.balance.measured || !ranks.balance.shares.empty();
+  if (ranks.sync_batch_norm && (divided || ranks.sync_every > 0)) {
+    fail("trainer",
+         fmt::format("expected equal parts of ranks that exchange every step with Ranks::sync_batch_norm, got {}",
+                     divided ? "a Balance" : "sync_every"),
+         "each micro-batch of a rank is normalised with one of every other rank");
+  }
+  if (divided && ranks.sync_every > 0) fail("trainer", "expected equal parts of ranks with sync_every, got a Balance");
   if (ranks.size() == 1) return;
   const auto refuse = [](const char* what, const char* why) {
     fail("trainer", fmt::format("expected one rank with {}, got several", what), why);
@@ -144,52 +168,82 @@ void check_shared_state(const step::StepGraph& graph, const TrainerOptions& opti
   }
 }
 
-RankExchange::RankExchange(const run::Workspace& workspace, const TrainerOptions& options)
-    : workspace_(workspace), options_(options), exchange_(*options.ranks.exchange), seed_(options.seed) {
+RankExchange::RankExchange(const run::Workspace& workspace, const TrainerOptions& options, Balancer& balancer)
+    : workspace_(workspace),
+      options_(options),
+      exchange_(*options.ranks.exchange),
+      balancer_(balancer),
+      seed_(options.seed) {
   if (options.ranks.share_state()) shard_.emplace(workspace, options);
 }
 
+/// A step goes on after statistics when those of all ranks are known, and after the last gradients.
 void RankExchange::take_part(run::Program& program) {
   if (!options_.ranks.exchange_gradients()) return;
-  const auto sum = [this, &program](run::Slot& slot, std::span<const std::uint64_t> tickets) {
-    exchange(program, slot, tickets);
-  };
-  std::vector<run::Slots::HostTurn> turns{{program.lowered().exchanged.size(), sum}};
+  const auto& exchanged = program.lowered().exchanged;
+  std::vector<run::Slots::HostTurn> turns;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < exchanged.size(); ++i) {
+    const bool last = i + 1 == exchanged.size();
+    if (!last && !std::holds_alternative<step::ExchangedStatistics>(exchanged[i])) continue;
+    const auto take = [this, &program, first, last](run::Slot& slot, std::span<const std::uint64_t> tickets) {
+      for (std::size_t k = 0; k < tickets.size(); ++k) {
+        wait_for(tickets[k]);
+        std::visit([&](const auto& what) { exchange(slot, what); }, program.lowered().exchanged[first + k]);
+      }
+      if (last) end_exchange(program, slot);
+    };
+    turns.push_back({i + 1 - first, take});
+    first = i + 1;
+  }
   if (shard_) std::ranges::move(shard_->turns(), std::back_inserter(turns));
   program.slots().set_host_turns(std::move(turns));
 }
 
-/// Each bucket is on its way to the other ranks while the device computes the next.
-void RankExchange::exchange(const run::Program& program, const run::Slot& slot,
-                            std::span<const std::uint64_t> tickets) {
-  const vk::Buffer& buffer = workspace_.store->buffer(buffers::exchange);
-  const auto values = [&](std::uint64_t first, std::uint64_t count) {
-    // A mapped buffer of f32.
-    return std::span(reinterpret_cast<float*>(buffer.mapped()) + first, count);  // NOLINT
-  };
-  const step::StepProgram& lowered = program.lowered();
-  const WireFormat format{options_.ranks.wire, options_.ranks.rounding, seed_ ^ (steps_ << 20)};
-  for (std::size_t i = 0; i < tickets.size(); ++i) {
-    const auto [first, count] = lowered.exchanged[i];
-    if (i == 0) workspace_.runtime->timeline.wait(tickets[i]);  // nothing is under way that would have to go on
-    while (!workspace_.runtime->timeline.finished(tickets[i])) {
-      exchange_.progress();
-      std::this_thread::sleep_for(std::chrono::microseconds(20));  // a software device needs the processor
-    }
-    buffer.invalidate(4 * first, 4 * count);
-    if (shard_) {
-      shard_->begin_sum(values(first, count), first, format);
-    } else {
-      exchange_.begin_sum(values(first, count), format);
-    }
+/// Goes on with sums that are under way meanwhile.
+void RankExchange::wait_for(std::uint64_t ticket) {
+  if (!sums_under_way_) workspace_.runtime->timeline.wait(ticket);
+  while (!workspace_.runtime->timeline.finished(ticket)) {
+    exchange_.progress();
+    std::this_thread::sleep_for(std::chrono::microseconds(20));  // a software device needs the processor
   }
+}
+
+/// The bucket is on its way to the other ranks while the device computes the next.
+void RankExchange::exchange(const run::Slot& /*slot*/, const step::ExchangeBucket& bucket) {
+  const vk::Buffer& buffer = workspace_.store->buffer(buffers::exchange);
+  buffer.invalidate(4 * bucket.first, 4 * bucket.count);
+  const std::span<float> values = floats_of(buffer, 4 * bucket.first, bucket.count);
+  const WireFormat format{options_.ranks.wire, options_.ranks.rounding, seed_ ^ (steps_ << 20)};
+  if (shard_) {
+    shard_->begin_sum(values, bucket.first, format);
+  } else {
+    exchange_.begin_sum(values, format);
+  }
+  sums_under_way_ = true;
+}
+
+void RankExchange::exchange(const run::Slot& slot, const step::ExchangedStatistics& statistics) {
+  slot.report.invalidate(statistics.place, 4 * statistics.count);
+  exchange_statistics(exchange_, statistics, floats_of(slot.report, statistics.place, statistics.count));
+  slot.report.flush(statistics.place, 4 * statistics.count);
+  sums_under_way_ = false;
+}
+
+/// All gradients are on their way.
+void RankExchange::end_exchange(const run::Program& program, const run::Slot& slot) {
+  balancer_.end_part();
+  const step::StepProgram& lowered = program.lowered();
+  const vk::Buffer& buffer = workspace_.store->buffer(buffers::exchange);
   const std::uint64_t states = workspace_.store->spec().layout.states.padded_elements();
   buffer.invalidate(4 * lowered.exchanged_gradients, 4 * states);
-  const std::span<float> of_states = values(lowered.exchanged_gradients, states);
+  const std::span<float> of_states = floats_of(buffer, 4 * lowered.exchanged_gradients, states);
+  for (float& state : of_states) state *= static_cast<float>(lowered.share.count);
   if (states > 0) exchange_.begin_sum(of_states, {});
   begin_reports(program, slot);
   exchange_.wait();
-  for (float& state : of_states) state /= static_cast<float>(exchange_.size());
+  sums_under_way_ = false;
+  for (float& state : of_states) state /= static_cast<float>(lowered.share.all);
   end_reports(program, slot);
   buffer.flush(0, buffer.bytes());
 }
@@ -199,12 +253,10 @@ void RankExchange::begin_reports(const run::Program& program, const run::Slot& s
   const step::StepProgram& lowered = program.lowered();
   slot.report.invalidate(0, slot.report.bytes());
   reports_.clear();
-  const auto own = static_cast<std::size_t>(options_.accumulate);
   for (const step::ReportedValue& value : lowered.reported) {
     for (std::size_t i = 0; i < value.places.size(); ++i) {
       float number = 0;
-      const bool is_own = i >= lowered.first_micro_batch && i < lowered.first_micro_batch + own;
-      if (is_own) std::memcpy(&number, slot.report.mapped() + value.places[i], sizeof number);
+      if (lowered.share.has(i)) std::memcpy(&number, slot.report.mapped() + value.places[i], sizeof number);
       reports_.push_back(number);
     }
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "run/program.h"
+#include "train/balancer.h"
 #include "train/shard_exchange.h"
 #include "train/workspace.h"
 
@@ -29,8 +30,8 @@ void check_shared_state(const step::StepGraph& graph, const TrainerOptions& opti
 /// of the first steps too, and from the first difference on, every rank takes those of rank 0 after every step.
 class RankExchange {
  public:
-  /// Both must outlive it.
-  RankExchange(const run::Workspace& workspace, const TrainerOptions& options);
+  /// All must outlive it.
+  RankExchange(const run::Workspace& workspace, const TrainerOptions& options, Balancer& balancer);
 
   /// Has the steps of a training program exchange gradients, states and what they report.
   void take_part(run::Program& program);
@@ -47,7 +48,10 @@ class RankExchange {
   void compare_weights() const;
 
  private:
-  void exchange(const run::Program& program, const run::Slot& slot, std::span<const std::uint64_t> tickets);
+  void wait_for(std::uint64_t ticket);
+  void exchange(const run::Slot& slot, const step::ExchangeBucket& bucket);
+  void exchange(const run::Slot& slot, const step::ExchangedStatistics& statistics);
+  void end_exchange(const run::Program& program, const run::Slot& slot);
   void begin_reports(const run::Program& program, const run::Slot& slot);
   void end_reports(const run::Program& program, const run::Slot& slot);
   std::uint32_t first_difference(std::span<const std::uint64_t> mine, std::vector<float>& found) const;
@@ -59,12 +63,14 @@ class RankExchange {
   const run::Workspace& workspace_;
   const TrainerOptions& options_;
   Exchange& exchange_;
+  Balancer& balancer_;
   std::optional<ShardExchange> shard_{};  ///< where ranks share out the optimizers' states
   std::uint64_t seed_;
   std::uint64_t steps_ = 0;  ///< of the training
   std::uint64_t first_ = 0;  ///< those before start()
   bool mixed_ = false;       ///< whether ranks have different devices
-  bool follows_ = false;     ///< whether weights are made those of rank 0
+  bool sums_under_way_ = false;
+  bool follows_ = false;  ///< whether weights are made those of rank 0
   std::vector<float> reports_;
 };
 

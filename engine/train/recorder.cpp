@@ -61,10 +61,11 @@ std::span<const std::byte> row_of(const run::Slot& slot, const step::Watched& wa
 }  // namespace
 
 Recorder::Recorder(run::Workspace workspace, const step::StepGraph& graph, const TrainerOptions& options,
-                   Reports& reports, Batches& batches, Made made)
+                   const Balancer& balancer, Reports& reports, Batches& batches, Made made)
     : workspace_(std::move(workspace)),
       graph_(graph),
       options_(options),
+      balancer_(balancer),
       reports_(reports),
       batches_(batches),
       made_(std::move(made)) {
@@ -78,12 +79,16 @@ Recorder::Recorder(run::Workspace workspace, const step::StepGraph& graph, const
 
 void Recorder::make() {
   program_.reset();
-  step::StepProgram lowered =
-      step::training_program(workspace_.runtime->target, graph_, workspace_.store->spec().layout, options_, watch_);
+  step::StepProgram lowered = step::training_program(
+      workspace_.runtime->target, graph_, workspace_.store->spec().layout, options_, balancer_.share(), watch_);
   program_ = std::make_unique<run::Program>(
       workspace_, std::move(lowered), [this](const run::Program&, const run::Slot& slot) { read(slot); },
       run::Program::Options{.own_arena = true});
   made_(*program_);
+}
+
+void Recorder::take_share() {
+  if (program_) make();
 }
 
 void Recorder::watch(std::string_view pattern, std::uint64_t every) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "run/program.h"
+#include "train/balancer.h"
 #include "train/batches.h"
 #include "train/reports.h"
 
@@ -22,11 +23,13 @@ class Recorder {
 
   /// `graph` and `options` are those of the training program, and must outlive this, as must the others. `made` is
   /// called with each program before it runs.
-  Recorder(run::Workspace workspace, const step::StepGraph& graph, const TrainerOptions& options, Reports& reports,
-           Batches& batches, Made made);
+  Recorder(run::Workspace workspace, const step::StepGraph& graph, const TrainerOptions& options,
+           const Balancer& balancer, Reports& reports, Batches& batches, Made made);
 
   /// See Inspector::watch. All steps must have finished.
   void watch(std::string_view pattern, std::uint64_t every);
+  /// Makes the program, where there is one, for the balancer's present share. All steps must have finished.
+  void take_share();
   /// The program, where there is one; null where there is none.
   run::Program* program() { return program_.get(); }
   /// Whether the next step is to be taken with it.
@@ -49,6 +52,7 @@ class Recorder {
   run::Workspace workspace_;
   const step::StepGraph& graph_;
   const TrainerOptions& options_;
+  const Balancer& balancer_;
   Reports& reports_;
   Batches& batches_;
   Made made_;

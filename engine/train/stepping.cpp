@@ -68,6 +68,7 @@ void Trainer::Impl::submitted(const Step& step) {
 }
 
 void Trainer::Impl::step(const Fill& fill) {
+  if (balancer->begin_step()) take_share();
   const Step next = next_step();
   run::Slots& slots = next.program->slots();
   const auto start = std::chrono::steady_clock::now() - slots.waited();

@@ -28,11 +28,11 @@ bool fits(const vk::Context& context, std::uint64_t bytes, std::uint64_t residen
   return bytes <= limit;
 }
 
-state::StoreSpec store_spec(const step::StepGraph& graph, const TrainerOptions& options) {
+state::StoreSpec store_spec(const step::StepGraph& graph, const TrainerOptions& options, const step::Share& largest) {
   state::StoreSpec spec{.layout = step::layout_of(graph),
                         .precision = options.precision,
                         .weights = state::weight_storage(options.precision),
-                        .micro_batches = static_cast<std::uint32_t>(options.accumulate),
+                        .micro_batches = largest.count,
                         .exchanged = options.ranks.exchange_gradients(),
                         .averages = options.ema_decay > 0,
                         .averages_read = graph.samples.has_value()};
@@ -76,12 +76,12 @@ std::int64_t batch_of(const step::StepGraph& graph) {
 
 /// What the arena would take if nothing were computed again.
 std::uint64_t arena_bytes_kept(const plan::Target& target, const state::StoreLayout& layout,
-                               const train::BucketGraph& graph) {
+                               const train::BucketGraph& graph, const step::Share& share) {
   TrainerOptions options = graph.options;
   options.recompute.clear();
   options.log = {};
   const step::StepGraph kept = train::training_graph(*graph.graph, options, graph.length);
-  return step::training_program(target, kept, layout, options).plan.arena.bytes;
+  return step::training_program(target, kept, layout, options, share).plan.arena.bytes;
 }
 
 }  // namespace
@@ -94,6 +94,7 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
   for (const train::BucketGraph& graph : graphs) train::check_values(*graph.graph, graph.options);
   train::check_options(options);
   train::check_ranks(options);
+  balancer = std::make_unique<train::Balancer>(options);
   for (const train::BucketGraph& graph : graphs) {
     parts.push_back(std::make_unique<Part>());
     parts.back()->graph = train::training_graph(*graph.graph, graph.options, graph.length);
@@ -106,25 +107,27 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
     const std::vector<Optimizer>& optimizers = own().graph.optimizers;
     for (const std::string& line : train::hyperparameter_notes(options.precision, optimizers)) options.log(line);
   }
-  state::StoreSpec spec = store_spec(own().graph, options);
+  const step::Share largest = balancer->largest_share();
+  state::StoreSpec spec = store_spec(own().graph, options, largest);
   if (spec.weights.scaled) state::gradient_scales::check_count(spec.layout.parameters);
   run::Runtime& runtime = *workspace.runtime;
   runtime.pipelines.ask(options.cancel);
   place_data(spec);
   // By rule first: kernels are not measured at sizes that there is no memory for.
   const Lowered by_rule =
-      lower(graphs, spec, [&](const Program& program) { return program(workspace.runtime->target); });
+      lower(graphs, spec, largest, [&](const Program& program) { return program(workspace.runtime->target); });
   need_of(spec, by_rule).check(runtime.context(), options.memory_limit);
   tune::Tuner tuner(runtime.context(), runtime.pipelines, runtime.context().settings().tuning,
                     runtime.context().settings().cache_folder);
-  Lowered lowered = lower(graphs, spec, [&](const Program& program) {
+  Lowered lowered = lower(graphs, spec, balancer->share(), [&](const Program& program) {
     step::StepProgram made = program(runtime.target);
     if (runtime.target.reproducible) return made;  // by rule, which is the same on every device
     return tuner.settle(made.plan.program.choices, runtime.target) ? program(runtime.target) : made;
   });
   summary = train::summarize(lowered.training.back().plan, spec);
-  summary.arena_bytes_kept =
-      options.recompute.empty() ? summary.arena_bytes : arena_bytes_kept(runtime.target, spec.layout, graphs.back());
+  summary.arena_bytes_kept = options.recompute.empty()
+                                 ? summary.arena_bytes
+                                 : arena_bytes_kept(runtime.target, spec.layout, graphs.back(), balancer->share());
   const train::MemoryNeed need = need_of(spec, lowered);
   need.check(runtime.context(), options.memory_limit);
   try {
@@ -142,7 +145,7 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
 }
 
 Trainer::Impl::Lowered Trainer::Impl::lower(const std::vector<train::BucketGraph>& graphs, const state::StoreSpec& spec,
-                                            const Lower& made_of) const {
+                                            const step::Share& share, const Lower& made_of) const {
   const auto evaluations = [&](Weights weights) {
     std::vector<train::EvaluationProgram> made;
     for (const train::BucketGraph& graph : graphs) {
@@ -158,8 +161,9 @@ Trainer::Impl::Lowered Trainer::Impl::lower(const std::vector<train::BucketGraph
   if (options.feed) lowered.evaluation = evaluations(Weights::current);
   if (options.feed && spec.averages) lowered.averaged = evaluations(Weights::averaged);
   for (const auto& part : parts) {
-    lowered.training.push_back(made_of(
-        [&](const plan::Target& target) { return step::training_program(target, part->graph, spec.layout, options); }));
+    lowered.training.push_back(made_of([&](const plan::Target& target) {
+      return step::training_program(target, part->graph, spec.layout, options, share);
+    }));
   }
   return lowered;
 }
@@ -176,8 +180,7 @@ void Trainer::Impl::place_data(state::StoreSpec& spec) {
   const std::int64_t batch = graph.samples ? elements({options.accumulate, graph.samples->batch}) : 0;
   std::optional<train::Supply> supply;
   if (options.source != nullptr) supply = train::source_supply(*options.source, *graph.samples, graph.ir, batch);
-  batches = std::make_unique<train::Batches>(std::move(supply), batch * options.ranks.size(), options.ranks.rank(),
-                                             options.ranks.size());
+  batches = std::make_unique<train::Batches>(std::move(supply), batch * options.ranks.size(), balancer->share());
 }
 
 void Trainer::Impl::place_set(state::StoreSpec& spec) {
@@ -197,8 +200,7 @@ void Trainer::Impl::place_set(state::StoreSpec& spec) {
     supply.gather = nullptr;
   }
   const std::int64_t batch = elements({options.accumulate, own().graph.samples->batch});
-  batches = std::make_unique<train::Batches>(std::move(supply), batch * options.ranks.size(), options.ranks.rank(),
-                                             options.ranks.size());
+  batches = std::make_unique<train::Batches>(std::move(supply), batch * options.ranks.size(), balancer->share());
 }
 
 std::uint64_t Trainer::Impl::Lowered::arena_bytes() const {
@@ -227,22 +229,19 @@ void Trainer::Impl::make_programs(state::StoreSpec spec, Lowered lowered) {
   std::vector<std::string> metrics;
   for (const auto& [name, metric] : options.metrics) metrics.push_back(name);
   reports = std::make_unique<train::Reports>(metrics, options);
-  if (options.ranks.size() > 1) rank_exchange = std::make_unique<train::RankExchange>(workspace, options);
+  if (options.ranks.size() > 1) rank_exchange = std::make_unique<train::RankExchange>(workspace, options, *balancer);
   if (rank_exchange && !options.ranks.exchange_gradients()) {
     local_steps = std::make_unique<train::LocalSteps>(workspace, options);
   }
   summary.peak_bytes = workspace.store->bytes() + workspace.runtime->arena->bytes();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Part& part = *parts[i];
-    part.training = std::make_unique<run::Program>(
-        workspace, std::move(lowered.training[i]),
-        [this](const run::Program& program, const run::Slot& slot) { reports->read(program, slot); });
-    const auto take_part = [this](run::Program& program) {
-      if (rank_exchange) rank_exchange->take_part(program);
-    };
-    take_part(*part.training);
+    make_training(part, std::move(lowered.training[i]));
     summary.peak_bytes += part.training->slot_bytes();
-    part.recorder = std::make_unique<train::Recorder>(workspace, part.graph, options, *reports, *batches, take_part);
+    part.recorder = std::make_unique<train::Recorder>(workspace, part.graph, options, *balancer, *reports, *batches,
+                                                      [this](run::Program& program) {
+                                                        if (rank_exchange) rank_exchange->take_part(program);
+                                                      });
   }
   make_evaluators(lowered, metrics);
   checkpoints = std::make_unique<train::Checkpoints>(*workspace.store, options, *batches, train::about_model(options));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "run/program.h"
+#include "train/balancer.h"
 #include "train/batches.h"
 #include "train/buckets.h"
 #include "train/checkpoints.h"
@@ -98,6 +99,7 @@ class Trainer::Impl {
 
   Origin& origin;
   const TrainerOptions& options;
+  std::unique_ptr<train::Balancer> balancer;
   std::unique_ptr<train::RankExchange> rank_exchange;  ///< where there are other ranks
   std::unique_ptr<train::LocalSteps> local_steps;      ///< and these do not exchange gradients
   std::vector<std::unique_ptr<Part>> parts;            ///< the shortest first
@@ -125,8 +127,10 @@ class Trainer::Impl {
   using Program = std::function<step::StepProgram(const plan::Target&)>;
   using Lower = std::function<step::StepProgram(const Program&)>;
 
-  Lowered lower(const std::vector<train::BucketGraph>& graphs, const state::StoreSpec& spec,
+  Lowered lower(const std::vector<train::BucketGraph>& graphs, const state::StoreSpec& spec, const step::Share& share,
                 const Lower& made_of) const;
+  void make_training(Part& part, step::StepProgram lowered);
+  void take_share();
   void place_data(state::StoreSpec& spec);
   void place_set(state::StoreSpec& spec);
   train::MemoryNeed need_of(const state::StoreSpec& spec, const Lowered& lowered) const;

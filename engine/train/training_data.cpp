@@ -61,7 +61,7 @@ void fill_by(const Source& source, const SourceBatch& batch) {
 /// Has a source fill all of its fields, and passes on those that are fed.
 struct SourceFiller {
   const Source* source;
-  std::int64_t batch;
+  std::int64_t batch;              ///< samples, where they have no indices
   std::vector<std::size_t> fed{};  ///< for each input, the source's field
   std::vector<Limit> limits{};     ///< of each input
   std::vector<std::vector<std::byte>> filled{};
@@ -69,9 +69,10 @@ struct SourceFiller {
   void operator()(const Wanted& wanted, data::HostBatch& to) {
     SourceBatch room{.number = wanted.number, .indices = wanted.indices, .fields = source->fields};
     filled.resize(source->fields.size());
+    const std::int64_t samples = wanted.indices.empty() ? batch : std::ssize(wanted.indices);
     for (std::size_t i = 0; i < filled.size(); ++i) {
       const Field& field = source->fields[i];
-      filled[i].resize(static_cast<std::size_t>(batch * elements(field.shape) * bytes(field.type)));
+      filled[i].resize(static_cast<std::size_t>(samples * elements(field.shape) * bytes(field.type)));
       room.room.push_back(filled[i]);
     }
     fill_by(*source, room);

@@ -5,6 +5,7 @@
 #endif
 
 #include <span>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,19 @@ void check_ranks() {
 
 std::shared_ptr<halfstep::Exchange> joined_ranks() {
   return joined();
+}
+
+std::optional<halfstep::Balance> balance_of(const std::string& text) {
+  if (text == "off") return halfstep::Balance{};
+  if (text == "measured") return halfstep::Balance{.measured = true};
+  halfstep::Balance balance;
+  std::istringstream shares(text + ":");
+  for (std::string share; std::getline(shares, share, ':');) {
+    const bool whole = !share.empty() && share.size() < 7 && share.find_first_not_of("0123456789") == std::string::npos;
+    if (!whole || std::stod(share) == 0) return std::nullopt;
+    balance.shares.push_back(std::stod(share));
+  }
+  return balance;
 }
 
 bool is_first_rank() {

@@ -3,6 +3,7 @@
 #include <halfstep/halfstep.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace samples {
@@ -16,6 +17,9 @@ void join_ranks();
 void check_ranks();
 /// What join_ranks() has joined; null before.
 std::shared_ptr<halfstep::Exchange> joined_ranks();
+
+/// What a flag says: "off", "measured", or a share for each rank, "3:1". Empty where it says something else.
+std::optional<halfstep::Balance> balance_of(const std::string& text);
 
 /// Whether this is rank 0, which prints and saves.
 bool is_first_rank();

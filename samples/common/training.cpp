@@ -207,6 +207,16 @@ void add_rank_options(CLI::App& app, Plan& plan) {
       ->transform(whole_number(0, 1'000'000'000))
       ->capture_default_str()
       ->group(running_group);
+  app.add_flag("--sync-batch-norm", plan.ranks.sync_batch_norm,
+               "Batch norm takes its statistics over all ranks, in place of each rank's own");
+  const auto set_balance = [&plan](const std::string& text) { plan.ranks.balance = *balance_of(text); };
+  const auto check_balance = [](const std::string& text) {
+    return balance_of(text) ? std::string() : fmt::format("expected off, measured, or shares as 3:1, got {}", text);
+  };
+  app.add_option_function<std::string>("--balance", set_balance,
+                                       "How ranks divide a step's micro-batches: off, in equal parts; measured, by "
+                                       "speed; 3:1, in these shares")
+      ->check(check_balance);
   const auto set_rounding = [&plan](const std::string& name) {
     plan.ranks.rounding = name == "nearest" ? halfstep::Rounding::nearest : halfstep::Rounding::stochastic;
   };

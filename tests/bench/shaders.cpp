@@ -71,7 +71,7 @@ plan::Program program_of(const Options& options, const plan::Target& target) {
   const TrainerOptions training{
       .loss = model.loss, .optimizer = Adam{}, .precision = precision_of(options.precision), .feed = model.feed};
   const step::StepGraph steps = train::training_graph(graph, training);
-  return step::training_program(target, steps, step::layout_of(steps), training).plan.program;
+  return step::training_program(target, steps, step::layout_of(steps), training, {}).plan.program;
 }
 
 /// A dispatch of every variant that reads buffers only, with the constants that its source gives.

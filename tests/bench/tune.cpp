@@ -29,7 +29,7 @@ std::vector<plan::Choice> choices_of(const Options& options, const plan::Target&
   const Training model = models().at(options.model).build(graph, options.batch, options.layers);
   const TrainerOptions training{.loss = model.loss, .precision = precision_of(options.precision)};
   const step::StepGraph steps = train::training_graph(graph, training);
-  return step::training_program(target, steps, step::layout_of(steps), {.precision = training.precision})
+  return step::training_program(target, steps, step::layout_of(steps), {.precision = training.precision}, {})
       .plan.program.choices;
 }
 

@@ -33,6 +33,10 @@ number() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "$2"; } # number NAME FILE
 # As one process with as many micro-batches, to the bit; one rank prints.
 alone() { "$bin/float32_master_weights" "${small[@]}" "$@" >"$place/output" 2>"$place/error"; }
 check "one process trains" alone --epochs 1 --accumulate 4 --save "$place/alone"
+on 2
+trains "${ranks[@]}" --epochs 1 --accumulate 2 --balance 3:1 --save "$place/three_one"
+check "3 of 4 micro-batches on one rank" grep -q '^ranks: micro-batches 3:1$' "$place/output"
+check "2 ranks of unequal parts end with them too" same_tensors "$place/alone" "$place/three_one"
 on 4
 trains "${ranks[@]}" --epochs 1 --save "$place/four"
 check "4 ranks end with the weights of one process" same_tensors "$place/alone" "$place/four"
@@ -109,9 +113,9 @@ wait $pid
 check "SIGTERM to one rank: exit code 143" test $? = 143
 check "all stop, and one saves" grep -q '^stopped after [0-9]* steps, saved in ' "$place/output"
 
-# One rank on each of two drivers, which compare all of their weights after every step.
+# One rank on each of two drivers, which compare all of their weights after every step, in parts by their speed.
 if [ -n "$other" ]; then
-  each=("$bin/float32_master_weights" "${small[@]}" --epochs 2 --compare-every 1)
+  each=("$bin/float32_master_weights" "${small[@]}" --epochs 2 --compare-every 1 --accumulate 2 --balance measured)
   trains -q --oversubscribe -n 1 "${each[@]}" : -n 1 env "VK_DRIVER_FILES=$other" "VK_ICD_FILENAMES=$other" "${each[@]}"
   check "the drivers are named" grep -q "^ranks: rank 0 computes on .*, rank 1 on " "$place/output"
   # Reproducible arithmetic leaves nothing to differ.

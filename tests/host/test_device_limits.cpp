@@ -274,7 +274,7 @@ TEST_CASE("parameters of more than a binding and than 4 GiB are updated in parts
   const state::StoreLayout layout = step::layout_of(step_graph);
   plan::Target target = widest_gpu();
   target.max_storage_range = std::uint64_t{1} << 27;
-  const plan::Program program = step::training_program(target, step_graph, layout, options).plan.program;
+  const plan::Program program = step::training_program(target, step_graph, layout, options, {}).plan.program;
   check_indices(program, target);
   CHECK(layout.parameters.padded_elements() * 4 > std::uint64_t{1} << 32);
   for (const char* stage : {"check", "squares", "update"}) {

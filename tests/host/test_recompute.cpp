@@ -30,7 +30,7 @@ plan::Plan plan_of(const Model& model, const Shape& input, const std::string& pa
   plan::Target target;
   target.max_storage_buffers = 16;
   target.max_invocations = 256;
-  return step::training_program(target, graph, step::layout_of(graph), {.precision = Precision::mixed()}).plan;
+  return step::training_program(target, graph, step::layout_of(graph), {.precision = Precision::mixed()}, {}).plan;
 }
 
 /// Blocks of four dense layers.

@@ -53,7 +53,7 @@ step::StepProgram program(const Model& model, std::int64_t batch, const Precisio
                                .feed = Feed{.samples = images, .labels = labels}};
   const step::StepGraph step_graph = train::training_graph(graph, options);
   const state::StoreLayout layout = step::layout_of(step_graph);
-  return step::training_program(target, step_graph, layout, options);
+  return step::training_program(target, step_graph, layout, options, {.count = accumulate, .all = accumulate});
 }
 
 Tensor fashion_cnn(const Scope& scope, Tensor images) {

@@ -121,7 +121,7 @@ TEST_CASE("steps of two batch sizes take turns on one store as two trainers do t
     float loss = 0;
     run::Program program(workspace,
                          step::training_program(workspace.runtime->target, graph, workspace.store->spec().layout,
-                                                {.precision = precision}),
+                                                {.precision = precision}, {}),
                          [&](const run::Program& self, const run::Slot& slot) { loss = self.mean_output(slot, 0); });
     for (int round = 0; round < 3; ++round) {
       const Batch of_large(set, 8 * round, 8);

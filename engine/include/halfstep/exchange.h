@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace halfstep {
 
@@ -71,6 +72,21 @@ class HALFSTEP_API Exchange {
 /// The exchange of a process that is alone: rank 0 of 1.
 HALFSTEP_API std::shared_ptr<Exchange> no_exchange();
 
+/// How many of a step's micro-batches each rank takes. There are TrainerOptions::accumulate times as many as ranks, and
+/// each rank takes one at least. Parts are consecutive. Loss, metrics and gradients stay means over all micro-batches;
+/// only the order in which gradients are added up follows the parts. Unequal parts need a training set, or a source
+/// with a count.
+struct Balance {
+  /// In proportion to these, one for each rank ({3, 1}). Empty: equal parts, unless `measured`.
+  std::vector<double> shares{};
+  /// In proportion to what ranks are measured to do in the same time: after the first steps, and anew where that has
+  /// changed. Each rank then records its steps anew. Times differ from run to run, and with them the last bits of the
+  /// weights; not with Precision::reproducible.
+  bool measured = false;
+  /// Steps between two looks at what was measured.
+  std::int64_t every = 100;
+};
+
 /// A training that this process is one rank of. The ranks' batches together make a step's: rank r of N takes the r-th
 /// part of the samples that a single process would take, with its noise and augmentation. Where each rank has one
 /// micro-batch and the wire is f32, all weights are, bit for bit, those of one process with N micro-batches. States,
@@ -104,6 +120,11 @@ struct Ranks {
   std::int64_t sync_every = 0;
   float outer_rate = 0.7F;      ///< of the outer step
   float outer_momentum = 0.9F;  ///< of the outer step
+  Balance balance{};  ///< equal parts
+  /// Whether batch norm takes its statistics, in training, over the micro-batches that all ranks compute at once, as
+  /// one process would over a micro-batch of that size. The host waits for each norm, in the forward and in the
+  /// backward pass. Ranks then take equal parts.
+  bool sync_batch_norm = false;
 
   int rank() const { return exchange ? exchange->rank() : 0; }
   int size() const { return exchange ? exchange->size() : 1; }

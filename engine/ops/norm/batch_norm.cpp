@@ -49,7 +49,8 @@ class BatchNormGradient final : public graph::Operator {
     const ops::ChannelSets sets = whole_batch(out.input_type(0).shape);
     const plan::TensorId sums = ops::lower_gradient_sums(out, out.input(0), out.input(1), out.input(2), sets);
     ops::lower_parameter_gradients(out, sums, out.output(1), out.output(2), sets);
-    ops::lower_norm_gradient(out, out.input(0), out.input(1), out.input(2), out.input(3), sums,
+    const plan::TensorId means = out.over_ranks(sums, plan::OverRanks::means, sets.rows);
+    ops::lower_norm_gradient(out, out.input(0), out.input(1), out.input(2), out.input(3), means,
                              ops::GradientMeans::sums, out.output(0), sets);
   }
 };
@@ -81,7 +82,8 @@ class BatchNorm final : public graph::Operator {
   }
 
   // with xhat = (x - mean) / std: dweight = sum(dy xhat), dbias = sum(dy),
-  // dx = weight / std (dy - mean(dy) - xhat mean(dy xhat)), sums and means over all axes but the last
+  // dx = weight / std (dy - mean(dy) - xhat mean(dy xhat)), sums and means over all axes but the last; means over all
+  // ranks, where they have statistics together: each rank's dy is the gradient of its own mean loss
   graph::Gradients vjp(const graph::Vjp& call) const override {
     const Tensor inputs[] = {call.inputs[0], *call.cotangents[0], call.outputs[1], call.inputs[1]};
     const std::vector<Tensor> gradients = graph::apply(std::make_shared<BatchNormGradient>(), inputs);
@@ -101,10 +103,11 @@ class BatchNorm final : public graph::Operator {
       float momentum;
     };
     const ops::ChannelSets sets = whole_batch(out.input_type(0).shape);
-    const plan::TensorId moments = ops::lower_moments(out, out.input(0), sets);
+    const plan::TensorId own = ops::lower_moments(out, out.input(0), sets);
+    const plan::TensorId moments = out.over_ranks(own, plan::OverRanks::moments, sets.rows);
     const std::int64_t quads = plan::layout({sets.channels}).quads();
-    const Push push{ops::index32(out, quads), ops::index32(out, sets.channels), static_cast<float>(sets.rows),
-                    options_.epsilon, options_.momentum};
+    const Push push{ops::index32(out, quads), ops::index32(out, sets.channels),
+                    static_cast<float>(sets.rows * out.ranks()), options_.epsilon, options_.momentum};
     ops::dispatch_flat(out, "batch_norm_statistics", quads, push,
                        {{moments, Access::read},
                         {out.input(3), Access::read},
