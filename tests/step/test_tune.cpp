@@ -104,9 +104,16 @@ TEST_CASE("every kernel is admitted on a driver that computes rightly") {
 TEST_CASE("a kernel of networks is admitted on a driver that computes rightly, and refused where its results differ") {
   if (testing::context().target().max_rounds < 1000) return;  // it is computed layer by layer there
   std::vector<std::pair<std::string, std::string>> ways{{"mlp f32 32", "tile"}};
+  for (std::int64_t width = 16; testing::every_variant() && width <= 128; width += 16) {
+    for (const char* dtype : {"f32", "f16", "bf16"}) ways.emplace_back(fmt::format("mlp {} {}", dtype, width), "tile");
+  }
   for (const plan::MatrixShape& shape : testing::context().target().matrix_shapes) {
     if (shape.float16_sums) continue;
-    ways.emplace_back("mlp f16 32", fmt::format("units{}x{}x{}", shape.rows, shape.columns, shape.k));
+    for (const int width : {32, 64, 128}) {
+      if (width > 32 && !testing::every_variant()) continue;
+      ways.emplace_back(fmt::format("mlp f16 {}", width),
+                        fmt::format("units{}x{}x{}", shape.rows, shape.columns, shape.k));
+    }
   }
   for (const auto& [kind, kernel] : ways) {
     INFO(kind << " by " << kernel);
