@@ -186,7 +186,8 @@ void compare(const Check& check, const Output& output) {
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double allowed = tolerance(check, dtype, want.values[i], largest);
     if (agree(got[i], want.values[i], allowed)) continue;
-    if (wrong++ == 0) first = fmt::format("[{}] is {}, expected {} +- {}", i, got[i], want.values[i], allowed);
+    if (wrong++ == 0)
+      first = fmt::format("[{}] is {:.9g}, expected {:.9g} +- {:.3g}", i, got[i], want.values[i], allowed);
   }
   tell(check, output, largest, wrong);
   CHECK_MESSAGE(wrong == 0, wrong << " of " << got.size() << " are wrong, first " << first);
@@ -300,7 +301,8 @@ void for_each_variant(const Check& check, const Body& body) {
   const std::size_t first = turn * 101;
   for (std::size_t i = 0; i < wanted; ++i) {
     const auto& [target, dtype] = variants[(first + i) % variants.size()];
-    INFO(check.name << " in " << name(dtype) << (target.cpu ? ", for a CPU " : ", for a GPU ") << target.gemm_kernels);
+    INFO(check.name << " in " << name(dtype) << (target.cpu ? ", for a CPU" : ", for a GPU")
+                    << (target.gemm_kernels.empty() ? std::string() : " by " + target.gemm_kernels));
     body(dtype, target);
   }
 }

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ namespace {
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
   setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // it does not outlive a self-test that is ended
   std::vector<std::string> all{"/proc/self/exe"};
   all.insert(all.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;

@@ -37,8 +37,8 @@ border-bottom:1px solid var(--line)}th{color:var(--soft);font-weight:500}.soft{c
 .right{color:var(--right)}.slow{color:var(--slow)}.missing{color:var(--missing)}.wrong{color:var(--wrong)}
 .crashed{color:var(--crashed)}td.verdict{font-weight:600;width:5em}td.name{width:17em;overflow-wrap:anywhere}
 code{background:var(--code);padding:.1em .3em;border-radius:3px;font-size:.88em;overflow-wrap:anywhere}
-.fault{border-left:3px solid var(--wrong);padding-left:.7em}td.number{text-align:right;white-space:nowrap}
-ul{margin:.2em 0;padding-left:1.2em})";
+.fault{border-left:3px solid var(--wrong);padding-left:.7em;margin:.15em 0}td.number{text-align:right;white-space:nowrap}
+summary{cursor:pointer;color:var(--soft)}ul{margin:.2em 0;padding-left:1.2em})";
 
 /// The worst first of what a case measured; all are in the JSON.
 std::string errors_of(const CaseReport& one) {
@@ -49,6 +49,7 @@ std::string errors_of(const CaseReport& one) {
   for (std::size_t i = 0; i < std::min<std::size_t>(errors.size(), 4); ++i) {
     const LargestError& e = errors[i];
     const std::string allowed = e.allowed > 0 ? fmt::format(" of {:.3g} allowed", e.allowed)
+                                : e.share > 1 ? fmt::format(", {:.3g} times what is allowed", e.share)
                                               : fmt::format(", {:.0f} % of what is allowed", 100 * e.share);
     text += fmt::format("<div>{}: <b>{:.3g} ulp</b>{} <span class=soft>{}</span></div>", escaped(e.of), e.ulps, allowed,
                         escaped(e.at));
@@ -57,9 +58,20 @@ std::string errors_of(const CaseReport& one) {
   return text;
 }
 
+/// The first faults; the others open on a click.
+std::string faults_of(const CaseReport& one) {
+  constexpr std::size_t most = 3;
+  std::string text;
+  for (std::size_t i = 0; i < one.faults.size(); ++i) {
+    if (i == most) text += fmt::format("<details><summary>and {} more</summary>", one.faults.size() - most);
+    text += fmt::format("<div class=fault>{}</div>", escaped(one.faults[i]));
+  }
+  return one.faults.size() > most ? text + "</details>" : text;
+}
+
 std::string row(const CaseReport& one) {
   std::string details = fmt::format("<div class=soft>{}</div>", escaped(one.what));
-  for (const std::string& fault : one.faults) details += fmt::format("<div class=fault>{}</div>", escaped(fault));
+  details += faults_of(one);
   for (const std::string& fact : one.facts) details += fmt::format("<div>{}</div>", escaped(fact));
   details += errors_of(one);
   if (one.verdict >= Verdict::wrong) {
@@ -98,11 +110,11 @@ std::string html_page(const Report& report) {
   std::string page = fmt::format(
       "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
       "<title>Self-test: {0}</title><style>{1}</style>\n<h1>{0}</h1>\n<p>{2} &middot; Vulkan {3} &middot; {4} device "
-      "&middot; {5}</p>\n<p class=soft>Halfstep {6}, selftest --{7}, {8} cases in {9:.0f} s</p>\n<p class=tally>{10}"
+      "&middot; {5}</p>\n<p class=soft>Halfstep {6}, selftest {7}, {8} cases in {9:.0f} s</p>\n<p class=tally>{10}"
       "</p>\n",
       escaped(report.device), style, escaped(report.driver), escaped(report.api_version), escaped(report.type),
-      escaped(report.tier), escaped(report.version), escaped(report.mode), report.cases.size(), report.seconds,
-      tally(report));
+      escaped(report.tier), escaped(report.version), report.mode == "cases" ? "--case" : "--" + escaped(report.mode),
+      report.cases.size(), report.seconds, tally(report));
   if (!report.avoided.empty()) {
     page += "<h2>What Halfstep avoids on this device</h2><ul>";
     for (const std::string& one : report.avoided) page += fmt::format("<li>{}</li>", escaped(one));

@@ -121,6 +121,16 @@ std::vector<Case> large_cases() {
          fmt::format("A buffer beyond {} GiB: a copy of half of it, and words by its address", limit >> 30U),
          Wanted::full, [limit](CaseReport& report) { check_large(report, limit + (1U << 20U)); }});
   }
+  cases.push_back({"limit/largest",
+                   "The largest buffer that the device offers and has memory for, up to 6 GiB: the same", Wanted::full,
+                   [](CaseReport& report) {
+                     vk::Context& context = testing::context();
+                     const std::uint64_t offered = context.capabilities().max_buffer_bytes;
+                     const std::uint64_t free = context.heap_bytes().free / 4 * 3;
+                     const std::uint64_t bytes = std::min({offered, free, std::uint64_t{6} << 30U}) / 8 * 8;
+                     report.facts.push_back(fmt::format("{} bytes", bytes));
+                     check_large(report, bytes);
+                   }});
   return cases;
 }
 

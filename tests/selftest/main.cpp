@@ -229,7 +229,7 @@ int run(const Options& options) {
   keep_dispatches({options.spirv, options.keep});
   const Report report = options.cases.empty() ? run_all(options) : run_named(options);
   if (options.cases.empty()) print_summary(report);
-  if (!options.json.empty()) write_text(options.json, nlohmann::json(report).dump(1) + "\n");
+  if (!options.json.empty()) write_text(options.json, json_of(report).dump(1) + "\n");
   if (!options.html.empty()) write_text(options.html, html_page(report));
   return exit_code(report);
 }

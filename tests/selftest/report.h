@@ -60,8 +60,8 @@ std::string_view name(Verdict verdict);
 /// 0 if all cases are right, slow or missing; 1 if one is wrong or crashed.
 int exit_code(const Report& report);
 
-void to_json(nlohmann::json& json, const Report& report);
-void from_json(const nlohmann::json& json, Report& report);
+/// What was tested, then what was found.
+nlohmann::ordered_json json_of(const Report& report);
 
 /// Throws Error if the file cannot be read or is no report.
 Report read_report(const std::filesystem::path& file);

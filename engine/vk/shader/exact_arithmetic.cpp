@@ -20,7 +20,13 @@ namespace {
 /// Opcodes of the SPIR-V specification, version 1.6, section 3.
 enum : std::uint32_t {
   op_ext_inst = 12,
+  op_type_pointer = 32,
   op_function_call = 57,
+  op_variable = 59,
+  op_load = 61,
+  op_access_chain = 65,
+  op_in_bounds_access_chain = 66,
+  op_bitcast = 124,
 };
 
 /// Instructions on floats for which there is no function: OpFConvert, OpFRem, products of matrices, and sums, products
@@ -42,12 +48,42 @@ class Rewriter {
   void visit(const Instruction& i) {
     if (i.opcode == op_type_float && i.operand(2) != 32) refuse(fmt::format("floats of {} bits", i.operand(2)));
     if (writer_.type_of(i.operand(1)).width != 0) types_[i.operand(2)] = i.operand(1);
+    note_pointer(i);
+    if (i.opcode == op_load && is_f32(i.operand(1)) && is_in_buffer(i.operand(3))) return load(i);
+    if (i.opcode == op_bitcast && is_f32(i.operand(1))) return call(i, exact_bitcast(), 3);
     const bool of_glsl = i.opcode == op_ext_inst;
     const ExactFunction* exact = of_glsl ? exact_function_of_glsl(i.operand(4)) : exact_function(i.opcode);
     if (exact != nullptr) return call(i, *exact, of_glsl ? 5 : 3);
     if (of_glsl && !is_exact_in_glsl(i.operand(4))) refuse(fmt::format("instruction {} of GLSL.std.450", i.operand(4)));
     if (has_no_function(i.opcode)) refuse(fmt::format("opcode {}", i.opcode));
     body_.insert(body_.end(), i.words.begin(), i.words.end());
+  }
+
+  bool is_f32(std::uint32_t type) const {
+    const NumberType number = writer_.type_of(type);
+    return number.width != 0 && number.scalar == Scalar::f32;
+  }
+
+  void note_pointer(const Instruction& i) {
+    if (i.opcode == op_type_pointer) storage_[i.operand(1)] = i.operand(2);
+    const bool points = i.opcode == op_variable || i.opcode == op_access_chain || i.opcode == op_in_bounds_access_chain;
+    if (points) storage_[i.operand(2)] = storage_[i.operand(1)];
+  }
+  bool is_in_buffer(std::uint32_t pointer) const {
+    constexpr std::array buffers{2U, 12U, 5349U};  // Uniform, StorageBuffer, PhysicalStorageBuffer
+    const auto found = storage_.find(pointer);
+    return found != storage_.end() && std::ranges::find(buffers, found->second) != buffers.end();
+  }
+
+  /// Loads, and calls a function of what was loaded.
+  void load(const Instruction& i) {
+    const std::uint32_t loaded = writer_.next_id();
+    const std::size_t at = body_.size();
+    body_.insert(body_.end(), i.words.begin(), i.words.end());
+    body_[at + 2] = loaded;
+    types_[loaded] = i.operand(1);
+    const std::array<std::uint32_t, 4> words{4U << 16 | op_load, i.operand(1), i.operand(2), loaded};
+    call({op_load, words}, exact_load(), 3);
   }
 
   /// Calls a function in place of an instruction whose operands begin at `first`.
@@ -72,7 +108,8 @@ class Rewriter {
 
   FunctionWriter writer_;
   std::string_view shader_;
-  std::map<std::uint32_t, std::uint32_t> types_;  ///< of ids
+  std::map<std::uint32_t, std::uint32_t> types_;    ///< of ids
+  std::map<std::uint32_t, std::uint32_t> storage_;  ///< classes of pointers, and of their types
   std::map<std::pair<const ExactFunction*, std::vector<NumberType>>, std::uint32_t> functions_;
   std::vector<std::uint32_t> body_;
 };

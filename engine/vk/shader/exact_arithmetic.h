@@ -10,9 +10,9 @@ namespace halfstep::vk {
 /// The shader with arithmetic of f32 that gives the same bits on every device that rounds sums and products to nearest
 /// even. Every operation on floats that a device may round or contract in a way of its own calls a function of sums,
 /// products and integers, which is appended to the module: none is contracted, and what is not above 2^-126 becomes 0,
-/// since some devices keep subnormal numbers and some do not; they must not be among a kernel's inputs. Quotients and
-/// roots are rounded to nearest even; an exponential or logarithm is off by two units in the last place at the most.
-/// Throws Error that names `shader` where it computes in other floats, or with an instruction that has no such
+/// since some devices keep subnormal numbers and some do not: in results, and in what is loaded from buffers. Quotients
+/// and roots are rounded to nearest even; an exponential or logarithm is off by two units in the last place at the
+/// most. Throws Error that names `shader` where it computes in other floats, or with an instruction that has no such
 /// function.
 std::vector<std::uint32_t> with_exact_arithmetic(std::span<const std::uint32_t> words, std::string_view shader);
 

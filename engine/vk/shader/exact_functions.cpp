@@ -240,6 +240,16 @@ const ExactFunction* exact_function_of_glsl(std::uint32_t instruction) {
   return find(functions_of_glsl, instruction);
 }
 
+const ExactFunction& exact_load() {
+  static constexpr ExactFunction load{61, [](Arguments v) { return flushed(v[0]); }};
+  return load;
+}
+
+const ExactFunction& exact_bitcast() {
+  static constexpr ExactFunction bitcast{124, [](Arguments v) { return flushed(bits_as(Scalar::f32, v[0])); }};
+  return bitcast;
+}
+
 bool is_exact_in_glsl(std::uint32_t instruction) {
   // RoundEven, Trunc, FAbs, SAbs, SSign, Floor, Ceil; minima and maxima of integers; PackHalf2x16, which
   // storage/f16.glsl uses only where DRIVER_ROUNDS; the highest and lowest bits.

@@ -18,6 +18,9 @@ struct ExactFunction {
 const ExactFunction* exact_function(std::uint32_t opcode);
 /// The same for an instruction of GLSL.std.450.
 const ExactFunction* exact_function_of_glsl(std::uint32_t instruction);
+/// For f32 that was loaded from a buffer, and for words that become f32 (OpBitcast): 0 in place of subnormal numbers.
+const ExactFunction& exact_load();
+const ExactFunction& exact_bitcast();
 /// Whether an instruction of GLSL.std.450 gives the same bits everywhere: it works on integers, or its result is a
 /// float that can be told without rounding.
 bool is_exact_in_glsl(std::uint32_t instruction);

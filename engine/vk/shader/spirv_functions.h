@@ -114,6 +114,8 @@ class FunctionWriter {
                          const std::function<Number(std::span<const Number>)>& body);
   /// The type of what has this type id; an empty width where it is none of these.
   NumberType type_of(std::uint32_t type) const;
+  /// An id that nothing has.
+  std::uint32_t next_id() { return bound_++; }
   /// The module with `body` as its instructions, from the first on, and with what was added.
   std::vector<std::uint32_t> finish(std::span<const std::uint32_t> body) const;
 
@@ -122,7 +124,6 @@ class FunctionWriter {
 
   /// This result must not be contracted: see NoContraction in the specification.
   void keep_exact(std::uint32_t result) { exact_.insert(result); }
-  std::uint32_t next_id() { return bound_++; }
   std::uint32_t type(NumberType wanted);
   std::uint32_t function_type(NumberType result, std::span<const NumberType> arguments);
   std::uint32_t constant(NumberType type, std::uint32_t bits);
