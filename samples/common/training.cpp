@@ -128,7 +128,8 @@ class Run {
   }
 
   void keep_best(const EpochResult& result) {
-    if (plan_.best.empty() || *result.test_accuracy <= best_accuracy_) return;
+    // Every rank takes part in reading the weights, and only the first one knows what it could write.
+    if (plan_.best.empty() || !first_rank_says(*result.test_accuracy > best_accuracy_)) return;
     try {
       trainer_.save_weights(plan_.best, plan_.weights);
       best_accuracy_ = *result.test_accuracy;

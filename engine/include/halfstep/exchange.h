@@ -118,8 +118,10 @@ struct Ranks {
   /// too: a checkpoint has what each rank has of its own. Takes two f32 of host memory for each weight. Ranks compare
   /// their weights after synchronisations only. Not with shard_state or ema_decay.
   std::int64_t sync_every = 0;
-  float outer_rate = 0.7F;      ///< of the outer step
-  float outer_momentum = 0.9F;  ///< of the outer step
+  float outer_rate = 0.7F;  ///< of the outer step
+  /// Of the outer step. DiLoCo's is 0.9, for hundreds of synchronisations; of twenty, it took steps that were too
+  /// large.
+  float outer_momentum = 0.3F;
   Balance balance{};  ///< equal parts
   /// Whether batch norm takes its statistics, in training, over the micro-batches that all ranks compute at once, as
   /// one process would over a micro-batch of that size. The host waits for each norm, in the forward and in the
