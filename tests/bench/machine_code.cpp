@@ -5,6 +5,7 @@
 #include <charconv>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -18,8 +19,13 @@ struct Line {
 };
 
 struct Loop {
-  std::size_t begin;  ///< lines, to the backward branch
-  std::size_t end;
+  std::size_t begin = 0;  ///< lines, to the backward branch
+  std::size_t end = 0;
+  std::uint32_t rounds = 0;  ///< 0 if they are not known
+
+  bool contains(const Loop& other) const {
+    return begin <= other.begin && other.end <= end && end - begin > other.end - other.begin;
+  }
 };
 
 bool starts_with_any(std::string_view text, std::span<const std::string_view> prefixes) {
@@ -169,6 +175,53 @@ std::size_t repeats(std::string_view line) {
   return count;
 }
 
+/// The operands of "s_add_u32 s4, s4, 1".
+std::vector<std::string_view> operands_of(const Line& line) {
+  std::vector<std::string_view> operands;
+  std::string_view rest = line.text.substr(line.operation.size());
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    const std::string_view operand = rest.substr(0, end);
+    operands.push_back(operand.substr(std::min(operand.find_first_not_of(' '), operand.size())));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return operands;
+}
+
+std::optional<std::uint32_t> number_of(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+/// The number that ends the first instruction of that kind and destination.
+std::optional<std::uint32_t> number_in(std::span<const Line> lines, std::string_view operation, std::string_view to) {
+  for (const Line& line : lines) {
+    if (!line.operation.starts_with(operation)) continue;
+    const std::vector<std::string_view> operands = operands_of(line);
+    if (operands.front() == to) return number_of(operands.back());
+  }
+  return {};
+}
+
+/// How often a loop runs that counts a scalar register from 0 in equal steps to a constant, the largest that it is
+/// compared with; else 0.
+std::uint32_t rounds_of(std::span<const Line> lines, const Loop& loop) {
+  constexpr std::size_t before = 8;  // lines in which the register is set
+  const std::size_t first = loop.begin - std::min(before, loop.begin);
+  const std::span<const Line> inside = lines.subspan(loop.begin, loop.end - loop.begin);
+  std::uint32_t rounds = 0;
+  for (const Line& line : inside) {
+    if (!line.operation.starts_with("s_cmp_")) continue;
+    const std::vector<std::string_view> compared = operands_of(line);
+    const std::uint32_t last = number_of(compared.back()).value_or(0);
+    const std::uint32_t step = number_in(inside, "s_add", compared.front()).value_or(0);
+    const bool from_zero = number_in(lines.subspan(first, loop.begin - first), "s_mov", compared.front()) == 0;
+    if (step > 0 && from_zero) rounds = std::max(rounds, (last + step - 1) / step);
+  }
+  return rounds;
+}
+
 Code parse(std::string_view text) {
   Code code;
   std::map<std::string_view, std::size_t> blocks;
@@ -184,16 +237,30 @@ Code parse(std::string_view text) {
     } else {
       code.lines.push_back({line.substr(0, line.find(' ')), line});
       const auto target = blocks.find(branch_target(code.lines.back()));
-      if (target != blocks.end()) code.loops.push_back({target->second, code.lines.size()});
+      if (target == blocks.end()) continue;
+      code.loops.push_back({.begin = target->second, .end = code.lines.size()});
+      code.loops.back().rounds = rounds_of(code.lines, code.loops.back());
     }
   }
   return code;
 }
 
-Mix mix_of(const std::vector<Line>& lines, Loop part) {
+/// The mix of a part of the code, in which loops count as often as they run, or once if that is not known.
+Mix mix_of(const Code& code, const Loop& part) {
   Mix mix;
-  for (std::size_t i = part.begin; i < part.end; ++i) count(mix, lines[i]);
+  for (std::size_t i = part.begin; i < part.end; ++i) {
+    std::uint32_t times = 1;
+    for (const Loop& loop : code.loops) {
+      if (part.contains(loop) && loop.begin <= i && i < loop.end && loop.rounds > 0) times *= loop.rounds;
+    }
+    for (std::uint32_t t = 0; t < times; ++t) count(mix, code.lines[i]);
+  }
   return mix;
+}
+
+/// Whether it is a part of a round of another loop: it is in one, and runs a known number of times.
+bool is_part_of_round(const Code& code, const Loop& loop) {
+  return loop.rounds > 0 && std::ranges::any_of(code.loops, [&](const Loop& other) { return other.contains(loop); });
 }
 
 }  // namespace
@@ -205,14 +272,16 @@ double Mix::flops(std::uint32_t lanes) const {
 
 MachineCode read_machine_code(std::string_view disassembly) {
   const Code code = parse(disassembly);
-  MachineCode result{
-      .whole = mix_of(code.lines, {0, code.lines.size()}), .inner_loop = {}, .has_loops = !code.loops.empty()};
+  MachineCode result{.whole = mix_of(code, {.begin = 0, .end = code.lines.size()}),
+                     .inner_loop = {},
+                     .has_loops = !code.loops.empty()};
   // From the outermost inwards, as long as a loop has most of the multiply-adds.
   std::vector<Loop> loops = code.loops;
   std::ranges::sort(loops, std::greater{}, [](const Loop& loop) { return loop.end - loop.begin; });
   double most = 0;
   for (const Loop& loop : loops) {
-    const Mix mix = mix_of(code.lines, loop);
+    if (is_part_of_round(code, loop)) continue;
+    const Mix mix = mix_of(code, loop);
     if (mix.flops(1) == 0 || mix.flops(1) < most / 2) continue;
     most = mix.flops(1);
     result.inner_loop = mix;

@@ -33,7 +33,8 @@ struct Mix {
 /// What a kernel compiled to.
 struct MachineCode {
   Mix whole;
-  /// The innermost loop with the most multiply-adds; all zeros if there is no loop that has any.
+  /// A round of the innermost loop with the most multiply-adds; all zeros if there is no loop that has any. Loops in it
+  /// that run a known number of times count as often, others once.
   Mix inner_loop;
   bool has_loops = false;
 };

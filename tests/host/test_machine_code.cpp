@@ -63,6 +63,20 @@ TEST_CASE("machine code is read instruction by instruction") {
   CHECK(read.whole.slow == 1);
 }
 
+TEST_CASE("a loop in a loop counts as often as it is known to run") {
+  std::string counted = code;
+  counted.replace(counted.find("\ts_barrier"), 0, "\ts_mov_b32 s4, 0 ; be840080\n");
+  counted.replace(counted.find("\tds_read2"), 0,
+                  "\ts_add_u32 s4, s4, 2 ; 80048204\n\ts_cmp_ge_i32 s4, 15 ; bf039004\n");
+  const Mix round = read_machine_code(counted).inner_loop;
+  CHECK(round.float32 == 8 * 4);
+  CHECK(round.local == 8 + 1);
+  CHECK(round.loads == 2);
+  CHECK(round.narrow_loads == 1);
+  counted.replace(counted.find("s_mov_b32 s4, 0"), 15, "s_mov_b32 s4, 3");
+  CHECK(read_machine_code(counted).inner_loop.loads == 0);
+}
+
 TEST_CASE("machine code without loops or of no known kind is read too") {
   CHECK_FALSE(read_machine_code("").has_loops);
   const MachineCode read = read_machine_code("BB0:\n\tv_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[0:7]\n");
