@@ -9,13 +9,11 @@ void add_head(Head head, uint own) {
   uint high = min(low + own_rows_of_group(), own_count()) - 1u;
   uvec2 range = others_of(head, low, high);
   range = uvec2(max(range.x, first) / uint(TILE) * uint(TILE), min(range.y, end));
-  // The newest lavapipe runs a loop's first round even where no invocation does, and crashes on what that loads.
-  if (range.x >= range.y) return;
-  uint other = range.x;
-  do {
-    add_tile(head, own, other);
-    other += uint(TILE);
-  } while (other < range.y);
+  // The newest lavapipe runs a loop's first round even where no invocation does, and crashes on what that loads. (A do-while
+  // loop takes AMD's compiler more registers than there are.)
+  if (range.x < range.y) {
+    for (uint other = range.x; other < range.y; other += uint(TILE)) add_tile(head, own, other);
+  }
 }
 
 void main() {
