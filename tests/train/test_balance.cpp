@@ -16,11 +16,16 @@
 #include <vector>
 
 #include "harness/device.h"
+#include "harness/errors.h"
 #include "train/balancer.h"
 #include "train/rank_threads.h"
 #include "train/small_training.h"
 
 namespace halfstep {
+
+using testing::error_of;
+using testing::has;
+
 namespace {
 
 struct Result {
@@ -103,20 +108,6 @@ class ToldTimes final : public Exchange {
   std::shared_ptr<Exchange> exchange_;
   float seconds_;
 };
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-bool has(const std::string& text, const std::string& part) {
-  INFO(text);
-  return text.find(part) != std::string::npos;
-}
 
 }  // namespace
 

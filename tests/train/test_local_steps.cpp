@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "harness/device.h"
+#include "harness/errors.h"
 #include "host/temporary_folder.h"
 #include "io/safetensors.h"
 #include "models/layers.h"
@@ -22,6 +23,10 @@
 #include "train/small_training.h"
 
 namespace halfstep {
+
+using testing::error_of;
+using testing::has;
+
 namespace {
 
 using Change = std::function<void(TrainerOptions&)>;
@@ -113,20 +118,6 @@ Precision copied_at_random() {
   precision.rounding.weights = Rounding::stochastic;
   precision.loss_scale.initial = 64;  // which does not overflow
   return precision;
-}
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-bool has(const std::string& text, const std::string& part) {
-  INFO(text);
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

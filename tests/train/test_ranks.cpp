@@ -9,11 +9,16 @@
 #include <vector>
 
 #include "harness/device.h"
+#include "harness/errors.h"
 #include "harness/faults.h"
 #include "train/rank_threads.h"
 #include "train/small_training.h"
 
 namespace halfstep {
+
+using testing::error_of;
+using testing::has;
+
 namespace {
 
 /// What abort() ends the mirror's ranks with.
@@ -65,21 +70,6 @@ Result trained(const testing::ToyOptions& options) {
   for (int step = 0; step < 12; ++step) trainer.step();
   const double loss = trainer.take_totals().mean_loss;
   return {testing::toy_weights(trainer), loss, trainer.evaluate(training_set())};
-}
-
-/// The text of the Error that a call throws; empty where it throws none.
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-bool has(const std::string& text, const std::string& part) {
-  INFO(text);
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "harness/device.h"
+#include "harness/errors.h"
 #include "host/temporary_folder.h"
 #include "models/layers.h"
 #include "train/pulled_tensors.h"
@@ -23,6 +24,9 @@
 #include "train/small_training.h"
 
 namespace halfstep {
+
+using testing::error_of;
+
 namespace {
 
 using Change = std::function<void(TrainerOptions&)>;
@@ -171,15 +175,6 @@ const std::vector<Case>& cases() {
        [](TrainerOptions& options) { options.clip_norm = 0.25F; }},
       {"bf16", 3, 1, Precision::bfloat16(), two_optimizers}};
   return all;
-}
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
 }
 
 }  // namespace

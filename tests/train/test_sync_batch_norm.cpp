@@ -12,12 +12,16 @@
 #include <vector>
 
 #include "harness/device.h"
+#include "harness/errors.h"
 #include "models/layers.h"
 #include "train/rank_exchange.h"
 #include "train/rank_statistics.h"
 #include "train/rank_threads.h"
 
 namespace halfstep {
+
+using testing::error_of;
+
 namespace {
 
 constexpr std::int64_t channels = 5;  // whose rows are padded
@@ -126,15 +130,6 @@ struct Formula {
     return sum / static_cast<double>(x.size());
   }
 };
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
 
 }  // namespace
 
