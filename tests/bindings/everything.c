@@ -1,24 +1,11 @@
 // Uses all of the C interface that needs a device, on the first device there is: everything FOLDER
 // FOLDER is empty, for files.
-#include <halfstep.h>
+#include "expect.h"
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <threads.h>
 #include <time.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
-static void expect(int true_, const char *what) {
-  if (true_) return;
-  fprintf(stderr, "not so: %s (%s)\n", what, hs_error_text());
-  exit(1);
-}
-#define EXPECT(condition) expect((condition) != 0, #condition)
-#define OK(call) expect((call) == HS_OK, #call)
-/// The call fails with the status, and its text has the part.
-#define FAILS(call, status, part) expect((call) == (status) && strstr(hs_error_text(), part) != NULL, #call)
 
 enum { batch = 16, samples = 64 };
 
@@ -153,8 +140,7 @@ static void by_source(const hs_device *device, model m, hs_trainer_options optio
     without_data[i].bytes = 0;
   }
   hs_source source = {.size = sizeof source, .name = "made", .count = samples, .fields = without_data,
-                      .field_count = 2,
-                      .fill = fill};
+                      .field_count = 2, .fill = fill};
   options.training_set = NULL;
   options.source = &source;
   hs_trainer *trainer = NULL;

@@ -1,18 +1,6 @@
 // An application in C that lends its Vulkan device, and shares buffers, semaphores, a command buffer and its allocator.
-#include <halfstep.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "expect.h"
 #include <vulkan/vulkan.h>
-
-static void expect(int true_, const char *what) {
-  if (true_) return;
-  fprintf(stderr, "not so: %s (%s)\n", what, hs_error_text());
-  exit(1);
-}
-#define EXPECT(condition) expect((condition) != 0, #condition)
-#define OK(call) expect((call) == 0, #call)
-#define FAILS(call, part) expect((call) == HS_BAD_ARGUMENT && strstr(hs_error_text(), part) != NULL, #call)
 
 static VkInstance instance;
 static VkPhysicalDevice physical;
@@ -52,7 +40,7 @@ static void make_device(void) {
                                      .pApplicationInfo = &about,
                                      .enabledLayerCount = validation != NULL && strcmp(validation, "1") == 0,
                                      .ppEnabledLayerNames = &layer};
-  OK(vkCreateInstance(&info, NULL, &instance));
+  EXPECT(vkCreateInstance(&info, NULL, &instance) == VK_SUCCESS);
   uint32_t count = 1;
   EXPECT(vkEnumeratePhysicalDevices(instance, &count, &physical) >= 0 && count == 1);
   const float priority = 1;
@@ -67,14 +55,14 @@ static void make_device(void) {
                                      .pQueueCreateInfos = &queues,
                                      .enabledExtensionCount = 1,
                                      .ppEnabledExtensionNames = &timelines};
-  OK(vkCreateDevice(physical, &wanted, NULL, &device));
+  EXPECT(vkCreateDevice(physical, &wanted, NULL, &device) == VK_SUCCESS);
   vkGetDeviceQueue(device, 0, 0, &queue);
 }
 
 static void make_buffer(void) {
   const VkBufferCreateInfo info = {
       .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = 4096, .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT};
-  OK(vkCreateBuffer(device, &info, NULL, &buffer));
+  EXPECT(vkCreateBuffer(device, &info, NULL, &buffer) == VK_SUCCESS);
   VkMemoryRequirements needs;
   vkGetBufferMemoryRequirements(device, buffer, &needs);
   VkPhysicalDeviceMemoryProperties types;
@@ -84,16 +72,16 @@ static void make_buffer(void) {
   while (!(needs.memoryTypeBits >> type & 1) || (types.memoryTypes[type].propertyFlags & wanted) != wanted) type++;
   const VkMemoryAllocateInfo allocation = {
       .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .allocationSize = needs.size, .memoryTypeIndex = type};
-  OK(vkAllocateMemory(device, &allocation, NULL, &memory));
-  OK(vkBindBufferMemory(device, buffer, memory, 0));
-  OK(vkMapMemory(device, memory, 0, VK_WHOLE_SIZE, 0, (void **)&numbers));
+  EXPECT(vkAllocateMemory(device, &allocation, NULL, &memory) == VK_SUCCESS);
+  EXPECT(vkBindBufferMemory(device, buffer, memory, 0) == VK_SUCCESS);
+  EXPECT(vkMapMemory(device, memory, 0, VK_WHOLE_SIZE, 0, (void **)&numbers) == VK_SUCCESS);
   const VkCommandPoolCreateInfo pools = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
-  OK(vkCreateCommandPool(device, &pools, NULL, &pool));
+  EXPECT(vkCreateCommandPool(device, &pools, NULL, &pool) == VK_SUCCESS);
   const VkCommandBufferAllocateInfo one = {
       .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, .commandPool = pool, .commandBufferCount = 1};
-  OK(vkAllocateCommandBuffers(device, &one, &commands));
+  EXPECT(vkAllocateCommandBuffers(device, &one, &commands) == VK_SUCCESS);
   const VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-  OK(vkBeginCommandBuffer(commands, &begin));
+  EXPECT(vkBeginCommandBuffer(commands, &begin) == VK_SUCCESS);
 }
 
 static hs_device *lend(void) {
@@ -142,15 +130,15 @@ static void train(hs_device *lent) {
   for (int i = 0; i < 5; i++) OK(hs_trainer_step(trainer, NULL, 0));
   OK(hs_trainer_finish(trainer));
   // The rest in the application's own command buffer: a step, then what it makes of x.
-  FAILS(hs_trainer_executed(trainer), "recorded");
+  FAILS(hs_trainer_executed(trainer), HS_BAD_ARGUMENT, "recorded");
   OK(hs_trainer_record(trainer, commands));
   OK(hs_predictor_record(predictor, commands));
-  OK(vkEndCommandBuffer(commands));
+  EXPECT(vkEndCommandBuffer(commands) == VK_SUCCESS);
   const VkSubmitInfo submit = {
       .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &commands};
   for (int i = 0; i < 20; i++) {
-    OK(vkQueueSubmit(queue, 1, &submit, VK_NULL_HANDLE));
-    OK(vkQueueWaitIdle(queue));
+    EXPECT(vkQueueSubmit(queue, 1, &submit, VK_NULL_HANDLE) == VK_SUCCESS);
+    EXPECT(vkQueueWaitIdle(queue) == VK_SUCCESS);
     OK(hs_trainer_executed(trainer));
   }
   hs_report report = {.size = sizeof report};
@@ -168,12 +156,12 @@ static void train(hs_device *lent) {
   OK(hs_predictor_run(same, NULL, 0, NULL, 0));
   EXPECT(numbers[131] > 5.99f && numbers[131] < 6.01f);
   OK(hs_predictor_create_shared(lent, graph, estimate, NULL, &shared, &apart));
-  FAILS(hs_predictor_submit(apart, NULL, 0), "weights");
+  FAILS(hs_predictor_submit(apart, NULL, 0), HS_BAD_ARGUMENT, "weights");
   hs_predictor_free(same);
   hs_predictor_free(apart);
   const hs_device_buffer unnamed = {.buffer = NUMBER(buffer), .bytes = 16};
-  FAILS(hs_trainer_reopen_shared(trainer, lent, &unnamed, 1, NULL), "name");
-  FAILS(hs_trainer_reopen(trainer, lent, NULL), "shared inputs");
+  FAILS(hs_trainer_reopen_shared(trainer, lent, &unnamed, 1, NULL), HS_BAD_ARGUMENT, "name");
+  FAILS(hs_trainer_reopen(trainer, lent, NULL), HS_BAD_ARGUMENT, "shared inputs");
   OK(hs_trainer_reopen_shared(trainer, lent, inputs, 2, NULL));
   OK(hs_trainer_step(trainer, NULL, 0));
   hs_trainer_free(trainer);
@@ -186,10 +174,10 @@ static void wait_and_signal(hs_device *lent) {
                                               .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
   const VkSemaphoreCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &timeline};
   VkSemaphore semaphore;
-  OK(vkCreateSemaphore(device, &info, NULL, &semaphore));
+  EXPECT(vkCreateSemaphore(device, &info, NULL, &semaphore) == VK_SUCCESS);
   const hs_queue_semaphore from = {.semaphore = NUMBER(semaphore), .value = 1, .timeline = 1};
   const hs_queue_semaphore to = {.semaphore = NUMBER(semaphore), .value = 2, .timeline = 1}, none = {.timeline = 1};
-  FAILS(hs_device_wait_for(lent, &none, 1), "null");
+  FAILS(hs_device_wait_for(lent, &none, 1), HS_BAD_ARGUMENT, "null");
   OK(hs_device_wait_for(lent, &from, 1));
   OK(hs_device_signal(lent, &to, 1));
 #define OF(name) ((PFN_##name)(void (*)(void))vkGetDeviceProcAddr(device, #name))
@@ -201,9 +189,9 @@ static void wait_and_signal(hs_device *lent) {
   EXPECT(OF(vkWaitSemaphoresKHR)(device, &wait, 1000000) == VK_TIMEOUT);
   const VkSemaphoreSignalInfo signal = {
       .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO, .semaphore = semaphore, .value = 1};
-  OK(OF(vkSignalSemaphoreKHR)(device, &signal));
-  OK(OF(vkWaitSemaphoresKHR)(device, &wait, UINT64_MAX));
-  OK(vkQueueWaitIdle(queue));
+  EXPECT(OF(vkSignalSemaphoreKHR)(device, &signal) == VK_SUCCESS);
+  EXPECT(OF(vkWaitSemaphoresKHR)(device, &wait, UINT64_MAX) == VK_SUCCESS);
+  EXPECT(vkQueueWaitIdle(queue) == VK_SUCCESS);
   vkDestroySemaphore(device, semaphore, NULL);
 }
 

@@ -1,20 +1,11 @@
 // Loads the library again and again, and two copies of it at once; each trains; nothing of it stays:
 // plug_in LIBRARY COPY
 #define _GNU_SOURCE // of dlopen's RTLD_ flags on old systems
+#include "expect.h"
 #include <dlfcn.h>
-#include <halfstep.h>
 #include <locale.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-static void expect(int true_, const char *what) {
-  if (true_) return;
-  fprintf(stderr, "not so: %s\n", what);
-  exit(1);
-}
-#define EXPECT(condition) expect((condition) != 0, #condition)
 /// A function of the library, by its own type.
 #define OF(library, name) ((__typeof__(&name))dlsym(library, #name))
 
