@@ -12,7 +12,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/include/halfstep" DESTINATION "$
 # A folder of their own in the include path, so that "models/lenet5.h" is found there as it is in the source tree.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/models" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/halfstep_models"
         FILES_MATCHING PATTERN "*.h")
-install(FILES "${PROJECT_SOURCE_DIR}/bindings/c/halfstep.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(FILES "${PROJECT_SOURCE_DIR}/engine/bindings/c/halfstep.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 # What the kernels of an application's own operators and optimizers include.
 foreach(folder IN ITEMS common optim step storage)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/shaders/${folder}" DESTINATION "${CMAKE_INSTALL_DATADIR}/halfstep/shaders"

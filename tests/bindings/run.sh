@@ -1,7 +1,8 @@
 #!/bin/bash
 # The C interface as programs see it: its header in C and C++, its symbols and the layout of its structs, the program in
 # its comment, programs that use all of it, a plug-in: run.sh BUILD C_COMPILER C++_COMPILER [ICD_FILE...]
-# CFLAGS are the build's, such as those of a sanitizer. With --write-abi as the first argument, writes bindings/c/halfstep.abi.
+# CFLAGS are the build's, such as those of a sanitizer. With --write-abi as the first argument, writes
+# engine/bindings/c/halfstep.abi.
 set -u
 write_abi=false
 if [ "$1" = --write-abi ]; then
@@ -13,8 +14,8 @@ shift 3
 source=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$source/../.." && pwd)
 . "$source/../harness/checks.sh"
-interface=$root/bindings/c
-libraries=$build/bindings/c
+interface=$root/engine/bindings/c
+libraries=$build/engine/bindings/c
 
 quietly() { "$@" >"$place/error" 2>&1; }
 strict="-Wall -Wextra -Wpedantic -Werror"
@@ -63,7 +64,7 @@ if $write_abi; then
   exit
 fi
 # Sizes and places are those of 64-bit machines.
-check "the ABI is that of bindings/c/halfstep.abi (tests/bindings/run.sh --write-abi writes it)" \
+check "the ABI is that of engine/bindings/c/halfstep.abi (tests/bindings/run.sh --write-abi writes it)" \
   quietly diff "$interface/halfstep.abi" "$place/halfstep.abi"
 nm -D --defined-only "$libraries/libhalfstep_c.so" | grep -v -e ' A HALFSTEP_' -e ' T hs_[a-z0-9_]*@@HALFSTEP_' >"$place/error"
 check "the shared library shows its own symbols only" test ! -s "$place/error"

@@ -1,4 +1,4 @@
-"""The C interface (bindings/c/halfstep.h), as much of it as node tests need, by ctypes."""
+"""The C interface (engine/bindings/c/halfstep.h), as much of it as node tests need, by ctypes."""
 import ctypes as c
 import struct
 import tempfile

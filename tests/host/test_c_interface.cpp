@@ -30,7 +30,7 @@ struct Made {
 
 /// The names of functions of the header whose declaration has `part`.
 std::set<std::string> declared(const std::string& part) {
-  std::ifstream file(HALFSTEP_SOURCE "/bindings/c/halfstep.h");
+  std::ifstream file(HALFSTEP_SOURCE "/engine/bindings/c/halfstep.h");
   std::stringstream all;
   all << file.rdbuf();
   const std::string text = all.str();
