@@ -180,7 +180,8 @@ TEST_CASE("every pattern of 16 bits widens to the number it stands for") {
     for (std::size_t i = 0; i < wide.size(); ++i) {
       const bool same = std::bit_cast<std::uint32_t>(wide[i]) == std::bit_cast<std::uint32_t>(numbers[i]);
       const bool right = std::isnan(numbers[i]) ? std::isnan(wide[i]) : same;
-      if (!right && wrong++ == 0) MESSAGE("first wrong: pattern " << i << " became " << wide[i]);
+      if (!right && wrong++ == 0)
+        MESSAGE("first wrong: pattern " << i << " became " << wide[i] << ", not " << numbers[i]);
     }
     CHECK(wrong == 0);
   }
@@ -271,7 +272,9 @@ TEST_CASE("a cast from one narrow type to another rounds the number itself") {
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
       const double read = reference::narrow(from).rounded(static_cast<double>(numbers[i]));
-      wrong += static_cast<double>(got[i]) == reference::narrow(to).rounded(read) ? 0U : 1U;
+      const double wanted = reference::narrow(to).rounded(read);
+      if (static_cast<double>(got[i]) != wanted && wrong++ == 0)
+        MESSAGE("first wrong: " << read << " became " << got[i] << ", not " << wanted);
     }
     CHECK(wrong == 0);
   }

@@ -40,6 +40,13 @@ code{background:var(--code);padding:.1em .3em;border-radius:3px;font-size:.88em;
 .fault{border-left:3px solid var(--wrong);padding-left:.7em;margin:.15em 0}td.number{text-align:right;white-space:nowrap}
 summary{cursor:pointer;color:var(--soft)}ul{margin:.2em 0;padding-left:1.2em})";
 
+std::string size_of(const LargestError& error) {
+  if (error.share > 1 && error.ulps == 0) return "<b class=wrong>wrong</b>";  // of infinities and what is no number
+  if (error.allowed > 0) return fmt::format("<b>{:.3g} ulp</b> of {:.3g} allowed", error.ulps, error.allowed);
+  if (error.share > 1) return fmt::format("<b>{:.3g} ulp</b>, {:.3g} times what is allowed", error.ulps, error.share);
+  return fmt::format("<b>{:.3g} ulp</b>, {:.0f} % of what is allowed", error.ulps, 100 * error.share);
+}
+
 /// The worst first of what a case measured; all are in the JSON.
 std::string errors_of(const CaseReport& one) {
   if (one.errors.empty()) return "";
@@ -48,11 +55,7 @@ std::string errors_of(const CaseReport& one) {
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(errors.size(), 4); ++i) {
     const LargestError& e = errors[i];
-    const std::string allowed = e.allowed > 0 ? fmt::format(" of {:.3g} allowed", e.allowed)
-                                : e.share > 1 ? fmt::format(", {:.3g} times what is allowed", e.share)
-                                              : fmt::format(", {:.0f} % of what is allowed", 100 * e.share);
-    text += fmt::format("<div>{}: <b>{:.3g} ulp</b>{} <span class=soft>{}</span></div>", escaped(e.of), e.ulps, allowed,
-                        escaped(e.at));
+    text += fmt::format("<div>{}: {} <span class=soft>{}</span></div>", escaped(e.of), size_of(e), escaped(e.at));
   }
   if (errors.size() > 4) text += fmt::format("<div class=soft>and {} more in the JSON report</div>", errors.size() - 4);
   return text;
@@ -69,7 +72,8 @@ std::string faults_of(const CaseReport& one) {
   return one.faults.size() > most ? text + "</details>" : text;
 }
 
-std::string row(const CaseReport& one) {
+/// A row of a table; in that of a group, names lack the group's.
+std::string row(const CaseReport& one, const std::string& group) {
   std::string details = fmt::format("<div class=soft>{}</div>", escaped(one.what));
   details += faults_of(one);
   for (const std::string& fact : one.facts) details += fmt::format("<div>{}</div>", escaped(fact));
@@ -82,11 +86,10 @@ std::string row(const CaseReport& one) {
           fmt::format("<div>its dispatches alone: <code>selftest --kernel {}</code></div>", escaped(one.dispatch));
     details += fmt::format("<div>the case alone: <code>{}</code></div>", escaped(one.command));
   }
-  const std::size_t slash = one.name.find('/');
   return fmt::format(
       "<tr><td class='verdict {0}'>{0}</td><td class=name>{1}</td><td>{2}</td><td class=number>{3:.1f} s"
       "</td></tr>\n",
-      name(one.verdict), escaped(one.name.substr(slash + 1)), details, one.seconds);
+      name(one.verdict), escaped(one.name.substr(group.empty() ? 0 : group.size() + 1)), details, one.seconds);
 }
 
 std::string tally(const Report& report) {
@@ -98,10 +101,17 @@ std::string tally(const Report& report) {
   return text;
 }
 
-std::string table(const std::string& title, const std::vector<CaseReport>& cases) {
-  std::string text = fmt::format("<h2>{}</h2>\n<table><tr><th>verdict<th>case<th>what was found<th>time</tr>\n", title);
-  for (const CaseReport& one : cases) text += row(one);
+std::string table(const std::string& group, const std::vector<CaseReport>& cases) {
+  std::string text = fmt::format("<h2>{}</h2>\n<table><tr><th>verdict<th>case<th>what was found<th>time</tr>\n",
+                                 group.empty() ? "Wrong" : escaped(group));
+  for (const CaseReport& one : cases) text += row(one, group);
   return text + "</table>\n";
+}
+
+/// How the mode is asked for.
+std::string mode_flag(const Report& report) {
+  if (report.mode == "normal") return "";
+  return report.mode == "cases" ? " --case" : " --" + escaped(report.mode);
 }
 
 }  // namespace
@@ -110,11 +120,12 @@ std::string html_page(const Report& report) {
   std::string page = fmt::format(
       "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
       "<title>Self-test: {0}</title><style>{1}</style>\n<h1>{0}</h1>\n<p>{2} &middot; Vulkan {3} &middot; {4} device "
-      "&middot; {5}</p>\n<p class=soft>Halfstep {6}, selftest {7}, {8} cases in {9:.0f} s</p>\n<p class=tally>{10}"
+      "&middot; {5}</p>\n<p class=soft>{11}</p>\n<p class=soft>Halfstep {6}, selftest{7}, {8} cases in {9:.0f} "
+      "s</p>\n<p class=tally>{10}"
       "</p>\n",
       escaped(report.device), style, escaped(report.driver), escaped(report.api_version), escaped(report.type),
-      escaped(report.tier), escaped(report.version), report.mode == "cases" ? "--case" : "--" + escaped(report.mode),
-      report.cases.size(), report.seconds, tally(report));
+      escaped(report.tier), escaped(report.version), mode_flag(report), report.cases.size(), report.seconds,
+      tally(report), escaped(report.identity));
   if (!report.avoided.empty()) {
     page += "<h2>What Halfstep avoids on this device</h2><ul>";
     for (const std::string& one : report.avoided) page += fmt::format("<li>{}</li>", escaped(one));
@@ -123,7 +134,7 @@ std::string html_page(const Report& report) {
   std::vector<CaseReport> bad;
   std::ranges::copy_if(report.cases, std::back_inserter(bad),
                        [](const CaseReport& one) { return one.verdict >= Verdict::wrong; });
-  if (!bad.empty()) page += table("Wrong", bad);
+  if (!bad.empty()) page += table("", bad);
   std::vector<std::string> groups;
   for (const CaseReport& one : report.cases) {
     const std::string group = one.name.substr(0, one.name.find('/'));
@@ -133,7 +144,7 @@ std::string html_page(const Report& report) {
     std::vector<CaseReport> of_group;
     std::ranges::copy_if(report.cases, std::back_inserter(of_group),
                          [&](const CaseReport& one) { return one.name.starts_with(group + "/"); });
-    page += table(escaped(group), of_group);
+    page += table(group, of_group);
   }
   return page + "</html>\n";
 }

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <utility>
 
 #include "harness/device.h"
 #include "selftest/bed.h"
@@ -67,7 +69,13 @@ void describe_device(Report& report) {
   report.api_version = info.api_version;
   report.type = info.type;
   report.tier = info.tier;
-  report.avoided = vk::avoided(testing::context().capabilities());
+  const vk::Capabilities& capabilities = testing::context().capabilities();
+  report.avoided = vk::avoided(capabilities);
+  utsname system{};
+  uname(&system);
+  report.identity =
+      fmt::format("vendor {:#06x}, device {:#06x}, driver version {:#x}, {} {} {}", capabilities.vendor_id,
+                  capabilities.device_id, capabilities.driver_version, system.sysname, system.release, system.machine);
 }
 
 /// Writes the SPIR-V of the kernel that was wrong, as the driver got it.
@@ -135,9 +143,10 @@ CaseReport run_apart(const Case& one, const Options& options, const fs::path& fi
   if (fs::exists(file) && (ended.code == 0 || ended.code == 1)) {
     const Report report = read_report(file);
     if (whole.device.empty()) {
-      const Report header{report.device, report.driver, report.api_version, report.type,
-                          report.tier,   whole.version, whole.mode,         report.avoided};
-      whole = header;
+      const std::string mode = std::exchange(whole.mode, "");
+      whole = report;
+      whole.mode = mode;
+      whole.cases.clear();
     }
     return report.cases.at(0);
   }

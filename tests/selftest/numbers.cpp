@@ -42,7 +42,7 @@ Distance distance(const Operation& operation, const Format& format, double got, 
   }
   if (std::isnan(got)) return {INFINITY};
   return {std::abs(got - exact) / slack, std::abs(got - exact) / format.unit_in_last_place(exact),
-          std::max(allowed, 1.0)};
+          slack / format.unit_in_last_place(exact)};
 }
 
 /// The smallest distance from the results that are right: of the numbers themselves, of a device that flushes denormals
@@ -188,7 +188,7 @@ void compare(CaseReport& report, const Operation& operation, const Format& forma
     error.ulps = d.ulps;
     error.allowed = d.allowed;
     error.at = fmt::format("{}({:.9g}, {:.9g}, {:.9g}) is {:.9g}, exactly {:.12g}", operation.name, in[0], in[1], in[2],
-                           got, exact);
+                           std::isnan(got) ? NAN : got, exact);
   }
   tell_denormals(report, operation, denormal, flushed);
   if (wrong > 0) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "graph/dtype.h"
 #include "harness/observe.h"
@@ -53,17 +54,21 @@ class Reporter : public doctest::IReporter {
   void subcase_end() override {}
   void log_assert(const doctest::AssertData& assert) override {
     if (!assert.m_failed) return;
-    if (std::string_view(assert.m_expr) == "wrong == 0") return add("");  // of a check whose message has the number
+    // Of a check whose message has the number, or that follows one which tells the first.
+    if (std::string_view(assert.m_expr) == "wrong == 0") return add(std::exchange(remark_, ""));
     add(assert.m_threw ? fmt::format("{}: {}", assert.m_expr, assert.m_exception.c_str())
                        : fmt::format("{} ({})", assert.m_expr, assert.m_decomp.c_str()));
   }
   void log_message(const doctest::MessageData& message) override {
     if ((message.m_severity & (doctest::assertType::is_check | doctest::assertType::is_require)) != 0)
-      add(message.m_string.c_str());
+      return add(message.m_string.c_str());
+    remark_ = message.m_string.c_str();
   }
   void test_case_skipped(const doctest::TestCaseData& /*test*/) override {}
 
  private:
+  std::string remark_;
+
   void add(const std::string& text) {
     if (listener.report == nullptr) return;
     std::ostringstream where;

@@ -183,6 +183,31 @@ Patch fma_without_sum() {
   });
 }
 
+Patch denormal_halves_flushed() {
+  return [](const Words& words) {
+    std::map<std::uint32_t, std::uint32_t> constants;
+    return rewriting([&](Rewriter& out, const Instruction& i) {
+      if (out.uint_type == 0) return out.keep(i);
+      if (i.opcode == op::function && constants.empty())
+        for (const std::uint32_t value : {0x7C007C00U, 1U, 2U, 10U, 0x00010001U, 0xFFFFU})
+          constants[value] = out.declare(value);
+      if (i.opcode != op::ext_inst || i.operand(4) != ext::unpack_half_2x16) return out.keep(i);
+      const auto with = [&](std::uint32_t opcode, std::uint32_t left, std::uint32_t right) {
+        const std::uint32_t result = out.fresh();
+        out.write(opcode, {out.uint_type, result, left, right});
+        return result;
+      };
+      // The five bits of each exponent, all of them in its lowest bit, and that in all bits of its half.
+      std::uint32_t any = with(op::bit_and, i.operand(5), constants[0x7C007C00U]);
+      for (const std::uint32_t shift : {1U, 2U, 1U})
+        any = with(op::bit_or, any, with(op::shift_right_logical, any, constants[shift]));
+      any = with(op::bit_and, with(op::shift_right_logical, any, constants[10]), constants[0x00010001U]);
+      const std::uint32_t kept = with(op::bit_and, i.operand(5), with(op::i_mul, any, constants[0xFFFFU]));
+      out.write(op::ext_inst, {i.operand(1), i.operand(2), i.operand(3), i.operand(4), kept});
+    })(words);
+  };
+}
+
 Patch tanh_by_exponentials() {
   return rewriting([](Rewriter& out, const Instruction& i) {
     if (i.opcode != op::ext_inst || i.operand(4) != ext::tanh) return out.keep(i);

@@ -42,6 +42,7 @@ enum : std::uint32_t {
   f_ord_greater = 186,
   shift_right_logical = 194,
   shift_right_arithmetic = 195,
+  bit_or = 197,
   bit_and = 199,
   control_barrier = 224,
   memory_barrier = 225,
@@ -81,6 +82,7 @@ enum : std::uint32_t {
   f_min = 37,
   f_max = 40,
   fma = 50,
+  unpack_half_2x16 = 62,
 };
 }  // namespace ext
 
@@ -100,6 +102,8 @@ Patch without_stores_by_address();
 Patch without_barriers();
 /// fma gives the product alone.
 Patch fma_without_sum();
+/// Denormal f16 are 0 where words of two are unpacked.
+Patch denormal_halves_flushed();
 /// tanh is sinh over cosh.
 Patch tanh_by_exponentials();
 /// A 32-bit constant is another.

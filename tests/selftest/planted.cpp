@@ -85,7 +85,7 @@ const std::vector<Fault> of_integers{
     {{"half.sign", "unpacking f16 loses the sign", "f16/packing"},
      "selftest/arithmetic.unpack_half",
      stores_masked(0x7FFFFFFFU)},
-    {{"half.denormal", "packing loses the last bit of f16", "f16/packing"},
+    {{"half.last", "packing loses the last bit of f16", "f16/packing"},
      "selftest/arithmetic.pack_half",
      stores_masked(0xFFFEFFFEU)},
 };
@@ -147,6 +147,14 @@ const std::vector<Fault> of_subgroups{
 
 // Halfstep's own kernels: operators, forward and backward.
 const std::vector<Fault> of_operators{
+    {{"denormal.flushed", "denormal f16 are loaded as 0",
+      "operator/rounding: every pattern of 16 bits widens to the number it stands for"},
+     "pointwise.",
+     denormal_halves_flushed()},
+    {{"bf16.truncated", "bf16 are rounded towards zero: a wrong rounding mode",
+      "operator/rounding: rounding to nearest: every number, every tie, every neighbour"},
+     "pointwise.",
+     other_constant(0x7FFFU, 0U)},
     {{"softmax.max", "the largest of a row is the least",
       "operator/softmax: softmax of large numbers does not overflow"},
      "softmax.",

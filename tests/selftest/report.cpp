@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <map>
-#include <set>
 
 namespace halfstep::selftest {
 namespace {
@@ -19,40 +17,6 @@ Verdict verdict_of(const std::string& text) {
   const auto found = std::ranges::find(names, text);
   if (found == names.end()) throw Error("[selftest] expected a verdict, got " + text);
   return static_cast<Verdict>(found - names.begin());
-}
-
-std::string one_line(const CaseReport& report) {
-  std::string text(name(report.verdict));
-  if (!report.faults.empty()) text += ": " + report.faults.front();
-  return text;
-}
-
-/// The largest errors of a case by what they are of.
-std::map<std::string, double> ulps_of(const CaseReport& report) {
-  std::map<std::string, double> ulps;
-  for (const LargestError& error : report.errors) ulps[error.of] = std::max(ulps[error.of], error.ulps);
-  return ulps;
-}
-
-std::string differences_of(const CaseReport& first, const CaseReport& second) {
-  std::string text;
-  if (first.verdict != second.verdict)
-    text += fmt::format("{}\n  A  {}\n  B  {}\n", first.name, one_line(first), one_line(second));
-  std::string details;
-  const std::set<std::string> of_first(first.facts.begin(), first.facts.end());
-  const std::set<std::string> of_second(second.facts.begin(), second.facts.end());
-  for (const std::string& fact : of_first)
-    if (!of_second.contains(fact)) details += fmt::format("  A only  {}\n", fact);
-  for (const std::string& fact : of_second)
-    if (!of_first.contains(fact)) details += fmt::format("  B only  {}\n", fact);
-  const std::map<std::string, double> errors = ulps_of(second);
-  for (const auto& [of, ulps] : ulps_of(first)) {
-    const auto other = errors.find(of);
-    if (other != errors.end() && std::abs(other->second - ulps) > 0.01)
-      details += fmt::format("  {}: {:.2f} ulp in A, {:.2f} in B\n", of, ulps, other->second);
-  }
-  if (!details.empty() && text.empty()) text = first.name + "\n";
-  return text + details;
 }
 
 nlohmann::ordered_json json_of(const CaseReport& one) {
@@ -70,6 +34,7 @@ nlohmann::ordered_json json_of(const CaseReport& one) {
 Report report_of(const nlohmann::json& json) {
   Report report{json.at("device"), json.at("driver"),   json.at("api_version"), json.at("type"),
                 json.at("tier"),   json.at("halfstep"), json.at("mode"),        json.at("avoided")};
+  report.identity = json.value("identity", "");
   report.seconds = json.at("seconds");
   for (const nlohmann::json& one : json.at("cases")) {
     CaseReport made{.name = one.at("name"), .what = one.at("what"), .verdict = verdict_of(one.at("verdict"))};
@@ -101,9 +66,10 @@ int exit_code(const Report& report) {
 
 nlohmann::ordered_json json_of(const Report& report) {
   nlohmann::ordered_json json{
-      {"device", report.device}, {"driver", report.driver},   {"api_version", report.api_version},
-      {"type", report.type},     {"tier", report.tier},       {"halfstep", report.version},
-      {"mode", report.mode},     {"seconds", report.seconds}, {"avoided", report.avoided}};
+      {"device", report.device},     {"driver", report.driver}, {"api_version", report.api_version},
+      {"identity", report.identity}, {"type", report.type},     {"tier", report.tier},
+      {"halfstep", report.version},  {"mode", report.mode},     {"seconds", report.seconds},
+      {"avoided", report.avoided}};
   json["cases"] = nlohmann::ordered_json::array();
   for (const CaseReport& one : report.cases) json["cases"].push_back(json_of(one));
   return json;
@@ -124,20 +90,6 @@ void write_text(const std::filesystem::path& file, const std::string& text) {
   std::ofstream stream(file);
   stream << text;
   if (!stream.flush()) throw Error("[selftest] expected to write " + file.string() + ", got an error of the system");
-}
-
-std::string comparison(const Report& first, const Report& second) {
-  std::string text = fmt::format("A  {}, {}\nB  {}, {}\n\n", first.device, first.driver, second.device, second.driver);
-  const std::size_t before = text.size();
-  for (const CaseReport& one : first.cases) {
-    const auto other = std::ranges::find(second.cases, one.name, &CaseReport::name);
-    text += other == second.cases.end() ? fmt::format("{}\n  only in A\n", one.name) : differences_of(one, *other);
-  }
-  for (const CaseReport& one : second.cases) {
-    if (std::ranges::find(first.cases, one.name, &CaseReport::name) == first.cases.end())
-      text += fmt::format("{}\n  only in B\n", one.name);
-  }
-  return text.size() == before ? text + "no difference\n" : text;
 }
 
 }  // namespace halfstep::selftest

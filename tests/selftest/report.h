@@ -53,6 +53,7 @@ struct Report {
   std::vector<std::string> avoided{};
   std::vector<CaseReport> cases{};
   double seconds = 0;
+  std::string identity{};  ///< the device's and the driver's numbers, and the operating system
 };
 
 std::string_view name(Verdict verdict);
@@ -71,7 +72,7 @@ void write_text(const std::filesystem::path& file, const std::string& text);
 /// One page without anything outside of it.
 std::string html_page(const Report& report);
 
-/// What differs between two reports, for people: a line each.
+/// What two reports differ in, for people: verdicts, behaviour, and errors that differ much. comparison.cpp
 std::string comparison(const Report& first, const Report& second);
 
 }  // namespace halfstep::selftest

@@ -2,10 +2,10 @@
 
 #include <cmath>
 #include <cstring>
-#include <fstream>
 
 #include "harness/device.h"
 #include "passes/backward.h"
+#include "train/parity_texts.h"
 #include "train/stored_values.h"
 
 namespace halfstep::testing {
@@ -36,7 +36,7 @@ OneStep::OneStep(const Graph& graph, Tensor wanted_loss, Tensor wanted_logits, c
       execution(context(), lowered.ir, outputs_of(*this), with_shared_pipelines()) {}
 
 Json read_parity(const std::string& file) {
-  return Json::parse(std::ifstream(HALFSTEP_SOURCE "/tests/reference/" + file));
+  return Json::parse(parity_text(file));
 }
 
 std::uint64_t word(std::string_view name, std::uint64_t i) {

@@ -49,7 +49,9 @@ void apply_workarounds(Capabilities& capabilities) {
 std::vector<std::string> avoided(const Capabilities& capabilities) {
   std::vector<std::string> texts;
   if (capabilities.driver_id == VK_DRIVER_ID_GOOGLE_SWIFTSHADER)
-    texts.emplace_back("loads by buffer addresses: SwiftShader aborts on them");
+    texts.insert(texts.end(), {"loads by buffer addresses: SwiftShader aborts on them",
+                               "tanh of the driver: SwiftShader's is NaN for large numbers; Halfstep's is made of exp",
+                               "packHalf2x16: SwiftShader's is NaN for infinity; Halfstep converts by integers"});
   if (capabilities.driver_id == VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS)
     texts.emplace_back("matrix units: some versions of Intel's driver for Windows give wrong products");
   if (capabilities.max_loop_rounds != std::numeric_limits<std::uint32_t>::max())
