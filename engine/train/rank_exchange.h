@@ -12,15 +12,11 @@
 
 #include "run/program.h"
 #include "train/balancer.h"
+#include "train/rank_agreement.h"
 #include "train/shard_exchange.h"
 #include "train/workspace.h"
 
 namespace halfstep::train {
-
-/// Throws Error where options of Ranks cannot be, or others do not go with several ranks.
-void check_ranks(const TrainerOptions& options);
-/// Throws Error where ranks cannot share out what the optimizers of a graph keep.
-void check_shared_state(const step::StepGraph& graph, const TrainerOptions& options);
 
 /// A trainer's part in a training of several ranks. Every function but take_part() and end_all() is called by all of
 /// them.
@@ -35,8 +31,8 @@ class RankExchange {
 
   /// Has the steps of a training program exchange gradients, states and what they report.
   void take_part(run::Program& program);
-  /// Throws Error that names the first difference between the ranks' versions, models, options or data.
-  void check_agreement(const Graph& graph, const step::StepGraph& lowered);
+  /// Finds out whether ranks have different devices or drivers, and tells options.log.
+  void compare_devices();
   /// Goes on after so many steps of a training with a seed, which key the noise of stochastic rounding.
   void start(std::uint64_t seed, std::uint64_t steps);
   /// Counts a step; compares weights where that is due, or makes them those of rank 0. Waits for the step where it
@@ -54,9 +50,7 @@ class RankExchange {
   void end_exchange(const run::Program& program, const run::Slot& slot);
   void begin_reports(const run::Program& program, const run::Slot& slot);
   void end_reports(const run::Program& program, const run::Slot& slot);
-  std::uint32_t first_difference(std::span<const std::uint64_t> mine, std::vector<float>& found) const;
-  std::uint32_t first_other_weights(std::vector<float>& found) const;
-  void compare_devices();
+  std::optional<Difference> first_other_weights() const;
   void take_weights_of_first();
   bool comparison_is_due() const;
 

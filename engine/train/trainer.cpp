@@ -136,7 +136,10 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
     if (error.code() != ErrorCode::out_of_memory) throw;
     throw Error(need.explain(error.what(), runtime.context()), error.code());
   }
-  if (rank_exchange) rank_exchange->check_agreement(origin.graph, own().graph);
+  if (rank_exchange) {
+    train::check_agreement(origin.graph, own().graph, options);
+    rank_exchange->compare_devices();
+  }
   workspace.store->initialize(options.seed);
   workspace.store->write_state(first_state(options.precision, own().graph.optimizers, options.seed));
   if (local_steps) local_steps->start(options.seed, 0);

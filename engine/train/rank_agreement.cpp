@@ -1,0 +1,191 @@
+#include "train/rank_agreement.h"
+
+#include <halfstep/error.h>
+#include <halfstep/version.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "train/balancer.h"
+#include "train/local_steps.h"
+
+namespace halfstep::train {
+namespace {
+
+std::uint64_t hash_of_text(const std::string& text) {
+  return hash_of(std::as_bytes(std::span(text)));
+}
+
+/// What must be the same on every rank: its name, and what it is here, for a person and as a number.
+struct Fact {
+  std::string name;
+  std::string text;
+  std::uint64_t hash;
+};
+
+Fact fact(std::string name, std::string text) {
+  const std::uint64_t hash = hash_of_text(text);
+  return {std::move(name), std::move(text), hash};
+}
+
+std::string data_text(const TrainerOptions& options) {
+  if (options.source != nullptr) return fmt::format("source '{}' of {}", options.source->name, options.source->count);
+  if (options.training_set == nullptr) return "none";
+  std::uint64_t hash = 0;
+  for (const Field& field : options.training_set->all_fields()) hash = hash * 31 + hash_of(field.data);
+  return fmt::format("'{}' of {} samples, checksum {:016x}", options.training_set->name, options.training_set->count,
+                     hash);
+}
+
+std::string optimizers_text(const step::StepGraph& graph) {
+  std::string text;
+  for (const Optimizer& optimizer : graph.optimizers) {
+    const std::vector<float>& rates = optimizer->rate().rates;
+    text += fmt::format("{}{} at rate {}, schedule {:08x}", text.empty() ? "" : ", ", optimizer->name(), rates.front(),
+                        static_cast<std::uint32_t>(hash_of(std::as_bytes(std::span(rates)))));
+  }
+  return text;
+}
+
+/// The numbers that optimizers compute with, and what else the update is made of.
+Fact settings(const step::StepGraph& graph, const TrainerOptions& options) {
+  std::vector<float> numbers{options.clip_norm, options.ema_decay, options.weight_limit,
+                             options.decay_vectors ? 1.0F : 0.0F, options.precision.loss_scale.initial};
+  for (const Optimizer& optimizer : graph.optimizers) {
+    numbers.push_back(optimizer->weight_decay());
+    if (optimizer->in_operators()) continue;
+    std::ranges::copy(optimizer->kernel({}).numbers, std::back_inserter(numbers));
+  }
+  for (const state::Training& training : graph.training) {
+    for (const float number : {training.rate, training.weight_decay, training.frozen ? 1.0F : 0.0F}) {
+      numbers.push_back(number);
+    }
+  }
+  const std::uint64_t hash = hash_of(std::as_bytes(std::span(numbers)));
+  return {"setting of optimizer, clipping, averages and loss scale", fmt::format("those of checksum {:016x}", hash),
+          hash};
+}
+
+std::string balance_text(const Balance& balance) {
+  if (balance.measured) return fmt::format("one by measured times every {} steps", balance.every);
+  return balance.shares.empty() ? "equal parts" : fmt::format("{}", fmt::join(balance.shares, ":"));
+}
+
+/// The version first.
+std::vector<Fact> facts(const Graph& graph, const step::StepGraph& lowered, const TrainerOptions& options) {
+  const std::string model = to_string(graph);
+  return {fact("version", std::string(version())),
+          fact("model", fmt::format("'{}', checksum {:016x}", options.model, hash_of_text(model))),
+          fact("precision", options.precision.name),
+          fact("optimizer", optimizers_text(lowered)),
+          settings(lowered, options),
+          fact("seed", fmt::format("{}", options.seed)),
+          fact("number of micro-batches", fmt::format("{}", options.accumulate)),
+          fact("gradient exchange",
+               fmt::format("{} in buckets of {}", name(options.ranks.wire), options.ranks.bucket_bytes)),
+          fact("sharing of the optimizer's state", options.ranks.shard_state ? "shard_state" : "none"),
+          fact("synchronisation of weights",
+               fmt::format("every {} steps at rate {} and momentum {}", options.ranks.sync_every,
+                           options.ranks.outer_rate, options.ranks.outer_momentum)),
+          fact("statistics of batch norm", options.ranks.sync_batch_norm ? "those of all ranks" : "each rank's own"),
+          fact("division of micro-batches", balance_text(options.ranks.balance)),
+          fact("training set", data_text(options))};
+}
+
+void check_same(Exchange& exchange, std::span<const Fact> mine) {
+  std::vector<std::uint64_t> hashes;
+  for (const Fact& known : mine) hashes.push_back(known.hash);
+  const std::optional<Difference> found = first_difference(exchange, hashes);
+  if (!found) return;
+  const Fact& different = mine[found->place];
+  const std::string wanted = broadcast_text(exchange, different.text, 0);
+  const std::string got = broadcast_text(exchange, different.text, found->rank);
+  fail("exchange", fmt::format("expected one {} on all ranks, got {} on rank 0 and {} on rank {}", different.name,
+                               wanted, got, found->rank));
+}
+
+}  // namespace
+
+void check_ranks(const TrainerOptions& options) {
+  const Ranks& ranks = options.ranks;
+  if (!is_floating(ranks.wire)) {
+    fail("trainer", fmt::format("expected gradients to travel in a floating type, got {}", name(ranks.wire)));
+  }
+  if (ranks.compare_every < 0 || ranks.bucket_bytes < 1) {
+    fail("trainer", fmt::format("expected compare_every from 0 on and bucket_bytes from 1 on, got {} and {}",
+                                ranks.compare_every, ranks.bucket_bytes));
+  }
+  check_local_steps(options);
+  check_balance(options);
+  const bool divided = ranks.balance.measured || !ranks.balance.shares.empty();
+  if (ranks.sync_batch_norm && (divided || ranks.sync_every > 0)) {
+    fail("trainer",
+         fmt::format("expected equal parts of ranks that exchange every step with Ranks::sync_batch_norm, got {}",
+                     divided ? "a Balance" : "sync_every"),
+         "each micro-batch of a rank is normalised with one of every other rank");
+  }
+  if (divided && ranks.sync_every > 0) fail("trainer", "expected equal parts of ranks with sync_every, got a Balance");
+  if (ranks.size() == 1) return;
+  const auto refuse = [](const char* what, const char* why) {
+    fail("trainer", fmt::format("expected one rank with {}, got several", what), why);
+  };
+  if (options.precision.stop_on.any()) refuse("Precision::stop_on", "a rank sees its own tensors only");
+  if (options.snapshot_every > 0) {
+    refuse("snapshots", "a rank that loses its device ends all; go on from a checkpoint");
+  }
+}
+
+void check_shared_state(const step::StepGraph& graph, const TrainerOptions& options) {
+  if (!options.ranks.share_state()) return;
+  const auto refuse = [](const std::string& what, const char* why) {
+    fail("trainer", fmt::format("expected shard_state without {}, got both", what), why);
+  };
+  if (options.ema_decay > 0) refuse("ema_decay", "averages need every rank's masters");
+  for (const state::Training& training : graph.training) {
+    const Optimizer& optimizer = graph.optimizers[training.optimizer];
+    if (training.frozen || !optimizer->in_operators()) continue;
+    refuse(optimizer->name(), "its operators take whole tensors, of which a rank has a part");
+  }
+}
+
+std::uint64_t hash_of(std::span<const std::byte> bytes) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const std::byte byte : bytes) hash = (hash ^ static_cast<std::uint64_t>(byte)) * 1099511628211ULL;
+  return hash;
+}
+
+std::string broadcast_text(Exchange& exchange, std::string text, int root) {
+  std::uint64_t size = text.size();
+  exchange.broadcast(std::as_writable_bytes(std::span(&size, 1)), root);
+  text.resize(size);
+  exchange.broadcast(std::as_writable_bytes(std::span(text)), root);
+  return text;
+}
+
+std::optional<Difference> first_difference(Exchange& exchange, std::span<const std::uint64_t> mine) {
+  std::vector<std::uint64_t> theirs(mine.begin(), mine.end());
+  exchange.broadcast(std::as_writable_bytes(std::span(theirs)), 0);
+  // For each rank, 1 more than the place of the first number that differs, or 0.
+  std::vector<float> found(static_cast<std::size_t>(exchange.size()), 0.0F);
+  for (std::size_t i = mine.size(); i-- > 0;) {
+    if (mine[i] != theirs[i]) found[static_cast<std::size_t>(exchange.rank())] = static_cast<float>(i + 1);
+  }
+  exchange.begin_sum(found, {});
+  exchange.wait();
+  for (std::size_t rank = 0; rank < found.size(); ++rank) {
+    if (found[rank] > 0) return Difference{static_cast<int>(rank), static_cast<std::size_t>(found[rank]) - 1};
+  }
+  return std::nullopt;
+}
+
+void check_agreement(const Graph& graph, const step::StepGraph& lowered, const TrainerOptions& options) {
+  const std::vector<Fact> mine = facts(graph, lowered, options);
+  check_same(*options.ranks.exchange, std::span(mine).first(1));  // another version may have other facts
+  check_same(*options.ranks.exchange, std::span(mine).subspan(1));
+}
+
+}  // namespace halfstep::train
