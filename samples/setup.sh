@@ -4,7 +4,7 @@
 set -eu
 
 packages="cmake ninja-build g++ pkg-config libvulkan-dev glslang-tools spirv-tools doctest-dev
-zlib1g-dev libpng-dev libjpeg-dev nlohmann-json3-dev libcli11-dev libfmt-dev libutf8proc-dev libzstd-dev zstd
+zlib1g-dev libpng-dev libjpeg-dev nlohmann-json3-dev libcli11-dev libfmt-dev libutf8proc-dev liblzma-dev xz-utils
 dataset-fashion-mnist"
 if [ "${1:-}" = --tests ]; then
   packages="$packages mesa-vulkan-drivers vulkan-validationlayers chromium-common libvulkan-volk-dev curl doxygen
@@ -20,7 +20,7 @@ This is not Debian or Ubuntu, so nothing is installed. Halfstep needs, from this
   CMake 3.22 or later, Ninja, a C++20 compiler, pkg-config
   the Vulkan headers and loader, glslangValidator,
   SPIRV-Tools (spirv-opt, and the library of its optimizer)
-  doctest, zlib, libpng, libjpeg-turbo, nlohmann-json, CLI11, fmt, utf8proc, zstd (library and program)
+  doctest, zlib, libpng, libjpeg-turbo, nlohmann-json, CLI11, fmt, utf8proc, xz (liblzma and the program)
   for its tests, curl, doxygen and volk (with its source file)
   a Vulkan driver: the GPU's, or Mesa's lavapipe
   Fashion-MNIST as IDX files, for instance in a folder named with --data

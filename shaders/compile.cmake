@@ -20,3 +20,10 @@ execute_process(COMMAND "${SPIRV_OPT}" ${passes} "${SPV}" -o "${SPV}" ERROR_VARI
 if(NOT result EQUAL 0 AND NOT REQUIRED)
   message(FATAL_ERROR "spirv-opt failed on ${SOURCE} ${DEFINES}\n${output}")
 endif()
+# Ids that follow from what they stand for, so that variants of a shader have long stretches in common when they are
+# compressed. The program leaves modules alone whose instructions are newer than it is.
+if(SPIRV_REMAP)
+  get_filename_component(folder "${SPV}" DIRECTORY)
+  execute_process(COMMAND "${SPIRV_REMAP}" --map all --input "${SPV}" --output "${folder}"
+                  OUTPUT_QUIET ERROR_QUIET RESULT_VARIABLE result)
+endif()

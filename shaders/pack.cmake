@@ -1,10 +1,11 @@
 # All variants of one shader, NAMES, whose SPIR-V is in FILES: compressed together, since they have most in common, and
 # embedded in PACKED, a C++ file. ID is the pack's name there.
-set(compressed "${PACKED}.zst")
-execute_process(COMMAND "${CMAKE_COMMAND}" -E cat ${FILES} COMMAND "${ZSTD}" -19 --long=27 --quiet --stdout
+set(compressed "${PACKED}.xz")
+execute_process(COMMAND "${CMAKE_COMMAND}" -E cat ${FILES}
+                COMMAND "${XZ}" --check=crc32 --lzma2=preset=9e,lc=0,lp=2,pb=2 --stdout # what fits 32-bit words
                 OUTPUT_FILE "${compressed}" RESULTS_VARIABLE results ERROR_VARIABLE output)
 if(NOT results STREQUAL "0;0")
-  message(FATAL_ERROR "${ZSTD} cannot compress ${FILES}\n${output}")
+  message(FATAL_ERROR "${XZ} cannot compress ${FILES}\n${output}")
 endif()
 file(READ "${compressed}" hex HEX)
 file(REMOVE "${compressed}")

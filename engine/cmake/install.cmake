@@ -32,7 +32,6 @@ configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/halfstepConfig.cmake.in
 write_basic_package_version_file(halfstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/halfstepConfig.cmake"
               "${CMAKE_CURRENT_BINARY_DIR}/halfstepConfigVersion.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindUtf8proc.cmake"
-              "${CMAKE_CURRENT_LIST_DIR}/FindZstd.cmake"
               "${CMAKE_CURRENT_LIST_DIR}/kernels.cmake"
         DESTINATION "${package_folder}")
 

@@ -2,8 +2,6 @@
 
 #include <halfstep/error.h>
 
-#include <zstd.h>
-
 #include <cstring>
 #include <deque>
 #include <fstream>
@@ -30,15 +28,6 @@ constexpr std::size_t guard_words = 256;  // of 256 bytes or more: where a bindi
 std::string& launched() {
   static std::string name;
   return name;
-}
-
-Words expanded(const vk::ShaderPack& pack) {
-  std::size_t count = 0;
-  for (const vk::PackedVariant& variant : pack.variants) count += variant.words;
-  Words words(count);
-  if (ZSTD_isError(ZSTD_decompress(words.data(), count * 4, pack.bytes.data(), pack.bytes.size())) != 0)
-    throw Error("[selftest] expected kernels that zstd can expand");
-  return words;
 }
 
 /// A buffer between guards.
@@ -102,7 +91,7 @@ Words kernel_words(std::string_view name) {
     std::size_t first = 0;
     for (const vk::PackedVariant& variant : pack->variants) {
       if (variant.name == name) {
-        const Words all = expanded(*pack);
+        const Words all = vk::expand(*pack);
         const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
         return {begin, begin + variant.words};
       }

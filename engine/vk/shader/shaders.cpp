@@ -4,10 +4,8 @@
 
 #include <fmt/format.h>
 #include <zlib.h>
-#include <zstd.h>
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -37,21 +35,6 @@ const std::map<std::string_view, Place>& places() {
     return made;
   }();
   return index;
-}
-
-std::vector<std::uint32_t> expand(const ShaderPack& pack) {
-  std::size_t count = 0;
-  for (const PackedVariant& variant : pack.variants) count += variant.words;
-  std::vector<std::uint32_t> words(count);
-  const std::size_t bytes = words.size() * sizeof words[0];
-  const std::size_t got = ZSTD_decompress(words.data(), bytes, pack.bytes.data(), pack.bytes.size());
-  if (ZSTD_isError(got) != 0 || got != bytes) {
-    fail(ErrorCode::system, "shader",
-         fmt::format("expected {} bytes of the variants of {}, got {}", bytes, pack.variants.front().name,
-                     ZSTD_isError(got) != 0 ? ZSTD_getErrorName(got) : std::to_string(got)));
-  }
-  static_assert(std::endian::native == std::endian::little, "words are in the order of their bytes");
-  return words;
 }
 
 /// A variant that was asked for, with its memory.
