@@ -102,7 +102,7 @@ void Progress::update(std::int64_t done, std::int64_t fresh, const halfstep::Ste
   const double speed = static_cast<double>(fresh * batch_size_) / std::max(seconds, 1e-9);
   const std::string count = fmt::format("{:>{}}/{}", done, fmt::formatted_size("{}", steps_), steps_);
   const std::string loss = fmt::format("  loss {:.4f}", report.loss);
-  const std::string details = fmt::format("  scale {:g}  {:.0f} {}/s", report.loss_scale, speed, samples_);
+  const std::string details = fmt::format("  scale {:.9g}  {:.0f} {}/s", report.loss_scale, speed, samples_);
   const std::int64_t steps_left = steps_after_ + steps_ - done;
   const std::string left =
       fmt::format("  {} left", clock_text(static_cast<double>(steps_left * batch_size_) / std::max(speed, 1e-9)));

@@ -45,7 +45,8 @@ double round_step(double range, double parts) {
 
 std::string short_number(double value) {
   const double size = std::abs(value);
-  if (std::fmod(value, 1) == 0 && size < 1e6 && size >= 1e4) return fmt::format("{:.0f}", value);
+  if (size < 1e6 && size >= 1e4 && std::fmod(value, 1000) == 0) return fmt::format("{:.0f}k", value / 1000);
+  if (size < 1e6 && size >= 1e4 && std::fmod(value, 1) == 0) return fmt::format("{:.0f}", value);
   if (size >= 1e6 && size < 1e9) return fmt::format("{:.3g}M", value / 1e6);
   return fmt::format("{:.4g}", value);
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "samples/watch/fields.h"
@@ -16,6 +18,19 @@ Curve take(std::map<std::string, std::vector<Point>>& from, const std::string& k
   Curve curve{std::move(name), std::move(found->second), dots};
   from.erase(found);
   return curve;
+}
+
+/// Whether one scale would hide most of the curves: a loss that begins far above where it ends.
+bool spans_magnitudes(const std::vector<Curve>& curves) {
+  std::vector<double> values;
+  for (const Curve& curve : curves) {
+    for (const Point& point : curve.points)
+      if (std::isfinite(point.y)) values.push_back(point.y);
+  }
+  if (values.empty()) return false;
+  std::ranges::sort(values);
+  constexpr double factor = 20;
+  return values.front() > 0 && values.back() > factor * values[values.size() / 2];
 }
 
 }  // namespace
@@ -61,7 +76,8 @@ std::vector<ChartPanel> Curves::panels() const {
     if (scores.contains(test)) curves.push_back(take(scores, test, test_name, true));
     return curves;
   };
-  std::vector<ChartPanel> panels{{"loss", with_test("loss", "validation_loss", "validation"), false, false}};
+  const std::vector<Curve> losses = with_test("loss", "validation_loss", "validation");
+  std::vector<ChartPanel> panels{{"loss", losses, spans_magnitudes(losses), false}};
   panels.push_back({"accuracy", with_test("metrics/accuracy", "test_accuracy", "test"), false, true});
   panels.push_back({"learning rate", {take(steps, "rate", "", false)}, false, false});
   panels.push_back({"loss scale", {take(steps, "loss_scale", "", false)}, true, false});

@@ -181,7 +181,7 @@ std::string html_overflows(const std::vector<Overflow>& overflows) {
     rows.push_back({{overflow.culprit.empty() ? "not looked at" : overflow.culprit},
                     {overflow.kind},
                     {fmt::format("{:.0f}", overflow.step)},
-                    {fmt::format("{:g}", overflow.loss_scale)}});
+                    {fmt::format("{:.9g}", overflow.loss_scale)}});
   }
   const std::vector<std::string> head{"first tensor that was not finite", "numbers", "skipped step", "loss scale"};
   const auto shown = static_cast<std::ptrdiff_t>(std::min(most_rows, rows.size()));

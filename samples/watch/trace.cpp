@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <span>
 #include <string>
 
@@ -13,21 +14,38 @@ using nlohmann::ordered_json;
 constexpr int process = 1;
 enum Thread { host = 1, device = 2, loader = 3 };
 
+ordered_json process_name() {
+  return {{"name", "process_name"}, {"ph", "M"}, {"pid", process}, {"args", {{"name", "Halfstep"}}}};
+}
+
 ordered_json thread_name(Thread thread, const char* name) {
   return {{"name", "thread_name"}, {"ph", "M"}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};
 }
 
-/// A complete event: when it began and how long it took, in microseconds.
+double nanoseconds(double microseconds) {
+  return std::round(1000 * microseconds);
+}
+
+/// A complete event: when it began and how long it took, in microseconds. Whole nanoseconds, or readers that round to
+/// those take it for one that overlaps the next.
 ordered_json slice(const std::string& name, const std::string& category, Thread thread,
                    const halfstep::Interval& time) {
-  return {{"name", name},   {"cat", category}, {"ph", "X"}, {"ts", time.begin}, {"dur", time.end - time.begin},
-          {"pid", process}, {"tid", thread}};
+  const double begin = nanoseconds(time.begin);
+  const double length = nanoseconds(time.end) - begin;
+  return {{"name", name},         {"cat", category}, {"ph", "X"},    {"ts", begin / 1000},
+          {"dur", length / 1000}, {"pid", process},  {"tid", thread}};
 }
 
 /// One end, "b" or "e", of the time that a step was submitted and had not begun: those of two steps may overlap.
 ordered_json queued(const char* end, std::size_t step, double time) {
-  return {{"name", "queued"}, {"cat", "queue"}, {"ph", end},     {"ts", time},
-          {"id", step},       {"pid", process}, {"tid", device}, {"args", {{"step", step}}}};
+  return {{"name", "queued"},
+          {"cat", "queue"},
+          {"ph", end},
+          {"ts", nanoseconds(time) / 1000},
+          {"id2", {{"local", std::to_string(step)}}},
+          {"pid", process},
+          {"tid", device},
+          {"args", {{"step", step}}}};
 }
 
 void add_device(ordered_json& events, const halfstep::Timeline& timeline) {
@@ -59,7 +77,8 @@ void add_host(ordered_json& events, const halfstep::Timeline& timeline) {
 }  // namespace
 
 void write_trace(const std::filesystem::path& path, const halfstep::Timeline& timeline) {
-  ordered_json events = {thread_name(host, "host"), thread_name(device, "device"), thread_name(loader, "loader")};
+  ordered_json events = {process_name(), thread_name(host, "host"), thread_name(device, "device"),
+                         thread_name(loader, "loader")};
   add_device(events, timeline);
   add_host(events, timeline);
   const ordered_json file{{"displayTimeUnit", "ms"},

