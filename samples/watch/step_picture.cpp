@@ -8,6 +8,7 @@
 #include <cmath>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "samples/watch/drawing.h"
 
@@ -18,8 +19,8 @@ using halfstep::DType;
 using halfstep::PlannedDispatch;
 using halfstep::PlannedStep;
 
-constexpr double width = 350;             ///< of a box
-constexpr std::size_t most_letters = 46;  ///< of a name in it
+constexpr double width = 370;             ///< of a box
+constexpr std::size_t most_letters = 45;  ///< of a name in it
 constexpr double line = 16;               ///< of text
 constexpr double gap = 20;                ///< between boxes of a column
 constexpr double alley = 110;             ///< between columns
@@ -45,8 +46,11 @@ std::string size_text(std::uint64_t bytes) {
   return size < 1e6 ? fmt::format("{:.3g} KB", size / 1e3) : fmt::format("{:.3g} MB", size / 1e6);
 }
 
+/// Dispatches of the same operators that follow each other.
 struct Placed {
   StepBox box;
+  std::size_t dispatches = 1;
+  bool recomputed = false;
   double x = 0;
   double y = 0;
   std::size_t column = 0;
@@ -60,14 +64,39 @@ std::size_t column_of(const PlannedDispatch& dispatch) {
   return dispatch.phase == "backward" ? 1 : 0;
 }
 
-/// Forward and update from the top down, backward from the bottom up, so that layers are about level.
-std::vector<Placed> placed(const PlannedStep& step, double& height) {
+/// The boxes, and of each dispatch the box that it is in.
+struct Picture {
   std::vector<Placed> boxes;
+  std::vector<std::size_t> of_dispatch;
+  double height = 0;
+};
+
+void tell_dispatches(Placed& box) {
+  if (box.dispatches == 1) return;
+  const bool named = box.box.operators.front().find('/') != std::string::npos;
+  box.box.result +=
+      named ? fmt::format(", in {} dispatches", box.dispatches) : fmt::format(", and {} more", box.dispatches - 1);
+}
+
+/// Forward and update from the top down, backward from the bottom up, so that layers are about level.
+Picture placed(const PlannedStep& step) {
+  Picture picture;
+  std::vector<Placed>& boxes = picture.boxes;
+  for (const PlannedDispatch& dispatch : step.dispatches) {
+    StepBox box = box_of(step, dispatch);
+    const std::size_t column = column_of(dispatch);
+    if (!boxes.empty() && boxes.back().column == column && boxes.back().box.operators == box.operators) {
+      boxes.back().box = std::move(box);  // the last result is the operator's
+      ++boxes.back().dispatches;
+    } else {
+      boxes.push_back({.box = std::move(box), .recomputed = dispatch.recomputed, .column = column});
+    }
+    picture.of_dispatch.push_back(boxes.size() - 1);
+  }
   std::array<double, 3> used{};
   std::array<std::size_t, 3> counts{};
-  for (const PlannedDispatch& dispatch : step.dispatches) {
-    Placed& box = boxes.emplace_back(Placed{box_of(step, dispatch)});
-    box.column = column_of(dispatch);
+  for (Placed& box : boxes) {
+    tell_dispatches(box);
     box.place = counts[box.column]++;
     box.x = margin + static_cast<double>(box.column) * (width + alley);
     box.y = used[box.column];
@@ -75,8 +104,8 @@ std::vector<Placed> placed(const PlannedStep& step, double& height) {
   }
   const double most = *std::ranges::max_element(used);
   for (Placed& box : boxes) box.y = head + (box.column == 1 ? most - box.y - box.height() - gap : box.y);
-  height = head + most + margin / 2;
-  return boxes;
+  picture.height = head + most + margin / 2;
+  return picture;
 }
 
 void add_edge(std::string& text, const Placed& from, const Placed& to) {
@@ -102,14 +131,14 @@ void add_edge(std::string& text, const Placed& from, const Placed& to) {
   }
 }
 
-void add_box(std::string& text, const Placed& box, bool recomputed) {
+void add_box(std::string& text, const Placed& box) {
   const auto add = [&](double y, double height, const char* what, const std::string& colour) {
     fmt::format_to(std::back_inserter(text),
                    "<rect class='{}' x='{:.0f}' y='{:.0f}' width='{:.0f}' height='{:.0f}' rx='4' fill='{}'/>\n", what,
                    box.x, y, width, height, colour);
   };
   const bool fused = box.box.operators.size() > 1;
-  add(box.y, box.height(), fused ? "fused" : (recomputed ? "again" : "one"), box.box.colour);
+  add(box.y, box.height(), fused ? "fused" : (box.recomputed ? "again" : "one"), box.box.colour);
   double y = box.y + line;
   for (std::size_t i = 0; i < box.box.operators.size(); ++i, y += line) {
     if (i > 0) {
@@ -131,7 +160,7 @@ std::string heading(double width_of_all, double height) {
       "font-size:11px}}.name{{font-weight:600}}.head{{font-size:16px;font-weight:600}}\n"
       "path{{fill:none;stroke:#55606f;stroke-width:1.3}}path.next{{stroke-width:2}}path.across,path.past{{stroke:#"
       "a9b4c4}}"
-      "path.part{{stroke:#8b95a5;stroke-width:.7}}\n"
+      "path.part{{stroke:#8b95a5;stroke-width:.7}}path.across:hover,path.past:hover{{stroke:#d9480f;stroke-width:3}}\n"
       "rect{{stroke:#7b8696}}rect.fused{{stroke:#1f2430;stroke-width:2.2}}rect.again{{stroke-dasharray:4 3}}\n"
       "rect.page{{fill:#fff;stroke:none}}@media (prefers-color-scheme:dark){{rect.page{{fill:#14171d}}"
       ".head,.key{{fill:#e8ebf1}}path{{stroke:#9aa4b5}}path.across,path.past{{stroke:#4a5566}}path.part{{stroke:#"
@@ -196,13 +225,16 @@ std::vector<std::size_t> sources_of(const PlannedStep& step, std::size_t index) 
 }
 
 std::string step_picture(const PlannedStep& step) {
-  double height = 0;
-  const std::vector<Placed> boxes = placed(step, height);
-  std::string text = heading(2 * margin + 3 * width + 2 * alley, height);
-  for (std::size_t i = 0; i < boxes.size(); ++i) {
-    for (const std::size_t from : sources_of(step, i)) add_edge(text, boxes[from], boxes[i]);
+  const Picture picture = placed(step);
+  const std::vector<Placed>& boxes = picture.boxes;
+  std::string text = heading(2 * margin + 3 * width + 2 * alley, picture.height);
+  std::set<std::pair<std::size_t, std::size_t>> edges;
+  for (std::size_t i = 0; i < step.dispatches.size(); ++i) {
+    for (const std::size_t from : sources_of(step, i)) edges.emplace(picture.of_dispatch[from], picture.of_dispatch[i]);
   }
-  for (std::size_t i = 0; i < boxes.size(); ++i) add_box(text, boxes[i], step.dispatches[i].recomputed);
+  for (const auto& [from, to] : edges)
+    if (from != to) add_edge(text, boxes[from], boxes[to]);
+  for (const Placed& box : boxes) add_box(text, box);
   return text + "</svg>\n";
 }
 

@@ -69,7 +69,7 @@ check "a watched run ends with the weights of one that is not" cmp "$place/plain
 
 # The step as a graph.
 for form in dot json; do trains "${small[@]}" --epochs 1 --quiet --graph "$place/graph.$form"; done
-for what in "conv1/conv2d" "class='fused'" "backward, upwards" "f16 {8, "; do
+for what in "conv1/conv2d" "class='fused'" "backward, upwards" "f16 {8, " ", in 2 dispatches"; do
   check "the picture of the step has $what" grep -qF "$what" "$place/graph.svg"
 done
 check "the picture of the step is XML" python3 -c "import sys, xml.dom.minidom as x; x.parse(sys.argv[1])" "$place/graph.svg"
