@@ -10,30 +10,8 @@ namespace halfstep::testing {
 namespace {
 
 using vk::Instruction;
-
-/// Opcodes and numbers of the SPIR-V specification, version 1.6, section 3.
-enum : std::uint32_t {
-  op_undef = 1,
-  op_type_bool = 20,
-  op_type_int = 21,
-  op_type_pointer = 32,
-  op_constant = 43,
-  op_function = 54,
-  op_variable = 59,
-  op_load = 61,
-  op_store = 62,
-  op_i_sub = 130,
-  op_logical_or = 166,
-  op_logical_and = 167,
-  op_logical_not = 168,
-  op_s_greater_than = 173,
-  op_phi = 245,
-  op_loop_merge = 246,
-  op_label = 248,
-  op_branch = 249,
-  op_branch_conditional = 250,
-  storage_private = 6,
-};
+using enum vk::Op;
+using enum vk::StorageClass;
 
 /// The facts about a module that rewriting needs.
 struct Found {

@@ -6,15 +6,11 @@
 #include "ops/apply.h"
 #include "ops/expect.h"
 #include "ops/gemm/gemm.h"
+#include "ops/gemm/rows_of.h"
 #include "ops/shape/broadcast.h"
 
 namespace halfstep {
 namespace {
-
-/// {..., columns} as {rows, columns}.
-Tensor rows_of(Tensor x) {
-  return reshape(x, {-1, x.dim(-1)});
-}
 
 /// The gradients of `linear` for the weight {in, out} and the bias {out}, of x {..., in} and the cotangent {..., out}.
 class ParameterGradients final : public graph::Operator {
@@ -37,7 +33,7 @@ class ParameterGradients final : public graph::Operator {
     const std::optional<Tensor>& u = call.cotangents[0];
     const std::optional<Tensor>& v = call.cotangents[1];
     graph::Gradients gradients(2);
-    if (call.needed[0] && u) gradients[0] = reshape(matmul(rows_of(dy), *u, {false, true}), x.shape());
+    if (call.needed[0] && u) gradients[0] = reshape(matmul(ops::rows_of(dy), *u, {false, true}), x.shape());
     if (call.needed[1]) gradients[1] = u ? linear(x, *u, v) : ops::expand(*v, dy.shape());
     return gradients;
   }
@@ -86,16 +82,16 @@ class Linear final : public graph::Operator {
     const Tensor dy = *call.cotangents[0];
     graph::Gradients gradients(call.inputs.size());
     const bool bias_needed = gradients.size() == 3 && call.needed[2];
-    if (call.needed[0]) gradients[0] = reshape(matmul(rows_of(dy), weight, {false, true}), x.shape());
+    if (call.needed[0]) gradients[0] = reshape(matmul(ops::rows_of(dy), weight, {false, true}), x.shape());
     if (call.needed[1] && bias_needed) {
       const Tensor inputs[] = {x, dy};
       const std::vector<Tensor> both = graph::apply(std::make_shared<ParameterGradients>(), inputs);
       gradients[1] = both[0];
       gradients[2] = both[1];
     } else if (call.needed[1]) {
-      gradients[1] = matmul(rows_of(x), rows_of(dy), {true, false});
+      gradients[1] = matmul(ops::rows_of(x), ops::rows_of(dy), {true, false});
     } else if (bias_needed) {
-      gradients[2] = sum(rows_of(dy), {0});
+      gradients[2] = sum(ops::rows_of(dy), {0});
     }
     return gradients;
   }

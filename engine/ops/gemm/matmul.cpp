@@ -10,6 +10,7 @@
 #include "ops/apply.h"
 #include "ops/expect.h"
 #include "ops/gemm/gemm.h"
+#include "ops/gemm/rows_of.h"
 
 namespace halfstep {
 namespace {
@@ -35,11 +36,6 @@ ops::Operands operands(const MatmulOptions& options) {
 std::int64_t batch_stride(const Shape& shape) {
   if (shape.size() == 2) return 0;
   return plan::layout(shape).quads_per_row() * shape[shape.size() - 2];
-}
-
-/// {..., columns} as {rows, columns}.
-Tensor rows_of(Tensor x) {
-  return reshape(x, {-1, x.dim(-1)});
 }
 
 /// Sums the gradient of a matrix that was broadcast over a batch.
@@ -98,8 +94,8 @@ class Matmul final : public graph::Operator {
     }
     if (call.needed[1]) {
       if (b.rank() == 2 && !ta) {  // the batch's rows form one long matrix
-        a = rows_of(a);
-        dc = rows_of(dc);
+        a = ops::rows_of(a);
+        dc = ops::rows_of(dc);
       }
       const Tensor db = tb ? matmul(dc, a, {true, ta}) : matmul(a, dc, {!ta, false});
       gradients[1] = b.rank() == 2 ? over_batch(db) : db;

@@ -69,6 +69,11 @@ struct MlpExtents {
   double flops() const;
 };
 
+/// Quads of a row of `columns`.
+constexpr std::int64_t quads(std::int64_t columns) {
+  return (columns + 3) / 4;
+}
+
 /// An f32 input of a graph that is only made to find operators.
 Tensor stand_in(graph::Ir& ir, const Shape& shape);
 

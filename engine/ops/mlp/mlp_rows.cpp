@@ -15,10 +15,6 @@ using plan::Access;
 constexpr std::int64_t most_width = 64;  ///< of hidden layers, whose code is unrolled
 constexpr std::uint32_t local_size = 64;
 
-std::int64_t quads(std::int64_t columns) {
-  return plan::divided_up(columns, 4);
-}
-
 /// Loop rounds of an invocation: over the quads of x, the layers and the quads of y.
 std::int64_t rounds_of(const MlpExtents& extents) {
   return quads(extents.in) + extents.hidden + quads(extents.out) + 3;

@@ -13,10 +13,6 @@ namespace {
 
 using plan::Access;
 
-std::int64_t quads(std::int64_t columns) {
-  return plan::divided_up(columns, 4);
-}
-
 /// Columns of x or y in quads, with zeros up to whole chunks as wide as a hidden layer.
 std::int64_t padded(std::int64_t columns, std::int64_t chunk) {
   return plan::divided_up(quads(columns), chunk) * chunk;

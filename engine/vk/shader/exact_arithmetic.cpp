@@ -17,18 +17,6 @@
 namespace halfstep::vk {
 namespace {
 
-/// Opcodes of the SPIR-V specification, version 1.6, section 3.
-enum : std::uint32_t {
-  op_ext_inst = 12,
-  op_type_pointer = 32,
-  op_function_call = 57,
-  op_variable = 59,
-  op_load = 61,
-  op_access_chain = 65,
-  op_in_bounds_access_chain = 66,
-  op_bitcast = 124,
-};
-
 /// Instructions on floats for which there is no function: OpFConvert, OpFRem, products of matrices, and sums, products
 /// and extremes over a subgroup.
 bool has_no_function(std::uint32_t opcode) {

@@ -14,15 +14,11 @@ constexpr std::uint32_t capability_float16 = 9;
 constexpr std::uint32_t capability_group_non_uniform = 61;
 constexpr std::uint32_t capability_group_non_uniform_quad = 68;
 constexpr std::uint32_t mode_local_size = 17;
-constexpr std::uint32_t decoration_spec_id = 1;
-constexpr std::uint32_t decoration_built_in = 11;
-constexpr std::uint32_t decoration_binding = 33;
-constexpr std::uint32_t decoration_descriptor_set = 34;
 constexpr std::uint32_t storing_set = 1;
 constexpr std::uint32_t built_in_workgroup_size = 25;
 
 /// Constants and decorations that determine the workgroup size.
-struct Constants {
+struct WorkgroupConstants {
   std::map<std::uint32_t, std::uint32_t> values;    ///< id: value
   std::map<std::uint32_t, std::uint32_t> spec_ids;  ///< id: number of the specialization constant
   std::uint32_t workgroup_size = 0;                 ///< id of the constant that overrides mode LocalSize
@@ -74,7 +70,7 @@ std::vector<std::uint32_t> with_bindings(std::span<const std::uint32_t> words, s
 
 ShaderFacts shader_facts(std::span<const std::uint32_t> words, std::span<const std::uint32_t> constants) {
   ShaderFacts facts;
-  Constants known;
+  WorkgroupConstants known;
   std::map<std::uint32_t, std::uint32_t> bindings;  // variable: one more than its binding
   std::set<std::uint32_t> in_storing_set;
   for_each_instruction(words, [&](const Instruction& i) {

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "vk/shader/opcodes.h"
+
 namespace halfstep::vk {
 
 /// A SPIR-V instruction: the first word holds its length and opcode, the rest its operands.
@@ -15,20 +17,6 @@ struct Instruction {
 
   /// Operand `i`, from 1; 0 if there are fewer.
   std::uint32_t operand(std::size_t i) const { return i < words.size() ? words[i] : 0; }
-};
-
-/// The opcodes that the engine reads. (SPIR-V specification, version 1.6, section 3.)
-enum Op : std::uint32_t {
-  op_extension = 10,
-  op_entry_point = 15,
-  op_execution_mode = 16,
-  op_capability = 17,
-  op_type_float = 22,
-  op_constant = 43,
-  op_constant_composite = 44,
-  op_spec_constant = 50,
-  op_spec_constant_composite = 51,
-  op_decorate = 71,
 };
 
 /// Words before the first instruction.

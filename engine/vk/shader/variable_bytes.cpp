@@ -13,45 +13,6 @@
 namespace halfstep::vk {
 namespace {
 
-/// Opcodes and numbers of the SPIR-V specification, version 1.6, section 3.
-enum : std::uint32_t {
-  op_type_bool = 20,
-  op_type_int = 21,
-  op_type_vector = 23,
-  op_type_array = 28,
-  op_type_struct = 30,
-  op_type_pointer = 32,
-  op_constant_true = 41,
-  op_constant_false = 42,
-  op_spec_constant_true = 48,
-  op_spec_constant_false = 49,
-  op_spec_constant_op = 52,
-  op_variable = 59,
-  op_i_add = 128,
-  op_i_sub = 130,
-  op_i_mul = 132,
-  op_u_div = 134,
-  op_s_div = 135,
-  op_u_mod = 137,
-  op_select = 169,
-  op_i_equal = 170,
-  op_i_not_equal = 171,
-  op_u_greater_than = 172,
-  op_u_greater_than_equal = 174,
-  op_u_less_than = 176,
-  op_u_less_than_equal = 178,
-  op_shift_right = 194,
-  op_shift_left = 196,
-  op_type_matrix = 24,
-  op_member_decorate = 72,
-  decoration_spec_id = 1,
-  decoration_array_stride = 6,
-  decoration_offset = 35,
-  storage_workgroup = 4,
-  storage_push_constant = 9,
-  storage_physical_buffer = 5349,
-};
-
 /// The result of a binary operation; nothing if it is not known.
 std::optional<std::uint32_t> computed(std::uint32_t op, std::uint32_t a, std::uint32_t b) {
   if ((op == op_u_div || op == op_s_div || op == op_u_mod) && b == 0) return std::nullopt;
@@ -79,7 +40,7 @@ std::optional<std::uint32_t> computed(std::uint32_t op, std::uint32_t a, std::ui
       return a < b;
     case op_u_less_than_equal:
       return a <= b;
-    case op_shift_right:
+    case op_shift_right_logical:
       return a >> (b & 31);
     case op_shift_left:
       return a << (b & 31);
@@ -170,9 +131,10 @@ class Sizes {
     if (const auto array = arrays_.find(type); array != arrays_.end()) {
       const auto length = values_.find(array->second.length);
       if (length == values_.end()) {
-        fail("shader", fmt::format("expected a known length of every array in shared memory and push constants, got %{} "
-                                   "for %{}",
-                                   array->second.length, type));
+        fail("shader",
+             fmt::format("expected a known length of every array in shared memory and push constants, got %{} "
+                         "for %{}",
+                         array->second.length, type));
       }
       const auto stride = strides_.find(type);
       return (stride == strides_.end() ? size(array->second.element) : stride->second) * length->second;
@@ -186,7 +148,8 @@ class Sizes {
       return bytes;
     }
     const auto bytes = bytes_.find(type);
-    if (bytes == bytes_.end()) fail("shader", fmt::format("expected numbers in shared memory and push constants, got type %{}", type));
+    if (bytes == bytes_.end())
+      fail("shader", fmt::format("expected numbers in shared memory and push constants, got type %{}", type));
     return bytes->second;
   }
 
@@ -202,7 +165,7 @@ class Sizes {
   std::map<std::uint32_t, ArrayType> arrays_;
   std::map<std::uint32_t, std::vector<std::uint32_t>> members_;
   std::map<std::uint32_t, std::uint32_t> pointees_;
-  std::map<std::uint32_t, std::uint32_t> strides_;                              ///< of array types
+  std::map<std::uint32_t, std::uint32_t> strides_;                            ///< of array types
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> offsets_;  ///< of members of struct types
   std::uint64_t shared_ = 0;
   std::uint64_t pushed_ = 0;
