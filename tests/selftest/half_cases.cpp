@@ -151,10 +151,15 @@ void check_speed(CaseReport& report) {
   constexpr std::uint32_t words = 1U << 19U;
   const Launch wide{"chain", {64}, plan::push_bytes(Counts{words, 0}), {0, 1}, groups_of(words)};
   const Launch narrow = storage_launch("copy", 2 * words, 1);
-  const Outcome outcome = run({narrow, wide, narrow, wide}, {Words(words, 1), Words(words, 0)});
-  if (outcome.microseconds.size() < 4) return set_missing(report, "the queue has no timestamps");
-  const double ratio = std::min(outcome.microseconds[0], outcome.microseconds[2]) /
-                       std::max(1e-3, std::min(outcome.microseconds[1], outcome.microseconds[3]));
+  std::vector<Launch> launches;
+  constexpr std::size_t times = 12;  // of which the fastest counts: other programs may use the device
+  for (std::size_t i = 0; i < times; ++i) launches.insert(launches.end(), {narrow, wide});
+  const Outcome outcome = run(launches, {Words(words, 1), Words(words, 0)});
+  if (outcome.microseconds.size() < launches.size()) return set_missing(report, "the queue has no timestamps");
+  std::array<double, 2> fastest{INFINITY, INFINITY};
+  for (std::size_t i = 0; i < launches.size(); ++i)
+    fastest.at(i % 2) = std::min(fastest.at(i % 2), outcome.microseconds[i]);
+  const double ratio = fastest[0] / std::max(1e-3, fastest[1]);
   report.facts.push_back(fmt::format("2 MiB in elements of 16 bits take {:.1f} times the time of 32 bits", ratio));
   if (ratio > 4) report.verdict = Verdict::slow;
 }

@@ -86,6 +86,10 @@ void keep_kernel(CaseReport& report, const fs::path& folder) {
   report.spirv = file.string();
 }
 
+std::string command_of(const Case& one, const Options& options) {
+  return fmt::format("selftest{} --case '{}'", options.full ? " --full" : "", one.name);
+}
+
 /// Runs a case in this process.
 CaseReport run_here(const Case& one, const Options& options) {
   CaseReport report{one.name, one.what};
@@ -98,7 +102,7 @@ CaseReport run_here(const Case& one, const Options& options) {
   }
   for (const std::string& message : vk::validation_messages()) add_fault(report, "validation layer: " + message);
   report.seconds = seconds_since(begin);
-  report.command = fmt::format("selftest --case '{}'", one.name);
+  report.command = command_of(one, options);
   if (report.verdict == Verdict::wrong && !report.kernel.empty()) {
     keep_kernel(report, options.spirv);
   } else if (report.verdict == Verdict::wrong) {
@@ -137,6 +141,7 @@ CaseReport run_apart(const Case& one, const Options& options, const fs::path& fi
   if (!options.plant.empty()) arguments.insert(arguments.end(), {"--plant", options.plant});
   if (!options.replace.empty()) arguments.insert(arguments.end(), {"--replace", options.replace});
   if (options.keep) arguments.emplace_back("--keep");
+  if (options.full) arguments.emplace_back("--full");
   fs::remove(file);
   const auto begin = Clock::now();
   const Ended ended = run_self(arguments, limit);
@@ -152,7 +157,7 @@ CaseReport run_apart(const Case& one, const Options& options, const fs::path& fi
   }
   CaseReport report{one.name, one.what, Verdict::crashed};
   report.seconds = seconds_since(begin);
-  report.command = fmt::format("selftest --case '{}'", one.name);
+  report.command = command_of(one, options);
   if (ended.code == 2) throw Error(last_line(ended.output));
   report.faults.push_back(
       ended.too_long ? fmt::format("it did not end within {} s", limit.count())
@@ -232,6 +237,7 @@ int run(const Options& options) {
     return 0;
   }
   if (!options.device.empty()) setenv("HALFSTEP_DEVICE", options.device.c_str(), 1);
+  if (options.full) setenv("HALFSTEP_EVERY_VARIANT", "1", 1);  // of operators, on software drivers too
   if (!options.plant.empty()) plant(options.plant);
   if (!options.replace.empty()) replace_kernel_by_file(options.replace);
   if (!options.kernel.empty()) return run_kernel(options.kernel);
@@ -247,7 +253,8 @@ Options parsed(CLI::App& app, int argc, char** argv) {
   Options options;
   app.add_option("--device", options.device, "The device: its number, or a part of its name");
   auto* quick = app.add_flag("--quick", options.quick, "The main cases only, in under a minute on a processor");
-  app.add_flag("--full", options.full, "Also large buffers, tensors beyond every limit, and load for a minute")
+  app.add_flag("--full", options.full,
+               "Also every variant of every operator, large buffers, tensors beyond every limit, and load for a minute")
       ->excludes(quick);
   app.add_option("--json", options.json, "Write a report that programs read, fit for a driver's bug tracker");
   app.add_option("--html", options.html, "Write a report that people read, one page");
