@@ -69,6 +69,7 @@ class Graph:
         self.handle = c.c_void_p()
         library.check(library.c.hs_graph_create(c.byref(self.handle)))
         self.fed = []
+        self.uses = {}  # the inputs that a tensor is computed of
 
     def close(self):
         self.loaded.c.hs_graph_free(self.handle)
@@ -77,8 +78,10 @@ class Graph:
         dtype = U32 if array.dtype == np.uint32 else F32
         array = np.ascontiguousarray(array, np.uint32 if dtype == U32 else np.float32)
         name = b"in%d" % len(self.fed)
+        tensor = self.call("input", name, dtype, shape_of(array.shape))
+        self.uses[tensor.value] = {len(self.fed)}
         self.fed.append((name, array))
-        return self.call("input", name, dtype, shape_of(array.shape))
+        return tensor
 
     def __getattr__(self, name):
         return lambda *arguments: self.call(name, *arguments)
@@ -91,6 +94,9 @@ class Graph:
                 c.byref(a) if isinstance(a, (Conv, Pool, Attention)) else a for a in arguments]
         tensor = function(self.handle, *made)
         self.loaded.check(self.loaded.c.hs_graph_status(self.handle))
+        operands = [a.value for a in arguments if isinstance(a, c.c_uint32)]
+        operands += [o for a in arguments if isinstance(a, c.Array) and a._type_ is c.c_uint32 for o in a]
+        self.uses[tensor] = set().union(*(self.uses.get(o, set()) for o in operands))
         return c.c_uint32(tensor)
 
     def shape(self, tensor):
@@ -105,12 +111,13 @@ class Graph:
         self.loaded.check(self.loaded.c.hs_predictor_create(self.loaded.device, self.handle, tensor, None,
                                                               c.byref(predictor)))
         self.loaded.check(self.loaded.c.hs_predictor_load_weights(predictor, self.loaded.weights.name.encode(), 0, None))
-        values = (Values * max(1, len(self.fed)))()
-        for value, (name, array) in zip(values, self.fed):
+        fed = [self.fed[i] for i in sorted(self.uses[tensor.value])]
+        values = (Values * max(1, len(fed)))()
+        for value, (name, array) in zip(values, fed):
             address = array.ctypes.data
             is_label = array.dtype == np.uint32
             value.name, value.f32, value.u32, value.count = name, 0 if is_label else address, address if is_label else 0, array.size
-        status = self.loaded.c.hs_predictor_run(predictor, values, c.c_size_t(len(self.fed)), output.ctypes.data_as(c.c_void_p),
+        status = self.loaded.c.hs_predictor_run(predictor, values, c.c_size_t(len(fed)), output.ctypes.data_as(c.c_void_p),
                                                  c.c_size_t(output.size))
         self.loaded.c.hs_predictor_free(predictor)
         self.loaded.check(status)

@@ -284,8 +284,6 @@ def group_norm(g, x, a, n):
 
 
 def row_norm(g, x, a, n, centre):
-    if n > 1:
-        raise Refused("a norm that also returns its statistics")
     shape = extents(g, x[0])
     axis = a.get("axis", -1) % len(shape)
     columns = math.prod(shape[axis:])
@@ -294,12 +292,19 @@ def row_norm(g, x, a, n, centre):
     if math.prod(extents(g, x[1])) != columns:
         raise Refused("a norm's weight that broadcasts")
     scale = g.reshape(scale, shape_of([columns]))
+    epsilon = f(a, "epsilon", 1e-5)
     if centre:
         bias = g.reshape(value(g, x[2]), shape_of([columns])) if len(x) > 2 else 0
-        y = g.layer_norm(flat, scale, bias, f(a, "epsilon", 1e-5))
+        y = g.layer_norm(flat, scale, bias, epsilon)
     else:
-        y = g.rms_norm(flat, scale, f(a, "epsilon", 1e-5))
-    return [g.reshape(y, shape_of(shape))]
+        y = g.rms_norm(flat, scale, epsilon)
+    outputs = [g.reshape(y, shape_of(shape))]
+    if n > 1:  # the mean and one over the deviation of each row
+        each = shape_of(shape[:axis] + [1] * (len(shape) - axis))
+        deviation = centred(g, flat, shape_of([1]), epsilon, centre)[1]
+        outputs += [g.reshape(g.mean(flat, shape_of([1]), 1), each),
+                    g.reshape(g.div(constant(g, 1), deviation), each)]
+    return outputs[:n]
 
 
 OPERATORS["LayerNormalization"] = lambda g, x, a, n: row_norm(g, x, a, n, True)
@@ -442,10 +447,31 @@ def gather(g, x, a, n):
     return [g.reshape(made, shape_of([*ids.shape, *shape[1:]]))]
 
 
+def likelihood(g, logarithms, x, a):
+    """Of {N, classes, ...} logarithms of probabilities and known labels {N, ...}: ONNX's negative log-likelihood."""
+    shape, labels = extents(g, x[0]), known(x[1]).astype(np.int64)
+    counted = labels != a["ignore_index"] if "ignore_index" in a else np.ones(labels.shape, bool)
+    weights = known(x[2]) if len(x) > 2 and x[2] is not None else np.ones(shape[1], np.float32)
+    share = np.where(counted, weights[np.where(counted, labels, 0)], 0).astype(np.float32)
+    classes = np.arange(shape[1]).reshape([1, -1] + [1] * (len(shape) - 2))
+    chosen = np.expand_dims(share, 1) * (classes == np.expand_dims(labels, 1))
+    terms = g.mul(logarithms, g.input(chosen.astype(np.float32)))
+    how = a.get("reduction", b"mean")
+    if how == b"none":
+        return g.scale(g.sum(terms, shape_of([1]), 0), -1.0)
+    return g.scale(g.sum(terms, shape_of(range(len(shape))), 0), -1.0 / (float(share.sum()) if how == b"mean" else 1.0))
+
+
+@operator("NegativeLogLikelihoodLoss")
+def negative_log_likelihood(g, x, a, n):
+    return [likelihood(g, value(g, x[0]), x, a)]
+
+
 @operator("SoftmaxCrossEntropyLoss")
 def cross_entropy(g, x, a, n):
     if len(x) > 2 or n > 1 or a.get("reduction", b"mean") != b"mean":
-        raise Refused("cross-entropy with weights, by elements or with probabilities")
+        logarithms = g.log_softmax(value(g, x[0]), 1)
+        return [likelihood(g, logarithms, x, a), logarithms][:n]
     rank, classes = len(extents(g, x[0])), extents(g, x[0])[1]
     last = g.permute(value(g, x[0]), shape_of([0, *range(2, rank), 1]))
     logits = g.reshape(last, shape_of([-1, classes]))
@@ -465,6 +491,14 @@ def lower_constant(g, x, a, n):
         if key in ("value_int", "value_ints"):
             return [np.array(made, np.int64)]
     raise Refused("a constant of another kind")
+
+
+@operator("CastLike")
+def cast_like(g, x, a, n):
+    """Of a constant, as functions in terms of other operators have it."""
+    if isinstance(x[0], np.ndarray) and x[0].size == 1 and (not isinstance(x[1], np.ndarray) or x[1].dtype == np.float32):
+        return [x[0].astype(np.float32)]
+    raise Refused("a cast of what is no constant")
 
 
 @operator("Shape")
