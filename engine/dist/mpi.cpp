@@ -275,8 +275,9 @@ class Mpi final : public Exchange {
   }
 
   [[noreturn]] void abort(std::string_view message, int exit_code) override {
-    // What fails on every rank is said once: the lowest rank ends the others before they say it.
-    std::this_thread::sleep_for(std::chrono::milliseconds(200) * rank_);
+    // What fails on every rank is said once: the lowest rank ends the others before they say it, also where MPI takes a
+    // second to.
+    if (rank_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1800 + 200 * std::min(rank_, 10)));
     const std::string line = fmt::format("error: rank {}: {}\n", rank_, message);
     static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
     static_cast<void>(std::fflush(stderr));

@@ -1,11 +1,12 @@
 #!/bin/bash
 # Training on several ranks over MPI: the same bits as one process, half the bytes in f16, ranks that differ, one that is
 # killed, and checkpoints that go on with another number of ranks. Usage: ranks.sh FOLDER_OF_PROGRAMS [OTHER_ICD_FILE]
-# With the file of a second driver, one rank trains on each.
+# With the file of a second driver, one rank trains on each. HALFSTEP_MPIRUN is what starts ranks, where it is not mpirun.
 set -u
 bin=$1
 other=${2-}
-command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed (samples/setup.sh --tests installs it)" && exit 77; }
+mpirun=${HALFSTEP_MPIRUN:-mpirun}
+command -v "$mpirun" >/dev/null || { echo "skipped: $mpirun is not installed (samples/setup.sh --tests installs it)" && exit 77; }
 nm "$bin/float32_master_weights" 2>/dev/null | grep -q MPI_Init || { echo "skipped: built without MPI" && exit 77; }
 . "$(dirname "$0")/../harness/checks.sh"
 . "$(dirname "$0")/../harness/samples.sh"
@@ -15,9 +16,28 @@ write_data
 small=(mixed --data "$data" --batch-size 8 --quiet) # 12 steps an epoch
 # Ranks share this machine's processors, and a user's memory need not be another's to read.
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-program=mpirun
+# Under the address sanitizer: what a library leaves behind is known by the library's name, which it must not lose at the end.
+if nm "$bin/float32_master_weights" | grep -q __asan_init; then
+  cat "$(dirname "$0")"/../harness/leaks_of_{drivers,mpi}.supp >"$place/leaks.supp"
+  echo 'int dlclose(void *library) { return library == 0; }' | cc -shared -fPIC -x c - -o "$place/kept.so"
+  export LSAN_OPTIONS=suppressions=$place/leaks.supp:print_suppressions=0 ASAN_OPTIONS=verify_asan_link_order=0
+  export LD_PRELOAD=$place/kept.so
+fi
+# Under the thread sanitizer, which sees no locks of MPI's and the driver's own.
+export TSAN_OPTIONS=ignore_noninstrumented_modules=1
+flags=()
+"$mpirun" --version 2>/dev/null | grep -q "Open MPI" && flags=(-q --oversubscribe)
+start_ranks() { # start_ranks ARGUMENTS...: of mpirun. What MPICH adds to a message of Halfstep's is left out
+  local code
+  "$mpirun" "${flags[@]}" "$@" 2>"$place/said"
+  code=$?
+  grep -v '^Abort(' "$place/said" >&2
+  return $code
+}
+program=start_ranks
+one_of() { pgrep -f "^$bin/float32_master_weights .*$1" | shuf -n 1; } # one_of TEXT: a rank with it on its command line
 on() { # on COUNT ARGUMENTS...: what runs float32_master_weights on so many ranks
-  ranks=(-q --oversubscribe -n "$1" "$bin/float32_master_weights" "${small[@]}")
+  ranks=(-n "$1" "$bin/float32_master_weights" "${small[@]}")
 }
 same_tensors() { # same_tensors A B: files of equal values, whatever flags they note
   python3 - "$@" <<'PYTHON'
@@ -91,13 +111,13 @@ shallow=("$bin/stochastic_rounding" float32 8 "${norms[@]}")
 deep=("$bin/stochastic_rounding" float32 14 "${norms[@]}")
 check "one process trains a network with norms" "${shallow[@]}" >"$place/output" 2>"$place/error"
 whole=$(loss "$place/norms.json")
-trains -q --oversubscribe -n 2 "${shallow[@]}" --sync-batch-norm
+trains -n 2 "${shallow[@]}" --sync-batch-norm
 check "2 ranks with statistics of both come to a loss of $whole" near "$whole" "$(loss "$place/norms.json")" 1e-4
-trains -q --oversubscribe -n 2 "${shallow[@]}"
+trains -n 2 "${shallow[@]}"
 check "with statistics of their own to another" test "$(near "$whole" "$(loss "$place/norms.json")" 1e-4 || echo no)"
 refused "expected equal parts of ranks that exchange every step with Ranks::sync_batch_norm, got sync_every" \
-  -q --oversubscribe -n 2 "${shallow[@]}" --sync-batch-norm --sync-every 5
-refused "expected one model on all ranks, got 'resnet8'" -q --oversubscribe \
+  -n 2 "${shallow[@]}" --sync-batch-norm --sync-every 5
+refused "expected one model on all ranks, got 'resnet8'" \
   -n 1 "${shallow[@]}" : -n 1 "${deep[@]}"
 
 # Ranks that differ, and programs that are no ranks.
@@ -109,18 +129,18 @@ sys.exit(count != 1)
 PYTHON
 check "a program of another version is made" test $? = 0
 chmod +x "$place/newer"
-refused "expected one version on all ranks, got " -q --oversubscribe \
+refused "expected one version on all ranks, got " \
   -n 1 "$bin/float32_master_weights" "${small[@]}" : -n 1 "$place/newer" "${small[@]}"
 rm "$place/newer"
 cp -r "$data" "$place/other_data"
 printf x | dd of="$place/other_data/train-images-idx3-ubyte" bs=1 seek=999 conv=notrunc 2>"$place/error"
-refused "expected one training set on all ranks" -q --oversubscribe -n 1 "$bin/float32_master_weights" "${small[@]}" \
+refused "expected one training set on all ranks" -n 1 "$bin/float32_master_weights" "${small[@]}" \
   : -n 1 "$bin/float32_master_weights" mixed --data "$place/other_data" --batch-size 8 --quiet
-refused "expected one seed on all ranks, got 42 on rank 0 and 7 on rank 1" -q --oversubscribe \
+refused "expected one seed on all ranks, got 42 on rank 0 and 7 on rank 1" \
   -n 1 "$bin/float32_master_weights" "${small[@]}" : -n 1 "$bin/float32_master_weights" "${small[@]}" --seed 7
 on 3
 refused "expected a multiple of 3" "${ranks[@]}"
-refused "expected one process of this program, got 2" -q --oversubscribe -n 2 "$bin/devices"
+refused "expected one process of this program, got 2" -n 2 "$bin/devices"
 on 2
 refused "--trace" "${ranks[@]}" --trace "$place/trace"
 
@@ -135,7 +155,7 @@ for ((kill = 0; kill < kills; kill++)); do
   started "${ranks[@]}" --epochs 100000 --save "$place/killed" --save-every 3
   until_true test -s "$place/killed"
   sleep "$(printf 0.%03d $((RANDOM % 1000)))"
-  kill -KILL "$(pgrep -P "$pid" | shuf -n 1)"
+  kill -KILL "$(one_of "$place/killed")"
   before=${EPOCHREALTIME/./}
   wait $pid
   check "the job fails" test $? != 0
@@ -144,7 +164,7 @@ for ((kill = 0; kill < kills; kill++)); do
   [ $took -le $slowest ] || slowest=$took
   check "the checkpoint is whole" alone --epochs 1 --resume "$place/killed"
   if [ $((kill % 5)) = 1 ]; then
-    trains -q --oversubscribe -n 4 "$bin/float32_master_weights" "${small[@]}" --epochs 1 --resume "$place/killed"
+    trains -n 4 "$bin/float32_master_weights" "${small[@]}" --epochs 1 --resume "$place/killed"
   fi
 done
 
@@ -153,7 +173,7 @@ echo "$kills killed: the jobs ended within $slowest ms"
 # A signal to one rank stops all after the same step, and rank 0 saves.
 started "${ranks[@]}" --epochs 100000 --save "$place/stopped"
 until_true test -s "$place/stopped"
-kill -TERM "$(pgrep -P "$pid" | tail -n 1)"
+kill -TERM "$(one_of "$place/stopped")"
 wait $pid
 check "SIGTERM to one rank: exit code 143" test $? = 143
 check "all stop, and one saves" grep -q '^stopped after [0-9]* steps, saved in ' "$place/output"
@@ -161,11 +181,11 @@ check "all stop, and one saves" grep -q '^stopped after [0-9]* steps, saved in '
 # One rank on each of two drivers, which compare all of their weights after every step, in parts by their speed.
 if [ -n "$other" ]; then
   each=("$bin/float32_master_weights" "${small[@]}" --epochs 2 --compare-every 1 --accumulate 2 --balance measured)
-  trains -q --oversubscribe -n 1 "${each[@]}" : -n 1 env "VK_DRIVER_FILES=$other" "VK_ICD_FILENAMES=$other" "${each[@]}"
+  trains -n 1 "${each[@]}" : -n 1 env "VK_DRIVER_FILES=$other" "VK_ICD_FILENAMES=$other" "${each[@]}"
   check "the drivers are named" grep -q "^ranks: rank 0 computes on .*, rank 1 on " "$place/output"
   # Reproducible arithmetic leaves nothing to differ.
   each=("$bin/float32_master_weights" "${small[@]}" --epochs 1 --reproducible)
-  trains -q --oversubscribe -n 1 "${each[@]}" --save "$place/two" : \
+  trains -n 1 "${each[@]}" --save "$place/two" : \
     -n 1 env "VK_DRIVER_FILES=$other" "VK_ICD_FILENAMES=$other" "${each[@]}" --save "$place/two"
   check "one process trains reproducibly" alone --epochs 1 --accumulate 2 --reproducible --save "$place/alone"
   check "two drivers end with its weights" same_tensors "$place/alone" "$place/two"

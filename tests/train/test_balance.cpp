@@ -216,7 +216,7 @@ TEST_CASE("parts change where that is worth it, and times of one slow step do no
         }
         steps(0, 1, 1);
         steps(4, 1, 1.05);
-        steps(4, 1, 1.05);  // not worth it
+        steps(4, 1, 1.3);  // 5:3 would take 0.96 of the time
         steps(4, 1, 3);
         steps(4, 1, 2.9);
         steps(4, 2, 1);

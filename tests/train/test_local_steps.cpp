@@ -273,6 +273,37 @@ TEST_CASE("a checkpoint has what each rank has of its own, and goes on to the sa
   }
 }
 
+TEST_CASE("a checkpoint has what each rank has counted, and found as its loss scale") {
+  const TemporaryFolder folder;
+  std::vector<StepReport> wanted(2);
+  std::vector<StepReport> got(2);
+  on_ranks(2, [&](int rank, const Ranks& ranks) {
+    const auto made = [&] {
+      Precision precision = Precision::mixed();
+      precision.loss_scale.initial = 256;
+      return testing::Pull(5, 1, Sgd{.rate = 0.25F}, precision, 5, [&](TrainerOptions& options) {
+        options.ranks = ranks;
+        options.ranks.sync_every = 2;
+      });
+    };
+    const auto place = static_cast<std::size_t>(rank);
+    testing::Pull pull = made();
+    pull.step(rank == 0 ? 1.0F : std::numeric_limits<float>::infinity());
+    pull.trainer().save(folder.path() / "start");
+    pull.step(1);
+    wanted[place] = pull.trainer().report();
+    testing::Pull resumed = made();
+    resumed.trainer().load(folder.path() / "start");
+    resumed.step(1);
+    got[place] = resumed.trainer().report();
+  });
+  CHECK(wanted[1].loss_scale < wanted[0].loss_scale);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    CHECK(got[rank].loss_scale == wanted[rank].loss_scale);
+    CHECK(got[rank].skipped == wanted[rank].skipped);
+  }
+}
+
 TEST_CASE("a checkpoint of ranks that step by themselves goes on with more of them, and with none") {
   const TemporaryFolder folder;
   on_ranks(2, [&](int, const Ranks& ranks) {
