@@ -102,22 +102,30 @@ class Axes {
     if (panel_.logarithmic) return 0.5;
     return values_.low != 0 ? 0.5 * std::abs(values_.low) : 1;
   }
+  /// Three or more, where round numbers allow it.
   std::vector<double> ticks() const {
     const double range = values_.high - values_.low;
+    constexpr double few_powers = 2.2;
+    if (panel_.logarithmic && range < few_powers) return ticks_between_powers();
     std::vector<double> at;
-    if (panel_.logarithmic && range < 1.2) {  // 1, 2 and 5 times the powers
-      for (double power = std::floor(values_.low); power <= values_.high; ++power) {
-        for (const double factor : {1.0, 2.0, 5.0}) at.push_back(power + std::log10(factor));
+    for (const double parts : {4.0, 6.0, 9.0}) {
+      const double step = panel_.logarithmic ? std::max(1.0, round_step(range, parts)) : round_step(range, parts);
+      at.clear();
+      for (double value = std::ceil(values_.low / step) * step; value <= values_.high; value += step) {
+        at.push_back(std::abs(value) < step * 1e-9 ? 0 : value);
       }
-      std::erase_if(at, [&](double value) { return value < values_.low || value > values_.high; });
-      if (at.size() >= 2) return at;
-      return {values_.low, values_.high};
-    }
-    const double step = panel_.logarithmic ? std::max(1.0, round_step(range, 5)) : round_step(range, 4);
-    for (double value = std::ceil(values_.low / step) * step; value <= values_.high; value += step) {
-      at.push_back(std::abs(value) < step * 1e-9 ? 0 : value);
+      if (at.size() >= 3) break;
     }
     return at;
+  }
+  /// 1, 2 and 5 times the powers of ten.
+  std::vector<double> ticks_between_powers() const {
+    std::vector<double> at;
+    for (double power = std::floor(values_.low); power <= values_.high; ++power) {
+      for (const double factor : {1.0, 2.0, 5.0}) at.push_back(power + std::log10(factor));
+    }
+    std::erase_if(at, [&](double value) { return value < values_.low || value > values_.high; });
+    return at.size() >= 2 ? at : std::vector{values_.low, values_.high};
   }
 
   const ChartPanel& panel_;
