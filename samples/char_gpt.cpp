@@ -287,6 +287,7 @@ class Run {
     result.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     const double speed = static_cast<double>(step_ - part_) / result.seconds;
     result.samples_per_second = speed * static_cast<double>(options_.plan.batch_size);
+    trainer_.synchronise();
     const Evaluation validation = trainer_.evaluate(data_.test, Weights::current, samples::alone_interrupted);
     if (validation.samples < data_.test.count) return false;
     result.scores = {{"validation_loss", validation.loss}};

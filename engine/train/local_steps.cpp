@@ -115,6 +115,7 @@ std::vector<float> LocalSteps::moved_by(const Synchronised& of) const {
 
 /// Every rank computes the same: by fma, which no compiler makes other operations of.
 void LocalSteps::synchronise() {
+  if (!moved_) return;
   const Ranks& ranks = options_.ranks;
   std::vector<std::vector<float>> moved;
   for (const Synchronised& each : all_) moved.push_back(moved_by(each));

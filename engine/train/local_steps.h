@@ -31,6 +31,8 @@ class LocalSteps {
   void set(const state::KeptTensor& tensor);
   /// Counts a step; synchronises where that is due, which waits for the step and for all ranks.
   void count_step();
+  /// Likewise, at once; does nothing where no step was made since the last time.
+  void synchronise();
   /// Whether the store's weights are those of the last synchronisation. Needs no other rank.
   bool is_synchronised() const { return !moved_; }
   /// Calls something with the weights of the last synchronisation in the place of this rank's own, which are put back
@@ -58,7 +60,6 @@ class LocalSteps {
   bool has_own(const io::SafetensorsFile& file) const;
 
  private:
-  void synchronise();
   std::vector<float> moved_by(const Synchronised& of) const;
   void write_synchronised();
   bool is_own(const state::KeptTensor& tensor) const;

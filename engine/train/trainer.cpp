@@ -309,6 +309,9 @@ StepTotals Trainer::take_totals() {
   impl().finish();
   return impl().reports->take_totals();
 }
+void Trainer::synchronise() {
+  impl().together([](Impl& made) { made.synchronise(); });
+}
 Evaluation Trainer::evaluate(const Dataset& set, Weights weights, const std::function<bool()>& stop) {
   return impl().together([&](Impl& made) { return made.evaluate(set, weights, stop); });
 }

@@ -78,6 +78,8 @@ class Trainer::Impl {
   void executed();
   /// Waits for every step submitted, and reads their reports.
   void finish();
+  /// See Trainer::synchronise.
+  void synchronise();
   /// Reads the reports of steps that have finished.
   void poll();
   Evaluation evaluate(const Dataset& set, Weights weights, const std::function<bool()>& stop);

@@ -19,6 +19,12 @@ Evaluation Trainer::Impl::evaluate(const Dataset& set, Weights weights, const st
   return result;
 }
 
+void Trainer::Impl::synchronise() {
+  if (!local_steps) return;
+  finish();
+  local_steps->synchronise();
+}
+
 /// Calls something that reads weights: those that all ranks have.
 void Trainer::Impl::with_synchronised(const std::function<void()>& call) {
   if (local_steps) return local_steps->with_synchronised(call);

@@ -78,6 +78,7 @@ class Run {
       const std::int64_t epoch = position_ / epoch_steps_ + 1;
       EpochResult result;
       if (!train_epoch(epoch, result)) return false;
+      trainer_.synchronise();
       const halfstep::Evaluation test = trainer_.evaluate(data_.test, plan_.weights, alone_interrupted);
       if (test.samples < data_.test.count) return false;
       result.test_accuracy = test.metrics.at("accuracy");

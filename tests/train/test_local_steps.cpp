@@ -29,6 +29,7 @@ using testing::has;
 
 namespace {
 
+using WeightsOverTime = std::vector<std::vector<float>>;
 using Change = std::function<void(TrainerOptions&)>;
 using testing::on_ranks;
 using testing::results_of_ranks;
@@ -125,7 +126,6 @@ Precision copied_at_random() {
 TEST_CASE("ranks that step by themselves have the same weights after each synchronisation, and not in between") {
   for (const Precision& precision : {Precision::float32(), copied_at_random(), rounded_at_random()}) {
     CAPTURE(precision.name);
-    using WeightsOverTime = std::vector<std::vector<float>>;
     const std::vector<WeightsOverTime> got = results_of_ranks<WeightsOverTime>(3, [&](int, const Ranks& ranks) {
       Trainer trainer = trainer_of(ranks, precision);
       WeightsOverTime weights{weights_of(trainer)};
@@ -167,6 +167,22 @@ TEST_CASE("an outer step is Nesterov's, along the mean of what ranks have change
   for (const std::vector<float>& of_rank : weights) {
     for (const float weight : of_rank) CHECK(static_cast<double>(weight) == doctest::Approx(w).epsilon(1e-6));
   }
+}
+
+TEST_CASE("ranks that step by themselves synchronise when they are asked to, once, and keep their turn") {
+  const std::vector<WeightsOverTime> got = results_of_ranks<WeightsOverTime>(2, [](int, const Ranks& ranks) {
+    const auto counting = std::make_shared<Counting>(ranks.exchange);
+    Trainer trainer = trainer_of(Ranks(counting), Precision::float32());
+    run(trainer, 6);
+    trainer.synchronise();
+    const std::size_t exchanged = counting->formats.size();
+    trainer.synchronise();
+    CHECK(counting->formats.size() == exchanged);
+    WeightsOverTime weights{weights_of(trainer)};
+    for (; weights.size() < 3; weights.push_back(weights_of(trainer))) run(trainer, 1);  // the eighth is the last
+    return weights;
+  });
+  for (std::size_t i = 0; i < 3; ++i) CHECK((got[0][i] == got[1][i]) == (i != 1));
 }
 
 TEST_CASE("nothing is exchanged between two synchronisations, and weights in the wire's format") {

@@ -114,9 +114,9 @@ struct Ranks {
   /// and skipped steps, and reports its own loss and metrics. Then the weights of the synchronisation before make an
   /// outer step of Nesterov's momentum along the mean of what each rank has changed, which travels in the wire's
   /// format, and become those of all ranks; states become their means. evaluate() and save_weights() take what the last
-  /// synchronisation gave, parameter() and predictors what this rank has. Every rank must call checkpoint() or save()
-  /// too: a checkpoint has what each rank has of its own. Takes two f32 of host memory for each weight. Ranks compare
-  /// their weights after synchronisations only. Not with shard_state or ema_decay.
+  /// synchronisation gave (Trainer::synchronise makes one), parameter() and predictors what this rank has. Every rank
+  /// must call checkpoint() or save() too: a checkpoint has what each rank has of its own. Takes two f32 of host memory
+  /// for each weight. Ranks compare their weights after synchronisations only. Not with shard_state or ema_decay.
   std::int64_t sync_every = 0;
   float outer_rate = 0.7F;  ///< of the outer step
   /// Of the outer step. DiLoCo's is 0.9, for hundreds of synchronisations; of twenty, it took steps that were too

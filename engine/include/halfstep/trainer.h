@@ -123,6 +123,10 @@ class HALFSTEP_API Trainer {
   void finish();
   /// Calls finish() and returns the totals since the last call.
   StepTotals take_totals();
+  /// Where ranks make steps by themselves (Ranks::sync_every), synchronises their weights unless they are, so that
+  /// evaluate() and files have all that was trained. Every rank must call it. Waits for every step submitted, and for
+  /// all ranks. Of other trainers does nothing.
+  void synchronise();
 
   /// Loss and metrics over a whole set, with the current weights or their averages. Every sample counts once. Requires
   /// a Feed. Each field that it feeds must have the type and shape of the training set's (or source's), or follow from
