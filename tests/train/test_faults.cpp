@@ -127,9 +127,10 @@ ErrorCode code_for(VkResult result) {
   return ErrorCode::system;
 }
 
-/// Whether how often a function is called depends on how fast the device is.
+/// Whether how often a function is called depends on how fast the device is: a submit that has finished gives its fence
+/// to the next one.
 bool waits(std::string_view function) {
-  return function == "vkWaitForFences" || function == "vkGetFenceStatus";
+  return function == "vkWaitForFences" || function == "vkGetFenceStatus" || function == "vkCreateFence";
 }
 
 /// One fault after another, and what came of them.
