@@ -211,7 +211,7 @@ std::vector<Case> operator_cases() {
     } else if (test.file.find("tests/ops/") != std::string::npos) {
       const Wanted wanted = is_quick(test.name) ? Wanted::quick : is_long(test.name) ? Wanted::full : Wanted::normal;
       operators.push_back({fmt::format("operator/{}: {}", family(test.file), test.name),
-                           "In every precision and tier, against a reference in double", wanted, run});
+                           "In every precision, in the report's tier, against a reference in double", wanted, run});
     }
   }
   std::ranges::move(whole, std::back_inserter(operators));
