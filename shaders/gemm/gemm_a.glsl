@@ -1,7 +1,7 @@
 // The left operand. Each invocation reads one or more positions of it with an ACursor:
 //   A_ALONG_K   a quad holds four k of one row:      a_cursor(row),  a_load(cursor, quad of k)
 //   otherwise   a quad holds four rows of one k:     a_cursor(quad of rows),  a_load(cursor, k)
-// after a_seek(cursor, segment). Rows past the last read the last one again, and their results are not stored; k past
+// after a_seek(cursor, segment_at(index of the segment)). Rows past the last read the last one again, and their results are not stored; k past
 // the last gives zeros. A load is a_value() of what is at a_address(), which a kernel may call later.
 #ifndef HALFSTEP_GEMM_A
 #define HALFSTEP_GEMM_A
@@ -16,6 +16,40 @@ bool is_of_ones(int row_quad) { return SUM_COLUMNS && row_quad >= quads(rows); }
 #define FIRST_ONE vec4(1.0, 0.0, 0.0, 0.0)
 #endif
 
+// A segment of k, by its index and its place: the tap that it is, {row, column}, or the line of positions, {image, row}.
+struct Segment {
+  int index;
+  ivec2 place;
+};
+
+#if defined(OPERANDS_patches_row) || defined(OPERANDS_patches_col)
+#define PATCHES
+int places_in_row() { return kernel_width; }
+#elif defined(OPERANDS_pixels_row)
+#define PATCHES
+int places_in_row() { return grid.x; }
+#endif
+
+Segment segment_at(int index) {
+#ifdef PATCHES
+  int row = index / places_in_row();
+  return Segment(index, ivec2(row, index - row * places_in_row()));
+#else
+  return Segment(index, ivec2(0));
+#endif
+}
+
+// The one `count` segments later, in the same row or at the start of the next. Without a division, which software
+// drivers make for each lane.
+Segment segment_after(Segment segment, int count) {
+  segment.index += count;
+#ifdef PATCHES
+  bool in_row = segment.place.y + count < places_in_row();
+  segment.place = in_row ? segment.place + ivec2(0, count) : ivec2(segment.place.x + 1, 0);
+#endif
+  return segment;
+}
+
 #if defined(OPERANDS_row_row) || defined(OPERANDS_row_col)
 // {rows, k}
 #define A_ALONG_K
@@ -26,7 +60,7 @@ struct ACursor {
 
 ACursor a_cursor(Tile tile, int row) { return ACursor(tile.a_base + min(row, rows - 1) * a_pitch); }
 
-void a_seek(inout ACursor cursor, int segment) {}
+void a_seek(inout ACursor cursor, Segment segment) {}
 
 int a_address(ACursor cursor, int k_quad) { return cursor.base + k_quad; }
 
@@ -43,7 +77,7 @@ ACursor a_cursor(Tile tile, int row_quad) {
   return ACursor(tile.a_base + min(row_quad, quads(rows) - 1), is_of_ones(row_quad));
 }
 
-void a_seek(inout ACursor cursor, int segment) {}
+void a_seek(inout ACursor cursor, Segment segment) {}
 
 int a_address(ACursor cursor, int k_place) { return cursor.base + min(k_place, k - 1) * a_pitch; }
 
@@ -74,8 +108,8 @@ ACursor a_cursor(Tile tile, int row) {
   return ACursor(place, tile.a_base + pixel * a_pitch, 0, false);
 }
 
-void a_seek(inout ACursor cursor, int segment) {
-  ivec2 shift = tap_place(segment) * tap_step;
+void a_seek(inout ACursor cursor, Segment segment) {
+  ivec2 shift = segment.place * tap_step;
   ivec2 pixel = pixel_at(cursor.place + shift, cursor.inside);
   if (!DIVIDED) pixel = shift;  // the same for all cursors
   cursor.base = cursor.inside ? cursor.start + (pixel.x * image.y + pixel.y) * a_pitch : 0;
@@ -105,12 +139,11 @@ ACursor a_cursor(Tile tile, int row_quad) {
   return ACursor(tap_place(tap) * tap_step + offset, 0, channel, 0, is_of_ones(row_quad));
 }
 
-void a_seek(inout ACursor cursor, int segment) {
-  int n = segment / grid.x;
-  int y = (segment - n * grid.x) * stride.x + cursor.place.x;
+void a_seek(inout ACursor cursor, Segment segment) {
+  int y = segment.place.y * stride.x + cursor.place.x;
   bool inside = uint(y) < uint(image.x);  // negative numbers become large
   cursor.width = inside ? image.y : 0;
-  cursor.base = cursor.channel + (n * image.x + (inside ? y : 0)) * image.y * a_pitch;
+  cursor.base = cursor.channel + (segment.place.x * image.x + (inside ? y : 0)) * image.y * a_pitch;
 }
 
 int a_column(ACursor cursor, int k_place) { return k_place * stride.y + cursor.place.y; }

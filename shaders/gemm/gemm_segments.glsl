@@ -1,20 +1,27 @@
-// The loop over k of the kernels that compute a tile with a subgroup. The including file defines MOST_QUADS,
-// seek(segment) and add_products(quad of k).
+// The loop over k of the kernels that compute a tile with a subgroup. The including file defines seek(segment) and
+// add_products(quad of k), which adds STEP quads of k, of each of SEGMENTS segments from that one on; and MOST_QUADS, how
+// many of a segment it adds before end_sums().
 #ifndef HALFSTEP_GEMM_SEGMENTS
 #define HALFSTEP_GEMM_SEGMENTS
 
-// Adds the products of quads of k from `done` on, up to the end of their segment at most; returns how many.
-int add_segment(Tile tile, int done) {
-  int segment = done / quads(k);
-  int k_quad = done - segment * quads(k);
-  int count = min(quads(k) - k_quad, min(tile.k_end - done, MOST_QUADS));
-  seek(segment);
-  int k_stop = k_quad + count;
+void add_tile_products(Tile tile) {
+  Segment segment = segment_at(tile.k_begin / quads(k));
+  int k_quad = tile.k_begin - segment.index * quads(k);
+  int left = (tile.k_end - tile.k_begin) / SEGMENTS;
   do {
-    add_products(k_quad);
-    k_quad++;
-  } while (k_quad < k_stop);
-  return count;
+    int count = min(quads(k) - k_quad, min(left, MOST_QUADS));
+    seek(segment);
+    int k_stop = k_quad + count;
+    do {
+      add_products(k_quad);
+      k_quad += STEP;
+    } while (k_quad < k_stop);
+    end_sums();
+    left -= count;
+    bool ends = k_quad >= quads(k);
+    k_quad = ends ? 0 : k_quad;
+    if (ends) segment = segment_after(segment, SEGMENTS);
+  } while (left > 0);
 }
 
 #endif

@@ -119,7 +119,7 @@ void k_advance(Tile tile, inout KPlace place) {
 }
 
 void seek_a() {
-  [[unroll]] for (int i = 0; i < LOADS; i++) a_seek(a_at[i], a_place.segment);
+  [[unroll]] for (int i = 0; i < LOADS; i++) a_seek(a_at[i], segment_at(a_place.segment));
 }
 
 void seek_b() {

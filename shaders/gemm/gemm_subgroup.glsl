@@ -47,7 +47,7 @@ int lane() { return int(gl_SubgroupInvocationID); }
 void place_a(Tile tile) {
   [[unroll]] for (int i = 0; i < A_LOADS; i++) a_at[i] = a_cursor(tile, tile.row + i * LANES + lane());
 }
-void seek_a(int segment) {
+void seek_a(Segment segment) {
   [[unroll]] for (int i = 0; i < A_LOADS; i++) a_seek(a_at[i], segment);
 }
 void load_a(int k_quad) {
@@ -56,7 +56,7 @@ void load_a(int k_quad) {
 float a_of(int row, int kk) { return from_lane(a_quads[row / LANES][kk], row % LANES); }
 #else
 void place_a(Tile tile) { a_at[0] = a_cursor(tile, tile.row / 4 + lane() % ROW_QUADS); }
-void seek_a(int segment) { a_seek(a_at[0], segment); }
+void seek_a(Segment segment) { a_seek(a_at[0], segment); }
 void load_a(int k_quad) {
   [[unroll]] for (int i = 0; i < A_LOADS; i++) {
     a_quads[i] = a_load(a_at[0], k_quad * 4 + i * LANES / ROW_QUADS + lane() / ROW_QUADS);
@@ -72,8 +72,8 @@ float a_of(int row, int kk) {
 void place_b(Tile tile, int column_quad) {
   [[unroll]] for (int i = 0; i < 4; i++) b_at[i] = b_cursor(tile, column_quad * 4 + i);
 }
-void seek_b(int segment) {
-  [[unroll]] for (int i = 0; i < 4; i++) b_seek(b_at[i], segment);
+void seek_b(Segment segment) {
+  [[unroll]] for (int i = 0; i < 4; i++) b_seek(b_at[i], segment.index);
 }
 void load_b(int k_quad) {
   mat4 columns_of_b;
@@ -83,7 +83,7 @@ void load_b(int k_quad) {
 }
 #else
 void place_b(Tile tile, int column_quad) { b_at[0] = b_cursor(tile, column_quad); }
-void seek_b(int segment) { b_seek(b_at[0], segment); }
+void seek_b(Segment segment) { b_seek(b_at[0], segment.index); }
 void load_b(int k_quad) {
   [[unroll]] for (int i = 0; i < 4; i++) b_quads[i] = b_load(b_at[0], k_quad * 4 + i);
 }
@@ -100,12 +100,18 @@ void add_products(int k_quad) {
   }
 }
 
-void seek(int segment) {
+void seek(Segment segment) {
   seek_a(segment);
   seek_b(segment);
 }
 
+void end_sums() {
+  if (!ROUNDS) return;
+  [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = rounded_to_half(sums[i]);
+}
 
+const int STEP = 1;
+const int SEGMENTS = 1;
 #include "gemm/gemm_segments.glsl"
 
 void main() {
@@ -115,13 +121,7 @@ void main() {
   place_b(tile, column_quad);
   vec4 start = column_bias(tile, column_quad);
   [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = start;
-  int done = tile.k_begin;
-  do {
-    done += add_segment(tile, done);
-    if (ROUNDS) {
-      [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = rounded_to_half(sums[i]);
-    }
-  } while (done < tile.k_end);
+  add_tile_products(tile);
   // Not unrolled, and a copy: see gemm_store.glsl.
   vec4 results[ROWS];
   [[unroll]] for (int i = 0; i < ROWS; i++) results[i] = sums[i];

@@ -87,11 +87,18 @@ void add_products(int k_quad) {
   }
 }
 
-void seek(int segment) {
+void seek(Segment segment) {
   [[unroll]] for (int i = 0; i < A_PLACES; i++) a_seek(a_at[i], segment);
-  b_seek(b_at, segment);
+  b_seek(b_at, segment.index);
 }
 
+void end_sums() {
+  if (!PARTIALS_IN_F16) return;
+  [[unroll]] for (int i = 0; i < ROWS * COLUMN_QUADS; i++) sums[i] = rounded_to_half(sums[i]);
+}
+
+const int STEP = 1;
+const int SEGMENTS = 1;
 #include "gemm/gemm_segments.glsl"
 
 // Every lane has its own rows of the same columns.
@@ -107,13 +114,7 @@ void main() {
   [[unroll]] for (int i = 0; i < ROWS * COLUMN_QUADS; i++) {
     sums[i] = column_bias(tile, tile.column_quad + i % COLUMN_QUADS);
   }
-  int done = tile.k_begin;
-  do {
-    done += add_segment(tile, done);
-    if (PARTIALS_IN_F16) {
-      [[unroll]] for (int i = 0; i < ROWS * COLUMN_QUADS; i++) sums[i] = rounded_to_half(sums[i]);
-    }
-  } while (done < tile.k_end);
+  add_tile_products(tile);
   // Not unrolled, and a copy: see gemm_store.glsl.
   vec4 results[ROWS * COLUMN_QUADS];
   [[unroll]] for (int i = 0; i < ROWS * COLUMN_QUADS; i++) results[i] = sums[i];

@@ -45,7 +45,7 @@ QuadAt row_at[ROWS];  // addresses of the segment's elements of A
 void place_a(Tile tile) {
   [[unroll]] for (int i = 0; i < ROWS; i++) a_at[i] = a_cursor(tile, tile.row + i);
 }
-void seek(int segment) {
+void seek(Segment segment) {
   [[unroll]] for (int i = 0; i < ROWS; i++) {
     a_seek(a_at[i], segment);
     row_at[i] = a + a_at[i].base;
@@ -67,7 +67,7 @@ void place_a(Tile tile) {
     ones_at[i] = SUM_COLUMNS && tile.row + i == row_of_ones();
   }
 }
-void seek(int segment) {}
+void seek(Segment segment) {}
 // k past the last read the last one again, and are multiplied by zeros of B.
 float a_of(int i, int k_quad, int q, int kk) {
   int k_place = min((k_quad + q) * 4 + kk, k - 1);
@@ -84,7 +84,11 @@ float of_lane(vec4 low, vec4 high) {
   return v;
 }
 
-void add_products(PanelStep panel, int k_quad) {
+int panel_at;  // the quads of the panel that the next step reads
+
+void add_products(int k_quad) {
+  PanelStep panel = PanelStep(b + panel_at);
+  panel_at += STEP * 4 * PANEL_QUADS;
   [[unroll]] for (int q = 0; q < STEP; q++) {
     [[unroll]] for (int kk = 0; kk < 4; kk++) {
       int first = (q * 4 + kk) * PANEL_QUADS;
@@ -99,21 +103,11 @@ void add_products(PanelStep panel, int k_quad) {
   }
 }
 
-// Adds the products of quads of k from `done` on, up to the end of their segment at most; returns how many.
-int add_segment(Tile tile, int panel, int done) {
-  int segment = done / quads(k);
-  int k_quad = done - segment * quads(k);
-  int count = min(quads(k) - k_quad, tile.k_end - done);
-  seek(segment);
-  panel += done * 4 * PANEL_QUADS;
-  int k_stop = k_quad + count;
-  do {
-    add_products(PanelStep(b + panel), k_quad);
-    panel += STEP * 4 * PANEL_QUADS;
-    k_quad += STEP;
-  } while (k_quad < k_stop);
-  return count;
-}
+void end_sums() {}
+
+const int SEGMENTS = 1;
+const int MOST_QUADS = 0x7fffffff;
+#include "gemm/gemm_segments.glsl"
 
 // Tiles of the same columns run one after the other: their panel stays in the cache. A tile needs less of A than of B.
 Tile panel_tile() {
@@ -157,14 +151,11 @@ void main() {
   Tile tile = panel_tile();
   int column_quad = tile.column_quad + column_of_results();
   int zeros = quads(quads(k)) * 4;
-  int panel = zeros + tile.b_base + tile.column_quad * segments * quads(k) * 4;
+  panel_at = zeros + tile.b_base + (tile.column_quad * segments * quads(k) + tile.k_begin * PANEL_QUADS) * 4;
   SUMS start = first_sum(column_bias(tile, column_quad));
   place_a(tile);
   [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = start;
-  int done = tile.k_begin;
-  do {
-    done += add_segment(tile, panel, done);
-  } while (done < tile.k_end);
+  add_tile_products(tile);
   // Not unrolled, and a copy: see gemm_store.glsl.
   vec4 results[RESULTS];
   [[unroll]] for (int i = 0; i < RESULTS; i++) results[i] = result_quad(i);

@@ -32,9 +32,12 @@ namespace {
 std::vector<plan::Target> targets() {
   std::map<std::string, plan::Target> found;
   for (plan::Target target : testing::product_targets()) {
-    for (const ops::GemmKernel& kernel : ops::gemm_kernels(target, {.dtype = DType::f16})) {
-      target.gemm_kernels = kernel.name;
-      found.emplace(kernel.name, target);
+    for (const ops::Operands operands : {ops::Operands::row_row, ops::Operands::col_row}) {
+      target.gemm_kernels.clear();
+      for (const auto& kernel : ops::gemm_kernels(target, {.operands = operands, .dtype = DType::f16, .columns = 8})) {
+        target.gemm_kernels = kernel.name;
+        found.emplace(kernel.name, target);
+      }
     }
   }
   std::vector<plan::Target> all;
@@ -233,6 +236,38 @@ TEST_CASE("every kernel computes convolutions and their gradients") {
        .arithmetic = arithmetic,
        .dtypes = dtypes,
        .targets = targets()});
+}
+
+TEST_CASE("kernels of outer products compute weight gradients of any shape") {
+  struct Gradient {
+    Shape images;
+    Shape weight;
+    Conv2dOptions options;
+  };
+  const std::vector<Gradient> gradients{
+      {{2, 5, 40, 20}, {3, 3, 20, 24}, {.padding = {1, 1}}},  // five quads of channels, long lines
+      {{3, 8, 8, 16}, {2, 2, 8, 24}, {.stride = {1, 2}, .dilation = {2, 3}, .groups = 2}},  // short ones, two groups
+      {{2, 6, 7, 3}, {3, 3, 3, 8}, {.padding = {2, 3}}},        // more padding than taps reach
+      {{16, 32, 32, 16}, {3, 3, 16, 16}, {.padding = {1, 1}}},  // k in parts, for the caches
+  };
+  std::vector<plan::Target> outer = targets();
+  std::erase_if(outer, [](const plan::Target& target) { return !target.gemm_kernels.starts_with("outer"); });
+  for (const Gradient& gradient : gradients) {
+    const auto& [images, weight, options] = gradient;
+    const Shape output = ops::Convolution{images, weight, options}.output("test");
+    if (outer.empty()) break;
+    testing::check_operator(
+        {.name = "weight gradient",
+         .build = [&](std::span<const Tensor> x) { return ops::conv2d_weight_gradient(x[0], x[1], weight, options); },
+         .inputs = {{uniform(images, 1)}, {uniform(output, 2)}},
+         .reference =
+             [&](std::span<const reference::Array> x) {
+               return reference::conv2d_weight_gradient(x[0], x[1], weight, options);
+             },
+         .arithmetic = arithmetic,
+         .dtypes = {DType::f32},
+         .targets = outer});
+  }
 }
 
 TEST_CASE("every kernel sums the columns of a weight gradient's cotangent on its way") {

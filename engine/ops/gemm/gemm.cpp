@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "graph/dtype.h"
+#include "ops/elementwise/cast.h"
 #include "ops/gemm/gemm_choice.h"
 #include "ops/gemm/gemm_kernels.h"
 #include "ops/gemm/gemm_panels.h"
@@ -52,11 +53,22 @@ TensorType part_type(const plan::Lowering& out, const Gemm& gemm) {
   return {DType::f32, {elements(shape) / shape.back() + (gemm.column_sums ? 1 : 0), shape.back()}};
 }
 
-/// k is split if there are too few tiles to occupy the device, but into parts of at least `least_part_quads`, and only
-/// as far as one binding can hold the partial results. Parts are short enough for the driver's limit of loop rounds.
+/// How many parts k makes if a core's cache is to keep the operands of each from tile to tile. Fewer where storing and
+/// adding up that many C, of `bytes` each, would cost more than reading the operands once.
+std::int64_t cached_parts(const plan::Lowering& out, const Gemm& gemm, std::int64_t bytes) {
+  constexpr std::int64_t cache_bytes = std::int64_t{1} << 19;
+  const auto bytes_of = [&](plan::TensorId tensor) {
+    return static_cast<std::int64_t>(plan::byte_size(out.type(tensor)));
+  };
+  const std::int64_t read = bytes_of(gemm.a) + bytes_of(gemm.b);
+  return std::min(plan::divided_up(read, cache_bytes), read / (4 * bytes));
+}
+
+/// k is split if there are too few tiles to occupy the device, or for the caches of one whose kernel does not pack
+/// operands, but into parts of at least `least_part_quads`, and only as far as one binding can hold the partial
+/// results. Parts are short enough for the driver's limit of loop rounds.
 Cut cut(const plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
-  Cut result{plan::divided_up(rows_of_a(gemm), kernel.tile_rows), plan::divided_up(gemm.columns, kernel.tile_columns),
-             1, k_quads(gemm)};
+  Cut result{row_tiles(kernel, gemm), plan::divided_up(gemm.columns, kernel.tile_columns), 1, k_quads(gemm)};
   const std::int64_t tiles = result.row_tiles * result.column_tiles * gemm.batches;
   const auto bytes = static_cast<std::int64_t>(plan::byte_size(part_type(out, gemm)));
   const std::int64_t most =
@@ -64,7 +76,8 @@ Cut cut(const plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
   const std::int64_t occupying = std::min(plan::divided_up(out.target().wanted_groups, tiles), most);
   const std::int64_t least =
       plan::divided_up(k_quads(gemm), most_part_quads(out.target(), kernel, segment_quads(gemm)));
-  const std::int64_t wanted = std::max(occupying, least);
+  const std::int64_t caching = kernel.row_group > 0 ? std::min(most, cached_parts(out, gemm, bytes)) : 1;
+  const std::int64_t wanted = std::max({occupying, least, caching});
   if (wanted < 2) return result;
   result.split_quads = plan::divided_up(plan::divided_up(k_quads(gemm), wanted), kernel.k_quads) * kernel.k_quads;
   result.splits = plan::divided_up(k_quads(gemm), result.split_quads);
@@ -219,6 +232,15 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
        .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments)});
 }
 
+/// The product with operands as the kernel reads them.
+Gemm prepared(plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
+  if (kernel.panels) return lower_panels(out, gemm, kernel.tile_columns);
+  Gemm result = gemm;
+  if (kernel.uniform) result.a = in_f32(out, gemm.a);
+  if (kernel.uniform) result.b = in_f32(out, gemm.b);
+  return result;
+}
+
 /// Reduces parts {n, ...} to one, if there are too many for one loop.
 plan::TensorId sum_of_parts(plan::Lowering& out, plan::TensorId parts) {
   Shape shape = out.type(parts).shape;
@@ -298,7 +320,7 @@ void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
   const GemmKernel& kernel = candidates[out.choose(gemm_choice(out, gemm, size, candidates))];
   const Way way{kernel, cut(out, gemm, kernel), size.dtype};
   expect_indexable(out, gemm, kernel, way.cut);
-  const Gemm product = kernel.uniform ? lower_panels(out, gemm, kernel.tile_columns) : gemm;
+  const Gemm product = prepared(out, gemm, kernel);
   // Noise is drawn by gemm_reduce, so that the products' code stays small.
   const bool rounds_at_random = out.storing().stochastic && is_narrow(out.type(gemm.c).dtype);
   if (way.cut.splits > 1 || rounds_at_random) return lower_in_parts(out, gemm, product, way);

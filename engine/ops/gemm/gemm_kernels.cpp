@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "graph/dtype.h"
-#include "ops/gemm/gemm_panels.h"
+#include "ops/gemm/uniform_kernels.h"
 
 namespace halfstep::ops {
 namespace {
@@ -174,60 +174,13 @@ double expected_cost(const plan::Target& target, const Problem& problem, const G
   return rounds * part_k * side * (side + 32) / 128 + stored / (4.0 * target.compute_units);
 }
 
-/// Whether the operands can be read by uniform loads: the panels (ops/gemm/gemm_panels.h) must fit in one binding.
-bool fits_uniform(const plan::Target& target, const Problem& problem, std::int64_t panel_columns) {
-  const Operands operands = with_panels(problem.operands);
-  const bool laid_out = operands != Operands::pixels_row;
-  const std::int64_t columns = problem.batches * plan::divided_up(problem.columns, panel_columns) * panel_columns;
-  const std::int64_t zeros = 4;  // at most this many columns' worth
-  const std::int64_t panel_quads = (columns + zeros) * problem.segments * plan::divided_up(problem.k, 4);
-  const auto bytes = static_cast<std::uint64_t>(std::max(panel_quads, problem.operand_quads)) * 4 * sizeof(float);
-  return target.uniform_loads && target.subgroups.shuffle && target.subgroups.size == 8 && laid_out &&
-         bytes <= target.max_storage_range && !problem.float16_partials;
-}
-
-/// A kernel with uniform loads: see gemm_uniform.glsl.
-GemmKernel uniform(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns) {
-  const std::string tile = fmt::format("{}x{}", tile_rows, tile_columns);
-  GemmKernel kernel;
-  kernel.name = "uniform" + tile;
-  kernel.shader =
-      fmt::format("gemm_uniform.{}.{}.{}", name(with_panels(problem.operands)), graph::info(problem.dtype).words, tile);
-  kernel.local_size = 8;
-  kernel.tile_rows = tile_rows;
-  kernel.tile_columns = tile_columns;
-  kernel.uniform = true;
-  kernel.moment_rows = tile_rows;
-  for (kernel.k_quads = 8; plan::divided_up(problem.k, 4) % kernel.k_quads != 0; --kernel.k_quads) continue;
-  kernel.constants = {static_cast<std::uint32_t>(kernel.k_quads)};
-  kernel.other_rounds = 6;
-  return kernel;
-}
-
-/// The usable ones; the one whose tiles are filled better comes first.
-std::vector<GemmKernel> uniform(const plan::Target& target, const Problem& problem) {
-  std::vector<GemmKernel> found;
-  if (fits_uniform(target, problem, 32)) found = {uniform(problem, 6, 32), uniform(problem, 12, 16)};
-  if (problem.columns <= 16) std::ranges::reverse(found);
-  return found;
-}
-
-/// Whether uniform loads are worth their preparation: packing B, which pays if enough rows use it, converting A, which
-/// pays if enough columns do, and processing few quads of k at a time. Measured on lavapipe of Mesa 26.
-bool uniform_pays(const plan::Target& target, const Problem& problem, const GemmKernel& kernel) {
-  const std::int64_t tiles = problem.batches * plan::divided_up(problem.rows, kernel.tile_rows) *
-                             plan::divided_up(problem.columns, kernel.tile_columns);
-  const bool widened = is_narrow(problem.dtype);
-  return kernel.k_quads > 2 && problem.rows >= 128 && problem.columns > (widened ? 16 : 8) &&
-         tiles >= target.wanted_groups && (!widened || problem.columns * problem.segments >= 96);
-}
-
 /// The register tiles of software drivers.
 std::vector<GemmKernel> registers(const plan::Target& target, const Problem& problem) {
   std::vector<GemmKernel> found = lanes(target, problem);
-  const std::vector<GemmKernel> others = uniform(target, problem);
-  const bool first = !others.empty() && uniform_pays(target, problem, others.front());
-  found.insert(first ? found.begin() : found.end(), others.begin(), others.end());
+  for (const UniformKernels& others : {uniform_kernels(target, problem), outer_kernels(target, problem)}) {
+    const auto at = others.pay ? found.begin() : found.end();
+    found.insert(at, others.kernels.begin(), others.kernels.end());
+  }
   return found;
 }
 
@@ -273,11 +226,14 @@ std::vector<GemmKernel> named(const plan::Target& target, const std::vector<Gemm
 /// Throws if Target::gemm_kernels names no kernel that the target has for any problem.
 void expect_known(const plan::Target& target, Problem problem) {
   std::set<std::string> names;
-  for (const bool float16_partials : {false, true}) {
-    problem.operands = Operands::row_row;
-    problem.dtype = DType::f16;
-    problem.float16_partials = float16_partials;
-    for (const GemmKernel& kernel : possible(target, problem)) names.insert(kernel.name);
+  problem.dtype = DType::f16;
+  problem.columns = 8;
+  for (const Operands operands : {Operands::row_row, Operands::col_row}) {
+    for (const bool float16_partials : {false, true}) {
+      problem.operands = operands;
+      problem.float16_partials = float16_partials;
+      for (const GemmKernel& kernel : possible(target, problem)) names.insert(kernel.name);
+    }
   }
   const bool known =
       std::ranges::any_of(names, [&](const std::string& name) { return name.starts_with(target.gemm_kernels); });
@@ -303,8 +259,15 @@ bool b_lies_along_k(Operands operands) {
   return operands == Operands::row_col || operands == Operands::col_col || operands == Operands::patches_col;
 }
 
+std::int64_t row_tiles(const GemmKernel& kernel, const Gemm& gemm) {
+  if (kernel.row_group == 0) return plan::divided_up(rows_of_a(gemm), kernel.tile_rows);
+  const std::int64_t groups = plan::divided_up(gemm.rows, kernel.row_group);
+  return groups * plan::divided_up(kernel.row_group, kernel.tile_rows) + (gemm.column_sums ? 1 : 0);
+}
+
 Problem problem(const plan::Lowering& out, const Gemm& gemm) {
   const auto quads = [&](plan::TensorId tensor) { return plan::layout(out.type(tensor).shape).quads(); };
+  const bool of_pixels = gemm.operands == Operands::pixels_row;
   return {.operands = gemm.operands,
           .dtype = out.type(gemm.a).dtype,
           .float16_partials = gemm.partials == DType::f16,
@@ -313,7 +276,9 @@ Problem problem(const plan::Lowering& out, const Gemm& gemm) {
           .k = gemm.k,
           .segments = gemm.segments,
           .batches = gemm.batches,
-          .operand_quads = std::max(quads(gemm.a), quads(gemm.b))};
+          .operand_quads = std::max(quads(gemm.a), quads(gemm.b)),
+          .tap_rows = of_pixels ? gemm.patches.channels : gemm.rows,
+          .segments_in_row = of_pixels ? gemm.patches.grid[0] : 1};
 }
 
 std::int64_t part_rounds(const GemmKernel& kernel, std::int64_t part_quads, std::int64_t segment_quads) {

@@ -19,7 +19,9 @@ struct GemmKernel {
   std::int64_t tile_columns = 0;
   bool risky = false;            ///< see plan::Candidate
   bool texels = false;           ///< reads A and B through texel buffers
-  bool uniform = false;          ///< reads them by address: A in f32, and B in f32 panels
+  bool uniform = false;          ///< reads them by address, in f32
+  bool panels = false;           ///< reads B in panels of tile_columns
+  std::int64_t row_group = 0;    ///< a tile has rows of one group of that many; 0: all are one
   std::int64_t k_quads = 1;      ///< quads of k per iteration: parts are multiples of them
   std::int64_t moment_rows = 0;  ///< rows of C per set of column moments; 0: it cannot output them
   /// Loop rounds of an invocation: per quad of k, per segment that a part of k overlaps, and for the rest of its work,
@@ -39,6 +41,9 @@ std::int64_t most_part_quads(const plan::Target& target, const GemmKernel& kerne
 /// Loop rounds of an invocation for a part of `part_quads`.
 std::int64_t part_rounds(const GemmKernel& kernel, std::int64_t part_quads, std::int64_t segment_quads);
 
+/// Tiles that the rows of A make.
+std::int64_t row_tiles(const GemmKernel& kernel, const Gemm& gemm);
+
 /// The value of a shader's OPERANDS axis.
 std::string_view name(Operands operands);
 
@@ -56,7 +61,9 @@ struct Problem {
   std::int64_t k = 1;  ///< of one segment
   std::int64_t segments = 1;
   std::int64_t batches = 1;
-  std::int64_t operand_quads = 0;  ///< of the larger of A and B
+  std::int64_t operand_quads = 0;    ///< of the larger of A and B
+  std::int64_t tap_rows = 1;         ///< pixels_row: channels; else all rows
+  std::int64_t segments_in_row = 1;  ///< pixels_row: lines of positions in an image
 };
 
 /// The problem of `gemm`.

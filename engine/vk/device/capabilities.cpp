@@ -312,7 +312,8 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
     target.offset_alignment =
         std::max(target.offset_alignment, static_cast<std::uint32_t>(limits.minTexelBufferOffsetAlignment));
   }
-  target.uniform_loads = c.buffer_address && loads_uniforms_once(c) && has_shader("gemm_uniform");
+  target.uniform_loads = c.buffer_address && loads_uniforms_once(c) && has_shader("gemm_uniform") &&
+                         has_shader("gemm_outer");
   target.max_storage_buffers = std::min(
       {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
   target.submit_seconds = settings.submit_milliseconds / 1000;

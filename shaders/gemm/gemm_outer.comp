@@ -1,0 +1,14 @@
+#version 450
+//! OPERANDS = col_row pixels_row
+//! STORAGE = words
+//! TILE = 4x32 8x16
+// The products that weight gradients are, for drivers where a load from one address by all invocations costs as much as
+// one load. STORAGE is the type of C; A and B are f32.
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference2 : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#define ADDRESSED
+#include "gemm/gemm_outer.glsl"
