@@ -16,11 +16,13 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint EDGE = 0u;  // how the binding of that name is used
 layout(constant_id = 2) const bool PARTIALS_IN_F16 = false;
-layout(constant_id = 3) const bool DIVIDED = false;  // see stride
+layout(constant_id = 3) const int TAP_STRIDE_Y = 0;  // see gemm_taps.glsl; 0: not IN_PHASES
 // Elements of a quad of A that are not padding: fewer than four if images have fewer channels.
 layout(constant_id = 4) const int QUAD_ELEMENTS = 4;
 // Of which operands two adjacent quads of 16-bit elements may be read as one, as PAIR_OF_A and PAIR_OF_B.
 layout(constant_id = 5) const uint PAIRS = 0u;
+layout(constant_id = 6) const int TAP_STRIDE_X = 0;
+const bool IN_PHASES = TAP_STRIDE_Y != 0;
 
 #ifdef ADDRESSED
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer QuadAt { vec4 v; };
@@ -36,8 +38,6 @@ layout(push_constant) uniform Push {
   int columns;        // of C
   int k;              // elements of a segment
   int segments;
-  int row_tiles;
-  int column_tiles;
   int splits;         // number of parts of k, each with its own C
   int split_quads;    // quads of k per part
   int groups;         // workgroups that have a tile
@@ -50,11 +50,12 @@ layout(push_constant) uniform Push {
   int c_split;        // quads between parts of k
   int channels;       // of the images; used if A's rows are padded
   int kernel_width;   // this and all below: convolutions only
-  ivec2 grid;         // {height, width} of the positions that patches are taken at
+  ivec2 grid;         // {height, width} of the positions that patches are taken at; IN_PHASES, of each phase
   ivec2 image;        // {height, width} of the images that they are taken from
   ivec2 stride;       // a patch's pixel is position * stride + tap * tap_step + offset, and 0 outside the image;
-  ivec2 tap_step;     // if DIVIDED, (position + tap * tap_step + offset) / stride, and also 0 if that has a remainder
+  ivec2 tap_step;     // IN_PHASES, (position + tap * tap_step + offset) / stride, without a remainder
   ivec2 offset;
+  ivec2 c_image;      // IN_PHASES: {height, width} of C's images
 };
 
 // A and B are used as numbers, or as they are stored, if a kernel copies them first.
@@ -110,12 +111,15 @@ int quads(int elements) { return (elements + 3) >> 2; }
 // The row of A that sums the columns of B.
 int row_of_ones() { return quads(rows) * 4; }
 
+#include "gemm/gemm_taps.glsl"
+
 // The work of one workgroup.
 struct Tile {
   int row;         // first row of A
   int row_end;     // rows from here on are not stored
+  int phase;       // 0 if not IN_PHASES
   int column_quad; // first quad of columns
-  int k_begin;     // quads of k, counted over all segments
+  int k_begin;     // quads of k, counted over all of its segments
   int k_end;
   int a_base;      // start of its batch, in quads
   int b_base;
@@ -123,18 +127,45 @@ struct Tile {
   int edge_base;
 };
 
-Tile workgroup_tile(int tile_rows, int tile_quads) {
+int column_tiles(int tile_quads) { return (quads(columns) + tile_quads - 1) / tile_quads; }
+
+// Tiles that the rows of A make, where none has rows of two phases.
+int row_tiles(int tile_rows) {
+#ifdef TAPS
+  if (IN_PHASES) return phases().x * phases().y * ((phase_rows() + tile_rows - 1) / tile_rows);
+#endif
+  return ((SUM_COLUMNS ? row_of_ones() + 1 : rows) + tile_rows - 1) / tile_rows;
+}
+
+// Places a tile at the row tile of that number.
+void place_rows(inout Tile tile, int row_tile, int tile_rows) {
+  tile.phase = 0;
+  tile.row = row_tile * tile_rows;
+#ifdef TAPS
+  if (IN_PHASES) {
+    int phase_tiles = (phase_rows() + tile_rows - 1) / tile_rows;
+    tile.phase = row_tile / phase_tiles;
+    tile.row = tile.phase * phase_rows() + (row_tile - tile.phase * phase_tiles) * tile_rows;
+    tile.row_end = min(tile.row_end, (tile.phase + 1) * phase_rows());
+    place_taps(tile.phase);
+  }
+#endif
+  tile.k_end = min(tile.k_begin + split_quads, tile_segments() * quads(k));
+}
+
+// The workgroup's tile, with the number of its row tile of `row_tiles` in place of its rows.
+Tile tile_in(int row_tiles, int tile_quads) {
   int group = int(linear_group());
   bool idle = group >= groups;  // the last ones, if the grid has more groups than tiles
   int rest = idle ? 0 : group;
-  int column_tile = rest % column_tiles;
-  rest /= column_tiles;
+  int column_tile = rest % column_tiles(tile_quads);
+  rest /= column_tiles(tile_quads);
   int row_tile = rest % row_tiles;
   rest /= row_tiles;
   int split = rest % splits;
   int batch = rest / splits;
   Tile tile;
-  tile.row = row_tile * tile_rows;
+  tile.row = row_tile;
   tile.row_end = idle ? 0 : SUM_COLUMNS ? row_of_ones() + 1 : rows;
   tile.column_quad = column_tile * tile_quads;
   tile.k_begin = split * split_quads;
@@ -143,6 +174,13 @@ Tile workgroup_tile(int tile_rows, int tile_quads) {
   tile.b_base = batch * b_batch;
   tile.c_base = batch * c_batch + split * c_split;
   tile.edge_base = batch * c_batch;
+  tile.phase = 0;
+  return tile;
+}
+
+Tile workgroup_tile(int tile_rows, int tile_quads) {
+  Tile tile = tile_in(row_tiles(tile_rows), tile_quads);
+  place_rows(tile, tile.row, tile_rows);
   return tile;
 }
 

@@ -16,40 +16,6 @@ bool is_of_ones(int row_quad) { return SUM_COLUMNS && row_quad >= quads(rows); }
 #define FIRST_ONE vec4(1.0, 0.0, 0.0, 0.0)
 #endif
 
-// A segment of k, by its index and its place: the tap that it is, {row, column}, or the line of positions, {image, row}.
-struct Segment {
-  int index;
-  ivec2 place;
-};
-
-#if defined(OPERANDS_patches_row) || defined(OPERANDS_patches_col)
-#define PATCHES
-int places_in_row() { return kernel_width; }
-#elif defined(OPERANDS_pixels_row)
-#define PATCHES
-int places_in_row() { return grid.x; }
-#endif
-
-Segment segment_at(int index) {
-#ifdef PATCHES
-  int row = index / places_in_row();
-  return Segment(index, ivec2(row, index - row * places_in_row()));
-#else
-  return Segment(index, ivec2(0));
-#endif
-}
-
-// The one `count` segments later, in the same row or at the start of the next. Without a division, which software
-// drivers make for each lane.
-Segment segment_after(Segment segment, int count) {
-  segment.index += count;
-#ifdef PATCHES
-  bool in_row = segment.place.y + count < places_in_row();
-  segment.place = in_row ? segment.place + ivec2(0, count) : ivec2(segment.place.x + 1, 0);
-#endif
-  return segment;
-}
-
 #if defined(OPERANDS_row_row) || defined(OPERANDS_row_col)
 // {rows, k}
 #define A_ALONG_K
@@ -89,30 +55,28 @@ OPERAND a_value(ACursor cursor, int k_place, OPERAND v) {
 #elif defined(OPERANDS_patches_row) || defined(OPERANDS_patches_col)
 // Images {n, height, width, channels}: a row of A is a position, k are the channels of the pixel under one tap.
 #define A_ALONG_K
-#include "conv/patches.glsl"
-
 struct ACursor {
-  ivec2 place;  // position times stride, plus offset: the first tap's pixel, or if DIVIDED, that times stride
-  int start;    // address of that pixel, or if DIVIDED, of its image
+  ivec2 place;  // of the position: the pixel of a tap without a shift
+  int start;    // address of that pixel
   int base;     // the pixel under the tap
   bool inside;
 };
 
 ACursor a_cursor(Tile tile, int row) {
   int position = min(row, rows - 1);
+  if (IN_PHASES) position = min(row - tile.phase * phase_rows(), phase_rows() - 1);
   int line = position / grid.y;
   int n = line / grid.x;
   ivec2 at = ivec2(line - n * grid.x, position - line * grid.y);
-  ivec2 place = (DIVIDED ? at : at * stride) + offset;
-  int pixel = n * image.x * image.y + (DIVIDED ? 0 : place.x * image.y + place.y);
+  ivec2 place = IN_PHASES ? at : at * stride + offset;
+  int pixel = n * image.x * image.y + place.x * image.y + place.y;
   return ACursor(place, tile.a_base + pixel * a_pitch, 0, false);
 }
 
 void a_seek(inout ACursor cursor, Segment segment) {
-  ivec2 shift = segment.place * tap_step;
-  ivec2 pixel = pixel_at(cursor.place + shift, cursor.inside);
-  if (!DIVIDED) pixel = shift;  // the same for all cursors
-  cursor.base = cursor.inside ? cursor.start + (pixel.x * image.y + pixel.y) * a_pitch : 0;
+  ivec2 pixel = cursor.place + segment.shift;
+  cursor.inside = all(lessThan(uvec2(pixel), uvec2(image)));  // negative numbers become large
+  cursor.base = cursor.inside ? cursor.start + (segment.shift.x * image.y + segment.shift.y) * a_pitch : 0;
 }
 
 int a_address(ACursor cursor, int k_quad) { return cursor.base + k_quad; }
@@ -121,8 +85,6 @@ OPERAND a_value(ACursor cursor, int k_quad, OPERAND v) { return cursor.inside ? 
 
 #elif defined(OPERANDS_pixels_row)
 // The same patches transposed: a row of A is a (tap, channel), k are the positions of one line of the grid.
-#include "conv/patches.glsl"
-
 struct ACursor {
   ivec2 place;  // the tap's shift
   int base;     // the quad of channels; later also includes the line of pixels
@@ -136,7 +98,9 @@ ACursor a_cursor(Tile tile, int row_quad) {
   int at = min(row_quad, quads(rows) - 1);
   int tap = at / channel_quads;
   int channel = tile.a_base + at - tap * channel_quads;
-  return ACursor(tap_place(tap) * tap_step + offset, 0, channel, 0, is_of_ones(row_quad));
+  int tap_row = tap / kernel_width;
+  ivec2 tap_place = ivec2(tap_row, tap - tap_row * kernel_width);
+  return ACursor(tap_place * tap_step + offset, 0, channel, 0, is_of_ones(row_quad));
 }
 
 void a_seek(inout ACursor cursor, Segment segment) {

@@ -12,9 +12,9 @@
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
 
-layout(constant_id = 6) const int FRAGMENT_ROWS = 16;
-layout(constant_id = 7) const int FRAGMENT_COLUMNS = 16;
-layout(constant_id = 8) const int FRAGMENT_K = 16;
+layout(constant_id = 7) const int FRAGMENT_ROWS = 16;
+layout(constant_id = 8) const int FRAGMENT_COLUMNS = 16;
+layout(constant_id = 9) const int FRAGMENT_K = 16;
 
 // Subgroups along a side of the tile; must match ops/gemm/gemm_kernels.cpp.
 const int SIDE = TILE == 32 ? 1 : 2;

@@ -10,8 +10,8 @@
 #include "gemm/gemm_a.glsl"
 #include "gemm/gemm_store.glsl"
 
-layout(constant_id = 6) const int STEP = 1;      // quads of k per iteration; a divisor of the quads of a segment
-layout(constant_id = 7) const int SEGMENTS = 1;  // per iteration: a divisor of a row's; 1 if STEP is not a whole one
+layout(constant_id = 7) const int STEP = 1;      // quads of k per iteration; a divisor of the quads of a segment
+layout(constant_id = 8) const int SEGMENTS = 1;  // per iteration: a divisor of a row's; 1 if STEP is not a whole one
 
 #ifdef TILE_8x16
 const int COLUMNS = 2;  // per invocation
@@ -37,11 +37,12 @@ int tap_quads() {
 #endif
 }
 
+int tap_tiles() { return (tap_quads() + ROW_QUADS - 1) / ROW_QUADS; }
+
 // The first quad of rows of the tile, of which there are `count`. The row of ones has a tile of its own, the last.
 int first_row_quad(int row_tile, out int count) {
-  int tap_tiles = (tap_quads() + ROW_QUADS - 1) / ROW_QUADS;
-  int tap = row_tile / tap_tiles;
-  int quad = (row_tile - tap * tap_tiles) * ROW_QUADS;
+  int tap = row_tile / tap_tiles();
+  int quad = (row_tile - tap * tap_tiles()) * ROW_QUADS;
   count = min(tap_quads() - quad, ROW_QUADS);
   return tap * tap_quads() + quad;
 }
@@ -49,7 +50,7 @@ int first_row_quad(int row_tile, out int count) {
 ACursor a_at;
 int a_quad_at[ROW_QUADS];  // from the first one's
 int b_quad_at[COLUMNS];    // from the row's first one
-Segment first;             // of the iteration
+Segment step_segment;      // the first of the iteration
 int b_base;                // of the batch
 int b_line;                // the segment's first row of B
 bool of_ones;              // whether the tile is of the row of ones
@@ -113,13 +114,13 @@ void seek_one(Segment segment) {
 }
 
 void seek(Segment segment) {
-  first = segment;
+  step_segment = segment;
   seek_one(segment);
 }
 
 void add_products(int k_quad) {
   [[unroll]] for (int s = 0; s < SEGMENTS; s++) {
-    if (s > 0) seek_one(segment_after(first, s));
+    if (s > 0) seek_one(segment_after(step_segment, s));
     if (of_ones) {
       add_ones(k_quad);
     } else {
@@ -147,9 +148,10 @@ vec4 result_quad(int i) {
 }
 
 void main() {
-  Tile tile = workgroup_tile(1, COLUMNS * 2);
+  int tap_row_tiles = quads(rows) / tap_quads() * tap_tiles();
+  Tile tile = tile_in(tap_row_tiles + (SUM_COLUMNS ? 1 : 0), COLUMNS * 2);
   int row_tile = tile.row;
-  of_ones = SUM_COLUMNS && row_tile == row_tiles - 1;
+  of_ones = SUM_COLUMNS && row_tile == tap_row_tiles;
   // Before the loop, which would otherwise make a variable of the lane's number.
   int result_row = lane() % 4;
   int result_quad_at = tile.column_quad + lane() / 4;

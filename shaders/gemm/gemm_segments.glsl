@@ -5,9 +5,11 @@
 #define HALFSTEP_GEMM_SEGMENTS
 
 void add_tile_products(Tile tile) {
-  Segment segment = segment_at(tile.k_begin / quads(k));
-  int k_quad = tile.k_begin - segment.index * quads(k);
+  int first = tile.k_begin / quads(k);
+  Segment segment = segment_at(first);
+  int k_quad = tile.k_begin - first * quads(k);
   int left = (tile.k_end - tile.k_begin) / SEGMENTS;
+  if (IN_PHASES && left <= 0) return;
   do {
     int count = min(quads(k) - k_quad, min(left, MOST_QUADS));
     seek(segment);

@@ -123,7 +123,7 @@ void seek_a() {
 }
 
 void seek_b() {
-  [[unroll]] for (int i = 0; i < LOADS; i++) b_seek(b_at[i], b_place.segment);
+  [[unroll]] for (int i = 0; i < LOADS; i++) b_seek(b_at[i], segment_at(b_place.segment).index);
 }
 
 void place_operands(Tile tile) {

@@ -14,13 +14,24 @@ int stored_column_quad;  // of the quad that store() writes
 #include "common/expression.glsl"
 
 // What row of C a row of A makes; -1 for padding. The row of ones makes the one after the last.
-int result_row(int row) {
+int result_row(Tile tile, int row) {
 #ifdef OPERANDS_pixels_row
   int padded = quads(channels) * 4;
   int tap = row / padded;
   int channel = row - tap * padded;
   return channel < channels ? tap * channels + channel : -1;
 #else
+#ifdef TAPS
+  if (IN_PHASES) {
+    int position = row - tile.phase * phase_rows();
+    int line = position / grid.y;
+    int n = line / grid.x;
+    int phase_row = tile.phase / phases().y;
+    ivec2 pixel = ivec2(line - n * grid.x, position - line * grid.y) * stride;
+    pixel += ivec2(phase_row, tile.phase - phase_row * phases().y);
+    return all(lessThan(pixel, c_image)) ? (n * c_image.x + pixel.x) * c_image.y + pixel.y : -1;
+  }
+#endif
   if (SUM_COLUMNS && row >= rows) return row == row_of_ones() ? rows : -1;
   return row;
 #endif
@@ -33,7 +44,7 @@ vec4 column_bias(Tile tile, int column_quad) {
 
 // Stores columns 4 column_quad ... of a row through the expression, if there is such a quad.
 void store_quad(Tile tile, int row, int column_quad, vec4 v) {
-  int place = result_row(row);
+  int place = result_row(tile, row);
   if (row >= tile.row_end || place < 0 || column_quad >= quads(columns)) return;
   stored_column_quad = column_quad;
   if (SUMS_APART && row == row_of_ones()) {

@@ -10,7 +10,7 @@
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
 
-layout(constant_id = 6) const int ROWS = 16;  // per invocation; a multiple of four if A does not lie along k
+layout(constant_id = 7) const int ROWS = 16;  // per invocation; a multiple of four if A does not lie along k
 
 const int LANES = 8;
 const int COLUMN_QUADS = 2;  // of the tile

@@ -13,7 +13,7 @@
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
 
-layout(constant_id = 6) const int STEP = 1;  // quads of k per iteration; a divisor of the quads of a segment
+layout(constant_id = 7) const int STEP = 1;  // quads of k per iteration; a divisor of the quads of a segment
 
 // Their accumulators, the columns of B and one element of A fill 32 registers; with eight rows by 32 columns,
 // accumulators would spill to memory.
@@ -45,7 +45,7 @@ QuadAt row_at[ROWS];  // addresses of the segment's elements of A
 void place_a(Tile tile) {
   [[unroll]] for (int i = 0; i < ROWS; i++) a_at[i] = a_cursor(tile, tile.row + i);
 }
-void seek(Segment segment) {
+void seek_a(Segment segment) {
   [[unroll]] for (int i = 0; i < ROWS; i++) {
     a_seek(a_at[i], segment);
     row_at[i] = a + a_at[i].base;
@@ -67,7 +67,7 @@ void place_a(Tile tile) {
     ones_at[i] = SUM_COLUMNS && tile.row + i == row_of_ones();
   }
 }
-void seek(Segment segment) {}
+void seek_a(Segment segment) {}
 // k past the last read the last one again, and are multiplied by zeros of B.
 float a_of(int i, int k_quad, int q, int kk) {
   int k_place = min((k_quad + q) * 4 + kk, k - 1);
@@ -84,11 +84,16 @@ float of_lane(vec4 low, vec4 high) {
   return v;
 }
 
-int panel_at;  // the quads of the panel that the next step reads
+int panel;          // where the tile's begins
+int panel_segment;  // where the segment's part of it does
+
+void seek(Segment segment) {
+  seek_a(segment);
+  panel_segment = panel + segment.index * quads(k) * 4 * PANEL_QUADS;
+}
 
 void add_products(int k_quad) {
-  PanelStep panel = PanelStep(b + panel_at);
-  panel_at += STEP * 4 * PANEL_QUADS;
+  PanelStep panel = PanelStep(b + (panel_segment + k_quad * 4 * PANEL_QUADS));
   [[unroll]] for (int q = 0; q < STEP; q++) {
     [[unroll]] for (int kk = 0; kk < 4; kk++) {
       int first = (q * 4 + kk) * PANEL_QUADS;
@@ -111,10 +116,11 @@ const int MOST_QUADS = 0x7fffffff;
 
 // Tiles of the same columns run one after the other: their panel stays in the cache. A tile needs less of A than of B.
 Tile panel_tile() {
-  Tile tile = workgroup_tile(ROWS, PANEL_QUADS);
-  int at = tile.row / ROWS * column_tiles + tile.column_quad / PANEL_QUADS;
-  tile.row = at % row_tiles * ROWS;
-  tile.column_quad = at / row_tiles * PANEL_QUADS;
+  Tile tile = tile_in(row_tiles(ROWS), PANEL_QUADS);
+  int at = tile.row * column_tiles(PANEL_QUADS) + tile.column_quad / PANEL_QUADS;
+  int column_tile = at / row_tiles(ROWS);
+  place_rows(tile, at - column_tile * row_tiles(ROWS), ROWS);
+  tile.column_quad = column_tile * PANEL_QUADS;
   return tile;
 }
 
@@ -151,7 +157,7 @@ void main() {
   Tile tile = panel_tile();
   int column_quad = tile.column_quad + column_of_results();
   int zeros = quads(quads(k)) * 4;
-  panel_at = zeros + tile.b_base + (tile.column_quad * segments * quads(k) + tile.k_begin * PANEL_QUADS) * 4;
+  panel = zeros + tile.b_base + tile.column_quad * segments * quads(k) * 4;
   SUMS start = first_sum(column_bias(tile, column_quad));
   place_a(tile);
   [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = start;

@@ -12,6 +12,7 @@
 #include "graph/ir.h"
 #include "harness/check.h"
 #include "harness/device.h"
+#include "harness/kernel_targets.h"
 #include "harness/values.h"
 #include "ops/conv/conv2d.h"
 #include "ops/gemm/gemm_kernels.h"
@@ -24,27 +25,10 @@
 
 using namespace halfstep;
 using testing::Check;
+using testing::kernel_targets;
 using testing::uniform;
 
 namespace {
-
-/// Each kernel that this device has, as a target that forces it.
-std::vector<plan::Target> targets() {
-  std::map<std::string, plan::Target> found;
-  for (plan::Target target : testing::product_targets()) {
-    for (const ops::Operands operands : {ops::Operands::row_row, ops::Operands::col_row}) {
-      target.gemm_kernels.clear();
-      for (const auto& kernel : ops::gemm_kernels(target, {.operands = operands, .dtype = DType::f16, .columns = 8})) {
-        target.gemm_kernels = kernel.name;
-        found.emplace(kernel.name, target);
-      }
-    }
-  }
-  std::vector<plan::Target> all;
-  all.reserve(found.size());
-  for (auto& [name, target] : found) all.push_back(std::move(target));
-  return all;
-}
 
 /// Crosses the edges of every tile, and of a step along k.
 const Shape a_shape{131, 67};
@@ -58,7 +42,7 @@ constexpr double arithmetic = 3e-5;
 
 /// Those whose kernels may read two quads of f16 at once.
 std::vector<plan::Target> paired_targets() {
-  std::vector<plan::Target> paired = targets();
+  std::vector<plan::Target> paired = kernel_targets();
   std::erase_if(paired, [](const plan::Target& target) {
     const std::string_view name = target.gemm_kernels;
     return !name.starts_with("tile") && !name.starts_with("half") && !name.starts_with("cooperative");
@@ -111,7 +95,7 @@ Check norm_check(const Product& product, Norm wanted) {
   check.reference = [=](std::span<const reference::Array> x) { return expected_norm(x, wanted); };
   check.arithmetic = 1e-6;
   if (far) check.arithmetic = 2200 * 0x1p-23;  // the mean's rounding, in units of the std; the mean is 2200 of them
-  check.targets = targets();
+  check.targets = kernel_targets();
   return check;
 }
 
@@ -153,7 +137,7 @@ TEST_CASE("every kernel computes matrix products") {
                     {uniform(turned(b_shape, options.transpose_b), 2)}},
          .reference = [=](std::span<const reference::Array> x) { return reference::matmul(x[0], x[1], options); },
          .arithmetic = arithmetic,
-         .targets = targets()});
+         .targets = kernel_targets()});
   }
 }
 
@@ -198,78 +182,6 @@ TEST_CASE("kernels read two quads of f16 at once where all rows have an even num
   }
 }
 
-TEST_CASE("every kernel computes convolutions and their gradients") {
-  // bf16 is read in words, as f16 is, by kernels that the products above and every other convolution test.
-  std::vector<DType> dtypes{DType::f32, DType::f16};
-  if (testing::every_variant()) dtypes.push_back(DType::bf16);
-  const Shape images{2, 9, 11, 6};
-  const Shape weight{3, 2, 6, 70};
-  const Conv2dOptions options{.stride = {1, 2}, .padding = {1, 1}};
-  const Shape output = ops::Convolution{images, weight, options}.output("test");
-  testing::check_operator(
-      {.name = "conv2d",
-       .build = [=](std::span<const Tensor> x) { return conv2d(x[0], x[1], options); },
-       .inputs = {{uniform(images, 1)}, {uniform(weight, 2)}},
-       .reference = [=](std::span<const reference::Array> x) { return reference::conv2d(x[0], x[1], options); },
-       .arithmetic = arithmetic,
-       .dtypes = dtypes,
-       .targets = targets()});
-  testing::check_operator(
-      {.name = "data gradient",
-       .build = [=](std::span<const Tensor> x) { return ops::conv2d_data_gradient(x[0], x[1], images, options); },
-       .inputs = {{uniform(output, 1)}, {uniform(weight, 2)}},
-       .reference =
-           [=](std::span<const reference::Array> x) {
-             return reference::conv2d_data_gradient(x[0], x[1], images, options);
-           },
-       .arithmetic = arithmetic,
-       .dtypes = dtypes,
-       .targets = targets()});
-  testing::check_operator(
-      {.name = "weight gradient",
-       .build = [=](std::span<const Tensor> x) { return ops::conv2d_weight_gradient(x[0], x[1], weight, options); },
-       .inputs = {{uniform(images, 1)}, {uniform(output, 2)}},
-       .reference =
-           [=](std::span<const reference::Array> x) {
-             return reference::conv2d_weight_gradient(x[0], x[1], weight, options);
-           },
-       .arithmetic = arithmetic,
-       .dtypes = dtypes,
-       .targets = targets()});
-}
-
-TEST_CASE("kernels of outer products compute weight gradients of any shape") {
-  struct Gradient {
-    Shape images;
-    Shape weight;
-    Conv2dOptions options;
-  };
-  const std::vector<Gradient> gradients{
-      {{2, 5, 40, 20}, {3, 3, 20, 24}, {.padding = {1, 1}}},  // five quads of channels, long lines
-      {{3, 8, 8, 16}, {2, 2, 8, 24}, {.stride = {1, 2}, .dilation = {2, 3}, .groups = 2}},  // short ones, two groups
-      {{2, 6, 7, 3}, {3, 3, 3, 8}, {.padding = {2, 3}}},        // more padding than taps reach
-      {{16, 32, 32, 16}, {3, 3, 16, 16}, {.padding = {1, 1}}},  // k in parts, for the caches
-  };
-  std::vector<plan::Target> outer = targets();
-  std::erase_if(outer, [](const plan::Target& target) { return !target.gemm_kernels.starts_with("outer"); });
-  for (const Gradient& gradient : gradients) {
-    const auto& [images, weight, options] = gradient;
-    const Shape output = ops::Convolution{images, weight, options}.output("test");
-    if (outer.empty()) break;
-    testing::check_operator(
-        {.name = "weight gradient",
-         .build = [&](std::span<const Tensor> x) { return ops::conv2d_weight_gradient(x[0], x[1], weight, options); },
-         .inputs = {{uniform(images, 1)}, {uniform(output, 2)}},
-         .reference =
-             [&](std::span<const reference::Array> x) {
-               return reference::conv2d_weight_gradient(x[0], x[1], weight, options);
-             },
-         .arithmetic = arithmetic,
-         .dtypes = {DType::f32},
-         .targets = outer});
-  }
-}
-
 TEST_CASE("every kernel sums the columns of a weight gradient's cotangent on its way") {
   const Shape images{2, 9, 11, 6};
   for (const Shape& weight : {Shape{3, 2, 6, 70}, Shape{1, 1, 6, 37}}) {  // patches, and plain rows
@@ -288,7 +200,7 @@ TEST_CASE("every kernel sums the columns of a weight gradient's cotangent on its
                                    },
                                .arithmetic = arithmetic,
                                .dtypes = {DType::f32, DType::f16},
-                               .targets = targets()});
+                               .targets = kernel_targets()});
     }
   }
 }
@@ -313,7 +225,7 @@ TEST_CASE("every kernel finds the moments of its columns for the norm that follo
     plan::Target unfused = testing::product_targets().front();
     unfused.fusion = false;
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-      for (plan::Target target : targets()) {
+      for (plan::Target target : kernel_targets()) {
         target.max_rounds = plan::Target{}.max_rounds;  // a limit of loop rounds may split k
         CHECK(dispatches_of_moments(product, target, dtype) == 0);
       }

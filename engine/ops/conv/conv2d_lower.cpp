@@ -33,12 +33,21 @@ Patches forward_patches(const Convolution& convolution) {
 /// The positions are the images', the pixels the output's: the inverse relation.
 Patches backward_patches(const Convolution& convolution) {
   const Conv2dOptions& options = convolution.options;
-  return {.grid = extents(convolution.images),
+  const Pair images = extents(convolution.images);
+  return {.grid = {plan::divided_up(images[0], options.stride[0]), plan::divided_up(images[1], options.stride[1])},
           .image = extents(convolution.output(op)),
           .tap_step = negative(options.dilation),
           .offset = options.padding,
           .divisor = options.stride,
+          .result = images,
           .kernel_width = convolution.weight[1]};
+}
+
+/// A's rows for those: the positions of all phases.
+std::int64_t rows_in_phases(const Convolution& convolution) {
+  const Patches patches = backward_patches(convolution);
+  const Pair phases = patches.phases();
+  return convolution.images[0] * phases[0] * phases[1] * patches.grid[0] * patches.grid[1];
 }
 
 std::int64_t pixels(const Shape& images) {
@@ -107,7 +116,7 @@ void lower_conv2d_data_gradient(plan::Lowering& out, const Convolution& convolut
                    .a = out.input(0),
                    .b = out.input(1),
                    .c = out.output(0),
-                   .rows = pixels(convolution.images),
+                   .rows = rows_in_phases(convolution),
                    .columns = convolution.in_channels(),
                    .k = convolution.out_channels(),
                    .segments = convolution.taps(),

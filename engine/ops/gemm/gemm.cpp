@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -23,11 +25,11 @@ namespace {
 /// The push constants of gemm.comp; shaders/gemm/gemm.glsl documents each.
 struct GemmPush {
   std::int32_t rows, columns, k, segments;
-  std::int32_t row_tiles, column_tiles, splits, split_quads, groups;
+  std::int32_t splits, split_quads, groups;
   std::int32_t a_pitch, b_pitch, c_pitch;
   std::int32_t a_batch, b_batch, c_batch, c_split;
   std::int32_t channels, kernel_width;
-  std::int32_t grid[2], image[2], stride[2], tap_step[2], offset[2];
+  std::int32_t grid[2], image[2], stride[2], tap_step[2], offset[2], result[2];
 };
 static_assert(sizeof(GemmPush) == 112);
 
@@ -36,7 +38,7 @@ std::int64_t segment_quads(const Gemm& gemm) {
 }
 
 std::int64_t k_quads(const Gemm& gemm) {
-  return gemm.segments * segment_quads(gemm);
+  return tile_segments(gemm) * segment_quads(gemm);
 }
 
 /// How the work is split.
@@ -122,8 +124,6 @@ GemmPush push_constants(const plan::Lowering& out, const Gemm& gemm, const Cut& 
   push.columns = size(gemm.columns);
   push.k = size(gemm.k);
   push.segments = size(gemm.segments);
-  push.row_tiles = size(cut.row_tiles);
-  push.column_tiles = size(cut.column_tiles);
   push.splits = size(cut.splits);
   push.split_quads = size(cut.split_quads);
   push.groups = size(cut.row_tiles * cut.column_tiles * cut.splits * gemm.batches);
@@ -141,6 +141,7 @@ GemmPush push_constants(const plan::Lowering& out, const Gemm& gemm, const Cut& 
   size(push.stride, gemm.patches.divided() ? gemm.patches.divisor : gemm.patches.step);
   size(push.tap_step, gemm.patches.tap_step);
   size(push.offset, gemm.patches.offset);
+  size(push.result, gemm.patches.result);
   return push;
 }
 
@@ -196,8 +197,8 @@ EdgeOperand edge_of(const Gemm& gemm, plan::TensorId other) {
 /// else `edge`. Nothing else may come with the product then.
 EdgeOperand with_moments(plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel, const EdgeOperand& edge) {
   const Shape shape = out.type(gemm.c).shape;
-  const bool can = out.target().fusion && edge.edge == Edge::none && gemm.batches == 1 && kernel.moment_rows > 0 &&
-                   gemm.c == out.output(0) && out.moments_wanted();
+  const bool can = out.target().fusion && edge.edge == Edge::none && gemm.batches == 1 && !gemm.patches.divided() &&
+                   kernel.moment_rows > 0 && gemm.c == out.output(0) && out.moments_wanted();
   if (!can) return edge;
   const std::int64_t parts = plan::divided_up(elements(shape) / shape.back(), kernel.moment_rows);
   const plan::TensorId moments = out.workspace("moments", {DType::f32, {1, parts, 2, shape.back()}});
@@ -205,13 +206,38 @@ EdgeOperand with_moments(plan::Lowering& out, const Gemm& gemm, const GemmKernel
   return {Edge::moments, {moments, plan::Access::write}};
 }
 
+/// Loop rounds of the search for a phase's first tap, in both axes.
+std::int64_t search_rounds(const Gemm& gemm) {
+  if (!gemm.patches.divided()) return 0;
+  const Pair stride = gemm.patches.tap_stride();
+  const std::int64_t width = gemm.patches.kernel_width;
+  return std::min(stride[0], gemm.segments / width) + std::min(stride[1], width) + 2;
+}
+
+/// How many phases share the taps out.
+double phases(const Gemm& gemm) {
+  return static_cast<double>(gemm.patches.divisor[0] * gemm.patches.divisor[1]);
+}
+
+/// The constants of that name; 0 where A's rows are not in phases.
+std::array<std::uint32_t, 2> tap_strides(const Gemm& gemm) {
+  if (!gemm.patches.divided()) return {};
+  const Pair stride = gemm.patches.tap_stride();
+  return {static_cast<std::uint32_t>(stride[0]), static_cast<std::uint32_t>(stride[1])};
+}
+
 void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, const EdgeOperand& edge) {
   const GemmKernel& kernel = way.kernel;
   const GemmPush push = push_constants(out, gemm, way.cut);
   const std::int64_t results = elements(out.type(gemm.c).shape) / way.cut.splits;
-  std::vector<std::uint32_t> constants{kernel.local_size,           static_cast<std::uint32_t>(edge.edge),
-                                       gemm.partials == DType::f16, gemm.patches.divided(),
-                                       quad_elements(gemm),         pairs(out, gemm)};
+  const auto tap_stride = tap_strides(gemm);
+  std::vector<std::uint32_t> constants{kernel.local_size,
+                                       static_cast<std::uint32_t>(edge.edge),
+                                       gemm.partials == DType::f16,
+                                       tap_stride[0],
+                                       quad_elements(gemm),
+                                       pairs(out, gemm),
+                                       tap_stride[1]};
   constants.insert(constants.end(), kernel.constants.begin(), kernel.constants.end());
   plan::Expression expression = result_expression(out, gemm.c, 2, 4);
   expression.storage = way.storage;
@@ -227,9 +253,9 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
                     {gemm.c, plan::Access::write},
                     edge.operand},
        .groups = plan::groups_for(out.target(), std::int64_t{push.groups} * kernel.local_size, kernel.local_size),
-       .rounds = part_rounds(kernel, way.cut.split_quads, segment_quads(gemm)),
+       .rounds = part_rounds(kernel, way.cut.split_quads, segment_quads(gemm)) + search_rounds(gemm),
        .expression = std::move(expression),
-       .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments)});
+       .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments) / phases(gemm)});
 }
 
 /// The product with operands as the kernel reads them.
@@ -303,6 +329,21 @@ void lower_columns_apart(plan::Lowering& out, Gemm gemm) {
 }
 
 }  // namespace
+
+Pair Patches::phases() const {
+  return {std::min(divisor[0], result[0]), std::min(divisor[1], result[1])};
+}
+
+Pair Patches::tap_stride() const {
+  return {divisor[0] / std::gcd(divisor[0], tap_step[0]), divisor[1] / std::gcd(divisor[1], tap_step[1])};
+}
+
+std::int64_t tile_segments(const Gemm& gemm) {
+  if (!gemm.patches.divided()) return gemm.segments;
+  const Pair stride = gemm.patches.tap_stride();
+  const std::int64_t width = gemm.patches.kernel_width;
+  return plan::divided_up(gemm.segments / width, stride[0]) * plan::divided_up(width, stride[1]);
+}
 
 std::int64_t rows_of_a(const Gemm& gemm) {
   return gemm.column_sums ? plan::divided_up(gemm.rows, 4) * 4 + 1 : gemm.rows;

@@ -23,18 +23,24 @@ enum class Operands : std::uint8_t {
 
 /// The geometry of a convolution's patches: tap t of position p reads the pixel (p step + t tap_step + offset) /
 /// divisor of the image, or zero if the division has a remainder or the pixel is outside the image. All are {height,
-/// width}; step or divisor is 1.
+/// width}; step or divisor is 1. With a divisor, A's rows are in phases: first the positions whose remainders by it are
+/// {0, 0}, then those of {0, 1}, and so on. Each phase has as many rows as the first, and needs only some of the taps.
 struct Patches {
-  Pair grid;   ///< number of positions
+  Pair grid;   ///< number of positions; with a divisor, of a phase
   Pair image;  ///< number of pixels
   Pair step{1, 1};
   Pair tap_step{1, 1};
   Pair offset{0, 0};
   Pair divisor{1, 1};
+  Pair result{};  ///< with a divisor, extents of C's images
   std::int64_t kernel_width = 1;
   std::int64_t channels = 0;  ///< pixels_row only, if A's rows are (tap, channel) with channels in whole quads
 
   bool divided() const { return divisor != Pair{1, 1}; }
+  /// How many there are, in each axis: fewer than the divisor, if there are fewer positions.
+  Pair phases() const;
+  /// From one tap of a phase to the next.
+  Pair tap_stride() const;
 };
 
 /// C = A B (+ bias in every row), for `batches` of them. Pitches and batch strides are in quads. If A is stored as {k,
@@ -58,6 +64,9 @@ struct Gemm {
   DType partials = DType::f32;  ///< the accumulator type: with f16, partial sums are rounded
   Patches patches{};
 };
+
+/// Segments of the tiles that have most: a phase's, or all.
+std::int64_t tile_segments(const Gemm& gemm);
 
 /// Rows of A that the kernel computes, including padding and the row of ones if it sums columns.
 std::int64_t rows_of_a(const Gemm& gemm);

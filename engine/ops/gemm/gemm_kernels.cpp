@@ -260,7 +260,9 @@ bool b_lies_along_k(Operands operands) {
 }
 
 std::int64_t row_tiles(const GemmKernel& kernel, const Gemm& gemm) {
-  if (kernel.row_group == 0) return plan::divided_up(rows_of_a(gemm), kernel.tile_rows);
+  const Pair phases = gemm.patches.divided() ? gemm.patches.phases() : Pair{1, 1};
+  const std::int64_t phase_rows = rows_of_a(gemm) / (phases[0] * phases[1]);
+  if (kernel.row_group == 0) return phases[0] * phases[1] * plan::divided_up(phase_rows, kernel.tile_rows);
   const std::int64_t groups = plan::divided_up(gemm.rows, kernel.row_group);
   return groups * plan::divided_up(kernel.row_group, kernel.tile_rows) + (gemm.column_sums ? 1 : 0);
 }
