@@ -35,7 +35,6 @@ Target reproducible(const Target& device) {
   // These decide where things lie and when they are sent, not what is computed.
   target.max_groups = device.max_groups;
   target.offset_alignment = device.offset_alignment;
-  target.part_bytes = device.part_bytes;
   target.submit_seconds = device.submit_seconds;
   return target;
 }

@@ -52,9 +52,6 @@ struct Target {
   /// there, and the results are wrong; see vk::apply_workarounds.
   std::uint32_t max_rounds = std::numeric_limits<std::uint32_t>::max();
   std::uint64_t max_storage_range = std::uint64_t{1} << 27;
-  /// An arena that is larger than the device's largest buffer consists of several, of these bytes each: a power of two.
-  /// 0: buffers are as large as wanted.
-  std::uint64_t part_bytes = 0;
   std::uint32_t offset_alignment = 256;  ///< of a storage buffer binding
   std::uint32_t max_storage_buffers = 4;
   std::uint32_t max_texels = 0;            ///< quads of a texel buffer; 0 if storage buffers are as fast to read
@@ -74,8 +71,8 @@ struct Target {
   bool reproducible = false;                   ///< see Dispatch::reproducible
 };
 
-/// The target of Precision::reproducible: one for all devices, so that kernels, and with them the order of sums, are
-/// the same on each. Throws Error where the device falls short of it.
+/// The target of Precision::reproducible: one for all devices, so that kernels, and with them the order of sums, are the
+/// same on each. Throws Error where the device falls short of it.
 Target reproducible(const Target& device);
 
 }  // namespace halfstep::plan

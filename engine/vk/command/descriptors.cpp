@@ -19,7 +19,7 @@ constexpr std::uint32_t bindings_in_pool = 6 * sets_in_pool;
 
 void check_range(const Context& context, const BufferRange& range) {
   const VkPhysicalDeviceLimits& limits = context.capabilities().limits;
-  if (range.texels == VK_FORMAT_UNDEFINED && range.size > limits.maxStorageBufferRange) {
+  if (range.size > limits.maxStorageBufferRange) {
     fail(ErrorCode::unsupported, "memory",
          fmt::format("expected tensor {} to take at most {} bytes, what {} can bind (maxStorageBufferRange), got {}",
                      range.name, limits.maxStorageBufferRange, context.capabilities().name, range.size),

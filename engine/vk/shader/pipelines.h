@@ -32,7 +32,7 @@ struct SetBindings {
       default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 means the 0 of < 0
 };
 
-/// A compute pipeline with `bindings` buffers in set 0, windows (plan/windows.h) included, and `push_bytes` of push constants. A pipeline that stores f16
+/// A compute pipeline with `bindings` buffers in set 0 and `push_bytes` of push constants. A pipeline that stores f16
 /// also has set 1 with three bindings: the StepState that keys the noise; the number of the tensor's noise stream, with
 /// the indices of the scales of its results; and the table of scales.
 struct Pipeline {
@@ -77,9 +77,9 @@ class Pipelines {
 
  private:
   /// The variant, its SPIR-V if the application provided it, its constants, how it stores f16 and whether it is
-  /// reproducible, push bytes, bindings, windows, and where it may start.
+  /// reproducible, push bytes, bindings, and where it may start.
   using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::vector<std::uint32_t>, std::array<bool, 4>,
-                         std::uint32_t, std::uint32_t, plan::Windows, Start>;
+                         std::uint32_t, std::uint32_t, Start>;
   using LayoutKey = std::tuple<SetBindings, std::uint32_t, bool>;  ///< push bytes, and whether there is set 1
 
   VkDescriptorSetLayout set_layout(SetBindings set);
