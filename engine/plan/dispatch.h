@@ -73,6 +73,10 @@ inline std::size_t pushed_bytes(const Dispatch& dispatch) {
   return bytes;
 }
 
+/// More bytes of push constants that a dispatch takes of which a part of the workgroups is submitted: the number of the
+/// first one.
+constexpr std::uint32_t first_group_bytes = sizeof(std::uint32_t);
+
 /// The bytes of a push-constant struct. Every device supports 128 bytes.
 template <typename Push>
 std::vector<std::byte> push_bytes(const Push& push) {

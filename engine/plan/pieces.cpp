@@ -27,17 +27,18 @@ double predicted_seconds(const Program& program, const Dispatch& dispatch) {
 
 /// The groups that may be submitted apart. The library's kernels know a group by linear_group() alone, in
 /// common/indexing.glsl; an application's own kernels may know it by its coordinates.
-std::uint64_t groups_of(const Dispatch& dispatch) {
-  if (dispatch.spirv) return 1;
+std::uint64_t groups_of(const Dispatch& dispatch, const Target& target) {
+  const std::size_t pushed = pushed_bytes(dispatch);
+  if (dispatch.spirv || pushed == 0 || pushed + first_group_bytes > target.max_push_bytes) return 1;
   return std::uint64_t{dispatch.groups[0]} * dispatch.groups[1] * dispatch.groups[2];
 }
 
 }  // namespace
 
 Pieces::Pieces(const Program& program, const Target& target)
-    : longest_(target.submit_seconds), limit_(longest_), max_groups_(target.max_groups) {
+    : longest_(target.submit_seconds), limit_(longest_), max_width_(target.max_groups[0]) {
   for (const Dispatch& dispatch : program.dispatches) {
-    dispatches_.push_back({groups_of(dispatch), dispatch.awaited, predicted_seconds(program, dispatch)});
+    dispatches_.push_back({groups_of(dispatch, target), dispatch.awaited, predicted_seconds(program, dispatch)});
   }
   cut();
 }
@@ -47,9 +48,8 @@ std::uint32_t Pieces::rows_of(std::uint32_t dispatch) const {
   const Dispatched& of = dispatches_[dispatch];
   if (of.seconds <= limit_) return 1;
   const double wanted = std::ceil(of.seconds / (filled * limit_));
-  const auto least = static_cast<double>((of.groups + max_groups_[0] - 1) / max_groups_[0]);
-  const double most = std::min(static_cast<double>(of.groups), static_cast<double>(max_groups_[1]));
-  return static_cast<std::uint32_t>(std::min(std::max(wanted, least), most));
+  const auto least = static_cast<double>((of.groups + max_width_ - 1) / max_width_);
+  return static_cast<std::uint32_t>(std::min(std::max(wanted, least), static_cast<double>(of.groups)));
 }
 
 double Pieces::seconds_of(const Slice& slice) const {

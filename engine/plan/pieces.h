@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -59,7 +58,7 @@ class Pieces {
   bool measured_ = false;
   double longest_;  ///< Target::submit_seconds
   double limit_;    ///< seconds of a piece
-  std::array<std::uint32_t, 3> max_groups_;
+  std::uint32_t max_width_;  ///< groups in a row, the device's limit
   std::vector<Piece> pieces_;
 };
 

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t key_alignment = 256;
 
 vk::Pipelines::Start start_of(const plan::Slice& slice) {
-  return slice.width == 0 ? vk::Pipelines::Start::first : vk::Pipelines::Start::any_row;
+  return slice.width == 0 ? vk::Pipelines::Start::first : vk::Pipelines::Start::any;
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ void Recording::record(vk::Recorder& recorder, const plan::Slice& slice) {
   const Bound& bound = bound_[slice.dispatch];
   recorder.begin_label(dispatch.label);
   recorder.dispatch(pipelines_.get(dispatch, start_of(slice)), bound.sets, bound.push,
-                    slice.width == 0 ? dispatch.groups : row, slice.row);
+                    slice.width == 0 ? dispatch.groups : row, slice.row * slice.width);
   recorder.end_label();
 }
 

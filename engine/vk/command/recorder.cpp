@@ -105,12 +105,12 @@ void Recorder::host_barrier() {
 
 void Recorder::dispatch(const Pipeline& pipeline, std::span<const VkDescriptorSet> sets,
                         std::span<const std::byte> push, const std::array<std::uint32_t, 3>& groups,
-                        std::uint32_t first_row) {
+                        std::uint32_t first_group) {
   if (push.size() != pipeline.push_bytes) {
     fail("dispatch", fmt::format("expected {} bytes of push constants for {}, got {}", pipeline.push_bytes,
                                  pipeline.shader, push.size()));
   }
-  check_groups(*context_, pipeline, {groups[0], groups[1] + first_row, groups[2]});
+  check_groups(*context_, pipeline, groups);
   const DeviceTable& table = context_->table();
   if (bound_ != pipeline.handle) {
     table.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
@@ -122,11 +122,11 @@ void Recorder::dispatch(const Pipeline& pipeline, std::span<const VkDescriptorSe
     table.vkCmdPushConstants(commands_, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, pipeline.push_bytes,
                              push.data());
   }
-  if (first_row == 0) {
-    table.vkCmdDispatch(commands_, groups[0], groups[1], groups[2]);
-  } else {
-    table.vkCmdDispatchBase(commands_, 0, first_row, 0, groups[0], groups[1], groups[2]);
+  if (pipeline.first_group_at != 0) {
+    table.vkCmdPushConstants(commands_, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, pipeline.first_group_at,
+                             sizeof first_group, &first_group);
   }
+  table.vkCmdDispatch(commands_, groups[0], groups[1], groups[2]);
 }
 
 void Recorder::copy(VkBuffer source, std::uint64_t source_offset, VkBuffer target, std::uint64_t target_offset,

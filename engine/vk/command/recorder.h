@@ -40,10 +40,10 @@ class Recorder {
   void host_barrier();
 
   /// `sets` are sets 0, 1, ... Throws Error if `groups` exceeds the device's limit, or `push` does not have the
-  /// pipeline's size. Workgroups are counted from 0 along x and z, and from `first_row` along y, for which the pipeline
-  /// must be one that starts at any row.
+  /// pipeline's size. Workgroups are counted along x from `first_group`, if the pipeline is one that starts at any, else
+  /// from 0.
   void dispatch(const Pipeline& pipeline, std::span<const VkDescriptorSet> sets, std::span<const std::byte> push,
-                const std::array<std::uint32_t, 3>& groups, std::uint32_t first_row = 0);
+                const std::array<std::uint32_t, 3>& groups, std::uint32_t first_group = 0);
   void copy(VkBuffer source, std::uint64_t source_offset, VkBuffer target, std::uint64_t target_offset,
             std::uint64_t bytes);
   /// Sets each 32-bit word; offset and bytes are multiples of four.

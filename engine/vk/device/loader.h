@@ -38,7 +38,6 @@ struct InstanceTable {
   F(vkCmdBindPipeline)               \
   F(vkCmdCopyBuffer)                 \
   F(vkCmdDispatch)                   \
-  F(vkCmdDispatchBase)               \
   F(vkCmdFillBuffer)                 \
   F(vkCmdPipelineBarrier)            \
   F(vkCmdPushConstants)              \

@@ -45,6 +45,7 @@ enum Op : std::uint32_t {
   op_member_decorate = 72,
   op_composite_construct = 80,
   op_composite_extract = 81,
+  op_composite_insert = 82,
   op_convert_f_to_u = 109,
   op_convert_f_to_s = 110,
   op_convert_s_to_f = 111,

@@ -13,6 +13,7 @@
 #include "vk/device/structure.h"
 #include "vk/device/workarounds.h"
 #include "vk/shader/exact_arithmetic.h"
+#include "vk/shader/first_group.h"
 #include "vk/shader/shaders.h"
 #include "vk/shader/specialize.h"
 #include "vk/shader/spirv.h"
@@ -211,10 +212,11 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   Pipeline made;
   made.set_layout = set_layout(set);
   if (facts.has_storing_set) made.storing_layout = set_layout(storing_bindings);
-  made.layout = layout(set, push_bytes, facts.has_storing_set);
+  if (start == Start::any) made.first_group_at = push_bytes;
+  made.layout = layout(set, push_bytes + (start == Start::any ? plan::first_group_bytes : 0), facts.has_storing_set);
   made.bindings = set.bindings;
   made.push_bytes = push_bytes;
-  made.handle = compile(dispatch, words, facts, made.layout, start);
+  made.handle = compile(dispatch, words, facts, made);
   const auto at = pipelines_.emplace(key, made).first;
   at->second.shader = std::get<std::string>(at->first);
   return at->second;
@@ -261,17 +263,18 @@ VkPipelineLayout Pipelines::layout(SetBindings set, std::uint32_t push_bytes, bo
 }
 
 VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
-                              const ShaderFacts& facts, VkPipelineLayout layout, Start start) {
-  const ShaderModule module(*context_,
-                            patched(dispatch.shader, code_for(dispatch, words, facts, context_->capabilities())));
+                              const ShaderFacts& facts, const Pipeline& made) {
+  std::vector<std::uint32_t> code = code_for(dispatch, words, facts, context_->capabilities());
+  if (made.first_group_at != 0) code = with_first_group(code, made.first_group_at);
+  const ShaderModule module(*context_, patched(dispatch.shader, std::move(code)));
   const Specialization specialization(constants_of(dispatch, context_->capabilities()));
   const VkSpecializationInfo constants = specialization.info();
   auto size = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
   size.requiredSubgroupSize = context_->target().subgroups.size;
   auto info = structure<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
-  info.flags = flags_ | (start == Start::any_row ? VK_PIPELINE_CREATE_DISPATCH_BASE : 0);
-  info.layout = layout;
+  info.flags = flags_;
+  info.layout = made.layout;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module.handle();

@@ -42,6 +42,7 @@ struct Pipeline {
   VkDescriptorSetLayout storing_layout = VK_NULL_HANDLE;  ///< null if there is no set 1
   std::uint32_t bindings = 0;
   std::uint32_t push_bytes = 0;
+  std::uint32_t first_group_at = 0;  ///< where the push constants have the first workgroup's number; 0: nowhere
   std::string_view shader;  ///< the variant's name
 };
 
@@ -58,8 +59,8 @@ class Pipelines {
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
 
-  /// Where the workgroups of a dispatch may start: always at the first, or at any row of them.
-  enum class Start : bool { first, any_row };
+  /// Where the workgroups of a dispatch may start: always at the first, or at any; see first_group.h.
+  enum class Start : bool { first, any };
 
   /// The pipeline for `dispatch`; it lives as long as this object. Throws Error that names the dispatch's label, and
   /// the limit if one is exceeded.
@@ -86,7 +87,7 @@ class Pipelines {
   VkPipelineLayout layout(SetBindings set, std::uint32_t push_bytes, bool storing);
   std::vector<std::uint32_t> words_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader);
   VkPipeline compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words, const ShaderFacts& facts,
-                     VkPipelineLayout layout, Start start);
+                     const Pipeline& made);
 
   std::shared_ptr<Context> context_;
   PipelineCache cache_;
