@@ -19,7 +19,7 @@ if ! command -v apt-get >/dev/null; then
 This is not Debian or Ubuntu, so nothing is installed. Halfstep needs, from this system's packages:
   CMake 3.22 or later, Ninja, a C++20 compiler, pkg-config
   the Vulkan headers and loader, glslangValidator,
-  SPIRV-Tools (spirv-opt, and the library of its optimizer)
+  SPIRV-Tools (spirv-opt, and the library of its validator)
   doctest, zlib, libpng, libjpeg-turbo, nlohmann-json, CLI11, fmt, utf8proc, xz (liblzma and the program)
   for its tests, curl, doxygen and volk (with its source file)
   a Vulkan driver: the GPU's, or Mesa's lavapipe

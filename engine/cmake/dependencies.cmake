@@ -18,8 +18,8 @@ find_program(SPIRV_OPT spirv-opt)
 halfstep_require(SPIRV_OPT "spirv-opt" spirv-tools)
 find_program(SPIRV_REMAP spirv-remap) # of glslang before 16; without it kernels take two thirds more room
 if(HALFSTEP_SPIRV_TOOLS)
-  find_package(SPIRV-Tools-opt QUIET)
-  halfstep_require(SPIRV-Tools-opt_FOUND "SPIRV-Tools, the library" spirv-tools)
+  find_package(SPIRV-Tools QUIET)
+  halfstep_require(SPIRV-Tools_FOUND "SPIRV-Tools, the library" spirv-tools)
 endif()
 
 find_program(XZ xz)

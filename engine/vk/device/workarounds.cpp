@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "base/host_memory.h"
-#include "vk/shader/specialize.h"
 
 namespace halfstep::vk {
 namespace {
@@ -33,11 +32,6 @@ void apply_workarounds(Capabilities& capabilities) {
   }
   // SwiftShader aborts on shaders that read by address. Only software drivers have kernels that do.
   if (capabilities.driver_id != VK_DRIVER_ID_MESA_LLVMPIPE) capabilities.buffer_address = false;
-  // It crashes while it specializes kernels with expressions itself.
-  if (capabilities.driver_id == VK_DRIVER_ID_GOOGLE_SWIFTSHADER && !has_optimizer())
-    capabilities.unusable.emplace_back(
-        "SwiftShader needs kernels that SPIRV-Tools has optimised, which this library "
-        "was built without (HALFSTEP_SPIRV_TOOLS)");
   // Some versions give wrong results, and there is no way to tell which.
   if (capabilities.driver_id == VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS) capabilities.cooperative_matrix = false;
   // lavapipe of Mesa 22 counts the rounds of all loops of an invocation and ends them after 65,535. Mesa 26's does not.

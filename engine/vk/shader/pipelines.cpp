@@ -222,11 +222,10 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   return at->second;
 }
 
-/// Kernels with an expression are specialized here if there is an optimizer, all others by the driver.
+/// Kernels with an expression are specialized here, all others by the driver.
 std::vector<std::uint32_t> Pipelines::words_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader) {
   if (!dispatch.expression) return {shader.words.begin(), shader.words.end()};
   const auto bindings = static_cast<std::uint32_t>(dispatch.operands.size());
-  if (!has_optimizer()) return with_bindings(shader.words, bindings);
   return with_bindings(kernels_.get(shader, constants_of(dispatch, context_->capabilities())), bindings);
 }
 

@@ -85,7 +85,8 @@ struct SpecializedKernels::Shared {
 SpecializedKernels::SpecializedKernels(const Context& context) {
   static std::mutex mutex;
   static std::map<std::filesystem::path, std::weak_ptr<Shared>> by_file;
-  const std::filesystem::path file = device_file("kernels", context.capabilities(), context.settings().cache_folder);
+  const std::filesystem::path file = device_file(fmt::format("kernels{}", specializer_revision), context.capabilities(),
+                                                 context.settings().cache_folder);
   const std::scoped_lock lock(mutex);
   shared_ = by_file[file].lock();
   if (shared_) return;
