@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "spirv_text.h"
@@ -32,6 +33,7 @@ class Writer {
 %zeros = constant_null %four
 %p0 = variable %own_int 6 %i1
 %p1 = variable %own_four 6 %zeros
+%rounds = variable %own_int 6 %i0
 %f = type_function %int %in_int %int
 )",
                      functions);
@@ -87,6 +89,7 @@ store %v2@ %s1
     parameters_ = false;
     statements(3, 6);
     for (int i = 0; i < 4; ++i) output(i);
+    add("%counted = load %int %rounds\n%last = access_chain %at %out %i0 %i4\nstore %last %counted");
     return finished("%main = function %void 0 %fn\n%emain = label\n", "return\n");
   }
   void output(int place) {
@@ -170,8 +173,9 @@ store %v2@ %s1
     const int kind = pick(depth > 0 ? 10 : 5);
     if (kind < 4) return assign();
     if (kind == 4) return call();
-    if (kind < 8) return branch(depth);
-    if (kind == 8) return loop(depth);
+    if (kind < 7) return branch(depth);
+    if (kind == 7) return fixed_loop(depth);
+    if (kind == 8 && !fixed_) return loop(depth);
     choose(depth);
   }
   void assign() {
@@ -180,7 +184,7 @@ store %v2@ %s1
     add(fmt::format("store {} {}", to, value));
   }
   void call() {
-    if (calls_ == 0) return output(pick(5));
+    if (calls_ == 0 || fixed_) return output(pick(5));
     const std::string argument = expression(1);
     const std::string result = fresh();
     add(fmt::format("{0} = function_call %int %f{1} {2} {3}\nstore {4} {0}", result, 1 + pick(calls_),
@@ -189,10 +193,11 @@ store %v2@ %s1
 
   /// Leaves the loop's round, the loop or the function, where that is possible; or goes to `end`.
   void leave_or(const std::string& end) {
-    const int kind = pick(8);
+    const int kind = pick(fixed_ ? 2 : 8);
     if (kind == 0 && !ends_.empty()) return add(fmt::format("branch {}", ends_.back()));
     if (kind == 1 && !continues_.empty()) return add(fmt::format("branch {}", continues_.back()));
-    if (kind == 2 && (ends_.empty() || pick(8) == 0)) return add(parameters_ ? "return_value %i2" : "return");
+    if (kind == 2 && !fixed_ && (ends_.empty() || pick(8) == 0))
+      return add(parameters_ ? "return_value %i2" : "return");
     add(fmt::format("branch {}", end));
   }
 
@@ -212,50 +217,85 @@ store %v2@ %s1
     add(l + "m = label");
   }
 
-  void loop(int depth) {
-    const std::string l = fresh();
+  /// Counts its rounds, as many as `end` says if nothing ends it before, in a variable of its own and in one of all.
+  void begin_loop(const std::string& l, const std::string& end, int control) {
     counters_ += l + "n = variable %in_int 7\n";
-    const std::string end = expression(0);
-    add(fmt::format(R"({0}l = bitwise_and %int {1} %i3
-store {0}n %i0
+    add(fmt::format(R"(store {0}n %i0
 branch {0}h
 {0}h = label
 loop_merge {0}m {0}c {2}
 branch {0}q
 {0}q = label
 {0}i = load %int {0}n
-{0}b = s_less_than %bool {0}i {0}l
+{0}b = s_less_than %bool {0}i {1}
 branch_conditional {0}b {0}t {0}m
 {0}t = label)",
-                    l, end, pick(2)));
-    ends_.push_back(l + "m");
-    continues_.push_back(l + "c");
-    statements(depth - 1, 1 + pick(3));
-    ends_.pop_back();
-    continues_.pop_back();
+                    l, end, control));
+  }
+  void end_loop(const std::string& l, const std::string& back) {
     add(fmt::format(R"(branch {0}c
 {0}c = label
 {0}j = load %int {0}n
 {0}k = i_add %int {0}j %i1
 store {0}n {0}k
-branch {0}h
+{0}r = load %int %rounds
+{0}s = i_add %int {0}r %i1
+store %rounds {0}s
+{1}
 {0}m = label)",
-                    l));
+                    l, back));
+  }
+
+  void loop(int depth) {
+    const std::string l = fresh();
+    const std::string end = expression(0);
+    add(fmt::format("{0}l = bitwise_and %int {1} %i3", l, end));
+    begin_loop(l, l + "l", pick(2) == 0 ? 0 : unrolled_if_possible);
+    ends_.push_back(l + "m");
+    continues_.push_back(l + "c");
+    statements(depth - 1, 1 + pick(3));
+    ends_.pop_back();
+    continues_.pop_back();
+    // Or it ends where all loops have taken some rounds, as drivers may end them.
+    const std::string limited = "{0}f = s_less_than %bool {0}s {1}\nbranch_conditional {0}f {0}h {0}m";
+    const std::string limit = pick(2) == 0 ? "%s2" : "%i4";
+    end_loop(l, pick(2) == 0 ? fmt::format("branch {}h", l) : fmt::format(fmt::runtime(limited), l, limit));
+  }
+
+  /// A loop of known rounds that nothing leaves, nor what is in it, which has no other loops.
+  void fixed_loop(int depth) {
+    const std::string l = fresh();
+    begin_loop(l, fmt::format("%{}{}", pick(2) == 0 ? 'i' : 's', pick(4)), unrolled);
+    const std::vector<std::string> ends = std::exchange(ends_, {});
+    const std::vector<std::string> continues = std::exchange(continues_, {});
+    const bool outer = std::exchange(fixed_, true);
+    statements(depth - 1, 1 + pick(2));
+    fixed_ = outer;
+    ends_ = ends;
+    continues_ = continues;
+    end_loop(l, fmt::format("branch {}h", l));
   }
 
   void choose(int depth) {
     const std::string value = expression(1);
     const std::string l = fresh();
-    add(fmt::format("selection_merge {0}m 0\nswitch {1} {0}d 1 {0}t 2 {0}e", l, value));
+    const bool only_default = pick(2) == 0;  // as where a call was that returned early
+    add(fmt::format(fmt::runtime(only_default ? "selection_merge {0}m 0\nswitch {1} {0}d"
+                                              : "selection_merge {0}m 0\nswitch {1} {0}d 1 {0}t 2 {0}e"),
+                    l, value));
     for (const char* block : {"t", "e", "d"}) {
+      if (only_default && *block != 'd') continue;
       add(l + block + " = label");
       ends_.push_back(l + "m");
-      statements(depth - 1, 1);
+      statements(depth - 1, only_default ? 2 : 1);
       leave_or(l + "m");
       ends_.pop_back();
     }
     add(l + "m = label");
   }
+
+  static constexpr int unrolled = 1;
+  static constexpr int unrolled_if_possible = 5;  // with a word on dependences, which is not used
 
   std::mt19937 random_;
   int next_ = 0;
@@ -264,6 +304,7 @@ branch {0}h
   std::string counters_;
   int calls_ = 0;
   bool parameters_ = false;
+  bool fixed_ = false;  ///< in a loop that must be written out
   std::vector<std::string> ends_;
   std::vector<std::string> continues_;
 };

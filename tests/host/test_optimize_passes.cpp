@@ -286,6 +286,13 @@ branch %h
       "%stop = i_equal %bool %next %i4\nselection_merge %go 0\nbranch_conditional %stop %b %go\n%b = label\nbranch "
       "%m\n%go = label\n";
   CHECK(count_of(special(loop(1, leaves)), "loop_merge") == 1);
+  // As a call leaves it that returns early: the loop goes on from inside a selection, all of whose ways leave a switch.
+  const std::string returns =
+      "selection_merge %done 0\nswitch %i0 %begin\n%begin = label\n%stop = i_equal %bool %next %i4\nselection_merge "
+      "%go 0\nbranch_conditional %stop %b %go\n%b = label\nbranch %done\n%go = label\nbranch %done\n%done = label\n";
+  std::string continues = loop(1, "");
+  continues.replace(continues.find("branch %c"), 0, returns);
+  CHECK(count_of(special(continues), "loop_merge") == 0);
 }
 
 TEST_CASE("specializer: a loop that is never entered goes, one without an end stays") {

@@ -116,18 +116,45 @@ bool is_structured(const Function& function) {
   return true;
 }
 
+namespace {
+
+/// Of a block that is the header of a construct: the blocks where that ends and, of a loop, continues; none where
+/// control does not come to them.
+struct Ends {
+  std::uint32_t merge = Flow::none;
+  std::uint32_t next_round = Flow::none;
+};
+
+Ends ends_of(const Instruction& merge, const Flow& flow) {
+  const auto reachable = [&](Id label) {
+    const std::uint32_t block = flow.block_of(label);
+    return flow.is_reachable(block) ? block : Flow::none;
+  };
+  const bool loop = merge.opcode == op_loop_merge;
+  return {reachable(merge.operands[0]), loop ? reachable(merge.operands[1]) : Flow::none};
+}
+
+}  // namespace
+
 std::vector<std::uint32_t> constructs(const Function& function, const Flow& flow) {
   std::vector<std::uint32_t> result(function.blocks.size(), Flow::none);
   for (const std::uint32_t b : flow.tree()) {
-    // A construct of a dominator ends where its merge block dominates.
-    for (std::uint32_t header = flow.immediate_dominator(b); header != Flow::none; header = result[header]) {
-      const Instruction* merge = function.blocks[header].merge();
-      if (merge == nullptr) continue;
-      const std::uint32_t end = flow.block_of(merge->operands[0]);
-      if (flow.is_reachable(end) && flow.dominates(end, b)) continue;
-      result[b] = header;
-      break;
+    const std::uint32_t dominator = flow.immediate_dominator(b);
+    if (dominator == Flow::none) continue;
+    const auto is_before = [&](std::uint32_t end) { return end != Flow::none && flow.dominates(end, b); };
+    // Of the constructs around the dominator, from the innermost: one that ends before the block ends those in it, too,
+    // of which several may be left at once; and so does one that continues.
+    const bool is_header = function.blocks[dominator].merge() != nullptr;
+    std::uint32_t inside = is_header ? dominator : result[dominator];
+    for (std::uint32_t header = inside; header != Flow::none; header = result[header]) {
+      const Ends ends = ends_of(*function.blocks[header].merge(), flow);
+      if (is_before(ends.merge)) {
+        inside = result[header];
+      } else if (is_before(ends.next_round) && !flow.dominates(ends.next_round, inside)) {
+        inside = header;
+      }
     }
+    result[b] = inside;
   }
   return result;
 }

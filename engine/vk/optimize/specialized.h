@@ -11,7 +11,7 @@ namespace halfstep::vk {
 using ir::Constants;
 
 /// Part of the names of files that keep results: counts up where these change.
-constexpr int specializer_revision = 1;
+constexpr int specializer_revision = 2;
 
 /// The shader with its specialization constants fixed and folded: code that cannot be reached, reads and bindings that
 /// are not used are removed, calls are inlined, and variables become values. It computes the same as before, in the
