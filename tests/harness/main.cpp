@@ -21,6 +21,7 @@
 #include "vk/device/settings.h"
 #include "vk/device/validation.h"
 #include "vk/shader/shaders.h"
+#include "vk/shader/validate_spirv.h"
 
 namespace {
 
@@ -43,13 +44,14 @@ bool validation_was_silent() {
 }
 
 /// If HALFSTEP_LIMITS lowers the loop rounds that plans use, makes shaders enforce it: exceeding it gives wrong
-/// results.
+/// results. Validates them before, as they were specialized.
 void limit_loops() {
   const vk::Limits limits = vk::settings({}).limits;
   const auto limit = limits.find("loop_rounds");
   if (limit == limits.end()) return;
   const auto rounds = static_cast<std::uint32_t>(limit->second);
-  vk::patch_shaders([rounds](std::string_view, const std::vector<std::uint32_t>& words) {
+  vk::patch_shaders([rounds](std::string_view name, const std::vector<std::uint32_t>& words) {
+    vk::check_spirv(words, name);
     return testing::with_loop_limit(words, rounds);
   });
 }
