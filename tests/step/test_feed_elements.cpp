@@ -136,7 +136,7 @@ void check(const Case& of) {
   CAPTURE(to_string(input_type(of)));
   const Data data = random_data(of);
   const TensorType type = input_type(of);
-  const plan::Target& target = testing::targets().front();
+  const plan::Target target = testing::targets().front();
   const std::vector<std::byte> got = run(of, data, target);
   const std::int64_t size = elements(of.sample);
   std::size_t wrong = 0;
