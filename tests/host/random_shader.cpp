@@ -31,6 +31,7 @@ class Writer {
 %own_four = type_pointer 6 %four
 %own_int = type_pointer 6 %int
 %zeros = constant_null %four
+%threes = constant_composite %four %i3 %i3 %i3 %i3
 %p0 = variable %own_int 6 %i1
 %p1 = variable %own_four 6 %zeros
 %rounds = variable %own_int 6 %i0
@@ -49,7 +50,7 @@ class Writer {
     return R"(%v0@ = variable %in_int 7
 %v1@ = variable %in_int 7
 %v2@ = variable %in_int 7
-%a@ = variable %in_four 7 %zeros
+%a@ = variable %in_four 7 %threes
 COUNTERS
 store %v0@ %i0
 store %v1@ %i1
