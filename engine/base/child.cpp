@@ -14,6 +14,9 @@ bool Child::inside() {
 std::optional<std::string> Child::run(Work, std::string_view, std::chrono::milliseconds) {
   return {};
 }
+bool Child::alive() {
+  return false;
+}
 
 }  // namespace halfstep::process
 
@@ -157,8 +160,14 @@ bool Child::inside() {
   return inside_child;
 }
 
+bool Child::alive() {
+  const std::lock_guard lock(mutex_);
+  return socket_ >= 0;
+}
+
 std::optional<std::string> Child::run(Work work, std::string_view argument, std::chrono::milliseconds limit) {
-  if (!alive()) return {};
+  const std::lock_guard lock(mutex_);
+  if (socket_ < 0) return {};
   Header header;
   std::string answer;
   const bool answered =

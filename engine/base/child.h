@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,7 +9,8 @@
 namespace halfstep::process {
 
 /// A fork of this process that waits for work that may crash. It is created before the graphics drivers are loaded,
-/// because they do not survive a fork. It prints nothing on the terminal and ends with this object.
+/// because they do not survive a fork. It prints nothing on the terminal and ends with this object. Several threads may
+/// use it: one waits for the work of another.
 class Child {
  public:
   /// A function of this program.
@@ -23,13 +25,14 @@ class Child {
   /// child is then gone, and later calls also return nothing. Returns nothing on platforms without fork.
   std::optional<std::string> run(Work work, std::string_view argument, std::chrono::milliseconds limit);
   /// Whether it can still run work.
-  bool alive() const { return socket_ >= 0; }
+  bool alive();
   /// Whether this process is such a child.
   static bool inside();
 
  private:
   void end() noexcept;
 
+  std::mutex mutex_;
   int socket_ = -1;
   int process_ = -1;
 };

@@ -11,4 +11,7 @@ using Function = void (*)();
 /// has no such function. The library stays loaded until the process ends. Reads files.
 Function find_function(std::initializer_list<const char*> libraries, const char* symbol);
 
+/// Whether this process has loaded one of `libraries`, by whomever. Loads nothing.
+bool has_loaded(std::initializer_list<const char*> libraries);
+
 }  // namespace halfstep::process

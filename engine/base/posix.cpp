@@ -196,6 +196,16 @@ Function find_function(std::initializer_list<const char*> libraries, const char*
   return nullptr;
 }
 
+bool has_loaded(std::initializer_list<const char*> libraries) {
+  for (const char* name : libraries) {
+    void* library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) continue;
+    dlclose(library);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace process
 
 void clean_up_on_interrupt() {

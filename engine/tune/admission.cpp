@@ -86,7 +86,6 @@ std::string Admission::find_out(const std::string& kind, const plan::Candidate& 
       work_,
       fmt::format("{}\n{}\n{}\n{}\n{}", context_.info().index, kind, candidate.name, settings.tier, settings.gemm),
       limit);
-  lasting = answer || context_.blames_driver();
   if (!answer) return "it crashed";
   return *answer == "right" ? "" : *answer;
 }

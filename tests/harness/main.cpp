@@ -18,6 +18,7 @@
 
 #include "harness/loop_limit.h"
 #include "vk/device/instance.h"
+#include "vk/device/loader.h"
 #include "vk/device/settings.h"
 #include "vk/device/validation.h"
 #include "vk/shader/shaders.h"
@@ -30,6 +31,7 @@ using namespace halfstep;
 /// Keeps drivers and layers loaded until the process ends, so that the leak checker can attribute leaks, and still
 /// finds memory that they reach through their own globals.
 void keep_libraries() {
+  vk::child_without_drivers();  // which tests of devices with matrix units need
   try {
     vk::create_instance(true);  // and never destroyed
   } catch (const Error&) {

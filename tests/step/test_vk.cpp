@@ -253,7 +253,7 @@ TEST_CASE("vk: specialized kernels and compiled pipelines are kept on disk, and 
   const TemporaryFolder temporary;
   const fs::path folder = temporary.path() / "cache";
   const Variable cache("HALFSTEP_CACHE", folder.string());
-  const Device device = Device::open();
+  const Device device = Device::open({}, {.may_fork = false});  // which keeps no notes of matrix units there
   const auto compile = [&] {
     vk::Pipelines pipelines(vk::context_of(device));
     pipelines.get(negation(vk::context_of(device).target()));

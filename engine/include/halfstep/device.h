@@ -69,8 +69,9 @@ struct DeviceSettings {
   /// whether there is one. Not for an adopted device, whose queue is the application's.
   std::optional<bool> low_priority{};
   /// Whether open() may fork the process before it loads a driver, to try calls that have crashed drivers in the child:
-  /// queries about matrix units and their first use. If false, matrix units are used only if an earlier run has already
-  /// checked them. Never done for an adopted device.
+  /// queries about matrix units and their first use. The first open() of a process does, for all later ones; the child
+  /// ends with the process. If false, or if the process had loaded Vulkan before, matrix units are used only if an
+  /// earlier run has already checked them. Never done for an adopted device.
   bool may_fork = true;
 };
 

@@ -177,10 +177,9 @@ void keep_promised(Capabilities& c, const AdoptedDevice& handles) {
 std::shared_ptr<Context> Context::open(std::string_view selector, const DeviceSettings& settings) {
   const std::string wanted = selector.empty() ? environment("HALFSTEP_DEVICE").value_or("") : std::string(selector);
   std::shared_ptr<Context> context(new Context(settings));
-  context->blames_driver_ = !loader_in_use();
-  std::unique_ptr<process::Child> child;
+  std::shared_ptr<process::Child> child;
   const bool may_fork = settings.may_fork && !process::Child::inside();
-  if (may_fork && cooperative_shaders_built()) child = std::make_unique<process::Child>();
+  if (may_fork && cooperative_shaders_built()) child = child_without_drivers();
   context->instance_ = create_instance(context->settings_.validation);
   const std::vector<VkPhysicalDevice> devices = physical_devices(context->instance_);
   const std::size_t chosen = select_device(infos_of(context->instance_, devices, context->settings_), wanted);
@@ -223,14 +222,14 @@ std::shared_ptr<Context> Context::adopt(const AdoptedDevice& handles, const Devi
 }
 
 /// Queries in a child, once per driver build. A query that crashed is not repeated.
-void Context::find_matrix_shapes(std::unique_ptr<process::Child> child, std::size_t index) {
+void Context::find_matrix_shapes(std::shared_ptr<process::Child> child, std::size_t index) {
   constexpr std::chrono::seconds limit(10);
   if (!wants_matrices(capabilities_, settings_)) return;
   Notes notes(capabilities_, settings_.cache_folder);
   std::optional<std::string> shapes = notes.find("matrix shapes");
-  if (!shapes && child) {
+  if (!shapes && child && child->alive()) {
     shapes = child->run(ask_for_matrix_shapes, std::to_string(index), limit);
-    if (shapes || blames_driver_) notes.add("matrix shapes", shapes.value_or(""));
+    notes.add("matrix shapes", shapes.value_or(""));
     notes.save();
   }
   capabilities_.matrix_shapes = matrix_shapes_from(shapes.value_or(""));

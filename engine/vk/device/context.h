@@ -47,8 +47,6 @@ class Context : public std::enable_shared_from_this<Context> {
   std::uint32_t queue_family() const { return capabilities_.queue_family.value(); }
   /// Runs work that may crash the driver; null if there is no such work, or forking is not allowed.
   process::Child* child() const { return child_.get(); }
-  /// Whether a crash of the child is the driver's fault: false if the driver may have been loaded before the fork.
-  bool blames_driver() const { return blames_driver_; }
   /// Whether the Khronos validation layer is enabled for this context (never for an adopted one).
   bool validating() const { return owned_ && settings_.validation; }
 
@@ -81,7 +79,7 @@ class Context : public std::enable_shared_from_this<Context> {
  private:
   explicit Context(const DeviceSettings& settings) : settings_(vk::settings(settings)) {}
   void open_device(VkPhysicalDevice physical_device);
-  void find_matrix_shapes(std::unique_ptr<process::Child> child, std::size_t index);
+  void find_matrix_shapes(std::shared_ptr<process::Child> child, std::size_t index);
   void use_queue_of(const AdoptedDevice& handles);
   void describe(std::uint32_t index);
   void name_object(VkObjectType type, std::uint64_t handle, const std::string& text) const;
@@ -101,8 +99,7 @@ class Context : public std::enable_shared_from_this<Context> {
   bool timeline_semaphores_ = false;
   std::function<void()> lock_;
   std::function<void()> unlock_;
-  std::unique_ptr<process::Child> child_;
-  bool blames_driver_ = false;
+  std::shared_ptr<process::Child> child_;
   bool owned_ = true;
 };
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <mutex>
 
 #include "base/library.h"
 
@@ -14,16 +15,17 @@ namespace {
 std::atomic<bool> in_use = false;
 std::atomic<PFN_vkGetInstanceProcAddr> replacement = nullptr;
 
+#if defined(__APPLE__)
+constexpr auto loaders = {"libvulkan.dylib", "libvulkan.1.dylib", "libMoltenVK.dylib"};
+#else
+constexpr auto loaders = {"libvulkan.so.1", "libvulkan.so"};
+#endif
+
 PFN_vkGetInstanceProcAddr find_loader() {
   in_use = true;
   if (const PFN_vkGetInstanceProcAddr get_proc = replacement) return get_proc;
-#if defined(__APPLE__)
-  const auto libraries = {"libvulkan.dylib", "libvulkan.1.dylib", "libMoltenVK.dylib"};
-#else
-  const auto libraries = {"libvulkan.so.1", "libvulkan.so"};
-#endif
   static const auto found =
-      reinterpret_cast<PFN_vkGetInstanceProcAddr>(process::find_function(libraries, "vkGetInstanceProcAddr"));
+      reinterpret_cast<PFN_vkGetInstanceProcAddr>(process::find_function(loaders, "vkGetInstanceProcAddr"));
   if (found == nullptr) {
     fail(ErrorCode::system, "device", "expected a Vulkan loader, got none",
          "install it, on Debian or Ubuntu: apt install libvulkan1 mesa-vulkan-drivers");
@@ -58,8 +60,12 @@ void replace_loader(PFN_vkGetInstanceProcAddr get_proc) {
   replacement = get_proc;
 }
 
-bool loader_in_use() {
-  return in_use;
+std::shared_ptr<process::Child> child_without_drivers() {
+  static std::mutex mutex;
+  static std::shared_ptr<process::Child> child;
+  const std::lock_guard lock(mutex);
+  if (!child && !in_use && !process::has_loaded(loaders)) child = std::make_shared<process::Child>();
+  return child;
 }
 
 InstanceTable load_instance(VkInstance instance, PFN_vkGetInstanceProcAddr get_proc) {

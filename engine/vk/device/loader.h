@@ -3,6 +3,9 @@
 #include <vulkan/vulkan.h>
 
 #include <cstdint>
+#include <memory>
+
+#include "base/child.h"
 
 namespace halfstep::vk {
 
@@ -113,8 +116,10 @@ GlobalTable load_global();
 /// For tests: an entry point to use from now on in place of the system's loader; null ends that.
 void replace_loader(PFN_vkGetInstanceProcAddr get_proc);
 
-/// Whether load_global has been called in this process.
-bool loader_in_use();
+/// The one child of this process for work that may crash a driver, forked by the first call; null if anyone has loaded
+/// Vulkan before. NVIDIA's driver does not survive a fork: when the child of a process that has a device calls it or
+/// ends, that device is lost (driver 580, H200).
+std::shared_ptr<process::Child> child_without_drivers();
 
 /// The functions of `instance`. Throws Error if one is missing.
 InstanceTable load_instance(VkInstance instance, PFN_vkGetInstanceProcAddr get_proc);
