@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "vk/device/cooperative_matrix.h"
+#include "vk/device/result.h"
 #include "vk/device/structure.h"
 #include "vk/device/workarounds.h"
 #include "vk/shader/shaders.h"
@@ -37,16 +38,19 @@ class Chain {
   void** tail_ = &head_;
 };
 
+/// Without the list a device would seem to have no extensions, and other kernels would give other bits.
+constexpr const char* extensions_query = "vkEnumerateDeviceExtensionProperties";
+
 Extensions extensions_of(const InstanceTable& instance, VkPhysicalDevice device) {
   std::uint32_t count = 0;
   std::vector<VkExtensionProperties> found;
   VkResult result = VK_INCOMPLETE;
   while (result == VK_INCOMPLETE) {
-    if (instance.enumerate_device_extensions(device, nullptr, &count, nullptr) != VK_SUCCESS) return {};
+    check(instance.enumerate_device_extensions(device, nullptr, &count, nullptr), extensions_query);
     found.resize(count);
     result = instance.enumerate_device_extensions(device, nullptr, &count, found.data());
   }
-  if (result != VK_SUCCESS) return {};
+  check(result, extensions_query);
   found.resize(count);
   Extensions names;
   for (const VkExtensionProperties& extension : found) names.emplace(extension.extensionName);
