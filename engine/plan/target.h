@@ -75,4 +75,10 @@ struct Target {
 /// same on each. Throws Error where the device falls short of it.
 Target reproducible(const Target& device);
 
+/// Whether an invocation that reads one value after another waits for each: on a GPU. So loops over memory are cut
+/// shorter there, unless every device is to compute the same.
+inline bool waits_for_memory(const Target& target) {
+  return !target.cpu && !target.reproducible;
+}
+
 }  // namespace halfstep::plan

@@ -71,9 +71,10 @@ Shape partial_shape(const ChannelSets& sets, const Slices& slices) {
 
 /// How many parts an invocation merges: all if they are few, else enough that few remain.
 std::uint32_t merged_at_once(const plan::Target& target, std::uint32_t parts) {
-  constexpr std::uint32_t few = 128;
-  const std::uint32_t wanted =
+  const std::uint32_t few = plan::waits_for_memory(target) ? 16 : 128;
+  std::uint32_t wanted =
       parts <= few ? parts : std::max(few / 2, static_cast<std::uint32_t>(std::ceil(std::sqrt(parts))));
+  if (plan::waits_for_memory(target)) wanted = std::min(wanted, few);
   return static_cast<std::uint32_t>(std::min<std::int64_t>(wanted, longest_slice(target, moment_passes)));
 }
 

@@ -87,10 +87,11 @@ std::int64_t rounds_of(std::int64_t terms, bool last_summed) {
 }
 
 /// The number of slices of a sum: one if it is short or there are enough results to keep the device busy, but as many
-/// as the driver's limit of loop rounds requires.
+/// as the driver's limit of loop rounds requires. On a GPU each term of a loop waits for memory, 0.2 us on an H200, and
+/// a dispatch costs no more than a few of them.
 std::int64_t slices_of(const plan::Target& target, std::int64_t quads, std::int64_t summed, bool last_summed) {
-  constexpr std::int64_t short_sum = 256;
-  constexpr std::int64_t shortest_slice = 64;
+  const std::int64_t short_sum = plan::waits_for_memory(target) ? 32 : 256;
+  const std::int64_t shortest_slice = plan::waits_for_memory(target) ? 16 : 64;
   const std::int64_t most_rounds = target.max_rounds;
   const std::int64_t most_terms = last_summed ? (most_rounds - 1) / 4 - 2 : most_rounds - 1;
   const std::int64_t least = plan::divided_up(summed, most_terms);
