@@ -1,7 +1,8 @@
 // One tile of C per workgroup, computed by matrix units: TILE by TILE, divided into one square per subgroup, in
 // fragments of a shape that the device reports. A and B go through shared memory as f16, 32 k at a time: rows of A and
 // columns of B, each along k, as matrix units read them with the fewest loads. Each is padded by 16 bytes to avoid bank
-// conflicts. Accumulators are f32 or f16 (SUMS).
+// conflicts. With two BUFFERS the next step is kept while others still multiply, so a step has one barrier, not two.
+// Accumulators are f32 or f16 (SUMS).
 #ifndef HALFSTEP_GEMM_COOPERATIVE
 #define HALFSTEP_GEMM_COOPERATIVE
 
@@ -15,6 +16,7 @@
 layout(constant_id = 7) const int FRAGMENT_ROWS = 16;
 layout(constant_id = 8) const int FRAGMENT_COLUMNS = 16;
 layout(constant_id = 9) const int FRAGMENT_K = 16;
+layout(constant_id = 10) const int BUFFERS = 1;
 
 // Subgroups along a side of the tile; must match ops/gemm/gemm_kernels.cpp.
 const int SIDE = TILE == 32 ? 1 : 2;
@@ -33,7 +35,8 @@ const int PITCH = K_QUADS + 2;  // quads
 
 const int KEPT_A = 0;
 const int KEPT_B = TILE * PITCH;
-shared f16vec4 kept[2 * TILE * PITCH];
+const int BUFFER_QUADS = 2 * TILE * PITCH;
+shared f16vec4 kept[BUFFERS * BUFFER_QUADS];
 shared vec4 results[SIDE * SIDE * FRAGMENT_ROWS * FRAGMENT_QUADS];  // one fragment per subgroup
 
 FRAGMENT(SUM, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator) sums[DOWN * ACROSS];
@@ -65,29 +68,30 @@ void keep_across_k(int from, ivec2 at, f16vec4 block[4]) {
     keep_across_k(from, place(i), block);                                                     \
   }
 
-void keep_step() {
+// Keeps what was fetched in the buffer that begins at a quad.
+void keep_step(int kept_from) {
 #ifdef A_ALONG_K
-  KEEP_ALONG_K(KEPT_A, A_PLACE, fetched_a);
+  KEEP_ALONG_K(kept_from + KEPT_A, A_PLACE, fetched_a);
 #else
-  KEEP_ACROSS_K(KEPT_A, A_PLACE, fetched_a)
+  KEEP_ACROSS_K(kept_from + KEPT_A, A_PLACE, fetched_a)
 #endif
 #ifdef B_ALONG_K
-  KEEP_ALONG_K(KEPT_B, B_PLACE, fetched_b);
+  KEEP_ALONG_K(kept_from + KEPT_B, B_PLACE, fetched_b);
 #else
-  KEEP_ACROSS_K(KEPT_B, B_PLACE, fetched_b)
+  KEEP_ACROSS_K(kept_from + KEPT_B, B_PLACE, fetched_b)
 #endif
 }
 
-void add_products(ivec2 corner) {
+void add_products(int kept_from, ivec2 corner) {
   for (int kk = 0; kk < K_QUADS * 4; kk += FRAGMENT_K) {
     FRAGMENT(float16_t, FRAGMENT_ROWS, FRAGMENT_K, gl_MatrixUseA) a_part[DOWN];
     [[unroll]] for (int i = 0; i < DOWN; i++) {
-      coopMatLoad(a_part[i], kept, KEPT_A + (corner.x + i * FRAGMENT_ROWS) * PITCH + kk / 4, PITCH,
+      coopMatLoad(a_part[i], kept, kept_from + KEPT_A + (corner.x + i * FRAGMENT_ROWS) * PITCH + kk / 4, PITCH,
                   gl_CooperativeMatrixLayoutRowMajor);
     }
     [[unroll]] for (int j = 0; j < ACROSS; j++) {
       FRAGMENT(float16_t, FRAGMENT_K, FRAGMENT_COLUMNS, gl_MatrixUseB) b_part;
-      coopMatLoad(b_part, kept, KEPT_B + (corner.y + j * FRAGMENT_COLUMNS) * PITCH + kk / 4, PITCH,
+      coopMatLoad(b_part, kept, kept_from + KEPT_B + (corner.y + j * FRAGMENT_COLUMNS) * PITCH + kk / 4, PITCH,
                   gl_CooperativeMatrixLayoutColumnMajor);
       [[unroll]] for (int i = 0; i < DOWN; i++) {
         sums[i * ACROSS + j] = coopMatMulAdd(a_part[i], b_part, sums[i * ACROSS + j]);
@@ -96,11 +100,16 @@ void add_products(ivec2 corner) {
   }
 }
 
-// The driver decides which elements of a fragment an invocation holds, so each fragment goes through shared memory.
-void store_fragment(Tile tile, FRAGMENT(float, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator) fragment,
-                    ivec2 corner, inout Moments moments) {
+// The driver decides which elements of a fragment an invocation holds, so each fragment goes through shared memory. It is
+// picked from all by comparing, since accumulators that are indexed dynamically cannot stay in registers.
+void store_fragment(Tile tile, int fragment, ivec2 corner, inout Moments moments) {
   int base = int(gl_SubgroupID) * FRAGMENT_ROWS * FRAGMENT_QUADS;
-  coopMatStore(fragment, results, base, FRAGMENT_QUADS, gl_CooperativeMatrixLayoutRowMajor);
+  [[unroll]] for (int f = 0; f < DOWN * ACROSS; f++) {
+    if (f == fragment) {
+      coopMatStore(FRAGMENT(float, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator)(sums[f]), results, base,
+                   FRAGMENT_QUADS, gl_CooperativeMatrixLayoutRowMajor);
+    }
+  }
   subgroupBarrier();
   for (int i = int(gl_SubgroupInvocationID); i < FRAGMENT_ROWS * FRAGMENT_QUADS; i += int(gl_SubgroupSize)) {
     int row = tile.row + corner.x + i / FRAGMENT_QUADS;
@@ -129,23 +138,24 @@ void main() {
     sums[i] = FRAGMENT(SUM, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator)(0.0);
   }
   fetch_step();
-  keep_step();
+  keep_step(0);
   barrier();
   int k_quad = tile.k_begin;
+  int kept_from = 0;
   do {
     k_quad += K_QUADS;
     fetch_next(tile, k_quad < tile.k_end);
-    add_products(corner);
-    barrier();
-    keep_step();
+    add_products(kept_from, corner);
+    if (BUFFERS == 1) barrier();
+    kept_from = BUFFERS == 1 ? 0 : BUFFER_QUADS - kept_from;
+    keep_step(kept_from);
     barrier();
   } while (k_quad < tile.k_end);
-  [[unroll]] for (int j = 0; j < ACROSS; j++) {
+  // Not unrolled: the expression is much code, and NVIDIA's compiler then unrolls nothing (see gemm_store.glsl).
+  for (int j = 0; j < ACROSS; j++) {
     Moments moments = NO_MOMENTS;
-    [[unroll]] for (int i = 0; i < DOWN; i++) {
-      store_fragment(tile,
-                     FRAGMENT(float, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator)(sums[i * ACROSS + j]),
-                     corner + ivec2(i * FRAGMENT_ROWS, j * FRAGMENT_COLUMNS), moments);
+    for (int i = 0; i < DOWN; i++) {
+      store_fragment(tile, i * ACROSS + j, corner + ivec2(i * FRAGMENT_ROWS, j * FRAGMENT_COLUMNS), moments);
     }
     if (FIND_MOMENTS) store_square_moments(tile, corner + ivec2(0, j * FRAGMENT_COLUMNS), moments);
   }
