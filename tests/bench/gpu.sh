@@ -30,7 +30,7 @@ if [ -z "${HALFSTEP_BUILD:-}" ]; then
 fi
 largest=8192
 sizes="1024 4096 8192"
-models="lenet5 fashion_cnn resnet20 resnet50 bert_base gpt"
+models="lenet5 fashion_cnn resnet20 bert_mini gpt"
 if [ -n "${HALFSTEP_SMALL:-}" ]; then
   largest=1024
   sizes=1024
