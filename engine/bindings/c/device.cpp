@@ -77,15 +77,20 @@ std::function<void()> calling(void (*function)(void*), void* user) {
   return [function, user] { function(user); };
 }
 
+/// A C application has to allow it to fork the process, and cannot here.
+std::vector<DeviceInfo> listed() {
+  return Device::list({.may_fork = false});
+}
+
 }  // namespace
 
 hs_status hs_device_count(uint32_t* count) {
-  return guarded([&] { given(count, "a pointer for the count") = static_cast<uint32_t>(Device::list().size()); });
+  return guarded([&] { given(count, "a pointer for the count") = static_cast<uint32_t>(listed().size()); });
 }
 
 hs_status hs_device_describe(uint32_t index, hs_device_info* info) {
   return guarded([&] {
-    const std::vector<DeviceInfo> devices = Device::list();
+    const std::vector<DeviceInfo> devices = listed();
     if (index >= devices.size()) {
       fail("device", "expected an index below " + std::to_string(devices.size()) + ", got " + std::to_string(index));
     }

@@ -69,9 +69,9 @@ struct DeviceSettings {
   /// whether there is one. Not for an adopted device, whose queue is the application's.
   std::optional<bool> low_priority{};
   /// Whether open() may fork the process before it loads a driver, to try calls that have crashed drivers in the child:
-  /// queries about matrix units and their first use. The first open() of a process does, for all later ones; the child
-  /// ends with the process. If false, or if the process had loaded Vulkan before, matrix units are used only if an
-  /// earlier run has already checked them. Never done for an adopted device.
+  /// queries about matrix units and their first use. The first open() or list() of a process does, for all later ones;
+  /// the child ends with the process. If false, or if the process had loaded Vulkan before, matrix units are used only
+  /// if an earlier run has already checked them. Never done for an adopted device.
   bool may_fork = true;
 };
 
@@ -88,8 +88,9 @@ class HALFSTEP_API Device {
   /// Error if a handle is null or the device is not usable.
   static Device adopt(const AdoptedDevice& handles, const DeviceSettings& settings = {});
 
-  /// Every device of the machine, usable or not. Throws Error if the machine has no Vulkan at all.
-  static std::vector<DeviceInfo> list();
+  /// Every device of the machine, usable or not. Forks as open() does, for the devices that are opened later. Throws
+  /// Error if the machine has no Vulkan at all.
+  static std::vector<DeviceInfo> list(const DeviceSettings& settings = {});
 
   const DeviceInfo& info() const;
 

@@ -172,14 +172,18 @@ void keep_promised(Capabilities& c, const AdoptedDevice& handles) {
   c.cooperative_matrix = false;  // there is no way to declare it yet
 }
 
+/// Of those that a process with these settings may have, the one; else null. Comes before all that loads a driver.
+std::shared_ptr<process::Child> child_of(const DeviceSettings& settings) {
+  const bool may = settings.may_fork && !process::Child::inside() && cooperative_shaders_built();
+  return may ? child_without_drivers() : nullptr;
+}
+
 }  // namespace
 
 std::shared_ptr<Context> Context::open(std::string_view selector, const DeviceSettings& settings) {
   const std::string wanted = selector.empty() ? environment("HALFSTEP_DEVICE").value_or("") : std::string(selector);
   std::shared_ptr<Context> context(new Context(settings));
-  std::shared_ptr<process::Child> child;
-  const bool may_fork = settings.may_fork && !process::Child::inside();
-  if (may_fork && cooperative_shaders_built()) child = child_without_drivers();
+  std::shared_ptr<process::Child> child = child_of(settings);
   context->instance_ = create_instance(context->settings_.validation);
   const std::vector<VkPhysicalDevice> devices = physical_devices(context->instance_);
   const std::size_t chosen = select_device(infos_of(context->instance_, devices, context->settings_), wanted);
@@ -195,8 +199,9 @@ std::shared_ptr<Context> Context::open(std::string_view selector, const DeviceSe
   return context;
 }
 
-std::vector<DeviceInfo> Context::list() {
-  Context context{DeviceSettings{}};
+std::vector<DeviceInfo> Context::list(const DeviceSettings& settings) {
+  Context context(settings);
+  child_of(settings);
   context.instance_ = create_instance(context.settings_.validation);
   return infos_of(context.instance_, physical_devices(context.instance_), context.settings_);
 }

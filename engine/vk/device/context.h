@@ -32,7 +32,7 @@ class Context : public std::enable_shared_from_this<Context> {
   /// See Device::adopt.
   static std::shared_ptr<Context> adopt(const AdoptedDevice& handles, const DeviceSettings& settings);
   /// See Device::list.
-  static std::vector<DeviceInfo> list();
+  static std::vector<DeviceInfo> list(const DeviceSettings& settings);
 
   ~Context();
   Context(const Context&) = delete;

@@ -16,8 +16,8 @@ Device Device::adopt(const AdoptedDevice& handles, const DeviceSettings& setting
   return Device(vk::Context::adopt(handles, settings));
 }
 
-std::vector<DeviceInfo> Device::list() {
-  return vk::Context::list();
+std::vector<DeviceInfo> Device::list(const DeviceSettings& settings) {
+  return vk::Context::list(settings);
 }
 
 void Device::wait_for(std::span<const QueueSemaphore> semaphores) const {
