@@ -178,6 +178,13 @@ std::shared_ptr<process::Child> child_of(const DeviceSettings& settings) {
   return may ? child_without_drivers() : nullptr;
 }
 
+/// Ends the process's child where no device has what it is for: it would be one more process of the program's name.
+void end_useless_child(const InstanceTable& instance, std::span<const VkPhysicalDevice> devices,
+                       const Settings& settings) {
+  const auto wants = [&](VkPhysicalDevice device) { return wants_matrices(query(instance, device), settings); };
+  if (!process::Child::inside() && std::ranges::none_of(devices, wants)) end_child_without_drivers();
+}
+
 }  // namespace
 
 std::shared_ptr<Context> Context::open(std::string_view selector, const DeviceSettings& settings) {
@@ -186,6 +193,7 @@ std::shared_ptr<Context> Context::open(std::string_view selector, const DeviceSe
   std::shared_ptr<process::Child> child = child_of(settings);
   context->instance_ = create_instance(context->settings_.validation);
   const std::vector<VkPhysicalDevice> devices = physical_devices(context->instance_);
+  end_useless_child(context->instance_, devices, context->settings_);
   const std::size_t chosen = select_device(infos_of(context->instance_, devices, context->settings_), wanted);
   context->capabilities_ = query(context->instance_, devices[chosen]);
   lower_limits(context->capabilities_, context->settings_.limits);
@@ -203,7 +211,9 @@ std::vector<DeviceInfo> Context::list(const DeviceSettings& settings) {
   Context context(settings);
   child_of(settings);
   context.instance_ = create_instance(context.settings_.validation);
-  return infos_of(context.instance_, physical_devices(context.instance_), context.settings_);
+  const std::vector<VkPhysicalDevice> devices = physical_devices(context.instance_);
+  end_useless_child(context.instance_, devices, context.settings_);
+  return infos_of(context.instance_, devices, context.settings_);
 }
 
 std::shared_ptr<Context> Context::adopt(const AdoptedDevice& handles, const DeviceSettings& settings) {

@@ -14,6 +14,8 @@ namespace {
 
 std::atomic<bool> in_use = false;
 std::atomic<PFN_vkGetInstanceProcAddr> replacement = nullptr;
+std::mutex child_mutex;
+std::shared_ptr<process::Child> child;
 
 #if defined(__APPLE__)
 constexpr auto loaders = {"libvulkan.dylib", "libvulkan.1.dylib", "libMoltenVK.dylib"};
@@ -61,11 +63,14 @@ void replace_loader(PFN_vkGetInstanceProcAddr get_proc) {
 }
 
 std::shared_ptr<process::Child> child_without_drivers() {
-  static std::mutex mutex;
-  static std::shared_ptr<process::Child> child;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(child_mutex);
   if (!child && !in_use && !process::has_loaded(loaders)) child = std::make_shared<process::Child>();
   return child;
+}
+
+void end_child_without_drivers() {
+  const std::lock_guard lock(child_mutex);
+  child.reset();
 }
 
 InstanceTable load_instance(VkInstance instance, PFN_vkGetInstanceProcAddr get_proc) {

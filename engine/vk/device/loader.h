@@ -120,6 +120,8 @@ void replace_loader(PFN_vkGetInstanceProcAddr get_proc);
 /// Vulkan before. NVIDIA's driver does not survive a fork: when the child of a process that has a device calls it or
 /// ends, that device is lost (driver 580, H200).
 std::shared_ptr<process::Child> child_without_drivers();
+/// Ends it, once nobody who was given it has it any more: for a machine where it is of no use.
+void end_child_without_drivers();
 
 /// The functions of `instance`. Throws Error if one is missing.
 InstanceTable load_instance(VkInstance instance, PFN_vkGetInstanceProcAddr get_proc);
