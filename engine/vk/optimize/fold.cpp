@@ -65,8 +65,9 @@ Bits compared(std::uint32_t opcode, std::uint32_t a, std::uint32_t b) {
   }
 }
 
-/// Of integers of 32 bits and booleans.
-Bits binary(std::uint32_t opcode, std::uint32_t a, std::uint32_t b) {
+}  // namespace
+
+std::optional<std::uint32_t> integer_result(std::uint32_t opcode, std::uint32_t a, std::uint32_t b) {
   switch (opcode) {
     case op_i_add:
       return a + b;
@@ -96,6 +97,8 @@ Bits binary(std::uint32_t opcode, std::uint32_t a, std::uint32_t b) {
       return compared(opcode, a, b);
   }
 }
+
+namespace {
 
 /// Of floats that are 0 or normal, which all devices take as they are. NaN does not occur.
 Bits compared_floats(std::uint32_t opcode, std::uint32_t a, std::uint32_t b) {
@@ -266,7 +269,8 @@ class Folder {
     if (bits.size() == 1) result = unary(i_.opcode, bits[0]);
     if (bits.size() == 2) {
       result =
-          i_.opcode == op_ext_inst ? extreme(i_.operands[1], bits[0], bits[1]) : binary(i_.opcode, bits[0], bits[1]);
+          i_.opcode == op_ext_inst ? extreme(i_.operands[1], bits[0], bits[1])
+                                   : integer_result(i_.opcode, bits[0], bits[1]);
     }
     return result ? module_.constant(type, *result) : 0;
   }

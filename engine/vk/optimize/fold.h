@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "vk/optimize/module.h"
 
 namespace halfstep::vk::ir {
@@ -8,6 +11,10 @@ namespace halfstep::vk::ir {
 /// device: integers of 32 bits, booleans, comparisons, and bits that are moved. Arithmetic on floats is left to the
 /// device.
 Id folded(Module& module, const Instruction& i);
+
+/// What an instruction on two integers of 32 bits or two booleans gives; nothing if it is another, or where its result
+/// is not defined: a quotient by 0, a shift by 32 or more.
+std::optional<std::uint32_t> integer_result(std::uint32_t opcode, std::uint32_t a, std::uint32_t b);
 
 /// What the instruction gives whatever its other operands are, such as x of x * 1; 0 if there is nothing simpler. It
 /// may be a constant that is added to the module.

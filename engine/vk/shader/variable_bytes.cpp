@@ -8,46 +8,11 @@
 #include <optional>
 #include <utility>
 
+#include "vk/optimize/fold.h"
 #include "vk/shader/spirv.h"
 
 namespace halfstep::vk {
 namespace {
-
-/// The result of a binary operation; nothing if it is not known.
-std::optional<std::uint32_t> computed(std::uint32_t op, std::uint32_t a, std::uint32_t b) {
-  if ((op == op_u_div || op == op_s_div || op == op_u_mod) && b == 0) return std::nullopt;
-  switch (op) {
-    case op_i_add:
-      return a + b;
-    case op_i_sub:
-      return a - b;
-    case op_i_mul:
-      return a * b;
-    case op_u_div:
-    case op_s_div:  // of sizes, which are positive
-      return a / b;
-    case op_u_mod:
-      return a % b;
-    case op_i_equal:
-      return a == b;
-    case op_i_not_equal:
-      return a != b;
-    case op_u_greater_than:
-      return a > b;
-    case op_u_greater_than_equal:
-      return a >= b;
-    case op_u_less_than:
-      return a < b;
-    case op_u_less_than_equal:
-      return a <= b;
-    case op_shift_right_logical:
-      return a >> (b & 31);
-    case op_shift_left:
-      return a << (b & 31);
-    default:
-      return std::nullopt;
-  }
-}
 
 /// Follows a module's types and constants to the sizes of its variables.
 class Sizes {
@@ -116,7 +81,7 @@ class Sizes {
     const auto a = values_.find(i.operand(4));
     const auto b = values_.find(i.operand(5));
     if (a == values_.end() || b == values_.end()) return std::nullopt;
-    if (i.operand(3) != op_select) return computed(i.operand(3), a->second, b->second);
+    if (i.operand(3) != op_select) return ir::integer_result(i.operand(3), a->second, b->second);
     const auto c = values_.find(i.operand(6));
     if (a->second != 0) return b->second;
     return c == values_.end() ? std::nullopt : std::optional(c->second);
