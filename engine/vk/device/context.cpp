@@ -98,6 +98,7 @@ class DeviceFeatures {
       extensions_.push_back(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME);
       matrices_.cooperativeMatrix = VK_TRUE;
       memory_model_.vulkanMemoryModel = VK_TRUE;
+      memory_model_.vulkanMemoryModelDeviceScope = VK_TRUE;  // which atomics of buffers have
       append(matrices_);
       append(memory_model_);
     }
