@@ -60,6 +60,7 @@ struct Target {
   std::uint32_t wanted_groups = 4;         ///< workgroups that keep the device busy
   std::uint32_t compute_units = 1;         ///< that run workgroups in parallel; an estimate
   std::vector<MatrixShape> matrix_shapes;  ///< that may be used; empty if there are no matrix units
+  bool matrices_along_k = true;            ///< they read both operands fastest where these lie along k
   /// A software driver computes attention by products up to this size of the scores, which are stored during one
   /// operator only.
   std::uint64_t score_bytes = std::uint64_t{32} << 20;

@@ -142,14 +142,17 @@ uint argument_quad(uint argument, uint at) {
                                          registers[STEP_##i >> 16], uintBitsToFloat(CONSTANT_##i)); \
   }
 
-// Evaluates the expression for quad `at`, for which the kernel itself computed `value`.
-vec4 expressed(uint at, vec4 value) {
-  registers[KERNEL_VALUE] = value;
+void read_arguments(uint at) {
   LOAD_ARGUMENT(0)
   LOAD_ARGUMENT(1)
   LOAD_ARGUMENT(2)
   LOAD_ARGUMENT(3)
   LOAD_ARGUMENT(4)
+}
+
+// Evaluates the expression for quad `at`, whose arguments were read, and for which the kernel itself computed `value`.
+vec4 evaluated(uint at, vec4 value) {
+  registers[KERNEL_VALUE] = value;
   TAKE_STEP(0)
   TAKE_STEP(1)
   TAKE_STEP(2)
@@ -170,19 +173,25 @@ vec4 expressed(uint at, vec4 value) {
   return WITHOUT_PAD(registers[RESULT >> 8], at);
 }
 
+vec4 expressed(uint at, vec4 value) {
+  read_arguments(at);
+  return evaluated(at, value);
+}
+
 #ifdef RESULT_BINDING
 layout(std430, binding = RESULT_BINDING) writeonly buffer Result { QUAD result[]; };
 layout(std430, binding = RESULT_BINDING) writeonly buffer WideResult { vec4 wide_result[]; };
 
-// Evaluates the expression for quad `at` and stores the result.
-void store(uint at, vec4 value) {
-  vec4 v = expressed(at, value);
+void store_result(uint at, vec4 v) {
   if ((RESULT & WIDE) != 0u) {
     wide_result[at] = v;
   } else {
     result[at] = to_quad(v, at);
   }
 }
+
+// Evaluates the expression for quad `at` and stores the result.
+void store(uint at, vec4 value) { store_result(at, expressed(at, value)); }
 #endif
 
 #endif

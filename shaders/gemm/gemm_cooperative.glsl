@@ -1,10 +1,14 @@
 // One tile of C per workgroup, computed by matrix units: TILE by TILE, divided into one square per subgroup, in
-// fragments of a shape that the device reports. A and B go through shared memory as f16, 32 k at a time: rows of A and
-// columns of B, each along k, as matrix units read them with the fewest loads. Each is padded by 16 bytes to avoid bank
-// conflicts. With two BUFFERS the next step is kept while others still multiply, so a step has one barrier, not two.
-// Accumulators are f32 or f16 (SUMS).
+// fragments of a shape that the device reports. A and B go through shared memory as f16, 32 k at a time: as they lie in
+// memory, or with TRANSPOSE rows of A and columns of B each along k, which some matrix units read with the fewest loads.
+// Lines are padded by 16 bytes to avoid bank conflicts. Accumulators are f32 or f16 (SUMS).
 #ifndef HALFSTEP_GEMM_COOPERATIVE
 #define HALFSTEP_GEMM_COOPERATIVE
+
+layout(constant_id = 7) const int FRAGMENT_ROWS = 16;
+layout(constant_id = 8) const int FRAGMENT_COLUMNS = 16;
+layout(constant_id = 9) const int FRAGMENT_K = 16;
+layout(constant_id = 10) const bool TRANSPOSE = true;
 
 #define K_QUADS 8
 #define THREADS int(gl_WorkGroupSize.x)
@@ -13,18 +17,15 @@
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
 
-layout(constant_id = 7) const int FRAGMENT_ROWS = 16;
-layout(constant_id = 8) const int FRAGMENT_COLUMNS = 16;
-layout(constant_id = 9) const int FRAGMENT_K = 16;
-layout(constant_id = 10) const int BUFFERS = 1;
-
 // Subgroups along a side of the tile; must match ops/gemm/gemm_kernels.cpp.
 const int SIDE = TILE == 32 ? 1 : 2;
+const int LANES = THREADS / (SIDE * SIDE);  // of a subgroup
 const int SQUARE = TILE / SIDE;
-const int DOWN = SQUARE / FRAGMENT_ROWS;        // fragments of a subgroup's square
+const int DOWN = SQUARE / FRAGMENT_ROWS;  // fragments of a subgroup's square
 const int ACROSS = SQUARE / FRAGMENT_COLUMNS;
-const int FRAGMENT_QUADS = FRAGMENT_COLUMNS / 4;
-const int PITCH = K_QUADS + 2;  // quads
+// Quads from one line that is kept to the next, along k and across.
+const int PITCH = K_QUADS + 2;
+const int PITCH_ACROSS = TILE / 4 + 2;
 
 #ifdef SUMS_f16
 #define SUM float16_t
@@ -33,66 +34,94 @@ const int PITCH = K_QUADS + 2;  // quads
 #endif
 #define FRAGMENT(type, rows, columns, use) coopmat<type, gl_ScopeSubgroup, rows, columns, use>
 
+// Results are stored a band of fragments at a time, all columns of the square; a quad of f32 takes the room of two.
+const int BAND_QUADS = SQUARE / 4;  // of a row
+const int BAND_PITCH = 2 * BAND_QUADS + 2;
+const int BAND = FRAGMENT_ROWS * BAND_QUADS;
+const int BANDS_KEPT = SIDE * SIDE * FRAGMENT_ROWS * BAND_PITCH;
+// Quads that a lane stores together, so that it waits for their arguments once.
+const int TOGETHER = BAND >= 4 * LANES ? 4 : BAND >= 2 * LANES ? 2 : 1;
+
 const int KEPT_A = 0;
 const int KEPT_B = TILE * PITCH;
-const int BUFFER_QUADS = 2 * TILE * PITCH;
-shared f16vec4 kept[BUFFERS * BUFFER_QUADS];
-shared vec4 results[SIDE * SIDE * FRAGMENT_ROWS * FRAGMENT_QUADS];  // one fragment per subgroup
+const int OPERANDS_KEPT = 2 * TILE * PITCH;
+// Bits of quads of f16; in the end of results.
+shared uvec2 kept[OPERANDS_KEPT > BANDS_KEPT ? OPERANDS_KEPT : BANDS_KEPT];
 
 FRAGMENT(SUM, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator) sums[DOWN * ACROSS];
 
-f16vec4 halves(uvec2 bits) { return f16vec4(unpackFloat2x16(bits.x), unpackFloat2x16(bits.y)); }
-
-void keep_along_k(int from, ivec2 at, OPERAND bits) { kept[from + at.x * PITCH + at.y] = halves(bits); }
-
 // Keeps TRANSPOSED quads across k, the first of which is at a place, as four quads along k or parts of such.
-void keep_across_k(int from, ivec2 at, f16vec4 block[4]) {
+void keep_transposed(int from, ivec2 at, uvec2 block[4]) {
   [[unroll]] for (int side = 0; side < 4; side++) {
-    f16vec4 along_k = f16vec4(block[0][side], block[1][side], block[2][side], block[3][side]);
+#define SIDE_OF(j) unpackFloat2x16(block[j][side / 2])[side % 2]
+    uvec2 along_k = uvec2(packFloat2x16(f16vec2(SIDE_OF(0), SIDE_OF(1))), packFloat2x16(f16vec2(SIDE_OF(2), SIDE_OF(3))));
     int quad = from + (at.x * 4 + side) * PITCH + at.y / 4;
     if (TRANSPOSED == 4) {
       kept[quad] = along_k;
     } else {
-      [[unroll]] for (int i = 0; i < TRANSPOSED; i++) kept[quad][at.y % 4 + i] = along_k[i];
+      kept[quad][at.y % 4 / 2] = along_k.x;
     }
   }
 }
 
 // Keeps what was fetched of an operand, whose quads lie along or across k.
 #define KEEP_ALONG_K(from, place, fetched) \
-  [[unroll]] for (int i = 0; i < LOADS; i++) keep_along_k(from, place(i), fetched(i))
-#define KEEP_ACROSS_K(from, place, fetched)                                                   \
-  [[unroll]] for (int i = 0; i < LOADS; i += TRANSPOSED) {                                    \
-    f16vec4 block[4] = f16vec4[](f16vec4(0), f16vec4(0), f16vec4(0), f16vec4(0));             \
-    [[unroll]] for (int j = 0; j < TRANSPOSED; j++) block[j] = halves(fetched(i + j));        \
-    keep_across_k(from, place(i), block);                                                     \
+  [[unroll]] for (int i = 0; i < LOADS; i++) kept[(from) + place(i).x * PITCH + place(i).y] = fetched(i)
+#define KEEP_ACROSS_K(from, place, fetched)                                               \
+  [[unroll]] for (int i = 0; i < LOADS; i += TRANSPOSE ? TRANSPOSED : 1) {                \
+    if (TRANSPOSE) {                                                                      \
+      uvec2 block[4] = uvec2[](uvec2(0), uvec2(0), uvec2(0), uvec2(0));                   \
+      [[unroll]] for (int j = 0; j < TRANSPOSED; j++) block[j] = fetched(i + j);          \
+      keep_transposed(from, place(i), block);                                             \
+    } else {                                                                              \
+      kept[(from) + place(i).y * PITCH_ACROSS + place(i).x] = fetched(i);                 \
+    }                                                                                     \
   }
 
-// Keeps what was fetched in the buffer that begins at a quad.
-void keep_step(int kept_from) {
+// Keeps what was fetched.
+void keep_step() {
 #ifdef A_ALONG_K
-  KEEP_ALONG_K(kept_from + KEPT_A, A_PLACE, fetched_a);
+  KEEP_ALONG_K(KEPT_A, A_PLACE, fetched_a);
 #else
-  KEEP_ACROSS_K(kept_from + KEPT_A, A_PLACE, fetched_a)
+  KEEP_ACROSS_K(KEPT_A, A_PLACE, fetched_a)
 #endif
 #ifdef B_ALONG_K
-  KEEP_ALONG_K(kept_from + KEPT_B, B_PLACE, fetched_b);
+  KEEP_ALONG_K(KEPT_B, B_PLACE, fetched_b);
 #else
-  KEEP_ACROSS_K(kept_from + KEPT_B, B_PLACE, fetched_b)
+  KEEP_ACROSS_K(KEPT_B, B_PLACE, fetched_b)
 #endif
 }
 
-void add_products(int kept_from, ivec2 corner) {
+#ifdef A_ALONG_K
+const bool A_IS_ALONG_K = true;
+#else
+const bool A_IS_ALONG_K = TRANSPOSE;
+#endif
+#ifdef B_ALONG_K
+const bool B_IS_ALONG_K = true;
+#else
+const bool B_IS_ALONG_K = TRANSPOSE;
+#endif
+
+// Loads a fragment of A or B, which begins at a row or column and a k of the step.
+#define LOAD_FRAGMENT(fragment, from, line, k, along_k, layout_along, layout_across)                      \
+  if (along_k) {                                                                                          \
+    coopMatLoad(fragment, kept, (from) + (line) * PITCH + (k) / 4, PITCH, layout_along);                  \
+  } else {                                                                                                \
+    coopMatLoad(fragment, kept, (from) + (k) * PITCH_ACROSS + (line) / 4, PITCH_ACROSS, layout_across);   \
+  }
+
+void add_products(ivec2 corner) {
   for (int kk = 0; kk < K_QUADS * 4; kk += FRAGMENT_K) {
     FRAGMENT(float16_t, FRAGMENT_ROWS, FRAGMENT_K, gl_MatrixUseA) a_part[DOWN];
     [[unroll]] for (int i = 0; i < DOWN; i++) {
-      coopMatLoad(a_part[i], kept, kept_from + KEPT_A + (corner.x + i * FRAGMENT_ROWS) * PITCH + kk / 4, PITCH,
-                  gl_CooperativeMatrixLayoutRowMajor);
+      LOAD_FRAGMENT(a_part[i], KEPT_A, corner.x + i * FRAGMENT_ROWS, kk, A_IS_ALONG_K,
+                    gl_CooperativeMatrixLayoutRowMajor, gl_CooperativeMatrixLayoutColumnMajor)
     }
     [[unroll]] for (int j = 0; j < ACROSS; j++) {
       FRAGMENT(float16_t, FRAGMENT_K, FRAGMENT_COLUMNS, gl_MatrixUseB) b_part;
-      coopMatLoad(b_part, kept, kept_from + KEPT_B + (corner.y + j * FRAGMENT_COLUMNS) * PITCH + kk / 4, PITCH,
-                  gl_CooperativeMatrixLayoutColumnMajor);
+      LOAD_FRAGMENT(b_part, KEPT_B, corner.y + j * FRAGMENT_COLUMNS, kk, B_IS_ALONG_K,
+                    gl_CooperativeMatrixLayoutColumnMajor, gl_CooperativeMatrixLayoutRowMajor)
       [[unroll]] for (int i = 0; i < DOWN; i++) {
         sums[i * ACROSS + j] = coopMatMulAdd(a_part[i], b_part, sums[i * ACROSS + j]);
       }
@@ -100,32 +129,49 @@ void add_products(int kept_from, ivec2 corner) {
   }
 }
 
-// The driver decides which elements of a fragment an invocation holds, so each fragment goes through shared memory. It is
-// picked from all by comparing, since accumulators that are indexed dynamically cannot stay in registers.
-void store_fragment(Tile tile, int fragment, ivec2 corner, inout Moments moments) {
-  int base = int(gl_SubgroupID) * FRAGMENT_ROWS * FRAGMENT_QUADS;
+// The driver decides which elements of a fragment an invocation holds, so results go through shared memory. Fragments
+// are picked from all by comparing, since accumulators that are indexed dynamically cannot stay in registers.
+void keep_band(int band, int from) {
   [[unroll]] for (int f = 0; f < DOWN * ACROSS; f++) {
-    if (f == fragment) {
-      coopMatStore(FRAGMENT(float, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator)(sums[f]), results, base,
-                   FRAGMENT_QUADS, gl_CooperativeMatrixLayoutRowMajor);
+    if (f / ACROSS == band) {
+      coopMatStore(FRAGMENT(float, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator)(sums[f]), kept,
+                   from + f % ACROSS * FRAGMENT_COLUMNS / 2, BAND_PITCH, gl_CooperativeMatrixLayoutRowMajor);
     }
   }
-  subgroupBarrier();
-  for (int i = int(gl_SubgroupInvocationID); i < FRAGMENT_ROWS * FRAGMENT_QUADS; i += int(gl_SubgroupSize)) {
-    int row = tile.row + corner.x + i / FRAGMENT_QUADS;
-    int column_quad = tile.column_quad + corner.y / 4 + i % FRAGMENT_QUADS;
-    vec4 v = results[base + i] + column_bias(tile, column_quad);
-    store_quad(tile, row, column_quad, v);
-    include_row(moments, tile, row, v);
-  }
-  subgroupBarrier();
 }
 
-// Stores the moments of a square's columns: every FRAGMENT_QUADS-th lane has the same columns.
+vec4 kept_result(int from, int in_band) {
+  int at = from + in_band / BAND_QUADS * BAND_PITCH + in_band % BAND_QUADS * 2;
+  return vec4(uintBitsToFloat(kept[at]), uintBitsToFloat(kept[at + 1]));
+}
+
+// Stores a band, whose first row and column are at a place of the tile.
+void store_band(Tile tile, int from, ivec2 place, inout Moments moments) {
+  for (int first = int(gl_SubgroupInvocationID); first < BAND; first += LANES * TOGETHER) {
+    Stored quads_stored[TOGETHER];
+    vec4 read[TOGETHER][ARGUMENTS];
+    [[unroll]] for (int t = 0; t < TOGETHER; t++) {
+      int in_band = first + t * LANES;
+      int row = tile.row + place.x + in_band / BAND_QUADS;
+      quads_stored[t] = stored_quad(tile, row, tile.column_quad + place.y / 4 + in_band % BAND_QUADS);
+      // Reading where nothing is stored spares a branch, which loads would not be moved across.
+      read_arguments(uint(is_expressed(quads_stored[t]) ? quads_stored[t].at : tile.c_base));
+      [[unroll]] for (int j = 0; j < ARGUMENTS; j++) read[t][j] = registers[j];
+    }
+    [[unroll]] for (int t = 0; t < TOGETHER; t++) {
+      [[unroll]] for (int j = 0; j < ARGUMENTS; j++) registers[j] = read[t][j];
+      vec4 v = kept_result(from, first + t * LANES) + column_bias(tile, quads_stored[t].column_quad);
+      store_read(tile, quads_stored[t], v);
+      include_row(moments, tile, quads_stored[t].row, v);
+    }
+  }
+}
+
+// Stores the moments of a square's columns: every BAND_QUADS-th lane has the same columns.
 void store_square_moments(Tile tile, ivec2 corner, Moments moments) {
-  for (uint mask = uint(FRAGMENT_QUADS); mask < gl_SubgroupSize; mask *= 2u) moments = merged_across(moments, mask);
+  for (uint mask = uint(BAND_QUADS); mask < uint(LANES); mask *= 2u) moments = merged_across(moments, mask);
   int quad = int(gl_SubgroupInvocationID);
-  if (quad < FRAGMENT_QUADS) {
+  if (quad < BAND_QUADS) {
     store_moments((tile.row + corner.x) / SQUARE, tile.column_quad + corner.y / 4 + quad, moments);
   }
 }
@@ -138,27 +184,26 @@ void main() {
     sums[i] = FRAGMENT(SUM, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator)(0.0);
   }
   fetch_step();
-  keep_step(0);
+  keep_step();
   barrier();
   int k_quad = tile.k_begin;
-  int kept_from = 0;
   do {
     k_quad += K_QUADS;
     fetch_next(tile, k_quad < tile.k_end);
-    add_products(kept_from, corner);
-    if (BUFFERS == 1) barrier();
-    kept_from = BUFFERS == 1 ? 0 : BUFFER_QUADS - kept_from;
-    keep_step(kept_from);
+    add_products(corner);
+    barrier();
+    keep_step();
     barrier();
   } while (k_quad < tile.k_end);
-  // Not unrolled: the expression is much code, and NVIDIA's compiler then unrolls nothing (see gemm_store.glsl).
-  for (int j = 0; j < ACROSS; j++) {
-    Moments moments = NO_MOMENTS;
-    for (int i = 0; i < DOWN; i++) {
-      store_fragment(tile, i * ACROSS + j, corner + ivec2(i * FRAGMENT_ROWS, j * FRAGMENT_COLUMNS), moments);
-    }
-    if (FIND_MOMENTS) store_square_moments(tile, corner + ivec2(0, j * FRAGMENT_COLUMNS), moments);
+  int from = int(gl_SubgroupID) * FRAGMENT_ROWS * BAND_PITCH;
+  Moments moments = NO_MOMENTS;
+  for (int band = 0; band < DOWN; band++) {
+    keep_band(band, from);
+    subgroupBarrier();
+    store_band(tile, from, corner + ivec2(band * FRAGMENT_ROWS, 0), moments);
+    subgroupBarrier();
   }
+  if (FIND_MOMENTS) store_square_moments(tile, corner, moments);
 }
 
 #endif

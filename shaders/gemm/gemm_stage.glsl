@@ -26,13 +26,21 @@ ivec2 place_along_k(int load, bool pairs) {
   return ivec2(i / (K_QUADS / width), i % (K_QUADS / width) * width + load % width);
 }
 #ifdef TRANSPOSES
-const int PARTNER = TRANSPOSED;  // the second quad of a pair is this many loads after the first
-const bool PAIRS_ACROSS = LOADS >= 2 * PARTNER;
+// Without exchanging, adjacent invocations load adjacent pairs of quads, and each has up to four consecutive k.
+const int STORED_K = LOADS >= 8 ? 4 : LOADS / 2;
+const int PARTNER = TRANSPOSE ? TRANSPOSED : 1;  // the second quad of a pair is this many loads after the first
+const bool PAIRS_ACROSS = TRANSPOSE ? LOADS >= 2 * PARTNER : LOADS >= 2;
 ivec2 place_across_k(int load, bool pairs) {
+  int i = int(gl_LocalInvocationIndex);
+  if (!TRANSPOSE) {
+    const int across = TILE / 4 * STORED_K / LOADS;  // invocations
+    return ivec2((load / (2 * STORED_K) * across + i % across) * 2 + load % 2,
+                 i / across * STORED_K + load / 2 % STORED_K);
+  }
   const int width = pairs ? 2 : 1;
   const int blocks = K_QUADS * 4 / TRANSPOSED;
   int block = load / TRANSPOSED;
-  int i = int(gl_LocalInvocationIndex) + block / width * THREADS;
+  i += block / width * THREADS;
   return ivec2(i / blocks * width + block % width, i % blocks * TRANSPOSED + load % TRANSPOSED);
 }
 #else

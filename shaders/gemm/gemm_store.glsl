@@ -15,11 +15,12 @@ int stored_column_quad;  // of the quad that store() writes
 
 // What row of C a row of A makes; -1 for padding. The row of ones makes the one after the last.
 int result_row(Tile tile, int row) {
+  int made = row;
 #ifdef OPERANDS_pixels_row
   int padded = quads(channels) * 4;
   int tap = row / padded;
   int channel = row - tap * padded;
-  return channel < channels ? tap * channels + channel : -1;
+  made = channel < channels ? tap * channels + channel : -1;
 #else
 #ifdef TAPS
   if (IN_PHASES) {
@@ -29,12 +30,12 @@ int result_row(Tile tile, int row) {
     int phase_row = tile.phase / phases().y;
     ivec2 pixel = ivec2(line - n * grid.x, position - line * grid.y) * stride;
     pixel += ivec2(phase_row, tile.phase - phase_row * phases().y);
-    return all(lessThan(pixel, c_image)) ? (n * c_image.x + pixel.x) * c_image.y + pixel.y : -1;
+    made = all(lessThan(pixel, c_image)) ? (n * c_image.x + pixel.x) * c_image.y + pixel.y : -1;
   }
 #endif
-  if (SUM_COLUMNS && row >= rows) return row == row_of_ones() ? rows : -1;
-  return row;
+  if (SUM_COLUMNS && row >= rows) made = row == row_of_ones() ? rows : -1;
 #endif
+  return made;
 }
 
 // The bias of a quad of columns.
@@ -42,17 +43,39 @@ vec4 column_bias(Tile tile, int column_quad) {
   return ADD_BIAS && column_quad < quads(columns) ? from_quad(edge[tile.edge_base + column_quad]) : vec4(0.0);
 }
 
-// Stores columns 4 column_quad ... of a row through the expression, if there is such a quad.
-void store_quad(Tile tile, int row, int column_quad, vec4 v) {
+// A quad of C that is stored: its row of A and its quad of columns; and where it lies in C, in quads, or -1 if it does
+// not.
+struct Stored {
+  int row;
+  int column_quad;
+  int at;
+};
+
+Stored stored_quad(Tile tile, int row, int column_quad) {
   int place = result_row(tile, row);
-  if (row >= tile.row_end || place < 0 || column_quad >= quads(columns)) return;
-  stored_column_quad = column_quad;
-  if (SUMS_APART && row == row_of_ones()) {
-    int at = tile.edge_base + column_quad;
+  bool is_there = row < tile.row_end && place >= 0 && column_quad < quads(columns);
+  return Stored(row, column_quad, is_there ? tile.c_base + place * c_pitch + column_quad : -1);
+}
+
+// Whether it goes through the expression.
+bool is_expressed(Stored quad) { return quad.at >= 0 && !(SUMS_APART && quad.row == row_of_ones()); }
+
+// Stores a quad whose arguments were read.
+void store_read(Tile tile, Stored quad, vec4 v) {
+  stored_column_quad = quad.column_quad;
+  if (is_expressed(quad)) {
+    store_result(uint(quad.at), evaluated(uint(quad.at), v));
+  } else if (quad.at >= 0) {
+    int at = tile.edge_base + quad.column_quad;
     edge[at] = to_quad_of(1, WITHOUT_PAD(v, at), at);
-  } else {
-    store(uint(tile.c_base + place * c_pitch + column_quad), v);
   }
+}
+
+// Stores columns 4 column_quad ... of a row, if there is such a quad.
+void store_quad(Tile tile, int row, int column_quad, vec4 v) {
+  Stored quad = stored_quad(tile, row, column_quad);
+  if (is_expressed(quad)) read_arguments(uint(quad.at));
+  store_read(tile, quad, v);
 }
 
 #endif

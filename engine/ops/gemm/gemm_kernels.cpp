@@ -110,22 +110,26 @@ std::vector<GemmKernel> halves(const plan::Target& target, const Problem& proble
 /// Quads of k that gemm_cooperative.glsl fetches at a time. All that an invocation loads lies in one of them.
 constexpr std::uint32_t step_quads = 8;
 
-/// Shared memory of gemm_cooperative.glsl, in bytes.
-std::uint32_t shared_bytes(const plan::MatrixShape& shape, std::uint32_t tile, std::uint32_t subgroups,
-                           std::uint32_t buffers) {
+/// Shared memory of gemm_cooperative.glsl, in bytes: for operands, and in the end for results.
+std::uint32_t shared_bytes(const plan::MatrixShape& shape, std::uint32_t tile, std::uint32_t side) {
   const std::uint32_t operand = tile * (step_quads + 2) * 8;
-  return buffers * 2 * operand + subgroups * shape.rows * shape.columns * 4;
+  const std::uint32_t band = shape.rows * (tile / side + 4) * 4;  // of a subgroup
+  return std::max(2 * operand, side * side * band);
 }
 
-/// Two, where they leave room for several workgroups: a training step of ResNet-20 in mixed precision took 3.29 ms in
-/// place of 3.77 on an H200 when this was tried.
-std::uint32_t buffers(const plan::Target& target, const plan::MatrixShape& shape, std::uint32_t tile,
-                      std::uint32_t subgroups) {
-  constexpr std::uint32_t most = 32U << 10;
-  return shared_bytes(shape, tile, subgroups, 2) <= std::min(most, target.shared_memory_bytes) ? 2 : 1;
+/// The same, with operands transposed so that both lie along k.
+GemmKernel transposing(GemmKernel kernel) {
+  kernel.name += ".transposing";
+  kernel.constants.back() = 1;
+  return kernel;
 }
 
-/// Tiles on matrix units, with one fragment shape.
+bool are_along_k(Operands operands) {
+  return operands == Operands::row_col || operands == Operands::patches_col;
+}
+
+/// Tiles on matrix units, with one fragment shape. Those that transpose operands come first where matrix units read
+/// them faster along k, else last.
 std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& problem,
                                     const plan::MatrixShape& shape) {
   std::vector<GemmKernel> found;
@@ -134,7 +138,7 @@ std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& p
     const std::uint32_t threads = side * side * target.subgroups.size;
     const bool fits = square % shape.rows == 0 && square % shape.columns == 0 && 32 % shape.k == 0 &&
                       shape.columns % 4 == 0 && threads % step_quads == 0 && threads <= target.max_invocations &&
-                      shared_bytes(shape, tile, side * side, 1) <= target.shared_memory_bytes;
+                      tile * step_quads / threads >= 2 && shared_bytes(shape, tile, side) <= target.shared_memory_bytes;
     if (!fits) continue;
     GemmKernel kernel;
     kernel.name = fmt::format("cooperative{}.{}x{}x{}", tile, shape.rows, shape.columns, shape.k);
@@ -144,14 +148,16 @@ std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& p
     kernel.tile_rows = tile;
     kernel.tile_columns = tile;
     kernel.risky = true;
-    if (target.subgroups.size % (shape.columns / 4) == 0) kernel.moment_rows = square;
-    // Each fragment is stored in its own loop, and each of its columns merges moments across the subgroup.
-    const std::int64_t fragments = (square / shape.rows) * (square / shape.columns);
-    const std::int64_t quads_each = plan::divided_up(shape.rows * shape.columns / 4, target.subgroups.size);
-    const std::int64_t across = square / shape.columns;
-    count_stage_rounds(kernel, step_quads, 32 / shape.k + 1, fragments * (quads_each + 2) + across * 10 + 1);
-    kernel.constants = {shape.rows, shape.columns, shape.k, buffers(target, shape, tile, side * side)};
+    if (target.subgroups.size % (square / 4) == 0) kernel.moment_rows = square;
+    // Each band of fragments is stored in its own loop, and moments are merged across the subgroup.
+    const std::int64_t bands = square / shape.rows;
+    const std::int64_t band_rounds = plan::divided_up(shape.rows * square / 4, target.subgroups.size);
+    count_stage_rounds(kernel, step_quads, 32 / shape.k + 1, bands * (band_rounds + 2) + 10);
+    kernel.constants = {shape.rows, shape.columns, shape.k, 0};
+    const bool both_ways = !are_along_k(problem.operands);
+    if (both_ways && target.matrices_along_k) found.push_back(transposing(kernel));
     found.push_back(kernel);
+    if (both_ways && !target.matrices_along_k) found.push_back(transposing(kernel));
   }
   return found;
 }

@@ -12,7 +12,7 @@ namespace halfstep::ops {
 
 /// A kernel that computes tiles of C.
 struct GemmKernel {
-  std::string name;              ///< "tile64", "cooperative64.16x16x16"
+  std::string name;              ///< "tile64", "cooperative64.16x16x16.transposing"
   std::string shader;            ///< the variant: "gemm.row_row.f32.tile64"
   std::uint32_t local_size = 0;  ///< invocations of a workgroup, which computes one tile
   std::int64_t tile_rows = 0;

@@ -174,7 +174,8 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
   c.buffer_address = address.bufferDeviceAddress == VK_TRUE && features.features.shaderInt64 == VK_TRUE;
   c.timeline_semaphore = timeline.timelineSemaphore == VK_TRUE;
   c.cooperative_matrix = matrices.cooperativeMatrix == VK_TRUE && memory_model.vulkanMemoryModel == VK_TRUE &&
-                         c.float16_arithmetic && cooperative_shaders_built();
+                         memory_model.vulkanMemoryModelDeviceScope == VK_TRUE && c.float16_arithmetic &&
+                         cooperative_shaders_built();
   c.pipeline_executables = executables.pipelineExecutableInfo == VK_TRUE;
   c.memory_budget = extensions.contains(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   for (const char* priority : {VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME, "VK_KHR_global_priority"}) {
@@ -316,14 +317,15 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
     target.offset_alignment =
         std::max(target.offset_alignment, static_cast<std::uint32_t>(limits.minTexelBufferOffsetAlignment));
   }
-  target.uniform_loads = c.buffer_address && loads_uniforms_once(c) && has_shader("gemm_uniform") &&
-                         has_shader("gemm_outer");
+  target.uniform_loads =
+      c.buffer_address && loads_uniforms_once(c) && has_shader("gemm_uniform") && has_shader("gemm_outer");
   target.max_storage_buffers = std::min(
       {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
   target.submit_seconds = settings.submit_milliseconds / 1000;
   target.wanted_groups = wanted_groups(c);
   target.compute_units = compute_units(c);
   target.matrix_shapes = c.matrix_shapes;
+  target.matrices_along_k = reads_matrices_along_k(c);
   target.gemm_kernels = settings.gemm;
   if (!has_shader("mlp_forward")) target.mlp_kernel = "layers";
   target.fusion = settings.fusion;

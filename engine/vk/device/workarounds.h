@@ -21,6 +21,9 @@ bool subgroup_size_is_fixed(const Capabilities& capabilities);
 /// Whether shaders read a quad faster from a texel buffer than from a storage buffer.
 bool reads_texels_faster(const Capabilities& capabilities);
 
+/// Whether matrix units read their operands fastest where rows of A and columns of B lie along k.
+bool reads_matrices_along_k(const Capabilities& capabilities);
+
 /// Whether a load from an address that is equal in all invocations is executed once, not once per invocation.
 bool loads_uniforms_once(const Capabilities& capabilities);
 
