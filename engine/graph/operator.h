@@ -70,6 +70,8 @@ class Operator {
   /// Whether it begins with the mean and variance of each channel (of the last axis) of its first input, over all other
   /// axes. The operator that computes that input may then output them as well.
   virtual bool reads_channel_moments(std::span<const TensorType> /*inputs*/) const { return false; }
+  /// Whether the output has exactly the first input's values, in a type that may be wider: their moments are the same.
+  virtual bool keeps_values(std::span<const TensorType> /*inputs*/) const { return false; }
   /// Whether the output is a copy of its input's bits, possibly rearranged. If not, it is computed, and rounded as the
   /// policy says.
   virtual bool moves_bits(std::span<const TensorType> /*inputs*/) const { return false; }

@@ -89,14 +89,14 @@ void check_limits(const Program& program, const Target& target, const Dispatch& 
   }
 }
 
-/// Whether an operator reads the moments of the channels of this node's first output.
+/// Whether an operator reads the moments of the channels of this node's first output, as it is or cast.
 bool moments_wanted(const graph::Ir& ir, const graph::Node& node) {
   const graph::ValueId output = node.outputs.front();
   return std::ranges::any_of(ir.nodes, [&](const graph::Node& reader) {
-    if (reader.inputs.front() != output) return false;
+    if (reader.inputs.empty() || reader.inputs.front() != output) return false;
     std::vector<TensorType> types;
     for (const graph::ValueId input : reader.inputs) types.push_back(ir.values[input].type);
-    return reader.op->reads_channel_moments(types);
+    return reader.op->reads_channel_moments(types) || (reader.op->keeps_values(types) && moments_wanted(ir, reader));
   });
 }
 

@@ -3,36 +3,22 @@
 #ifndef HALFSTEP_GEMM_MOMENTS
 #define HALFSTEP_GEMM_MOMENTS
 
+#include "common/moments.glsl"
 #include "gemm/gemm_store.glsl"
 
-const bool FIND_MOMENTS = EDGE == 4u;
+const bool FIND_MOMENTS = EDGE == 4u || EDGE == 5u;
+const bool C_IS_NARROW = EDGE == 4u;  // though what an expression makes of it may be stored in f32
 layout(std430, binding = 3) writeonly buffer ColumnMoments { vec4 column_moments[]; };
-
-struct Moments {
-  float rows;
-  vec4 mean;
-  vec4 squares;
-};
-const Moments NO_MOMENTS = Moments(0.0, vec4(0.0), vec4(0.0));
 
 // Adds one row, with its values as they will be read back; Welford 1962.
 void include_row(inout Moments moments, Tile tile, int row, vec4 v) {
   if (FIND_MOMENTS && row < tile.row_end) {
-    vec4 read = (RESULT & WIDE) != 0u ? v : stored(v);
+    vec4 read = C_IS_NARROW ? stored(v) : v;
     vec4 difference = read - moments.mean;
     moments.rows += 1.0;
     moments.mean += difference / moments.rows;
     moments.squares += difference * (read - moments.mean);
   }
-}
-
-// Merges two sets of moments; Chan, Golub and LeVeque 1979.
-Moments merged(Moments a, Moments b) {
-  float rows = a.rows + b.rows;
-  float share = b.rows / max(rows, 1.0);
-  vec4 difference = b.mean - a.mean;
-  return Moments(rows, a.mean + difference * share,
-                 a.squares + b.squares + difference * difference * (a.rows * share));
 }
 
 void store_moments(int part, int column_quad, Moments moments) {

@@ -27,6 +27,10 @@ class Cast final : public graph::Operator {
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
   bool moves_bits(std::span<const TensorType> inputs) const override { return inputs[0].dtype == dtype_; }
 
+  bool keeps_values(std::span<const TensorType> inputs) const override {
+    return dtype_ == DType::f32 || inputs[0].dtype == dtype_;
+  }
+
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 1);
     ops::expect_float(name(), "a tensor", inputs[0]);
@@ -59,6 +63,8 @@ class Cast final : public graph::Operator {
     // A kernel knows one narrow type.
     const bool through_f32 = is_narrow(out.input_type(0).dtype) && is_narrow(dtype_);
     ops::lower_cast(out, through_f32 ? ops::in_f32(out, out.input(0)) : out.input(0), out.output(0));
+    const std::optional<plan::ChannelMoments> moments = out.moments_of(out.input(0));
+    if (moments && dtype_ == DType::f32) out.provide_moments(out.output(0), *moments);
   }
 
  private:

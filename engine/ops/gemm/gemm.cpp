@@ -178,7 +178,7 @@ std::uint32_t pairs(const plan::Lowering& out, const Gemm& gemm) {
 }
 
 /// What the binding `edge` is used for; numbered as in shaders/gemm/gemm.glsl.
-enum class Edge : std::uint8_t { none, bias, sums, sums_in_c, moments };
+enum class Edge : std::uint8_t { none, bias, sums, sums_in_c, moments, moments_of_f32 };
 
 /// The additional input or output of a GEMM and its operand. Without one, the operand of B or of the parts is bound in
 /// its place.
@@ -203,7 +203,8 @@ EdgeOperand with_moments(plan::Lowering& out, const Gemm& gemm, const GemmKernel
   const std::int64_t parts = plan::divided_up(elements(shape) / shape.back(), kernel.moment_rows);
   const plan::TensorId moments = out.workspace("moments", {DType::f32, {1, parts, 2, shape.back()}});
   out.provide_moments(gemm.c, {moments, kernel.moment_rows});
-  return {Edge::moments, {moments, plan::Access::write}};
+  const Edge found = is_narrow(out.type(gemm.c).dtype) ? Edge::moments : Edge::moments_of_f32;
+  return {found, {moments, plan::Access::write}};
 }
 
 /// Loop rounds of the search for a phase's first tap, in both axes.

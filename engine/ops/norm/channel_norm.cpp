@@ -1,10 +1,12 @@
 #include "ops/norm/channel_norm.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <optional>
 #include <utility>
 
+#include "ops/columns.h"
 #include "ops/gemm/gemm.h"
 #include "ops/kernel.h"
 #include "ops/reduce/reduce.h"
@@ -48,7 +50,7 @@ constexpr std::int64_t moment_passes = 2;  ///< of channel_moments.comp and chan
 /// Enough slices to keep the device busy, each long enough to be worth the values that an invocation loads once. More
 /// if the driver limits loop rounds.
 Slices slices_of(const plan::Lowering& out, const ChannelSets& sets) {
-  constexpr std::int64_t shortest = 16;
+  const std::int64_t shortest = plan::waits_for_memory(out.target()) ? 4 : 16;
   const std::int64_t columns = sets.sets * quads_of(sets);
   const std::int64_t busy = 2 * std::int64_t{out.target().wanted_groups} * flat_local_size(out.target());
   const std::int64_t wanted =
@@ -69,32 +71,50 @@ Shape partial_shape(const ChannelSets& sets, const Slices& slices) {
   return {sets.sets, slices.slices, 2, sets.channels};
 }
 
-/// How many parts an invocation merges: all if they are few, else enough that few remain.
-std::uint32_t merged_at_once(const plan::Target& target, std::uint32_t parts) {
-  const std::uint32_t few = plan::waits_for_memory(target) ? 16 : 128;
-  std::uint32_t wanted =
+/// How `parts` parts are merged, and how many become one.
+struct Merge {
+  ColumnSpread spread;
+  std::uint32_t once;
+};
+
+/// On a software driver an invocation merges all if they are few, else enough that few remain.
+Merge merge_of(const plan::Target& target, std::int64_t quads, std::uint32_t parts) {
+  constexpr std::uint32_t few = 128;
+  if (plan::waits_for_memory(target)) {
+    const ColumnSpread spread = spread_columns(target, quads, parts, 16, 4);
+    return {spread, spread.lanes * spread.terms};
+  }
+  const std::uint32_t wanted =
       parts <= few ? parts : std::max(few / 2, static_cast<std::uint32_t>(std::ceil(std::sqrt(parts))));
-  if (plan::waits_for_memory(target)) wanted = std::min(wanted, few);
-  return static_cast<std::uint32_t>(std::min<std::int64_t>(wanted, longest_slice(target, moment_passes)));
+  const std::int64_t once = std::min<std::int64_t>(wanted, longest_slice(target, moment_passes));
+  return {{.local_size = flat_local_size(target)}, static_cast<std::uint32_t>(once)};
 }
 
 /// The number of dispatches that merge `parts`.
-std::ptrdiff_t merge_count(const plan::Target& target, std::uint32_t parts) {
+std::ptrdiff_t merge_count(const plan::Target& target, std::int64_t quads, std::uint32_t parts) {
   if (parts == 1) return 0;
-  const std::uint32_t once = merged_at_once(target, parts);
-  return 1 + merge_count(target, (parts + once - 1) / once);
+  const std::uint32_t once = merge_of(target, quads, parts).once;
+  return 1 + merge_count(target, quads, (parts + once - 1) / once);
 }
 
 /// Merges the moments of slices into the moments of whole sets.
 plan::TensorId merge_moments(plan::Lowering& out, plan::TensorId moments, const ChannelSets& sets, Slices slices) {
+  const std::int64_t quads = quads_of(sets);
   while (slices.slices > 1) {
     const plan::TensorId parts = moments;
     const Slices from = slices;
-    const std::uint32_t once = merged_at_once(out.target(), from.slices);
-    slices = slices_of(out, sets, std::int64_t{from.length} * once);
+    const Merge merge = merge_of(out.target(), quads, from.slices);
+    const ColumnSpread& spread = merge.spread;
+    slices = slices_of(out, sets, std::int64_t{from.length} * merge.once);
     moments = out.workspace("moments", {DType::f32, partial_shape(sets, slices)});
-    dispatch_slices(out, "channel_moments_merge", sets, slices, {{parts, Access::read}, {moments, Access::write}},
-                    rounds_of(once, moment_passes), {from.length, from.slices});
+    out.dispatch({.label = {},
+                  .shader = "channel_moments_merge",
+                  .constants = {spread.local_size, index32(out, quads), from.length, from.slices, spread.lanes,
+                                spread.together, spread.terms},
+                  .push = plan::push_bytes(slices),
+                  .operands = {{parts, Access::read}, {moments, Access::write}},
+                  .groups = spread.groups(out.target(), sets.sets * slices.slices, quads),
+                  .rounds = rounds_of(merge.once / spread.lanes, moment_passes) + std::bit_width(spread.lanes)});
   }
   return moments;
 }
@@ -107,7 +127,8 @@ plan::TensorId lower_moments(plan::Lowering& out, plan::TensorId x, const Channe
   if (sets.sets == 1) found = out.moments_of(x);
   if (found) {
     const Slices slices = slices_of(out, sets, found->rows);
-    out.count_unfused(1 + merge_count(out.target(), alone.slices) - merge_count(out.target(), slices.slices));
+    out.count_unfused(1 + merge_count(out.target(), quads_of(sets), alone.slices) -
+                      merge_count(out.target(), quads_of(sets), slices.slices));
     return merge_moments(out, found->parts, sets, slices);
   }
   const plan::TensorId moments = out.workspace("moments", {DType::f32, partial_shape(sets, alone)});

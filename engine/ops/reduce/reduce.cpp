@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
+#include "ops/columns.h"
 #include "ops/kernel.h"
 
 namespace halfstep::ops {
@@ -58,7 +60,7 @@ std::int64_t positions(const std::vector<Axis>& axes) {
 
 struct Push {
   std::uint32_t quads;
-  std::uint32_t slices;
+  std::uint32_t parts;
   std::uint32_t summed;
   std::uint32_t quads_per_row;
   std::uint32_t columns;
@@ -86,18 +88,27 @@ std::int64_t rounds_of(std::int64_t terms, bool last_summed) {
   return last_summed ? 4 * (terms + 2) + 1 : terms + 1;
 }
 
-/// The number of slices of a sum: one if it is short or there are enough results to keep the device busy, but as many
-/// as the driver's limit of loop rounds requires. On a GPU each term of a loop waits for memory, 0.2 us on an H200, and
-/// a dispatch costs no more than a few of them.
+/// The number of slices of a sum on a software driver: one if it is short or there are enough results to keep the
+/// device busy, but as many as the driver's limit of loop rounds requires.
 std::int64_t slices_of(const plan::Target& target, std::int64_t quads, std::int64_t summed, bool last_summed) {
-  const std::int64_t short_sum = plan::waits_for_memory(target) ? 32 : 256;
-  const std::int64_t shortest_slice = plan::waits_for_memory(target) ? 16 : 64;
+  constexpr std::int64_t short_sum = 256;
+  constexpr std::int64_t shortest_slice = 64;
   const std::int64_t most_rounds = target.max_rounds;
   const std::int64_t most_terms = last_summed ? (most_rounds - 1) / 4 - 2 : most_rounds - 1;
   const std::int64_t least = plan::divided_up(summed, most_terms);
   if (summed <= short_sum) return least;
   const std::int64_t wanted = std::int64_t{target.wanted_groups} * flat_local_size(target);
   return std::max(least, std::clamp<std::int64_t>(wanted / quads, 1, summed / shortest_slice));
+}
+
+/// How a sum of `summed` terms is spread. On a GPU each round of a loop over memory takes 0.2 us (on an H200), and a
+/// dispatch no more than a few of them.
+ColumnSpread spread_of(const plan::Target& target, std::int64_t quads, std::int64_t summed, bool last_summed) {
+  if (!plan::waits_for_memory(target)) {
+    return {.local_size = flat_local_size(target), .parts = slices_of(target, quads, summed, last_summed)};
+  }
+  // Rows that are summed are read along, and four by each lane.
+  return last_summed ? spread_columns(target, quads, summed, 4, 1) : spread_columns(target, quads, summed, 16, 4);
 }
 
 /// What is summed: the source as it is.
@@ -118,13 +129,13 @@ void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<boo
   const Geometry axes = geometry(out.type(source).shape, summed);
   const plan::Layout lay = plan::layout(out.type(result).shape);
   const std::int64_t terms = positions(axes.summed);
-  const std::int64_t slices = slices_of(out.target(), lay.quads(), terms, axes.last_summed);
-  const bool whole = slices == 1;
-  const Shape partial{slices, lay.quads() * 4};
+  const ColumnSpread spread = spread_of(out.target(), lay.quads(), terms, axes.last_summed);
+  const bool whole = spread.parts == 1;
+  const Shape partial{spread.parts, lay.quads() * 4};
   const plan::TensorId to = whole ? result : out.workspace("partial", {DType::f32, partial});
   Push push{};
   push.quads = index32(out, lay.quads());
-  push.slices = index32(out, slices);
+  push.parts = index32(out, spread.parts);
   push.summed = index32(out, terms);
   push.quads_per_row = index32(out, lay.quads_per_row());
   push.columns = index32(out, lay.columns);
@@ -135,16 +146,17 @@ void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<boo
   for (const plan::TensorId tensor : {to, source}) {
     if (is_narrow(out.type(tensor).dtype)) storage = out.type(tensor).dtype;
   }
-  const std::uint32_t local_size = flat_local_size(out.target());
-  out.dispatch({.label = {},
-                .shader = variant(out, "sum", storage),
-                .constants = {local_size, axes.last_summed, static_cast<std::uint32_t>(axes.kept.size()),
-                              static_cast<std::uint32_t>(axes.summed.size())},
-                .push = plan::push_bytes(push),
-                .operands = {{to, plan::Access::write}, {source, plan::Access::read}},
-                .groups = plan::groups_for(out.target(), lay.quads() * slices, local_size),
-                .rounds = rounds_of(plan::divided_up(terms, slices), axes.last_summed),
-                .expression = summand(out, source, storage)});
+  const std::int64_t of_lane = plan::divided_up(terms, spread.parts * spread.lanes);
+  out.dispatch(
+      {.label = {},
+       .shader = variant(out, "sum", storage),
+       .constants = {spread.local_size, axes.last_summed, static_cast<std::uint32_t>(axes.kept.size()),
+                     static_cast<std::uint32_t>(axes.summed.size()), spread.lanes, spread.together, spread.terms},
+       .push = plan::push_bytes(push),
+       .operands = {{to, plan::Access::write}, {source, plan::Access::read}},
+       .groups = spread.groups(out.target(), spread.parts, lay.quads()),
+       .rounds = rounds_of(of_lane, axes.last_summed) + std::bit_width(spread.lanes),
+       .expression = summand(out, source, storage)});
   if (!whole) lower_sum(out, to, {true, false}, result, factor);
 }
 
@@ -157,7 +169,7 @@ void lower_column_sums(plan::Lowering& out, plan::TensorId source, plan::TensorI
 std::ptrdiff_t column_sum_dispatches(const plan::Lowering& out, plan::TensorId source) {
   const plan::Layout lay = plan::layout(out.type(source).shape);
   std::ptrdiff_t dispatches = 1;
-  for (std::int64_t terms = lay.rows; (terms = slices_of(out.target(), lay.quads_per_row(), terms, false)) > 1;)
+  for (std::int64_t terms = lay.rows; (terms = spread_of(out.target(), lay.quads_per_row(), terms, false).parts) > 1;)
     ++dispatches;
   return dispatches;
 }
