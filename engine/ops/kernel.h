@@ -16,10 +16,11 @@ std::uint32_t index32(const plan::Lowering& out, std::int64_t value);
 /// The variant of a shader for tensors of `dtype` on this device: "slice.packed".
 std::string variant(const plan::Lowering& out, std::string_view shader, DType dtype);
 
-/// The cost of a dispatch; see the members of plan::Dispatch.
+/// More of a dispatch; see the members of plan::Dispatch.
 struct Work {
   double flops = 0;
   std::int64_t rounds = 0;
+  bool mixes = false;
 };
 
 /// A dispatch with one invocation for each of `count` quads. `constants` are specialization constants 1, 2, ...
@@ -37,6 +38,7 @@ void dispatch_flat(plan::Lowering& out, const std::string& shader, std::int64_t 
                 .operands = operands,
                 .groups = plan::groups_for(out.target(), count, local_size),
                 .rounds = work.rounds,
+                .mixes = work.mixes,
                 .flops = work.flops});
 }
 

@@ -58,10 +58,13 @@ struct Dispatch {
   /// Elementwise work in addition to, or in place of, the kernel's own work; its arguments are the last operands.
   std::optional<Expression> expression{};
   Phase phase = Phase::forward;
-  bool awaited = false;     ///< the last of its submit: the host waits for it, to read what is ready by then
+  bool awaited = false;  ///< the last of its submit: the host waits for it, to read what is ready by then
+  /// Whether each of the kernel's own operands may be f32 though its variant is for a narrow type, which follows from
+  /// all operands when a program is finished: of shaders with STORED in common/precision.glsl.
+  bool mixes = false;
   bool reproducible = false;  ///< in arithmetic that gives the same bits on every device: vk/shader/exact_arithmetic.h
-  bool recomputed = false;  ///< recomputes values that were not kept
-  double flops = 0;         ///< a multiply-add counts as two; 0 if it only moves data
+  bool recomputed = false;    ///< recomputes values that were not kept
+  double flops = 0;           ///< a multiply-add counts as two; 0 if it only moves data
   /// The SPIR-V of an application's own kernel, which `shader` then names; null: a kernel of the library.
   std::shared_ptr<const std::vector<std::uint32_t>> spirv{};
 };

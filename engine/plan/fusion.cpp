@@ -5,62 +5,12 @@
 #include <span>
 #include <utility>
 
+#include "plan/conflicts.h"
+
 namespace halfstep::plan {
 namespace {
 
 using Kernel = Expression::Kernel;
-
-bool writes(const Operand& operand) {
-  return operand.access != Access::read;
-}
-
-/// Whether two tensors may share memory. The arena has no layout yet, so each of its tensors counts as separate.
-bool share_memory(const Program& program, TensorId a, TensorId b) {
-  if (a == b) return true;
-  const ProgramTensor& first = program.tensors[a];
-  const ProgramTensor& second = program.tensors[b];
-  return first.region.buffer == second.region.buffer && first.region.buffer != arena_buffer &&
-         first.region.offset < second.region.offset + second.bytes &&
-         second.region.offset < first.region.offset + first.bytes;
-}
-
-bool conflict(const Program& program, const Operand& a, const Operand& b) {
-  return (writes(a) || writes(b)) && share_memory(program, a.tensor, b.tensor);
-}
-
-/// Whether two dispatches must stay in order.
-bool conflict(const Program& program, const Dispatch& a, const Dispatch& b) {
-  return std::ranges::any_of(a.operands, [&](const Operand& first) {
-    return std::ranges::any_of(b.operands, [&](const Operand& second) { return conflict(program, first, second); });
-  });
-}
-
-bool stores_narrow(const Program& program, std::span<const Operand> operands) {
-  return std::ranges::any_of(operands, [&](const Operand& operand) {
-    return writes(operand) && is_narrow(program.tensors[operand.tensor].type.dtype);
-  });
-}
-
-/// Whether it matters to a dispatch how narrow types are stored.
-bool makes_narrow(const Program& program, const Dispatch& dispatch) {
-  return (dispatch.expression && dispatch.expression->rounds()) || stores_narrow(program, dispatch.operands);
-}
-
-/// Whether the stored values depend on the tensor: noise is keyed on the tensor and its quads, and each tensor has its
-/// own scale.
-bool own_to_result(const Storing& storing) {
-  return storing.stochastic || storing.scaled;
-}
-
-/// How both store narrow types, where that is the same way.
-std::optional<Storing> common_storing(const Program& program, const Dispatch& producer, const Dispatch& consumer) {
-  if (!makes_narrow(program, producer)) return consumer.storing;
-  if (!makes_narrow(program, consumer)) return producer.storing;
-  const bool alike = producer.storing.stochastic == consumer.storing.stochastic &&
-                     producer.storing.saturate == consumer.storing.saturate &&
-                     producer.storing.scaled == consumer.storing.scaled;
-  return alike ? std::optional(consumer.storing) : std::nullopt;
-}
 
 /// Whether a dispatch has to do with one narrow type at the most, which its kernel's variant is for.
 bool knows_operands(const Program& program, const Dispatch& dispatch) {
@@ -68,7 +18,7 @@ bool knows_operands(const Program& program, const Dispatch& dispatch) {
   DType known = expression.storage;
   for (const Operand& operand : dispatch.operands) {
     const DType dtype = program.tensors[operand.tensor].type.dtype;
-    if (expression.kernel == Kernel::none && !is_narrow(known)) known = dtype;
+    if ((expression.kernel == Kernel::none || dispatch.mixes) && !is_narrow(known)) known = dtype;
     if (is_narrow(dtype) && dtype != known) return false;
   }
   return true;
@@ -168,9 +118,9 @@ class Joint {
   }
 
  private:
-  /// Without a kernel, any part may be what says which type the joined one rounds to.
+  /// Without a kernel, or with one that mixes, any part may be what says which type the joined one rounds to.
   void take_storage(DType link) {
-    if (joined_.kernel != Kernel::none) return;
+    if (joined_.kernel != Kernel::none && !producer_.mixes) return;
     for (const DType dtype : {link, consumer_.expression->storage}) {
       if (is_narrow(dtype)) joined_.storage = dtype;
     }

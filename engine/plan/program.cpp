@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <span>
 
+#include "plan/casts.h"
 #include "plan/fusion.h"
 #include "plan/pointwise.h"
 
@@ -211,8 +212,12 @@ Program ProgramBuilder::finish() {
   program_.noise_key = stores_.noise_key();
   program_.scales = stores_.scales();
   program_.dispatches_unfused = program_.dispatches.size() + static_cast<std::size_t>(unfused_);
-  if (target_.fusion) fuse(program_, target_);
+  if (target_.fusion) {
+    spare_casts(program_);
+    fuse(program_, target_);
+  }
   for (Dispatch& dispatch : program_.dispatches) {
+    if (dispatch.mixes) settle_variant(program_, target_, dispatch);
     if (dispatch.expression) specialize(program_, target_, dispatch);
   }
   return std::move(program_);

@@ -57,17 +57,20 @@ Stored stored_quad(Tile tile, int row, int column_quad) {
   return Stored(row, column_quad, is_there ? tile.c_base + place * c_pitch + column_quad : -1);
 }
 
+// Whether it is one of the sums that are stored apart.
+bool is_apart(Stored quad) { return SUMS_APART && quad.row == row_of_ones(); }
+
 // Whether it goes through the expression.
-bool is_expressed(Stored quad) { return quad.at >= 0 && !(SUMS_APART && quad.row == row_of_ones()); }
+bool is_expressed(Stored quad) { return quad.at >= 0 && !is_apart(quad); }
 
 // Stores a quad whose arguments were read.
 void store_read(Tile tile, Stored quad, vec4 v) {
   stored_column_quad = quad.column_quad;
-  if (is_expressed(quad)) {
-    store_result(uint(quad.at), evaluated(uint(quad.at), v));
-  } else if (quad.at >= 0) {
+  if (is_expressed(quad)) store_result(uint(quad.at), evaluated(uint(quad.at), v));
+  // Not an else: where no sums are stored, `edge` is another operand, and nothing may be left that writes it.
+  if (is_apart(quad)) {
     int at = tile.edge_base + quad.column_quad;
-    edge[at] = to_quad_of(1, WITHOUT_PAD(v, at), at);
+    if (quad.at >= 0) edge[at] = to_quad_of(1, WITHOUT_PAD(v, at), at);
   }
 }
 

@@ -6,7 +6,7 @@
 
 // The mean of every channel of a slice, then the sum of squared differences from it: the second pass reads the slice
 // from a cache. Sums are of differences from the first row, so that a mean far from zero loses no precision.
-layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
+READ_STORED(0, X, x)
 layout(std430, binding = 1) writeonly buffer Moments { vec4 moments[]; };
 
 void main() {
@@ -15,13 +15,13 @@ void main() {
   Slice s = slice_of(invocation);
   uint begin = slice_begin(s);
   uint end = slice_end(s);
-  vec4 first = from_quad(x[begin]);
+  vec4 first = x_at(begin);
   vec4 total = vec4(0.0);
-  for (uint i = begin; i < end; i += QUADS) total += from_quad(x[i]) - first;
+  for (uint i = begin; i < end; i += QUADS) total += x_at(i) - first;
   vec4 mean = first + total / float(rows_in(s));
   vec4 squares = vec4(0.0);
   for (uint i = begin; i < end; i += QUADS) {
-    vec4 difference = from_quad(x[i]) - mean;
+    vec4 difference = x_at(i) - mean;
     squares += difference * difference;
   }
   uint plane = partial_plane_of(s);

@@ -7,10 +7,10 @@
 #include "common/expression.glsl"
 
 // y = (x - mean) * inverse std * weight + bias
-layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
+READ_STORED(0, X, x)
 layout(std430, binding = 1) readonly buffer Statistics { vec4 statistics[]; };
-layout(std430, binding = 2) readonly buffer Weight { QUAD weight[]; };
-layout(std430, binding = 3) readonly buffer Bias { QUAD bias[]; };
+READ_STORED(2, Weight, weight)
+READ_STORED(3, Bias, bias)
 
 void main() {
   uint invocation = linear_invocation();
@@ -19,7 +19,7 @@ void main() {
   uint end = slice_end(s);
   uint plane = plane_of(s);
   vec4 mean = statistics[plane];
-  vec4 factor = statistics[plane + QUADS] * from_quad(weight[s.channel]);
-  vec4 offset = from_quad(bias[s.channel]);
-  for (uint i = slice_begin(s); i < end; i += QUADS) store(i, (from_quad(x[i]) - mean) * factor + offset);
+  vec4 factor = statistics[plane + QUADS] * weight_at(s.channel);
+  vec4 offset = bias_at(s.channel);
+  for (uint i = slice_begin(s); i < end; i += QUADS) store(i, (x_at(i) - mean) * factor + offset);
 }

@@ -10,8 +10,8 @@ layout(push_constant) uniform Push {
   uint sets;
 };
 layout(std430, binding = 0) readonly buffer Sums { vec4 sums[]; };
-layout(std430, binding = 1) writeonly buffer WeightGradient { QUAD weight_gradient[]; };
-layout(std430, binding = 2) writeonly buffer BiasGradient { QUAD bias_gradient[]; };
+WRITE_STORED(1, WeightGradient, weight_gradient, 0)
+WRITE_STORED(2, BiasGradient, bias_gradient, 1)
 
 void main() {
   uint channel = linear_invocation();
@@ -23,6 +23,6 @@ void main() {
     total += sums[plane];
     along += sums[plane + quads];
   }
-  weight_gradient[channel] = to_quad(along, channel);
-  bias_gradient[channel] = to_quad_of(1, total, channel);
+  set_weight_gradient(channel, along);
+  set_bias_gradient(channel, total);
 }

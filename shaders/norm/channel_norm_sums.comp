@@ -5,8 +5,8 @@
 #include "common/precision.glsl"
 
 // The sums of dy and of dy times the normalised x over a slice.
-layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
-layout(std430, binding = 1) readonly buffer DY { QUAD dy[]; };
+READ_STORED(0, X, x)
+READ_STORED(1, DY, dy)
 layout(std430, binding = 2) readonly buffer Statistics { vec4 statistics[]; };
 layout(std430, binding = 3) writeonly buffer Sums { vec4 sums[]; };
 
@@ -19,9 +19,9 @@ void main() {
   vec4 total = vec4(0.0);
   vec4 along = vec4(0.0);
   for (uint i = slice_begin(s); i < end; i += QUADS) {
-    vec4 gradient = from_quad(dy[i]);
+    vec4 gradient = dy_at(i);
     total += gradient;
-    along += gradient * (from_quad(x[i]) - mean);
+    along += gradient * (x_at(i) - mean);
   }
   uint plane = partial_plane_of(s);
   sums[plane] = total;

@@ -17,22 +17,22 @@ layout(push_constant) uniform Push {
   uint quads_per_row;
   float epsilon;
 };
-layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
-layout(std430, binding = 1) readonly buffer Weight { QUAD weight[]; };
-layout(std430, binding = 2) readonly buffer Bias { QUAD bias[]; };
+READ_STORED(0, X, x)
+READ_STORED(1, Weight, weight)
+READ_STORED(2, Bias, bias)
 layout(std430, binding = 3) writeonly buffer Mean { vec4 means[]; };
 layout(std430, binding = 4) writeonly buffer Factor { vec4 factors[]; };
 
 float mean_of(uint begin) {
   LongSum sum = EMPTY_SUM;
-  for (uint quad = lane(); quad < quads_per_row; quad += LANES) add_term(sum, from_quad(x[begin + quad]));
+  for (uint quad = lane(); quad < quads_per_row; quad += LANES) add_term(sum, x_at(begin + quad));
   return sum_over_lanes(vec2(sum_of_elements(value_of(sum)), 0.0)).x / float(columns);
 }
 
 float variance_of(uint begin, float mean) {
   LongSum sum = EMPTY_SUM;
   for (uint quad = lane(); quad < quads_per_row; quad += LANES) {
-    vec4 difference = keep_columns(from_quad(x[begin + quad]) - mean, quad * 4u, columns);
+    vec4 difference = keep_columns(x_at(begin + quad) - mean, quad * 4u, columns);
     add_term(sum, difference * difference);
   }
   return sum_over_lanes(vec2(sum_of_elements(value_of(sum)), 0.0)).x / float(columns);
@@ -49,9 +49,9 @@ void main() {
     factors[row] = vec4(factor, 0.0, 0.0, 0.0);
   }
   for (uint quad = lane(); quad < quads_per_row; quad += LANES) {
-    vec4 v = (from_quad(x[begin + quad]) - mean) * factor;
-    if (WEIGHTED) v *= from_quad(weight[quad]);
-    if (BIASED) v += from_quad(bias[quad]);
+    vec4 v = (x_at(begin + quad) - mean) * factor;
+    if (WEIGHTED) v *= weight_at(quad);
+    if (BIASED) v += bias_at(quad);
     store(begin + quad, v);
   }
 }

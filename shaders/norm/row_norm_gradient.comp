@@ -15,15 +15,15 @@ layout(push_constant) uniform Push {
   uint columns;
   uint quads_per_row;
 };
-layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
-layout(std430, binding = 1) readonly buffer DY { QUAD dy[]; };
+READ_STORED(0, X, x)
+READ_STORED(1, DY, dy)
 layout(std430, binding = 2) readonly buffer Mean { vec4 means[]; };
 layout(std430, binding = 3) readonly buffer Factor { vec4 factors[]; };
-layout(std430, binding = 4) readonly buffer Weight { QUAD weight[]; };
+READ_STORED(4, Weight, weight)
 
 vec4 weighted(uint begin, uint quad) {
-  vec4 v = from_quad(dy[begin + quad]);
-  return WEIGHTED ? v * from_quad(weight[quad]) : v;
+  vec4 v = dy_at(begin + quad);
+  return WEIGHTED ? v * weight_at(quad) : v;
 }
 
 void main() {
@@ -36,14 +36,14 @@ void main() {
   for (uint quad = lane(); quad < quads_per_row; quad += LANES) {
     vec4 g = weighted(begin, quad);  // 0 past the last column
     add_term(sum, g);
-    add_term(along, g * (from_quad(x[begin + quad]) - mean) * factor);
+    add_term(along, g * (x_at(begin + quad) - mean) * factor);
   }
   vec2 total = vec2(sum_of_elements(value_of(sum)), sum_of_elements(value_of(along)));
   vec2 average = sum_over_lanes(total) / float(columns);
   if (!CENTRED) average.x = 0.0;
   if (own_row() >= rows) return;
   for (uint quad = lane(); quad < quads_per_row; quad += LANES) {
-    vec4 n = (from_quad(x[begin + quad]) - mean) * factor;
+    vec4 n = (x_at(begin + quad) - mean) * factor;
     store(begin + quad, factor * (weighted(begin, quad) - average.x - n * average.y));
   }
 }

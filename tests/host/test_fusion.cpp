@@ -21,7 +21,8 @@ const Shape whole{3, 6};
 /// Shapes that broadcast to the result's shape, which comes first.
 const std::vector<Shape> shapes{whole, whole, whole, {6}, {3, 1}, {}};
 
-/// A random program of elementwise dispatches, and of kernels before or after an expression, or without one.
+/// A random program of elementwise dispatches, of casts, and of kernels before or after an expression, or without one,
+/// some of which take f32 and a narrow type alike.
 class RandomProgram {
  public:
   RandomProgram(std::uint32_t seed, const plan::Target& target) : random_(seed), builder_(target) {
@@ -103,8 +104,17 @@ class RandomProgram {
     if (one_in(4)) narrow_ = narrow_ == DType::f16 ? DType::bf16 : DType::f16;
     builder_.stores().set(one_in(4) ? Rounding::stochastic : Rounding::nearest,
                           one_in(4) ? Overflow::saturate : Overflow::infinity);
-    const std::uint32_t kind = below(8);
-    if (kind == 0) {
+    const std::uint32_t kind = below(10);
+    dispatch.mixes = kind <= 2 && one_in(2);
+    if (kind >= 8) {
+      const TensorId from = known();
+      Expression copy;
+      copy.layout = plan::layout(whole);
+      copy.reads = {plan::reading(whole, builder_.info(from).type.shape)};
+      copy.value = 0;
+      dispatch.operands = {{result(whole), Access::write}, {from, Access::read}};
+      dispatch.expression = std::move(copy);
+    } else if (kind == 0) {
       dispatch.operands = {{known(), Access::read}, {known(), one_in(3) ? Access::read_write : Access::read}};
       dispatch.operands.push_back({result(whole), Access::write});
     } else {
@@ -119,9 +129,12 @@ class RandomProgram {
         dispatch.operands = {{known(), Access::read}};
       }
       if (kind == 3) expression.kernel = Expression::Kernel::after;
-      add_reads(expression, reads);
-      add_steps(expression);
+      if (!dispatch.mixes) {
+        add_reads(expression, reads);
+        add_steps(expression);
+      }
       dispatch.operands.push_back({result(kind == 3 ? Shape{6} : whole), Access::write});
+      if (dispatch.mixes) expression.storage = builder_.info(tensors_.back()).type.dtype;
       dispatch.operands.insert(dispatch.operands.end(), reads.begin(), reads.end());
       dispatch.expression = std::move(expression);
     }
@@ -159,7 +172,7 @@ class Reader {
  private:
   void run(const plan::Dispatch& dispatch) {
     const std::size_t own = dispatch.expression ? dispatch.expression->first_argument : dispatch.operands.size();
-    Meaning kernel = std::hash<std::string>{}(dispatch.shader);
+    Meaning kernel = std::hash<std::string>{}(dispatch.shader.substr(0, dispatch.shader.find('.')));
     for (std::size_t i = 0; i < own; ++i) {
       const plan::Operand& operand = dispatch.operands[i];
       if (operand.access != Access::write) kernel = of({kernel, memory_[operand.tensor]});

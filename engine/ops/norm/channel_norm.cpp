@@ -64,7 +64,7 @@ void dispatch_slices(plan::Lowering& out, const std::string& shader, const Chann
                      const std::vector<plan::Operand>& operands, std::int64_t rounds,
                      std::vector<std::uint32_t> constants = {}) {
   constants.insert(constants.begin(), index32(out, quads_of(sets)));
-  dispatch_flat(out, shader, slices.invocations, slices, operands, constants, {.rounds = rounds});
+  dispatch_flat(out, shader, slices.invocations, slices, operands, constants, {.rounds = rounds, .mixes = true});
 }
 
 Shape partial_shape(const ChannelSets& sets, const Slices& slices) {
@@ -152,7 +152,8 @@ void lower_channel_norm(plan::Lowering& out, plan::TensorId x, plan::TensorId st
                              {y, Access::write}},
                 .groups = plan::groups_for(out.target(), slices.invocations, local_size),
                 .rounds = rounds_of(slices.length, 1),
-                .expression = result_expression(out, y, 4, 5)});
+                .expression = result_expression(out, y, 4, 5),
+                .mixes = true});
 }
 
 plan::TensorId lower_gradient_sums(plan::Lowering& out, plan::TensorId x, plan::TensorId dy, plan::TensorId statistics,
@@ -186,7 +187,7 @@ void lower_parameter_gradients(plan::Lowering& out, plan::TensorId sums, plan::T
   const Push push{index32(out, quads_of(sets)), index32(out, count)};
   dispatch_flat(out, variant(out, "channel_norm_parameters", out.type(weight_gradient).dtype), push.quads, push,
                 {{sums, Access::read}, {weight_gradient, Access::write}, {bias_gradient, Access::write}}, {},
-                {.rounds = rounds_of(count, 1)});
+                {.rounds = rounds_of(count, 1), .mixes = true});
 }
 
 void lower_norm_gradient(plan::Lowering& out, plan::TensorId x, plan::TensorId dy, plan::TensorId statistics,

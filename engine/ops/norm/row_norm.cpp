@@ -76,7 +76,8 @@ class RowNormGradient final : public graph::Operator {
                                {out.output(0), Access::write}},
                   .groups = spread.groups,
                   .rounds = spread.rounds,
-                  .expression = ops::result_expression(out, out.output(0), 5, 6)});
+                  .expression = ops::result_expression(out, out.output(0), 5, 6),
+                  .mixes = true});
     std::size_t next = 1;
     if (kind_.weighted) lower_weight_gradient(out, out.output(next++));
     if (kind_.biased) ops::lower_column_sums(out, out.input(1), out.output(next));
@@ -157,7 +158,8 @@ class RowNorm final : public graph::Operator {
                                {out.output(0), Access::write}},
                   .groups = spread.groups,
                   .rounds = spread.rounds,
-                  .expression = ops::result_expression(out, out.output(0), 5, 6)});
+                  .expression = ops::result_expression(out, out.output(0), 5, 6),
+                  .mixes = true});
   }
 
  private:

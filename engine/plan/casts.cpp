@@ -1,0 +1,172 @@
+#include "plan/casts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include "plan/conflicts.h"
+#include "plan/lowering.h"
+
+namespace halfstep::plan {
+namespace {
+
+/// A dispatch that does nothing but cast.
+struct Cast {
+  std::size_t at = 0;
+  TensorId from = 0;
+  TensorId to = 0;
+};
+
+class Sparing {
+ public:
+  explicit Sparing(Program& program) : program_(program) {}
+
+  void run() {
+    for (std::size_t i = 0; i < dispatches().size();) {
+      const std::optional<Cast> cast = cast_at(i);
+      const bool spared = cast && (is_narrow(type(cast->from)) ? reads_before(*cast) : stores_after(*cast));
+      if (spared) {
+        dispatches().erase(dispatches().begin() + static_cast<std::ptrdiff_t>(cast->at));
+      } else {
+        ++i;
+      }
+    }
+  }
+
+ private:
+  std::vector<Dispatch>& dispatches() { return program_.dispatches; }
+  DType type(TensorId tensor) const { return program_.tensors[tensor].type.dtype; }
+
+  std::optional<Cast> cast_at(std::size_t i) {
+    const Dispatch& dispatch = dispatches()[i];
+    if (!dispatch.expression || dispatch.expression->kernel != Expression::Kernel::none) return std::nullopt;
+    const Expression& expression = *dispatch.expression;
+    const bool copies = expression.steps.empty() && expression.writes.empty() && expression.reads.size() == 1 &&
+                        expression.reads[0] == Reading{} && expression.value == 0 && dispatch.operands.size() == 2;
+    if (!copies) return std::nullopt;
+    const Cast cast{i, dispatch.operands[1].tensor, dispatch.operands[0].tensor};
+    const bool changes = is_narrow(type(cast.from)) != is_narrow(type(cast.to));
+    return changes ? std::optional(cast) : std::nullopt;
+  }
+
+  /// Whether nobody but the program's own dispatches sees a tensor.
+  bool is_inside(TensorId tensor) const {
+    const ProgramTensor& known = program_.tensors[tensor];
+    return !known.kept && known.region.buffer == arena_buffer;
+  }
+
+  /// Whether dispatches after `first` and before `last` access the tensor's memory; with `written`, only writes count.
+  bool accessed_between(std::size_t first, std::size_t last, TensorId tensor, Access access) {
+    const Operand operand{tensor, access};
+    for (std::size_t i = first + 1; i < last; ++i) {
+      const auto meets = [&](const Operand& other) { return conflict(program_, other, operand); };
+      if (std::ranges::any_of(dispatches()[i].operands, meets)) return true;
+    }
+    return false;
+  }
+
+  /// Whether an operand may have any type: it is the kernel's own, of one that mixes, or read through the expression.
+  static bool takes_any(const Dispatch& dispatch, std::size_t operand) {
+    if (dispatch.operands[operand].texels || dispatch.operands[operand].address) return false;
+    if (!dispatch.expression) return dispatch.mixes;
+    const Expression& expression = *dispatch.expression;
+    if (operand < expression.first_argument) return dispatch.mixes && operand != expression.result;
+    return operand < expression.first_argument + expression.reads.size();
+  }
+
+  /// Whether the dispatch may take `to` in place of `from` wherever it has that: its kernel's variants know one narrow
+  /// type.
+  bool may_take(const Dispatch& dispatch, TensorId from, TensorId to) const {
+    DType known = dispatch.expression ? dispatch.expression->storage : DType::f32;
+    const bool fixed =
+        dispatch.expression && dispatch.expression->kernel != Expression::Kernel::none && !dispatch.mixes;
+    if (fixed && known != type(to)) return false;
+    for (std::size_t i = 0; i < dispatch.operands.size(); ++i) {
+      const bool replaced = dispatch.operands[i].tensor == from;
+      if (replaced && !takes_any(dispatch, i)) return false;
+      const DType own = type(replaced ? to : dispatch.operands[i].tensor);
+      if (!is_narrow(own)) continue;
+      if (is_narrow(known) && own != known) return false;
+      known = own;
+    }
+    return true;
+  }
+
+  /// Lets all that read what was cast to f32 read what it was cast from; returns whether they can.
+  bool reads_before(const Cast& cast) {
+    if (!is_inside(cast.to)) return false;
+    std::vector<std::size_t> readers;
+    for (std::size_t i = 0; i < dispatches().size(); ++i) {
+      if (i == cast.at || !accesses(dispatches()[i], cast.to)) continue;
+      const bool reads = std::ranges::all_of(dispatches()[i].operands, [&](const Operand& operand) {
+        return operand.tensor != cast.to || operand.access == Access::read;
+      });
+      if (i < cast.at || !reads || !may_take(dispatches()[i], cast.to, cast.from)) return false;
+      readers.push_back(i);
+    }
+    if (readers.empty() || accessed_between(cast.at, readers.back(), cast.from, Access::read)) return false;
+    for (const std::size_t reader : readers) replace(dispatches()[reader], cast.to, cast.from);
+    return true;
+  }
+
+  /// Lets the kernel that stored what is cast to a narrow type store it so; returns whether it can.
+  bool stores_after(const Cast& cast) {
+    if (!is_inside(cast.from)) return false;
+    std::optional<std::size_t> writer;
+    for (std::size_t i = 0; i < dispatches().size(); ++i) {
+      if (i == cast.at || !accesses(dispatches()[i], cast.from)) continue;
+      if (writer || i > cast.at) return false;
+      writer = i;
+    }
+    if (!writer) return false;
+    Dispatch& dispatch = dispatches()[*writer];
+    const bool writes = std::ranges::all_of(dispatch.operands, [&](const Operand& operand) {
+      return operand.tensor != cast.from || operand.access == Access::write;
+    });
+    const std::optional<Storing> storing = common_storing(program_, dispatch, dispatches()[cast.at]);
+    if (!writes || !dispatch.mixes || !storing || own_to_result(*storing)) return false;
+    if (!may_take(dispatch, cast.from, cast.to) || accessed_between(*writer, cast.at, cast.to, Access::write))
+      return false;
+    replace(dispatch, cast.from, cast.to);
+    dispatch.storing = *storing;
+    return true;
+  }
+
+  static bool accesses(const Dispatch& dispatch, TensorId tensor) {
+    return std::ranges::any_of(dispatch.operands, [&](const Operand& operand) { return operand.tensor == tensor; });
+  }
+  static void replace(Dispatch& dispatch, TensorId from, TensorId to) {
+    for (Operand& operand : dispatch.operands) {
+      if (operand.tensor == from) operand.tensor = to;
+    }
+  }
+
+  Program& program_;
+};
+
+}  // namespace
+
+void spare_casts(Program& program) {
+  Sparing(program).run();
+}
+
+void settle_variant(const Program& program, const Target& target, Dispatch& dispatch) {
+  constexpr std::size_t wide_operands = first_expression_constant - 1;  // of shaders/common/precision.glsl
+  DType narrow = dispatch.expression ? dispatch.expression->storage : DType::f32;
+  for (const Operand& operand : dispatch.operands) {
+    const DType dtype = program.tensors[operand.tensor].type.dtype;
+    if (is_narrow(dtype)) narrow = dtype;
+  }
+  const std::string stem = dispatch.shader.substr(0, dispatch.shader.find('.'));
+  dispatch.shader = fmt::format("{}.{}", stem, storage(target, narrow));
+  std::uint32_t wide = 0;
+  for (std::size_t i = 0; i < dispatch.operands.size() && is_narrow(narrow); ++i) {
+    if (!is_narrow(program.tensors[dispatch.operands[i].tensor].type.dtype)) wide |= 1U << i;
+  }
+  dispatch.constants.resize(wide_operands + 1);
+  dispatch.constants[wide_operands] = wide;
+}
+
+}  // namespace halfstep::plan
