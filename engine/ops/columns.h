@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 
 #include "plan/target.h"
@@ -11,11 +12,13 @@ namespace halfstep::ops {
 /// from `lanes * terms` terms at most.
 struct ColumnSpread {
   std::uint32_t local_size = 1;
-  std::uint32_t lanes = 1;  ///< invocations that share a quad of a result: a power of two
-  std::uint32_t together =
-      1;                    ///< adjacent quads of a workgroup: likewise; 1 with one lane: as many as it has invocations
-  std::uint32_t terms = 0;  ///< of a lane; 0: any number
+  std::uint32_t lanes = 1;     ///< invocations that share a quad of a result: a power of two
+  std::uint32_t together = 1;  ///< adjacent quads of a workgroup: likewise. Both are 1: the kernel is flat
+  std::uint32_t terms = 0;     ///< of a lane; 0: any number
   std::int64_t parts = 1;
+
+  /// Loop rounds of an exchange between lanes.
+  std::int64_t rounds() const { return lanes == 1 ? 0 : std::bit_width(lanes); }
 
   /// Workgroups for `results` results of `quads` quads each.
   std::array<std::uint32_t, 3> groups(const plan::Target& target, std::int64_t results, std::int64_t quads) const;

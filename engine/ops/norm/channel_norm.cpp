@@ -1,7 +1,6 @@
 #include "ops/norm/channel_norm.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -114,7 +113,7 @@ plan::TensorId merge_moments(plan::Lowering& out, plan::TensorId moments, const 
                   .push = plan::push_bytes(slices),
                   .operands = {{parts, Access::read}, {moments, Access::write}},
                   .groups = spread.groups(out.target(), sets.sets * slices.slices, quads),
-                  .rounds = rounds_of(merge.once / spread.lanes, moment_passes) + std::bit_width(spread.lanes)});
+                  .rounds = rounds_of(merge.once / spread.lanes, moment_passes) + spread.rounds()});
   }
   return moments;
 }

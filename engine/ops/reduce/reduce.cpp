@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 
 #include "ops/columns.h"
@@ -155,7 +154,7 @@ void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<boo
        .push = plan::push_bytes(push),
        .operands = {{to, plan::Access::write}, {source, plan::Access::read}},
        .groups = spread.groups(out.target(), spread.parts, lay.quads()),
-       .rounds = rounds_of(of_lane, axes.last_summed) + std::bit_width(spread.lanes),
+       .rounds = rounds_of(of_lane, axes.last_summed) + spread.rounds(),
        .expression = summand(out, source, storage)});
   if (!whole) lower_sum(out, to, {true, false}, result, factor);
 }
