@@ -62,6 +62,7 @@ struct Dispatch {
   /// Whether each of the kernel's own operands may be f32 though its variant is for a narrow type, which follows from
   /// all operands when a program is finished: of shaders with STORED in common/precision.glsl.
   bool mixes = false;
+  bool bfloat16_matrices = false;  ///< its shader's matrices of f16 are of bf16: vk/shader/bfloat16_matrices.h
   bool reproducible = false;  ///< in arithmetic that gives the same bits on every device: vk/shader/exact_arithmetic.h
   bool recomputed = false;    ///< recomputes values that were not kept
   double flops = 0;           ///< a multiply-add counts as two; 0 if it only moves data

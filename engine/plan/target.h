@@ -1,5 +1,7 @@
 #pragma once
 
+#include <halfstep/tensor.h>
+
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -15,12 +17,13 @@ enum class Storage16 : std::uint8_t {
   packed,  ///< as halves of 32-bit words, for devices without 16-bit storage
 };
 
-/// A matrix product of fragments that a device's matrix units support: f16 {rows, k} times {k, columns}.
+/// A matrix product of fragments that a device's matrix units support: {rows, k} times {k, columns}.
 struct MatrixShape {
   std::uint32_t rows = 0;
   std::uint32_t columns = 0;
   std::uint32_t k = 0;
   bool float16_sums = false;  ///< its accumulator and result are f16 rather than f32
+  DType dtype = DType::f16;   ///< of the factors: f16 or bf16
 
   auto operator<=>(const MatrixShape&) const = default;
 };
@@ -72,8 +75,8 @@ struct Target {
   bool reproducible = false;                   ///< see Dispatch::reproducible
 };
 
-/// The target of Precision::reproducible: one for all devices, so that kernels, and with them the order of sums, are the
-/// same on each. Throws Error where the device falls short of it.
+/// The target of Precision::reproducible: one for all devices, so that kernels, and with them the order of sums, are
+/// the same on each. Throws Error where the device falls short of it.
 Target reproducible(const Target& device);
 
 /// Whether an invocation that reads one value after another waits for each: on a GPU. So loops over memory are cut

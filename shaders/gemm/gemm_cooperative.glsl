@@ -1,5 +1,5 @@
 // One tile of C per workgroup, computed by matrix units: TILE by TILE, divided into one square per subgroup, in
-// fragments of a shape that the device reports. A and B go through shared memory as f16, 32 k at a time: as they lie in
+// fragments of a shape that the device reports. A and B go through shared memory, 32 k at a time: as they lie in
 // memory, or with TRANSPOSE rows of A and columns of B each along k, which some matrix units read with the fewest loads.
 // Lines are padded by 16 bytes to avoid bank conflicts. Accumulators are f32 or f16 (SUMS).
 #ifndef HALFSTEP_GEMM_COOPERATIVE
@@ -9,6 +9,7 @@ layout(constant_id = 7) const int FRAGMENT_ROWS = 16;
 layout(constant_id = 8) const int FRAGMENT_COLUMNS = 16;
 layout(constant_id = 9) const int FRAGMENT_K = 16;
 layout(constant_id = 10) const bool TRANSPOSE = true;
+layout(constant_id = 11) const int TILE = 64;
 
 #define K_QUADS 8
 #define THREADS int(gl_WorkGroupSize.x)
@@ -45,16 +46,24 @@ const int TOGETHER = BAND >= 4 * LANES ? 4 : BAND >= 2 * LANES ? 2 : 1;
 const int KEPT_A = 0;
 const int KEPT_B = TILE * PITCH;
 const int OPERANDS_KEPT = 2 * TILE * PITCH;
-// Bits of quads of f16; in the end of results.
+// Quads as they are stored; in the end those of results.
 shared uvec2 kept[OPERANDS_KEPT > BANDS_KEPT ? OPERANDS_KEPT : BANDS_KEPT];
 
 FRAGMENT(SUM, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator) sums[DOWN * ACROSS];
 
+// The elements of a side, 0 or 1, of two words.
+uint paired(uint first, uint second, int side) {
+  uint made = side == 0 ? first & 0xffffu | second << 16 : first >> 16 | second & 0xffff0000u;
+  if (!IS_BF16) made = packFloat2x16(f16vec2(unpackFloat2x16(first)[side], unpackFloat2x16(second)[side]));
+  return made;
+}
+
 // Keeps TRANSPOSED quads across k, the first of which is at a place, as four quads along k or parts of such.
 void keep_transposed(int from, ivec2 at, uvec2 block[4]) {
   [[unroll]] for (int side = 0; side < 4; side++) {
-#define SIDE_OF(j) unpackFloat2x16(block[j][side / 2])[side % 2]
-    uvec2 along_k = uvec2(packFloat2x16(f16vec2(SIDE_OF(0), SIDE_OF(1))), packFloat2x16(f16vec2(SIDE_OF(2), SIDE_OF(3))));
+    int word = side / 2;
+    uvec2 along_k = uvec2(paired(block[0][word], block[1][word], side % 2),
+                          paired(block[2][word], block[3][word], side % 2));
     int quad = from + (at.x * 4 + side) * PITCH + at.y / 4;
     if (TRANSPOSED == 4) {
       kept[quad] = along_k;

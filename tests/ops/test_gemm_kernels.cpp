@@ -281,7 +281,7 @@ TEST_CASE("a norm in f32 takes the moments of a product in f16 as it is rounded,
   for (const plan::Target& target : kernel_targets()) CHECK(dispatches_of_moments(check, target, DType::f16) == 0);
 }
 
-TEST_CASE("matrix units are for products of f16 alone") {
+TEST_CASE("matrix units are for products of the types that they have") {
   plan::Target target = gpu_target();
   target.shared_memory_bytes = 65536;
   target.subgroups.size = 32;
@@ -293,6 +293,8 @@ TEST_CASE("matrix units are for products of f16 alone") {
   };
   CHECK(units(DType::f16) > 0);
   CHECK(units(DType::bf16) == 0);
+  target.matrix_shapes.push_back({16, 16, 16, false, DType::bf16});
+  CHECK(units(DType::bf16) > 0);
   CHECK(units(DType::f32) == 0);
 }
 

@@ -64,6 +64,7 @@ void check_matrix_units(CaseReport& report, vk::Context& context) {
   std::size_t count = 0;
   for (const bool float16_partials : {false, true})
     count += check_products(report, context, {DType::f16, float16_partials, true});
+  count += check_products(report, context, {DType::bf16, false, true});
   tell_kernels(report, count);
 }
 

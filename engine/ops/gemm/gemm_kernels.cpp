@@ -120,7 +120,7 @@ std::uint32_t shared_bytes(const plan::MatrixShape& shape, std::uint32_t tile, s
 /// The same, with operands transposed so that both lie along k.
 GemmKernel transposing(GemmKernel kernel) {
   kernel.name += ".transposing";
-  kernel.constants.back() = 1;
+  kernel.constants[3] = 1;
   return kernel;
 }
 
@@ -142,8 +142,8 @@ std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& p
     if (!fits) continue;
     GemmKernel kernel;
     kernel.name = fmt::format("cooperative{}.{}x{}x{}", tile, shape.rows, shape.columns, shape.k);
-    kernel.shader =
-        fmt::format("gemm_cooperative.{}.{}.{}", name(problem.operands), shape.float16_sums ? "f16" : "f32", tile);
+    kernel.shader = fmt::format("gemm_cooperative.{}.{}", name(problem.operands), shape.float16_sums ? "f16" : "f32");
+    kernel.bfloat16_matrices = shape.dtype == DType::bf16;
     kernel.local_size = threads;
     kernel.tile_rows = tile;
     kernel.tile_columns = tile;
@@ -153,7 +153,7 @@ std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& p
     const std::int64_t bands = square / shape.rows;
     const std::int64_t band_rounds = plan::divided_up(shape.rows * square / 4, target.subgroups.size);
     count_stage_rounds(kernel, step_quads, 32 / shape.k + 1, bands * (band_rounds + 2) + 10);
-    kernel.constants = {shape.rows, shape.columns, shape.k, 0};
+    kernel.constants = {shape.rows, shape.columns, shape.k, 0, tile};
     const bool both_ways = !are_along_k(problem.operands);
     if (both_ways && target.matrices_along_k) found.push_back(transposing(kernel));
     found.push_back(kernel);
@@ -165,9 +165,9 @@ std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& p
 /// Those with the requested accumulator type.
 std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& problem) {
   std::vector<GemmKernel> found;
-  if (problem.dtype != DType::f16 || target.subgroups.size == 0 || !target.subgroups.shuffle) return found;
+  if (target.subgroups.size == 0 || !target.subgroups.shuffle) return found;
   for (const plan::MatrixShape& shape : target.matrix_shapes) {
-    if (shape.float16_sums == problem.float16_partials)
+    if (shape.dtype == problem.dtype && shape.float16_sums == problem.float16_partials)
       std::ranges::move(cooperative(target, problem, shape), std::back_inserter(found));
   }
   return found;

@@ -152,6 +152,7 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
   auto memory_model = structure<VkPhysicalDeviceVulkanMemoryModelFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_KHR);
   CooperativeMatrixFeatures matrices;
+  Bfloat16Features bfloat16;
   auto address = structure<VkPhysicalDeviceBufferDeviceAddressFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_KHR);
   auto executables = structure<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
@@ -165,6 +166,7 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
   if (extensions.contains(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME)) chain.add(timeline);
   if (extensions.contains(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME)) chain.add(memory_model);
   if (extensions.contains(cooperative_matrix_extension)) chain.add(matrices);
+  if (extensions.contains(bfloat16_extension)) chain.add(bfloat16);
   features.pNext = chain.head();
   instance.features(device, &features);
   c.storage_16bit = storage.storageBuffer16BitAccess == VK_TRUE;
@@ -176,6 +178,8 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
   c.cooperative_matrix = matrices.cooperativeMatrix == VK_TRUE && memory_model.vulkanMemoryModel == VK_TRUE &&
                          memory_model.vulkanMemoryModelDeviceScope == VK_TRUE && c.float16_arithmetic &&
                          cooperative_shaders_built();
+  c.bfloat16_matrices = c.cooperative_matrix && bfloat16.shaderBFloat16Type == VK_TRUE &&
+                        bfloat16.shaderBFloat16CooperativeMatrix == VK_TRUE;
   c.pipeline_executables = executables.pipelineExecutableInfo == VK_TRUE;
   c.memory_budget = extensions.contains(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   for (const char* priority : {VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME, "VK_KHR_global_priority"}) {

@@ -102,6 +102,12 @@ class DeviceFeatures {
       append(matrices_);
       append(memory_model_);
     }
+    if (c.bfloat16_matrices) {
+      extensions_.push_back(bfloat16_extension);
+      bfloat16_.shaderBFloat16Type = VK_TRUE;
+      bfloat16_.shaderBFloat16CooperativeMatrix = VK_TRUE;
+      append(bfloat16_);
+    }
     if (c.buffer_address) {
       extensions_.push_back(VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME);
       address_.bufferDeviceAddress = VK_TRUE;
@@ -140,6 +146,7 @@ class DeviceFeatures {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_KHR);
   VkPhysicalDeviceFeatures2 core_ = structure<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
   CooperativeMatrixFeatures matrices_;
+  Bfloat16Features bfloat16_;
   VkPhysicalDeviceBufferDeviceAddressFeaturesKHR address_ = structure<VkPhysicalDeviceBufferDeviceAddressFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_KHR);
   VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables_ =
@@ -199,7 +206,7 @@ std::shared_ptr<Context> Context::open(std::string_view selector, const DeviceSe
   context->capabilities_ = query(context->instance_, devices[chosen]);
   lower_limits(context->capabilities_, context->settings_.limits);
   if (process::Child::inside()) {
-    context->capabilities_.matrix_shapes = matrix_shapes(context->instance_, devices[chosen]);
+    context->take_matrix_shapes(matrix_shapes(context->instance_, devices[chosen]));
   } else {
     context->find_matrix_shapes(std::move(child), chosen);
   }
@@ -237,18 +244,26 @@ std::shared_ptr<Context> Context::adopt(const AdoptedDevice& handles, const Devi
   return context;
 }
 
+void Context::take_matrix_shapes(std::vector<plan::MatrixShape> shapes) {
+  const auto unusable = [&](const plan::MatrixShape& shape) {
+    return shape.dtype == DType::bf16 && !capabilities_.bfloat16_matrices;
+  };
+  std::erase_if(shapes, unusable);
+  capabilities_.matrix_shapes = std::move(shapes);
+}
+
 /// Queries in a child, once per driver build. A query that crashed is not repeated.
 void Context::find_matrix_shapes(std::shared_ptr<process::Child> child, std::size_t index) {
   constexpr std::chrono::seconds limit(10);
   if (!wants_matrices(capabilities_, settings_)) return;
   Notes notes(capabilities_, settings_.cache_folder);
-  std::optional<std::string> shapes = notes.find("matrix shapes");
+  std::optional<std::string> shapes = notes.find("matrices");
   if (!shapes && child && child->alive()) {
     shapes = child->run(ask_for_matrix_shapes, std::to_string(index), limit);
-    notes.add("matrix shapes", shapes.value_or(""));
+    notes.add("matrices", shapes.value_or(""));
     notes.save();
   }
-  capabilities_.matrix_shapes = matrix_shapes_from(shapes.value_or(""));
+  take_matrix_shapes(matrix_shapes_from(shapes.value_or("")));
   if (!capabilities_.matrix_shapes.empty()) child_ = std::move(child);
 }
 
@@ -286,8 +301,7 @@ void Context::open_device(VkPhysicalDevice physical_device) {
   info.enabledExtensionCount = static_cast<std::uint32_t>(features.extensions().size());
   info.ppEnabledExtensionNames = features.extensions().data();
   if (settings_.low_priority) {
-    info_.queue_priority =
-        create_low_priority_device(instance_, physical_device, capabilities_, info, device_);
+    info_.queue_priority = create_low_priority_device(instance_, physical_device, capabilities_, info, device_);
   } else {
     VkDevice device = VK_NULL_HANDLE;
     check(instance_.create_device(physical_device, &info, nullptr, &device), "vkCreateDevice");

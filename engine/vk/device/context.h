@@ -79,6 +79,7 @@ class Context : public std::enable_shared_from_this<Context> {
  private:
   explicit Context(const DeviceSettings& settings) : settings_(vk::settings(settings)) {}
   void open_device(VkPhysicalDevice physical_device);
+  void take_matrix_shapes(std::vector<plan::MatrixShape> shapes);
   void find_matrix_shapes(std::shared_ptr<process::Child> child, std::size_t index);
   void use_queue_of(const AdoptedDevice& handles);
   void describe(std::uint32_t index);

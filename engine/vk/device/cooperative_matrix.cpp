@@ -13,13 +13,15 @@ namespace {
 
 constexpr std::int32_t component_float16 = 0;
 constexpr std::int32_t component_float32 = 1;
+constexpr std::int32_t component_bfloat16 = 1000141000;
 constexpr std::int32_t scope_subgroup = 3;
 
 bool usable(const CooperativeMatrixProperties& p) {
-  const bool sums = p.ResultType == component_float16 || p.ResultType == component_float32;
-  return p.AType == component_float16 && p.BType == component_float16 && sums && p.CType == p.ResultType &&
-         p.scope == scope_subgroup && p.saturatingAccumulation == VK_FALSE && p.MSize != 0 && p.NSize != 0 &&
-         p.KSize != 0;
+  const bool halves =
+      p.AType == component_float16 && (p.ResultType == component_float16 || p.ResultType == component_float32);
+  const bool brains = p.AType == component_bfloat16 && p.ResultType == component_float32;
+  return (halves || brains) && p.BType == p.AType && p.CType == p.ResultType && p.scope == scope_subgroup &&
+         p.saturatingAccumulation == VK_FALSE && p.MSize != 0 && p.NSize != 0 && p.KSize != 0;
 }
 
 }  // namespace
@@ -38,7 +40,9 @@ std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPh
   found.resize(count);
   std::vector<plan::MatrixShape> shapes;
   for (const CooperativeMatrixProperties& p : found) {
-    if (usable(p)) shapes.push_back({p.MSize, p.NSize, p.KSize, p.ResultType == component_float16});
+    if (!usable(p)) continue;
+    const DType dtype = p.AType == component_float16 ? DType::f16 : DType::bf16;
+    shapes.push_back({p.MSize, p.NSize, p.KSize, p.ResultType == component_float16, dtype});
   }
   std::ranges::stable_sort(shapes, std::greater{}, [](const plan::MatrixShape& s) { return s.rows * s.columns * s.k; });
   const auto repeated = std::ranges::unique(shapes);
@@ -49,8 +53,8 @@ std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPh
 std::string text(const std::vector<plan::MatrixShape>& shapes) {
   std::string all;
   for (const plan::MatrixShape& s : shapes) {
-    all +=
-        fmt::format("{}{}x{}x{} {}", all.empty() ? "" : ", ", s.rows, s.columns, s.k, s.float16_sums ? "f16" : "f32");
+    all += fmt::format("{}{}x{}x{} {} {}", all.empty() ? "" : ", ", s.rows, s.columns, s.k, name(s.dtype),
+                       s.float16_sums ? "f16" : "f32");
   }
   return all;
 }
@@ -61,9 +65,11 @@ std::vector<plan::MatrixShape> matrix_shapes_from(const std::string& text) {
   for (std::string shape; std::getline(stream, shape, ',');) {
     plan::MatrixShape s;
     std::istringstream part(shape);
+    std::string dtype;
     std::string sums;
     char times[2];
-    if (!(part >> s.rows >> times[0] >> s.columns >> times[1] >> s.k >> sums)) return {};
+    if (!(part >> s.rows >> times[0] >> s.columns >> times[1] >> s.k >> dtype >> sums)) return {};
+    s.dtype = dtype == name(DType::bf16) ? DType::bf16 : DType::f16;
     s.float16_sums = sums == "f16";
     shapes.push_back(s);
   }

@@ -41,11 +41,23 @@ using MatrixQuery = VkResult(VKAPI_PTR*)(VkPhysicalDevice, std::uint32_t*, Coope
 /// Whether the library was built with shaders for it; false if glslang was too old.
 bool cooperative_shaders_built();
 
-/// The shapes that `device` reports for f16 within a subgroup, largest first; empty if it reports none. Some drivers
-/// crash in this query.
+/// VK_KHR_shader_bfloat16. Declared here because Vulkan headers before 1.4.313 lack it.
+inline constexpr const char* bfloat16_extension = "VK_KHR_shader_bfloat16";
+
+/// VkPhysicalDeviceShaderBfloat16FeaturesKHR.
+struct Bfloat16Features {
+  VkStructureType sType = static_cast<VkStructureType>(1000141000);
+  void* pNext = nullptr;
+  VkBool32 shaderBFloat16Type = VK_FALSE;
+  VkBool32 shaderBFloat16DotProduct = VK_FALSE;
+  VkBool32 shaderBFloat16CooperativeMatrix = VK_FALSE;
+};
+
+/// The shapes that `device` reports for f16 and bf16 within a subgroup, largest first; empty if it reports none. Some
+/// drivers crash in this query.
 std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPhysicalDevice device);
 
-/// Shapes as text, "16x16x16 f32, 16x16x16 f16", and back.
+/// Shapes as text, "16x16x16 f16 f32, 16x16x16 f16 f16" (the types of factors and of sums), and back.
 std::string text(const std::vector<plan::MatrixShape>& shapes);
 std::vector<plan::MatrixShape> matrix_shapes_from(const std::string& text);
 

@@ -12,6 +12,7 @@
 #include "vk/device/result.h"
 #include "vk/device/structure.h"
 #include "vk/device/workarounds.h"
+#include "vk/shader/bfloat16_matrices.h"
 #include "vk/shader/exact_arithmetic.h"
 #include "vk/shader/first_group.h"
 #include "vk/shader/shaders.h"
@@ -102,17 +103,19 @@ SetBindings bindings_of(const plan::Dispatch& dispatch) {
 constexpr SetBindings storing_bindings{.bindings = 3, .uniforms = true};
 
 /// Specialization constants by their numbers: constant i of the dispatch is i, how f16 is stored are those of
-/// common/storing.glsl and storage/f16.glsl.
+/// common/storing.glsl and shaders/storage.
 Constants constants_of(const plan::Dispatch& dispatch, const Capabilities& capabilities) {
   constexpr std::uint32_t stochastic_id = 100;
   constexpr std::uint32_t saturate_id = 101;
   constexpr std::uint32_t scaled_id = 102;
   constexpr std::uint32_t driver_rounds_id = 103;
+  constexpr std::uint32_t is_bf16_id = 104;
   Constants constants;
   for (std::uint32_t i = 0; i < dispatch.constants.size(); ++i) constants[i] = dispatch.constants[i];
   constants[stochastic_id] = dispatch.storing.stochastic ? 1 : 0;
   constants[saturate_id] = dispatch.storing.saturate ? 1 : 0;
   constants[scaled_id] = dispatch.storing.scaled ? 1 : 0;
+  constants[is_bf16_id] = dispatch.bfloat16_matrices ? 1 : 0;
   constants[driver_rounds_id] = rounds_to_half_well(capabilities) && !dispatch.reproducible ? 1 : 0;
   return constants;
 }
@@ -145,6 +148,7 @@ std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<co
          fmt::format("expected a device with f16 arithmetic (shaderFloat16) for {}, got {}", dispatch.shader,
                      capabilities.name));
   }
+  if (dispatch.bfloat16_matrices) return with_float_controls(with_bfloat16_matrices(words), capabilities);
   if (dispatch.reproducible) return with_float_controls(with_exact_arithmetic(words, dispatch.shader), capabilities);
   return with_float_controls(words, capabilities);
 }
@@ -171,8 +175,10 @@ Pipelines::Pipelines(Context& context, Capture capture)
 Pipelines::~Pipelines() {
   kernels_.save();
   const DeviceTable& table = context_->table();
-  for (const auto& [key, pipeline] : pipelines_) table.vkDestroyPipeline(context_->device(), pipeline.handle, context_->allocator());
-  for (const auto& [key, layout] : layouts_) table.vkDestroyPipelineLayout(context_->device(), layout, context_->allocator());
+  for (const auto& [key, pipeline] : pipelines_)
+    table.vkDestroyPipeline(context_->device(), pipeline.handle, context_->allocator());
+  for (const auto& [key, layout] : layouts_)
+    table.vkDestroyPipelineLayout(context_->device(), layout, context_->allocator());
   for (const auto& [key, layout] : set_layouts_)
     table.vkDestroyDescriptorSetLayout(context_->device(), layout, context_->allocator());
 }
@@ -184,7 +190,7 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
       dispatch.spirv ? EmbeddedShader{dispatch.shader, *dispatch.spirv} : find_shader(dispatch.shader);
   check_limits(dispatch, shader_facts(shader.words, dispatch.constants), *context_);
   const std::array how{dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled,
-                       dispatch.reproducible};
+                       dispatch.reproducible, dispatch.bfloat16_matrices};
   const std::vector<std::uint32_t> own = dispatch.spirv ? *dispatch.spirv : std::vector<std::uint32_t>{};
   const Key key{dispatch.shader, own, dispatch.constants, how, push_bytes, set.bindings, start};
   const auto found = pipelines_.find(key);
@@ -284,7 +290,8 @@ VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const st
     info.stage.pNext = &size;
   }
   VkPipeline pipeline = VK_NULL_HANDLE;
-  check(context_->table().vkCreateComputePipelines(context_->device(), cache_.handle(), 1, &info, context_->allocator(), &pipeline),
+  check(context_->table().vkCreateComputePipelines(context_->device(), cache_.handle(), 1, &info, context_->allocator(),
+                                                   &pipeline),
         fmt::format("vkCreateComputePipelines for {} ({})", dispatch.label, dispatch.shader));
   context_->name(VK_OBJECT_TYPE_PIPELINE, pipeline, dispatch.shader);
   return pipeline;

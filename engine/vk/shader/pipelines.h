@@ -43,7 +43,7 @@ struct Pipeline {
   std::uint32_t bindings = 0;
   std::uint32_t push_bytes = 0;
   std::uint32_t first_group_at = 0;  ///< where the push constants have the first workgroup's number; 0: nowhere
-  std::string_view shader;  ///< the variant's name
+  std::string_view shader;           ///< the variant's name
 };
 
 /// Creates each pipeline once, and stores specialized shaders and the driver's compiled code on disk for the next
@@ -77,9 +77,9 @@ class Pipelines {
   }
 
  private:
-  /// The variant, its SPIR-V if the application provided it, its constants, how it stores f16 and whether it is
-  /// reproducible, push bytes, bindings, and where it may start.
-  using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::vector<std::uint32_t>, std::array<bool, 4>,
+  /// The variant, its SPIR-V if the application provided it, its constants, how it stores f16, whether it is
+  /// reproducible or has matrices of bf16, push bytes, bindings, and where it may start.
+  using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::vector<std::uint32_t>, std::array<bool, 5>,
                          std::uint32_t, std::uint32_t, Start>;
   using LayoutKey = std::tuple<SetBindings, std::uint32_t, bool>;  ///< push bytes, and whether there is set 1
 

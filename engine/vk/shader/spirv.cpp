@@ -90,7 +90,7 @@ ShaderFacts shader_facts(std::span<const std::uint32_t> words, std::span<const s
           in_storing_set.insert(i.operand(1));
         return;
       case op_type_float:
-        facts.has_float16 |= i.operand(2) == 16;
+        facts.has_float16 |= i.operand(2) == 16 && i.words.size() == 3;  // with more it is another, as bf16
         facts.has_float32 |= i.operand(2) == 32;
         return;
       case op_constant:
