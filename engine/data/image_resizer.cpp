@@ -20,6 +20,9 @@ constexpr std::uint64_t usual_bytes = std::uint64_t{1} << 24;
 /// The same in quads of f32 of what the first pass leaves: 32 MiB.
 constexpr std::uint64_t usual_column_quads = std::uint64_t{1} << 21;
 
+/// Kernels count bytes in words of 32 bits.
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 32;
+
 /// Places in the table of images.
 constexpr std::size_t most_places = 256;
 
@@ -79,10 +82,9 @@ void ImageResizer::check(const io::DecodedImage& image) const {
   }
   const std::uint64_t bytes =
       std::max(whole_words(image.bytes.size()), plan::byte_size(columns_type(column_quads(image))));
-  if (bytes > target.max_storage_range) {
-    fail("image", fmt::format("expected at most {} bytes, the device's maxStorageBufferRange, to resize an image, got "
-                              "{} for {} by {}",
-                              target.max_storage_range, bytes, image.height, image.width));
+  if (bytes > most_bytes) {
+    fail("image", fmt::format("expected at most {} bytes to resize an image, got {} for {} by {}", most_bytes, bytes,
+                              image.height, image.width));
   }
 }
 
@@ -119,8 +121,8 @@ void ImageResizer::record(std::uint64_t image_bytes, std::uint64_t column_quads)
                     {whole("samples", samples_), plan::Access::write}},
        .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(most_samples_ * stride_ / 4), local_size),
        .rounds = row_rounds(most)});
-  plan_ = plan::make_plan(builder.finish(), {.alignment = context_.target().offset_alignment});
-  arena_ = vk::Buffer(context_, plan_.arena.bytes, vk::Memory::device, "arena");
+  plan_ = plan::make_plan(builder.finish(), plan::arena_options(context_.target()));
+  arena_ = vk::Buffer::in_parts(context_, plan_.arena.bytes, "arena");
   const vk::Buffer* buffers[] = {&arena_, &sources_, &images_, &samples_};
   recording_ = std::make_unique<step::Recording>(context_, pipelines_, plan_, buffers);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/expression.h"
+#include "plan/windows.h"
 
 namespace halfstep::plan {
 
@@ -50,6 +51,7 @@ struct Dispatch {
   std::vector<std::uint32_t> constants;  ///< specialization constants 0, 1, 2, ...; 0 is local_size_x by convention
   std::vector<std::byte> push;           ///< push constants
   std::vector<Operand> operands;         ///< operand i is bound at binding i
+  Windows windows{};                     ///< set by ProgramBuilder::finish
   std::array<std::uint32_t, 3> groups{1, 1, 1};
   /// The largest number of loop rounds that one of its invocations runs, summed over all loops; a loop of n rounds
   /// counts n + 1. Kernels without loops, and those with few rounds at any size, leave it 0.

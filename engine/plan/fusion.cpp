@@ -288,7 +288,8 @@ class Fusion {
     };
     if (!rounds_alike(producer) || !rounds_alike(consumer) || !knows_operands(program_, joined)) return false;
     const bool stores = !own_to_result(joined.storing) || can_store_its_own_way(joined);
-    return one_kernel && stores && expression.fits() && joined.operands.size() <= target_.max_storage_buffers;
+    return one_kernel && stores && expression.fits() &&
+           bindings(program_, target_, joined) <= target_.max_storage_buffers;
   }
 
   /// Whether its kernel can draw noise, or need not, and what is stored in a narrow type is the result only.

@@ -24,9 +24,13 @@ std::vector<Lifetime> lifetimes(const Program& program);
 
 struct ArenaOptions {
   std::uint64_t alignment = 256;
-  std::uint64_t guard_bytes = 0;  ///< left unused before and after each tensor, so that tests can check them
-  bool reuse = true;              ///< whether tensors with disjoint lifetimes share memory
+  std::uint64_t guard_bytes = 0;   ///< left unused before and after each tensor, so that tests can check them
+  bool reuse = true;               ///< whether tensors with disjoint lifetimes share memory
+  std::uint64_t part_bytes = 0;    ///< see Target::part_bytes
+  std::uint64_t window_bytes = 0;  ///< of a larger tensor's windows, each of which lies in one part
 };
+/// For programs of a target.
+ArenaOptions arena_options(const Target& target);
 
 /// The layout of the arena.
 struct Arena {

@@ -62,20 +62,7 @@ void set_storing(const Program& program, const StoreRules& rules, const GraphVal
 }
 
 void check_limits(const Program& program, const Target& target, const Dispatch& dispatch) {
-  if (dispatch.operands.size() > target.max_storage_buffers) {
-    fail(dispatch.label, fmt::format("expected at most {} storage buffers, the device's limit, got {}",
-                                     target.max_storage_buffers, dispatch.operands.size()));
-  }
-  for (const Operand& operand : dispatch.operands) {
-    const ProgramTensor& tensor = program.tensors[operand.tensor];
-    if (tensor.bytes > target.max_storage_range) {
-      fail(dispatch.label,
-           fmt::format(
-               "expected tensors of at most {} bytes, the device's maxStorageBufferRange, got '{}' {} of {} bytes",
-               target.max_storage_range, tensor.name, to_string(tensor.type), tensor.bytes),
-           "a smaller batch makes smaller tensors");
-    }
-  }
+  check_bindings(program, target, dispatch);
   if (dispatch.rounds > target.max_rounds) {
     fail(dispatch.label,
          fmt::format("expected a kernel of at most {} loop rounds an invocation, the driver's limit, got {} for {}",
@@ -219,6 +206,7 @@ Program ProgramBuilder::finish() {
   for (Dispatch& dispatch : program_.dispatches) {
     if (dispatch.mixes) settle_variant(program_, target_, dispatch);
     if (dispatch.expression) specialize(program_, target_, dispatch);
+    dispatch.windows = windows_of(program_, target_, dispatch);
   }
   return std::move(program_);
 }

@@ -31,10 +31,12 @@ Target reproducible(const Target& device) {
   expect_at_least("bytes of push constants", target.max_push_bytes, device.max_push_bytes);
   expect_at_least("loop rounds", target.max_rounds, device.max_rounds);
   expect_at_least("bytes of a storage buffer's range", target.max_storage_range, device.max_storage_range);
+  if (device.part_bytes != 0) expect_at_least("bytes of a buffer", target.max_storage_range, device.part_bytes);
   expect_at_least("storage buffers", target.max_storage_buffers, device.max_storage_buffers);
   // These decide where things lie and when they are sent, not what is computed.
   target.max_groups = device.max_groups;
   target.offset_alignment = device.offset_alignment;
+  target.part_bytes = device.part_bytes;
   target.submit_seconds = device.submit_seconds;
   return target;
 }

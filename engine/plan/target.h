@@ -55,6 +55,9 @@ struct Target {
   /// there, and the results are wrong; see vk::apply_workarounds.
   std::uint32_t max_rounds = std::numeric_limits<std::uint32_t>::max();
   std::uint64_t max_storage_range = std::uint64_t{1} << 27;
+  /// An arena that is larger than the device's largest buffer consists of several, of these bytes each: a power of two.
+  /// 0: buffers are as large as wanted.
+  std::uint64_t part_bytes = 0;
   std::uint32_t offset_alignment = 256;  ///< of a storage buffer binding
   std::uint32_t max_storage_buffers = 4;
   std::uint32_t max_texels = 0;            ///< quads of a texel buffer; 0 if storage buffers are as fast to read

@@ -25,7 +25,7 @@ void copy_into(const vk::Buffer& buffer, std::uint64_t offset, std::span<const E
 
 std::shared_ptr<const vk::Buffer> arena_for(Runtime& runtime, std::uint64_t bytes, bool own) {
   if (!own) return runtime.shared_arena(bytes);
-  return std::make_shared<const vk::Buffer>(runtime.context(), bytes, vk::Memory::device, "a program's own arena");
+  return std::make_shared<const vk::Buffer>(vk::Buffer::in_parts(runtime.context(), bytes, "a program's own arena"));
 }
 
 std::vector<vk::Buffer> shared_buffers(vk::Context& context, const step::StepProgram& lowered) {

@@ -27,7 +27,7 @@ struct Runtime {
   /// memory for it.
   std::shared_ptr<const vk::Buffer> shared_arena(std::uint64_t bytes) {
     if (!arena || arena->bytes() < bytes) {
-      arena = std::make_shared<const vk::Buffer>(context(), bytes, vk::Memory::device, "arena");
+      arena = std::make_shared<const vk::Buffer>(vk::Buffer::in_parts(context(), bytes, "arena"));
     }
     return arena;
   }

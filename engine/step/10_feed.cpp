@@ -1,3 +1,5 @@
+#include <halfstep/error.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,7 +55,7 @@ Shape columns_shape(const SamplesPush& of) {
   return {of.stored.height, of.input.width, plan::divided_up(of.stored.channels, 4) * 4};
 }
 
-/// How many images' columns one binding has room for: one image at least, or its dispatch is refused.
+/// How many images' columns one binding has room for: one image at least, which may take several.
 std::uint32_t images_at_once(const plan::Target& target, const SamplesPush& of) {
   const std::uint64_t each = plan::byte_size({DType::f32, columns_shape(of)});
   return static_cast<std::uint32_t>(
@@ -105,6 +107,14 @@ void gather_images(plan::ProgramBuilder& builder, const SampleFeed& feed, const 
                     .rounds = columns ? resize_rounds(push.stored.height, input.height) : 0});
 }
 
+/// Kernels count the bytes of samples in words of 32 bits.
+void check_bytes(const plan::ProgramTensor& samples) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 32;
+  if (samples.bytes <= most) return;
+  fail("feed", fmt::format("expected at most {} bytes of {}, got {}", most, samples.name, samples.bytes),
+       "use a smaller batch, or keep the set in host memory");
+}
+
 }  // namespace
 
 std::int64_t resize_rounds(std::int64_t pixels, std::int64_t places) {
@@ -113,6 +123,7 @@ std::int64_t resize_rounds(std::int64_t pixels, std::int64_t places) {
 }
 
 void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed) {
+  check_bytes(builder.info(feed.bytes));
   const Shape shape = builder.info(feed.samples).type.shape;
   const auto batch = static_cast<std::uint32_t>(shape.front());
   const Augmentation& augmentation = feed.augmentation;
@@ -153,6 +164,7 @@ void feed_elements(plan::ProgramBuilder& builder, const ElementFeed& feed) {
     std::uint32_t sample_size, first;
     std::uint32_t first_element, stride, channels;
   };
+  check_bytes(builder.info(feed.elements));
   const plan::ProgramTensor& input = builder.info(feed.input);
   const plan::Layout lay = plan::layout(input.type.shape);
   const bool floats = feed.type == ElementType::f32;

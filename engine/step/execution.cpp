@@ -25,7 +25,7 @@ Execution::Execution(vk::Context& context, const graph::Ir& ir, std::vector<grap
       pipelines_(options.pipelines ? options.pipelines : std::make_shared<vk::Pipelines>(context)),
       timeline_(context) {
   lower(ir, outputs);
-  arena_ = vk::Buffer(context, plan_.arena.bytes, vk::Memory::device, "arena");
+  arena_ = vk::Buffer::in_parts(context, plan_.arena.bytes, "arena");
   inputs_ = vk::Buffer(context, input_bytes_, vk::Memory::device, "inputs");
   vk::fill(context, arena_, 0, arena_.bytes() / 4 * 4, poison);
   vk::fill(context, inputs_, 0, inputs_.bytes() / 4 * 4, poison);
@@ -61,8 +61,10 @@ void Execution::lower(const graph::Ir& ir, const std::vector<graph::ValueId>& ou
   }
   for (const graph::NodeId node : passes::needed_nodes(ir, outputs)) builder.lower(ir, ir.nodes[node]);
   for (const graph::ValueId output : outputs) tensors_[output] = builder.keep(builder.values().tensor_of(ir, output));
-  plan_ = plan::make_plan(builder.finish(),
-                          {.alignment = alignment, .guard_bytes = options_.guard_bytes, .reuse = options_.reuse});
+  plan::ArenaOptions arena = plan::arena_options(builder.target());
+  arena.guard_bytes = options_.guard_bytes;
+  arena.reuse = options_.reuse;
+  plan_ = plan::make_plan(builder.finish(), arena);
 }
 
 const plan::ProgramTensor& Execution::tensor(graph::ValueId value) const {

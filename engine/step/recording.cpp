@@ -53,7 +53,8 @@ VkDescriptorSet Recording::storing_set(const vk::Pipeline& pipeline, const plan:
   const auto range = [&](std::optional<plan::TensorId> tensor) {
     if (!tensor) return key;
     const plan::ProgramTensor& info = plan_.program.tensors[*tensor];
-    return vk::BufferRange{buffers_[info.region.buffer]->handle(), info.region.offset, info.bytes, info.name};
+    const vk::Buffer::Place place = buffers_[info.region.buffer]->at(info.region.offset, info.bytes);
+    return vk::BufferRange{place.buffer, place.offset, info.bytes, info.name};
   };
   found->second = sets_.make_storing(pipeline, {range(plan_.program.noise_key), key, range(plan_.program.scales)});
   return found->second;
@@ -62,17 +63,20 @@ VkDescriptorSet Recording::storing_set(const vk::Pipeline& pipeline, const plan:
 void Recording::bind(const plan::Dispatch& dispatch) {
   const vk::Pipeline& pipeline = pipelines_.get(dispatch);
   std::vector<vk::BufferRange> ranges;
-  Bound bound;
-  for (const plan::Operand& operand : dispatch.operands) {
+  for (const plan::BoundPart& part : plan::bound_parts(plan_.program, dispatch)) {
+    const plan::Operand& operand = dispatch.operands[part.operand];
     const plan::ProgramTensor& tensor = plan_.program.tensors[operand.tensor];
     const VkFormat texels = operand.texels ? vk::quad_format(tensor.type.dtype) : VK_FORMAT_UNDEFINED;
-    const vk::Buffer& buffer = *buffers_[tensor.region.buffer];
-    ranges.push_back({buffer.handle(), tensor.region.offset, tensor.bytes, tensor.name, texels});
-    if (operand.address) {
-      const std::uint64_t address = buffer.address() + tensor.region.offset;
-      const auto bytes = std::as_bytes(std::span(&address, 1));
-      bound.push.insert(bound.push.end(), bytes.begin(), bytes.end());
-    }
+    const vk::Buffer::Place place = buffers_[tensor.region.buffer]->at(tensor.region.offset + part.offset, part.bytes);
+    ranges.push_back({place.buffer, place.offset, part.bytes, tensor.name, texels});
+  }
+  Bound bound;
+  for (const plan::Operand& operand : dispatch.operands) {
+    if (!operand.address) continue;
+    const plan::ProgramTensor& tensor = plan_.program.tensors[operand.tensor];
+    const std::uint64_t address = buffers_[tensor.region.buffer]->address(tensor.region.offset, tensor.bytes);
+    const auto bytes = std::as_bytes(std::span(&address, 1));
+    bound.push.insert(bound.push.end(), bytes.begin(), bytes.end());
   }
   bound.push.insert(bound.push.end(), dispatch.push.begin(), dispatch.push.end());
   bound.sets = {sets_.make(pipeline, ranges)};

@@ -7,7 +7,7 @@ namespace halfstep::step {
 std::vector<Chunk> cut(const plan::Target& target, std::uint64_t quads, std::uint64_t widest) {
   // Whole parameters' alignments, so that every chunk starts where a binding may.
   constexpr std::uint64_t unit = 128 / 4;
-  const std::uint64_t most = target.max_storage_range / widest / unit * unit;
+  const std::uint64_t most = std::max(target.max_storage_range / widest / unit, std::uint64_t{1}) * unit;
   std::vector<Chunk> chunks;
   for (std::uint64_t first = 0; first < quads; first += most) {
     chunks.push_back({first, std::min(most, quads - first)});

@@ -145,8 +145,9 @@ class Builder {
   void run(Stage stage, const TrainerOptions& options) { stage(stage_context(options)); }
 
   StepProgram finish() {
-    return {.plan = plan::make_plan(builder_.finish(),
-                                    {.alignment = std::max<std::uint64_t>(target_.offset_alignment, 64)}),
+    plan::ArenaOptions arena = plan::arena_options(target_);
+    arena.alignment = std::max<std::uint64_t>(arena.alignment, 64);
+    return {.plan = plan::make_plan(builder_.finish(), arena),
             .slot = inputs_.slot(),
             .reported = std::move(reported_),
             .report_bytes = report_bytes_,

@@ -21,7 +21,7 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
 TrialRun::TrialRun(vk::Context& context, vk::Pipelines& pipelines, const plan::Target& target, const plan::Trial& trial)
     : context_(context), trial_(trial), timeline_(context) {
   lower(target);
-  arena_ = vk::Buffer(context, plan_.arena.bytes, vk::Memory::device, "trial's workspace");
+  arena_ = vk::Buffer::in_parts(context, plan_.arena.bytes, "trial's workspace");
   operands_ = vk::Buffer(context, operand_bytes_, vk::Memory::device, "trial's operands");
   fill();
   const vk::Buffer* buffers[] = {&arena_, &operands_};
@@ -41,7 +41,7 @@ void TrialRun::lower(const plan::Target& target) {
   output_ = place(trial_.output);
   plan::Lowering lowering(builder, "tune", inputs_, {output_});
   trial_.lower(lowering);
-  plan_ = plan::make_plan(builder.finish(), {.alignment = target.offset_alignment});
+  plan_ = plan::make_plan(builder.finish(), plan::arena_options(target));
 }
 
 void TrialRun::fill() {

@@ -149,16 +149,6 @@ plan::Program lowered(const Family& family, std::int64_t rows, DType dtype, cons
   return builder.finish();
 }
 
-/// Bytes of one row of 64 columns.
-std::int64_t row_bytes(DType dtype) {
-  return dtype == DType::f32 ? 256 : 128;
-}
-
-/// How many rows are as large as `bytes`, at most.
-std::int64_t rows_of(std::uint64_t bytes, DType dtype) {
-  return static_cast<std::int64_t>(bytes) / row_bytes(dtype);
-}
-
 void check_indices(const plan::Program& program, const plan::Target& target) {
   for (const plan::Dispatch& dispatch : program.dispatches) {
     CAPTURE(dispatch.shader);
@@ -169,7 +159,12 @@ void check_indices(const plan::Program& program, const plan::Target& target) {
     }
     CHECK(invocations <= std::uint64_t{1} << 32);
     for (const plan::Operand& operand : dispatch.operands) {
-      CHECK(program.tensors[operand.tensor].bytes <= target.max_storage_range);
+      const plan::ProgramTensor& tensor = program.tensors[operand.tensor];
+      CHECK(tensor.bytes / static_cast<std::uint64_t>(bytes(tensor.type.dtype)) < plan::elements_end);
+    }
+    for (const plan::BoundPart& part : plan::bound_parts(program, dispatch)) {
+      CHECK(part.bytes <= target.max_storage_range);
+      CHECK(part.bytes > 0);
     }
   }
 }
@@ -228,7 +223,8 @@ TEST_CASE("shared memory follows from a shader and its constants") {
   CHECK(bytes("row_mean") == 256 * 8);
 }
 
-TEST_CASE("up to what a binding spans indices stay within 32 bits, and more is refused by name") {
+TEST_CASE("up to 2^31 elements indices stay within 32 bits, and more is refused by name") {
+  constexpr auto rows = static_cast<std::int64_t>(plan::elements_end) / 64;
   for (const Family& family : families()) {
     CAPTURE(family.name);
     for (const DType dtype : {DType::f32, DType::f16}) {
@@ -236,11 +232,14 @@ TEST_CASE("up to what a binding spans indices stay within 32 bits, and more is r
       for (const std::uint64_t range : {std::uint64_t{0xFFFFFFFF}, std::uint64_t{1} << 27}) {
         plan::Target target = widest_gpu();
         target.max_storage_range = range;
-        const std::int64_t most =
-            (rows_of(range, dtype) - 2) / 4 * 4;  // one result has a row more, and one has rows as columns
+        target.max_storage_buffers = 1000;
+        const std::int64_t most = (rows - 2) / 4 * 4;  // one result has a row more, and one has rows as columns
         check_indices(lowered(family, most, dtype, target), target);
-        CHECK_THROWS_WITH_AS(lowered(family, rows_of(range, dtype) + 1, dtype, target),
-                             doctest::Contains("the device's maxStorageBufferRange"), Error);
+        CHECK_THROWS_WITH_AS(lowered(family, rows + 1, dtype, target), doctest::Contains("2^31"), Error);
+        target.max_storage_range = std::uint64_t{1} << 27;
+        target.max_storage_buffers = 16;
+        CHECK_THROWS_WITH_AS(lowered(family, most, dtype, target),
+                             doctest::Contains("expected at most 16 storage buffers, the device's limit, got "), Error);
       }
     }
   }

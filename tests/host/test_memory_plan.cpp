@@ -55,6 +55,37 @@ TEST_CASE("tensors that are alive together never share a byte of the arena") {
   }
 }
 
+TEST_CASE("in an arena in parts each tensor lies in one of them, and of a larger one each window") {
+  constexpr std::uint64_t part = 1024;
+  constexpr std::uint64_t window = 256;
+  const auto in_one_part = [](std::uint64_t offset, std::uint64_t bytes) {
+    return offset / part == (offset + bytes - 1) / part;
+  };
+  std::uint32_t larger = 0;
+  for (std::uint32_t seed = 0; seed < programs; ++seed) {
+    plan::Program program = testing::random_program(seed);
+    plan::ArenaOptions options{.alignment = 16, .guard_bytes = seed % 2 * 16};
+    options.part_bytes = part;
+    options.window_bytes = window;
+    plan::plan_arena(program, options);
+    const std::vector<plan::Lifetime> alive = plan::lifetimes(program);
+    for (std::size_t a = 0; a < program.tensors.size(); ++a) {
+      const plan::ProgramTensor& tensor = program.tensors[a];
+      if (tensor.region.buffer != plan::arena_buffer || !alive[a].used) continue;
+      if (tensor.bytes <= part) REQUIRE(in_one_part(tensor.region.offset, tensor.bytes));
+      larger += tensor.bytes > part ? 1 : 0;
+      for (std::uint64_t done = 0; done < tensor.bytes; done += window) {
+        const std::uint64_t bytes = std::min(window, tensor.bytes - done);
+        if (tensor.bytes > part) REQUIRE(in_one_part(tensor.region.offset + done, bytes));
+      }
+      for (std::size_t b = a + 1; b < program.tensors.size(); ++b) {
+        REQUIRE_FALSE((alive[a].overlaps(alive[b]) && share_bytes(tensor, program.tensors[b])));
+      }
+    }
+  }
+  CHECK(larger > 100);
+}
+
 TEST_CASE("the arena is at least what is alive at once, and reuse saves memory") {
   std::uint64_t shared = 0;
   std::uint64_t unshared = 0;

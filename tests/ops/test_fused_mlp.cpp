@@ -210,6 +210,7 @@ TEST_CASE("kernels for GPUs compute networks of every width, and on a GPU all of
   target.max_invocations = 128;
   target.shared_memory_bytes = 32768;
   target.max_storage_buffers = 19;
+  target.max_storage_range = std::uint64_t{1} << 27;
   target.subgroups.size = 32;
   target.matrix_shapes = {{16, 16, 16, true}, {16, 16, 16, false}};
   for (const std::int64_t width : {1, 16, 17, 32, 48, 64, 100, 128}) {

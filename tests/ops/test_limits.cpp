@@ -356,9 +356,19 @@ TEST_CASE("beyond the limits of drivers: windows of too many loop rounds and ten
                        doctest::Contains("[max_pool2d] expected a kernel of at most 65535 loop rounds"), Error);
   CHECK_THROWS_WITH_AS(lowered([&](Tensor x) { return average_pool2d(x, large); }, {1, 300, 300, 4}),
                        doctest::Contains("[average_pool2d] expected a kernel of at most 65535 loop rounds"), Error);
-  limited.max_storage_range = std::uint64_t{1} << 27;
-  CHECK_THROWS_WITH_AS(lowered([&](Tensor x) { return relu(x); }, {31'000'000, 1}),
-                       doctest::Contains("[relu] expected tensors of at most 134217728 bytes"), Error);
+  limited.max_storage_range = 200'000'000;
+  limited.max_storage_buffers = 6;
+  CHECK_THROWS_WITH_AS(
+      lowered([&](Tensor x) { return relu(x); }, {31'000'000, 1}),
+      doctest::Contains("[relu] expected at most 6 storage buffers, the device's limit, got 8: "
+                        "'relu:0' f32 {31000000, 1} of 496000000 bytes takes 4, of 134217728 bytes each, and "
+                        "268435456 bytes of it would fit"),
+      Error);
+  limited.max_storage_range = std::uint64_t{1} << 40;
+  CHECK_THROWS_WITH_AS(lowered([&](Tensor x) { return relu(x); }, {536'870'912, 1}),
+                       doctest::Contains("[relu] expected tensors of fewer than 2^31 elements, padding included, got "
+                                         "'relu:0' f32 {536870912, 1} of 2147483648"),
+                       Error);
   check_parts({.name = "the whole of large images",
                .inputs = {{signs({4, 300, 300, 4}, 1)}},
                .build = [](std::span<const Tensor> x) { return std::vector<Tensor>{global_average_pool(x[0])}; },

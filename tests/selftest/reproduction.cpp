@@ -91,8 +91,10 @@ std::string objection(const Reproduction& reproduction) {
   vk::Context& context = testing::context();
   plan::Plan plan;
   plan.program = reproduction.program;
-  for (plan::Dispatch& dispatch : plan.program.dispatches)
+  for (plan::Dispatch& dispatch : plan.program.dispatches) {
     dispatch.spirv = std::make_shared<const Words>(without_float_controls(*dispatch.spirv));
+    dispatch.windows = plan::windows_of(plan.program, context.target(), dispatch);
+  }
   plan.barrier_before.assign(plan.program.dispatches.size(), true);
   std::vector<vk::Buffer> buffers;
   for (const Reproduction::Buffer& one : reproduction.buffers) {

@@ -131,11 +131,12 @@ TEST_CASE_FIXTURE(Pets, "an image that is too large to be resized is refused, a 
     image(most + 1);
     CHECK(refusal({.height = 1, .width = 1}).find(fmt::format("at most {} times", most)) != std::string::npos);
   }
-  // The first pass leaves 16 bytes for each of the image's rows and the sample's columns.
-  const auto rows = static_cast<std::uint32_t>(target.max_storage_range / (std::uint64_t{16} * 8192));
-  with(rows + 1, 1);
+  if (!testing::every_variant() || target.max_storage_range > std::uint64_t{1} << 27) return;
+  // The first pass leaves 16 bytes for each of the image's rows and the sample's columns: more than one binding spans.
+  const auto rows = static_cast<std::uint32_t>(target.max_storage_range / (std::uint64_t{16} * 8192)) + 1;
+  const FileBytes pixels = with(rows, 1);
   const auto height = static_cast<std::int64_t>(rows / 8 + 1);  // as little shrinking as every limit of rounds allows
-  CHECK(refusal({.height = height, .width = 8192}).find("maxStorageBufferRange") != std::string::npos);
+  CHECK(is_resized(read({.height = height, .width = 8192}).data, 0, pixels, rows, 1));
 }
 
 TEST_CASE_FIXTURE(Pets, "corrupt files are named and counted, and skipped or refused by choice") {

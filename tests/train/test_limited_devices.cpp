@@ -73,10 +73,9 @@ TEST_CASE("a device told to have less trains to the same weights") {
 }
 
 TEST_CASE("a device told to have too little is an error from compile that names what exceeds the limit") {
-  CHECK_THROWS_WITH_AS(trained("storage_range=4096", Precision::float32()),
-                       doctest::Contains("expected tensors of at most 4096 bytes, the device's maxStorageBufferRange"),
-                       Error);
-  CHECK_THROWS_WITH_AS(trained("buffer_bytes=16384", Precision::float32()), doctest::Contains("[memory] expected "),
+  CHECK_THROWS_WITH_AS(trained("storage_range=4096,storage_buffers=8", Precision::float32()),
+                       doctest::Contains("expected at most 8 storage buffers, the device's limit, got "), Error);
+  CHECK_THROWS_WITH_AS(trained("buffer_bytes=65536", Precision::float32()), doctest::Contains("[memory] expected "),
                        Error);
   CHECK_THROWS_WITH_AS(Device::open({}, {.limits = "invocations=1000000"}),
                        doctest::Contains("[device] expected the limit invocations to be at most"), Error);

@@ -111,9 +111,10 @@ struct HALFSTEP_API Precision {
   /// The same weights, bit for bit, on every device and driver that rounds sums and products of f32 to nearest even, as
   /// all that are known do: kernels are the same whatever the device has, sums have one order, nothing is contracted,
   /// subnormal numbers are 0, and quotients, roots, exponentials and logarithms are the engine's own. It takes longer.
-  /// A subnormal number that the application gives, in f32 or bf16, counts as 0. compile() throws Error where a tensor
-  /// takes more than 128 MiB, where the device has less than most have, and where an application's own kernel computes
-  /// in other floats than f32, or by a function of GLSL that has no such form, as sin.
+  /// A subnormal number that the application gives, in f32 or bf16, counts as 0. compile() throws Error where an
+  /// operator takes more than 8 storage buffers, one for each 128 MiB of a tensor, where the device has less than most
+  /// have, and where an application's own kernel computes in other floats than f32, or by a function of GLSL that has
+  /// no such form, as sin.
   bool reproducible = false;
   LossScale loss_scale{};
   GradientScales gradient_scales = GradientScales::none;  ///< if parameters are f16 and overflow is infinity

@@ -83,8 +83,7 @@ class HALFSTEP_API UpdateRule {
   virtual bool in_operators() const { return false; }
   /// The update of one parameter, written in operators, as models are. It is called once for each parameter, and its
   /// operators run in every step; where the step or the parameter is skipped, their results are not used. They store
-  /// what types the tensors have, rounded to nearest, whatever the trainer's precision. Each tensor of the parameter
-  /// must fit one binding of the device. The default throws Error.
+  /// what types the tensors have, rounded to nearest, whatever the trainer's precision. The default throws Error.
   virtual UpdateResult update(const UpdateTensors& now) const;
 
   /// The optimizer that updates a parameter of this name and shape in place of this one, if this one is not made for

@@ -55,6 +55,9 @@ TensorType part_type(const plan::Lowering& out, const Gemm& gemm) {
   return {DType::f32, {elements(shape) / shape.back() + (gemm.column_sums ? 1 : 0), shape.back()}};
 }
 
+/// The most memory that partial results take to occupy a device.
+constexpr std::int64_t most_part_bytes = std::int64_t{1} << 27;
+
 /// How many parts k makes if a core's cache is to keep the operands of each from tile to tile. Fewer where storing and
 /// adding up that many C, of `bytes` each, would cost more than reading the operands once.
 std::int64_t cached_parts(const plan::Lowering& out, const Gemm& gemm, std::int64_t bytes) {
@@ -67,14 +70,13 @@ std::int64_t cached_parts(const plan::Lowering& out, const Gemm& gemm, std::int6
 }
 
 /// k is split if there are too few tiles to occupy the device, or for the caches of one whose kernel does not pack
-/// operands, but into parts of at least `least_part_quads`, and only as far as one binding can hold the partial
-/// results. Parts are short enough for the driver's limit of loop rounds.
+/// operands, but into parts of at least `least_part_quads`, and only as far as `most_part_bytes` allow. Parts are short
+/// enough for the driver's limit of loop rounds.
 Cut cut(const plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
   Cut result{row_tiles(kernel, gemm), plan::divided_up(gemm.columns, kernel.tile_columns), 1, k_quads(gemm)};
   const std::int64_t tiles = result.row_tiles * result.column_tiles * gemm.batches;
   const auto bytes = static_cast<std::int64_t>(plan::byte_size(part_type(out, gemm)));
-  const std::int64_t most =
-      std::min(static_cast<std::int64_t>(out.target().max_storage_range) / bytes, k_quads(gemm) / least_part_quads);
+  const std::int64_t most = std::min(most_part_bytes / bytes, k_quads(gemm) / least_part_quads);
   const std::int64_t occupying = std::min(plan::divided_up(out.target().wanted_groups, tiles), most);
   const std::int64_t least =
       plan::divided_up(k_quads(gemm), most_part_quads(out.target(), kernel, segment_quads(gemm)));

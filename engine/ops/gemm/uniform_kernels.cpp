@@ -37,13 +37,18 @@ GemmKernel by_address(const Problem& problem, std::string_view kind, Operands op
   return kernel;
 }
 
-/// The panels (ops/gemm/gemm_panels.h) must fit in one binding.
+/// Whether so many quads of f32 are a tensor that has one address.
+bool has_address(const plan::Target& target, std::int64_t quads) {
+  const std::uint64_t elements = 4 * static_cast<std::uint64_t>(quads);
+  return elements < plan::elements_end && (target.part_bytes == 0 || elements * sizeof(float) <= target.part_bytes);
+}
+
+/// Of the panels (ops/gemm/gemm_panels.h), too.
 bool fits_panels(const plan::Target& target, const Problem& problem, std::int64_t panel_columns) {
   const std::int64_t columns = problem.batches * plan::divided_up(problem.columns, panel_columns) * panel_columns;
   const std::int64_t zeros = 4;  // at most this many columns' worth
   const std::int64_t panel_quads = (columns + zeros) * problem.segments * plan::divided_up(problem.k, 4);
-  const auto bytes = static_cast<std::uint64_t>(std::max(panel_quads, problem.operand_quads)) * 4 * sizeof(float);
-  return bytes <= target.max_storage_range;
+  return has_address(target, std::max(panel_quads, problem.operand_quads));
 }
 
 GemmKernel in_panels(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns) {
@@ -101,9 +106,8 @@ UniformKernels uniform_kernels(const plan::Target& target, const Problem& proble
 UniformKernels outer_kernels(const plan::Target& target, const Problem& problem) {
   UniformKernels found;
   const bool across = problem.operands == Operands::col_row || problem.operands == Operands::pixels_row;
-  // Where one binding cannot span operands in f32, or a row of B has no whole eights of columns, others must do.
-  const auto bytes = static_cast<std::uint64_t>(problem.operand_quads) * 4 * sizeof(float);
-  const bool fits = bytes <= target.max_storage_range && plan::divided_up(problem.columns, 4) % 2 == 0;
+  // Where operands in f32 have no one address, or a row of B has no whole eights of columns, others must do.
+  const bool fits = has_address(target, problem.operand_quads) && plan::divided_up(problem.columns, 4) % 2 == 0;
   if (!has_uniform_loads(target) || !across || !fits || problem.float16_partials) return found;
   found.kernels = {of_outer_products(problem, 8, 16), of_outer_products(problem, 4, 32)};
   found.pay = outer_products_pay(problem);

@@ -79,6 +79,15 @@ std::optional<MlpTile> unit_tile(const plan::Target& target, const MlpExtents& e
   return tile;
 }
 
+/// Whether each tensor fits one binding: kernels with so many of them leave few for windows.
+bool fits_bindings(const plan::Lowering& out, const MlpExtents& extents) {
+  std::uint64_t largest = mlp_packed_bytes(extents);
+  for (std::size_t i = 0; i < out.input_count(); ++i) largest = std::max(largest, plan::byte_size(out.input_type(i)));
+  for (std::size_t i = 0; i < out.output_count(); ++i)
+    largest = std::max(largest, plan::byte_size(out.type(out.output(i))));
+  return largest <= out.target().max_storage_range;
+}
+
 /// Whether kernels of mlp_tile.glsl compute what is asked for: they round to nearest, and their sums are f32.
 bool suits_tiles(const plan::Lowering& out, MlpPass pass, const MlpForm& form, const MlpExtents& extents) {
   const plan::Target& target = out.target();
@@ -86,10 +95,9 @@ bool suits_tiles(const plan::Lowering& out, MlpPass pass, const MlpForm& form, c
   const UnaryFormulas& formulas = form.activation.formulas;
   const bool steps = pass == MlpPass::backward ? activation_constants(formulas.gradient, 2).has_value()
                                                : activation_constants(formulas.result, 1).has_value();
-  const std::uint64_t packed = mlp_packed_bytes(extents);
   return steps && !(is_narrow(dtype) && out.storing().stochastic) && out.partials().matmul == DType::f32 &&
          target.max_storage_buffers >= mlp_storage_buffers && target.max_invocations >= threads &&
-         packed <= target.max_storage_range;
+         fits_bindings(out, extents);
 }
 
 std::vector<MlpKernel> tiles(const plan::Lowering& out, MlpPass pass, const MlpForm& form) {

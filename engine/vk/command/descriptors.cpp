@@ -19,7 +19,7 @@ constexpr std::uint32_t bindings_in_pool = 6 * sets_in_pool;
 
 void check_range(const Context& context, const BufferRange& range) {
   const VkPhysicalDeviceLimits& limits = context.capabilities().limits;
-  if (range.size > limits.maxStorageBufferRange) {
+  if (range.texels == VK_FORMAT_UNDEFINED && range.size > limits.maxStorageBufferRange) {
     fail(ErrorCode::unsupported, "memory",
          fmt::format("expected tensor {} to take at most {} bytes, what {} can bind (maxStorageBufferRange), got {}",
                      range.name, limits.maxStorageBufferRange, context.capabilities().name, range.size),
@@ -42,8 +42,10 @@ VkFormat quad_format(DType dtype) {
 DescriptorSets::DescriptorSets(Context& context) : context_(context.shared_from_this()) {}
 
 DescriptorSets::~DescriptorSets() {
-  for (VkBufferView view : views_) context_->table().vkDestroyBufferView(context_->device(), view, context_->allocator());
-  for (VkDescriptorPool pool : pools_) context_->table().vkDestroyDescriptorPool(context_->device(), pool, context_->allocator());
+  for (VkBufferView view : views_)
+    context_->table().vkDestroyBufferView(context_->device(), view, context_->allocator());
+  for (VkDescriptorPool pool : pools_)
+    context_->table().vkDestroyDescriptorPool(context_->device(), pool, context_->allocator());
 }
 
 VkDescriptorSet DescriptorSets::make(const Pipeline& pipeline, std::span<const BufferRange> ranges) {

@@ -39,6 +39,33 @@ Buffer::Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string
   }
 }
 
+Buffer Buffer::in_parts(Context& context, std::uint64_t bytes, std::string name) {
+  if (bytes <= context.capabilities().max_buffer_bytes) return {context, bytes, Memory::device, std::move(name)};
+  Buffer all;
+  all.context_ = context.shared_from_this();
+  all.bytes_ = bytes;
+  all.part_bytes_ = context.target().part_bytes;
+  for (std::uint64_t done = 0; done < bytes; done += all.part_bytes_) {
+    const std::uint64_t size = std::min(all.part_bytes_, bytes - done);
+    all.parts_.emplace_back(context, size, Memory::device, fmt::format("{}, part {}", name, all.parts_.size() + 1));
+  }
+  all.name_ = std::move(name);
+  return all;
+}
+
+Buffer::Place Buffer::at(std::uint64_t offset, std::uint64_t bytes) const {
+  if (parts_.empty()) return {buffer_, offset};
+  if (bytes > left(offset)) {
+    fail("memory", fmt::format("expected {} bytes at {} of {} to lie in one part of {} bytes", bytes, offset, name_,
+                               part_bytes_));
+  }
+  return {parts_.at(offset / part_bytes_).buffer_, offset % part_bytes_};
+}
+
+std::uint64_t Buffer::left(std::uint64_t offset) const {
+  return parts_.empty() ? bytes_ - offset : std::min(bytes_ - offset, part_bytes_ - offset % part_bytes_);
+}
+
 Buffer::Buffer(Context& context, const DeviceBuffer& shared, std::string name)
     : context_(context.shared_from_this()), bytes_(shared.bytes), name_(std::move(name)) {
   if (shared.buffer != 0) {
@@ -118,11 +145,12 @@ void Buffer::allocate(Memory intent) {
   mapped_ = static_cast<std::byte*>(address);
 }
 
-std::uint64_t Buffer::address() const {
+std::uint64_t Buffer::address(std::uint64_t offset, std::uint64_t bytes) const {
   if (!context_->capabilities().buffer_address) return 0;
+  const Place place = at(offset, bytes);
   auto info = structure<VkBufferDeviceAddressInfoKHR>(VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO_KHR);
-  info.buffer = buffer_;
-  return context_->table().vkGetBufferDeviceAddressKHR(context_->device(), &info);
+  info.buffer = place.buffer;
+  return context_->table().vkGetBufferDeviceAddressKHR(context_->device(), &info) + place.offset;
 }
 
 Buffer::~Buffer() {
@@ -143,6 +171,8 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(coherent_, other.coherent_);
   std::swap(borrowed_, other.borrowed_);
   std::swap(name_, other.name_);
+  std::swap(parts_, other.parts_);
+  std::swap(part_bytes_, other.part_bytes_);
   return *this;
 }
 

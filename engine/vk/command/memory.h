@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "vk/command/memory_types.h"
 #include "vk/device/context.h"
@@ -20,18 +21,31 @@ class Buffer {
   /// Throws Error that names the buffer, its size and the limit or heap if there is no memory for it. A size of zero is
   /// rounded up to four bytes.
   Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string name);
-  /// An application's memory, which stays the application's: its buffer, or a buffer of this on its memory. Throws Error
-  /// if the memory cannot be bound where it is.
+  /// An application's memory, which stays the application's: its buffer, or a buffer of this on its memory. Throws
+  /// Error if the memory cannot be bound where it is.
   Buffer(Context& context, const DeviceBuffer& shared, std::string name);
+  /// Memory for shaders only that consists of several buffers of Target::part_bytes, the last one of what is left,
+  /// where it is larger than that and than the device's largest buffer.
+  static Buffer in_parts(Context& context, std::uint64_t bytes, std::string name);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
 
+  /// Not of one in parts.
   VkBuffer handle() const { return buffer_; }
+  struct Place {
+    VkBuffer buffer = VK_NULL_HANDLE;
+    std::uint64_t offset = 0;
+  };
+  /// Where a range lies. Throws Error if it lies in two parts.
+  Place at(std::uint64_t offset, std::uint64_t bytes) const;
+  /// Bytes from `offset` to the end of the buffer, or of the part, that it lies in.
+  std::uint64_t left(std::uint64_t offset) const;
   std::uint64_t bytes() const { return bytes_; }
   const std::string& name() const { return name_; }
-  /// Its device address; 0 if the device has no Capabilities::buffer_address.
-  std::uint64_t address() const;
+  /// The device address of a range; 0 if the device has no Capabilities::buffer_address. Throws Error as at() does.
+  std::uint64_t address(std::uint64_t offset, std::uint64_t bytes) const;
+  std::uint64_t address() const { return address(0, bytes_); }
 
   /// The mapped memory; null for Memory::device.
   std::byte* mapped() const { return mapped_; }
@@ -56,6 +70,8 @@ class Buffer {
   bool coherent_ = false;
   bool borrowed_ = false;  ///< the handle is an application's
   std::string name_;
+  std::vector<Buffer> parts_{};
+  std::uint64_t part_bytes_ = 0;
 };
 
 }  // namespace halfstep::vk

@@ -30,11 +30,12 @@ void upload(Context& context, const Buffer& target, std::uint64_t offset, std::s
   const Buffer staging(context, std::min<std::uint64_t>(bytes.size(), piece_bytes), Memory::upload, "upload staging");
   Recorder recorder(context);
   Timeline timeline(context);
-  for (std::uint64_t done = 0; done < bytes.size(); done += piece_bytes) {
-    const std::uint64_t size = std::min<std::uint64_t>(bytes.size() - done, piece_bytes);
+  for (std::uint64_t done = 0, size = 0; done < bytes.size(); done += size) {
+    size = std::min({bytes.size() - done, piece_bytes, target.left(offset + done)});
+    const Buffer::Place to = target.at(offset + done, size);
     std::memcpy(staging.mapped(), bytes.data() + done, size);
     staging.flush(0, size);
-    run(recorder, timeline, [&](Recorder& r) { r.copy(staging.handle(), 0, target.handle(), offset + done, size); });
+    run(recorder, timeline, [&](Recorder& r) { r.copy(staging.handle(), 0, to.buffer, to.offset, size); });
   }
 }
 
@@ -44,9 +45,10 @@ void download(Context& context, const Buffer& source, std::uint64_t offset, std:
                        "download staging");
   Recorder recorder(context);
   Timeline timeline(context);
-  for (std::uint64_t done = 0; done < bytes.size(); done += piece_bytes) {
-    const std::uint64_t size = std::min<std::uint64_t>(bytes.size() - done, piece_bytes);
-    run(recorder, timeline, [&](Recorder& r) { r.copy(source.handle(), offset + done, staging.handle(), 0, size); });
+  for (std::uint64_t done = 0, size = 0; done < bytes.size(); done += size) {
+    size = std::min({bytes.size() - done, piece_bytes, source.left(offset + done)});
+    const Buffer::Place from = source.at(offset + done, size);
+    run(recorder, timeline, [&](Recorder& r) { r.copy(from.buffer, from.offset, staging.handle(), 0, size); });
     staging.invalidate(0, size);
     std::memcpy(bytes.data() + done, staging.mapped(), size);
   }
@@ -56,7 +58,13 @@ void fill(Context& context, const Buffer& target, std::uint64_t offset, std::uin
   if (size == 0) return;
   Recorder recorder(context);
   Timeline timeline(context);
-  run(recorder, timeline, [&](Recorder& r) { r.fill(target.handle(), offset, size, word); });
+  run(recorder, timeline, [&](Recorder& r) {
+    for (std::uint64_t done = 0, part = 0; done < size; done += part) {
+      part = std::min(size - done, target.left(offset + done));
+      const Buffer::Place to = target.at(offset + done, part);
+      r.fill(to.buffer, to.offset, part, word);
+    }
+  });
 }
 
 }  // namespace halfstep::vk

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <optional>
 #include <set>
@@ -312,12 +313,15 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
   target.shared_memory_bytes = limits.maxComputeSharedMemorySize;
   target.max_push_bytes = limits.maxPushConstantsSize;
   target.max_storage_range = limits.maxStorageBufferRange;
+  target.part_bytes = std::bit_floor(c.max_buffer_bytes);
   target.max_rounds = c.max_loop_rounds;
   // A quad of f32 is 16 bytes, even if the device allows a smaller alignment.
   target.offset_alignment =
       static_cast<std::uint32_t>(std::max<VkDeviceSize>(limits.minStorageBufferOffsetAlignment, 16));
   if (reads_texels_faster(c)) {
     target.max_texels = limits.maxTexelBufferElements;
+    // Of f32, in one part of an arena.
+    target.max_texels = static_cast<std::uint32_t>(std::min<std::uint64_t>(target.max_texels, target.part_bytes / 16));
     target.offset_alignment =
         std::max(target.offset_alignment, static_cast<std::uint32_t>(limits.minTexelBufferOffsetAlignment));
   }

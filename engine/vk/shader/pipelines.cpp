@@ -20,6 +20,7 @@
 #include "vk/shader/spirv.h"
 #include "vk/shader/validate_spirv.h"
 #include "vk/shader/variable_bytes.h"
+#include "vk/shader/windows.h"
 
 namespace halfstep::vk {
 namespace {
@@ -42,7 +43,7 @@ void check_limits(const plan::Dispatch& dispatch, const ShaderFacts& facts, cons
             dispatch.groups[axis]);
   }
   at_most(dispatch, "bytes of push constants", limits.maxPushConstantsSize, plan::pushed_bytes(dispatch));
-  at_most(dispatch, "storage buffers", context.target().max_storage_buffers, dispatch.operands.size());
+  at_most(dispatch, "storage buffers", context.target().max_storage_buffers, plan::bindings(dispatch));
   if (facts.uses_subgroups && context.target().subgroups.size == 0) {
     fail(ErrorCode::unsupported, dispatch.label,
          fmt::format("expected a device whose subgroups are known to have one size for {}, got {}", dispatch.shader,
@@ -92,8 +93,8 @@ class ShaderModule {
 };
 
 SetBindings bindings_of(const plan::Dispatch& dispatch) {
-  SetBindings set{.bindings = static_cast<std::uint32_t>(dispatch.operands.size())};
-  for (std::uint32_t i = 0; i < set.bindings; ++i) {
+  SetBindings set{.bindings = static_cast<std::uint32_t>(plan::bindings(dispatch))};
+  for (std::uint32_t i = 0; i < dispatch.operands.size(); ++i) {
     if (dispatch.operands[i].texels) set.texels |= 1U << i;
   }
   return set;
@@ -148,14 +149,16 @@ std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<co
          fmt::format("expected a device with f16 arithmetic (shaderFloat16) for {}, got {}", dispatch.shader,
                      capabilities.name));
   }
-  if (dispatch.bfloat16_matrices) return with_float_controls(with_bfloat16_matrices(words), capabilities);
-  if (dispatch.reproducible) return with_float_controls(with_exact_arithmetic(words, dispatch.shader), capabilities);
-  return with_float_controls(words, capabilities);
+  std::vector<std::uint32_t> code{words.begin(), words.end()};
+  if (dispatch.bfloat16_matrices) code = with_bfloat16_matrices(code);
+  if (dispatch.reproducible) code = with_exact_arithmetic(code, dispatch.shader);
+  if (!dispatch.windows.operands.empty()) code = with_windows(code, dispatch.windows, dispatch.shader);
+  return with_float_controls(code, capabilities);  // the last that brings types of floats
 }
 
 VkDescriptorType type_of(SetBindings set, std::uint32_t binding) {
   if (set.uniforms) return VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
-  const bool texels = (set.texels >> binding & 1) != 0;
+  const bool texels = binding < 32 && (set.texels >> binding & 1) != 0;
   return texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
 
@@ -192,7 +195,7 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   const std::array how{dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled,
                        dispatch.reproducible, dispatch.bfloat16_matrices};
   const std::vector<std::uint32_t> own = dispatch.spirv ? *dispatch.spirv : std::vector<std::uint32_t>{};
-  const Key key{dispatch.shader, own, dispatch.constants, how, push_bytes, set.bindings, start};
+  const Key key{dispatch.shader, own, dispatch.constants, how, push_bytes, set.bindings, dispatch.windows, start};
   const auto found = pipelines_.find(key);
   if (found != pipelines_.end()) return found->second;
 
@@ -208,9 +211,9 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   }
   const ShaderFacts facts = shader_facts(words, dispatch.constants);
   if (dispatch.spirv) check_local_size(dispatch, facts);
-  if (set.bindings < facts.bindings) {
+  if (dispatch.operands.size() < facts.bindings) {
     fail(dispatch.label, fmt::format("expected an operand for each of the {} bindings of {}, got {}", facts.bindings,
-                                     dispatch.shader, set.bindings));
+                                     dispatch.shader, dispatch.operands.size()));
   }
   if (dispatch.storing.scaled && !facts.has_storing_set) {
     fail(dispatch.label, fmt::format("expected a kernel that can scale what it stores, got {}", dispatch.shader));

@@ -32,9 +32,9 @@ struct SetBindings {
       default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 means the 0 of < 0
 };
 
-/// A compute pipeline with `bindings` buffers in set 0 and `push_bytes` of push constants. A pipeline that stores f16
-/// also has set 1 with three bindings: the StepState that keys the noise; the number of the tensor's noise stream, with
-/// the indices of the scales of its results; and the table of scales.
+/// A compute pipeline with `bindings` buffers in set 0, windows (plan/windows.h) included, and `push_bytes` of push
+/// constants. A pipeline that stores f16 also has set 1 with three bindings: the StepState that keys the noise; the
+/// number of the tensor's noise stream, with the indices of the scales of its results; and the table of scales.
 struct Pipeline {
   VkPipeline handle = VK_NULL_HANDLE;
   VkPipelineLayout layout = VK_NULL_HANDLE;
@@ -78,9 +78,9 @@ class Pipelines {
 
  private:
   /// The variant, its SPIR-V if the application provided it, its constants, how it stores f16, whether it is
-  /// reproducible or has matrices of bf16, push bytes, bindings, and where it may start.
+  /// reproducible or has matrices of bf16, push bytes, bindings, windows, and where it may start.
   using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::vector<std::uint32_t>, std::array<bool, 5>,
-                         std::uint32_t, std::uint32_t, Start>;
+                         std::uint32_t, std::uint32_t, plan::Windows, Start>;
   using LayoutKey = std::tuple<SetBindings, std::uint32_t, bool>;  ///< push bytes, and whether there is set 1
 
   VkDescriptorSetLayout set_layout(SetBindings set);

@@ -1,0 +1,168 @@
+#include "vk/shader/additions.h"
+
+#include <algorithm>
+
+#include "vk/shader/spirv.h"
+
+namespace halfstep::vk {
+namespace {
+
+constexpr std::uint32_t capability_float16 = 9;
+
+bool is_type(std::uint32_t opcode) {
+  return opcode >= op_type_void && opcode <= op_type_forward_pointer;
+}
+
+bool is_constant(std::uint32_t opcode) {
+  return opcode == op_undef || (opcode >= op_constant_true && opcode <= op_spec_constant_op);
+}
+
+std::vector<std::uint32_t> operands_from(const Instruction& i, std::size_t first) {
+  return {i.words.begin() + static_cast<std::ptrdiff_t>(first), i.words.end()};
+}
+
+}  // namespace
+
+void append(std::vector<std::uint32_t>& words, std::uint32_t opcode, std::span<const std::uint32_t> operands) {
+  words.push_back(static_cast<std::uint32_t>(operands.size() + 1) << 16 | opcode);
+  words.insert(words.end(), operands.begin(), operands.end());
+}
+
+void append(std::vector<std::uint32_t>& words, std::uint32_t opcode, std::initializer_list<std::uint32_t> operands) {
+  append(words, opcode, std::span(operands.begin(), operands.size()));
+}
+
+Declarations::Declarations(std::span<const std::uint32_t> words) {
+  bool in_functions = false;
+  for_each_instruction(words, [&](const Instruction& i) {
+    in_functions |= i.opcode == op_function;
+    if (i.opcode == op_capability) float16_arithmetic |= i.operand(1) == capability_float16;
+    if (i.opcode == op_decorate) decorations[i.operand(1)].push_back(operands_from(i, 2));
+    if (i.opcode == op_member_decorate && i.operand(3) == decoration_offset)
+      offsets[{i.operand(1), i.operand(2)}] = i.operand(4);
+    if (is_type(i.opcode)) {
+      has_float64 |= i.opcode == op_type_float && i.operand(2) == 64;
+      types[i.operand(1)] = operands_from(i, 2);
+      types[i.operand(1)].insert(types[i.operand(1)].begin(), i.opcode);
+      return;
+    }
+    const auto type = types.find(i.operand(1));
+    if (type == types.end() || i.opcode == op_decorate || i.opcode == op_member_decorate) return;
+    const bool integer = type->second[0] == op_type_int && type->second[1] == 32;
+    if (integer) integers[i.operand(2)] = type->first;
+    if (in_functions) return;
+    if (integer && i.opcode == op_constant) constants[i.operand(2)] = i.operand(3);
+    if (is_constant(i.opcode)) globals[i.operand(2)] = type->first;
+    if (i.opcode == op_variable) variables[i.operand(2)] = type->first;
+  });
+}
+
+bool Declarations::is_narrow(std::uint32_t type) const {
+  const std::vector<std::uint32_t>& declared = types.at(type);
+  if (declared[0] == op_type_vector) return is_narrow(declared[1]);
+  return declared[0] == op_type_float && declared[1] == 16 && !float16_arithmetic;
+}
+
+std::uint32_t Declarations::stride(std::uint32_t array_type) const {
+  const auto found = decorations.find(array_type);
+  if (found == decorations.end()) return 0;
+  for (const std::vector<std::uint32_t>& decoration : found->second) {
+    if (decoration[0] == decoration_array_stride) return decoration[1];
+  }
+  return 0;
+}
+
+std::optional<std::uint64_t> Declarations::bytes(std::uint32_t type) const {
+  constexpr std::uint64_t widest_column = 32;  // of a matrix: four doubles
+  const std::vector<std::uint32_t>& of = types.at(type);
+  switch (of[0]) {
+    case op_type_int:
+    case op_type_float:
+      return of[1] / 8;
+    case op_type_vector:
+      return bytes(of[1]).value() * of[2];
+    case op_type_matrix:
+      return widest_column * of[2];
+    case op_type_array: {
+      const auto length = constants.find(of[2]);
+      if (length == constants.end()) return std::nullopt;
+      return std::uint64_t{stride(type)} * length->second;
+    }
+    case op_type_struct: {
+      std::uint64_t end = 0;
+      for (std::uint32_t member = 0; member + 1 < of.size(); ++member) {
+        const std::optional<std::uint64_t> own = bytes(of[1 + member]);
+        const auto offset = offsets.find({type, member});
+        if (!own || offset == offsets.end()) return std::nullopt;
+        end = std::max(end, offset->second + *own);
+      }
+      return end;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+Additions::Additions(std::span<const std::uint32_t> words) : module_(words), bound_(words[3]) {
+  std::copy_n(words.begin(), header_.size(), header_.begin());
+  for (const auto& [id, declaration] : module_.types) types_.emplace(declaration, id);
+}
+
+std::uint32_t Additions::type(const std::vector<std::uint32_t>& declaration) {
+  const auto [found, fresh] = types_.try_emplace(declaration, bound_);
+  if (!fresh) return found->second;
+  std::vector<std::uint32_t> operands(declaration.begin(), declaration.end());
+  operands[0] = next_id();
+  append(declarations_, declaration[0], operands);
+  return found->second;
+}
+
+std::uint32_t Additions::constant(std::uint32_t type, std::uint32_t value) {
+  const auto [found, fresh] = constants_.try_emplace({type, value}, bound_);
+  if (fresh) append(declarations_, op_constant, {type, next_id(), value});
+  return found->second;
+}
+
+std::uint32_t Additions::variable_like(std::uint32_t variable, std::uint32_t binding) {
+  const auto [found, fresh] = copies_.try_emplace({variable, binding}, bound_);
+  if (!fresh) return found->second;
+  const std::uint32_t type = module_.variables.at(variable);
+  append(declarations_, op_variable, {type, next_id(), module_.types.at(type).at(1)});
+  for (std::vector<std::uint32_t> decoration : module_.decorations.at(variable)) {
+    if (decoration[0] == decoration_binding) decoration[1] = binding;
+    decoration.insert(decoration.begin(), found->second);
+    append(decorations_, op_decorate, decoration);
+  }
+  return found->second;
+}
+
+std::vector<std::uint32_t> Additions::finish(std::span<const std::uint32_t> body) const {
+  constexpr std::uint32_t lists_all_variables = 0x10400;  // entry points do, from SPIR-V 1.4 on
+  std::vector<std::uint32_t> whole(header_.begin(), header_.end());
+  std::vector<std::uint32_t> result = whole;
+  result[3] = bound_;
+  whole.insert(whole.end(), body.begin(), body.end());
+  bool before_types = true;
+  bool before_functions = true;
+  for_each_instruction(whole, [&](const Instruction& i) {
+    if (before_types && is_type(i.opcode)) {
+      before_types = false;
+      result.insert(result.end(), decorations_.begin(), decorations_.end());
+    }
+    if (before_functions && i.opcode == op_function) {
+      before_functions = false;
+      result.insert(result.end(), declarations_.begin(), declarations_.end());
+    }
+    if (i.opcode == op_entry_point && header_[1] >= lists_all_variables) {
+      std::vector<std::uint32_t> operands = operands_from(i, 1);
+      for (const auto& [of, copy] : copies_) operands.push_back(copy);
+      append(result, op_entry_point, operands);
+      return;
+    }
+    result.insert(result.end(), i.words.begin(), i.words.end());
+  });
+  result.insert(result.end(), functions_.begin(), functions_.end());
+  return result;
+}
+
+}  // namespace halfstep::vk
