@@ -1,8 +1,6 @@
 #include "vk/device/float_controls.h"
 
-#include <cstring>
 #include <set>
-#include <string_view>
 
 #include "vk/shader/spirv.h"
 
@@ -46,23 +44,10 @@ std::vector<Wanted> wanted_modes(const ShaderFacts& facts, const Capabilities& c
   return wanted;
 }
 
-void append(std::vector<std::uint32_t>& words, Op op, std::initializer_list<std::uint32_t> operands) {
-  words.push_back(static_cast<std::uint32_t>(operands.size() + 1) << 16 | op);
-  words.insert(words.end(), operands);
-}
-
 void append_capabilities(std::vector<std::uint32_t>& words, const std::vector<Wanted>& wanted) {
   std::set<std::uint32_t> capabilities;
   for (const Wanted& one : wanted) capabilities.insert(one.mode.capability);
   for (const std::uint32_t capability : capabilities) append(words, op_capability, {capability});
-}
-
-void append_extension(std::vector<std::uint32_t>& words) {
-  constexpr std::string_view name = "SPV_KHR_float_controls";
-  std::uint32_t text[name.size() / 4 + 1] = {};  // zero-terminated and zero-padded
-  std::memcpy(text, name.data(), name.size());
-  words.push_back(static_cast<std::uint32_t>(std::size(text) + 1) << 16 | op_extension);
-  words.insert(words.end(), std::begin(text), std::end(text));
 }
 
 void append_modes(std::vector<std::uint32_t>& words, const std::vector<Wanted>& wanted, std::uint32_t entry_point) {
@@ -83,7 +68,7 @@ std::vector<std::uint32_t> with_float_controls(std::span<const std::uint32_t> wo
     if (in_capabilities && i.opcode != op_capability) {
       in_capabilities = false;
       append_capabilities(result, wanted);
-      append_extension(result);
+      append_extension(result, "SPV_KHR_float_controls");
     }
     if (in_entry_points && i.opcode != op_entry_point) append_modes(result, wanted, facts.entry_point);
     in_entry_points = i.opcode == op_entry_point;

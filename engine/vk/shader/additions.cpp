@@ -23,15 +23,6 @@ std::vector<std::uint32_t> operands_from(const Instruction& i, std::size_t first
 
 }  // namespace
 
-void append(std::vector<std::uint32_t>& words, std::uint32_t opcode, std::span<const std::uint32_t> operands) {
-  words.push_back(static_cast<std::uint32_t>(operands.size() + 1) << 16 | opcode);
-  words.insert(words.end(), operands.begin(), operands.end());
-}
-
-void append(std::vector<std::uint32_t>& words, std::uint32_t opcode, std::initializer_list<std::uint32_t> operands) {
-  append(words, opcode, std::span(operands.begin(), operands.size()));
-}
-
 Declarations::Declarations(std::span<const std::uint32_t> words) {
   bool in_functions = false;
   for_each_instruction(words, [&](const Instruction& i) {

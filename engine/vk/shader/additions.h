@@ -68,8 +68,4 @@ class Additions {
   std::vector<std::uint32_t> functions_;
 };
 
-/// Appends an instruction.
-void append(std::vector<std::uint32_t>& words, std::uint32_t opcode, std::span<const std::uint32_t> operands);
-void append(std::vector<std::uint32_t>& words, std::uint32_t opcode, std::initializer_list<std::uint32_t> operands);
-
 }  // namespace halfstep::vk

@@ -1,8 +1,5 @@
 #include "vk/shader/bfloat16_matrices.h"
 
-#include <cstring>
-#include <string_view>
-
 #include "vk/shader/spirv.h"
 
 namespace halfstep::vk {
@@ -11,19 +8,6 @@ namespace {
 constexpr std::uint32_t capability_bfloat16_type = 5116;
 constexpr std::uint32_t capability_bfloat16_matrices = 5118;
 constexpr std::uint32_t encoding_bfloat16 = 0;
-
-void append(std::vector<std::uint32_t>& words, Op op, std::initializer_list<std::uint32_t> operands) {
-  words.push_back(static_cast<std::uint32_t>(operands.size() + 1) << 16 | op);
-  words.insert(words.end(), operands);
-}
-
-void append_extension(std::vector<std::uint32_t>& words) {
-  constexpr std::string_view name = "SPV_KHR_bfloat16";
-  std::uint32_t text[name.size() / 4 + 1] = {};  // zero-terminated and zero-padded
-  std::memcpy(text, name.data(), name.size());
-  words.push_back(static_cast<std::uint32_t>(std::size(text) + 1) << 16 | op_extension);
-  words.insert(words.end(), std::begin(text), std::end(text));
-}
 
 }  // namespace
 
@@ -35,7 +19,7 @@ std::vector<std::uint32_t> with_bfloat16_matrices(std::span<const std::uint32_t>
       in_capabilities = false;
       append(result, op_capability, {capability_bfloat16_type});
       append(result, op_capability, {capability_bfloat16_matrices});
-      append_extension(result);
+      append_extension(result, "SPV_KHR_bfloat16");
     }
     if (i.opcode == op_type_float && i.operand(2) == 16) {
       append(result, op_type_float, {i.operand(1), 16, encoding_bfloat16});

@@ -3,6 +3,7 @@
 #include <halfstep/error.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
 
@@ -50,6 +51,21 @@ void for_each_instruction(std::span<const std::uint32_t> words, const std::funct
     visit({words[at] & 0xffff, words.subspan(at, length)});
     at += length;
   }
+}
+
+void append(std::vector<std::uint32_t>& words, std::uint32_t opcode, std::span<const std::uint32_t> operands) {
+  words.push_back(static_cast<std::uint32_t>(operands.size() + 1) << 16 | opcode);
+  words.insert(words.end(), operands.begin(), operands.end());
+}
+
+void append(std::vector<std::uint32_t>& words, std::uint32_t opcode, std::initializer_list<std::uint32_t> operands) {
+  append(words, opcode, std::span(operands.begin(), operands.size()));
+}
+
+void append_extension(std::vector<std::uint32_t>& words, std::string_view name) {
+  std::vector<std::uint32_t> text(name.size() / 4 + 1);  // zero-terminated and zero-padded
+  std::memcpy(text.data(), name.data(), name.size());
+  append(words, op_extension, text);
 }
 
 std::vector<std::uint32_t> with_bindings(std::span<const std::uint32_t> words, std::uint32_t count) {

@@ -3,7 +3,9 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "vk/shader/opcodes.h"
@@ -24,6 +26,11 @@ constexpr std::size_t spirv_header_words = 5;
 
 /// Calls `visit` with each instruction in order. Throws Error if the words are not SPIR-V.
 void for_each_instruction(std::span<const std::uint32_t> words, const std::function<void(const Instruction&)>& visit);
+
+/// Adds an instruction at the end.
+void append(std::vector<std::uint32_t>& words, std::uint32_t opcode, std::span<const std::uint32_t> operands);
+void append(std::vector<std::uint32_t>& words, std::uint32_t opcode, std::initializer_list<std::uint32_t> operands);
+void append_extension(std::vector<std::uint32_t>& words, std::string_view name);
 
 /// What the engine needs to know about a shader.
 struct ShaderFacts {

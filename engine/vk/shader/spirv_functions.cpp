@@ -18,14 +18,6 @@ enum : std::uint32_t {
   storage_function_control_none = 0,
 };
 
-void append(std::vector<std::uint32_t>& words, std::uint32_t op, std::span<const std::uint32_t> operands) {
-  words.push_back(static_cast<std::uint32_t>(operands.size() + 1) << 16 | op);
-  words.insert(words.end(), operands.begin(), operands.end());
-}
-void append(std::vector<std::uint32_t>& words, std::uint32_t op, std::initializer_list<std::uint32_t> operands) {
-  append(words, op, std::span(operands.begin(), operands.size()));
-}
-
 bool is_glsl(const Instruction& i) {
   constexpr std::string_view name = "GLSL.std.450";
   return (i.words.size() - 2) * 4 > name.size() && std::memcmp(&i.words[2], name.data(), name.size()) == 0;

@@ -1,6 +1,7 @@
 #include "vk/shader/window_access.h"
 
 #include "vk/shader/opcodes.h"
+#include "vk/shader/spirv.h"
 
 namespace halfstep::vk {
 namespace {
