@@ -259,6 +259,35 @@ TEST_CASE("a fused program means the same as an unfused one, and is shorter") {
   CHECK(after * 10 < before * 8);
 }
 
+TEST_CASE("a cast stays where what it reads is overwritten before its result is read") {
+  const auto dispatches = [](bool overwritten) {
+    plan::ProgramBuilder builder(target(true));
+    const plan::BufferId outside = builder.buffer("outside");
+    const TensorId result = builder.place("result", {DType::f32, whole}, {outside, 0});
+    const TensorId narrow = builder.tensor("narrow", {DType::f16, whole});
+    const TensorId wide = builder.tensor("wide", {DType::f32, whole});
+    builder.dispatch(
+        {.label = "first", .shader = "first", .constants = {}, .push = {}, .operands = {{narrow, Access::write}}});
+    Expression copy;
+    copy.layout = plan::layout(whole);
+    copy.reads = {plan::Reading{}};
+    copy.value = 0;
+    builder.dispatch(plan::pointwise(std::move(copy), {{wide, Access::write}, {narrow, Access::read}}));
+    if (overwritten)
+      builder.dispatch(
+          {.label = "next", .shader = "next", .constants = {}, .push = {}, .operands = {{narrow, Access::write}}});
+    builder.dispatch({.label = "norm",
+                      .shader = "norm.f32",
+                      .constants = {},
+                      .push = {},
+                      .operands = {{wide, Access::read}, {result, Access::write}},
+                      .mixes = true});
+    return builder.finish().dispatches.size();
+  };
+  CHECK(dispatches(false) == 2);
+  CHECK(dispatches(true) == 4);
+}
+
 TEST_CASE("fused dispatches stay within what a kernel and a device can take") {
   for (std::uint32_t seed = 0; seed < programs; ++seed) {
     const plan::Program fused = RandomProgram(seed, target(true)).finish();

@@ -128,6 +128,25 @@ Results run(const TestGraph& graph, plan::Target target, bool fusion, const Stor
   return results;
 }
 
+/// A norm that is computed in f32 of a tensor in another type, as mixed precision does, with its weight and bias in
+/// f32, and their gradients.
+class CastNorm : public TestGraph {
+ public:
+  explicit CastNorm(DType dtype) {
+    const Tensor x = input({5, 10}, dtype);
+    const Tensor weight = input({10}, DType::f32);
+    const Tensor offset = input({10}, DType::f32);
+    const Tensor seed = input({}, dtype);
+    const Tensor y = cast(layer_norm(cast(x, DType::f32), weight, offset), dtype);
+    const Tensor loss = mean(mul(y, y));
+    const graph::ValueId wanted[] = {x.id(), weight.id(), offset.id()};
+    outputs_ = {y, loss};
+    for (const graph::ValueId id : passes::add_backward(graph::ir_of(loss), loss.id(), seed.id(), wanted)) {
+      outputs_.push_back(graph::ir_of(loss).tensor(id));
+    }
+  }
+};
+
 /// A network layer and its gradients: a product with an activation as epilogue, also in the backward pass.
 class Layer : public TestGraph {
  public:
@@ -201,6 +220,17 @@ TEST_CASE("norms and windows take in what follows them") {
     const Results wanted = run(block, target, false);
     const Results got = run(block, target, true);
     CHECK(got.dispatches + 3 == wanted.dispatches);  // the residual's addition, relu and sigmoid
+    expect_same(got, wanted);
+  }
+}
+
+TEST_CASE("a norm in f32 takes tensors of another type without casts, and its weight in f32") {
+  for (const auto& [target, dtype] : testing::variants()) {
+    if (dtype == DType::f32) continue;
+    const CastNorm norm(dtype);
+    const Results wanted = run(norm, target, false);
+    const Results got = run(norm, target, true);
+    CHECK(got.dispatches + 4 <= wanted.dispatches);
     expect_same(got, wanted);
   }
 }
