@@ -1,6 +1,6 @@
 #version 450
 //! PASS = forward queries keys
-//! STORAGE = words
+//! STORAGE = f32 words
 //! BODY = rows rows8 tile
 // Attention that stores no scores: see attention.glsl. f16 is read as 32-bit words, as by products.
 #extension GL_GOOGLE_include_directive : require

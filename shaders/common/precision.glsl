@@ -27,7 +27,6 @@ uvec2 pack_bits(uvec4 bits) { return uvec2(bits.x | (bits.y << 16), bits.z | (bi
 
 #include "storage/f32.glsl"
 #include "storage/f16.glsl"
-#include "storage/bf16.glsl"
 #include "storage/words.glsl"
 
 // v * factor, which is positive; what is finite but too large for STORAGE becomes the largest number of its sign, and

@@ -1,6 +1,6 @@
 #version 450
 //! PART = forward data_gradient weight_gradient
-//! STORAGE = words
+//! STORAGE = f32 words
 //! PARTIALS = sums_f32 sums_f16
 // Depthwise convolution and its gradients, one quad of channels at a time. Forward and data gradient: each invocation
 // computes POSITIONS neighbours of a line, which share the weight that it loads. Weight gradient: each invocation sums

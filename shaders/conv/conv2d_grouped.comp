@@ -1,6 +1,6 @@
 #version 450
 //! PART = forward data_gradient weight_gradient
-//! STORAGE = words
+//! STORAGE = f32 words
 // Convolution in groups whose channels do not start on quads, and its gradients: each invocation computes one quad of
 // the result, element by element. Groups that start on quads use gemm.comp. The sum of a result, over taps or lines of
 // positions, may be split into parts; gemm/gemm_reduce.comp adds those.

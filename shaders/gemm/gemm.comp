@@ -1,6 +1,6 @@
 #version 450
 //! OPERANDS = row_row row_col col_row col_col patches_row patches_col pixels_row
-//! STORAGE = words
+//! STORAGE = f32 words
 //! BODY = lanes4 lanes8 lanes8_texels thin8 thin8_texels tile32 tile64 tile128
 // GEMM kernels: matmul and linear (A and B by row or by column), convolution (patches_row), its data gradient
 // (patches_col) and its weight gradient (pixels_row). f16 is always read as 32-bit words, which halves the number of

@@ -65,18 +65,19 @@ layout(push_constant) uniform Push {
 #define OPERAND vec4
 #endif
 
-#if defined(TEXELS) && defined(TEXELS_OF_BITS)
-// Of a type that drivers do not convert a texel is its bits.
+#if defined(TEXELS)
+// Read through texel buffers, where those are faster: a texel is a quad as it is stored.
+#ifdef NARROW
 layout(binding = 0) uniform usamplerBuffer a;
 layout(binding = 1) uniform usamplerBuffer b;
-#define A_QUAD(at) from_bits(texelFetch(a, at))
-#define B_QUAD(at) from_bits(texelFetch(b, at))
-#elif defined(TEXELS)
-// Read through texel buffers, where those are faster: a texel is a quad.
+#define A_QUAD(at) from_quad(texelFetch(a, at).xy)
+#define B_QUAD(at) from_quad(texelFetch(b, at).xy)
+#else
 layout(binding = 0) uniform samplerBuffer a;
 layout(binding = 1) uniform samplerBuffer b;
 #define A_QUAD(at) texelFetch(a, at)
 #define B_QUAD(at) texelFetch(b, at)
+#endif
 #elif defined(ADDRESSED)
 #define A_QUAD(at) a[at].v
 #define B_QUAD(at) b[at].v

@@ -1,6 +1,6 @@
 #version 450
 //! OPERANDS = col_row pixels_row
-//! STORAGE = words
+//! STORAGE = f32 words
 //! TILE = 4x32 8x16
 // The products that weight gradients are, for drivers where a load from one address by all invocations costs as much as
 // one load. STORAGE is the type of C; A and B are f32.

@@ -1,6 +1,6 @@
 #version 450
 //! B = row col
-//! STORAGE = words
+//! STORAGE = f32 words
 // Lays B, {segments, k, columns} (row) or {segments, columns, k} (col), out for gemm_uniform.glsl, behind as many zeros as
 // a segment has: panels of 8 COLUMNS columns, in a panel all k of all segments, each segment filled up with zeros to whole
 // quads; of a k first columns 0, COLUMNS, 2 COLUMNS, ..., then those after them, and so on: eight at a time.

@@ -1,5 +1,5 @@
 #version 450
-//! STORAGE = words
+//! STORAGE = f32 words
 // Adds up the partial results of a product whose k was cut into parts, in order, and the bias; what the expression
 // makes of that is stored. Sums of columns come as one more row: see gemm/gemm.glsl.
 #extension GL_GOOGLE_include_directive : require

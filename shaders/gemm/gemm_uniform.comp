@@ -1,6 +1,6 @@
 #version 450
 //! OPERANDS = row_row col_row patches_row
-//! STORAGE = words
+//! STORAGE = f32 words
 //! TILE = 6x32 12x16
 // Matrix products and convolutions for drivers where a load from one address by all invocations costs as much as one
 // load. STORAGE is the type of C and the bias; A and the panels of B are f32.

@@ -1,5 +1,5 @@
 #version 450
-//! STORAGE = words
+//! STORAGE = f32 words
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 

@@ -1,5 +1,5 @@
 #version 450
-//! STORAGE = words
+//! STORAGE = f32 words
 // Copies the weights {k, n} and the biases {n} of up to five layers to where the kernels of a network read all of them, one
 // layer after the other: the bias, or zeros, if the kernel reads it; then the matrix, or its transpose, with zeros up to
 // whole rows and quads. In f32, or in STORAGE where matrix units read it.

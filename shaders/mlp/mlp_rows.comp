@@ -1,5 +1,5 @@
 #version 450
-//! STORAGE = words
+//! STORAGE = f32 words
 // A network of dense layers, forward, for drivers where a load from one address by all invocations costs as much as one
 // load (Target::uniform_loads): each invocation takes a row through all layers in registers, and all read the same
 // weights, by address. Neither a shuffle nor a store is needed in between. STORAGE is the type of the result; x and the

@@ -1,15 +1,15 @@
-// bfloat16: the upper half of an f32, with its eight bits of exponent and seven of its significand. It is read in 32-bit
-// words on every device: a quad is one load either way, a shift and a mask widen it, and no device's support is needed.
+// bfloat16: the upper half of an f32, with its eight bits of exponent and seven of its significand. As a STORAGE it is in
+// words (words.glsl): a quad is one load either way, a shift and a mask widen it, and no device's support is needed.
 #ifndef HALFSTEP_BF16
 #define HALFSTEP_BF16
 
-#if defined(STORAGE_bf16) || defined(STORAGE_words)
 const uint BF16_INFINITY = 0x7f80u;
 const uint BF16_NAN = 0x7fc0u;
 const uint F32_BF16_RANGE_END = 0x7f7f8000u;  // half-way from the largest number to what would be the next
 const float BF16_LARGEST_FINITE = 3.3895313892515355e38;
 const uint BF16_LARGEST = 0x7f7fu;
 const uint BF16_ONE = 0x3f80u;
+const uint F32_NORMAL = 0x00800000u;  // the smallest normal f32, which is bf16's too
 
 vec4 from_bf16_bits(uvec4 bits) { return uintBitsToFloat(bits << 16); }
 vec4 from_bf16_quad(uvec2 q) { return uintBitsToFloat(uvec4(q.x << 16, q.x & 0xffff0000u, q.y << 16, q.y & 0xffff0000u)); }
@@ -34,21 +34,5 @@ uvec4 bf16_bits_stochastic(vec4 v, uvec4 random) {
   bits = mix(bits, uvec4(BF16_INFINITY), greaterThanEqual(magnitude, uvec4(F32_BF16_RANGE_END)));
   return with_sign(bits, u);
 }
-#endif
-
-#if defined(STORAGE_bf16)
-#define NARROW
-#define QUAD uvec2
-#define from_quad(q) from_bf16_quad(q)
-#define quad_of_bits(bits) pack_bits(bits)
-#define TEXELS_OF_BITS
-const float LARGEST_FINITE = BF16_LARGEST_FINITE;
-const uint LARGEST_BITS = BF16_LARGEST;
-const uint ONE_BITS = BF16_ONE;
-const uint SMALLEST_NORMAL = 0x00800000u;  // f32's
-uvec4 bits_nearest(vec4 v) { return bf16_bits_nearest(v); }
-uvec4 bits_stochastic(vec4 v, uvec4 random) { return bf16_bits_stochastic(v, random); }
-vec4 from_bits(uvec4 bits) { return from_bf16_bits(bits); }
-#endif
 
 #endif

@@ -1,7 +1,6 @@
 // IEEE half: five bits of exponent, ten of significand. Every kernel has its arithmetic on bits, since sums inside
-// products may be kept in it whatever the tensors are; as a STORAGE it is
-//   f16     f16vec4, on devices with 16-bit storage
-//   packed  uvec2, the same bytes on devices without
+// products may be kept in it whatever the tensors are; as a STORAGE, f16, it is f16vec4, on devices with 16-bit storage.
+// words.glsl has the same bytes for devices without.
 // Numbers are rounded in integers: a driver's conversion is used only where it is known to give the same bits, so every
 // device and every storage tier does.
 //
@@ -19,7 +18,9 @@ layout(constant_id = 103) const bool DRIVER_ROUNDS = false;
 
 const uint HALF_INFINITY = 0x7c00u;
 const uint HALF_NAN = 0x7e00u;
-const uint HALF_LARGEST = 0x7bffu;           // 65504
+const uint HALF_LARGEST = 0x7bffu;
+const float HALF_LARGEST_FINITE = 65504.0;
+const uint HALF_ONE = 0x3c00u;
 const uint F32_HALF_RANGE_END = 0x47800000u; // 65536: from here on, infinity
 const uint F32_HALF_NORMAL = 0x38800000u;    // 2^-14, the smallest normal half
 const uint F32_HALF_REBIAS = 0x38000000u;    // difference of the exponent biases, 112, in place
@@ -70,33 +71,26 @@ uvec4 half_bits_stochastic(vec4 v, uvec4 random) {
   return with_specials(bits, magnitude) | ((u >> 16) & 0x8000u);
 }
 
-vec4 unpack_quad(uvec2 q) { return vec4(unpackHalf2x16(q.x), unpackHalf2x16(q.y)); }
+vec4 from_half_quad(uvec2 q) { return vec4(unpackHalf2x16(q.x), unpackHalf2x16(q.y)); }
 
 // The four values that 16-bit patterns stand for; exact.
-vec4 from_half_bits(uvec4 bits) { return unpack_quad(pack_bits(bits)); }
+vec4 from_half_bits(uvec4 bits) { return from_half_quad(pack_bits(bits)); }
 
 // A number as f16 has it, to nearest.
 vec4 rounded_to_half(vec4 v) { return from_half_bits(half_bits_nearest(v)); }
 
-#if defined(STORAGE_f16) || defined(STORAGE_packed)
-#define NARROW
-const float LARGEST_FINITE = 65504.0;
-const uint LARGEST_BITS = HALF_LARGEST;
-const uint ONE_BITS = 0x3c00u;
-const uint SMALLEST_NORMAL = F32_HALF_NORMAL;
-uvec4 bits_nearest(vec4 v) { return half_bits_nearest(v); }
-uvec4 bits_stochastic(vec4 v, uvec4 random) { return half_bits_stochastic(v, random); }
-vec4 from_bits(uvec4 bits) { return from_half_bits(bits); }
-#endif
-
 #if defined(STORAGE_f16)
+#define NARROW
 #define QUAD f16vec4
 #define from_quad(q) vec4(q)
 #define quad_of_bits(bits) f16vec4(from_half_bits(bits))
-#elif defined(STORAGE_packed)
-#define QUAD uvec2
-#define from_quad(q) unpack_quad(q)
-#define quad_of_bits(bits) pack_bits(bits)
+#define LARGEST_FINITE HALF_LARGEST_FINITE
+#define LARGEST_BITS HALF_LARGEST
+#define ONE_BITS HALF_ONE
+#define SMALLEST_NORMAL F32_HALF_NORMAL
+uvec4 bits_nearest(vec4 v) { return half_bits_nearest(v); }
+uvec4 bits_stochastic(vec4 v, uvec4 random) { return half_bits_stochastic(v, random); }
+vec4 from_bits(uvec4 bits) { return from_half_bits(bits); }
 #endif
 
 #endif

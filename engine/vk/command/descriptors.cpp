@@ -35,8 +35,7 @@ void check_range(const Context& context, const BufferRange& range) {
 }  // namespace
 
 VkFormat quad_format(DType dtype) {
-  if (dtype == DType::f16) return VK_FORMAT_R16G16B16A16_SFLOAT;
-  return is_narrow(dtype) ? VK_FORMAT_R16G16B16A16_UINT : VK_FORMAT_R32G32B32A32_SFLOAT;
+  return is_narrow(dtype) ? VK_FORMAT_R32G32_UINT : VK_FORMAT_R32G32B32A32_SFLOAT;
 }
 
 DescriptorSets::DescriptorSets(Context& context) : context_(context.shared_from_this()) {}

@@ -25,7 +25,7 @@ struct BufferRange {
   VkFormat texels = VK_FORMAT_UNDEFINED;
 };
 
-/// The format of a texel that is a quad of a floating type: of its bits, where drivers know no such floats.
+/// The format of a texel that is a quad of a floating type: of its words, where it is narrow.
 VkFormat quad_format(DType dtype);
 
 /// Descriptor sets, each written once; all are freed together.

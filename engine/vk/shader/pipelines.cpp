@@ -105,7 +105,7 @@ constexpr SetBindings storing_bindings{.bindings = 3, .uniforms = true};
 
 /// Specialization constants by their numbers: constant i of the dispatch is i, how f16 is stored are those of
 /// common/storing.glsl and shaders/storage.
-Constants constants_of(const plan::Dispatch& dispatch, const Capabilities& capabilities) {
+Constants constants_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader, const Capabilities& capabilities) {
   constexpr std::uint32_t stochastic_id = 100;
   constexpr std::uint32_t saturate_id = 101;
   constexpr std::uint32_t scaled_id = 102;
@@ -116,7 +116,7 @@ Constants constants_of(const plan::Dispatch& dispatch, const Capabilities& capab
   constants[stochastic_id] = dispatch.storing.stochastic ? 1 : 0;
   constants[saturate_id] = dispatch.storing.saturate ? 1 : 0;
   constants[scaled_id] = dispatch.storing.scaled ? 1 : 0;
-  constants[is_bf16_id] = dispatch.bfloat16_matrices ? 1 : 0;
+  constants[is_bf16_id] = shader.bf16 || dispatch.bfloat16_matrices ? 1 : 0;
   constants[driver_rounds_id] = rounds_to_half_well(capabilities) && !dispatch.reproducible ? 1 : 0;
   return constants;
 }
@@ -201,8 +201,9 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
 
   if (cancel_ && cancel_()) fail(ErrorCode::cancelled, "trainer", "cancelled before all kernels were compiled");
   if (dispatch.spirv) check_spirv(shader.words, dispatch.shader);
-  const std::vector<std::uint32_t> words = words_of(dispatch, shader);
-  const VariableBytes declared = variable_bytes(words, constants_of(dispatch, context_->capabilities()));
+  const Constants constants = constants_of(dispatch, shader, context_->capabilities());
+  const std::vector<std::uint32_t> words = words_of(dispatch, shader, constants);
+  const VariableBytes declared = variable_bytes(words, constants);
   at_most(dispatch, "bytes of shared memory", context_->capabilities().limits.maxComputeSharedMemorySize,
           declared.shared);
   if (push_bytes < declared.pushed) {
@@ -225,17 +226,18 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   made.layout = layout(set, push_bytes + (start == Start::any ? plan::first_group_bytes : 0), facts.has_storing_set);
   made.bindings = set.bindings;
   made.push_bytes = push_bytes;
-  made.handle = compile(dispatch, words, facts, made);
+  made.handle = compile(dispatch, words, facts, constants, made);
   const auto at = pipelines_.emplace(key, made).first;
   at->second.shader = std::get<std::string>(at->first);
   return at->second;
 }
 
 /// Kernels with an expression are specialized here, all others by the driver.
-std::vector<std::uint32_t> Pipelines::words_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader) {
+std::vector<std::uint32_t> Pipelines::words_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader,
+                                               const Constants& constants) {
   if (!dispatch.expression) return {shader.words.begin(), shader.words.end()};
   const auto bindings = static_cast<std::uint32_t>(dispatch.operands.size());
-  return with_bindings(kernels_.get(shader, constants_of(dispatch, context_->capabilities())), bindings);
+  return with_bindings(kernels_.get(shader, constants), bindings);
 }
 
 VkDescriptorSetLayout Pipelines::set_layout(SetBindings set) {
@@ -271,12 +273,12 @@ VkPipelineLayout Pipelines::layout(SetBindings set, std::uint32_t push_bytes, bo
 }
 
 VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
-                              const ShaderFacts& facts, const Pipeline& made) {
+                              const ShaderFacts& facts, const Constants& constants, const Pipeline& made) {
   std::vector<std::uint32_t> code = code_for(dispatch, words, facts, context_->capabilities());
   if (made.first_group_at != 0) code = with_first_group(code, made.first_group_at);
   const ShaderModule module(*context_, patched(dispatch.shader, std::move(code)));
-  const Specialization specialization(constants_of(dispatch, context_->capabilities()));
-  const VkSpecializationInfo constants = specialization.info();
+  const Specialization specialization(constants);
+  const VkSpecializationInfo specialized = specialization.info();
   auto size = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);
   size.requiredSubgroupSize = context_->target().subgroups.size;
@@ -287,7 +289,7 @@ VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const st
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module.handle();
   info.stage.pName = "main";
-  info.stage.pSpecializationInfo = constants.mapEntryCount == 0 ? nullptr : &constants;
+  info.stage.pSpecializationInfo = specialized.mapEntryCount == 0 ? nullptr : &specialized;
   if (asks_for_subgroups(dispatch, facts, *context_)) {
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
     info.stage.pNext = &size;

@@ -85,9 +85,10 @@ class Pipelines {
 
   VkDescriptorSetLayout set_layout(SetBindings set);
   VkPipelineLayout layout(SetBindings set, std::uint32_t push_bytes, bool storing);
-  std::vector<std::uint32_t> words_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader);
+  std::vector<std::uint32_t> words_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader,
+                                      const Constants& constants);
   VkPipeline compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words, const ShaderFacts& facts,
-                     const Pipeline& made);
+                     const Constants& constants, const Pipeline& made);
 
   std::shared_ptr<Context> context_;
   PipelineCache cache_;

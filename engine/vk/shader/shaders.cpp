@@ -20,15 +20,27 @@ struct Place {
   const ShaderPack* pack;
   std::size_t first;  ///< word in the pack's
   std::size_t words;
+  bool bf16;
 };
 
-const std::map<std::string_view, Place>& places() {
+/// The name of a variant on words as that of a type, if it is one.
+std::string name_for(std::string_view variant, std::string_view type) {
+  constexpr std::string_view axis_value = ".words";
+  std::string name(variant);
+  const std::size_t at = name.find(axis_value);
+  if (at != std::string::npos) name.replace(at + 1, axis_value.size() - 1, type);
+  return name;
+}
+
+/// By name. A variant on words has two: that of f16, `packed`, and that of bf16.
+const std::map<std::string, Place, std::less<>>& places() {
   static const auto index = [] {
-    std::map<std::string_view, Place> made;
+    std::map<std::string, Place, std::less<>> made;
     for (const ShaderPack* pack : shader_packs()) {
       std::size_t first = 0;
       for (const PackedVariant& variant : pack->variants) {
-        made.emplace(variant.name, Place{pack, first, variant.words});
+        made.emplace(name_for(variant.name, "packed"), Place{pack, first, variant.words, false});
+        made.emplace(name_for(variant.name, "bf16"), Place{pack, first, variant.words, true});
         first += variant.words;
       }
     }
@@ -57,7 +69,7 @@ class Expansions {
     const auto begin = last_words_.begin() + static_cast<std::ptrdiff_t>(place.first);
     Expanded& made = expanded_[name];
     made.words.assign(begin, begin + static_cast<std::ptrdiff_t>(place.words));
-    made.shader = {name, made.words};
+    made.shader = {name, made.words, place.bf16};
     return made.shader;
   }
 

@@ -13,6 +13,7 @@ namespace halfstep::vk {
 struct EmbeddedShader {
   std::string_view name;  ///< file stem and variant values: "relu.f16"
   std::span<const std::uint32_t> words;
+  bool bf16 = false;  ///< specialized for bf16: IS_BF16 of shaders/storage/words.glsl
 };
 
 /// The names of all variants in the library.
