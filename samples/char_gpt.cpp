@@ -6,6 +6,7 @@
 //   $ bin/generate model "ROMEO:"
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

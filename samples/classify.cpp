@@ -10,6 +10,7 @@
 // The checkpoint stores which model it holds and its input format; batch norm is folded into the convolutions.
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -6,6 +6,7 @@
 //     activation   error within   error beyond
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <snake.spirv.h>
 #include <snake_gradient.spirv.h>
 

@@ -6,6 +6,7 @@
 //     optimizer                 loss   accuracy
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <cautious.spirv.h>
 
 #include <cmath>

@@ -8,6 +8,7 @@
 // device is selected by its number or part of its name: HALFSTEP_DEVICE=0, HALFSTEP_DEVICE=llvmpipe.
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -10,6 +10,7 @@
 // copied, and nothing passes through the host but finished pictures.
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <app_sample.spirv.h>
 #include <app_show.spirv.h>
 #include <fmt/format.h>

@@ -10,6 +10,7 @@
 //   test accuracy 74.88%, macro-F1 0.6855
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

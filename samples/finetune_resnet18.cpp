@@ -5,6 +5,7 @@
 //   $ bin/finetune_resnet18 --weights resnet18.safetensors
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "models/layers.h"

@@ -1,6 +1,7 @@
 // Trains a convolutional network on Fashion-MNIST in f16 or bf16, with f32 master weights.
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <optional>

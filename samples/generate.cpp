@@ -3,6 +3,7 @@
 //   $ bin/generate model "ROMEO:" --temperature 0.8 --top-k 40
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -9,6 +9,7 @@
 // layers follow. The sheet shows the picture as it was and as it is after 10, 100, 1,000 and more steps.
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -10,6 +10,7 @@
 //   ...
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "samples/common/checkpoint.h"

@@ -8,6 +8,7 @@
 // The output is the same on every device. Exits with 1 if any line differs.
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <cmath>

@@ -9,6 +9,7 @@
 // The zeros in f32 come from units that no image of the batch activates; the other zeros come from underflow.
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

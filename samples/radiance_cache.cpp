@@ -8,6 +8,7 @@
 //    samples    seconds   by paths    by cache      by paths      by cache
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <box_show.spirv.h>
 #include <box_trace.spirv.h>
 #include <fmt/format.h>

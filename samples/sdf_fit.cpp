@@ -8,6 +8,7 @@
 //     step    seconds   distance error   depth error   normals off by   other outline
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -5,6 +5,7 @@
 //   $ bin/stochastic_rounding float16 20 --data ~/data/cifar10 --rounding nearest    (to see the difference)
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <optional>

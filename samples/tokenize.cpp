@@ -4,6 +4,7 @@
 //   hello , wor ##ld !
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <fstream>

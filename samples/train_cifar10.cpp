@@ -5,6 +5,7 @@
 //   $ bin/train_cifar10 --fp16 --model resnet20 --steps 60 --best resnet20.safetensors
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

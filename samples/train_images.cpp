@@ -7,6 +7,7 @@
 //   $ bin/classify pets.safetensors photo.jpg
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

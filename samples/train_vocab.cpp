@@ -4,6 +4,7 @@
 //   11916 texts, 8000 tokens, 1.5 s
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <chrono>

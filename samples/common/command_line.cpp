@@ -1,5 +1,6 @@
 #include "samples/common/command_line.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

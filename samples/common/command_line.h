@@ -2,8 +2,6 @@
 
 #include <halfstep/halfstep.h>
 
-#include <CLI/CLI.hpp>
-
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -15,6 +13,11 @@
 #include "samples/watch/options.h"
 
 /// The command line that all samples share.
+namespace CLI {
+class App;
+class Validator;
+}  // namespace CLI
+
 namespace samples {
 
 /// How often to save within an epoch: after this many steps or seconds. Both 0: not at all.

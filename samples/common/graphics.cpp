@@ -1,5 +1,6 @@
 #include "samples/common/graphics.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

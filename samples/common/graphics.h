@@ -2,7 +2,6 @@
 
 #include <halfstep/halfstep.h>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 #include "samples/common/model_folder.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

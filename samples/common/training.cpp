@@ -1,5 +1,6 @@
 #include "samples/common/training.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <chrono>

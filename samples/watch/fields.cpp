@@ -1,5 +1,7 @@
 #include "samples/watch/fields.h"
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 #include <limits>
 

@@ -3,6 +3,7 @@
 #include <halfstep/halfstep.h>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <cstring>

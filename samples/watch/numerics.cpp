@@ -1,6 +1,7 @@
 #include "samples/watch/numerics.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

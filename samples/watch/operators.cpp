@@ -1,6 +1,7 @@
 #include "samples/watch/operators.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,6 @@
 #include "samples/watch/options.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -2,8 +2,6 @@
 
 #include <halfstep/halfstep.h>
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -13,6 +11,10 @@
 #include "samples/common/models.h"
 
 /// Training that one can watch: what a run writes about itself, beside its checkpoints.
+namespace CLI {
+class App;
+}  // namespace CLI
+
 namespace samples {
 
 /// A flag and the file that it names; no file if the path is empty.

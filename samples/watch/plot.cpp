@@ -2,6 +2,8 @@
 
 #include <halfstep/halfstep.h>
 
+#include <nlohmann/json.hpp>
+
 #include <span>
 #include <utility>
 

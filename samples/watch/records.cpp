@@ -1,5 +1,7 @@
 #include "samples/watch/records.h"
 
+#include <nlohmann/json.hpp>
+
 #include <ctime>
 
 namespace samples {

@@ -2,7 +2,7 @@
 
 #include <halfstep/halfstep.h>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <filesystem>
 #include <map>

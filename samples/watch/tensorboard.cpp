@@ -3,6 +3,7 @@
 #include "samples/watch/tensorboard.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cctype>

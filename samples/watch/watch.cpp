@@ -1,6 +1,7 @@
 #include "samples/watch/watch.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
