@@ -88,7 +88,12 @@ int main(int argc, char** argv) {
   const std::span arguments(argv, static_cast<std::size_t>(argc));
   if (argc > 1 && std::string_view(argv[1]) == "--every-shader-in") return check_every_shader(arguments.subspan(2));
   keep_libraries();
-  limit_loops();
+  try {
+    limit_loops();
+  } catch (const Error& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return 2;
+  }
   const int result = doctest::Context(argc, argv).run();
   write_used_shaders();
   return validation_was_silent() ? result : 1;
