@@ -85,11 +85,13 @@ void Recording::bind(const plan::Dispatch& dispatch) {
 }
 
 void Recording::record() {
+  is_recorded_ = false;
   recorders_.resize(pieces_.list().size());
   for (std::size_t i = 0; i < recorders_.size(); ++i) {
     if (!recorders_[i]) recorders_[i] = std::make_unique<vk::Recorder>(context_);
     record(*recorders_[i], pieces_.list()[i]);
   }
+  is_recorded_ = true;
 }
 
 void Recording::record(vk::Recorder& recorder, const plan::Piece& piece) {
@@ -130,7 +132,8 @@ void Recording::record(vk::Recorder& recorder, const plan::Slice& slice) {
   recorder.end_label();
 }
 
-std::uint64_t Recording::submit(vk::Timeline& timeline, std::size_t first, std::size_t end) const {
+std::uint64_t Recording::submit(vk::Timeline& timeline, std::size_t first, std::size_t end) {
+  if (!is_recorded_) record();
   std::vector<const vk::Recorder*> wanted;
   for (std::size_t i = first; i < end; ++i) wanted.push_back(recorders_[i].get());
   return timeline.submit(wanted);

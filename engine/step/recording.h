@@ -44,9 +44,10 @@ class Recording {
       : Recording(context, pipelines, plan, buffers, Options{}) {}
 
   /// Submits all pieces, under one ticket, without waiting.
-  std::uint64_t submit(vk::Timeline& timeline) const { return submit(timeline, 0, pieces()); }
-  /// The same of the pieces from `first` to before `end`. A run is all of them, in order.
-  std::uint64_t submit(vk::Timeline& timeline, std::size_t first, std::size_t end) const;
+  std::uint64_t submit(vk::Timeline& timeline) { return submit(timeline, 0, pieces()); }
+  /// The same of the pieces from `first` to before `end`. A run is all of them, in order. What an error kept from being
+  /// recorded anew is recorded first.
+  std::uint64_t submit(vk::Timeline& timeline, std::size_t first, std::size_t end);
   /// Records anew if pieces take longer than `seconds`, or need no longer be so short. Not between the pieces of a run.
   void limit(double seconds);
   /// Where pieces from `first` on end that are expected to take no longer than `seconds`: after one at least.
@@ -61,7 +62,7 @@ class Recording {
   /// Records all of it, uncut, into an application's command buffer, between barriers for all stages.
   void record_into(VkCommandBuffer commands);
 
-  std::size_t pieces() const { return recorders_.size(); }
+  std::size_t pieces() const { return pieces_.list().size(); }
   /// See plan::Pieces::awaited.
   std::vector<std::size_t> awaited() const { return pieces_.awaited(); }
   /// Microseconds that the device worked on the last finished submit. 0 on a queue without timestamps.
@@ -104,6 +105,7 @@ class Recording {
   std::map<StoringKey, VkDescriptorSet> storing_sets_;
   std::vector<Bound> bound_;                              ///< of each dispatch
   std::vector<std::unique_ptr<vk::Recorder>> recorders_;  ///< of each piece
+  bool is_recorded_ = false;                              ///< as they are cut now
   double microseconds_ = 0;
   std::uint64_t first_tick_ = 0;
   std::vector<DispatchTime> dispatch_times_;

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "harness/device.h"
+#include "harness/faults.h"
 #include "train/small_training.h"
 
 using namespace halfstep;
@@ -95,4 +97,22 @@ TEST_CASE("a budget is positive, and takes a training set or source") {
                        Error);
   testing::Pull pull(3, 1, Adam{}, Precision::float32());
   CHECK_THROWS_AS(pull.trainer().run_for(microseconds(1)), Error);
+}
+
+TEST_CASE("a step that could not be cut anew is recorded before it is submitted") {
+  const Dataset set = testing::toy_dataset(40, {6, 5, 1}, 3);
+  Trainer whole = toy(set, {.batch = 16});
+  for (int i = 0; i < 6; ++i) whole.step();
+  for (const char* function : {"vkCreateCommandPool", "vkBeginCommandBuffer", "vkEndCommandBuffer"}) {
+    CAPTURE(function);
+    testing::FaultyVulkan vulkan;
+    const Device device = Device::open(testing::device().info().name, {.tuning = Tuning::off, .may_fork = false});
+    Trainer trainer = toy(set, {.batch = 16, .device = device});
+    for (int i = 0; i < 3; ++i) trainer.step();
+    trainer.finish();
+    vulkan.plan(testing::Fault{function, 1, VK_ERROR_OUT_OF_HOST_MEMORY});
+    CHECK_THROWS_WITH_AS(trainer.run_for(microseconds(1)), doctest::Contains("VK_ERROR_OUT_OF_HOST_MEMORY"), Error);
+    for (int i = 0; i < 3; ++i) trainer.step();
+    CHECK(testing::toy_weights(trainer) == testing::toy_weights(whole));
+  }
 }
