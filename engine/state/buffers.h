@@ -6,6 +6,7 @@
 
 #include "plan/program.h"
 #include "state/exchange_places.h"
+#include "state/extents.h"
 #include "state/store_spec.h"
 #include "vk/command/memory.h"
 
@@ -17,6 +18,8 @@ struct BufferRow {
   vk::Memory memory;
   /// How large it is in a store of this spec; 0 where the store has none. Null where it is no store's.
   std::uint64_t (*bytes)(const StoreSpec& spec);
+  /// Where tensors lie in it, if it may consist of several buffers of the device: see Parts.
+  Extents (*tensors)(const StoreLayout& layout, const WeightStorage& weights) = nullptr;
 };
 
 namespace buffers {
@@ -30,14 +33,16 @@ inline constexpr auto table = std::to_array<BufferRow>({
      [](const StoreSpec& spec) { return spec.layout.first_rate(spec.layout.optimizers.size()) * sizeof(float); }},
     // What operators read.
     {"weights", vk::Memory::device,
-     [](const StoreSpec& spec) { return spec.layout.parameters.padded_elements() * spec.compute_bytes(); }},
+     [](const StoreSpec& spec) { return spec.layout.parameters.padded_elements() * spec.compute_bytes(); },
+     extents::computed},
     // f32 weights, where operators read a copy of them.
-    {"masters", vk::Memory::device, [](const StoreSpec& spec) { return spec.master_elements() * 4; }},
+    {"masters", vk::Memory::device, [](const StoreSpec& spec) { return spec.master_elements() * 4; }, extents::masters},
     // Of all parameters; of one micro-batch, until the step's last.
-    {"gradients", vk::Memory::device, [](const StoreSpec& spec) { return spec.trained() * spec.compute_bytes(); }},
+    {"gradients", vk::Memory::device, [](const StoreSpec& spec) { return spec.trained() * spec.compute_bytes(); },
+     extents::computed},
     // f32, over micro-batches.
     {"gradient sums", vk::Memory::device,
-     [](const StoreSpec& spec) { return spec.micro_batches > 1 ? spec.trained() * 4 : 0; }},
+     [](const StoreSpec& spec) { return spec.micro_batches > 1 ? spec.trained() * 4 : 0; }, extents::wide},
     // f32: sums over this rank's micro-batches, then over ranks; after those of gradients, those of states. See
     // exchange_places.h for what ranks that share out the optimizers' states exchange besides.
     {"exchange", vk::Memory::readback,
@@ -48,23 +53,25 @@ inline constexpr auto table = std::to_array<BufferRow>({
        return spec.weights.scaled ? gradient_scales::buffer_bytes(spec.layout.parameters) : 0;
      }},
     // The optimizers' states: see ParameterLayout.
-    {"moments", vk::Memory::device,
-     [](const StoreSpec& spec) {
-       return spec.moment_elements() * static_cast<std::uint64_t>(bytes(spec.weights.moments));
-     }},
+    {"moments", vk::Memory::device, [](const StoreSpec& spec) { return spec.moment_elements() * spec.moment_bytes(); },
+     extents::moments},
     // f32, of the weights over steps.
-    {"averages", vk::Memory::device, [](const StoreSpec& spec) { return spec.averages ? spec.trained() * 4 : 0; }},
+    {"averages", vk::Memory::device, [](const StoreSpec& spec) { return spec.averages ? spec.trained() * 4 : 0; },
+     extents::wide},
     // The averages as operators read them, where they do not read the averages themselves.
     {"averaged weights", vk::Memory::device,
      [](const StoreSpec& spec) {
        const bool apart = spec.averages && spec.averages_read && is_narrow(spec.weights.compute);
        return apart ? spec.trained() * spec.compute_bytes() : 0;
-     }},
+     },
+     extents::computed},
     // What the graph keeps from step to step, such as running statistics: f32.
-    {"states", vk::Memory::device, [](const StoreSpec& spec) { return spec.layout.states.padded_elements() * 4; }},
+    {"states", vk::Memory::device, [](const StoreSpec& spec) { return spec.layout.states.padded_elements() * 4; },
+     extents::states},
     // What they become if the step is applied.
     {"next states", vk::Memory::device,
-     [](const StoreSpec& spec) { return spec.layout.states.padded_elements() * 4 * spec.next_states(); }},
+     [](const StoreSpec& spec) { return spec.layout.states.padded_elements() * 4 * spec.next_states(); },
+     extents::next_states},
     // What predictors keep from run to run: see Caches.
     {"caches", vk::Memory::device, nullptr},
     // A data set that is kept on the device.

@@ -10,6 +10,7 @@
 
 #include "plan/host_tensor.h"
 #include "plan/layout.h"
+#include "state/parts.h"
 #include "vk/command/transfer.h"
 
 namespace halfstep::state {
@@ -17,12 +18,19 @@ namespace {
 
 using Kind = KeptTensor::Kind;
 
-/// Bytes of a buffer from `first` on, as the host has them.
-struct Chunk {
-  std::uint64_t first = 0;
-  std::uint64_t end = 0;
-  std::vector<std::byte> bytes{};
-};
+/// Calls `visit` with the first and the end of each group of tensors whose values the host holds at once: so many as 64
+/// MiB and the device's largest buffer hold in f32, one at least. Most models are one group.
+template <typename Visit>
+void for_each_group(const vk::Context& context, std::span<const KeptTensor> tensors, const Visit& visit) {
+  const std::uint64_t most_bytes = std::min(context.target().part_bytes, std::uint64_t{64} << 20);
+  const auto most_elements = static_cast<std::int64_t>(most_bytes / sizeof(float));
+  for (std::size_t first = 0, end = 0; first < tensors.size(); first = end) {
+    std::int64_t sum = 0;
+    do sum += elements(tensors[end++].entry->type.shape);
+    while (end < tensors.size() && sum + elements(tensors[end].entry->type.shape) <= most_elements);
+    visit(first, end);
+  }
+}
 
 std::uint64_t quad_bytes(DType dtype) {
   return 4 * static_cast<std::uint64_t>(bytes(dtype));
@@ -41,10 +49,13 @@ void gather_quads(const std::byte* from, std::span<std::byte> to, std::size_t qu
 
 ParameterStore::ParameterStore(vk::Context& context, StoreSpec spec)
     : context_(context.shared_from_this()), spec_(std::move(spec)) {
+  const Parts parts(spec_.layout, spec_.weights, context.target().part_bytes);
   for (plan::BufferId id = 0; id < buffers_.size(); ++id) {
     const BufferRow& row = buffers::table[id];
     if (row.bytes == nullptr) continue;
-    buffers_[id] = vk::Buffer(context, row.bytes(spec_), row.memory, std::string(row.name));
+    buffers_[id] = row.tensors == nullptr
+                       ? vk::Buffer(context, row.bytes(spec_), row.memory, std::string(row.name))
+                       : vk::Buffer::in_parts(context, row.bytes(spec_), parts.begins(id), std::string(row.name));
     // The padding of gradients is never written again, and must not count as an overflow.
     vk::fill(context, buffers_[id], 0, row.bytes(spec_), 0);
   }
@@ -143,6 +154,10 @@ std::vector<ParameterStore::Place> ParameterStore::places(const KeptTensor& tens
 std::vector<std::byte> ParameterStore::read(const Place& place, const Shape& shape) const {
   const std::uint64_t quad = quad_bytes(place.dtype);
   std::vector<std::byte> packed(plan::byte_size({place.dtype, shape}));
+  if (place.lanes == 1) {
+    download(place.buffer, place.first_element / 4 * quad, packed);
+    return packed;
+  }
   std::vector<std::byte> memory(packed.size() * place.lanes);
   download(place.buffer, place.first_element / 4 * quad, memory);
   gather_quads(memory.data() + place.lane * quad, packed, quad, place.lanes * quad);
@@ -161,36 +176,44 @@ std::vector<float> ParameterStore::read_gradient(const ParameterEntry& entry) co
   return plan::floats_from_memory(type, read({buffers::gradients, type.dtype, entry.first_element}, type.shape));
 }
 
-/// Of every buffer, takes the bytes from the first to the last that change, changes them and puts them back.
 void ParameterStore::write(std::span<const KeptTensor> tensors, std::span<const std::vector<float>> values) {
-  std::map<plan::BufferId, Chunk> chunks;
-  const auto for_each_place = [&](const auto& visit) {
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      for (const Place& place : places(tensors[i])) {
-        visit(place, TensorType{place.dtype, tensors[i].entry->type.shape}, values[i]);
+  for_each_group(*context_, tensors, [&](std::size_t first, std::size_t end) {
+    // By buffer, and by which of a tensor's places it is: neighbours in both are neighbours in memory.
+    std::map<std::pair<plan::BufferId, std::size_t>, std::vector<Change>> changes;
+    for (std::size_t i = first; i < end; ++i) {
+      const std::vector<Place> of = places(tensors[i]);
+      for (std::size_t k = 0; k < of.size(); ++k) {
+        changes[{of[k].buffer, k}].push_back({of[k], {of[k].dtype, tensors[i].entry->type.shape}, values[i]});
       }
     }
+    for (const auto& [key, of] : changes) write(of);
+  });
+}
+
+/// Takes the bytes of a buffer from the first to the last that change, changes them and puts them back.
+void ParameterStore::write(std::span<const Change> changes) const {
+  const auto first_of = [](const Change& change) {
+    return change.place.first_element / 4 * quad_bytes(change.place.dtype);
   };
-  for_each_place([&](const Place& place, const TensorType& type, const std::vector<float>&) {
-    const std::uint64_t first = place.first_element / 4 * quad_bytes(place.dtype);
-    const std::uint64_t end = first + plan::byte_size(type) * place.lanes;
-    const auto [found, fresh] = chunks.try_emplace(place.buffer, Chunk{first, end});
-    found->second.first = std::min(found->second.first, first);
-    found->second.end = std::max(found->second.end, end);
-  });
-  for (auto& [buffer, chunk] : chunks) {
-    chunk.bytes.resize(chunk.end - chunk.first);
-    download(buffer, chunk.first, chunk.bytes);
+  const Change& one = changes.front();
+  if (changes.size() == 1 && one.place.lanes == 1) {
+    upload(one.place.buffer, first_of(one), plan::to_memory(one.type, one.values));
+    return;
   }
-  for_each_place([&](const Place& place, const TensorType& type, const std::vector<float>& given) {
-    const std::uint64_t quad = quad_bytes(place.dtype);
-    Chunk& chunk = chunks.at(place.buffer);
-    std::byte* to = chunk.bytes.data() + (place.first_element / 4 * quad - chunk.first) + place.lane * quad;
-    spread(plan::to_memory(type, given), to, quad, place.lanes * quad);
-  });
-  for (const auto& [buffer, chunk] : chunks) {
-    upload(buffer, chunk.first, chunk.bytes);
+  std::uint64_t first = first_of(one);
+  std::uint64_t end = 0;
+  for (const Change& change : changes) {
+    first = std::min(first, first_of(change));
+    end = std::max(end, first_of(change) + plan::byte_size(change.type) * change.place.lanes);
   }
+  std::vector<std::byte> bytes(end - first);
+  download(one.place.buffer, first, bytes);
+  for (const Change& change : changes) {
+    const std::uint64_t quad = quad_bytes(change.place.dtype);
+    std::byte* to = bytes.data() + (first_of(change) - first) + change.place.lane * quad;
+    spread(plan::to_memory(change.type, change.values), to, quad, change.place.lanes * quad);
+  }
+  upload(one.place.buffer, first, bytes);
 }
 
 /// All of it, unless it is a buffer that other ranks have parts of.
@@ -253,22 +276,27 @@ std::vector<float> ParameterStore::read_weight(const ParameterEntry& entry) cons
 
 void ParameterStore::average_weights() {
   if (!spec_.averages) return;
+  std::vector<KeptTensor> weights;
   std::vector<KeptTensor> averages;
-  std::vector<std::vector<float>> values;
   for (const KeptTensor& tensor : tensors()) {
-    if (tensor.kind == Kind::weight) values.push_back(read(tensor));
+    if (tensor.kind == Kind::weight) weights.push_back(tensor);
     if (tensor.kind == Kind::average) averages.push_back(tensor);
   }
-  // Frozen parameters, which have none, come last.
-  values.resize(averages.size());
-  write(averages, values);
+  for_each_group(*context_, averages, [&](std::size_t first, std::size_t end) {
+    std::vector<std::vector<float>> values;
+    // Frozen parameters, which have none, come last.
+    for (std::size_t i = first; i < end; ++i) values.push_back(read(weights[i]));
+    write(std::span(averages).subspan(first, end - first), values);
+  });
 }
 
 void ParameterStore::initialize(std::uint64_t seed) {
   const std::vector<KeptTensor> kept = tensors(Weights::current);
-  std::vector<std::vector<float>> values;
-  for (const KeptTensor& tensor : kept) values.push_back(initial_values(*tensor.entry, seed));
-  write(kept, values);
+  for_each_group(*context_, kept, [&](std::size_t first, std::size_t end) {
+    std::vector<std::vector<float>> values;
+    for (std::size_t i = first; i < end; ++i) values.push_back(initial_values(*kept[i].entry, seed));
+    write(std::span(kept).subspan(first, end - first), values);
+  });
   average_weights();
 }
 

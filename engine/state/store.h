@@ -29,8 +29,10 @@ struct KeptTensor {
 };
 
 /// What training changes: weights, masters, gradients, moments, averages, states, gradients' scales and the StepState,
-/// on the device. Programs work on its buffers; the host reads and writes it by tensors. Every function that touches
-/// the device waits for what was submitted before and for its own copies, and throws Error where the device is lost.
+/// on the device. Programs work on its buffers, each of which consists of several where it is larger than the device's
+/// largest (Parts): a tensor lies in one of them, or of a larger one each window. The host reads and writes it by
+/// tensors, a few at a time. Every function that touches the device waits for what was submitted before and for its own
+/// copies, and throws Error where the device is lost.
 class ParameterStore {
  public:
   /// Everything is zero but for the schedules and the scales of gradients. Throws Error where there is no memory for
@@ -85,6 +87,13 @@ class ParameterStore {
     std::uint32_t lane = 0;
   };
 
+  /// What a place is given.
+  struct Change {
+    Place place;
+    TensorType type;
+    std::span<const float> values;
+  };
+
   /// What this rank has of a buffer's bytes, by their places in that of all ranks.
   struct Stretch {
     std::uint64_t first;
@@ -94,6 +103,7 @@ class ParameterStore {
 
   std::vector<Place> places(const KeptTensor& tensor) const;
   std::vector<std::byte> read(const Place& place, const Shape& shape) const;
+  void write(std::span<const Change> changes) const;
   std::vector<Stretch> held(plan::BufferId buffer, std::uint64_t first, std::uint64_t count) const;
   void download(plan::BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) const;
   void upload(plan::BufferId buffer, std::uint64_t first, std::span<const std::byte> bytes) const;

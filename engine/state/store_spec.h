@@ -53,6 +53,7 @@ struct StoreSpec {
   /// Elements that are trained, with their padding.
   std::uint64_t trained() const { return layout.parameters.trained_elements(); }
   std::uint64_t compute_bytes() const { return static_cast<std::uint64_t>(bytes(weights.compute)); }
+  std::uint64_t moment_bytes() const { return static_cast<std::uint64_t>(bytes(weights.moments)); }
   /// Stores that states' next values take turns in.
   std::uint64_t next_states() const { return micro_batches > 1 ? 2 : 1; }
   /// Elements of the buffers of masters and moments.

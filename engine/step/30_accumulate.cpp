@@ -61,8 +61,9 @@ void accumulate_gradients(const StageContext& step, const Chunk& quads) {
   const bool last = step.micro_batch + 1 == own;
   const plan::Region exchange{state::buffers::exchange, 0};
   const plan::Region sums{state::buffers::gradient_sums, 0};
-  for (const Chunk& bound : step.trained_chunks(16)) {
-    const Chunk chunk = common_part(bound, quads);
+  const plan::BufferId bound[] = {state::buffers::gradients, state::buffers::gradient_sums};
+  for (const Chunk& trained : step.trained_chunks(bound)) {
+    const Chunk chunk = common_part(trained, quads);
     if (chunk.count == 0) continue;
     // What the host reads is written once, whole: on a GPU it is the host's memory.
     accumulate(step, chunk, exchanged && own == 1 ? exchange : sums, {.first = first, .last = last && !exchanged});

@@ -3,24 +3,30 @@
 namespace halfstep::step {
 namespace {
 
-plan::TensorId states_at(const StageContext& step, const char* name, plan::Region region) {
-  return step.builder.place_bytes(name, step.layout.states.padded_elements() * 4, region);
+/// Copies the states' next values to where the host exchanges them, or back.
+void copy_states(const StageContext& step, bool back) {
+  for (const Chunk& chunk : step.state_chunks()) {
+    const auto place = [&](const char* name, plan::Region region) {
+      region.offset += chunk.first * 16;
+      return step.builder.place_bytes(name, chunk.count * 16, region);
+    };
+    const plan::TensorId exchanged = place("exchanged states", step.exchanged_states());
+    const plan::TensorId next = place("next states", step.next_states);
+    step.builder.alias(back ? next : exchanged, back ? exchanged : next, "exchange states");
+  }
 }
 
 }  // namespace
 
 void offer_states(const StageContext& step) {
-  if (!step.options.ranks.exchange_gradients() || step.layout.states.padded_elements() == 0) return;
-  step.builder.alias(states_at(step, "exchanged states", step.exchanged_states()),
-                     states_at(step, "next states", step.next_states), "exchange states");
+  if (step.options.ranks.exchange_gradients()) copy_states(step, false);
 }
 
 void take_exchanged(const StageContext& step) {
   if (!step.options.ranks.exchange_gradients()) return;
-  for (const Update& update : step.updates(16)) store_means(step, update.quads);
-  if (step.layout.states.padded_elements() == 0) return;
-  step.builder.alias(states_at(step, "next states", step.next_states),
-                     states_at(step, "exchanged states", step.exchanged_states()), "exchange states");
+  const plan::BufferId bound[] = {state::buffers::gradients, state::buffers::exchange};
+  for (const Update& update : step.updates(bound)) store_means(step, update.quads);
+  copy_states(step, true);
 }
 
 }  // namespace halfstep::step

@@ -38,7 +38,8 @@ void find_largest(const StageContext& step, const Blocks& blocks) {
 std::vector<Blocks> blocks_of(const StageContext& step) {
   constexpr std::uint64_t block_quads = state::gradient_scales::block_elements / 4;
   std::vector<Blocks> result;
-  for (const Update& update : step.updates(step.gradient_quad_bytes())) {
+  const plan::BufferId bound[] = {state::buffers::gradients};
+  for (const Update& update : step.updates(bound)) {
     const Chunk& chunk = update.quads;
     result.push_back({.gradients = step.gradients(chunk),
                       .push = {static_cast<std::uint32_t>(chunk.first / block_quads),
@@ -56,7 +57,8 @@ plan::TensorId place_found(const StageContext& step, const char* name, DType dty
 
 void check_gradients(const StageContext& step) {
   if (!step.weights.scaled) {
-    for (const Update& update : step.updates(step.gradient_quad_bytes())) check(step, update.quads);
+    const plan::BufferId bound[] = {state::buffers::gradients};
+    for (const Update& update : step.updates(bound)) check(step, update.quads);
     return;
   }
   step.found.largest = place_found(step, "largest gradients", DType::u32, state::exchange_places::largest(step.layout));

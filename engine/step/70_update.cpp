@@ -74,8 +74,9 @@ void update_by_kernel(const StageContext& step, const state::ParameterRun& run, 
   const UpdateKernel kernel = rule.kernel({.rate = run.training.rate,
                                            .weight_decay = run.training.weight_decay,
                                            .scale_in_rate = step.options.precision.loss_scale.in_rate});
-  const std::uint64_t widest = 16 * std::max<std::uint64_t>(1, run.training.states);
-  for (const Update& update : step.updates(run, widest)) {
+  std::vector<plan::BufferId> bound{buffers::gradients, buffers::weights, step.updated_weights()};
+  if (run.training.states > 0) bound.push_back(buffers::moments);
+  for (const Update& update : step.updates(run, bound)) {
     step.builder.dispatch(update_dispatch(step, run, update, kernel));
   }
 }

@@ -34,7 +34,8 @@ void limit_weights(const StageContext& step) {
   if (most == 0) return;
   step.builder.stores().set(Rounding::nearest, step.options.precision.overflow);
   const DType updated = step.weights.master ? DType::f32 : step.weights.compute;
-  for (const Update& update : step.updates(16)) {
+  const plan::BufferId bound[] = {state::buffers::weights, step.updated_weights()};
+  for (const Update& update : step.updates(bound)) {
     limit(step, step.updated_weights(), updated, {update.first_master, update.quads.count}, most);
     if (step.weights.copy) limit(step, state::buffers::weights, step.weights.compute, update.quads, most);
   }

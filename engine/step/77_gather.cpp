@@ -11,7 +11,8 @@ void copy_weights(const StageContext& step, const state::Shared& of, std::uint64
   const auto width = static_cast<std::uint64_t>(bytes(dtype));
   const plan::BufferId buffer = of.read_masters ? state::buffers::masters : state::buffers::weights;
   const std::uint64_t here = of.read_masters ? step.layout.master_place(of.first) : of.first;
-  for (const Chunk& chunk : cut(step.builder.target(), (end - first) / 4, 4 * width)) {
+  const BoundQuads bound[] = {{buffer, (here + first - of.first) * width, 4 * width}};
+  for (const Chunk& chunk : cut(step.builder.target(), step.parts, (end - first) / 4, bound)) {
     const std::uint64_t from = first - of.first + 4 * chunk.first;
     const plan::TensorId weights =
         step.builder.place_bytes("weights", 4 * chunk.count * width, {buffer, (here + from) * width});

@@ -18,7 +18,8 @@ void average_weights(const StageContext& step) {
   const DType kept = step.weights.master ? DType::f32 : step.weights.compute;
   const std::uint64_t quad_bytes = 4 * static_cast<std::uint64_t>(bytes(kept));
   const std::uint32_t local_size = flat_local_size(builder.target());
-  for (const Chunk& chunk : step.trained_chunks(16)) {
+  const plan::BufferId bound[] = {step.updated_weights(), state::buffers::averages};
+  for (const Chunk& chunk : step.trained_chunks(bound)) {
     const plan::TensorId weights =
         builder.place_bytes("weights", chunk.count * quad_bytes, {step.updated_weights(), chunk.first * quad_bytes});
     const plan::TensorId averages =

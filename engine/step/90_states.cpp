@@ -6,7 +6,7 @@ void update_states(const StageContext& step) {
   constexpr std::uint64_t quad_bytes = 16;
   plan::ProgramBuilder& builder = step.builder;
   const std::uint32_t local_size = flat_local_size(builder.target());
-  for (const Chunk& chunk : cut(builder.target(), step.layout.states.padded_elements() / 4, quad_bytes)) {
+  for (const Chunk& chunk : step.state_chunks()) {
     const auto place = [&](const char* name, plan::Region store) {
       store.offset += chunk.first * quad_bytes;
       return builder.place_bytes(name, chunk.count * quad_bytes, store);

@@ -12,6 +12,7 @@
 #include "graph/ir.h"
 #include "plan/program.h"
 #include "state/buffers.h"
+#include "state/parts.h"
 #include "state/store_spec.h"
 #include "step/share.h"
 
@@ -71,8 +72,16 @@ struct Chunk {
   std::uint64_t first;
   std::uint64_t count;
 };
-/// Divides `quads` into chunks of which a dispatch binds at most `widest` bytes per quad within the device's limit.
-std::vector<Chunk> cut(const plan::Target& target, std::uint64_t quads, std::uint64_t widest);
+/// What a dispatch binds beside such quads: `quad_bytes` for each, those of quad 0 at `first` in the buffer.
+struct BoundQuads {
+  plan::BufferId buffer;
+  std::uint64_t first;
+  std::uint64_t quad_bytes;
+};
+/// Divides `quads` into chunks of which a dispatch can bind all of these: each within the device's limit for a binding,
+/// and in one part of its buffer.
+std::vector<Chunk> cut(const plan::Target& target, const state::Parts& parts, std::uint64_t quads,
+                       std::span<const BoundQuads> bound);
 
 /// What a stage found in the gradients that later ones read: of each block of gradient_scales a word.
 struct Findings {
@@ -92,6 +101,7 @@ struct StageContext {
   plan::ProgramBuilder& builder;
   plan::TensorId state;  ///< a state::StepState, with the OptimizerStates that follow it
   const state::StoreLayout& layout;
+  const state::Parts& parts;  ///< of a store of this layout
   const TrainerOptions& options;
   Share share;                   ///< of this rank
   state::WeightStorage weights;  ///< of the options' precision
@@ -104,12 +114,17 @@ struct StageContext {
   /// Where ranks exchange the states' next values.
   plan::Region exchanged_states() const { return {state::buffers::exchange, state::exchange_places::states(layout)}; }
 
-  /// The chunks of all trained weights, where a dispatch binds at most `widest` bytes per quad.
-  std::vector<Chunk> trained_chunks(std::uint64_t widest) const;
+  /// The chunks of all trained weights, where a dispatch binds what these buffers have of them.
+  std::vector<Chunk> trained_chunks(std::span<const plan::BufferId> bound) const;
   /// Those of what is updated here, which are all trained weights unless ranks share them out; of one run, or of all.
-  std::vector<Update> updates(const state::ParameterRun& run, std::uint64_t widest) const;
-  std::vector<Update> updates(std::uint64_t widest) const;
-  std::uint64_t gradient_quad_bytes() const { return 4 * static_cast<std::uint64_t>(bytes(weights.compute)); }
+  /// Only those of a run bind moments.
+  std::vector<Update> updates(const state::ParameterRun& run, std::span<const plan::BufferId> bound) const;
+  std::vector<Update> updates(std::span<const plan::BufferId> bound) const;
+  /// The chunks of all states and of what they become.
+  std::vector<Chunk> state_chunks() const;
+  /// Bytes that one of these buffers has of a quad of weights; of each of its states, if it is that of moments.
+  std::uint64_t quad_bytes(plan::BufferId buffer) const;
+  std::uint64_t gradient_quad_bytes() const { return quad_bytes(state::buffers::gradients); }
   plan::TensorId gradients(const Chunk& chunk) const;
   /// The weights that are updated: f32 masters, or where there are none the weights that operators read.
   plan::BufferId updated_weights() const { return weights.copy ? state::buffers::masters : state::buffers::weights; }

@@ -31,6 +31,7 @@ class Builder {
         layout_(layout),
         precision_(precision),
         target_(target),
+        parts_(layout, state::weight_storage(precision), target.part_bytes),
         share_(share),
         builder_(target, {.partials = precision.partials, .statistics = over_ranks(synchronised)}),
         state_(place_buffers()),
@@ -59,12 +60,12 @@ class Builder {
     const DType read = precision_.parameters;
     if (!is_narrow(read)) return;
     builder_.stores().set(Rounding::nearest, precision_.overflow);
-    for (const Chunk& chunk : cut(target_, layout_.parameters.trained_elements() / 4, 16)) {
+    const std::uint64_t narrow = 4 * static_cast<std::uint64_t>(bytes(read));
+    const BoundQuads bound[] = {{buffers::averages, 0, 16}, {buffers::averaged_weights, 0, narrow}};
+    for (const Chunk& chunk : cut(target_, parts_, layout_.parameters.trained_elements() / 4, bound)) {
       const Shape shape{static_cast<std::int64_t>(4 * chunk.count)};
-      feed_values(
-          builder_, builder_.place("averages", {DType::f32, shape}, {buffers::averages, 16 * chunk.first}),
-          builder_.place("averaged weights", {read, shape},
-                         {buffers::averaged_weights, 4 * static_cast<std::uint64_t>(bytes(read)) * chunk.first}));
+      feed_values(builder_, builder_.place("averages", {DType::f32, shape}, {buffers::averages, 16 * chunk.first}),
+                  builder_.place("averaged weights", {read, shape}, {buffers::averaged_weights, narrow * chunk.first}));
     }
     builder_.stores().set(precision_.rounding.activations, precision_.overflow);
   }
@@ -185,6 +186,7 @@ class Builder {
     return {.builder = builder_,
             .state = state_,
             .layout = layout_,
+            .parts = parts_,
             .options = options,
             .share = share_,
             .weights = state::weight_storage(options.precision),
@@ -288,6 +290,7 @@ class Builder {
   const state::StoreLayout& layout_;
   const Precision& precision_;
   const plan::Target& target_;
+  state::Parts parts_;
   Share share_;
   std::uint32_t micro_batch_ = 0;  ///< the current one
   plan::ProgramBuilder builder_;

@@ -20,7 +20,7 @@ Buffer::Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string
     fail(ErrorCode::unsupported, "memory",
          fmt::format("expected {} to take at most {} bytes, the largest buffer of {}, got {}", name_, limit,
                      context.capabilities().name, bytes_),
-         "make the batch smaller");
+         "a smaller model or batch takes less");
   }
   try {
     auto info = structure<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
@@ -39,31 +39,50 @@ Buffer::Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string
   }
 }
 
-Buffer Buffer::in_parts(Context& context, std::uint64_t bytes, std::string name) {
-  if (bytes <= context.capabilities().max_buffer_bytes) return {context, bytes, Memory::device, std::move(name)};
+Buffer Buffer::in_parts(Context& context, std::uint64_t bytes, std::vector<std::uint64_t> begins, std::string name) {
+  std::erase_if(begins, [&](std::uint64_t begin) { return begin >= bytes; });
+  if (begins.empty()) return {context, bytes, Memory::device, std::move(name)};
+  begins.insert(begins.begin(), 0);
   Buffer all;
   all.context_ = context.shared_from_this();
   all.bytes_ = bytes;
-  all.part_bytes_ = context.target().part_bytes;
-  for (std::uint64_t done = 0; done < bytes; done += all.part_bytes_) {
-    const std::uint64_t size = std::min(all.part_bytes_, bytes - done);
-    all.parts_.emplace_back(context, size, Memory::device, fmt::format("{}, part {}", name, all.parts_.size() + 1));
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    const std::uint64_t end = i + 1 < begins.size() ? begins[i + 1] : bytes;
+    all.parts_.emplace_back(context, end - begins[i], Memory::device, fmt::format("{}, part {}", name, i + 1));
   }
+  all.begins_ = std::move(begins);
   all.name_ = std::move(name);
   return all;
+}
+
+Buffer Buffer::in_parts(Context& context, std::uint64_t bytes, std::string name) {
+  std::vector<std::uint64_t> begins;
+  if (bytes > context.capabilities().max_buffer_bytes) {
+    const std::uint64_t each = context.target().part_bytes;
+    for (std::uint64_t begin = each; begin < bytes; begin += each) begins.push_back(begin);
+  }
+  return in_parts(context, bytes, std::move(begins), std::move(name));
 }
 
 Buffer::Place Buffer::at(std::uint64_t offset, std::uint64_t bytes) const {
   if (parts_.empty()) return {buffer_, offset};
   if (bytes > left(offset)) {
-    fail("memory", fmt::format("expected {} bytes at {} of {} to lie in one part of {} bytes", bytes, offset, name_,
-                               part_bytes_));
+    fail("memory", fmt::format("expected {} bytes at {} of {} to lie in one of its {} parts, got {} to the end of one",
+                               bytes, offset, name_, parts_.size(), left(offset)));
   }
-  return {parts_.at(offset / part_bytes_).buffer_, offset % part_bytes_};
+  const std::size_t part = part_at(offset);
+  return {parts_[part].buffer_, offset - begins_[part]};
 }
 
 std::uint64_t Buffer::left(std::uint64_t offset) const {
-  return parts_.empty() ? bytes_ - offset : std::min(bytes_ - offset, part_bytes_ - offset % part_bytes_);
+  if (parts_.empty()) return bytes_ - offset;
+  const std::size_t part = part_at(offset);
+  const std::uint64_t end = begins_[part] + parts_[part].bytes_;
+  return end - std::min(offset, end);
+}
+
+std::size_t Buffer::part_at(std::uint64_t offset) const {
+  return static_cast<std::size_t>(std::ranges::upper_bound(begins_, offset) - begins_.begin()) - 1;
 }
 
 Buffer::Buffer(Context& context, const DeviceBuffer& shared, std::string name)
@@ -172,7 +191,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(borrowed_, other.borrowed_);
   std::swap(name_, other.name_);
   std::swap(parts_, other.parts_);
-  std::swap(part_bytes_, other.part_bytes_);
+  std::swap(begins_, other.begins_);
   return *this;
 }
 

@@ -24,8 +24,11 @@ class Buffer {
   /// An application's memory, which stays the application's: its buffer, or a buffer of this on its memory. Throws
   /// Error if the memory cannot be bound where it is.
   Buffer(Context& context, const DeviceBuffer& shared, std::string name);
-  /// Memory for shaders only that consists of several buffers of Target::part_bytes, the last one of what is left,
-  /// where it is larger than that and than the device's largest buffer.
+  /// Memory for shaders only that consists of several buffers, of which all but the first begin at `begins`, in bytes;
+  /// those that begin at `bytes` or after it are left out. Each is no larger than the device's largest buffer.
+  static Buffer in_parts(Context& context, std::uint64_t bytes, std::vector<std::uint64_t> begins, std::string name);
+  /// Such memory of parts of Target::part_bytes, the last one of what is left, where it is larger than that and than
+  /// the device's largest buffer.
   static Buffer in_parts(Context& context, std::uint64_t bytes, std::string name);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
@@ -56,6 +59,7 @@ class Buffer {
   void invalidate(std::uint64_t offset, std::uint64_t size) const;
 
  private:
+  std::size_t part_at(std::uint64_t offset) const;
   void allocate(Memory intent);
   void bind_shared(const DeviceBuffer& shared);
   VkMappedMemoryRange atoms(std::uint64_t offset, std::uint64_t size) const;
@@ -71,7 +75,7 @@ class Buffer {
   bool borrowed_ = false;  ///< the handle is an application's
   std::string name_;
   std::vector<Buffer> parts_{};
-  std::uint64_t part_bytes_ = 0;
+  std::vector<std::uint64_t> begins_{};  ///< of each part
 };
 
 }  // namespace halfstep::vk

@@ -9,7 +9,10 @@
 namespace halfstep::vk {
 namespace {
 
-constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
+/// What a copy takes at once.
+std::uint64_t piece_bytes(const Context& context) {
+  return std::min(context.target().part_bytes, std::uint64_t{16} << 20);
+}
 
 /// Records the commands of `record` between barriers, submits them and waits.
 template <typename Record>
@@ -27,11 +30,12 @@ void run(Recorder& recorder, Timeline& timeline, const Record& record) {
 
 void upload(Context& context, const Buffer& target, std::uint64_t offset, std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
-  const Buffer staging(context, std::min<std::uint64_t>(bytes.size(), piece_bytes), Memory::upload, "upload staging");
+  const std::uint64_t most = std::min<std::uint64_t>(bytes.size(), piece_bytes(context));
+  const Buffer staging(context, most, Memory::upload, "upload staging");
   Recorder recorder(context);
   Timeline timeline(context);
   for (std::uint64_t done = 0, size = 0; done < bytes.size(); done += size) {
-    size = std::min({bytes.size() - done, piece_bytes, target.left(offset + done)});
+    size = std::min({bytes.size() - done, most, target.left(offset + done)});
     const Buffer::Place to = target.at(offset + done, size);
     std::memcpy(staging.mapped(), bytes.data() + done, size);
     staging.flush(0, size);
@@ -41,12 +45,12 @@ void upload(Context& context, const Buffer& target, std::uint64_t offset, std::s
 
 void download(Context& context, const Buffer& source, std::uint64_t offset, std::span<std::byte> bytes) {
   if (bytes.empty()) return;
-  const Buffer staging(context, std::min<std::uint64_t>(bytes.size(), piece_bytes), Memory::readback,
-                       "download staging");
+  const std::uint64_t most = std::min<std::uint64_t>(bytes.size(), piece_bytes(context));
+  const Buffer staging(context, most, Memory::readback, "download staging");
   Recorder recorder(context);
   Timeline timeline(context);
   for (std::uint64_t done = 0, size = 0; done < bytes.size(); done += size) {
-    size = std::min({bytes.size() - done, piece_bytes, source.left(offset + done)});
+    size = std::min({bytes.size() - done, most, source.left(offset + done)});
     const Buffer::Place from = source.at(offset + done, size);
     run(recorder, timeline, [&](Recorder& r) { r.copy(from.buffer, from.offset, staging.handle(), 0, size); });
     staging.invalidate(0, size);
