@@ -26,6 +26,7 @@ Target reproducible(const Target& device) {
   target.max_rounds = least_rounds;
   target.max_storage_buffers = 8;
   target.reproducible = true;
+  target.winograd = false;
   expect_at_least("invocations in a workgroup", target.max_invocations, device.max_invocations);
   expect_at_least("bytes of shared memory", target.shared_memory_bytes, device.shared_memory_bytes);
   expect_at_least("bytes of push constants", target.max_push_bytes, device.max_push_bytes);

@@ -61,6 +61,7 @@ struct Target {
   std::uint32_t offset_alignment = 256;  ///< of a storage buffer binding
   std::uint32_t max_storage_buffers = 4;
   std::uint32_t max_texels = 0;            ///< quads of a texel buffer; 0 if storage buffers are as fast to read
+  bool winograd = true;                    ///< there are kernels for Winograd's convolution
   bool uniform_loads = false;              ///< a load from one address by all invocations is as cheap as a constant
   double submit_seconds = 0.1;             ///< that a submit may take; see Pieces
   std::uint32_t wanted_groups = 4;         ///< workgroups that keep the device busy

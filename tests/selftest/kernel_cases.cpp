@@ -22,6 +22,7 @@ struct Products {
 /// The names of the kernels of a device for products.
 std::set<std::string> product_kernels(vk::Context& context, ops::Operands operands, const Products& products) {
   std::set<std::string> names;
+  const bool of_patches = operands == ops::Operands::patches_row || operands == ops::Operands::patches_col;
   for (const std::int64_t size : {std::int64_t{16}, std::int64_t{2048}}) {
     const ops::Problem problem{.operands = operands,
                                .dtype = products.dtype,
@@ -29,7 +30,8 @@ std::set<std::string> product_kernels(vk::Context& context, ops::Operands operan
                                .rows = size,
                                .columns = size,
                                .k = size,
-                               .operand_quads = size * size / 4};
+                               .operand_quads = size * size / 4,
+                               .winograd_tiles = of_patches && products.dtype == DType::f32 ? size / 4 : 0};
     for (const ops::GemmKernel& kernel : ops::gemm_kernels(context.target(), problem)) {
       if (kernel.risky == products.risky) names.insert(kernel.name);
     }

@@ -16,6 +16,7 @@
 #include "ops/gemm/gemm_choice.h"
 #include "ops/gemm/gemm_kernels.h"
 #include "ops/gemm/gemm_panels.h"
+#include "ops/gemm/winograd.h"
 #include "ops/kernel.h"
 #include "ops/reduce/reduce.h"
 
@@ -363,6 +364,7 @@ void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
   const Problem size = problem(out, gemm);
   const std::vector<GemmKernel> candidates = gemm_kernels(out.target(), size);
   const GemmKernel& kernel = candidates[out.choose(gemm_choice(out, gemm, size, candidates))];
+  if (kernel.winograd) return lower_winograd(out, gemm);
   const Way way{kernel, cut(out, gemm, kernel), size.dtype};
   expect_indexable(out, gemm, kernel, way.cut);
   const Gemm product = prepared(out, gemm, kernel);

@@ -22,15 +22,16 @@ std::string kind_of(const Problem& problem) {
                      problem.float16_partials ? "f16" : "f32");
 }
 
-/// The part of the key with a convolution's step, divisor and tap step, which also affect its speed; empty for
-/// matrices, or if all are 1.
-std::string walk_of(const Gemm& gemm) {
+/// The part of the key with a convolution's step, divisor and tap step, which also affect its speed, and the extents of
+/// what Winograd's algorithm computes in tiles; empty for matrices, or if there is none of these.
+std::string walk_of(const Gemm& gemm, const Problem& problem) {
   if (gemm.operands < Operands::patches_row) return "";
   const Patches& patches = gemm.patches;
   std::string walk;
   if (patches.step != Pair{1, 1}) walk += fmt::format(" step {}x{}", patches.step[0], patches.step[1]);
   if (patches.divided()) walk += fmt::format(" over {}x{}", patches.divisor[0], patches.divisor[1]);
   if (patches.tap_step != Pair{1, 1}) walk += fmt::format(" taps {}x{}", patches.tap_step[0], patches.tap_step[1]);
+  if (problem.winograd_tiles > 0) walk += fmt::format(" tiles of {}x{}", patches.grid[0], patches.grid[1]);
   return walk;
 }
 
@@ -127,19 +128,18 @@ void convolution_terms(const Convolution& convolution,
   }
 }
 
-Definition convolution(Operands operands) {
-  const Convolution conv{{3, 9, 11, 6}, {3, 2, 6, 70}, {.stride = {1, 2}, .padding = {1, 1}}};
+Definition convolution(Operands operands, const Convolution& conv) {
   const Shape output = conv.output("tune");
   Definition made;
   if (operands == Operands::patches_row) {
-    made = {conv.images,         conv.weight, output,
-            std::int64_t{6} * 6, {},          [=](plan::Lowering& out) { lower_conv2d(out, conv); }};
+    made = {conv.images, conv.weight,
+            output,      conv.taps() * conv.in_channels(),
+            {},          [=](plan::Lowering& out) { lower_conv2d(out, conv); }};
     made.terms = [=](const auto& visit) { convolution_terms(conv, visit); };
   } else if (operands == Operands::patches_col) {
     made = {output,      conv.weight,
-            conv.images, std::int64_t{6} * 70,
-            {},          [=](plan::Lowering& out) {
-              lower_conv2d_data_gradient(out, conv); }};
+            conv.images, conv.taps() * conv.out_channels(),
+            {},          [=](plan::Lowering& out) { lower_conv2d_data_gradient(out, conv); }};
     made.terms = [=](const auto& visit) {
       convolution_terms(conv, [&](std::size_t x, std::size_t w, std::size_t y) { visit(y, w, x); });
     };
@@ -156,7 +156,13 @@ Definition convolution(Operands operands) {
 }
 
 Definition definition_of(Operands operands) {
-  return operands < Operands::patches_row ? matrices(operands) : convolution(operands);
+  if (operands < Operands::patches_row) return matrices(operands);
+  return convolution(operands, {{3, 9, 11, 6}, {3, 2, 6, 70}, {.stride = {1, 2}, .padding = {1, 1}}});
+}
+
+/// One that Winograd's algorithm computes.
+Definition convolution_3x3(Operands operands) {
+  return convolution(operands, {{3, 9, 11, 6}, {3, 3, 6, 70}, {.padding = {1, 2}}});
 }
 
 /// Numbers as the device will see them: whole ones from -1 to 1, whose sums narrow types hold, or any in that range.
@@ -201,7 +207,7 @@ plan::Choice gemm_choice(const plan::Lowering& out, const Gemm& gemm, const Prob
   plan::Choice choice;
   choice.kind = kind_of(problem);
   choice.key = fmt::format("{} {}x{}x{}x{}{}", choice.kind, problem.batches, problem.rows, problem.columns,
-                           problem.k * problem.segments, walk_of(gemm));
+                           problem.k * problem.segments, walk_of(gemm, problem));
   for (const GemmKernel& kernel : kernels) choice.candidates.push_back({kernel.name, kernel.risky});
   choice.rule_is_known = out.target().cpu;
   choice.flops = 2 * static_cast<double>(problem.batches * problem.rows) * static_cast<double>(problem.columns) *
@@ -225,7 +231,16 @@ plan::Choice gemm_choice(const plan::Lowering& out, const Gemm& gemm, const Prob
 std::vector<plan::Trial> gemm_checks(std::string_view kind) {
   const Problem problem = problem_of(kind);
   const Definition product = definition_of(problem.operands);
-  return {check(problem, product, true), check(problem, product, false)};
+  std::vector<plan::Trial> checks{check(problem, product, true), check(problem, product, false)};
+  const bool patches = problem.operands == Operands::patches_row || problem.operands == Operands::patches_col;
+  if (problem.dtype != DType::f32 || !patches) return checks;
+  const Definition tiled = convolution_3x3(problem.operands);
+  checks.push_back(check(problem, tiled, true));
+  checks.push_back(check(problem, tiled, false));
+  // Closer than any order of the sums may come in the worst case: about four times what they are off by, and less than
+  // they would be if the transforms rounded to fewer bits.
+  checks.back().allowed_difference = static_cast<double>(tiled.longest) * 0x1p-22;
+  return checks;
 }
 
 }  // namespace halfstep::ops

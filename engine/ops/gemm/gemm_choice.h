@@ -14,8 +14,8 @@ plan::Choice gemm_choice(const plan::Lowering& out, const Gemm& gemm, const Prob
                          const std::vector<GemmKernel>& kernels);
 
 /// Small products of a choice's kind with their expected results, crossing the edges of every tile: one of integers,
-/// which every kernel and accumulator type computes exactly, and one of random numbers. Throws Error if there is no
-/// such kind.
+/// which every kernel and accumulator type computes exactly, and one of random numbers. In f32 also two convolutions
+/// that Winograd's algorithm computes. Throws Error if there is no such kind.
 std::vector<plan::Trial> gemm_checks(std::string_view kind);
 
 }  // namespace halfstep::ops

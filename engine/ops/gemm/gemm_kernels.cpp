@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <string_view>
 
 #include "graph/dtype.h"
 #include "ops/gemm/uniform_kernels.h"
+#include "ops/gemm/winograd.h"
 
 namespace halfstep::ops {
 namespace {
@@ -200,9 +202,9 @@ std::vector<GemmKernel> registers(const plan::Target& target, const Problem& pro
   return found;
 }
 
-/// Every kernel that supports `problem` on `target`, in the order of the fixed rule. A software driver is fastest with
-/// register tiles; matrix units, which it emulates, come last. A GPU is fastest with its matrix units, then in f16
-/// arithmetic, then in f32.
+/// Every kernel that computes tiles of `problem` on `target`, in the order of the fixed rule. A software driver is
+/// fastest with register tiles; matrix units, which it emulates, come last. A GPU is fastest with its matrix units,
+/// then in f16 arithmetic, then in f32.
 std::vector<GemmKernel> possible(const plan::Target& target, const Problem& problem) {
   std::array<std::vector<GemmKernel>, 3> kinds{cooperative(target, problem), halves(target, problem),
                                                tiles(target, problem, false)};
@@ -217,6 +219,35 @@ std::vector<GemmKernel> possible(const plan::Target& target, const Problem& prob
   }
   for (std::vector<GemmKernel>& kind : kinds) std::ranges::move(kind, std::back_inserter(found));
   return found;
+}
+
+/// The expected cost of Winograd's algorithm, in the same unit as that of tiles: of its products, and of what the
+/// transforms read and write.
+double expected_cost_of_winograd(const plan::Target& target, const Problem& problem) {
+  const Problem products = winograd_products(problem);
+  double least = std::numeric_limits<double>::infinity();
+  for (const GemmKernel& kernel : tiles(target, products, false)) {
+    least = std::min(least, expected_cost(target, products, kernel));
+  }
+  return least + winograd_bytes(problem) / (4.0 * target.compute_units);
+}
+
+/// `kernels`, the best by rule first, and Winograd's algorithm if it computes `problem`. On a software driver it is
+/// first where it was measured to be faster. On a GPU it is second, and so among those that are timed, where it may be:
+/// where it is expected to cost at most `margin` of the first. Predictions for AMD's GPUs find it up to 1.8 times as
+/// good as this estimate does (tests/bench/RESULTS.md).
+std::vector<GemmKernel> with_winograd(const plan::Target& target, const Problem& problem,
+                                      std::vector<GemmKernel> kernels) {
+  if (problem.winograd_tiles == 0 || kernels.empty()) return kernels;
+  auto at = kernels.end();
+  if (target.cpu && winograd_pays(target, problem)) at = kernels.begin();
+  constexpr double margin = 1.4;
+  const auto may_pay = [&] {
+    return expected_cost_of_winograd(target, problem) < margin * expected_cost(target, problem, kernels.front());
+  };
+  if (!target.cpu && may_pay()) at = kernels.begin() + 1;
+  kernels.insert(at, winograd_kernel());
+  return kernels;
 }
 
 /// Those of `kernels` that can compute at least one step: a driver's limit of loop rounds may be below the fixed cost
@@ -251,6 +282,7 @@ void expect_known(const plan::Target& target, Problem problem) {
       for (const GemmKernel& kernel : possible(target, problem)) names.insert(kernel.name);
     }
   }
+  if (target.winograd) names.insert(winograd_kernel().name);
   const bool known =
       std::ranges::any_of(names, [&](const std::string& name) { return name.starts_with(target.gemm_kernels); });
   if (known) return;
@@ -296,7 +328,8 @@ Problem problem(const plan::Lowering& out, const Gemm& gemm) {
           .batches = gemm.batches,
           .operand_quads = std::max(quads(gemm.a), quads(gemm.b)),
           .tap_rows = of_pixels ? gemm.patches.channels : gemm.rows,
-          .segments_in_row = of_pixels ? gemm.patches.grid[0] : 1};
+          .segments_in_row = of_pixels ? gemm.patches.grid[0] : 1,
+          .winograd_tiles = winograd_tiles(out, gemm)};
 }
 
 std::int64_t part_rounds(const GemmKernel& kernel, std::int64_t part_quads, std::int64_t segment_quads) {
@@ -314,7 +347,8 @@ std::int64_t most_part_quads(const plan::Target& target, const GemmKernel& kerne
 std::vector<GemmKernel> gemm_kernels(const plan::Target& target, const Problem& problem) {
   const std::vector<GemmKernel> all = within_rounds(target, problem, possible(target, problem));
   if (!target.gemm_kernels.empty()) {
-    if (std::vector<GemmKernel> wanted = named(target, all); !wanted.empty()) return wanted;
+    const std::vector<GemmKernel> ways = with_winograd(target, problem, all);
+    if (std::vector<GemmKernel> wanted = named(target, ways); !wanted.empty()) return wanted;
     expect_known(target, problem);
   }
   // Kernels that are fast only on GPUs are not considered on a software driver that has register tiles.
@@ -325,7 +359,7 @@ std::vector<GemmKernel> gemm_kernels(const plan::Target& target, const Problem& 
     fail("gemm", fmt::format("expected a kernel that runs within {} loop rounds, the driver's limit, got none",
                              target.max_rounds));
   }
-  return few;
+  return with_winograd(target, problem, std::move(few));
 }
 
 }  // namespace halfstep::ops

@@ -10,21 +10,22 @@
 /// The GEMM kernels, and which to prefer for a problem.
 namespace halfstep::ops {
 
-/// A kernel that computes tiles of C.
+/// A kernel that computes tiles of C, or another way to compute all of it.
 struct GemmKernel {
   std::string name;              ///< "tile64", "cooperative64.16x16x16.transposing"
   std::string shader;            ///< the variant: "gemm.row_row.f32.tile64"
   std::uint32_t local_size = 0;  ///< invocations of a workgroup, which computes one tile
   std::int64_t tile_rows = 0;
   std::int64_t tile_columns = 0;
-  bool risky = false;            ///< see plan::Candidate
-  bool texels = false;           ///< reads A and B through texel buffers
-  bool uniform = false;          ///< reads them by address, in f32
+  bool risky = false;              ///< see plan::Candidate
+  bool texels = false;             ///< reads A and B through texel buffers
+  bool uniform = false;            ///< reads them by address, in f32
   bool bfloat16_matrices = false;  ///< see plan::Dispatch
-  bool panels = false;           ///< reads B in panels of tile_columns
-  std::int64_t row_group = 0;    ///< a tile has rows of one group of that many; 0: all are one
-  std::int64_t k_quads = 1;      ///< quads of k per iteration: parts are multiples of them
-  std::int64_t moment_rows = 0;  ///< rows of C per set of column moments; 0: it cannot output them
+  bool panels = false;             ///< reads B in panels of tile_columns
+  bool winograd = false;           ///< no kernel but several dispatches: see ops/gemm/winograd.h
+  std::int64_t row_group = 0;      ///< a tile has rows of one group of that many; 0: all are one
+  std::int64_t k_quads = 1;        ///< quads of k per iteration: parts are multiples of them
+  std::int64_t moment_rows = 0;    ///< rows of C per set of column moments; 0: it cannot output them
   /// Loop rounds of an invocation: per quad of k, per segment that a part of k overlaps, and for the rest of its work,
   /// such as storing its part of the tile.
   std::int64_t quad_rounds = 1;
@@ -65,6 +66,7 @@ struct Problem {
   std::int64_t operand_quads = 0;    ///< of the larger of A and B
   std::int64_t tap_rows = 1;         ///< pixels_row: channels; else all rows
   std::int64_t segments_in_row = 1;  ///< pixels_row: lines of positions in an image
+  std::int64_t winograd_tiles = 0;   ///< see ops/gemm/winograd.h
 };
 
 /// The problem of `gemm`.

@@ -327,6 +327,7 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
   }
   target.uniform_loads =
       c.buffer_address && loads_uniforms_once(c) && has_shader("gemm_uniform") && has_shader("gemm_outer");
+  target.winograd = has_shader("winograd");
   target.max_storage_buffers = std::min(
       {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
   target.submit_seconds = settings.submit_milliseconds / 1000;
