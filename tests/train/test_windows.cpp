@@ -137,7 +137,7 @@ TEST_CASE("trainings in windows end with the same bits: in an arena of several b
       images({16, 16, 3}, 24, [](const Scope& scope, Tensor x) { return models::resnet_cifar(scope, x, 8); });
   const Trained whole = trained(model, {.submit_milliseconds = 1e6}, Precision::mixed());
   // A few hundred pieces: the validation layer's time grows with the square of their number.
-  const double milliseconds = testing::context().target().cpu ? 1 : 0.001;
+  const double milliseconds = testing::context().target().cpu ? 0.4 : 0.001;
   const Trained windows = trained(
       model,
       {.submit_milliseconds = milliseconds, .limits = fmt::format("storage_range=140000,buffer_bytes={}", largest)},
