@@ -3,12 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <exception>
 #include <memory>
 #include <numeric>
 #include <random>
 #include <vector>
 
+#include "host/rank_of.h"
 #include "step/share.h"
 
 namespace halfstep {
@@ -40,19 +40,6 @@ double least(std::uint32_t left, const std::vector<double>& seconds, Counts& cou
   return best;
 }
 
-class SecondOfThree final : public Exchange {
- public:
-  int rank() const override { return 1; }
-  int size() const override { return 3; }
-  void begin_sum(std::span<float>, const WireFormat&) override {}
-  void progress() override {}
-  void wait() override {}
-  void broadcast(std::span<std::byte>, int) override {}
-  void barrier() override {}
-  [[noreturn]] void abort(std::string_view, int) override { std::terminate(); }
-  ExchangeCosts costs() const override { return {}; }
-};
-
 }  // namespace
 
 TEST_CASE("micro-batches are divided so that the slowest rank is done as soon as possible") {
@@ -76,7 +63,7 @@ TEST_CASE("micro-batches are divided so that the slowest rank is done as soon as
 
 TEST_CASE("a rank's share follows those of the ranks before it") {
   const Counts counts{3, 1, 2};
-  const step::Share share = step::share_of(counts, Ranks(std::make_shared<SecondOfThree>()));
+  const step::Share share = step::share_of(counts, Ranks(std::make_shared<testing::RankOf>(1, 3)));
   CHECK(share.count == 1);
   CHECK(share.before == 3);
   CHECK(share.all == 6);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <exception>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -14,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "host/rank_of.h"
 #include "models/layers.h"
 #include "plan/windows.h"
 #include "state/parts.h"
@@ -28,24 +28,6 @@ using Begins = std::vector<std::uint64_t>;
 bool in_one_part(const Begins& begins, std::uint64_t first, std::uint64_t bytes) {
   return std::ranges::upper_bound(begins, first) == std::ranges::lower_bound(begins, first + bytes);
 }
-
-class RankOf final : public Exchange {
- public:
-  RankOf(int rank, int size) : rank_(rank), size_(size) {}
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  void begin_sum(std::span<float>, const WireFormat&) override {}
-  void progress() override {}
-  void wait() override {}
-  void broadcast(std::span<std::byte>, int) override {}
-  void barrier() override {}
-  [[noreturn]] void abort(std::string_view, int) override { std::terminate(); }
-  ExchangeCosts costs() const override { return {}; }
-
- private:
-  int rank_;
-  int size_;
-};
 
 /// Layers of odd sizes, norms whose parameters are read in f32, states, a table with a large gradient, frozen weights.
 struct Model {
@@ -159,7 +141,7 @@ TEST_CASE("no dispatch of a step binds a range of the store that lies in two par
       for (const int ranks : {1, 2, 3}) {
         Model model(precision);
         TrainerOptions& options = model.options;
-        if (ranks > 1) options.ranks = Ranks(std::make_shared<RankOf>(ranks - 2, ranks));
+        if (ranks > 1) options.ranks = Ranks(std::make_shared<testing::RankOf>(ranks - 2, ranks));
         options.ranks.shard_state = ranks > 1;
         options.ranks.bucket_bytes = 30000;
         if (ranks == 1) options.ema_decay = 0.9F;

@@ -71,6 +71,13 @@ void Pull::run(float pull, int steps) {
   for (int i = 0; i < steps; ++i) step(pull);
 }
 
+Precision overflowing() {
+  Precision precision = Precision::mixed();
+  precision.loss_scale.initial = 0x1p24F;
+  precision.loss_scale.ceiling = 0x1p24F;
+  return precision;
+}
+
 std::vector<float> all_weights(Trainer& trainer, std::span<const std::string> names) {
   std::vector<float> all;
   for (const std::string& name : names) {

@@ -31,6 +31,9 @@ struct ToyOptions {
 };
 Trainer toy_trainer(const Dataset& set, const ToyOptions& options);
 
+/// Mixed, with a loss scale so large that the first steps overflow.
+Precision overflowing();
+
 /// y = w with the loss sum(w * pull): every step's gradient is `pull`, whatever the weights.
 class Pull {
  public:

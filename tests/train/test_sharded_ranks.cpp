@@ -139,13 +139,6 @@ std::vector<Result> trained(const Case& of, bool sharded, const std::filesystem:
   });
 }
 
-Precision overflowing() {
-  Precision precision = Precision::mixed();
-  precision.loss_scale.initial = 0x1p24F;
-  precision.loss_scale.ceiling = 0x1p24F;
-  return precision;
-}
-
 Precision rounded_at_random() {
   Precision precision = Precision::float16();
   precision.moments = DType::f16;
@@ -165,7 +158,7 @@ const std::vector<Case>& cases() {
       {"f32", 2, 1, Precision::float32(), [](TrainerOptions& options) { options.clip_norm = 0.5F; }},
       {"f16, rounded at random", 3, 1 << 20, rounded_at_random(),
        [](TrainerOptions& options) { options.weight_limit = 0.3F; }},
-      {"mixed, with overflows", 2, 2000, overflowing(),
+      {"mixed, with overflows", 2, 2000, testing::overflowing(),
        [](TrainerOptions& options) {
          two_optimizers(options);
          options.clip_norm = 0.25F;

@@ -151,13 +151,6 @@ Result trained(const Case& of, const Device& device) {
   return result;
 }
 
-Precision overflowing() {
-  Precision precision = Precision::mixed();
-  precision.loss_scale.initial = 0x1p24F;
-  precision.loss_scale.ceiling = 0x1p24F;
-  return precision;
-}
-
 Precision rounded_at_random() {
   Precision precision = Precision::float16();
   precision.moments = DType::f16;
@@ -174,7 +167,7 @@ const std::vector<Case>& cases() {
          options.optimizer = Sgd{.rate = 0.05F};
          options.weight_limit = 0.2F;
        }},
-      {"Adam, mixed, with averages, overflows, clipping and frozen layers", overflowing(),
+      {"Adam, mixed, with averages, overflows, clipping and frozen layers", testing::overflowing(),
        [](TrainerOptions& options) {
          options.ema_decay = 0.9F;
          options.clip_norm = 0.5F;
