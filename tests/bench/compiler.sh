@@ -5,10 +5,12 @@
 #   tests/bench/compiler.sh BENCH [GPU...]    default: navi21 vega10, which the RADV of Debian 12 knows
 #   HALFSTEP_RADV="COMMAND"                   runs "COMMAND GPU BENCH ..." on that device, as with a newer RADV in a
 #                                             root of its own; default: this machine's RADV
+#   HALFSTEP_IMAGINARY_GPU=LIBRARY            shows RADV a GPU by that library, libimaginary_gpu.so, since RADV from Mesa
+#                                             26 on has no RADV_FORCE_FAMILY
 #   HALFSTEP_EVERY_VARIANT=1                  all models in all precisions, and every variant of every kernel
 # Exit code: 0, 1 where something was found, 77 where the machine has no RADV.
 set -u
-[ $# -ge 1 ] || { sed -n '2,10p' "$0" | cut -c3-; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,12p' "$0" | cut -c3-; exit 2; }
 bench=$1
 shift
 [ $# -gt 0 ] || set -- navi21 vega10
@@ -38,7 +40,13 @@ compile() {
   if [ -n "${HALFSTEP_RADV:-}" ]; then
     $HALFSTEP_RADV "$gpu" "$bench" shaders "$@" --json "$results/kernels.json"
   else
-    env RADV_FORCE_FAMILY="$gpu" VK_DRIVER_FILES="$icd" VK_ICD_FILENAMES="$icd" HALFSTEP_VALIDATION= \
+    if [ -n "${HALFSTEP_IMAGINARY_GPU:-}" ]; then
+      chosen="HALFSTEP_AMD_GPU=$gpu LD_PRELOAD=$HALFSTEP_IMAGINARY_GPU"
+    else
+      chosen="RADV_FORCE_FAMILY=$gpu"
+    fi
+    # shellcheck disable=SC2086 # one or two assignments
+    env VK_DRIVER_FILES="$icd" VK_ICD_FILENAMES="$icd" HALFSTEP_VALIDATION= $chosen \
       "$bench" shaders "$@" --json "$results/kernels.json"
   fi >"$results/output" 2>&1 </dev/null
 }

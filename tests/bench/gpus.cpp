@@ -23,7 +23,7 @@ constexpr std::array<Gpu, 7> table{{
     {"NAVI10", "Radeon RX 5700 XT", 40, 1.905, 448, rdna},
     {"NAVI21", "Radeon RX 6800", 60, 2.105, 512, rdna},
     {"NAVI31", "Radeon RX 7900 XTX", 96, 2.5, 960, rdna3},
-    {"GFX1151", "Radeon 8060S", 40, 2.9, 256, rdna3},
+    {"GFX1151", "Radeon 8060S", 40, 2.9, 256, rdna3, "STRIX_HALO"},
     {"GFX1201", "Radeon RX 9070 XT", 64, 2.97, 640, rdna4},
 }};
 
@@ -35,8 +35,8 @@ std::span<const Gpu> gpus() {
 
 std::optional<Gpu> gpu_of(std::string_view device_name) {
   const auto found = std::ranges::find_if(table, [&](const Gpu& gpu) {
-    const std::size_t at = device_name.find(gpu.chip);
-    return at != std::string_view::npos;
+    return device_name.find(gpu.chip) != std::string_view::npos ||
+           (!gpu.newer_name.empty() && device_name.find(gpu.newer_name) != std::string_view::npos);
   });
   return found != table.end() ? std::optional(*found) : std::nullopt;
 }

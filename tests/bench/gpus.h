@@ -26,6 +26,7 @@ struct Gpu {
   double gigahertz = 0;             ///< boost clock
   double gigabytes_per_second = 0;  ///< of its memory
   ComputeUnit unit;
+  std::string_view newer_name = {};  ///< of the chip, where newer drivers have another
 
   double clock() const { return gigahertz * 1e9; }
 };

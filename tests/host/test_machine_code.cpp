@@ -115,6 +115,7 @@ TEST_CASE("SIMDs without work and subgroups too few to hide latency take time") 
 }
 
 TEST_CASE("a GPU without a data sheet here is not guessed") {
+  CHECK(gpu_of("AMD EPYC (RADV STRIX_HALO)").value().chip == "GFX1151");  // as Mesa 26 calls it
   CHECK_FALSE(gpu_of("llvmpipe (LLVM 15.0.6, 256 bits)"));
   for (const Gpu& gpu : gpus()) {
     CAPTURE(gpu.card);
