@@ -128,9 +128,10 @@ void count_memory(Mix& mix, std::string_view operation) {
 void count(Mix& mix, const Line& line) {
   constexpr std::array<std::string_view, 3> memory{"buffer_", "global_", "flat_"};
   constexpr std::array<std::string_view, 4> waits{"s_wait", "s_barrier", "s_sleep", "s_nop"};
-  constexpr std::array<std::string_view, 6> silent{"s_delay_alu", "s_clause", "s_cbranch",
-                                                   "s_branch",    "s_endpgm", "s_inst_prefetch"};
+  constexpr std::array<std::string_view, 8> silent{"s_delay_alu", "s_wait_alu", "s_waitcnt_depctr", "s_clause",
+                                                   "s_cbranch",   "s_branch",   "s_endpgm",         "s_inst_prefetch"};
   const std::string_view operation = line.operation;
+  if (starts_with_any(operation, silent)) return;
   if (operation.starts_with("v_dual_")) {
     count_pair(mix, line.text);
   } else if (operation.starts_with("v_")) {
@@ -142,7 +143,7 @@ void count(Mix& mix, const Line& line) {
     count_memory(mix, operation);
   } else if (starts_with_any(operation, waits)) {
     ++mix.waits;
-  } else if (operation.starts_with("s_") && !starts_with_any(operation, silent)) {
+  } else if (operation.starts_with("s_")) {
     ++mix.scalar;
   }
 }

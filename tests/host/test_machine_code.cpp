@@ -19,6 +19,7 @@ BB1:
 	buffer_load_dwordx2 v[2:3], v1, s[0:3], 0 offen             ; e0541000 80000201
 	buffer_load_b128 v[44:47], v3, s[12:15], 0 offen            ; e05c0000 80432c03
 	s_waitcnt vmcnt(0)                                          ; bf8c3f70
+	s_wait_alu depctr_va_vcc(0)                                 ; bf88fffd
 	ds_write_b64 v0, v[2:3]                                     ; d89a0000 00000200
 	s_barrier                                                   ; bf8a0000
 BB2:
