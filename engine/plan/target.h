@@ -33,6 +33,7 @@ struct Float16 {
   Storage16 storage = Storage16::packed;
   bool words = false;  ///< it is read as 32-bit words, whatever `storage` is: faster on software drivers
   bool arithmetic = false;
+  bool dots = false;  ///< it multiplies two pairs and adds both products to an f32 in one instruction
 };
 
 /// The groups of invocations that exchange values without memory.

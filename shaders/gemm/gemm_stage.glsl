@@ -43,6 +43,15 @@ ivec2 place_across_k(int load, bool pairs) {
   i += block / width * THREADS;
   return ivec2(i / blocks * width + block % width, i % blocks * TRANSPOSED + load % TRANSPOSED);
 }
+#elif defined(DOTS)
+// Each load with an even number and the one after it are at two consecutive k.
+const int PARTNER = 2;
+const bool PAIRS_ACROSS = LOADS == 4;
+ivec2 place_across_k(int load, bool pairs) {
+  int i = int(gl_LocalInvocationIndex);
+  if (pairs) return ivec2(i % (TILE / 8) * 2 + load / 2, i / (TILE / 8) * 2 + load % 2);
+  return ivec2(i % (TILE / 4), i / (TILE / 4) * LOADS + load);
+}
 #else
 const int PARTNER = 1;
 const bool PAIRS_ACROSS = LOADS == 2;

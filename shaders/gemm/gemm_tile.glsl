@@ -1,11 +1,16 @@
 // One tile of C per workgroup: TILE by TILE. Each invocation has four or eight rows by four or eight columns. A and B
 // go through shared memory, 16 k at a time. This kernel is for GPUs. It uses no subgroup operations, so it runs
 // anywhere. With HALVES operands, products and sums are f16, in pairs: each 16 of k are summed by themselves and then
-// added, so that sums stay near those that are rounded to f16 after 16 of k.
+// added, so that sums stay near those that are rounded to f16 after 16 of k. With DOTS, f16 is multiplied as it is, 32 k
+// at a time (gemm_dots.glsl).
 #ifndef HALFSTEP_GEMM_TILE
 #define HALFSTEP_GEMM_TILE
 
+#ifdef DOTS
+#define K_QUADS 8
+#else
 #define K_QUADS 4
+#endif
 // ops/gemm/gemm_kernels.cpp has the same numbers of threads.
 #if TILE == 128
 #define THREADS 256
@@ -38,11 +43,14 @@ const int PITCH = TILE / 4 + 1;  // of shared memory; the extra quad avoids bank
 const int ACROSS = TILE / 4 / COLUMN_QUADS;  // invocations per row of the tile
 const int DOWN = TILE / 4 / ROW_QUADS;       // invocations per column of the tile
 
+NUMBERS sums[ROW_QUADS * 4][COLUMN_QUADS];
+
+#ifdef DOTS
+#include "gemm/gemm_dots.glsl"
+#else
 // [k][quad of rows or of columns]
 shared NUMBERS shared_a[4 * K_QUADS * PITCH];
 shared NUMBERS shared_b[4 * K_QUADS * PITCH];
-
-NUMBERS sums[ROW_QUADS * 4][COLUMN_QUADS];
 
 void keep_step() {
   [[unroll]] for (int i = 0; i < LOADS; i++) {
@@ -98,12 +106,21 @@ void add_step(int row_quad, int column_quad) {
   }
 #endif
 }
+#endif
+
+#ifdef DOTS
+#define TO_SHARED(v) floatBitsToUint(v)
+#define FROM_SHARED(v) uintBitsToFloat(v)
+#else
+#define TO_SHARED(v) v
+#define FROM_SHARED(v) v
+#endif
 
 #ifndef HALVES
 // Invocations in one column exchange their moments through shared memory, which is no longer read.
 void keep_moments(int row_quad, int column_quad, Moments moments) {
-  shared_a[row_quad * (TILE / 4) + column_quad] = moments.mean;
-  shared_b[row_quad * (TILE / 4) + column_quad] = moments.squares;
+  shared_a[row_quad * (TILE / 4) + column_quad] = TO_SHARED(moments.mean);
+  shared_b[row_quad * (TILE / 4) + column_quad] = TO_SHARED(moments.squares);
 }
 Moments kept_moments(Tile tile, int row_quad, int column_quad) {
   int rows_stored = 0;
@@ -111,7 +128,7 @@ Moments kept_moments(Tile tile, int row_quad, int column_quad) {
     rows_stored += clamp(tile.row_end - tile.row - (row_quad + i * DOWN) * 4, 0, 4);
   }
   int at = row_quad * (TILE / 4) + column_quad;
-  return Moments(float(rows_stored), shared_a[at], shared_b[at]);
+  return Moments(float(rows_stored), FROM_SHARED(shared_a[at]), FROM_SHARED(shared_b[at]));
 }
 void store_kept_moments(Tile tile) {
   barrier();

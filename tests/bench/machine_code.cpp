@@ -106,7 +106,8 @@ void count_pair(Mix& mix, std::string_view text) {
   for (std::string_view part : {text, second != std::string_view::npos ? text.substr(second + 3) : text}) {
     part.remove_prefix(std::string_view("v_dual_").size());
     const bool multiply_add = part.starts_with("fma");
-    multiply_add ? ++mix.float32 : ++mix.vector_other;
+    const bool of_pairs = part.starts_with("dot2");
+    ++(multiply_add ? mix.float32 : of_pairs ? mix.packed16 : mix.vector_other);
     if (multiply_add) ++mix.paired32;
   }
 }

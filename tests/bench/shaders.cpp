@@ -80,7 +80,7 @@ plan::Program every_variant(const plan::Target& target) {
   plan::Program program;
   for (const std::string_view name : vk::shader_names()) {
     if (name.ends_with("_texels")) continue;  // for software drivers
-    if (target.matrix_shapes.empty() && name.find("_cooperative.") != std::string_view::npos) continue;
+    if (target.matrix_shapes.empty() && name.find("_cooperative") != std::string_view::npos) continue;
     const vk::ShaderFacts facts = vk::shader_facts(vk::find_shader(name).words, {});
     plan::Dispatch dispatch;
     dispatch.label = dispatch.shader = name;

@@ -44,6 +44,7 @@ vk::Capabilities capable() {
   c.limits.maxPerStageResources = 128;
   c.storage_16bit = true;
   c.float16_arithmetic = true;
+  c.mixed_dots = true;
   c.float_controls = true;
   c.denormals_independent = true;
   c.rounding_independent = true;
@@ -137,6 +138,7 @@ TEST_CASE("a plan's target follows from the device") {
   const plan::Target target = vk::target(capable(), vk::settings({}));
   CHECK(target.float16.storage == plan::Storage16::native);
   CHECK(target.float16.arithmetic);
+  CHECK(target.float16.dots);
   CHECK_FALSE(target.cpu);
   CHECK(target.subgroups.size == 32);
   CHECK(target.subgroups.broadcast);
@@ -154,6 +156,7 @@ TEST_CASE("tiers: f16 arithmetic is not for CPUs, and packed is for devices with
   c.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
   CHECK(vk::tier(vk::target(c, vk::settings({}))) == "native 16-bit storage");
   CHECK(plan::storage(vk::target(c, vk::settings({})), DType::f16) == "packed");  // CPUs are faster with words
+  CHECK_FALSE(vk::target(c, vk::settings({})).float16.dots);
   c = capable();
   c.float16_arithmetic = false;
   CHECK(vk::tier(vk::target(c, vk::settings({}))) == "native 16-bit storage");
@@ -161,6 +164,10 @@ TEST_CASE("tiers: f16 arithmetic is not for CPUs, and packed is for devices with
   c.storage_16bit = false;
   CHECK(vk::tier(vk::target(c, vk::settings({}))) == "packed f16");
   CHECK_FALSE(vk::target(c, vk::settings({})).float16.arithmetic);
+  CHECK_FALSE(vk::target(c, vk::settings({})).float16.dots);
+  c = capable();
+  c.mixed_dots = false;
+  CHECK_FALSE(vk::target(c, vk::settings({})).float16.dots);
 }
 
 TEST_CASE("HALFSTEP_TIER forces the packed tier, or 16-bit storage on a CPU, and nothing else") {

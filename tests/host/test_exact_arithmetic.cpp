@@ -18,8 +18,9 @@ namespace {
 
 /// Whether reproducible() targets use the variant: no 16-bit elements, no subgroups, no matrix units.
 bool is_used(std::string_view name) {
-  return std::ranges::none_of(std::vector<std::string_view>{".f16", "lanes", "thin", "cooperative", "gemm_half"},
-                              [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+  return std::ranges::none_of(
+      std::vector<std::string_view>{".f16", "lanes", "thin", "cooperative", "gemm_half", "gemm_dots"},
+      [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
 }
 
 }  // namespace

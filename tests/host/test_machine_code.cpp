@@ -87,6 +87,16 @@ TEST_CASE("machine code without loops or of no known kind is read too") {
   CHECK(read_machine_code("define void @main() {\n  ret void\n}\n").whole.vector() == 0);
 }
 
+TEST_CASE("a dot product of two pairs of f16 is two multiply-adds") {
+  const std::string dots =
+      "v_dot2c_f32_f16 v79, v108, v104\nv_dot2_f32_f16 v1, v2, v3, v1\n"
+      "v_dual_dot2acc_f32_f16 v0, v1, v2 :: v_dual_mov_b32 v3, v4\n";
+  const Mix whole = read_machine_code(dots).whole;
+  CHECK(whole.packed16 == 3);
+  CHECK(whole.vector_other == 1);
+  CHECK(whole.flops(64) == 64 * 3 * 4);
+}
+
 TEST_CASE("a prediction is the longest of arithmetic, shared memory, loads and memory") {
   const Gpu gpu = gpu_of("AMD Radeon RX 6800 (RADV NAVI21)").value();
   Work work{.flops = 1e12, .groups = 60 * 64, .invocations = 256, .lanes = 64, .code = {}};

@@ -45,7 +45,8 @@ std::vector<plan::Target> paired_targets() {
   std::vector<plan::Target> paired = kernel_targets();
   std::erase_if(paired, [](const plan::Target& target) {
     const std::string_view name = target.gemm_kernels;
-    return !name.starts_with("tile") && !name.starts_with("half") && !name.starts_with("cooperative");
+    return !name.starts_with("tile") && !name.starts_with("dots") && !name.starts_with("half") &&
+           !name.starts_with("cooperative");
   });
   return paired;
 }
@@ -296,6 +297,27 @@ TEST_CASE("matrix units are for products of the types that they have") {
   target.matrix_shapes.push_back({16, 16, 16, false, DType::bf16});
   CHECK(units(DType::bf16) > 0);
   CHECK(units(DType::f32) == 0);
+}
+
+TEST_CASE("pairs of f16 are multiplied with sums in f32 where the device has that, after matrix units") {
+  plan::Target target = gpu_target();
+  target.shared_memory_bytes = 65536;
+  target.subgroups.size = 32;
+  target.subgroups.shuffle = true;
+  const auto first = [&](const ops::Problem& problem) {
+    const std::string name = ops::gemm_kernels(target, problem).front().name;
+    return name.substr(0, name.find_first_of("0123456789"));
+  };
+  target.float16.arithmetic = true;
+  CHECK(first({.dtype = DType::f16}) == "tile");
+  target.float16.dots = true;
+  CHECK(first({.dtype = DType::f16}) == "dots");
+  CHECK(first({.dtype = DType::f16, .float16_partials = true}) == "half");
+  CHECK(first({.dtype = DType::bf16}) == "tile");
+  CHECK(first({.dtype = DType::f32}) == "tile");
+  target.matrix_shapes = {{16, 16, 16, false}};
+  CHECK(first({.dtype = DType::f16}) == "cooperative");
+  CHECK(ops::gemm_kernels(plan::reproducible(target), {.dtype = DType::f16}).front().name.starts_with("tile"));
 }
 
 TEST_CASE("a kernel that the device does not have is refused") {

@@ -22,8 +22,9 @@ namespace {
 
 /// One operator's results, with accumulators in f16 or f32, for a target.
 std::vector<float> results(Tensor output, const std::vector<std::pair<Tensor, std::vector<float>>>& inputs,
-                           bool float16_partials, const plan::Target& target) {
+                           bool float16_partials, const plan::Target& target, Rounding rounding = Rounding::nearest) {
   step::ExecutionOptions options;
+  options.rounding = rounding;
   const DType partials = float16_partials ? DType::f16 : DType::f32;
   options.lowering.partials = {partials, partials};
   options.target = target;
@@ -69,7 +70,8 @@ std::vector<float> whole(const Shape& shape, std::uint64_t seed) {
   return values;
 }
 
-/// Compares a product of whole numbers, computed by each kernel that computes in f16, with its sums in f32.
+/// Compares a product of whole numbers, computed by each kernel that multiplies f16 as it is, with that by a driver's
+/// first.
 void check_halves(const Shape& a_shape, const Shape& b_shape, const std::function<Tensor(Tensor, Tensor)>& product) {
   Graph graph;
   const Tensor a = graph.input("a", a_shape, DType::f16);
@@ -78,11 +80,15 @@ void check_halves(const Shape& a_shape, const Shape& b_shape, const std::functio
   CAPTURE(to_string(output.shape()));
   for (plan::Target target : testing::product_targets()) {
     const std::vector<float> wanted = results(output, {{a, whole(a_shape, 1)}, {b, whole(b_shape, 2)}}, false, target);
-    for (const ops::GemmKernel& kernel : ops::gemm_kernels(target, {.dtype = DType::f16, .float16_partials = true})) {
-      if (!kernel.name.starts_with("half")) continue;
-      CAPTURE(kernel.name);
-      target.gemm_kernels = kernel.name;
-      CHECK(results(output, {{a, whole(a_shape, 1)}, {b, whole(b_shape, 2)}}, true, target) == wanted);
+    target.float16.dots = !target.cpu;  // drivers without the instruction compute what it means
+    for (const bool halves : {false, true}) {
+      target.gemm_kernels.clear();
+      for (const auto& kernel : ops::gemm_kernels(target, {.dtype = DType::f16, .float16_partials = halves})) {
+        if (!kernel.name.starts_with(halves ? "half" : "dots")) continue;
+        CAPTURE(kernel.name);
+        target.gemm_kernels = kernel.name;
+        CHECK(results(output, {{a, whole(a_shape, 1)}, {b, whole(b_shape, 2)}}, halves, target) == wanted);
+      }
     }
   }
 }
@@ -103,7 +109,7 @@ TEST_CASE("matmul can accumulate in f16, sixteen products at a time") {
   }
 }
 
-TEST_CASE("every kernel that computes in f16 computes products and convolutions") {
+TEST_CASE("every kernel that multiplies f16 as it is computes products and convolutions") {
   // Extents cross the edges of every tile.
   for (const MatmulOptions& how : {MatmulOptions{}, {false, true}, {true, false}, {true, true}}) {
     check_halves(how.transpose_a ? Shape{67, 131} : Shape{131, 67}, how.transpose_b ? Shape{134, 67} : Shape{67, 134},
@@ -118,6 +124,26 @@ TEST_CASE("every kernel that computes in f16 computes products and convolutions"
   check_halves(images, output, [=](Tensor a, Tensor b) { return ops::conv2d_weight_gradient(a, b, weight, how); });
   check_halves(images, ops::Convolution{images, weight, {}}.output("test"),
                [=](Tensor a, Tensor b) { return ops::conv2d_parameter_gradients(a, b, weight, {})[1]; });
+}
+
+TEST_CASE("sums of pairs of f16 are rounded at random as those of other kernels") {
+  // Sums of 72 multiples of 1/1024 are exact in f32, in any order, and take more bits than f16 has.
+  Graph graph;
+  const Tensor a = graph.input("a", {37, 72}, DType::f16);
+  const Tensor b = graph.input("b", {72, 24}, DType::f16);
+  const Tensor product = matmul(a, b);
+  std::vector<float> values;
+  for (const double value : testing::whole({37, 72}, 3, 1024).values)
+    values.push_back(static_cast<float>(value) / 1024);
+  for (plan::Target target : testing::product_targets()) {
+    const auto rounded = [&](Rounding rounding) {
+      return results(product, {{a, values}, {b, whole({72, 24}, 4)}}, false, target, rounding);
+    };
+    const std::vector<float> wanted = rounded(Rounding::stochastic);
+    CHECK(wanted != rounded(Rounding::nearest));
+    target.gemm_kernels = "dots";
+    CHECK(rounded(Rounding::stochastic) == wanted);
+  }
 }
 
 TEST_CASE("what accumulates in f16 adds sixteen products to each other before it adds them to a large sum") {

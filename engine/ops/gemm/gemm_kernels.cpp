@@ -83,21 +83,28 @@ void count_stage_rounds(GemmKernel& kernel, std::int64_t quads, std::int64_t pro
   kernel.other_rounds = fetch + stores;
 }
 
-/// Tiles in shared memory, if the device has enough. See gemm_tile.glsl for the threads. With `halves` operands and
-/// sums are f16, and the kernels cannot output moments.
-std::vector<GemmKernel> tiles(const plan::Target& target, const Problem& problem, bool halves) {
+/// How tiles in shared memory compute: in f32; in f32 from pairs of f16, two k at a time; in f16.
+enum class Arithmetic : std::uint8_t { singles, dots, halves };
+
+/// Tiles in shared memory, if the device has enough. See gemm_tile.glsl for the threads. Those that sum in f16 cannot
+/// output moments.
+std::vector<GemmKernel> tiles(const plan::Target& target, const Problem& problem, Arithmetic arithmetic) {
+  constexpr std::array<std::string_view, 3> kinds{"tile", "dots", "half"};
+  const std::string_view kind = kinds[static_cast<std::size_t>(arithmetic)];
+  const bool halves = arithmetic == Arithmetic::halves;
   std::vector<GemmKernel> found;
   for (const auto& [tile, threads] : {std::pair{128U, 256U}, {64U, 128U}, {32U, 64U}}) {
     const std::uint32_t bytes = shared_bytes(tile, halves ? 8 : 16);
     if (threads > target.max_invocations || bytes > target.shared_memory_bytes) continue;
-    GemmKernel kernel = plain(problem, fmt::format("{}{}", halves ? "half" : "tile", tile), threads, tile, tile);
-    if (halves) {
-      kernel.shader = fmt::format("gemm_half.{}.{}", name(problem.operands), tile);
-      kernel.moment_rows = 0;
+    GemmKernel kernel = plain(problem, fmt::format("{}{}", kind, tile), threads, tile, tile);
+    if (arithmetic != Arithmetic::singles) {
+      kernel.shader = fmt::format("gemm_{}.{}.{}", kind, name(problem.operands), tile);
     }
+    if (halves) kernel.moment_rows = 0;
     // For 8 by 8, 8 by 4 or 4 by 4 results per invocation, and the column moments of all below each other.
     const std::int64_t rows = tile == 32 ? 4 : 8;
-    count_stage_rounds(kernel, 4, 17, (tile == 128 ? 2 : 1) * (rows + 1) + tile / rows + 1);
+    count_stage_rounds(kernel, arithmetic == Arithmetic::dots ? 8 : 4, 17,
+                       (tile == 128 ? 2 : 1) * (rows + 1) + tile / rows + 1);
     found.push_back(std::move(kernel));
   }
   return found;
@@ -106,7 +113,15 @@ std::vector<GemmKernel> tiles(const plan::Target& target, const Problem& problem
 /// The tiles that compute in f16: where the device does, and sums are to be f16.
 std::vector<GemmKernel> halves(const plan::Target& target, const Problem& problem) {
   const bool can = target.float16.arithmetic && problem.dtype == DType::f16 && problem.float16_partials;
-  return can ? tiles(target, problem, true) : std::vector<GemmKernel>{};
+  return can ? tiles(target, problem, Arithmetic::halves) : std::vector<GemmKernel>{};
+}
+
+/// The tiles that multiply pairs of f16 and sum in f32: where the device has an instruction for that, or they are asked
+/// for by name.
+std::vector<GemmKernel> dots(const plan::Target& target, const Problem& problem) {
+  const bool wanted = target.float16.dots || target.gemm_kernels.starts_with("dots");
+  const bool can = problem.dtype == DType::f16 && !problem.float16_partials;
+  return wanted && can ? tiles(target, problem, Arithmetic::dots) : std::vector<GemmKernel>{};
 }
 
 /// Quads of k that gemm_cooperative.glsl fetches at a time. All that an invocation loads lies in one of them.
@@ -204,10 +219,10 @@ std::vector<GemmKernel> registers(const plan::Target& target, const Problem& pro
 
 /// Every kernel that computes tiles of `problem` on `target`, in the order of the fixed rule. A software driver is
 /// fastest with register tiles; matrix units, which it emulates, come last. A GPU is fastest with its matrix units,
-/// then in f16 arithmetic, then in f32.
+/// then in f16 arithmetic or from pairs of f16, then in f32.
 std::vector<GemmKernel> possible(const plan::Target& target, const Problem& problem) {
-  std::array<std::vector<GemmKernel>, 3> kinds{cooperative(target, problem), halves(target, problem),
-                                               tiles(target, problem, false)};
+  std::array<std::vector<GemmKernel>, 4> kinds{cooperative(target, problem), halves(target, problem),
+                                               dots(target, problem), tiles(target, problem, Arithmetic::singles)};
   for (std::vector<GemmKernel>& kind : kinds) {
     std::ranges::stable_sort(kind, {},
                              [&](const GemmKernel& kernel) { return expected_cost(target, problem, kernel); });
@@ -226,7 +241,7 @@ std::vector<GemmKernel> possible(const plan::Target& target, const Problem& prob
 double expected_cost_of_winograd(const plan::Target& target, const Problem& problem) {
   const Problem products = winograd_products(problem);
   double least = std::numeric_limits<double>::infinity();
-  for (const GemmKernel& kernel : tiles(target, products, false)) {
+  for (const GemmKernel& kernel : tiles(target, products, Arithmetic::singles)) {
     least = std::min(least, expected_cost(target, products, kernel));
   }
   return least + winograd_bytes(problem) / (4.0 * target.compute_units);

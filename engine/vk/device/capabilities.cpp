@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "vk/device/cooperative_matrix.h"
+#include "vk/device/mixed_dots.h"
 #include "vk/device/result.h"
 #include "vk/device/structure.h"
 #include "vk/device/workarounds.h"
@@ -154,6 +155,7 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_KHR);
   CooperativeMatrixFeatures matrices;
   Bfloat16Features bfloat16;
+  MixedDotFeatures dots;
   auto address = structure<VkPhysicalDeviceBufferDeviceAddressFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_KHR);
   auto executables = structure<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
@@ -168,6 +170,7 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
   if (extensions.contains(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME)) chain.add(memory_model);
   if (extensions.contains(cooperative_matrix_extension)) chain.add(matrices);
   if (extensions.contains(bfloat16_extension)) chain.add(bfloat16);
+  if (extensions.contains(mixed_dot_extension)) chain.add(dots);
   features.pNext = chain.head();
   instance.features(device, &features);
   c.storage_16bit = storage.storageBuffer16BitAccess == VK_TRUE;
@@ -181,6 +184,7 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
                          cooperative_shaders_built();
   c.bfloat16_matrices = c.cooperative_matrix && bfloat16.shaderBFloat16Type == VK_TRUE &&
                         bfloat16.shaderBFloat16CooperativeMatrix == VK_TRUE;
+  c.mixed_dots = dots.shaderMixedFloatDotProductFloat16AccFloat32 == VK_TRUE && c.float16_arithmetic;
   c.pipeline_executables = executables.pipelineExecutableInfo == VK_TRUE;
   c.memory_budget = extensions.contains(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   for (const char* priority : {VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME, "VK_KHR_global_priority"}) {
@@ -304,6 +308,7 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
   target.float16.storage = native ? plan::Storage16::native : plan::Storage16::packed;
   target.float16.words = target.cpu && settings.tier != "native";
   target.float16.arithmetic = native && c.float16_arithmetic && !target.cpu;
+  target.float16.dots = native && c.mixed_dots && !target.cpu && has_shader("gemm_dots");
   target.subgroups.size = c.subgroup_size_control || subgroup_size_is_fixed(c) ? c.subgroup_size : 0;
   target.subgroups.shuffle = (c.subgroup_operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
   target.subgroups.broadcast = (c.subgroup_operations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0;

@@ -10,6 +10,7 @@
 #include "vk/device/cooperative_matrix.h"
 #include "vk/device/instance.h"
 #include "vk/device/limits.h"
+#include "vk/device/mixed_dots.h"
 #include "vk/device/notes.h"
 #include "vk/device/queue_priority.h"
 #include "vk/device/result.h"
@@ -108,6 +109,11 @@ class DeviceFeatures {
       bfloat16_.shaderBFloat16CooperativeMatrix = VK_TRUE;
       append(bfloat16_);
     }
+    if (c.mixed_dots) {
+      extensions_.push_back(mixed_dot_extension);
+      dots_.shaderMixedFloatDotProductFloat16AccFloat32 = VK_TRUE;
+      append(dots_);
+    }
     if (c.buffer_address) {
       extensions_.push_back(VK_KHR_BUFFER_DEVICE_ADDRESS_EXTENSION_NAME);
       address_.bufferDeviceAddress = VK_TRUE;
@@ -147,6 +153,7 @@ class DeviceFeatures {
   VkPhysicalDeviceFeatures2 core_ = structure<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
   CooperativeMatrixFeatures matrices_;
   Bfloat16Features bfloat16_;
+  MixedDotFeatures dots_;
   VkPhysicalDeviceBufferDeviceAddressFeaturesKHR address_ = structure<VkPhysicalDeviceBufferDeviceAddressFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_KHR);
   VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables_ =

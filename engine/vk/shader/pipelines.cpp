@@ -15,6 +15,7 @@
 #include "vk/shader/bfloat16_matrices.h"
 #include "vk/shader/exact_arithmetic.h"
 #include "vk/shader/first_group.h"
+#include "vk/shader/mixed_dots.h"
 #include "vk/shader/shaders.h"
 #include "vk/shader/specialize.h"
 #include "vk/shader/spirv.h"
@@ -151,6 +152,7 @@ std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<co
   }
   std::vector<std::uint32_t> code{words.begin(), words.end()};
   if (dispatch.bfloat16_matrices) code = with_bfloat16_matrices(code);
+  if (capabilities.mixed_dots && !dispatch.reproducible && !dispatch.spirv) code = with_mixed_dots(code);
   if (dispatch.reproducible) code = with_exact_arithmetic(code, dispatch.shader);
   if (!dispatch.windows.operands.empty()) code = with_windows(code, dispatch.windows, dispatch.shader);
   return with_float_controls(code, capabilities);  // the last that brings types of floats
