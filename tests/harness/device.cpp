@@ -1,5 +1,7 @@
 #include "harness/device.h"
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -18,6 +20,19 @@ std::shared_ptr<vk::Pipelines> pipelines() {
 bool every_variant() {
   static const bool wanted = std::getenv("HALFSTEP_EVERY_VARIANT") != nullptr;
   return wanted;
+}
+
+bool device_takes(std::uint64_t groups, std::uint64_t bytes) {
+  const plan::Target target = context().target();
+  const std::uint64_t most_groups = std::uint64_t{target.max_groups[0]} * target.max_groups[1];
+  const std::uint64_t most_bytes =
+      target.part_bytes == 0 ? target.max_storage_range : std::min(target.max_storage_range, target.part_bytes);
+  const bool takes = groups <= most_groups && bytes <= most_bytes;
+  if (!takes) {
+    MESSAGE("skipped: takes " << groups << " workgroups and bindings of " << bytes << " bytes, and the device has "
+                              << most_groups << " and " << most_bytes);
+  }
+  return takes;
 }
 
 std::vector<plan::Target> targets() {

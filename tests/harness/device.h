@@ -3,6 +3,7 @@
 #include <halfstep/device.h>
 #include <halfstep/graph.h>
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -35,6 +36,10 @@ std::vector<plan::Target> targets();
 /// The targets that differ in their GEMM kernels: these, and a software driver's without texel buffers and with uniform
 /// loads.
 std::vector<plan::Target> product_targets();
+
+/// Whether a dispatch of the device, as HALFSTEP_LIMITS has it, may have so many workgroups, and a binding so many
+/// bytes. Where not, says that a test skips what takes those.
+bool device_takes(std::uint64_t groups, std::uint64_t bytes);
 
 /// HALFSTEP_EVERY_VARIANT=1: checks run in every type and for every target on a software driver too.
 bool every_variant();

@@ -1,5 +1,6 @@
 #include "harness/kernel_targets.h"
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -10,12 +11,15 @@
 namespace halfstep::testing {
 
 std::vector<plan::Target> kernel_targets() {
+  // Operands of tests have fewer quads than a texel buffer has at least, on any device of Vulkan.
+  constexpr std::int64_t quads = 65'536;
   std::map<std::string, plan::Target> found;
   for (plan::Target target : product_targets()) {
     target.float16.dots = !target.cpu;  // drivers without the instruction compute what it means
     for (const ops::Operands operands : {ops::Operands::row_row, ops::Operands::col_row}) {
       target.gemm_kernels.clear();
-      for (const auto& kernel : ops::gemm_kernels(target, {.operands = operands, .dtype = DType::f16, .columns = 8})) {
+      const ops::Problem problem{.operands = operands, .dtype = DType::f16, .columns = 8, .operand_quads = quads};
+      for (const auto& kernel : ops::gemm_kernels(target, problem)) {
         target.gemm_kernels = kernel.name;
         found.emplace(kernel.name, target);
       }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/device.h"
 #include "models/resnet_cifar.h"
 #include "train/small_training.h"
 
@@ -43,6 +44,8 @@ Trained trained(const std::string& gemm) {
 }  // namespace
 
 TEST_CASE("ResNet-8 trains by Winograd's algorithm to the weights that direct convolutions give") {
+  // 16 matrices of 288 tiles of 4 quads.
+  if (!testing::device_takes(18'432, 294'912)) return;
   const Trained direct = trained("tile32");
   const Trained winograd = trained("winograd");
   CHECK(direct.plan.find("winograd.") == std::string::npos);
