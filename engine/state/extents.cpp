@@ -88,7 +88,9 @@ Extents moments(const StoreLayout& layout, const WeightStorage& weights) {
     if (entry.training.frozen) continue;
     const std::uint64_t of_each = entry.training.states;
     const std::uint64_t end = entry.first_moment + (end_of(parameters, i) - entry.first_element) * of_each;
-    add(result, held, entry.first_moment, end, width, block_elements * of_each * width);
+    // A rule in operators updates a parameter as a whole, whose windows know of no block.
+    const bool whole = layout.optimizers[entry.training.optimizer]->in_operators();
+    add(result, held, entry.first_moment, end, width, block_elements * (whole ? 1 : of_each) * width);
   }
   return sorted(std::move(result));
 }

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -81,6 +82,27 @@ Trainer trainer_of(const Case& of, const Device& device, const Ranks& ranks = {}
   options.ranks.compare_every = 2;
   return Trainer::compile(device, model.graph, std::move(options));
 }
+
+/// A rule in operators with three states, no power of two.
+class ThreeStates final : public UpdateRule {
+ public:
+  std::string name() const override { return "three_states"; }
+  const Schedule& rate() const override { return rate_; }
+  float weight_decay() const override { return 0.01F; }
+  void check() const override {}
+  std::vector<std::string> states() const override { return {"fast", "slow", "past"}; }
+  bool in_operators() const override { return true; }
+
+  UpdateResult update(const UpdateTensors& now) const override {
+    const Tensor fast = add(scale(now.states[0], 0.5F), now.gradient);
+    const Tensor slow = add(scale(now.states[1], 0.875F), scale(now.gradient, 0.25F));
+    const Tensor past = add(scale(now.states[2], 0.75F), scale(now.weight, 0.25F));
+    return {.direction = add(add(fast, slow), sub(now.weight, past)), .states = {fast, slow, past}};
+  }
+
+ private:
+  Schedule rate_ = 0.01F;
+};
 
 std::string text_of(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -196,6 +218,11 @@ const std::vector<Case>& cases() {
                            {.pattern = "layer0/*", .frozen = true}};
          options.weight_limit = 0.4F;
        }},
+      {"a rule in operators with three states, micro-batches", Precision::mixed(),
+       [](TrainerOptions& options) {
+         options.optimizer = Optimizer(std::make_shared<ThreeStates>());
+         options.accumulate = 2;
+       }},
   };
   return all;
 }
@@ -248,7 +275,7 @@ TEST_CASE("parameters that are larger than the largest buffer, too, train to the
   for (const char* const limits : {"buffer_bytes=33000", "buffer_bytes=33000,storage_range=9000"}) {
     const Device in_parts = told(limits);
     CAPTURE(std::string(limits));
-    for (const std::size_t i : {1U, 3U, 5U}) {
+    for (const std::size_t i : {1U, 3U, 5U, 6U}) {
       CAPTURE(std::string(cases()[i].name));
       CHECK(trained(cases()[i], in_parts) == trained(cases()[i], whole));
     }
