@@ -10,6 +10,9 @@ layout(push_constant) uniform Push {
   uint length;  // rows of a slice; the last may have fewer
   uint slices;  // per set
   uint invocations;
+#ifdef MORE_PUSH
+  MORE_PUSH
+#endif
 };
 
 struct Slice {

@@ -117,7 +117,7 @@ TEST_CASE("the statistics of a batch, and what the running ones become") {
 }
 
 TEST_CASE("gradient of batch norm") {
-  for (const Shape& shape : {Shape{3, 3}, Shape{5, 4, 3, 7}, Shape{3, 17, 8}}) {
+  for (const Shape& shape : {Shape{3, 3}, Shape{5, 4, 3, 7}, Shape{3, 17, 8}, Shape{7, 43, 5}}) {
     Check check = check_of(uniform(shape, 1, -2, 2), y);
     check.magnitude = 4;
     testing::check_gradient(check);

@@ -47,8 +47,8 @@ class BatchNormGradient final : public graph::Operator {
 
   void lower(plan::Lowering& out) const override {
     const ops::ChannelSets sets = whole_batch(out.input_type(0).shape);
-    const plan::TensorId sums = ops::lower_gradient_sums(out, out.input(0), out.input(1), out.input(2), sets);
-    ops::lower_parameter_gradients(out, sums, out.output(1), out.output(2), sets);
+    const plan::TensorId parts = ops::lower_gradient_sums(out, out.input(0), out.input(1), out.input(2), sets);
+    const plan::TensorId sums = ops::lower_parameter_gradients(out, parts, out.output(1), out.output(2));
     const plan::TensorId means = out.over_ranks(sums, plan::OverRanks::means, sets.rows);
     ops::lower_norm_gradient(out, out.input(0), out.input(1), out.input(2), out.input(3), means,
                              ops::GradientMeans::sums, out.output(0), sets);
@@ -95,26 +95,16 @@ class BatchNorm final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    struct Push {
-      std::uint32_t quads;
-      std::uint32_t channels;
-      float rows;
-      float epsilon;
-      float momentum;
-    };
     const ops::ChannelSets sets = whole_batch(out.input_type(0).shape);
-    const plan::TensorId own = ops::lower_moments(out, out.input(0), sets);
-    const plan::TensorId moments = out.over_ranks(own, plan::OverRanks::moments, sets.rows);
-    const std::int64_t quads = plan::layout({sets.channels}).quads();
-    const Push push{ops::index32(out, quads), ops::index32(out, sets.channels),
-                    static_cast<float>(sets.rows * out.ranks()), options_.epsilon, options_.momentum};
-    ops::dispatch_flat(out, "batch_norm_statistics", quads, push,
-                       {{moments, Access::read},
-                        {out.input(3), Access::read},
-                        {out.input(4), Access::read},
-                        {out.output(1), Access::write},
-                        {out.output(2), Access::write},
-                        {out.output(3), Access::write}});
+    ops::lower_batch_statistics(out, out.input(0),
+                                {.running_mean = out.input(3),
+                                 .running_variance = out.input(4),
+                                 .used = out.output(1),
+                                 .next_mean = out.output(2),
+                                 .next_variance = out.output(3),
+                                 .epsilon = options_.epsilon,
+                                 .momentum = options_.momentum},
+                                sets);
     ops::lower_channel_norm(out, out.input(0), out.output(1), out.input(1), out.input(2), out.output(0), sets);
   }
 

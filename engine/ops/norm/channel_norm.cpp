@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "ops/columns.h"
@@ -89,51 +91,103 @@ Merge merge_of(const plan::Target& target, std::int64_t quads, std::uint32_t par
   return {{.local_size = flat_local_size(target)}, static_cast<std::uint32_t>(once)};
 }
 
-/// The number of dispatches that merge `parts`.
-std::ptrdiff_t merge_count(const plan::Target& target, std::int64_t quads, std::uint32_t parts) {
-  if (parts == 1) return 0;
+/// The number of dispatches that merge `parts` before the one that merges all that are left.
+std::ptrdiff_t merges_before_last(const plan::Target& target, std::int64_t quads, std::uint32_t parts) {
   const std::uint32_t once = merge_of(target, quads, parts).once;
-  return 1 + merge_count(target, quads, (parts + once - 1) / once);
+  return once >= parts ? 0 : 1 + merges_before_last(target, quads, (parts + once - 1) / once);
 }
 
-/// Merges the moments of slices into the moments of whole sets.
-plan::TensorId merge_moments(plan::Lowering& out, plan::TensorId moments, const ChannelSets& sets, Slices slices) {
+/// How the moments of slices are merged into those of longer ones, all of them where they are few.
+struct Merging {
+  plan::ChannelMoments from;
+  std::uint32_t parts;
+  Merge how;
+
+  std::int64_t rows() const { return from.rows * how.once; }
+  bool is_last() const { return how.once >= parts; }
+};
+
+Merging merging_of(const plan::Lowering& out, const ChannelSets& sets, const plan::ChannelMoments& from) {
+  const std::uint32_t parts = slices_of(out, sets, from.rows).slices;
+  return {from, parts, merge_of(out.target(), quads_of(sets), parts)};
+}
+
+/// By a kernel that includes norm/moments_merge.glsl, whose own push constants and operands come after those of that.
+void dispatch_merge(plan::Lowering& out, const std::string& shader, const ChannelSets& sets, const Merging& merging,
+                    std::span<const std::byte> own_push, std::vector<plan::Operand> operands) {
   const std::int64_t quads = quads_of(sets);
-  while (slices.slices > 1) {
-    const plan::TensorId parts = moments;
-    const Slices from = slices;
-    const Merge merge = merge_of(out.target(), quads, from.slices);
-    const ColumnSpread& spread = merge.spread;
-    slices = slices_of(out, sets, std::int64_t{from.length} * merge.once);
-    moments = out.workspace("moments", {DType::f32, partial_shape(sets, slices)});
-    out.dispatch({.label = {},
-                  .shader = "channel_moments_merge",
-                  .constants = {spread.local_size, index32(out, quads), from.length, from.slices, spread.lanes,
-                                spread.together, spread.terms},
-                  .push = plan::push_bytes(slices),
-                  .operands = {{parts, Access::read}, {moments, Access::write}},
-                  .groups = spread.groups(out.target(), sets.sets * slices.slices, quads),
-                  .rounds = rounds_of(merge.once / spread.lanes, moment_passes) + spread.rounds()});
+  const ColumnSpread& spread = merging.how.spread;
+  const Slices to = slices_of(out, sets, merging.rows());
+  std::vector<std::byte> push = plan::push_bytes(to);
+  push.insert(push.end(), own_push.begin(), own_push.end());
+  operands.insert(operands.begin(), {merging.from.parts, Access::read});
+  out.dispatch({.label = {},
+                .shader = shader,
+                .constants = {spread.local_size, index32(out, quads), index32(out, merging.from.rows), merging.parts,
+                              spread.lanes, spread.together, spread.terms},
+                .push = std::move(push),
+                .operands = std::move(operands),
+                .groups = spread.groups(out.target(), sets.sets * to.slices, quads),
+                .rounds = rounds_of(merging.how.once / spread.lanes, moment_passes) + spread.rounds()});
+}
+
+plan::ChannelMoments merged(plan::Lowering& out, const ChannelSets& sets, const Merging& merging) {
+  const Shape shape = partial_shape(sets, slices_of(out, sets, merging.rows()));
+  const plan::TensorId moments = out.workspace("moments", {DType::f32, shape});
+  dispatch_merge(out, "channel_moments_merge", sets, merging, {}, {{moments, Access::write}});
+  return {moments, merging.rows()};
+}
+
+/// The moments of every set, in so few parts that one dispatch merges them: that one.
+Merging lower_moments_before_last(plan::Lowering& out, plan::TensorId x, const ChannelSets& sets) {
+  const std::int64_t quads = quads_of(sets);
+  const Slices alone = slices_of(out, sets);
+  std::optional<plan::ChannelMoments> found;
+  if (sets.sets == 1) found = out.moments_of(x);
+  if (found) {
+    out.count_unfused(1 + merges_before_last(out.target(), quads, alone.slices) -
+                      merges_before_last(out.target(), quads, slices_of(out, sets, found->rows).slices));
+  } else {
+    found = {out.workspace("moments", {DType::f32, partial_shape(sets, alone)}), alone.length};
+    dispatch_slices(out, variant(out, "channel_moments", out.type(x).dtype), sets, alone,
+                    {{x, Access::read}, {found->parts, Access::write}}, rounds_of(alone.length, moment_passes));
   }
-  return moments;
+  Merging merging = merging_of(out, sets, *found);
+  while (!merging.is_last()) merging = merging_of(out, sets, merged(out, sets, merging));
+  return merging;
 }
 
 }  // namespace
 
 plan::TensorId lower_moments(plan::Lowering& out, plan::TensorId x, const ChannelSets& sets) {
-  const Slices alone = slices_of(out, sets);
-  std::optional<plan::ChannelMoments> found;
-  if (sets.sets == 1) found = out.moments_of(x);
-  if (found) {
-    const Slices slices = slices_of(out, sets, found->rows);
-    out.count_unfused(1 + merge_count(out.target(), quads_of(sets), alone.slices) -
-                      merge_count(out.target(), quads_of(sets), slices.slices));
-    return merge_moments(out, found->parts, sets, slices);
+  const Merging last = lower_moments_before_last(out, x, sets);
+  return last.parts == 1 ? last.from.parts : merged(out, sets, last).parts;
+}
+
+void lower_batch_statistics(plan::Lowering& out, plan::TensorId x, const BatchStatistics& statistics,
+                            const ChannelSets& sets) {
+  struct Push {
+    std::uint32_t channels;
+    float epsilon;
+    float momentum;
+  };
+  ChannelSets all = sets;
+  Merging last;
+  if (out.ranks() > 1) {
+    all.rows *= out.ranks();
+    const plan::TensorId moments = lower_moments(out, x, sets);
+    last = merging_of(out, all, {out.over_ranks(moments, plan::OverRanks::moments, sets.rows), all.rows});
+  } else {
+    last = lower_moments_before_last(out, x, sets);
   }
-  const plan::TensorId moments = out.workspace("moments", {DType::f32, partial_shape(sets, alone)});
-  dispatch_slices(out, variant(out, "channel_moments", out.type(x).dtype), sets, alone,
-                  {{x, Access::read}, {moments, Access::write}}, rounds_of(alone.length, moment_passes));
-  return merge_moments(out, moments, sets, alone);
+  const std::vector<std::byte> push =
+      plan::push_bytes(Push{index32(out, sets.channels), statistics.epsilon, statistics.momentum});
+  dispatch_merge(out, "batch_norm_statistics", all, last, push,
+                 {{statistics.running_mean, Access::read},
+                  {statistics.running_variance, Access::read},
+                  {statistics.used, Access::write},
+                  {statistics.next_mean, Access::write},
+                  {statistics.next_variance, Access::write}});
 }
 
 void lower_channel_norm(plan::Lowering& out, plan::TensorId x, plan::TensorId statistics, plan::TensorId weight,
@@ -158,35 +212,39 @@ void lower_channel_norm(plan::Lowering& out, plan::TensorId x, plan::TensorId st
 plan::TensorId lower_gradient_sums(plan::Lowering& out, plan::TensorId x, plan::TensorId dy, plan::TensorId statistics,
                                    const ChannelSets& sets) {
   const Slices slices = slices_of(out, sets);
-  const plan::TensorId parts = out.workspace("partial_sums", {DType::f32, partial_shape(sets, slices)});
+  const plan::TensorId sums = out.workspace("partial_sums", {DType::f32, partial_shape(sets, slices)});
   dispatch_slices(out, variant(out, "channel_norm_sums", out.type(x).dtype), sets, slices,
-                  {{x, Access::read}, {dy, Access::read}, {statistics, Access::read}, {parts, Access::write}},
+                  {{x, Access::read}, {dy, Access::read}, {statistics, Access::read}, {sums, Access::write}},
                   rounds_of(slices.length, 1));
-  if (slices.slices == 1) return parts;
-  const plan::TensorId sums = out.workspace("sums", {DType::f32, sets.shape(2)});
-  lower_sum(out, parts, {false, true, false, false}, sums, 1);
   return sums;
 }
 
-void lower_parameter_gradients(plan::Lowering& out, plan::TensorId sums, plan::TensorId weight_gradient,
-                               plan::TensorId bias_gradient, const ChannelSets& sets) {
-  struct Push {
-    std::uint32_t quads;
-    std::uint32_t sets;
-  };
-  // If there are too many sets for one loop, they are partly summed first.
-  std::int64_t count = sets.sets;
-  if (count > longest_slice(out.target(), 1)) {
-    const plan::TensorId every = std::exchange(sums, out.workspace("sums", {DType::f32, {1, 2, sets.channels}}));
-    std::vector<bool> summed(out.type(every).shape.size(), false);
-    summed.front() = true;
-    lower_sum(out, every, summed, sums, 1);
-    count = 1;
-  }
-  const Push push{index32(out, quads_of(sets)), index32(out, count)};
-  dispatch_flat(out, variant(out, "channel_norm_parameters", out.type(weight_gradient).dtype), push.quads, push,
-                {{sums, Access::read}, {weight_gradient, Access::write}, {bias_gradient, Access::write}}, {},
-                {.rounds = rounds_of(count, 1), .mixes = true});
+plan::TensorId lower_set_sums(plan::Lowering& out, plan::TensorId sums, const ChannelSets& sets) {
+  if (out.type(sums).shape[1] == 1) return sums;
+  const plan::TensorId of_sets = out.workspace("sums", {DType::f32, sets.shape(2)});
+  lower_sum(out, sums, {false, true, false, false}, of_sets, 1);
+  return of_sets;
+}
+
+plan::TensorId lower_parameter_gradients(plan::Lowering& out, plan::TensorId sums, plan::TensorId weight_gradient,
+                                         plan::TensorId bias_gradient) {
+  const std::int64_t channels = out.type(sums).shape.back();
+  const std::uint32_t quads = index32(out, quads_of({.channels = channels}));
+  const LastSum last = lower_sums_before_last(out, sums, 2 * quads);
+  const ColumnSpread& spread = last.spread;
+  const plan::TensorId all = out.workspace("sums", {DType::f32, {1, 2, channels}});
+  out.dispatch({.label = {},
+                .shader = variant(out, "channel_norm_parameters", out.type(weight_gradient).dtype),
+                .constants = {spread.local_size, quads, 0, 0, spread.lanes, spread.together, spread.terms},
+                .push = plan::push_bytes(index32(out, last.rows)),
+                .operands = {{last.source, Access::read},
+                             {all, Access::write},
+                             {weight_gradient, Access::write},
+                             {bias_gradient, Access::write}},
+                .groups = spread.groups(out.target(), 1, 2 * quads),
+                .rounds = last.loop_rounds(),
+                .mixes = true});
+  return all;
 }
 
 void lower_norm_gradient(plan::Lowering& out, plan::TensorId x, plan::TensorId dy, plan::TensorId statistics,

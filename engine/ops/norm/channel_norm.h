@@ -25,17 +25,36 @@ struct ChannelSets {
 /// output the moments of slices (plan::ChannelMoments), they are only merged.
 plan::TensorId lower_moments(plan::Lowering& out, plan::TensorId x, const ChannelSets& sets);
 
+/// The statistics of a batch, f32.
+struct BatchStatistics {
+  plan::TensorId running_mean;
+  plan::TensorId running_variance;
+  plan::TensorId used;  ///< {1, 2, channels}: mean and inverse std
+  plan::TensorId next_mean;
+  plan::TensorId next_variance;
+  float epsilon;
+  float momentum;
+};
+
+/// Appends the dispatches that compute the statistics of one set, over all ranks where these take them together.
+void lower_batch_statistics(plan::Lowering& out, plan::TensorId x, const BatchStatistics& statistics,
+                            const ChannelSets& sets);
+
 /// Appends y = (x - mean) * inverse std * weight + bias. `statistics` {sets, 2, channels} holds mean and inverse std.
 void lower_channel_norm(plan::Lowering& out, plan::TensorId x, plan::TensorId statistics, plan::TensorId weight,
                         plan::TensorId bias, plan::TensorId y, const ChannelSets& sets);
 
-/// Appends the sums of dy and of dy times the normalised x, per channel and set: {sets, 2, channels}.
+/// Appends the sums of dy and of dy times the normalised x, per channel, for slices of every set: {sets, slices, 2,
+/// channels}.
 plan::TensorId lower_gradient_sums(plan::Lowering& out, plan::TensorId x, plan::TensorId dy, plan::TensorId statistics,
                                    const ChannelSets& sets);
 
-/// Appends the gradients of weight and bias: those sums, over all sets.
-void lower_parameter_gradients(plan::Lowering& out, plan::TensorId sums, plan::TensorId weight_gradient,
-                               plan::TensorId bias_gradient, const ChannelSets& sets);
+/// Those sums, over all slices of a set: {sets, 2, channels}.
+plan::TensorId lower_set_sums(plan::Lowering& out, plan::TensorId sums, const ChannelSets& sets);
+
+/// Those sums, over all slices and sets, {1, 2, channels}, which are also the gradients of bias and weight.
+plan::TensorId lower_parameter_gradients(plan::Lowering& out, plan::TensorId sums, plan::TensorId weight_gradient,
+                                         plan::TensorId bias_gradient);
 
 /// The terms that lower_norm_gradient subtracts from every element.
 enum class GradientMeans : std::uint8_t {

@@ -55,8 +55,9 @@ class GroupNormGradient final : public graph::Operator {
 
   void lower(plan::Lowering& out) const override {
     const ops::ChannelSets sets = images_of(out.input_type(0).shape);
-    const plan::TensorId sums = ops::lower_gradient_sums(out, out.input(0), out.input(1), out.input(2), sets);
-    ops::lower_parameter_gradients(out, sums, out.output(1), out.output(2), sets);
+    const plan::TensorId parts = ops::lower_gradient_sums(out, out.input(0), out.input(1), out.input(2), sets);
+    const plan::TensorId sums = ops::lower_set_sums(out, parts, sets);
+    ops::lower_parameter_gradients(out, sums, out.output(1), out.output(2));
     const plan::TensorId means = out.workspace("means", {DType::f32, sets.shape(2)});
     const Push push = push_of(out, sets, groups_, 0);
     ops::dispatch_flat(out, ops::variant(out, "group_norm_means", out.input_type(3).dtype), push.invocations, push,

@@ -121,24 +121,22 @@ plan::Expression summand(const plan::Lowering& out, plan::TensorId source, DType
   return expression;
 }
 
-}  // namespace
+/// The partial results of a sum of several dispatches.
+plan::TensorId partial_sums(plan::Lowering& out, const ColumnSpread& spread, std::int64_t quads) {
+  return out.workspace("partial", {DType::f32, {spread.parts, quads * 4}});
+}
 
-void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<bool>& summed, plan::TensorId result,
-               float factor, DType fused) {
-  const Geometry axes = geometry(out.type(source).shape, summed);
-  const plan::Layout lay = plan::layout(out.type(result).shape);
+/// One dispatch of a sum into `to`, the whole of it laid out as `lay` or the parts of that.
+void dispatch_sum(plan::Lowering& out, plan::TensorId source, const Geometry& axes, const ColumnSpread& spread,
+                  const plan::Layout& lay, plan::TensorId to, float factor, DType fused) {
   const std::int64_t terms = positions(axes.summed);
-  const ColumnSpread spread = spread_of(out.target(), lay.quads(), terms, axes.last_summed);
-  const bool whole = spread.parts == 1;
-  const Shape partial{spread.parts, lay.quads() * 4};
-  const plan::TensorId to = whole ? result : out.workspace("partial", {DType::f32, partial});
   Push push{};
   push.quads = index32(out, lay.quads());
   push.parts = index32(out, spread.parts);
   push.summed = index32(out, terms);
   push.quads_per_row = index32(out, lay.quads_per_row());
   push.columns = index32(out, lay.columns);
-  push.factor = whole ? factor : 1;
+  push.factor = factor;
   put(out, axes.kept, push.kept_extents, push.kept_strides);
   put(out, axes.summed, push.summed_extents, push.summed_strides);
   DType storage = fused;
@@ -156,7 +154,33 @@ void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<boo
        .groups = spread.groups(out.target(), spread.parts, lay.quads()),
        .rounds = rounds_of(of_lane, axes.last_summed) + spread.rounds(),
        .expression = summand(out, source, storage)});
-  if (!whole) lower_sum(out, to, {true, false}, result, factor);
+}
+
+}  // namespace
+
+void lower_sum(plan::Lowering& out, plan::TensorId source, const std::vector<bool>& summed, plan::TensorId result,
+               float factor, DType fused) {
+  const Geometry axes = geometry(out.type(source).shape, summed);
+  const plan::Layout lay = plan::layout(out.type(result).shape);
+  const ColumnSpread spread = spread_of(out.target(), lay.quads(), positions(axes.summed), axes.last_summed);
+  if (spread.parts == 1) return dispatch_sum(out, source, axes, spread, lay, result, factor, fused);
+  const plan::TensorId parts = partial_sums(out, spread, lay.quads());
+  dispatch_sum(out, source, axes, spread, lay, parts, 1, fused);
+  lower_sum(out, parts, {true, false}, result, factor);
+}
+
+LastSum lower_sums_before_last(plan::Lowering& out, plan::TensorId source, std::int64_t quads) {
+  const std::int64_t rows = plan::layout(out.type(source).shape).quads() / quads;
+  const ColumnSpread spread = spread_of(out.target(), quads, rows, false);
+  if (spread.parts == 1) return {source, rows, spread};
+  const plan::TensorId parts = partial_sums(out, spread, quads);
+  dispatch_sum(out, source, {.kept = {{quads, 1}}, .summed = {{rows, quads}}}, spread, plan::layout({4 * quads}), parts,
+               1, DType::f32);
+  return lower_sums_before_last(out, parts, quads);
+}
+
+std::int64_t LastSum::loop_rounds() const {
+  return rounds_of(plan::divided_up(rows, spread.lanes), false) + spread.rounds();
 }
 
 void lower_column_sums(plan::Lowering& out, plan::TensorId source, plan::TensorId result, DType fused) {
