@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "graph/ir.h"
 #include "harness/check.h"
 #include "harness/values.h"
 #include "reference/window.h"
@@ -53,6 +54,36 @@ TEST_CASE("padding is zero on every side") {
                 .build = [=](std::span<const Tensor> x) { return pad(x[0], c.before, c.after); },
                 .inputs = {{uniform(c.x, 1)}},
                 .reference = [=](std::span<const Array> x) { return reference::pad(x[0], c.before, c.after); }});
+  }
+}
+
+TEST_CASE("a window of a window is one, where no axis is changed twice") {
+  struct Case {
+    Cut cut;
+    Border border;
+    bool joined;
+  };
+  const Shape x{2, 5, 7, 6};
+  for (const Case& c : {Case{{x, {0, 0, 0, 0}, x, {1, 2, 2, 1}}, {{}, {0, 0, 0, 3}, {0, 0, 0, 2}}, true},
+                        Case{{x, {0, 1, 0, 0}, {2, 5, 7, 6}, {1, 1, 3, 1}}, {{}, {2, 0, 0, 0}, {0, 0, 0, 4}}, true},
+                        Case{{x, {0, 1, 0, 0}, {2, 4, 7, 6}, {1, 1, 1, 1}}, {{}, {0, 2, 0, 1}, {0, 0, 0, 0}}, false},
+                        Case{{x, {0, 0, 0, 2}, {2, 5, 7, 6}, {1, 1, 1, 1}}, {{}, {0, 0, 0, 0}, {0, 0, 0, 2}}, false}}) {
+    const auto build = [=](Tensor from) {
+      return pad(slice(from, c.cut.begin, c.cut.end, c.cut.step), c.border.before, c.border.after);
+    };
+    check_both({.name = "pad of a slice",
+                .build = [=](std::span<const Tensor> from) { return build(from[0]); },
+                .inputs = {{uniform(x, 1)}},
+                .reference =
+                    [=](std::span<const Array> from) {
+                      return reference::pad(reference::slice(from[0], c.cut.begin, c.cut.end, c.cut.step),
+                                            c.border.before, c.border.after);
+                    }});
+    Graph graph;
+    const Tensor from = graph.input("x", x);
+    const Tensor made = build(from);
+    const graph::Ir& ir = graph.ir();
+    CHECK((ir.nodes[ir.values[made.id()].producer].inputs[0] == from.id()) == c.joined);
   }
 }
 

@@ -72,10 +72,35 @@ class Window final : public graph::Operator {
 
   void lower(plan::Lowering& out) const override { ops::lower_window(out, out.input(0), out.output(0), axes_); }
 
+  const std::vector<ops::WindowAxis>& axes() const { return axes_; }
+
  private:
   Shape shape_;
   std::vector<ops::WindowAxis> axes_;
 };
+
+bool changes(const ops::WindowAxis& axis, std::int64_t from, std::int64_t to) {
+  return axis.step != 1 || axis.offset != 0 || axis.divisor != 1 || from != to;
+}
+
+/// A window of a window, which is one of what that is of where no axis is changed by both: x and `axes` become that.
+void join_windows(Tensor& x, const Shape& shape, std::vector<ops::WindowAxis>& axes) {
+  graph::Ir& ir = graph::ir_of(x);
+  const graph::Value& value = ir.values[x.id()];
+  if (value.origin != graph::Origin::node) return;
+  const graph::Node& producer = ir.nodes[value.producer];
+  const auto* const inner = dynamic_cast<const Window*>(producer.op.get());
+  if (inner == nullptr) return;
+  const Tensor source = ir.tensor(producer.inputs[0]);
+  std::vector<ops::WindowAxis> both = axes;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (!changes(inner->axes()[i], source.shape()[i], x.shape()[i])) continue;
+    if (changes(axes[i], x.shape()[i], shape[i])) return;
+    both[i] = inner->axes()[i];
+  }
+  axes = std::move(both);
+  x = source;
+}
 
 void expect_axes(std::string_view op, Tensor x, std::string_view what, std::size_t given) {
   if (x.rank() < 1 || x.shape().size() > most_axes) {
@@ -103,6 +128,7 @@ void ops::lower_window(plan::Lowering& out, plan::TensorId x, plan::TensorId res
 }
 
 Tensor ops::window(Tensor x, Shape shape, std::vector<WindowAxis> axes) {
+  join_windows(x, shape, axes);
   return apply<Window>({x}, std::move(shape), std::move(axes));
 }
 

@@ -17,7 +17,7 @@ struct WindowAxis {
 
 /// A tensor of `shape` whose elements come from x, or are zero if on any axis the division has a remainder or the
 /// position is outside x. Implements slicing, padding and the gradients of both. One entry of `axes` for each axis of
-/// x.
+/// x. Where x is such a tensor itself, and no axis is changed twice, this is a window of what that came from.
 Tensor window(Tensor x, Shape shape, std::vector<WindowAxis> axes);
 
 /// Appends the dispatch that does so for tensors of at most 5 axes.
