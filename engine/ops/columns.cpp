@@ -27,6 +27,9 @@ ColumnSpread spread_columns(const plan::Target& target, std::int64_t quads, std:
   const std::uint32_t largest = std::bit_floor(plan::flat_local_size(target));
   ColumnSpread spread;
   spread.together = power_of_two(quads, adjacent);
+  // Fewer adjacent quads, where the terms are then few enough for one workgroup's lanes.
+  const std::int64_t most_terms = std::int64_t{largest} * most;
+  while (spread.together > 1 && terms * spread.together > most_terms && terms <= most_terms) spread.together /= 2;
   spread.lanes = power_of_two(plan::divided_up(terms, most), largest / spread.together);
   const std::uint32_t fill = std::max(spread.together, occupying / spread.lanes);
   spread.together = power_of_two(quads, std::min(fill, largest / spread.lanes));

@@ -15,7 +15,7 @@ layout(std430, binding = 4) writeonly buffer NextMean { vec4 next_mean[]; };
 layout(std430, binding = 5) writeonly buffer NextVariance { vec4 next_variance[]; };
 
 void main() {
-  Merging own = own_merging();
+  OwnSlice own = own_slice();
   Moments batch = merged_parts(own);
   if (!own.is_there || lane() != 0u) return;
   uint i = own.slice.channel;

@@ -5,7 +5,7 @@
 layout(std430, binding = 1) writeonly buffer OfSlices { vec4 of_slices[]; };
 
 void main() {
-  Merging own = own_merging();
+  OwnSlice own = own_slice();
   Moments made = merged_parts(own);
   if (own.is_there && lane() == 0u) {
     uint plane = partial_plane_of(own.slice);

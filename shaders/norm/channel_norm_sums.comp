@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = storages
-#include "norm/channel_norm.glsl"
+#include "norm/slice_columns.glsl"
 #include "common/precision.glsl"
 
 // The sums of dy and of dy times the normalised x over a slice.
@@ -11,18 +11,22 @@ layout(std430, binding = 2) readonly buffer Statistics { vec4 statistics[]; };
 layout(std430, binding = 3) writeonly buffer Sums { vec4 sums[]; };
 
 void main() {
-  uint invocation = linear_invocation();
-  if (invocation >= invocations) return;
-  Slice s = slice_of(invocation);
-  uint end = slice_end(s);
-  vec4 mean = statistics[plane_of(s)];
+  OwnSlice own = own_slice();
+  Slice s = own.slice;
   vec4 total = vec4(0.0);
   vec4 along = vec4(0.0);
-  for (uint i = slice_begin(s); i < end; i += QUADS) {
-    vec4 gradient = dy_at(i);
-    total += gradient;
-    along += gradient * (x_at(i) - mean);
+  if (own.is_there) {
+    uint end = slice_end(s);
+    vec4 mean = statistics[plane_of(s)];
+    for (uint i = slice_begin(s) + lane() * QUADS; i < end; i += LANES * QUADS) {
+      vec4 gradient = dy_at(i);
+      total += gradient;
+      along += gradient * (x_at(i) - mean);
+    }
   }
+  total = sum_over_lanes(total);
+  along = sum_over_lanes(along);
+  if (!own.is_there || lane() != 0u) return;
   uint plane = partial_plane_of(s);
   sums[plane] = total;
   sums[plane + QUADS] = along * statistics[plane_of(s) + QUADS];

@@ -1,6 +1,5 @@
-// Merges the moments of the parts of a slice, lanes by lanes (common/columns.glsl).
-#include "norm/channel_norm.glsl"
-#include "common/columns.glsl"
+// Merges the moments of the parts of a slice.
+#include "norm/slice_columns.glsl"
 #include "common/moments.glsl"
 
 layout(constant_id = 2) const uint PART_LENGTH = 1u;
@@ -47,21 +46,7 @@ Moments merged_over_lanes(Moments moments) {
   return moments;
 }
 
-// What an invocation merges with the other lanes, and the first of these then stores.
-struct Merging {
-  Slice slice;
-  bool is_there;
-};
-
-Merging own_merging() {
-  uint blocks = (QUADS + TOGETHER - 1u) / TOGETHER;
-  uint unit = work_unit();
-  uint slice = unit / blocks;
-  Slice s = Slice(slice / slices, slice % slices, unit % blocks * TOGETHER + in_unit());
-  return Merging(s, s.channel < QUADS && slice * QUADS < invocations);
-}
-
-Moments merged_parts(Merging own) {
+Moments merged_parts(OwnSlice own) {
   Moments made = NO_MOMENTS;
   if (own.is_there) made = moments_of_lane(own.slice);
   return merged_over_lanes(made);

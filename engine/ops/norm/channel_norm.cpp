@@ -49,15 +49,15 @@ std::int64_t longest_slice(const plan::Target& target, std::int64_t passes) {
 constexpr std::int64_t moment_passes = 2;  ///< of channel_moments.comp and channel_moments_merge.comp
 
 /// Enough slices to keep the device busy, each long enough to be worth the values that an invocation loads once. More
-/// if the driver limits loop rounds.
-Slices slices_of(const plan::Lowering& out, const ChannelSets& sets) {
-  const std::int64_t shortest = plan::waits_for_memory(out.target()) ? 4 : 16;
-  const std::int64_t columns = sets.sets * quads_of(sets);
+/// if the driver limits loop rounds. Each quad of a slice's channels is shared by `lanes`.
+Slices busy_slices(const plan::Lowering& out, const ChannelSets& sets, std::uint32_t lanes = 1) {
+  const std::int64_t shortest = std::int64_t{lanes} * (plan::waits_for_memory(out.target()) ? 4 : 16);
+  const std::int64_t columns = sets.sets * quads_of(sets) * lanes;
   const std::int64_t busy = 2 * std::int64_t{out.target().wanted_groups} * flat_local_size(out.target());
   const std::int64_t wanted =
       std::clamp<std::int64_t>(busy / columns, 1, std::max<std::int64_t>(sets.rows / shortest, 1));
   return slices_of(out, sets,
-                   std::min(plan::divided_up(sets.rows, wanted), longest_slice(out.target(), moment_passes)));
+                   std::min(plan::divided_up(sets.rows, wanted), lanes * longest_slice(out.target(), moment_passes)));
 }
 
 /// A dispatch over slices; its constants are the quads of a row, then `constants`.
@@ -141,7 +141,7 @@ plan::ChannelMoments merged(plan::Lowering& out, const ChannelSets& sets, const 
 /// The moments of every set, in so few parts that one dispatch merges them: that one.
 Merging lower_moments_before_last(plan::Lowering& out, plan::TensorId x, const ChannelSets& sets) {
   const std::int64_t quads = quads_of(sets);
-  const Slices alone = slices_of(out, sets);
+  const Slices alone = busy_slices(out, sets);
   std::optional<plan::ChannelMoments> found;
   if (sets.sets == 1) found = out.moments_of(x);
   if (found) {
@@ -192,7 +192,7 @@ void lower_batch_statistics(plan::Lowering& out, plan::TensorId x, const BatchSt
 
 void lower_channel_norm(plan::Lowering& out, plan::TensorId x, plan::TensorId statistics, plan::TensorId weight,
                         plan::TensorId bias, plan::TensorId y, const ChannelSets& sets) {
-  const Slices slices = slices_of(out, sets);
+  const Slices slices = busy_slices(out, sets);
   const std::uint32_t local_size = flat_local_size(out.target());
   out.dispatch({.label = {},
                 .shader = variant(out, "channel_norm", out.type(x).dtype),
@@ -211,11 +211,20 @@ void lower_channel_norm(plan::Lowering& out, plan::TensorId x, plan::TensorId st
 
 plan::TensorId lower_gradient_sums(plan::Lowering& out, plan::TensorId x, plan::TensorId dy, plan::TensorId statistics,
                                    const ChannelSets& sets) {
-  const Slices slices = slices_of(out, sets);
+  // On a GPU lanes share a slice, so that there are so few that one dispatch adds them up.
+  const std::int64_t quads = quads_of(sets);
+  ColumnSpread spread{.local_size = flat_local_size(out.target())};
+  if (plan::waits_for_memory(out.target())) spread = spread_columns(out.target(), quads, sets.rows, 4, 8);
+  const Slices slices = busy_slices(out, sets, spread.lanes);
   const plan::TensorId sums = out.workspace("partial_sums", {DType::f32, partial_shape(sets, slices)});
-  dispatch_slices(out, variant(out, "channel_norm_sums", out.type(x).dtype), sets, slices,
-                  {{x, Access::read}, {dy, Access::read}, {statistics, Access::read}, {sums, Access::write}},
-                  rounds_of(slices.length, 1));
+  out.dispatch({.label = {},
+                .shader = variant(out, "channel_norm_sums", out.type(x).dtype),
+                .constants = {spread.local_size, index32(out, quads), 0, 0, spread.lanes, spread.together},
+                .push = plan::push_bytes(slices),
+                .operands = {{x, Access::read}, {dy, Access::read}, {statistics, Access::read}, {sums, Access::write}},
+                .groups = spread.groups(out.target(), sets.sets * slices.slices, quads),
+                .rounds = rounds_of(plan::divided_up(slices.length, spread.lanes), 1) + 2 * spread.rounds(),
+                .mixes = true});
   return sums;
 }
 
@@ -250,7 +259,7 @@ plan::TensorId lower_parameter_gradients(plan::Lowering& out, plan::TensorId sum
 void lower_norm_gradient(plan::Lowering& out, plan::TensorId x, plan::TensorId dy, plan::TensorId statistics,
                          plan::TensorId weight, plan::TensorId means, GradientMeans kind, plan::TensorId dx,
                          const ChannelSets& sets) {
-  const Slices slices = slices_of(out, sets);
+  const Slices slices = busy_slices(out, sets);
   dispatch_slices(out, variant(out, "channel_norm_gradient", out.type(x).dtype), sets, slices,
                   {{x, Access::read},
                    {dy, Access::read},
