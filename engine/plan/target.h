@@ -41,6 +41,10 @@ struct Subgroups {
   std::uint32_t size = 0;  ///< of every full subgroup; 0 if it varies or is unreliable
   bool shuffle = false;
   bool broadcast = false;
+
+  /// Whether kernels that hand numbers from lane to lane (shaders/common/from_lane.glsl) run, whose tiles are for
+  /// subgroups of 8 or 16: those of software drivers.
+  bool hand_over() const { return shuffle && broadcast && (size == 8 || size == 16); }
 };
 
 /// What lowering and planning need to know about a device: plain numbers, so that both run without a GPU.

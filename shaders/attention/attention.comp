@@ -1,12 +1,13 @@
 #version 450
 //! PASS = forward queries keys
 //! STORAGE = f32 words
-//! BODY = rows rows8 tile
+//! BODY = rows rows_shared tile
 // Attention that stores no scores: see attention.glsl. f16 is read as 32-bit words, as by products.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#ifdef BODY_rows8
+#ifdef BODY_rows_shared
 #extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #endif
 

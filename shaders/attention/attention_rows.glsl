@@ -1,6 +1,6 @@
 // Each invocation has ROWS rows of its own, with their sums, in registers, and all invocations of a workgroup go over
 // the same other rows at the same time: so nothing is exchanged but what they load. For software drivers, which load a
-// row once for the ROWS of eight invocations, and keep registers in a cache.
+// row once for the ROWS of all LANES invocations, and keep registers in a cache.
 #ifndef HALFSTEP_ATTENTION_ROWS
 #define HALFSTEP_ATTENTION_ROWS
 

@@ -1,7 +1,7 @@
 #version 450
 //! OPERANDS = row_row row_col col_row col_col patches_row patches_col pixels_row
 //! STORAGE = f32 words
-//! BODY = lanes4 lanes8 lanes8_texels thin8 thin8_texels tile32 tile64 tile128
+//! BODY = lanes4 lanes lanes_texels thin thin_texels tile32 tile64 tile128
 // GEMM kernels: matmul and linear (A and B by row or by column), convolution (patches_row), its data gradient
 // (patches_col) and its weight gradient (pixels_row). f16 is always read as 32-bit words, which halves the number of
 // loads.
@@ -11,19 +11,15 @@
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 
+#if defined(BODY_lanes_texels) || defined(BODY_thin_texels)
+#define TEXELS
+#endif
 #if defined(BODY_lanes4)
-#define LANES 4
+#define BROADCASTS
 #include "gemm/gemm_subgroup.glsl"
-#elif defined(BODY_lanes8) || defined(BODY_lanes8_texels)
-#define LANES 8
-#ifdef BODY_lanes8_texels
-#define TEXELS
-#endif
+#elif defined(BODY_lanes) || defined(BODY_lanes_texels)
 #include "gemm/gemm_subgroup.glsl"
-#elif defined(BODY_thin8) || defined(BODY_thin8_texels)
-#ifdef BODY_thin8_texels
-#define TEXELS
-#endif
+#elif defined(BODY_thin) || defined(BODY_thin_texels)
 #include "gemm/gemm_thin.glsl"
 #else
 #if defined(BODY_tile32)

@@ -1,7 +1,6 @@
 #version 450
 //! OPERANDS = col_row pixels_row
 //! STORAGE = f32 words
-//! TILE = 4x32 8x16
 // The products that weight gradients are, for drivers where a load from one address by all invocations costs as much as
 // one load. STORAGE is the type of C; A and B are f32.
 #extension GL_GOOGLE_include_directive : require
@@ -9,6 +8,7 @@
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_buffer_reference2 : require
 #extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #define ADDRESSED
 #include "gemm/gemm_outer.glsl"

@@ -1,7 +1,7 @@
-// One tile of C per subgroup of 8, all in registers, where A's quads lie along its rows: each k adds the outer product
-// of a few elements of A, which all invocations load from the same address, and of a row of B, whose columns the
-// invocations share out: the first eight, then those after them. Such a tile is 8 rows by 16 columns, or 4 by 32 (TILE).
-// This kernel is for drivers with Target::uniform_loads, as gemm_uniform.glsl is, but reads B where it is.
+// One tile of C per subgroup, all in registers, where A's quads lie along its rows: each k adds the outer product of a
+// few elements of A, which all invocations load from the same address, and of a row of B, whose columns the LANES
+// invocations share out: the first LANES, then those after them, COLUMNS times. Such a tile has 16 / COLUMNS rows. This
+// kernel is for drivers with Target::uniform_loads, as gemm_uniform.glsl is, but reads B where it is.
 //
 // Uniform loads are executed even if an invocation is inactive, so every address must be valid.
 #ifndef HALFSTEP_GEMM_OUTER
@@ -12,19 +12,16 @@
 
 layout(constant_id = 7) const int STEP = 1;      // quads of k per iteration; a divisor of the quads of a segment
 layout(constant_id = 8) const int SEGMENTS = 1;  // per iteration: a divisor of a row's; 1 if STEP is not a whole one
+layout(constant_id = 9) const int LANES = 8;     // of a subgroup: 8 or 16
+layout(constant_id = 10) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
 
-#ifdef TILE_8x16
-const int COLUMNS = 2;  // per invocation
-#define SUMS vec2
-#else
-const int COLUMNS = 4;
-#define SUMS vec4
-#endif
-const int LANES = 8;
-const int ROWS = 16 / COLUMNS;
-const int ROW_QUADS = ROWS / 4;
+#include "common/from_lane.glsl"
 
-SUMS sums[ROWS];
+const int SUMS = 4;  // quads
+const int ROW_QUADS = SUMS / COLUMNS;
+const int LANE_QUADS = LANES / 4;  // of columns, one for each invocation
+
+vec4 sums[SUMS];  // of a quad of rows its COLUMNS, then the next quad's
 
 int lane() { return int(gl_SubgroupInvocationID); }
 
@@ -64,38 +61,41 @@ bool is_inside(int k_place) {
 }
 
 void place_b(Tile tile) {
-  [[unroll]] for (int j = 0; j < COLUMNS; j++) b_quad_at[j] = min(tile.column_quad + 2 * j, quads(columns) - 2);
+  [[unroll]] for (int j = 0; j < COLUMNS; j++) b_quad_at[j] = min(tile.column_quad + LANE_QUADS * j, quads(columns) - LANE_QUADS);
 }
 
-// This invocation's element of eight contiguous ones: compiles to one vector load.
-float of_lane(vec4 low, vec4 high) {
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer LanesAt { vec4 v[4]; };
+
+// This invocation's element of LANES contiguous ones: compiles to one vector load.
+float of_lane(LanesAt at) {
+  vec4 quads_at[LANE_QUADS];
+  [[unroll]] for (int q = 0; q < LANE_QUADS; q++) quads_at[q] = at.v[q];
   float v = 0.0;
-  [[unroll]] for (int e = 0; e < 4; e++) v = lane() == e ? low[e] : v;
-  [[unroll]] for (int e = 0; e < 4; e++) v = lane() == 4 + e ? high[e] : v;
+  [[unroll]] for (int l = 0; l < LANES; l++) v = lane() == l ? quads_at[l / 4][l % 4] : v;
   return v;
 }
 
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer EightAt { vec4 v[2]; };
-
-SUMS b_of(int k_place, bool inside) {
+// This invocation's columns of a row of B; zeros if it is not inside.
+void load_b(int k_place, bool inside, out float found[COLUMNS]) {
   QuadAt row = b + (b_line + min(k_place, k - 1) * b_pitch);
-  SUMS found;
   [[unroll]] for (int j = 0; j < COLUMNS; j++) {
-    EightAt at = EightAt(row + b_quad_at[j]);
-    found[j] = of_lane(at.v[0], at.v[1]);
+    float v = of_lane(LanesAt(row + b_quad_at[j]));
+    found[j] = inside ? v : 0.0;
   }
-  return inside ? found : SUMS(0.0);
 }
 
 void add_products_of_a(int k_quad) {
   [[unroll]] for (int q = 0; q < STEP; q++) {
     [[unroll]] for (int kk = 0; kk < 4; kk++) {
       int k_place = (k_quad + q) * 4 + kk;
-      SUMS columns_of_b = b_of(k_place, is_inside(k_place));
+      float columns_of_b[COLUMNS];
+      load_b(k_place, is_inside(k_place), columns_of_b);
       QuadAt row = a + a_address(a_at, k_place);
       [[unroll]] for (int i = 0; i < ROW_QUADS; i++) {
         vec4 v = (row + a_quad_at[i]).v;
-        [[unroll]] for (int e = 0; e < 4; e++) sums[i * 4 + e] = fma(SUMS(v[e]), columns_of_b, sums[i * 4 + e]);
+        [[unroll]] for (int j = 0; j < COLUMNS; j++) {
+          sums[i * COLUMNS + j] = fma(v, vec4(columns_of_b[j]), sums[i * COLUMNS + j]);
+        }
       }
     }
   }
@@ -104,7 +104,9 @@ void add_products_of_a(int k_quad) {
 void add_ones(int k_quad) {
   [[unroll]] for (int kk = 0; kk < STEP * 4; kk++) {
     int k_place = k_quad * 4 + kk;
-    sums[0] += b_of(k_place, k_place < k);
+    float columns_of_b[COLUMNS];
+    load_b(k_place, k_place < k, columns_of_b);
+    [[unroll]] for (int j = 0; j < COLUMNS; j++) sums[j].x += columns_of_b[j];
   }
 }
 
@@ -129,27 +131,29 @@ void add_products(int k_quad) {
   }
 }
 
-
 void end_sums() {}
 
 const int MOST_QUADS = 0x7fffffff;
 #include "gemm/gemm_segments.glsl"
 
-// After which each invocation has quads of C: of four rows it has one, and of each eight columns one half.
+// After which each invocation has quads of C: of four rows it has one, and of each LANES columns one quad. The lane's
+// number is not compared as of_lane() does: the driver would keep those comparisons in memory, during the loop, too.
 vec4 result_quad(int i) {
   vec4 found = vec4(0.0);
   [[unroll]] for (int r = 0; r < 4; r++) {
-    float v = sums[i / COLUMNS * 4 + r][i % COLUMNS];
-    vec4 low = vec4(subgroupShuffle(v, 0), subgroupShuffle(v, 1), subgroupShuffle(v, 2), subgroupShuffle(v, 3));
-    vec4 high = vec4(subgroupShuffle(v, 4), subgroupShuffle(v, 5), subgroupShuffle(v, 6), subgroupShuffle(v, 7));
-    if (lane() % 4 == r) found = lane() < 4 ? low : high;
+    float v = sums[i][r];
+    [[unroll]] for (int l = 0; l < LANE_QUADS; l++) {
+      vec4 quad;
+      [[unroll]] for (int e = 0; e < 4; e++) quad[e] = from_lane(v, l * 4 + e);
+      if (lane() % 4 == r && lane() / 4 == l) found = quad;
+    }
   }
   return found;
 }
 
 void main() {
   int tap_row_tiles = quads(rows) / tap_quads() * tap_tiles();
-  Tile tile = tile_in(tap_row_tiles + (SUM_COLUMNS ? 1 : 0), COLUMNS * 2);
+  Tile tile = tile_in(tap_row_tiles + (SUM_COLUMNS ? 1 : 0), COLUMNS * LANE_QUADS);
   int row_tile = tile.row;
   of_ones = SUM_COLUMNS && row_tile == tap_row_tiles;
   // Before the loop, which would otherwise make a variable of the lane's number.
@@ -160,20 +164,20 @@ void main() {
   a_at = a_cursor(tile, of_ones ? 0 : row_quad);
   [[unroll]] for (int i = 0; i < ROW_QUADS; i++) a_quad_at[i] = min(i, count - 1);
   place_b(tile);
-  [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = SUMS(0.0);
+  [[unroll]] for (int i = 0; i < SUMS; i++) sums[i] = vec4(0.0);
   b_base = tile.b_base;
   add_tile_products(tile);
   // Not unrolled, and a copy: see gemm_store.glsl.
-  vec4 results[ROW_QUADS * COLUMNS];
-  [[unroll]] for (int i = 0; i < ROW_QUADS * COLUMNS; i++) results[i] = result_quad(i);
+  vec4 results[SUMS];
+  [[unroll]] for (int i = 0; i < SUMS; i++) results[i] = result_quad(i);
   int i = 0;
   do {
     int quad = i / COLUMNS;
     if (quad < count) {
-      store_quad(tile, (row_quad + quad) * 4 + result_row, result_quad_at + i % COLUMNS * 2, results[i]);
+      store_quad(tile, (row_quad + quad) * 4 + result_row, result_quad_at + i % COLUMNS * LANE_QUADS, results[i]);
     }
     i++;
-  } while (i < ROW_QUADS * COLUMNS);
+  } while (i < SUMS);
 }
 
 #endif

@@ -2,15 +2,16 @@
 //! B = row col
 //! STORAGE = f32 words
 // Lays B, {segments, k, columns} (row) or {segments, columns, k} (col), out for gemm_uniform.glsl, behind as many zeros as
-// a segment has: panels of 8 COLUMNS columns, in a panel all k of all segments, each segment filled up with zeros to whole
-// quads; of a k first columns 0, COLUMNS, 2 COLUMNS, ..., then those after them, and so on: eight at a time.
+// a segment has: panels of LANES * COLUMNS columns, in a panel all k of all segments, each segment filled up with zeros to
+// whole quads; of a k first columns 0, COLUMNS, 2 COLUMNS, ..., then those after them, and so on: LANES at a time.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "common/indexing.glsl"
 #include "common/precision.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const int COLUMNS = 4;  // per invocation of gemm_uniform.glsl: 2 or 4
+layout(constant_id = 1) const int LANES = 8;    // of gemm_uniform.glsl: 8 or 16
+layout(constant_id = 2) const int COLUMNS = 4;  // per invocation of gemm_uniform.glsl: 1, 2 or 4
 
 layout(push_constant) uniform Push {
   int count;     // number of invocations
@@ -31,16 +32,17 @@ int k_quads() { return (k + 3) >> 2; }
 // The first quad of the panels.
 int first() { return (k_quads() + 3) / 4 * 4; }
 
-const int PANEL_QUADS = 2 * COLUMNS;  // per k
+const int LANE_QUADS = LANES / 4;
+const int PANEL_QUADS = LANE_QUADS * COLUMNS;  // per k
 
 #if defined(B_row)
-// One half of the columns of one k.
-const int PARTS = 2;
+// The columns of four invocations of one k.
+const int PARTS = LANE_QUADS;
 int places() { return segments * k_quads() * 4; }
-void pack(int base, int panel, int k_place, int half_panel, int at) {
+void pack(int base, int panel, int k_place, int part, int at) {
   int segment = k_place / (k_quads() * 4);
   int kk = k_place - segment * k_quads() * 4;
-  int quad = panel * PANEL_QUADS + half_panel * COLUMNS;
+  int quad = panel * PANEL_QUADS + part * COLUMNS;
   mat4 v = mat4(0.0);
   [[unroll]] for (int i = 0; i < COLUMNS; i++) {
     if (kk < k && (quad + i) * 4 < columns) v[i] = from_quad(b[base + (segment * k + kk) * pitch + quad + i]);
@@ -48,7 +50,7 @@ void pack(int base, int panel, int k_place, int half_panel, int at) {
   [[unroll]] for (int j = 0; j < COLUMNS; j++) {
     vec4 next;
     [[unroll]] for (int e = 0; e < 4; e++) next[e] = v[(COLUMNS * e + j) / 4][(COLUMNS * e + j) % 4];
-    to[first() + at * PANEL_QUADS + half_panel + 2 * j] = next;
+    to[first() + at * PANEL_QUADS + part + LANE_QUADS * j] = next;
   }
 }
 #else
@@ -60,7 +62,7 @@ void pack(int base, int panel, int k_quad, int part, int at) {
   int kq = k_quad - segment * k_quads();
   mat4 v = mat4(0.0);
   [[unroll]] for (int e = 0; e < 4; e++) {
-    int column = panel * PANEL_QUADS * 4 + (part % 2 * 4 + e) * COLUMNS + part / 2;
+    int column = panel * PANEL_QUADS * 4 + (part % LANE_QUADS * 4 + e) * COLUMNS + part / LANE_QUADS;
     if (column < columns) v[e] = from_quad(b[base + (segment * columns + column) * pitch + kq]);
   }
   v = transpose(v);

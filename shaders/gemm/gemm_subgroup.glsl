@@ -8,27 +8,20 @@
 #include "gemm/gemm_b.glsl"
 #include "gemm/gemm_moments.glsl"
 
-#if LANES == 4
-// SwiftShader, where a broadcast costs less than a shuffle. Its lane must be a literal; the optimiser unrolls the loops
-// that use this function and keeps one branch.
-float from_lane(float v, int lane) {
-  if (lane == 0) return subgroupBroadcast(v, 0);
-  if (lane == 1) return subgroupBroadcast(v, 1);
-  if (lane == 2) return subgroupBroadcast(v, 2);
-  return subgroupBroadcast(v, 3);
-}
-#define ROWS 8
-// It does not round sums to f16: even a branch that is never taken makes every segment cost SwiftShader as much as 37
-// k.
+#ifdef BROADCASTS
+const int LANES = 4;
+const int ROWS = 8;
+// SwiftShader, which does not round sums to f16: even a branch that is never taken makes every segment cost it as much
+// as 37 k.
 const bool ROUNDS = false;
 const int ELEMENTS = 4;  // for the same reason
 #else
-// lavapipe, where a shuffle from a constant lane takes half the time of a broadcast
-float from_lane(float v, int lane) { return subgroupShuffle(v, lane); }
-#define ROWS 32
+layout(constant_id = 7) const int LANES = 8;  // of a subgroup: 8 or 16
+const int ROWS = 32;
 const bool ROUNDS = PARTIALS_IN_F16;
 const int ELEMENTS = QUAD_ELEMENTS;
 #endif
+#include "common/from_lane.glsl"
 
 const int A_LOADS = ROWS / LANES;  // quads of A that each lane loads per four k
 const int ROW_QUADS = ROWS / 4;

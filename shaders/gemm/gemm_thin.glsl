@@ -1,4 +1,4 @@
-// One tile of C per subgroup, all in registers, for a C with few columns: each of the eight invocations has its own
+// One tile of C per subgroup, all in registers, for a C with few columns: each of its LANES invocations has its own
 // ROWS rows and all eight columns of the tile. It loads its own rows of A, and part of B, which the others get from it
 // by shuffles. Compared with gemm_subgroup.glsl, no lane idles if there are few columns, but each load of A is used
 // less.
@@ -11,9 +11,12 @@
 #include "gemm/gemm_moments.glsl"
 
 layout(constant_id = 7) const int ROWS = 16;  // per invocation; a multiple of four if A does not lie along k
+layout(constant_id = 8) const int LANES = 8;  // of a subgroup: 8 or 16
 
-const int LANES = 8;
+#include "common/from_lane.glsl"
+
 const int COLUMN_QUADS = 2;  // of the tile
+const int B_LANES = 8;       // that have a part of B for four k; the others have it, too
 const int ELEMENTS = QUAD_ELEMENTS;
 // Quads of k that are summed before the sums are rounded, if they are; otherwise all of a segment.
 const int MOST_QUADS = PARTIALS_IN_F16 ? 4 : 0x7fffffff;
@@ -58,13 +61,13 @@ float a_of(int row, int kk) {
 
 // A lane has four k of a column, or four columns of a k.
 #ifdef B_ALONG_K
-BCursor b_place(Tile tile) { return b_cursor(tile, tile.column_quad * 4 + lane()); }
+BCursor b_place(Tile tile) { return b_cursor(tile, tile.column_quad * 4 + lane() % B_LANES); }
 void load_b(int k_quad) { b_quad = b_load(b_at, k_quad); }
-float b_of(int kk, int column) { return subgroupShuffle(b_quad[kk], column); }
+float b_of(int kk, int column) { return from_lane(b_quad[kk], column); }
 #else
 BCursor b_place(Tile tile) { return b_cursor(tile, tile.column_quad + lane() % COLUMN_QUADS); }
-void load_b(int k_quad) { b_quad = b_load(b_at, k_quad * 4 + lane() / COLUMN_QUADS); }
-float b_of(int kk, int column) { return subgroupShuffle(b_quad[column % 4], kk * COLUMN_QUADS + column / 4); }
+void load_b(int k_quad) { b_quad = b_load(b_at, k_quad * 4 + lane() % B_LANES / COLUMN_QUADS); }
+float b_of(int kk, int column) { return from_lane(b_quad[column % 4], kk * COLUMN_QUADS + column / 4); }
 #endif
 
 vec4 b_quad_of(int kk, int quad) {

@@ -1,7 +1,6 @@
 #version 450
 //! OPERANDS = row_row col_row patches_row
 //! STORAGE = f32 words
-//! TILE = 6x32 12x16
 // Matrix products and convolutions for drivers where a load from one address by all invocations costs as much as one
 // load. STORAGE is the type of C and the bias; A and the panels of B are f32.
 #extension GL_GOOGLE_include_directive : require
@@ -9,6 +8,7 @@
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_buffer_reference2 : require
 #extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #define ADDRESSED
 #include "gemm/gemm_uniform.glsl"

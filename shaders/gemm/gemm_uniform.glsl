@@ -1,8 +1,8 @@
-// One tile of C per subgroup of 8, all in registers: 6 rows by 32 columns, four per invocation, or 12 by 16 if C has
-// few columns (TILE). All invocations load the same element of A, by address, which the driver executes as one load. B
-// is packed into panels (gemm/gemm_panels.comp), so that the values that the eight invocations need at the same time
-// are contiguous. Each product takes only a multiplication with a memory operand and an addition. This kernel is for
-// drivers with Target::uniform_loads.
+// One tile of C per subgroup, all in registers: COLUMNS columns of 24 / COLUMNS rows for each of its LANES invocations.
+// All invocations load the same element of A, by address, which the driver executes as one load. B is packed into
+// panels (gemm/gemm_panels.comp), so that the values that the invocations need at the same time are contiguous. Each
+// product takes only a multiplication with a memory operand and an addition. This kernel is for drivers with
+// Target::uniform_loads.
 //
 // Such loads are executed even if an invocation is inactive, so every address must be valid. Loops are do-while, of
 // which lavapipe runs no extra round. Where there is no pixel, zeros that are stored before the panels are read.
@@ -13,28 +13,21 @@
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
 
-layout(constant_id = 7) const int STEP = 1;  // quads of k per iteration; a divisor of the quads of a segment
+layout(constant_id = 7) const int STEP = 1;     // quads of k per iteration; a divisor of the quads of a segment
+layout(constant_id = 8) const int LANES = 8;    // of a subgroup: 8 or 16
+layout(constant_id = 9) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
 
-// Their accumulators, the columns of B and one element of A fill 32 registers; with eight rows by 32 columns,
-// accumulators would spill to memory.
-#ifdef TILE_12x16
-#define COLUMNS 2  // per invocation
-#define SUMS vec2
-#else
-#define COLUMNS 4
-#define SUMS vec4
-#endif
-const int ROWS = 24 / COLUMNS;
-const int LANES = 8;
+// The sums, the columns of B and one element of A fill 32 registers; with a third more, sums would spill to memory.
+const int SUMS = 24;
+const int ROWS = SUMS / COLUMNS;
 const int PANEL_QUADS = LANES * COLUMNS / 4;  // per k of a panel
 const int MOST_STEP = 8;
+const int BLOCK = 16;  // tiles in a block of rows
 
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer RowStep { vec4 v[MOST_STEP]; };
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer PanelStep {
-  vec4 v[MOST_STEP * 4 * PANEL_QUADS];
-};
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer PanelStep { vec4 v[]; };
 
-SUMS sums[ROWS];
+float sums[SUMS];  // of a row its COLUMNS, then the next row's
 
 int lane() { return int(gl_SubgroupInvocationID); }
 
@@ -76,11 +69,13 @@ float a_of(int i, int k_quad, int q, int kk) {
 }
 #endif
 
-// This invocation's element of eight contiguous ones: compiles to one vector load.
-float of_lane(vec4 low, vec4 high) {
+// This invocation's element of LANES contiguous ones: compiles to one vector load.
+float of_lane(PanelStep panel, int first) {
   float v = 0.0;
-  [[unroll]] for (int e = 0; e < 4; e++) v = lane() == e ? low[e] : v;
-  [[unroll]] for (int e = 0; e < 4; e++) v = lane() == 4 + e ? high[e] : v;
+  [[unroll]] for (int q = 0; q < LANES / 4; q++) {
+    vec4 quad = panel.v[first + q];
+    [[unroll]] for (int e = 0; e < 4; e++) v = lane() == q * 4 + e ? quad[e] : v;
+  }
   return v;
 }
 
@@ -97,12 +92,13 @@ void add_products(int k_quad) {
   [[unroll]] for (int q = 0; q < STEP; q++) {
     [[unroll]] for (int kk = 0; kk < 4; kk++) {
       int first = (q * 4 + kk) * PANEL_QUADS;
-      SUMS columns_of_b;
-      [[unroll]] for (int j = 0; j < COLUMNS; j++) {
-        columns_of_b[j] = of_lane(panel.v[first + 2 * j], panel.v[first + 2 * j + 1]);
-      }
+      float columns_of_b[COLUMNS];
+      [[unroll]] for (int j = 0; j < COLUMNS; j++) columns_of_b[j] = of_lane(panel, first + LANES / 4 * j);
       [[unroll]] for (int i = 0; i < ROWS; i++) {
-        sums[i] = fma(SUMS(a_of(i, k_quad, q, kk)), columns_of_b, sums[i]);
+        float of_a = a_of(i, k_quad, q, kk);
+        [[unroll]] for (int j = 0; j < COLUMNS; j++) {
+          sums[i * COLUMNS + j] = fma(of_a, columns_of_b[j], sums[i * COLUMNS + j]);
+        }
       }
     }
   }
@@ -114,53 +110,80 @@ const int SEGMENTS = 1;
 const int MOST_QUADS = 0x7fffffff;
 #include "gemm/gemm_segments.glsl"
 
-// Tiles of the same columns run one after the other: their panel stays in the cache. A tile needs less of A than of B.
+// Tiles run in blocks of rows, and in a block those of the same columns one after the other: so a panel stays in a
+// core's cache, and the block's part of A in the next one.
 Tile panel_tile() {
   Tile tile = tile_in(row_tiles(ROWS), PANEL_QUADS);
-  int at = tile.row * column_tiles(PANEL_QUADS) + tile.column_quad / PANEL_QUADS;
-  int column_tile = at / row_tiles(ROWS);
-  place_rows(tile, at - column_tile * row_tiles(ROWS), ROWS);
+  int columns_of_tiles = column_tiles(PANEL_QUADS);
+  int at = tile.row * columns_of_tiles + tile.column_quad / PANEL_QUADS;
+  int block = at / (BLOCK * columns_of_tiles);
+  int in_block = at - block * BLOCK * columns_of_tiles;
+  int block_rows = min(row_tiles(ROWS) - block * BLOCK, BLOCK);
+  int column_tile = in_block / block_rows;
+  place_rows(tile, block * BLOCK + in_block - column_tile * block_rows, ROWS);
   tile.column_quad = column_tile * PANEL_QUADS;
   return tile;
 }
 
-// The sums as quads of C, and their positions in the tile.
-const int RESULTS = 6;
-#ifdef TILE_12x16
-// Two invocations share a quad of columns: each assembles the quads of half of the rows.
-vec4 result_quad(int i) {
-  bool even = lane() % 2 == 0;
-  vec2 kept = even ? sums[2 * i] : sums[2 * i + 1];
-  vec2 given = even ? sums[2 * i + 1] : sums[2 * i];
-  vec2 got = vec2(subgroupShuffleXor(given.x, 1), subgroupShuffleXor(given.y, 1));
-  return even ? vec4(kept, got) : vec4(got, kept);
+// Invocations that share a quad of columns, of which each assembles the quads of every SHARING-th row.
+const int SHARING = 4 / COLUMNS;
+const int RESULTS = SUMS / 4;
+
+// Of two rows, of which this invocation and the one whose index differs in the bit `mask` have mask * COLUMNS adjacent
+// columns each: all of those of the first row, or of the second one where that bit is set.
+vec4 joined(vec4 first, vec4 second, int mask) {
+  int width = mask * COLUMNS;
+  bool is_first = (lane() & mask) == 0;
+  vec4 kept = is_first ? first : second;
+  vec4 given = is_first ? second : first;
+  vec4 row = vec4(0.0);
+  [[unroll]] for (int e = 0; e < width; e++) {
+    float got = subgroupShuffleXor(given[e], mask);
+    row[e] = is_first ? kept[e] : got;
+    row[width + e] = is_first ? got : kept[e];
+  }
+  return row;
 }
-int row_of_result(int i) { return 2 * i + lane() % 2; }
+
+// This invocation's columns of a row of the tile.
+vec4 own_columns(int row) {
+  vec4 v = vec4(0.0);
+  [[unroll]] for (int j = 0; j < COLUMNS; j++) v[j] = sums[row * COLUMNS + j];
+  return v;
+}
+
+vec4 joined_rows(int row) { return joined(own_columns(row), own_columns(row + 1), 1); }
+
+// The sums as quads of C, and their positions in the tile.
+vec4 result_quad(int i) {
+  if (SHARING == 1) return own_columns(i);
+  if (SHARING == 2) return joined_rows(2 * i);
+  return joined(joined_rows(4 * i), joined_rows(4 * i + 2), 2);
+}
+int row_of_result(int i) { return SHARING * i + lane() % SHARING; }
+int column_of_results() { return lane() / SHARING; }
+
 void store_tile_moments(Tile tile, int column_quad, Moments moments) {
   if (!FIND_MOMENTS) return;
-  moments = merged_across(moments, 1u);
-  if (lane() % 2 == 0) store_moments(tile.row / ROWS, column_quad, moments);
+  [[unroll]] for (uint mask = 1u; mask < SHARING; mask *= 2u) moments = merged_across(moments, mask);
+  if (lane() % SHARING == 0) store_moments(tile.row / ROWS, column_quad, moments);
 }
-int column_of_results() { return lane() / 2; }
-SUMS first_sum(vec4 bias) { return lane() % 2 == 0 ? bias.xy : bias.zw; }
-#else
-vec4 result_quad(int i) { return sums[i]; }
-int row_of_result(int i) { return i; }
-void store_tile_moments(Tile tile, int column_quad, Moments moments) {
-  store_moments(tile.row / ROWS, column_quad, moments);
+
+// This invocation's j-th column of the quad that it shares.
+float own_column(vec4 quad, int j) {
+  float v = 0.0;
+  [[unroll]] for (int l = 0; l < SHARING; l++) v = lane() % SHARING == l ? quad[l * COLUMNS + j] : v;
+  return v;
 }
-int column_of_results() { return lane(); }
-SUMS first_sum(vec4 bias) { return bias; }
-#endif
 
 void main() {
   Tile tile = panel_tile();
   int column_quad = tile.column_quad + column_of_results();
   int zeros = quads(quads(k)) * 4;
   panel = zeros + tile.b_base + tile.column_quad * segments * quads(k) * 4;
-  SUMS start = first_sum(column_bias(tile, column_quad));
+  vec4 bias = column_bias(tile, column_quad);
   place_a(tile);
-  [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = start;
+  [[unroll]] for (int i = 0; i < SUMS; i++) sums[i] = own_column(bias, i % COLUMNS);
   add_tile_products(tile);
   // Not unrolled, and a copy: see gemm_store.glsl.
   vec4 results[RESULTS];

@@ -32,8 +32,7 @@ plan::Target gpu() {
 plan::Target software() {
   plan::Target target;
   target.float16.words = true;
-  target.subgroups.size = 8;
-  target.subgroups.shuffle = true;
+  target.subgroups = {.size = 8, .shuffle = true, .broadcast = true};
   target.max_invocations = 1024;
   target.max_storage_buffers = 16;
   return target;

@@ -21,11 +21,12 @@ std::string shader_of(AttentionPass pass, DType dtype, std::string_view kernel) 
 AttentionKernel rows_kernel(const plan::Target& target, AttentionPass pass, const AttentionExtents& extents,
                             DType dtype) {
   constexpr std::int64_t rows_each = 2;
-  const bool lanes = target.subgroups.shuffle && target.subgroups.size == 8;
+  const bool lanes = target.subgroups.hand_over();
   AttentionKernel kernel;
-  kernel.name = lanes ? "rows8" : "rows";
+  kernel.name = lanes ? "rows_shared" : "rows";
   kernel.shader = shader_of(pass, dtype, kernel.name);
-  kernel.local_size = lanes ? 8 : 4;
+  kernel.local_size = lanes ? target.subgroups.size : 4;
+  if (lanes) kernel.constants = {kernel.local_size};
   kernel.tile = 8;
   kernel.own_rows = rows_each * kernel.local_size;
   kernel.tile_rounds = 1 + (pass == AttentionPass::keys ? 3 : 2) * (kernel.tile + 1);
@@ -62,8 +63,8 @@ std::vector<AttentionKernel> unit_kernels(const plan::Target& target, AttentionP
   if (dtype != DType::f16 || size == 0 || side * side % size != 0) return found;
   for (const plan::MatrixShape& shape : target.matrix_shapes) {
     constexpr std::uint32_t tile = 4 * side;
-    const bool fits = shape.dtype == dtype && !shape.float16_sums && tile % shape.rows == 0 && tile % shape.columns == 0 &&
-                      tile % shape.k == 0 && shape.columns % 4 == 0 && shape.k % 4 == 0;
+    const bool fits = shape.dtype == dtype && !shape.float16_sums && tile % shape.rows == 0 &&
+                      tile % shape.columns == 0 && tile % shape.k == 0 && shape.columns % 4 == 0 && shape.k % 4 == 0;
     if (!fits) continue;
     AttentionKernel kernel = tile_kernel(pass, extents, dtype, tile / shape.k + 1);
     kernel.name = fmt::format("units{}x{}x{}", shape.rows, shape.columns, shape.k);

@@ -59,10 +59,17 @@ TensorType part_type(const plan::Lowering& out, const Gemm& gemm) {
 /// The most memory that partial results take to occupy a device.
 constexpr std::int64_t most_part_bytes = std::int64_t{1} << 27;
 
-/// How many parts k makes if a core's cache is to keep the operands of each from tile to tile. Fewer where storing and
-/// adding up that many C, of `bytes` each, would cost more than reading the operands once.
-std::int64_t cached_parts(const plan::Lowering& out, const Gemm& gemm, std::int64_t bytes) {
+/// How many parts k makes if a core's cache is to keep what the kernel reads again for the next tile: a panel of B, or
+/// operands that are not packed. Of these fewer where storing and adding up that many C, of `bytes` each, would cost
+/// more than reading the operands once.
+std::int64_t cached_parts(const plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel, std::int64_t bytes) {
   constexpr std::int64_t cache_bytes = std::int64_t{1} << 19;
+  constexpr std::int64_t quad_bytes = 16;
+  if (kernel.panels) {
+    const std::int64_t panel_bytes = k_quads(gemm) * kernel.tile_columns * quad_bytes;
+    return panel_bytes < 2 * cache_bytes ? 1 : plan::divided_up(panel_bytes, cache_bytes);
+  }
+  if (kernel.row_group == 0) return 1;
   const auto bytes_of = [&](plan::TensorId tensor) {
     return static_cast<std::int64_t>(plan::byte_size(out.type(tensor)));
   };
@@ -70,9 +77,9 @@ std::int64_t cached_parts(const plan::Lowering& out, const Gemm& gemm, std::int6
   return std::min(plan::divided_up(read, cache_bytes), read / (4 * bytes));
 }
 
-/// k is split if there are too few tiles to occupy the device, or for the caches of one whose kernel does not pack
-/// operands, but into parts of at least `least_part_quads`, and only as far as `most_part_bytes` allow. Parts are short
-/// enough for the driver's limit of loop rounds.
+/// k is split if there are too few tiles to occupy the device, or for the caches of a software driver, but into parts
+/// of at least `least_part_quads`, and only as far as `most_part_bytes` allow. Parts are short enough for the driver's
+/// limit of loop rounds.
 Cut cut(const plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
   Cut result{row_tiles(kernel, gemm), plan::divided_up(gemm.columns, kernel.tile_columns), 1, k_quads(gemm)};
   const std::int64_t tiles = result.row_tiles * result.column_tiles * gemm.batches;
@@ -81,7 +88,7 @@ Cut cut(const plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
   const std::int64_t occupying = std::min(plan::divided_up(out.target().wanted_groups, tiles), most);
   const std::int64_t least =
       plan::divided_up(k_quads(gemm), most_part_quads(out.target(), kernel, segment_quads(gemm)));
-  const std::int64_t caching = kernel.row_group > 0 ? std::min(most, cached_parts(out, gemm, bytes)) : 1;
+  const std::int64_t caching = std::min(most, cached_parts(out, gemm, kernel, bytes));
   const std::int64_t wanted = std::max({occupying, least, caching});
   if (wanted < 2) return result;
   result.split_quads = plan::divided_up(plan::divided_up(k_quads(gemm), wanted), kernel.k_quads) * kernel.k_quads;
@@ -265,7 +272,7 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
 
 /// The product with operands as the kernel reads them.
 Gemm prepared(plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
-  if (kernel.panels) return lower_panels(out, gemm, kernel.tile_columns);
+  if (kernel.panels) return lower_panels(out, gemm, kernel.tile_columns, kernel.local_size);
   Gemm result = gemm;
   if (kernel.uniform) result.a = in_f32(out, gemm.a);
   if (kernel.uniform) result.b = in_f32(out, gemm.b);

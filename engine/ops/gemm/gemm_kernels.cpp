@@ -19,11 +19,11 @@ namespace halfstep::ops {
 namespace {
 
 /// A kernel of shaders/gemm/gemm.comp. It reads narrow types in 32-bit words: see there.
-GemmKernel plain(const Problem& problem, std::string kernel_name, std::uint32_t local_size, std::int64_t tile_rows,
+GemmKernel plain(const Problem& problem, std::string_view body, std::uint32_t local_size, std::int64_t tile_rows,
                  std::int64_t tile_columns) {
   GemmKernel kernel;
-  kernel.shader = fmt::format("gemm.{}.{}.{}", name(problem.operands), graph::info(problem.dtype).words, kernel_name);
-  kernel.name = std::move(kernel_name);
+  kernel.shader = fmt::format("gemm.{}.{}.{}", name(problem.operands), graph::info(problem.dtype).words, body);
+  kernel.name = body;
   kernel.local_size = local_size;
   kernel.tile_rows = tile_rows;
   kernel.tile_columns = tile_columns;
@@ -31,14 +31,23 @@ GemmKernel plain(const Problem& problem, std::string kernel_name, std::uint32_t 
   return kernel;
 }
 
-/// Register tiles of eight columns and at most 128 rows; the number of rows divides the problem's rows most evenly.
-GemmKernel thin(const Problem& problem, std::string kernel_name) {
-  const std::int64_t least = a_lies_along_k(problem.operands) ? 8 : 32;
+/// Register tiles of eight columns and at most 16 rows for each invocation of a subgroup; the number of rows divides
+/// the problem's rows most evenly.
+GemmKernel thin(const Problem& problem, std::string_view body, std::uint32_t lanes) {
+  const std::int64_t least = a_lies_along_k(problem.operands) ? lanes : 4 * lanes;
   const std::int64_t tile_rows =
-      plan::divided_up(plan::divided_up(problem.rows, plan::divided_up(problem.rows, 128)), least) * least;
-  GemmKernel kernel = plain(problem, std::move(kernel_name), 8, tile_rows, 8);
-  kernel.constants = {static_cast<std::uint32_t>(tile_rows / 8)};
-  kernel.other_rounds = 2 * (tile_rows / 8 + 1);
+      plan::divided_up(plan::divided_up(problem.rows, plan::divided_up(problem.rows, 16 * lanes)), least) * least;
+  GemmKernel kernel = plain(problem, body, lanes, tile_rows, 8);
+  kernel.constants = {static_cast<std::uint32_t>(tile_rows / lanes), lanes};
+  kernel.other_rounds = 2 * (tile_rows / lanes + 1);
+  return kernel;
+}
+
+/// Register tiles of four columns for each invocation of a subgroup.
+GemmKernel wide(const Problem& problem, std::string_view body, std::uint32_t lanes) {
+  GemmKernel kernel = plain(problem, body, lanes, 32, 4 * lanes);
+  kernel.constants = {lanes};
+  kernel.other_rounds = 32;
   return kernel;
 }
 
@@ -46,20 +55,23 @@ GemmKernel thin(const Problem& problem, std::string kernel_name) {
 /// loads A more often; measurements show that it is faster if half of the wide one's columns would be padding.
 std::vector<GemmKernel> lanes(const plan::Target& target, const Problem& problem) {
   std::vector<GemmKernel> found;
+  const std::uint32_t size = target.subgroups.size;
   for (const bool texels : {true, false}) {
-    if (!target.subgroups.shuffle || target.subgroups.size != 8) break;
+    if (!target.subgroups.hand_over()) break;
     if (texels && (target.max_texels == 0 || problem.operand_quads > target.max_texels)) continue;
-    const std::string kind = texels ? "8_texels" : "8";
-    std::array<GemmKernel, 2> pair{plain(problem, "lanes" + kind, 8, 32, 32), thin(problem, "thin" + kind)};
-    pair[0].other_rounds = 32;
-    if (problem.columns <= 16 && problem.rows > 64) std::swap(pair[0], pair[1]);
+    const std::string_view kind = texels ? "_texels" : "";
+    std::array<GemmKernel, 2> pair{wide(problem, fmt::format("lanes{}", kind), size),
+                                   thin(problem, fmt::format("thin{}", kind), size)};
+    pair[0].name = fmt::format("lanes{}{}", size, kind);
+    pair[1].name = fmt::format("thin{}{}", size, kind);
+    if (problem.columns <= 2 * size && problem.rows > 64) std::swap(pair[0], pair[1]);
     for (GemmKernel& kernel : pair) {
       kernel.texels = texels;
       if (problem.float16_partials) kernel.quad_rounds = 2;  // sums are rounded within segments
       found.push_back(std::move(kernel));
     }
   }
-  if (target.subgroups.broadcast && target.subgroups.size == 4 && !problem.float16_partials) {
+  if (target.subgroups.broadcast && size == 4 && !problem.float16_partials) {
     found.push_back(plain(problem, "lanes4", 4, 8, 16));
     found.back().other_rounds = 8;
   }
@@ -289,7 +301,7 @@ std::vector<GemmKernel> named(const plan::Target& target, const std::vector<Gemm
 void expect_known(const plan::Target& target, Problem problem) {
   std::set<std::string> names;
   problem.dtype = DType::f16;
-  problem.columns = 8;
+  problem.columns = 16;
   for (const Operands operands : {Operands::row_row, Operands::col_row}) {
     for (const bool float16_partials : {false, true}) {
       problem.operands = operands;

@@ -21,7 +21,7 @@ struct GemmKernel {
   bool texels = false;             ///< reads A and B through texel buffers
   bool uniform = false;            ///< reads them by address, in f32
   bool bfloat16_matrices = false;  ///< see plan::Dispatch
-  bool panels = false;             ///< reads B in panels of tile_columns
+  bool panels = false;             ///< reads B in panels of tile_columns, local_size at a time
   bool winograd = false;           ///< no kernel but several dispatches: see ops/gemm/winograd.h
   std::int64_t row_group = 0;      ///< a tile has rows of one group of that many; 0: all are one
   std::int64_t k_quads = 1;        ///< quads of k per iteration: parts are multiples of them

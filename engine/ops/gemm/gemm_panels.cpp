@@ -42,7 +42,7 @@ Operands with_panels(Operands operands) {
   return operands;
 }
 
-Gemm lower_panels(plan::Lowering& out, const Gemm& gemm, std::int64_t panel_columns) {
+Gemm lower_panels(plan::Lowering& out, const Gemm& gemm, std::int64_t panel_columns, std::uint32_t lanes) {
   struct Push {
     std::uint32_t count, columns, k, segments, panels, pitch, b_batch;
   };
@@ -54,14 +54,14 @@ Gemm lower_panels(plan::Lowering& out, const Gemm& gemm, std::int64_t panel_colu
   result.a = in_f32(out, gemm.a);
   result.b = out.workspace("panels", {DType::f32, {panels.zeros + panels.all, 4}});
   result.b_batch = panels.batch;
-  const std::int64_t columns = panel_columns / 8;
+  const std::int64_t columns = panel_columns / lanes;  // of an invocation of the GEMM kernel
   const std::int64_t count = panels.all / (by_row ? columns : 4);
   const Push push{size(count),         size(gemm.columns), size(gemm.k),
                   size(gemm.segments), size(panels.count), size(plan::layout(out.type(gemm.b).shape).quads_per_row()),
                   size(gemm.b_batch)};
   dispatch_flat(out,
                 fmt::format("gemm_panels.{}.{}", by_row ? "row" : "col", graph::info(out.type(gemm.b).dtype).words),
-                count, push, {{gemm.b, plan::Access::read}, {result.b, plan::Access::write}}, {size(columns)});
+                count, push, {{gemm.b, plan::Access::read}, {result.b, plan::Access::write}}, {lanes, size(columns)});
   return result;
 }
 

@@ -11,7 +11,7 @@ namespace halfstep::ops {
 namespace {
 
 bool has_uniform_loads(const plan::Target& target) {
-  return target.uniform_loads && target.subgroups.shuffle && target.subgroups.size == 8;
+  return target.uniform_loads && target.subgroups.hand_over();
 }
 
 /// The largest divisor of `value` that is at most `most`, and 1 at least.
@@ -24,15 +24,21 @@ std::int64_t largest_divisor(std::int64_t value, std::int64_t most) {
 /// Quads of k that a kernel's loop adds at a time, at most.
 constexpr std::int64_t most_step = 8;
 
-GemmKernel by_address(const Problem& problem, std::string_view kind, Operands operands, std::int64_t tile_rows,
-                      std::int64_t tile_columns) {
-  const std::string tile = fmt::format("{}x{}", tile_rows, tile_columns);
+/// Columns of a tile that each invocation of a subgroup has, of which there are `lanes`.
+struct Share {
+  std::uint32_t lanes;
+  std::uint32_t columns;
+};
+
+/// With so many sums for each invocation.
+GemmKernel by_address(const Problem& problem, std::string_view kind, Operands operands, Share share,
+                      std::int64_t sums) {
   GemmKernel kernel;
-  kernel.name = fmt::format("{}{}", kind, tile);
-  kernel.shader = fmt::format("gemm_{}.{}.{}.{}", kind, name(operands), graph::info(problem.dtype).words, tile);
-  kernel.local_size = 8;
-  kernel.tile_rows = tile_rows;
-  kernel.tile_columns = tile_columns;
+  kernel.local_size = share.lanes;
+  kernel.tile_rows = sums / share.columns;
+  kernel.tile_columns = std::int64_t{share.lanes} * share.columns;
+  kernel.name = fmt::format("{}{}x{}", kind, kernel.tile_rows, kernel.tile_columns);
+  kernel.shader = fmt::format("gemm_{}.{}.{}", kind, name(operands), graph::info(problem.dtype).words);
   kernel.uniform = true;
   return kernel;
 }
@@ -51,12 +57,12 @@ bool fits_panels(const plan::Target& target, const Problem& problem, std::int64_
   return has_address(target, std::max(panel_quads, problem.operand_quads));
 }
 
-GemmKernel in_panels(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns) {
-  GemmKernel kernel = by_address(problem, "uniform", with_panels(problem.operands), tile_rows, tile_columns);
+GemmKernel in_panels(const Problem& problem, Share share) {
+  GemmKernel kernel = by_address(problem, "uniform", with_panels(problem.operands), share, 24);
   kernel.panels = true;
-  kernel.moment_rows = tile_rows;
+  kernel.moment_rows = kernel.tile_rows;
   kernel.k_quads = largest_divisor(plan::divided_up(problem.k, 4), most_step);
-  kernel.constants = {static_cast<std::uint32_t>(kernel.k_quads)};
+  kernel.constants = {static_cast<std::uint32_t>(kernel.k_quads), share.lanes, share.columns};
   kernel.other_rounds = 6;
   return kernel;
 }
@@ -72,14 +78,15 @@ bool panels_pay(const plan::Target& target, const Problem& problem, const GemmKe
 }
 
 /// With steps of whole segments, as many as are in a row, where those are short.
-GemmKernel of_outer_products(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns) {
-  GemmKernel kernel = by_address(problem, "outer", problem.operands, tile_rows, tile_columns);
+GemmKernel of_outer_products(const Problem& problem, Share share) {
+  GemmKernel kernel = by_address(problem, "outer", problem.operands, share, 16);
   kernel.row_group = plan::divided_up(problem.tap_rows, 4) * 4;
   const std::int64_t length = plan::divided_up(problem.k, 4);
   const std::int64_t step = largest_divisor(length, most_step);
   const std::int64_t segments = step == length ? largest_divisor(problem.segments_in_row, most_step / step) : 1;
   kernel.k_quads = step * segments;
-  kernel.constants = {static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(segments)};
+  kernel.constants = {static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(segments), share.lanes,
+                      share.columns};
   kernel.other_rounds = 4;
   return kernel;
 }
@@ -95,10 +102,14 @@ bool outer_products_pay(const Problem& problem) {
 
 UniformKernels uniform_kernels(const plan::Target& target, const Problem& problem) {
   UniformKernels found;
-  const bool laid_out = problem.operands != Operands::pixels_row && !problem.float16_partials;
-  if (!has_uniform_loads(target) || !laid_out || !fits_panels(target, problem, 32)) return found;
-  found.kernels = {in_panels(problem, 6, 32), in_panels(problem, 12, 16)};
-  if (problem.columns <= 16) std::ranges::reverse(found.kernels);
+  const std::uint32_t lanes = target.subgroups.size;
+  if (!has_uniform_loads(target) || problem.operands == Operands::pixels_row || problem.float16_partials) return found;
+  if (!fits_panels(target, problem, 4 * lanes)) return found;
+  for (const std::uint32_t columns : {4U, 2U, 1U}) found.kernels.push_back(in_panels(problem, {lanes, columns}));
+  const auto columns = [&](const GemmKernel& kernel) {
+    return plan::divided_up(problem.columns, kernel.tile_columns) * kernel.tile_columns;
+  };
+  std::ranges::stable_sort(found.kernels, {}, columns);
   found.pay = panels_pay(target, problem, found.kernels.front());
   return found;
 }
@@ -106,10 +117,13 @@ UniformKernels uniform_kernels(const plan::Target& target, const Problem& proble
 UniformKernels outer_kernels(const plan::Target& target, const Problem& problem) {
   UniformKernels found;
   const bool across = problem.operands == Operands::col_row || problem.operands == Operands::pixels_row;
-  // Where operands in f32 have no one address, or a row of B has no whole eights of columns, others must do.
-  const bool fits = has_address(target, problem.operand_quads) && plan::divided_up(problem.columns, 4) % 2 == 0;
-  if (!has_uniform_loads(target) || !across || !fits || problem.float16_partials) return found;
-  found.kernels = {of_outer_products(problem, 8, 16), of_outer_products(problem, 4, 32)};
+  const std::uint32_t lanes = target.subgroups.size;
+  if (!has_uniform_loads(target) || !across || problem.float16_partials) return found;
+  // Where operands in f32 have no one address, or the columns of a row of B do not fill all lanes, others must do.
+  const bool fits = has_address(target, problem.operand_quads) && plan::divided_up(problem.columns, 4) * 4 % lanes == 0;
+  if (!fits) return found;
+  for (const std::uint32_t columns : {2U, 4U, 1U})
+    found.kernels.push_back(of_outer_products(problem, {lanes, columns}));
   found.pay = outer_products_pay(problem);
   return found;
 }
