@@ -126,7 +126,9 @@ OPERAND a_value(ACursor cursor, int k_place, OPERAND v) {
 
 #endif
 
+#ifndef OPERANDS_planes_row  // which only gemm_uniform.glsl has, with cursors of its own
 OPERAND a_load(ACursor cursor, int k_place) { return a_value(cursor, k_place, A_QUAD(a_address(cursor, k_place))); }
+#endif
 
 // The index in its quad of the kk-th of four k of a row; indices from QUAD_ELEMENTS on are zero.
 #ifdef A_ALONG_K

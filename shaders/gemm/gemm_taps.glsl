@@ -6,7 +6,7 @@
 
 #if defined(OPERANDS_patches_row) || defined(OPERANDS_patches_col)
 #define TAPS
-#elif defined(OPERANDS_pixels_row)
+#elif defined(OPERANDS_pixels_row) || defined(OPERANDS_planes_row)
 #define LINES
 #endif
 

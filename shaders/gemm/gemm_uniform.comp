@@ -1,5 +1,5 @@
 #version 450
-//! OPERANDS = row_row col_row patches_row
+//! OPERANDS = row_row col_row patches_row planes_row
 //! STORAGE = f32 words
 // Matrix products and convolutions for drivers where a load from one address by all invocations costs as much as one
 // load. STORAGE is the type of C and the bias; A and the panels of B are f32.

@@ -49,22 +49,43 @@ void seek_a(Segment segment) {
 }
 float a_of(int i, int k_quad, int q, int kk) { return RowStep(row_at[i] + k_quad).v[q][kk]; }
 #else
-// {k, rows}, of one segment
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ElementAt { float v; };
 ElementAt row_at[ROWS];  // addresses of the rows' first elements
 bool ones_at[ROWS];      // whether it is the row of ones
+int segment_start;       // from there to the segment's first element
+
+#ifdef OPERANDS_planes_row
+// Planes {n, channels, height, width}: a row of A is a (tap, channel), a segment of k is a line of positions.
+int row_start(Tile tile, int row) {
+  int padded = quads(channels) * 4;
+  int tap = row / padded;
+  int channel = row - tap * padded;
+  int tap_row = tap / kernel_width;
+  int line = channel * image.x + tap_row * tap_step.x;
+  return line * a_pitch * 4 + (tap - tap_row * kernel_width) * tap_step.y;
+}
+void seek_a(Segment segment) {
+  int line = segment.place.x * quads(channels) * 4 * image.x + segment.place.y * stride.x;
+  segment_start = line * a_pitch * 4;
+}
+int k_pitch() { return stride.y; }
+#else
+// {k, rows}, of one segment
+int row_start(Tile tile, int row) { return tile.a_base * 4 + row; }
+void seek_a(Segment segment) { segment_start = 0; }
+int k_pitch() { return a_pitch * 4; }
+#endif
 
 void place_a(Tile tile) {
   [[unroll]] for (int i = 0; i < ROWS; i++) {
-    row_at[i] = ElementAt(a) + (tile.a_base * 4 + min(tile.row + i, rows - 1));
+    row_at[i] = ElementAt(a) + row_start(tile, min(tile.row + i, rows - 1));
     ones_at[i] = SUM_COLUMNS && tile.row + i == row_of_ones();
   }
 }
-void seek_a(Segment segment) {}
 // k past the last read the last one again, and are multiplied by zeros of B.
 float a_of(int i, int k_quad, int q, int kk) {
   int k_place = min((k_quad + q) * 4 + kk, k - 1);
-  float v = (row_at[i] + k_place * a_pitch * 4).v;
+  float v = (row_at[i] + (segment_start + k_place * k_pitch())).v;
   return ones_at[i] ? 1.0 : v;
 }
 #endif

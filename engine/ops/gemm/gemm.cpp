@@ -272,7 +272,7 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
 
 /// The product with operands as the kernel reads them.
 Gemm prepared(plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
-  if (kernel.panels) return lower_panels(out, gemm, kernel.tile_columns, kernel.local_size);
+  if (kernel.panels) return lower_panels(out, gemm, kernel);
   Gemm result = gemm;
   if (kernel.uniform) result.a = in_f32(out, gemm.a);
   if (kernel.uniform) result.b = in_f32(out, gemm.b);

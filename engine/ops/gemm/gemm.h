@@ -19,6 +19,7 @@ enum class Operands : std::uint8_t {
   patches_row,  ///< A's rows are image patches, a segment of k is a tap; B is {segments, k, columns}
   patches_col,  ///< the same with B {segments, columns, k}
   pixels_row,   ///< A is such patches transposed, a segment is a line of positions; B is {segments, k, columns}
+  planes_row,   ///< the same with A as planes {images, channels, height, width}: see ops/gemm/gemm_panels.h
 };
 
 /// The geometry of a convolution's patches: tap t of position p reads the pixel (p step + t tap_step + offset) /
@@ -34,7 +35,8 @@ struct Patches {
   Pair divisor{1, 1};
   Pair result{};  ///< with a divisor, extents of C's images
   std::int64_t kernel_width = 1;
-  std::int64_t channels = 0;  ///< pixels_row only, if A's rows are (tap, channel) with channels in whole quads
+  std::int64_t channels =
+      0;  ///< pixels_row and planes_row only, if A's rows are (tap, channel) with channels in whole quads
 
   bool divided() const { return divisor != Pair{1, 1}; }
   /// How many there are, in each axis: fewer than the divisor, if there are fewer positions.

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "graph/dtype.h"
+#include "ops/gemm/gemm_panels.h"
 #include "ops/gemm/uniform_kernels.h"
 #include "ops/gemm/winograd.h"
 
@@ -320,8 +321,8 @@ void expect_known(const plan::Target& target, Problem problem) {
 }  // namespace
 
 std::string_view name(Operands operands) {
-  constexpr std::array<std::string_view, 7> names{"row_row",     "row_col",     "col_row",   "col_col",
-                                                  "patches_row", "patches_col", "pixels_row"};
+  constexpr std::array<std::string_view, 8> names{"row_row",     "row_col",     "col_row",    "col_col",
+                                                  "patches_row", "patches_col", "pixels_row", "planes_row"};
   return names[static_cast<std::size_t>(operands)];
 }
 
@@ -356,6 +357,7 @@ Problem problem(const plan::Lowering& out, const Gemm& gemm) {
           .operand_quads = std::max(quads(gemm.a), quads(gemm.b)),
           .tap_rows = of_pixels ? gemm.patches.channels : gemm.rows,
           .segments_in_row = of_pixels ? gemm.patches.grid[0] : 1,
+          .plane_quads = plane_quads(out, gemm),
           .winograd_tiles = winograd_tiles(out, gemm)};
 }
 

@@ -22,6 +22,7 @@ struct GemmKernel {
   bool uniform = false;            ///< reads them by address, in f32
   bool bfloat16_matrices = false;  ///< see plan::Dispatch
   bool panels = false;             ///< reads B in panels of tile_columns, local_size at a time
+  bool planes = false;             ///< and A as planes: see ops/gemm/gemm_panels.h
   bool winograd = false;           ///< no kernel but several dispatches: see ops/gemm/winograd.h
   std::int64_t row_group = 0;      ///< a tile has rows of one group of that many; 0: all are one
   std::int64_t k_quads = 1;        ///< quads of k per iteration: parts are multiples of them
@@ -66,6 +67,7 @@ struct Problem {
   std::int64_t operand_quads = 0;    ///< of the larger of A and B
   std::int64_t tap_rows = 1;         ///< pixels_row: channels; else all rows
   std::int64_t segments_in_row = 1;  ///< pixels_row: lines of positions in an image
+  std::int64_t plane_quads = 0;      ///< of A as planes (ops/gemm/gemm_panels.h); 0 if it cannot be
   std::int64_t winograd_tiles = 0;   ///< see ops/gemm/winograd.h
 };
 

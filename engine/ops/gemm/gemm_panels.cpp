@@ -33,7 +33,77 @@ Panels panels_of(const Gemm& gemm, std::int64_t panel_columns) {
   return panels;
 }
 
+/// What A's images are: those of the patches, or one whose line of positions is k.
+Patches patches_of(const Gemm& gemm) {
+  if (gemm.operands == Operands::pixels_row) return gemm.patches;
+  return {.grid = {1, gemm.k}, .image = {1, gemm.k}, .channels = gemm.rows};
+}
+
+/// {height, width} of a plane: from the first pixel that a tap of a position is at to the last one.
+Pair plane_size(const Gemm& gemm, const Patches& patches) {
+  const std::int64_t taps = plan::divided_up(gemm.rows, plan::divided_up(patches.channels, 4) * 4);
+  const Pair kernel{taps / patches.kernel_width, patches.kernel_width};
+  Pair size{};
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    size[axis] = (patches.grid[axis] - 1) * patches.step[axis] + (kernel[axis] - 1) * patches.tap_step[axis] + 1;
+  }
+  return size;
+}
+
+std::int64_t images_of(const plan::Lowering& out, const Gemm& gemm) {
+  return gemm.operands == Operands::pixels_row ? out.type(gemm.a).shape[0] : 1;
+}
+
+/// `gemm` with A as planes.
+Gemm with_planes(plan::Lowering& out, const Gemm& gemm) {
+  struct Push {
+    std::uint32_t count, channel_quads;
+    std::uint32_t image[2];
+    std::int32_t origin[2];
+    std::uint32_t lines, line_quads;
+  };
+  const auto size = [&](std::int64_t value) { return index32(out, value); };
+  const Patches patches = patches_of(gemm);
+  const Pair plane = plane_size(gemm, patches);
+  const std::int64_t images = images_of(out, gemm);
+  const std::int64_t quads = plan::divided_up(patches.channels, 4);
+  const std::int64_t line_quads = plan::divided_up(plane[1], 4);
+  Gemm result = gemm;
+  result.operands = Operands::planes_row;
+  result.a = out.workspace("planes", {DType::f32, {images, quads * 4, plane[0], plane[1]}});
+  result.patches = patches;
+  result.patches.image = plane;
+  result.patches.offset = {0, 0};
+  const std::int64_t count = images * plane[0] * line_quads * quads;
+  const Push push{size(count),
+                  size(quads),
+                  {size(patches.image[0]), size(patches.image[1])},
+                  {static_cast<std::int32_t>(patches.offset[0]), static_cast<std::int32_t>(patches.offset[1])},
+                  size(plane[0]),
+                  size(line_quads)};
+  dispatch_flat(out, fmt::format("gemm_planes.{}", graph::info(out.type(gemm.a).dtype).words), count, push,
+                {{gemm.a, plan::Access::read}, {result.a, plan::Access::write}});
+  return result;
+}
+
+/// `gemm` with A in f32.
+Gemm widened(plan::Lowering& out, const Gemm& gemm) {
+  Gemm result = gemm;
+  result.operands = with_panels(gemm.operands);
+  result.a = in_f32(out, gemm.a);
+  return result;
+}
+
 }  // namespace
+
+std::int64_t plane_quads(const plan::Lowering& out, const Gemm& gemm) {
+  const bool across = gemm.operands == Operands::pixels_row || gemm.operands == Operands::col_row;
+  if (!across || gemm.batches != 1) return 0;
+  const Patches patches = patches_of(gemm);
+  const Pair size = plane_size(gemm, patches);
+  const std::int64_t planes = images_of(out, gemm) * plan::divided_up(patches.channels, 4) * 4;
+  return planes * size[0] * plan::divided_up(size[1], 4);
+}
 
 Operands with_panels(Operands operands) {
   if (operands == Operands::row_col) return Operands::row_row;
@@ -42,26 +112,24 @@ Operands with_panels(Operands operands) {
   return operands;
 }
 
-Gemm lower_panels(plan::Lowering& out, const Gemm& gemm, std::int64_t panel_columns, std::uint32_t lanes) {
+Gemm lower_panels(plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
   struct Push {
     std::uint32_t count, columns, k, segments, panels, pitch, b_batch;
   };
   const auto size = [&](std::int64_t value) { return index32(out, value); };
-  const bool by_row = with_panels(gemm.operands) == gemm.operands;
-  const Panels panels = panels_of(gemm, panel_columns);
-  Gemm result = gemm;
-  result.operands = with_panels(gemm.operands);
-  result.a = in_f32(out, gemm.a);
+  const bool by_row = !b_lies_along_k(gemm.operands);
+  const Panels panels = panels_of(gemm, kernel.tile_columns);
+  Gemm result = kernel.planes ? with_planes(out, gemm) : widened(out, gemm);
   result.b = out.workspace("panels", {DType::f32, {panels.zeros + panels.all, 4}});
   result.b_batch = panels.batch;
-  const std::int64_t columns = panel_columns / lanes;  // of an invocation of the GEMM kernel
+  const std::int64_t columns = kernel.tile_columns / kernel.local_size;  // of an invocation
   const std::int64_t count = panels.all / (by_row ? columns : 4);
   const Push push{size(count),         size(gemm.columns), size(gemm.k),
                   size(gemm.segments), size(panels.count), size(plan::layout(out.type(gemm.b).shape).quads_per_row()),
                   size(gemm.b_batch)};
-  dispatch_flat(out,
-                fmt::format("gemm_panels.{}.{}", by_row ? "row" : "col", graph::info(out.type(gemm.b).dtype).words),
-                count, push, {{gemm.b, plan::Access::read}, {result.b, plan::Access::write}}, {lanes, size(columns)});
+  dispatch_flat(
+      out, fmt::format("gemm_panels.{}.{}", by_row ? "row" : "col", graph::info(out.type(gemm.b).dtype).words), count,
+      push, {{gemm.b, plan::Access::read}, {result.b, plan::Access::write}}, {kernel.local_size, size(columns)});
   return result;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ops/gemm/gemm.h"
+#include "ops/gemm/gemm_kernels.h"
 
 /// The operand layouts of the GEMM kernel with uniform loads: see shaders/gemm/gemm_uniform.glsl.
 namespace halfstep::ops {
@@ -8,8 +8,13 @@ namespace halfstep::ops {
 /// The layout of B in panels that corresponds to `operands`.
 Operands with_panels(Operands operands);
 
-/// Appends the dispatches that convert A to f32 if needed, and pack B into panels of `panel_columns`, `lanes` at a
-/// time; returns the GEMM of those.
-Gemm lower_panels(plan::Lowering& out, const Gemm& gemm, std::int64_t panel_columns, std::uint32_t lanes);
+/// Quads of A as planes {images, channels in whole quads, height, width}: in f32, with as many zeros around as taps
+/// reach beyond an image, so that a line of positions is read along a plane's line. A matrix {k, rows} is one image of
+/// one line. 0 if A is neither images nor such a matrix, or there are several batches or groups.
+std::int64_t plane_quads(const plan::Lowering& out, const Gemm& gemm);
+
+/// Appends the dispatches that convert A to f32 if needed, or to planes, and pack B into panels as `kernel` reads them;
+/// returns the GEMM of those.
+Gemm lower_panels(plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel);
 
 }  // namespace halfstep::ops

@@ -57,9 +57,19 @@ bool fits_panels(const plan::Target& target, const Problem& problem, std::int64_
   return has_address(target, std::max(panel_quads, problem.operand_quads));
 }
 
-GemmKernel in_panels(const Problem& problem, Share share) {
-  GemmKernel kernel = by_address(problem, "uniform", with_panels(problem.operands), share, 24);
+/// Whether A's images may be laid out as planes: a dispatch with an invocation for four quads, which one binding spans.
+bool fits_planes(const plan::Target& target, const Problem& problem) {
+  const std::uint64_t bytes = 16 * static_cast<std::uint64_t>(std::max(problem.plane_quads, problem.operand_quads));
+  const std::uint64_t groups = std::uint64_t{target.max_groups[0]} * target.max_groups[1];
+  return problem.plane_quads > 0 && has_address(target, problem.plane_quads) && bytes <= target.max_storage_range &&
+         static_cast<std::uint64_t>(problem.plane_quads) <= groups;
+}
+
+GemmKernel in_panels(const Problem& problem, bool planes, Share share) {
+  const Operands operands = planes ? Operands::planes_row : with_panels(problem.operands);
+  GemmKernel kernel = by_address(problem, "uniform", operands, share, 24);
   kernel.panels = true;
+  kernel.planes = planes;
   kernel.moment_rows = kernel.tile_rows;
   kernel.k_quads = largest_divisor(plan::divided_up(problem.k, 4), most_step);
   kernel.constants = {static_cast<std::uint32_t>(kernel.k_quads), share.lanes, share.columns};
@@ -75,6 +85,17 @@ bool panels_pay(const plan::Target& target, const Problem& problem, const GemmKe
   const bool widened = is_narrow(problem.dtype);
   return kernel.k_quads > 2 && problem.rows >= 128 && problem.columns > (widened ? 16 : 8) &&
          tiles >= target.wanted_groups && (!widened || problem.columns * problem.segments >= 96);
+}
+
+/// Whether A is better laid out as planes, which is a pass over it, and over B: where they are used often enough.
+bool planes_pay(const plan::Target& target, const Problem& problem) {
+  if (!fits_planes(target, problem)) return false;
+  const std::int64_t b_quads = problem.segments * problem.k * plan::divided_up(problem.columns, 4);
+  const auto bytes = 32 * static_cast<double>(problem.plane_quads + b_quads);
+  const auto size =
+      static_cast<double>(problem.rows * problem.columns) * static_cast<double>(problem.k * problem.segments);
+  const double least = 80;  // flops for each byte that is read and written
+  return 2 * size > least * bytes;
 }
 
 /// With steps of whole segments, as many as are in a row, where those are short.
@@ -103,14 +124,17 @@ bool outer_products_pay(const Problem& problem) {
 UniformKernels uniform_kernels(const plan::Target& target, const Problem& problem) {
   UniformKernels found;
   const std::uint32_t lanes = target.subgroups.size;
-  if (!has_uniform_loads(target) || problem.operands == Operands::pixels_row || problem.float16_partials) return found;
-  if (!fits_panels(target, problem, 4 * lanes)) return found;
-  for (const std::uint32_t columns : {4U, 2U, 1U}) found.kernels.push_back(in_panels(problem, {lanes, columns}));
+  if (!has_uniform_loads(target) || problem.float16_partials || !fits_panels(target, problem, 4 * lanes)) return found;
+  const bool pay = planes_pay(target, problem);
+  const bool planes = pay || (problem.operands == Operands::pixels_row && fits_planes(target, problem));
+  if (problem.operands == Operands::pixels_row && !planes) return found;
+  for (const std::uint32_t columns : {4U, 2U, 1U})
+    found.kernels.push_back(in_panels(problem, planes, {lanes, columns}));
   const auto columns = [&](const GemmKernel& kernel) {
     return plan::divided_up(problem.columns, kernel.tile_columns) * kernel.tile_columns;
   };
   std::ranges::stable_sort(found.kernels, {}, columns);
-  found.pay = panels_pay(target, problem, found.kernels.front());
+  found.pay = planes ? pay : panels_pay(target, problem, found.kernels.front());
   return found;
 }
 
@@ -124,7 +148,7 @@ UniformKernels outer_kernels(const plan::Target& target, const Problem& problem)
   if (!fits) return found;
   for (const std::uint32_t columns : {2U, 4U, 1U})
     found.kernels.push_back(of_outer_products(problem, {lanes, columns}));
-  found.pay = outer_products_pay(problem);
+  found.pay = outer_products_pay(problem) && !planes_pay(target, problem);
   return found;
 }
 
