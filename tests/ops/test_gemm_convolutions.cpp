@@ -90,20 +90,24 @@ TEST_CASE("every kernel computes a strided convolution's data gradient phase by 
   check_data_gradient({{3, 6, 8, 8}, {3, 3, 4, 24}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 2}});
 }
 
-TEST_CASE("kernels of outer products compute weight gradients of any shape") {
-  std::vector<plan::Target> outer = kernel_targets();
-  std::erase_if(outer, [](const plan::Target& target) { return !target.gemm_kernels.starts_with("outer"); });
-  if (outer.empty()) return;
-  // Five quads of channels and long lines; short ones and two groups; more padding than taps reach; and k in parts, for
-  // the caches.
+TEST_CASE("kernels that load by address compute weight gradients of any shape") {
+  std::vector<plan::Target> targets = kernel_targets();
+  std::erase_if(targets, [](const plan::Target& target) {
+    return !target.gemm_kernels.starts_with("outer") && !target.gemm_kernels.starts_with("uniform");
+  });
+  if (targets.empty()) return;
+  // Five quads of channels and long lines; short ones and two groups; more padding than taps reach; pixels that no tap
+  // reaches; k in parts, for the caches; and a matrix that is laid out as planes.
   std::vector<Product> products{
       {{2, 5, 40, 20}, {3, 3, 20, 24}, {.padding = {1, 1}}},
       {{3, 8, 8, 16}, {2, 2, 8, 24}, {.stride = {1, 2}, .dilation = {2, 3}, .groups = 2}},
       {{2, 6, 7, 3}, {3, 3, 3, 8}, {.padding = {2, 3}}},
+      {{2, 10, 12, 5}, {3, 2, 5, 16}, {.stride = {2, 3}, .dilation = {2, 1}}},
       {{16, 32, 32, 16}, {3, 3, 16, 16}, {.padding = {1, 1}}},
+      {{1, 3, 7, 800}, {1, 1, 800, 800}, {}},
   };
   for (Product& product : products) {
-    product.targets = outer;
+    product.targets = targets;
     check_weight_gradient(product);
   }
 }

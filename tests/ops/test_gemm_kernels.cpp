@@ -258,6 +258,30 @@ TEST_CASE("few tiles with a long k are large and cut along k, with a short k the
   CHECK(first(4) == "tile64");
 }
 
+TEST_CASE("operands that are used often are laid out as planes, and k is not by rows then") {
+  plan::Target target;
+  target.uniform_loads = true;
+  target.subgroups = {.size = 8, .shuffle = true, .broadcast = true};
+  target.max_storage_range = 1U << 27;
+  const auto first = [&](std::int64_t channels, std::int64_t plane_quads) {
+    const ops::Problem problem{.operands = ops::Operands::pixels_row,
+                               .rows = 9 * channels,
+                               .columns = channels,
+                               .k = 16,
+                               .segments = 256,
+                               .tap_rows = channels,
+                               .segments_in_row = 16,
+                               .plane_quads = plane_quads};
+    return ops::gemm_kernels(target, problem).front().name;
+  };
+  const auto quads = [](std::int64_t channels) { return 16 * channels * 18 * 5; };
+  CHECK(first(16, quads(16)).starts_with("outer"));
+  CHECK(first(256, quads(256)).starts_with("uniform"));
+  CHECK(first(256, 0).starts_with("outer"));  // groups of channels
+  target.max_storage_range = 1U << 20;
+  CHECK(first(256, quads(256)).starts_with("outer"));
+}
+
 TEST_CASE("a norm in f32 takes the moments of a product in f16 as it is rounded, without a pass of its own") {
   // Sums of 2049 and 2051 are stored as 2048 and 2052.
   reference::Array images({64, 3, 3, 2}, 2048);
