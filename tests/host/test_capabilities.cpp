@@ -16,6 +16,7 @@
 #include "plan/lowering.h"
 #include "vk/device/capabilities.h"
 #include "vk/device/float_controls.h"
+#include "vk/device/promised.h"
 #include "vk/device/selection.h"
 #include "vk/device/workarounds.h"
 #include "vk/shader/pipeline_cache.h"
@@ -149,6 +150,25 @@ TEST_CASE("a plan's target follows from the device") {
   CHECK(target.offset_alignment == 16);  // a quad of f32, although the device would allow 4
   CHECK(target.max_storage_buffers == 16);
   CHECK(vk::tier(target) == "native 16-bit storage, f16 arithmetic");
+}
+
+TEST_CASE("on an application's own device only what it says it enabled is used") {
+  vk::Capabilities c = capable();
+  c.cooperative_matrix = c.bfloat16_matrices = c.buffer_address = c.pipeline_executables = true;
+  AdoptedDevice handles;
+  handles.storage_buffer_16bit_access = true;
+  handles.shader_float16 = true;
+  vk::keep_promised(c, handles);
+  CHECK(c.storage_16bit);
+  CHECK(c.float16_arithmetic);
+  CHECK_FALSE(c.buffer_address);
+  CHECK_FALSE(c.subgroup_size_control);
+  CHECK_FALSE(c.float_controls);
+  CHECK_FALSE(c.pipeline_executables);
+  CHECK_FALSE(c.cooperative_matrix);
+  CHECK_FALSE(c.bfloat16_matrices);
+  CHECK_FALSE(c.mixed_dots);
+  CHECK_FALSE(vk::target(c, vk::settings({})).float16.dots);
 }
 
 TEST_CASE("tiers: f16 arithmetic is not for CPUs, and packed is for devices without 16-bit storage") {

@@ -12,6 +12,7 @@
 #include "vk/device/limits.h"
 #include "vk/device/mixed_dots.h"
 #include "vk/device/notes.h"
+#include "vk/device/promised.h"
 #include "vk/device/queue_priority.h"
 #include "vk/device/result.h"
 #include "vk/device/selection.h"
@@ -174,17 +175,6 @@ void require_handles(const AdoptedDevice& handles) {
   if (static_cast<bool>(handles.lock_queue) != static_cast<bool>(handles.unlock_queue)) {
     fail("device", "expected both of lock_queue and unlock_queue or neither, got one");
   }
-}
-
-/// Reduces a device's capabilities to those that the application says it enabled.
-void keep_promised(Capabilities& c, const AdoptedDevice& handles) {
-  c.storage_16bit = c.storage_16bit && handles.storage_buffer_16bit_access;
-  c.float16_arithmetic = c.float16_arithmetic && handles.shader_float16;
-  c.float_controls = c.float_controls && handles.shader_float_controls;
-  c.subgroup_size_control = c.subgroup_size_control && handles.subgroup_size_control;
-  c.buffer_address = c.buffer_address && handles.buffer_device_address;
-  c.pipeline_executables = false;
-  c.cooperative_matrix = false;  // there is no way to declare it yet
 }
 
 /// Of those that a process with these settings may have, the one; else null. Comes before all that loads a driver.
