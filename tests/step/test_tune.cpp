@@ -96,9 +96,32 @@ TEST_CASE("every kernel is admitted on a driver that computes rightly") {
     }
   }
   CHECK(tune::check(testing::context(), *testing::pipelines(), "gemm row_row f16 f16", "tile64").empty());
+  // With matrix units, whose sums are of the type that the kind says.
+  for (const plan::MatrixShape& shape : testing::context().target().matrix_shapes) {
+    const std::string kind = fmt::format("gemm row_row {} {}", name(shape.dtype), shape.float16_sums ? "f16" : "f32");
+    const std::string kernel = fmt::format("cooperative32.{}x{}x{}", shape.rows, shape.columns, shape.k);
+    INFO(kind << " by " << kernel);
+    CHECK(tune::check(testing::context(), *testing::pipelines(), kind, kernel).empty());
+  }
   CHECK_THROWS_AS(ops::checks("gemm of nothing"), Error);
   CHECK_THROWS_AS(ops::checks("attention of nothing"), Error);
   CHECK_THROWS_AS(ops::checks("mlp of nothing"), Error);
+}
+
+TEST_CASE("a kernel that takes subnormal numbers of f16 for 0 is refused") {
+  for (const char* kind : {"gemm row_row f16 f32", "gemm col_row f16 f16", "gemm patches_col f16 f32"}) {
+    INFO(kind);
+    std::size_t lost = 0;  // checks that such a kernel would fail
+    for (const plan::Trial& trial : ops::gemm_checks(kind)) {
+      const auto is_subnormal = [](float v) { return v != 0 && std::abs(v) < 0x1p-14F; };
+      const bool flushed = std::ranges::all_of(trial.values[0], [&](float v) { return v == 0 || is_subnormal(v); }) ||
+                           std::ranges::all_of(trial.values[1], [&](float v) { return v == 0 || is_subnormal(v); });
+      if (!flushed) continue;
+      CHECK(trial.allowed_difference == 0);
+      if (std::ranges::any_of(trial.expected, [](float v) { return v != 0; })) ++lost;
+    }
+    CHECK(lost == 2);
+  }
 }
 
 TEST_CASE("a kernel of networks is admitted on a driver that computes rightly, and refused where its results differ") {

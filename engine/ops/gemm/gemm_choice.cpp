@@ -165,24 +165,35 @@ Definition convolution_3x3(Operands operands) {
   return convolution(operands, {{3, 9, 11, 6}, {3, 3, 6, 70}, {.padding = {1, 2}}});
 }
 
-/// Numbers as the device will see them: whole ones from -1 to 1, whose sums narrow types hold, or any in that range.
-Values numbers(const Shape& shape, DType dtype, bool whole, std::uint64_t seed) {
+/// What the operands of a check are: whole numbers from -1 to 1, whose sums narrow types hold, or any in that range; or
+/// whole ones scaled so that those of A, or of B, are subnormal in f16, and their products are not.
+enum class Numbers : std::uint8_t { whole, any, subnormal_a, subnormal_b };
+
+/// Numbers as the device will see them, the whole ones times `scale`.
+Values numbers(const Shape& shape, DType dtype, bool whole, float scale, std::uint64_t seed) {
   Values values(static_cast<std::size_t>(elements(shape)));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::uint32_t word =
         process::philox4x32({static_cast<std::uint32_t>(i), 0, 0, 0}, process::philox_key(seed))[0];
     const float value = static_cast<float>(word) * 0x1p-31F - 1;
-    values[i] = graph::stored(dtype, whole ? static_cast<float>(static_cast<int>(word % 3) - 1) : value);
+    values[i] = graph::stored(dtype, whole ? scale * static_cast<float>(static_cast<int>(word % 3) - 1) : value);
   }
   return values;
 }
 
-plan::Trial check(const Problem& problem, const Definition& product, bool whole) {
+plan::Trial check(const Problem& problem, const Definition& product, Numbers which) {
+  constexpr float small = 0x1p-20F;  // 16 times the smallest number of f16
+  constexpr float large = 0x1p10F;
+  const bool whole = which != Numbers::any;
+  const bool scaled = which == Numbers::subnormal_a || which == Numbers::subnormal_b;
+  const float scale_of_a = !scaled ? 1 : which == Numbers::subnormal_a ? small : large;
+  const float scale_of_b = !scaled ? 1 : which == Numbers::subnormal_b ? small : large;
   plan::Trial trial;
   trial.float16_partials = problem.float16_partials;
   trial.lower = product.lower;
   trial.inputs = {{problem.dtype, product.a}, {problem.dtype, product.b}};
-  trial.values = {numbers(product.a, problem.dtype, whole, 1), numbers(product.b, problem.dtype, whole, 2)};
+  trial.values = {numbers(product.a, problem.dtype, whole, scale_of_a, 1),
+                  numbers(product.b, problem.dtype, whole, scale_of_b, 2)};
   trial.output = {problem.dtype, product.c};
   std::vector<double> sums(static_cast<std::size_t>(elements(product.c)));
   const auto& values = trial.values;
@@ -231,12 +242,16 @@ plan::Choice gemm_choice(const plan::Lowering& out, const Gemm& gemm, const Prob
 std::vector<plan::Trial> gemm_checks(std::string_view kind) {
   const Problem problem = problem_of(kind);
   const Definition product = definition_of(problem.operands);
-  std::vector<plan::Trial> checks{check(problem, product, true), check(problem, product, false)};
+  std::vector<plan::Trial> checks{check(problem, product, Numbers::whole), check(problem, product, Numbers::any)};
+  if (problem.dtype == DType::f16) {
+    checks.push_back(check(problem, product, Numbers::subnormal_a));
+    checks.push_back(check(problem, product, Numbers::subnormal_b));
+  }
   const bool patches = problem.operands == Operands::patches_row || problem.operands == Operands::patches_col;
   if (problem.dtype != DType::f32 || !patches) return checks;
   const Definition tiled = convolution_3x3(problem.operands);
-  checks.push_back(check(problem, tiled, true));
-  checks.push_back(check(problem, tiled, false));
+  checks.push_back(check(problem, tiled, Numbers::whole));
+  checks.push_back(check(problem, tiled, Numbers::any));
   // Closer than any order of the sums may come in the worst case: about four times what they are off by, and less than
   // they would be if the transforms rounded to fewer bits.
   checks.back().allowed_difference = static_cast<double>(tiled.longest) * 0x1p-22;
