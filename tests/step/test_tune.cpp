@@ -122,6 +122,17 @@ TEST_CASE("a kernel that takes subnormal numbers of f16 for 0 is refused") {
     }
     CHECK(lost == 2);
   }
+  // Weights times values, gradients of the result times weights, and gradients between layers.
+  for (const auto& [kind, checks] :
+       {std::pair{"attention f16", 6}, {"attention f32", 4}, {"mlp f16 32", 9}, {"mlp f32 32", 8}}) {
+    const std::vector<plan::Trial> trials = ops::checks(kind);
+    REQUIRE(trials.size() == static_cast<std::size_t>(checks));
+    const float largest = std::ranges::max(trials.back().expected, {}, [](float v) { return std::abs(v); });
+    if (std::string_view(kind).find("f16") == std::string_view::npos) continue;
+    INFO(kind);
+    CHECK(std::abs(largest) < 0x1p-14F);
+    CHECK(std::abs(largest) > 8 * trials.back().allowed_difference);
+  }
 }
 
 TEST_CASE("a kernel of networks is admitted on a driver that computes rightly, and refused where its results differ") {

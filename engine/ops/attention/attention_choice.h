@@ -13,8 +13,8 @@ namespace halfstep::ops {
 plan::Choice attention_choice(const plan::Lowering& out, AttentionPass pass, const AttentionTensors& tensors,
                               const AttentionSettings& settings, const std::vector<AttentionKernel>& kernels);
 
-/// The checks that a kernel for choices of this kind must pass: the result and its three gradients, against double.
-/// Throws Error if it is no such kind.
+/// The checks that a kernel for choices of this kind must pass: the result and its three gradients, against double; in
+/// f16 also two of them where what they are sums of is subnormal. Throws Error if it is no such kind.
 std::vector<plan::Trial> attention_checks(std::string_view kind);
 
 }  // namespace halfstep::ops

@@ -14,8 +14,8 @@ MlpKernel chosen_mlp_kernel(plan::Lowering& out, MlpPass pass, const MlpForm& fo
 
 /// Whether choices of this kind are between ways to compute a network.
 bool is_mlp(std::string_view kind);
-/// The checks that a kernel for choices of this kind must pass: the result and the gradients, against double. Throws
-/// Error if it is no such kind.
+/// The checks that a kernel for choices of this kind must pass: the result and the gradients, against double; in f16
+/// also the gradient of x where those between layers are subnormal. Throws Error if it is no such kind.
 std::vector<plan::Trial> mlp_checks(std::string_view kind);
 
 }  // namespace halfstep::ops
