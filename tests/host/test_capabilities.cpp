@@ -223,6 +223,15 @@ TEST_CASE("workarounds take matrix units away where they are emulated or wrong")
   c.cooperative_matrix = true;
   vk::apply_workarounds(c);
   CHECK(c.cooperative_matrix);
+  c.driver_id = VK_DRIVER_ID_MESA_LLVMPIPE;
+  c.driver_info = "Mesa 26.1.6-1 (LLVM 21.1.8)";
+  for (const std::uint32_t size : {8U, 16U}) {
+    c.subgroup_size = size;
+    c.cooperative_matrix = true;
+    vk::apply_workarounds(c);
+    CHECK(c.cooperative_matrix == (size == 8));
+  }
+  c.cooperative_matrix = true;
   c.driver_id = VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS;
   vk::apply_workarounds(c);
   CHECK_FALSE(c.cooperative_matrix);

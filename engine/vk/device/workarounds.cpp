@@ -23,6 +23,11 @@ bool newest_lavapipe(const Capabilities& capabilities) {
   return capabilities.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE && mesa_version(capabilities) >= 26;
 }
 
+/// Whether it has vectors of other than 256 bits, as LP_NATIVE_VECTOR_WIDTH says: it crashes on matrix units with 512.
+bool crashes_on_matrices(const Capabilities& capabilities) {
+  return newest_lavapipe(capabilities) && capabilities.subgroup_size != 8;
+}
+
 }  // namespace
 
 void apply_workarounds(Capabilities& capabilities) {
@@ -34,6 +39,7 @@ void apply_workarounds(Capabilities& capabilities) {
   if (capabilities.driver_id != VK_DRIVER_ID_MESA_LLVMPIPE) capabilities.buffer_address = false;
   // Some versions give wrong results, and there is no way to tell which.
   if (capabilities.driver_id == VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS) capabilities.cooperative_matrix = false;
+  if (crashes_on_matrices(capabilities)) capabilities.cooperative_matrix = false;
   // lavapipe of Mesa 22 counts the rounds of all loops of an invocation and ends them after 65,535. Mesa 26's does not.
   // tests/ops/test_limits.cpp shows both. Versions in between have not been run.
   if (capabilities.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE && !newest_lavapipe(capabilities))
@@ -48,6 +54,8 @@ std::vector<std::string> avoided(const Capabilities& capabilities) {
                                "packHalf2x16: SwiftShader's is NaN for infinity; Halfstep converts by integers"});
   if (capabilities.driver_id == VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS)
     texts.emplace_back("matrix units: some versions of Intel's driver for Windows give wrong products");
+  if (crashes_on_matrices(capabilities))
+    texts.emplace_back("matrix units: lavapipe crashes on them with vectors of 512 bits");
   if (capabilities.max_loop_rounds != std::numeric_limits<std::uint32_t>::max())
     texts.push_back(fmt::format("more than {} loop rounds of an invocation: the driver ends its loops there",
                                 capabilities.max_loop_rounds));
