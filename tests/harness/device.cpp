@@ -4,17 +4,42 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <mutex>
+#include <optional>
 
 namespace halfstep::testing {
 
+namespace {
+
+struct Shared {
+  std::mutex mutex{};
+  std::optional<Device> device{};
+  std::shared_ptr<vk::Pipelines> pipelines{};
+};
+
+Shared& shared() {
+  static Shared of_process;
+  return of_process;
+}
+
+}  // namespace
+
 const Device& device() {
-  static const Device shared = Device::open();
-  return shared;
+  const std::scoped_lock lock(shared().mutex);
+  if (!shared().device) shared().device = Device::open();
+  return *shared().device;
 }
 
 std::shared_ptr<vk::Pipelines> pipelines() {
-  static const auto shared = std::make_shared<vk::Pipelines>(context());
-  return shared;
+  vk::Context& of_device = context();
+  const std::scoped_lock lock(shared().mutex);
+  if (!shared().pipelines) shared().pipelines = std::make_shared<vk::Pipelines>(of_device);
+  return shared().pipelines;
+}
+
+void close_device() {
+  shared().pipelines.reset();
+  shared().device.reset();
 }
 
 bool every_variant() {

@@ -28,6 +28,10 @@ inline Graph settled_graph() {
 /// Pipelines that all checks share, so that each is compiled once.
 std::shared_ptr<vk::Pipelines> pipelines();
 
+/// Closes both at the end of main, so that the validation layer tells what was left on the device. It ends a process
+/// that calls Vulkan later, from the destructors of static objects.
+void close_device();
+
 /// The targets that operators are lowered for: the device as it is; if it is a software driver, also a GPU-like target,
 /// so that GPU kernels are tested too. A software driver with 16-bit storage has one of them: the GPU-like target with
 /// HALFSTEP_TIER=native, otherwise itself; HALFSTEP_EVERY_VARIANT=1 tests both.

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "harness/device.h"
 #include "harness/loop_limit.h"
 #include "vk/device/instance.h"
 #include "vk/device/loader.h"
@@ -96,5 +97,6 @@ int main(int argc, char** argv) {
   }
   const int result = doctest::Context(argc, argv).run();
   write_used_shaders();
+  testing::close_device();
   return validation_was_silent() ? result : 1;
 }

@@ -281,7 +281,9 @@ int main(int argc, char** argv) {
       "Tests what a GPU and its driver compute of what training needs. Exit status: 0 if nothing is wrong, 1 if "
       "something is, 2 if it could not run.");
   try {
-    return run(parsed(app, argc, argv));
+    const int code = run(parsed(app, argc, argv));
+    testing::close_device();
+    return code;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {
