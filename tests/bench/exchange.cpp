@@ -82,7 +82,7 @@ class Slowed final : public Exchange {
 
 Trainer trainer_of(const Options& options, const Device& device, const Dataset& set, Ranks ranks) {
   Graph graph;
-  Training training = models().at(options.model).build(graph, options.batch, 3);
+  Training training = model_of(options.model).build(graph, options.batch, 3);
   return Trainer::compile(device, graph,
                           {.loss = training.loss,
                            .metrics = std::move(training.metrics),
@@ -137,7 +137,7 @@ void measure_sums(const Bench& bench, Exchange& exchange, Json& results) {
 /// machine only adds to them.
 double measure_step(const Options& options, const Bench& bench, const Ranks& ranks, const std::string& name,
                     Json& results, const std::function<Json(double)>& figures = {}) {
-  const Dataset set = models().at(options.model).set(4 * options.batch * ranks.size());
+  const Dataset set = model_of(options.model).set(4 * options.batch * ranks.size());
   Trainer trainer = trainer_of(options, bench.device(), set, ranks);
   const Times times = step_times(options, bench, trainer);
   note(results, fmt::format("step {} {} batch {}, {}", options.model, options.precision.name, options.batch, name),
@@ -147,7 +147,7 @@ double measure_step(const Options& options, const Bench& bench, const Ranks& ran
 
 /// How long the backward pass takes the device, by its dispatches.
 double backward_milliseconds(const Options& options, const Bench& bench) {
-  const Dataset set = models().at(options.model).set(4 * options.batch);
+  const Dataset set = model_of(options.model).set(4 * options.batch);
   const Trainer trainer = trainer_of(options, bench.device(), set, {});
   const std::vector<DispatchCost> costs = trainer.inspect().profile(std::max(3, bench.repeats() / 4));
   const PlannedStep step = trainer.inspect().planned();
@@ -166,7 +166,7 @@ void measure_overlap(const Options& options, const Bench& bench, Json& results) 
   measure_step(options, bench, {}, "one rank", results);
   const double backward = backward_milliseconds(options, bench);
   ranks.exchange = std::make_shared<Twin>();
-  const Dataset set = models().at(options.model).set(8 * options.batch);
+  const Dataset set = model_of(options.model).set(8 * options.batch);
   Trainer trainer = trainer_of(options, bench.device(), set, ranks);
   const std::uint64_t sent = ranks.exchange->costs().bytes_sent;
   trainer.step();
@@ -250,7 +250,7 @@ Command add_exchange(CLI::App& app) {
       "exchange", "Under mpirun, sums over ranks and steps; else how much of a slow link the backward pass hides");
   const auto options = std::make_shared<Options>();
   command->add_option("--model", options->model, "What is trained")
-      ->check(CLI::IsMember(models()))
+      ->check(trained_model())
       ->capture_default_str();
   add_precision(*command, options->precision);
   command->add_option("--batch", options->batch, "Samples in a step of each rank")

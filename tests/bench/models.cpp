@@ -1,6 +1,12 @@
 #include "bench/models.h"
 
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
 #include <random>
+#include <string_view>
+#include <utility>
 
 #include "models/bert.h"
 #include "models/fashion_cnn.h"
@@ -46,19 +52,42 @@ Tensor lenet5(const Scope& scope, Tensor images, std::int64_t /*layers*/) {
   return halfstep::models::lenet5(scope, images);
 }
 
-template <std::int64_t depth>
-Tensor resnet(const Scope& scope, Tensor images, std::int64_t /*layers*/) {
-  return halfstep::models::resnet_cifar(scope, images, depth);
+/// `count` random images.
+Dataset random_images(const Shape& image, std::int64_t count) {
+  Dataset set{.name = "random", .sample_shape = image, .count = count, .classes = classes};
+  std::mt19937 generator(1);
+  set.samples.resize(static_cast<std::size_t>(count * set.sample_bytes()));
+  for (std::uint8_t& byte : set.samples) byte = static_cast<std::uint8_t>(generator());
+  for (std::int64_t i = 0; i < count; ++i) set.labels.push_back(static_cast<std::uint32_t>(generator() % classes));
+  return set;
 }
 
-template <const Shape& image, Tensor (*logits_of)(const Scope&, Tensor, std::int64_t)>
-Training image_classifier(Graph& graph, std::int64_t batch, std::int64_t layers) {
-  const Tensor images = graph.input("images", {batch, image[0], image[1], image[2]});
-  const Tensor labels = graph.input("labels", {batch}, DType::u32);
-  const Tensor logits = logits_of(graph.root(), images, layers);
-  return {.loss = cross_entropy(logits, labels),
-          .metrics = {{"accuracy", accuracy(logits, labels)}},
-          .feed = {.samples = images, .labels = labels}};
+Model image_classifier(const Shape& image,
+                       std::function<Tensor(const Scope&, Tensor images, std::int64_t layers)> logits_of) {
+  const auto build = [image, logits_of = std::move(logits_of)](Graph& graph, std::int64_t batch, std::int64_t layers) {
+    const Tensor images = graph.input("images", {batch, image[0], image[1], image[2]});
+    const Tensor labels = graph.input("labels", {batch}, DType::u32);
+    const Tensor logits = logits_of(graph.root(), images, layers);
+    return Training{.loss = cross_entropy(logits, labels),
+                    .metrics = {{"accuracy", accuracy(logits, labels)}},
+                    .feed = {.samples = images, .labels = labels}};
+  };
+  return {build, [image](std::int64_t count) { return random_images(image, count); }};
+}
+
+/// A network for images of CIFAR: "resnet" and its depth, 6N + 2. None for another name, and for resnet50, which is of
+/// larger images.
+std::optional<Model> resnet_of(std::string_view name) {
+  constexpr std::string_view start = "resnet";
+  if (!name.starts_with(start)) return std::nullopt;
+  const std::string_view digits = name.substr(start.size());
+  std::int64_t depth = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), depth);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  if (depth < 8 || depth > halfstep::models::deepest_resnet_cifar || depth % 6 != 2) return std::nullopt;
+  return image_classifier(colour, [depth](const Scope& scope, Tensor images, std::int64_t /*layers*/) {
+    return halfstep::models::resnet_cifar(scope, images, depth);
+  });
 }
 
 template <std::int64_t layers, std::int64_t width>
@@ -137,16 +166,6 @@ Tensor mobilenet_v2(const Scope& scope, Tensor images, std::int64_t /*layers*/) 
   return halfstep::models::mobilenet_v2(scope, images);
 }
 
-template <const Shape& image>
-Dataset random_images(std::int64_t count) {
-  Dataset set{.name = "random", .sample_shape = image, .count = count, .classes = classes};
-  std::mt19937 generator(1);
-  set.samples.resize(static_cast<std::size_t>(count * set.sample_bytes()));
-  for (std::uint8_t& byte : set.samples) byte = static_cast<std::uint8_t>(generator());
-  for (std::int64_t i = 0; i < count; ++i) set.labels.push_back(static_cast<std::uint32_t>(generator() % classes));
-  return set;
-}
-
 /// `count` random numbers below `limit`.
 std::vector<std::uint32_t> random_tokens(std::int64_t count, std::uint32_t limit) {
   std::mt19937 generator(1);
@@ -167,38 +186,64 @@ Dataset random_characters(std::int64_t count) {
       "random", {Field::own("tokens", {block}, tokens, characters), Field::own("next", {block}, tokens, characters)});
 }
 
-}  // namespace
-
 const std::map<std::string, Model>& models() {
   static const std::map<std::string, Model> all{
+      {"bert_base", {text_classifier<12, 768>, nullptr}},
       {"bert_mini", {text_classifier<4, 256>, random_texts}},
       {"bert_tiny", {text_classifier<2, 128>, random_texts}},
-      {"fashion_cnn", {image_classifier<grey, fashion_cnn>, random_images<grey>}},
-      {"fashion_conv", {image_classifier<grey, fashion_conv>, random_images<grey>}},
+      {"convolution", {convolution, nullptr}},
+      {"fashion_cnn", image_classifier(grey, fashion_cnn)},
+      {"fashion_conv", image_classifier(grey, fashion_conv)},
       {"gpt", {character_gpt, random_characters}},
-      {"lenet5", {image_classifier<grey, lenet5>, random_images<grey>}},
-      {"mlp", {image_classifier<grey, mlp>, random_images<grey>}},
-      {"resnet20", {image_classifier<colour, resnet<20>>, random_images<colour>}},
-      {"resnet8", {image_classifier<colour, resnet<8>>, random_images<colour>}}};
+      {"image_fit", {image_fit<64>, nullptr}},
+      {"image_fit_16", {image_fit<16>, nullptr}},
+      {"image_fit_32", {image_fit<32>, nullptr}},
+      {"image_fit_128", {image_fit<128>, nullptr}},
+      {"lenet5", image_classifier(grey, lenet5)},
+      {"mlp", image_classifier(grey, mlp)},
+      {"mobilenet_v2", {image_classifier(photo, mobilenet_v2).build, nullptr}},
+      {"movement", {movement, nullptr}},
+      {"product", {product, nullptr}},
+      {"resnet50", {image_classifier(photo, resnet50).build, nullptr}}};
   return all;
 }
 
-const std::map<std::string, Model>& compiled_models() {
-  static const std::map<std::string, Model> all = [] {
-    std::map<std::string, Model> with_large = models();
-    with_large["bert_base"] = {text_classifier<12, 768>, nullptr};
-    with_large["convolution"] = {convolution, nullptr};
-    with_large["image_fit"] = {image_fit<64>, nullptr};
-    with_large["image_fit_16"] = {image_fit<16>, nullptr};
-    with_large["image_fit_32"] = {image_fit<32>, nullptr};
-    with_large["image_fit_128"] = {image_fit<128>, nullptr};
-    with_large["mobilenet_v2"] = {image_classifier<photo, mobilenet_v2>, nullptr};
-    with_large["movement"] = {movement, nullptr};
-    with_large["product"] = {product, nullptr};
-    with_large["resnet50"] = {image_classifier<photo, resnet50>, nullptr};
-    return with_large;
-  }();
-  return all;
+std::optional<Model> find_model(const std::string& name) {
+  const auto found = models().find(name);
+  return found != models().end() ? std::optional(found->second) : resnet_of(name);
+}
+
+/// The names of those that are trained, or of all.
+std::string names(bool trained) {
+  std::string text;
+  for (const auto& [name, model] : models()) {
+    if (model.set || !trained) text += name + ", ";
+  }
+  return text + "resnet8, resnet14, resnet20, ...";
+}
+
+CLI::Validator name_of_model(bool trained) {
+  const auto check = [trained](const std::string& name) {
+    const std::optional<Model> model = find_model(name);
+    return model && (model->set || !trained) ? "" : fmt::format("expected {}, got '{}'", names(trained), name);
+  };
+  return {check, "{" + names(trained) + "}"};
+}
+
+}  // namespace
+
+Model model_of(const std::string& name) {
+  std::optional<Model> model = find_model(name);
+  if (!model) fail("bench", fmt::format("expected {}, got '{}'", names(false), name));
+  return *std::move(model);
+}
+
+CLI::Validator trained_model() {
+  return name_of_model(true);
+}
+
+CLI::Validator any_model() {
+  return name_of_model(false);
 }
 
 }  // namespace bench

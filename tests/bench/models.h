@@ -2,7 +2,10 @@
 
 #include <halfstep/halfstep.h>
 
+#include <CLI/CLI.hpp>
+
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -17,17 +20,19 @@ struct Training {
 
 struct Model {
   /// Adds the model with a batch of so many samples; `layers` is the number of dense layers, for the mlp only.
-  Training (*build)(halfstep::Graph& graph, std::int64_t batch, std::int64_t layers) = nullptr;
-  /// A set of random samples for it.
-  halfstep::Dataset (*set)(std::int64_t count) = nullptr;
+  std::function<Training(halfstep::Graph& graph, std::int64_t batch, std::int64_t layers)> build;
+  /// A set of random samples for it; none if it is only compiled.
+  std::function<halfstep::Dataset(std::int64_t count)> set;
 };
 
-/// The models by their names on the command line: classifiers of images and of texts of 128 tokens, and a GPT.
-const std::map<std::string, Model>& models();
+/// A model by its name on the command line. Trained are classifiers of images, among them the ResNets on images of
+/// 32x32, of any depth, and of texts of 128 tokens, and a GPT. Only compiled are larger ones, networks of bin/image_fit
+/// (of another width where the name says so), and single operators of large sizes with their gradients: a product of
+/// 4096 cubed, a 3x3 convolution of ResNet-50, and operators that only move data. Throws Error for any other name.
+Model model_of(const std::string& name);
 
-/// The same, larger models and networks of bin/image_fit (of another width where the name says so) that are only
-/// compiled, and single operators of large sizes with their gradients: a product of 4096 cubed, a 3x3 convolution of
-/// ResNet-50, and operators that only move data. They have no set of samples.
-const std::map<std::string, Model>& compiled_models();
+/// Checks an option for the name of a model: one that can be trained, or any.
+CLI::Validator trained_model();
+CLI::Validator any_model();
 
 }  // namespace bench

@@ -113,9 +113,9 @@ void run(const Options& options, const Device& device) {
     for (const std::string& level : options.precisions) {
       Precision precision = Precision::level(level);
       const Trained other =
-          train(device, models().at(name), precision, options.batch, std::min<std::int64_t>(options.steps, 10));
+          train(device, model_of(name), precision, options.batch, std::min<std::int64_t>(options.steps, 10));
       precision.reproducible = true;
-      const Trained trained = train(device, models().at(name), precision, options.batch, options.steps);
+      const Trained trained = train(device, model_of(name), precision, options.batch, options.steps);
       const std::string hash = fmt::format("{:016x}", trained.hash);
       samples::say("{:<14}{:<18}  {}  {:>10.6f}{:>12.2f}{:>12.2f}{:>10.2f}{}\n", name, level, hash, trained.loss,
                    trained.milliseconds, other.milliseconds, trained.milliseconds / other.milliseconds,
@@ -135,7 +135,7 @@ Command add_reproducible(CLI::App& app) {
       "Trains models with Precision::reproducible: hashes of their weights, to be equal on every device");
   const auto options = std::make_shared<Options>();
   command->add_option("--models", options->models, "What is trained")
-      ->check(CLI::IsMember(models()))
+      ->check(trained_model())
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--precisions", options->precisions, "What is stored and computed in which type")

@@ -7,10 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "bench/commands.h"
@@ -18,6 +21,7 @@
 #include "bench/machine_code.h"
 #include "bench/models.h"
 #include "bench/prediction.h"
+#include "ops/gemm/gemm_kernels.h"
 #include "samples/common/command_line.h"
 #include "step/step_program.h"
 #include "train/step_graph.h"
@@ -67,25 +71,108 @@ struct Kernel {
 
 plan::Program program_of(const Options& options, const plan::Target& target) {
   Graph graph;
-  const Training model = compiled_models().at(options.model).build(graph, options.batch, 3);
+  const Training model = model_of(options.model).build(graph, options.batch, 3);
   const TrainerOptions training{
       .loss = model.loss, .optimizer = Adam{}, .precision = precision_of(options.precision), .feed = model.feed};
   const step::StepGraph steps = train::training_graph(graph, training);
   return step::training_program(target, steps, step::layout_of(steps), training, {}).plan.program;
 }
 
-/// A dispatch of every variant that reads buffers only, with the constants that its source gives. Those for matrix
-/// units are left out where there are none: a compiler may crash on them.
+/// A shader's specialization constants, as its source gives them.
+std::map<std::uint32_t, std::uint32_t> default_constants(std::span<const std::uint32_t> words) {
+  std::map<std::uint32_t, std::uint32_t> numbers;  // of the constants, by their ids
+  std::map<std::uint32_t, std::uint32_t> values;
+  vk::for_each_instruction(words, [&](const vk::Instruction& instruction) {
+    if (instruction.opcode == vk::op_decorate && instruction.operand(2) == vk::decoration_spec_id)
+      numbers[instruction.operand(1)] = instruction.operand(3);
+    const auto number = numbers.find(instruction.operand(2));
+    if (number == numbers.end()) return;
+    if (instruction.opcode == vk::op_spec_constant) values[number->second] = instruction.operand(3);
+    if (instruction.opcode == vk::op_spec_constant_true) values[number->second] = 1;
+    if (instruction.opcode == vk::op_spec_constant_false) values[number->second] = 0;
+  });
+  return values;
+}
+
+/// Gives a dispatch of a kernel that computes an expression one: the sum of an argument and of what it computes.
+/// Drivers take a minute to compile some that were not specialized for one.
+void add_expression(plan::Dispatch& dispatch, std::span<const std::uint32_t> words) {
+  const std::map<std::uint32_t, std::uint32_t> defaults = default_constants(words);
+  if (!defaults.contains(plan::first_expression_constant)) return;
+  plan::Expression expression{.result = 0, .reads = {plan::Reading{}}};
+  expression.value = expression.add({.op = plan::Op::add, .a = 0, .b = plan::kernel_value});
+  for (std::size_t i = dispatch.constants.size(); i < plan::first_expression_constant; ++i) {
+    const auto found = defaults.find(static_cast<std::uint32_t>(i));
+    dispatch.constants.push_back(found != defaults.end() ? found->second : 0);
+  }
+  const std::vector<std::uint32_t> constants =
+      plan::expression_constants(expression, std::vector<bool>(dispatch.operands.size()));
+  dispatch.constants.insert(dispatch.constants.end(), constants.begin(), constants.end());
+  dispatch.expression = std::move(expression);
+}
+
+/// The kernels for products that the engine has on a target, by their shaders. What matrix units compute is as large as
+/// the constants say: no driver compiles it in reasonable time with others.
+std::multimap<std::string, ops::GemmKernel> product_kernels(const plan::Target& target) {
+  std::map<std::pair<std::string, std::string>, ops::GemmKernel> found;  // by shader and name
+  constexpr std::int64_t large = 4096;
+  for (int operands = 0; operands <= static_cast<int>(ops::Operands::planes_row); ++operands) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      for (const bool partials : {false, true}) {
+        const ops::Problem problem{.operands = static_cast<ops::Operands>(operands),
+                                   .dtype = dtype,
+                                   .float16_partials = partials,
+                                   .rows = large,
+                                   .columns = large,
+                                   .k = large};
+        for (const ops::GemmKernel& kernel : ops::gemm_kernels(target, problem)) {
+          found.try_emplace({kernel.shader, kernel.name + (kernel.bfloat16_matrices ? ".bf16" : "")}, kernel);
+        }
+      }
+    }
+  }
+  std::multimap<std::string, ops::GemmKernel> by_shader;
+  for (const auto& [key, kernel] : found) by_shader.emplace(key.first, kernel);
+  return by_shader;
+}
+
+/// The specialization constants of a product that has nothing but A, B and C: see shaders/gemm/gemm.glsl.
+std::vector<std::uint32_t> constants_of(const ops::GemmKernel& kernel) {
+  constexpr std::uint32_t quad_elements = 4;
+  std::vector<std::uint32_t> constants{kernel.local_size, 0, 0, 0, quad_elements, 0, 0};
+  constants.insert(constants.end(), kernel.constants.begin(), kernel.constants.end());
+  return constants;
+}
+
+/// Whether a variant's name says which operands it multiplies: "gemm_uniform.row_row.f32".
+bool is_product(std::string_view shader) {
+  return shader.starts_with("gemm") && (shader.find("_row.") != shader.npos || shader.find("_col.") != shader.npos);
+}
+
+/// A dispatch of every variant that reads buffers only, with the constants that its source gives, and of products one
+/// for each kernel that the target has. Those for matrix units are left out where there are none: a compiler may crash
+/// on them.
 plan::Program every_variant(const plan::Target& target) {
   plan::Program program;
+  const std::multimap<std::string, ops::GemmKernel> products = product_kernels(target);
   for (const std::string_view name : vk::shader_names()) {
     if (name.ends_with("_texels")) continue;  // for software drivers
     if (target.matrix_shapes.empty() && name.find("_cooperative") != std::string_view::npos) continue;
-    const vk::ShaderFacts facts = vk::shader_facts(vk::find_shader(name).words, {});
+    const std::span<const std::uint32_t> words = vk::find_shader(name).words;
     plan::Dispatch dispatch;
     dispatch.label = dispatch.shader = name;
     dispatch.push.resize(128);
-    dispatch.operands.resize(facts.bindings, {0, plan::Access::read});
+    dispatch.operands.resize(vk::shader_facts(words, {}).bindings, {0, plan::Access::read});
+    const auto [first, last] = products.equal_range(dispatch.shader);
+    for (auto each = first; each != last; ++each) {
+      plan::Dispatch& product = program.dispatches.emplace_back(dispatch);
+      product.label = each->second.name;
+      product.constants = constants_of(each->second);
+      product.bfloat16_matrices = each->second.bfloat16_matrices;
+      add_expression(product, words);
+    }
+    if (first != last || is_product(name)) continue;
+    add_expression(dispatch, words);
     program.dispatches.push_back(std::move(dispatch));
   }
   return program;
@@ -128,17 +215,22 @@ Kernel compiled(const vk::Context& context, const vk::Pipeline& pipeline, const 
   return kernel;
 }
 
-std::vector<Kernel> kernels_of(vk::Context& context, const plan::Program& program, const std::optional<Gpu>& gpu) {
+/// The kernels of a program, the most costly first. `compiled_one` is called with each when it is compiled.
+std::vector<Kernel> kernels_of(vk::Context& context, const plan::Program& program, const std::optional<Gpu>& gpu,
+                               const std::function<void(const Kernel&)>& compiled_one) {
   vk::Pipelines pipelines(context, vk::Pipelines::Capture::yes);
   std::map<VkPipeline, std::size_t> known;
   std::vector<Kernel> kernels;
   for (const plan::Dispatch& dispatch : program.dispatches) {
     const vk::Pipeline& pipeline = pipelines.get(dispatch);
     const auto [found, fresh] = known.try_emplace(pipeline.handle, kernels.size());
-    if (fresh) kernels.push_back(compiled(context, pipeline, dispatch));
+    if (fresh) {
+      kernels.push_back(compiled(context, pipeline, dispatch));
+      compiled_one(kernels.back());
+    }
     Kernel& kernel = kernels[found->second];
     ++kernel.dispatches;
-    if (gpu && !program.tensors.empty()) predict_dispatch(kernel, *gpu, program, dispatch);
+    if (gpu) predict_dispatch(kernel, *gpu, program, dispatch);
   }
   std::ranges::stable_sort(kernels, std::greater{}, &Kernel::milliseconds);
   return kernels;
@@ -167,26 +259,54 @@ void print_any(const Kernel& kernel) {
   for (const vk::Statistic& statistic : kernel.statistics) fmt::print("  {}: {}\n", statistic.name, statistic.value);
 }
 
-void print(const std::vector<Kernel>& kernels, const std::optional<Gpu>& gpu, bool predicted) {
-  const bool amd =
-      std::ranges::any_of(kernels, [](const Kernel& kernel) { return kernel.statistic("VGPRs").has_value(); });
-  if (!amd) {
-    for (const Kernel& kernel : kernels) print_any(kernel);
-    return;
-  }
+bool by_amd(const Kernel& kernel) {
+  return kernel.statistic("VGPRs").has_value();
+}
+
+void print_header(bool predicted) {
   fmt::print("{:<38} {:>4} {:>5} {:>6} {:>6} {:>5} {:>7} {:>8} | {:>4} {:>4} {:>4} {:>5} {:>5} {:>4} {:>7} {:>4}{}\n",
              "kernel", "uses", "VGPRs", "spills", "LDS", "waves", "bytes", "1/thr", "mat", "pk16", "mix", "f32",
              "other", "lds", "wide", "wait", predicted ? " | predicted ms" : "");
+}
+
+void print(const Kernel& kernel, bool predicted) {
+  by_amd(kernel) ? print_amd(kernel, predicted) : print_any(kernel);
+}
+
+/// Prints the kernels of a model's step, and what it takes on the card `gpu`, if that is known.
+void print(const std::vector<Kernel>& kernels, const std::optional<Gpu>& gpu) {
+  if (std::ranges::any_of(kernels, by_amd)) print_header(gpu.has_value());
   double milliseconds = 0;
   double flops = 0;
   for (const Kernel& kernel : kernels) {
-    print_amd(kernel, predicted);
+    print(kernel, gpu.has_value());
     milliseconds += kernel.milliseconds;
     flops += kernel.flops;
   }
-  if (!predicted) return;
+  if (!gpu) return;
   fmt::print("predicted for a {}: {:.4f} ms, {:.1f} GFLOPS. Not measured: launches and caches are not modelled.\n",
              gpu->card, milliseconds, flops / milliseconds / 1e6);
+}
+
+/// Compiles every variant, which takes minutes, and prints each at once, so that it can be seen and interrupted.
+std::vector<Kernel> print_every_variant(vk::Context& context) {
+  const plan::Program program = every_variant(context.target());
+  fmt::print("{}, {}: {} variants\n", context.info().name, context.info().driver, program.dispatches.size());
+  bool first = true;
+  return kernels_of(context, program, std::nullopt, [&first](const Kernel& kernel) {
+    if (std::exchange(first, false) && by_amd(kernel)) print_header(false);
+    print(kernel, false);
+    std::fflush(stdout);
+  });
+}
+
+std::vector<Kernel> print_step(const Options& options, vk::Context& context, const std::optional<Gpu>& gpu) {
+  const plan::Program program = program_of(options, context.target());
+  std::vector<Kernel> kernels = kernels_of(context, program, gpu, [](const Kernel&) {});
+  fmt::print("{}, {}: {} {}, {} dispatches by {} pipelines\n", context.info().name, context.info().driver,
+             options.model, options.precision.name, program.dispatches.size(), kernels.size());
+  print(kernels, gpu);
+  return kernels;
 }
 
 ordered_json json_of(const Mix& mix) {
@@ -222,13 +342,8 @@ ordered_json json_of(const Kernel& kernel, const std::optional<Gpu>& gpu) {
 void run(const Options& options, const Bench& bench, const std::filesystem::path& json) {
   vk::Context& context = vk::context_of(bench.device());
   const std::optional<Gpu> gpu = gpu_of(context.info().name);
-  const plan::Program program =
-      options.every_variant ? every_variant(context.target()) : program_of(options, context.target());
-  const std::vector<Kernel> kernels = kernels_of(context, program, gpu);
-  fmt::print("{}, {}: {}, {} dispatches by {} pipelines\n", context.info().name, context.info().driver,
-             options.every_variant ? "every variant" : options.model + " " + options.precision.name,
-             program.dispatches.size(), kernels.size());
-  print(kernels, gpu, gpu && !options.every_variant);
+  const std::vector<Kernel> kernels =
+      options.every_variant ? print_every_variant(context) : print_step(options, context, gpu);
   if (!options.disassembly.empty()) {
     for (const Kernel& kernel : kernels) {
       if (kernel.shader.find(options.disassembly) == std::string::npos) continue;
@@ -254,7 +369,7 @@ Command add_shaders(CLI::App& app) {
       "shaders", "What the driver compiles the kernels of a model's step to; nothing runs, and no memory is allocated");
   const auto options = std::make_shared<Options>();
   command->add_option("--model", options->model, "What is trained, or a single operator of a large size")
-      ->check(CLI::IsMember(compiled_models()))
+      ->check(any_model())
       ->capture_default_str();
   add_precision(*command, options->precision);
   command->add_option("--batch", options->batch, "Samples in a step")

@@ -55,7 +55,7 @@ Precision policy_of(const Options& options) {
 
 Trainer trainer_of(const Options& options, const Device& device, const Dataset& set) {
   Graph graph;
-  Training training = models().at(options.model).build(graph, options.batch, options.layers);
+  Training training = model_of(options.model).build(graph, options.batch, options.layers);
   return Trainer::compile(device, graph,
                           {.loss = training.loss,
                            .metrics = std::move(training.metrics),
@@ -123,7 +123,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
     if (!bench.has_timestamps()) fail("bench", "expected a queue with timestamps for --trace, got one without");
     check_writable(options.trace);
   }
-  const Dataset set = models().at(options.model).set(4 * options.batch);
+  const Dataset set = model_of(options.model).set(4 * options.batch);
   Trainer trainer = trainer_of(options, bench.device(), set);
   if (!options.watch.empty()) trainer.inspect().watch(options.watch, options.every);
   Times times = bench.time([&] {
@@ -151,7 +151,7 @@ Command add_step(CLI::App& app) {
   CLI::App* command = app.add_subcommand("step", "A whole training step of a model, with its most costly operators");
   const auto options = std::make_shared<Options>();
   command->add_option("--model", options->model, "What is trained")
-      ->check(CLI::IsMember(models()))
+      ->check(trained_model())
       ->capture_default_str();
   add_precision(*command, options->precision);
   command->add_flag("--stochastic", options->stochastic, "Round activations and gradients in f16 stochastically");

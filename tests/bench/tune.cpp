@@ -26,7 +26,7 @@ struct Options {
 /// The open choices of a model's training step.
 std::vector<plan::Choice> choices_of(const Options& options, const plan::Target& target) {
   Graph graph;
-  const Training model = models().at(options.model).build(graph, options.batch, options.layers);
+  const Training model = model_of(options.model).build(graph, options.batch, options.layers);
   const TrainerOptions training{.loss = model.loss, .precision = precision_of(options.precision)};
   const step::StepGraph steps = train::training_graph(graph, training);
   return step::training_program(target, steps, step::layout_of(steps), {.precision = training.precision}, {})
@@ -67,7 +67,7 @@ Command add_tune(CLI::App& app) {
       "tune", "What a model's step leaves open, what is chosen and why; HALFSTEP_TUNE=force if unset");
   const auto options = std::make_shared<Options>();
   command->add_option("--model", options->model, "What is trained")
-      ->check(CLI::IsMember(models()))
+      ->check(trained_model())
       ->capture_default_str();
   add_precision(*command, options->precision);
   command->add_option("--batch", options->batch, "Samples in a step")
