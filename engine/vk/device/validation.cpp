@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "vk/device/structure.h"
@@ -24,11 +25,18 @@ Log& log() {
   return *log;
 }
 
+/// What the layer says, with the name of the rule: layers from 1.4 on give it beside the text.
+std::string text_of(const VkDebugUtilsMessengerCallbackDataEXT& data) {
+  std::string text = data.pMessage;
+  if (data.pMessageIdName == nullptr || text.find(data.pMessageIdName) != std::string::npos) return text;
+  return fmt::format("{}: {}", data.pMessageIdName, text);
+}
+
 VKAPI_ATTR VkBool32 VKAPI_CALL keep(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
                                     const VkDebugUtilsMessengerCallbackDataEXT* data, void*) {
   const std::lock_guard lock(log().mutex);
-  log().messages.emplace_back(data->pMessage);
-  fmt::print(stderr, "{}\n", data->pMessage);
+  log().messages.push_back(text_of(*data));
+  fmt::print(stderr, "{}\n", log().messages.back());
   return VK_FALSE;
 }
 
