@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <string_view>
 
 #include "plan/program.h"
 #include "step/stages.h"
@@ -15,10 +16,10 @@
 namespace halfstep::data {
 namespace {
 
-/// The usual size in bytes of the images, and of the samples, of one run; one image may be larger.
-constexpr std::uint64_t usual_bytes = std::uint64_t{1} << 24;
+/// The most bytes of the images, and of the samples, of one run, unless one image is larger.
+constexpr std::uint64_t most_run_bytes = std::uint64_t{1} << 24;
 /// The same in quads of f32 of what the first pass leaves: 32 MiB.
-constexpr std::uint64_t usual_column_quads = std::uint64_t{1} << 21;
+constexpr std::uint64_t most_column_quads = std::uint64_t{1} << 21;
 
 /// Kernels count bytes in words of 32 bits.
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 32;
@@ -50,7 +51,16 @@ std::int64_t most_shrinking(const plan::Target& target) {
   return (std::int64_t{target.max_rounds} - row_rounds(0)) / (row_rounds(1) - row_rounds(0));
 }
 
+/// Invocations that one dispatch may have.
+std::uint64_t most_invocations(const plan::Target& target) {
+  return std::uint64_t{target.max_groups[0]} * target.max_groups[1] * plan::flat_local_size(target);
+}
+
 }  // namespace
+
+bool ImageResizer::Room::holds(const Room& other) const {
+  return other.image_bytes <= image_bytes && other.column_quads <= column_quads && other.samples <= samples;
+}
 
 ImageResizer::ImageResizer(vk::Context& context, std::uint32_t height, std::uint32_t width, std::uint32_t channels)
     : context_(context),
@@ -59,13 +69,15 @@ ImageResizer::ImageResizer(vk::Context& context, std::uint32_t height, std::uint
       channels_(channels),
       sample_bytes_(std::uint64_t{height} * width * channels),
       stride_(whole_words(sample_bytes_)),
-      most_samples_(std::clamp<std::size_t>(usual_bytes / stride_, 1, most_places)),
       pipelines_(context),
-      arena_(context, 0, vk::Memory::device, "arena"),
-      sources_(context, most_samples_ * sizeof(Source), vk::Memory::device, "image table"),
-      samples_(context, most_samples_ * stride_, vk::Memory::device, "resized images"),
       timeline_(context) {
-  record(usual_bytes, usual_column_quads);
+  const plan::Target& target = context.target();
+  const std::uint64_t bound = std::min(target.max_storage_range, context.capabilities().max_buffer_bytes);
+  const std::uint64_t bytes = std::min(most_run_bytes, bound);
+  most_ = {.image_bytes = bytes,
+           .column_quads = std::min({most_column_quads, bound / 16, most_invocations(target)}),
+           .samples = std::clamp<std::uint64_t>(std::min(bytes / stride_, 4 * most_invocations(target) / stride_), 1,
+                                                most_places)};
 }
 
 std::uint64_t ImageResizer::column_quads(const io::DecodedImage& image) const {
@@ -80,37 +92,59 @@ void ImageResizer::check(const io::DecodedImage& image) const {
                               "by the driver's limit of loop rounds, got {} by {}",
                               most, height_, width_, image.height, image.width));
   }
-  const std::uint64_t bytes =
-      std::max(whole_words(image.bytes.size()), plan::byte_size(columns_type(column_quads(image))));
-  if (bytes > most_bytes) {
-    fail("image", fmt::format("expected at most {} bytes to resize an image, got {} for {} by {}", most_bytes, bytes,
+  const auto at_most = [&](std::string_view what, std::uint64_t limit, std::uint64_t needed) {
+    if (needed <= limit) return;
+    fail("image", fmt::format("expected at most {} {} to resize an image, got {} for {} by {}", limit, what, needed,
                               image.height, image.width));
-  }
+  };
+  const std::uint64_t quads = column_quads(image);
+  at_most("bytes", std::min(most_bytes, context_.capabilities().max_buffer_bytes), whole_words(image.bytes.size()));
+  at_most("bytes", most_bytes, plan::byte_size(columns_type(quads)));
+  at_most("invocations", most_invocations(target), quads);
 }
 
-/// Makes room for `image_bytes` of images and `column_quads` of their columns, and the recording that resizes them.
-void ImageResizer::record(std::uint64_t image_bytes, std::uint64_t column_quads) {
-  image_capacity_ = image_bytes;
-  column_capacity_ = column_quads;
-  images_ = vk::Buffer(context_, image_bytes, vk::Memory::device, "decoded images");
+ImageResizer::Room ImageResizer::with(Room room, const io::DecodedImage& image) const {
+  return {room.image_bytes + whole_words(image.bytes.size()), room.column_quads + column_quads(image),
+          room.samples + 1};
+}
+
+/// Makes room for what is needed, and for as much again as there was, so that it is seldom made.
+void ImageResizer::make_room(const Room& needed) {
+  if (room_.holds(needed)) return;
+  const auto grown = [](std::uint64_t need, std::uint64_t had, std::uint64_t most) {
+    return std::max(need, std::min(2 * had, most));
+  };
+  room_ = {grown(needed.image_bytes, room_.image_bytes, most_.image_bytes),
+           grown(needed.column_quads, room_.column_quads, most_.column_quads),
+           grown(needed.samples, room_.samples, most_.samples)};
+  record();
+}
+
+/// Makes the buffers, and the recording that resizes what is in them.
+void ImageResizer::record() {
+  recording_.reset();
+  sources_ = vk::Buffer(context_, room_.samples * sizeof(Source), vk::Memory::device, "image table");
+  images_ = vk::Buffer(context_, room_.image_bytes, vk::Memory::device, "decoded images");
+  samples_ = vk::Buffer(context_, room_.samples * stride_, vk::Memory::device, "resized images");
   plan::ProgramBuilder builder(context_.target());
   const auto whole = [&](const char* name, const vk::Buffer& buffer) {
     return builder.place_bytes(name, buffer.bytes(), {builder.buffer(name), 0});
   };
   const plan::TensorId sources = whole("sources", sources_);
-  const plan::TensorId columns = builder.tensor("columns", columns_type(column_quads));
+  const plan::TensorId columns = builder.tensor("columns", columns_type(room_.column_quads));
   const std::uint32_t local_size = plan::flat_local_size(builder.target());
   const std::int64_t most = most_shrinking(builder.target());
-  const auto places = static_cast<std::uint32_t>(most_samples_);
-  builder.dispatch({.label = "resize columns",
-                    .shader = "resize_columns.table",
-                    .constants = {local_size},
-                    .push = plan::push_bytes(std::array{places, width_, channels_}),
-                    .operands = {{sources, plan::Access::read},
-                                 {whole("images", images_), plan::Access::read},
-                                 {columns, plan::Access::write}},
-                    .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(column_quads), local_size),
-                    .rounds = column_rounds(most)});
+  const auto places = static_cast<std::uint32_t>(room_.samples);
+  builder.dispatch(
+      {.label = "resize columns",
+       .shader = "resize_columns.table",
+       .constants = {local_size},
+       .push = plan::push_bytes(std::array{places, width_, channels_}),
+       .operands = {{sources, plan::Access::read},
+                    {whole("images", images_), plan::Access::read},
+                    {columns, plan::Access::write}},
+       .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(room_.column_quads), local_size),
+       .rounds = column_rounds(most)});
   builder.dispatch(
       {.label = "resize rows",
        .shader = "resize_images",
@@ -119,7 +153,7 @@ void ImageResizer::record(std::uint64_t image_bytes, std::uint64_t column_quads)
        .operands = {{sources, plan::Access::read},
                     {columns, plan::Access::read},
                     {whole("samples", samples_), plan::Access::write}},
-       .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(most_samples_ * stride_ / 4), local_size),
+       .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(room_.samples * stride_ / 4), local_size),
        .rounds = row_rounds(most)});
   plan_ = plan::make_plan(builder.finish(), plan::arena_options(context_.target()));
   arena_ = vk::Buffer::in_parts(context_, plan_.arena.bytes, "arena");
@@ -129,19 +163,15 @@ void ImageResizer::record(std::uint64_t image_bytes, std::uint64_t column_quads)
 
 void ImageResizer::resize(std::span<const io::DecodedImage> images, std::vector<std::uint8_t>& samples) {
   while (!images.empty()) {
-    std::size_t count = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t quads = 0;
-    while (count < std::min(images.size(), most_samples_)) {
-      const std::uint64_t next_bytes = bytes + whole_words(images[count].bytes.size());
-      const std::uint64_t next_quads = quads + column_quads(images[count]);
-      if (count > 0 && (next_bytes > image_capacity_ || next_quads > column_capacity_)) break;
-      bytes = next_bytes;
-      quads = next_quads;
+    std::size_t count = 1;
+    Room needed = with({}, images.front());
+    while (count < images.size()) {
+      const Room next = with(needed, images[count]);
+      if (!most_.holds(next)) break;
+      needed = next;
       count++;
     }
-    if (bytes > image_capacity_ || quads > column_capacity_)
-      record(std::max(bytes, image_capacity_), std::max(quads, column_capacity_));
+    make_room(needed);
     run(images.first(count), samples);
     images = images.subspan(count);
   }
@@ -159,7 +189,7 @@ void ImageResizer::run(std::span<const io::DecodedImage> images, std::vector<std
     bytes.insert(bytes.end(), image.bytes.begin(), image.bytes.end());
     bytes.resize(whole_words(bytes.size()));
   }
-  table.resize(most_samples_, {.first_quad = static_cast<std::uint32_t>(quads)});
+  table.resize(room_.samples, {.first_quad = static_cast<std::uint32_t>(quads)});
   vk::upload(context_, sources_, 0, std::as_bytes(std::span(table)));
   vk::upload(context_, images_, 0, std::as_bytes(std::span(bytes)));
   recording_->run(timeline_);

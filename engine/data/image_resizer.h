@@ -22,8 +22,8 @@ class ImageResizer {
   ImageResizer(vk::Context& context, std::uint32_t height, std::uint32_t width, std::uint32_t channels);
 
   /// Throws Error unless the image can be resized: it shrinks along neither axis further than the driver's limit of
-  /// loop rounds allows (8,190 times where that is 65,535), and the device can bind its bytes and its columns. May be
-  /// called from any thread.
+  /// loop rounds allows (8,190 times where that is 65,535), and the device has buffers and workgroups for its bytes and
+  /// its columns. May be called from any thread.
   void check(const io::DecodedImage& image) const;
 
   /// Appends the bytes of every image's sample to `samples`, in order, and waits for the device. The images have passed
@@ -39,8 +39,19 @@ class ImageResizer {
     std::uint32_t first_quad = 0;
   };
 
+  /// What one run takes.
+  struct Room {
+    std::uint64_t image_bytes = 0;
+    std::uint64_t column_quads = 0;  ///< of f32, which the first pass leaves
+    std::uint64_t samples = 0;
+
+    bool holds(const Room& other) const;
+  };
+
   std::uint64_t column_quads(const io::DecodedImage& image) const;
-  void record(std::uint64_t image_bytes, std::uint64_t column_quads);
+  Room with(Room room, const io::DecodedImage& image) const;
+  void make_room(const Room& needed);
+  void record();
   void run(std::span<const io::DecodedImage> images, std::vector<std::uint8_t>& samples);
 
   vk::Context& context_;
@@ -48,10 +59,9 @@ class ImageResizer {
   std::uint32_t width_;
   std::uint32_t channels_;
   std::uint64_t sample_bytes_;
-  std::uint64_t stride_;               ///< bytes from one sample to the next on the device
-  std::size_t most_samples_;           ///< of one run
-  std::uint64_t image_capacity_ = 0;   ///< bytes of one run's images
-  std::uint64_t column_capacity_ = 0;  ///< quads of f32 that the first pass leaves of them
+  std::uint64_t stride_;  ///< bytes from one sample to the next on the device
+  Room most_;             ///< for several images
+  Room room_;             ///< that the recording has
   vk::Pipelines pipelines_;
   plan::Plan plan_;
   vk::Buffer arena_;

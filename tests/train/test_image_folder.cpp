@@ -1,3 +1,4 @@
+#include <halfstep/device.h>
 #include <halfstep/error.h>
 #include <halfstep/image_folder.h>
 
@@ -111,6 +112,24 @@ TEST_CASE_FIXTURE(Pets, "more images than are decoded together, and one larger t
   CHECK(flat(2, 77));
   CHECK(flat(3, 78));
   for (std::size_t i = 0; i < 70; ++i) CHECK(flat(4 + i, i));
+}
+
+TEST_CASE_FIXTURE(Pets, "a folder is read on a device of small buffers and few workgroups, as on any other") {
+  // A page each, of which 16 bytes are for each of an image's rows and the sample's columns.
+  const Device small = Device::open({}, {.limits = "buffer_bytes=4096,storage_range=4096,groups=64,memory=1048576"});
+  const FileBytes high = noise(std::size_t{300} * 3 * 3);
+  image_files::write(folder.path() / "cat" / "c.png", image_files::png(300, 3, 3, high));
+  for (int i = 0; i < 9; ++i) {
+    image_files::write(folder.path() / "dog" / (std::to_string(i) + ".png"), image_files::png(20, 20, 3, noise(1200)));
+  }
+  const ImageFolderOptions options{.height = 40, .width = 9};
+  const ImageFolder read_there = read_image_folder(small, folder.path(), options);
+  CHECK(read_there.data.count == 13);
+  CHECK(read_there.data.samples == read(options).data.samples);
+  image_files::write(folder.path() / "cat" / "d.png", image_files::png(37, 37, 3, noise(std::size_t{37} * 37 * 3)));
+  CHECK_THROWS_WITH_AS(read_image_folder(small, folder.path(), options),
+                       doctest::Contains("expected at most 4096 bytes to resize an image, got 4108 for 37 by 37"),
+                       Error);
 }
 
 TEST_CASE_FIXTURE(Pets, "an image that is too large to be resized is refused, a little smaller it is resized") {
