@@ -16,6 +16,13 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
+/// The lowest offset from `offset` on at which a tensor lies in one part of a buffer, or if it is larger, begins one.
+std::uint64_t in_part(const plan::Target& target, std::uint64_t offset, std::uint64_t bytes) {
+  const std::uint64_t part = target.part_bytes;
+  const bool whole = part == 0 || bytes == 0 || offset / part == (offset + bytes - 1) / part;
+  return whole ? offset : round_up(offset, part);
+}
+
 }  // namespace
 
 Execution::Execution(vk::Context& context, const graph::Ir& ir, std::vector<graph::ValueId> outputs,
@@ -26,7 +33,7 @@ Execution::Execution(vk::Context& context, const graph::Ir& ir, std::vector<grap
       timeline_(context) {
   lower(ir, outputs);
   arena_ = vk::Buffer::in_parts(context, plan_.arena.bytes, "arena");
-  inputs_ = vk::Buffer(context, input_bytes_, vk::Memory::device, "inputs");
+  inputs_ = vk::Buffer::in_parts(context, input_bytes_, "inputs");
   vk::fill(context, arena_, 0, arena_.bytes() / 4 * 4, poison);
   vk::fill(context, inputs_, 0, inputs_.bytes() / 4 * 4, poison);
   state_ = vk::Buffer(context, sizeof(state::StepState), vk::Memory::device, "state");
@@ -54,10 +61,11 @@ void Execution::lower(const graph::Ir& ir, const std::vector<graph::ValueId>& ou
     const graph::Value& value = ir.values[id];
     types_[id] = value.type;
     if (value.origin == graph::Origin::node) continue;
-    input_bytes_ += guard;
-    tensors_[id] = builder.place(value.name, value.type, {inputs, input_bytes_});
+    const std::uint64_t bytes = plan::byte_size(value.type);
+    const std::uint64_t offset = in_part(builder.target(), input_bytes_ + guard, bytes);
+    tensors_[id] = builder.place(value.name, value.type, {inputs, offset});
     builder.values().bind(id, tensors_[id]);
-    input_bytes_ += round_up(plan::byte_size(value.type), alignment) + guard;
+    input_bytes_ = offset + round_up(bytes, alignment) + guard;
   }
   for (const graph::NodeId node : passes::needed_nodes(ir, outputs)) builder.lower(ir, ir.nodes[node]);
   for (const graph::ValueId output : outputs) tensors_[output] = builder.keep(builder.values().tensor_of(ir, output));

@@ -1,5 +1,6 @@
 // Operators and their gradients on tensors that are larger than one binding: the same bits as where each is bound as a
 // whole, on the same device.
+#include <halfstep/device.h>
 #include <halfstep/encodings.h>
 #include <halfstep/graph.h>
 #include <halfstep/ops.h>
@@ -240,4 +241,29 @@ TEST_CASE("a tensor of more than 4 GiB: an elementwise operator, a sum and a pro
       wrong += static_cast<double>(got_product[4 * i + c]) == own * of_w[c] + of_both[c] ? 0U : 1U;
   }
   CHECK(wrong == 0);
+}
+
+TEST_CASE("inputs lie in as many buffers as the device's largest asks for") {
+  const Device small = Device::open({}, {.limits = "buffer_bytes=147456"});  // in parts of 131072
+  Graph graph = testing::settled_graph();
+  const Shape shape{100, 256};  // 102400 bytes
+  const Shape high{301, 256};   // three parts
+  const Tensor a = graph.input("a", shape), b = graph.input("b", shape), c = graph.input("c", high);
+  const Tensor sum = add(a, b), scaled = scale(c, 2);
+  step::ExecutionOptions options;
+  options.guard_bytes = 64;
+  step::Execution execution(vk::context_of(small), graph.ir(), {sum.id(), scaled.id()}, options);
+  const auto set = [&](Tensor tensor, std::uint64_t key) {
+    const Array values = testing::whole(tensor.type().shape, key, 1000);
+    const std::vector<float> floats(values.values.begin(), values.values.end());
+    execution.set(tensor.id(), floats);
+    return floats;
+  };
+  std::vector<float> want = set(a, 1), twice = set(c, 3);
+  std::ranges::transform(want, set(b, 2), want.begin(), std::plus{});
+  for (float& value : twice) value *= 2;
+  execution.run();
+  CHECK(execution.floats(sum.id()) == want);
+  CHECK(execution.floats(scaled.id()) == twice);
+  CHECK(execution.guards_intact());
 }

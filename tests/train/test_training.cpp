@@ -218,7 +218,7 @@ TEST_CASE("a profile times every dispatch of every step, and its steps train as 
     CAPTURE(cost.label);
     REQUIRE(cost.runs.size() == 3);
     for (std::size_t step = 0; step < 3; ++step) {
-      CHECK(cost.runs[step].begin == end[step]);
+      CHECK(cost.runs[step].begin >= end[step]);  // later where a piece begins: a slow machine cuts the step into some
       CHECK(cost.runs[step].end >= cost.runs[step].begin);
       end[step] = cost.runs[step].end;
     }
