@@ -13,9 +13,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t extent = 32;
-constexpr std::size_t pixels = extent * extent;
-constexpr std::size_t channels = 3;
+constexpr std::size_t image_extent = 32;
+constexpr std::size_t pixels = image_extent * image_extent;
+constexpr std::size_t image_channels = 3;
 
 /// The start of a record: one byte per label, of which one is read.
 struct Labels {
@@ -27,13 +27,14 @@ struct Labels {
 // The files store one plane per colour; a Dataset stores a pixel's colours together.
 void append_pixels(std::span<const std::uint8_t> planes, std::vector<std::uint8_t>& samples) {
   for (std::size_t pixel = 0; pixel < pixels; pixel++) {
-    for (std::size_t channel = 0; channel < channels; channel++) samples.push_back(planes[channel * pixels + pixel]);
+    for (std::size_t channel = 0; channel < image_channels; channel++)
+      samples.push_back(planes[channel * pixels + pixel]);
   }
 }
 
 void append_file(const fs::path& path, const Labels& labels, Dataset& data) {
   data::GzipFile file(path);
-  std::vector<std::uint8_t> record(labels.bytes + channels * pixels);
+  std::vector<std::uint8_t> record(labels.bytes + image_channels * pixels);
   const auto fail_at = [&](std::int64_t index, std::string_view message) {
     fail(ErrorCode::bad_file, "cifar", fmt::format("{}: image {}: {}", path.string(), index, message));
   };
@@ -55,7 +56,7 @@ void append_file(const fs::path& path, const Labels& labels, Dataset& data) {
 Dataset read_files(const fs::path& folder, std::span<const std::string> files, const Labels& labels) {
   Dataset data;
   data.name = folder.string();
-  data.sample_shape = {extent, extent, channels};
+  data.sample_shape = {image_extent, image_extent, image_channels};
   data.classes = labels.classes;
   for (const std::string& file : files) append_file(folder / file, labels, data);
   data.count = static_cast<std::int64_t>(data.labels.size());

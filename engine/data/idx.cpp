@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::uint8_t unsigned_byte = 8;
-constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
+constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 
 [[noreturn]] void fail_on(const GzipFile& file, std::string_view message) {
   fail(ErrorCode::bad_file, "idx", fmt::format("{}: {}", file.path().string(), message));
@@ -57,9 +57,9 @@ Shape read_shape(GzipFile& file, int rank) {
     const std::int64_t extent = std::int64_t{word[0]} << 24 | word[1] << 16 | word[2] << 8 | word[3];
     shape.push_back(extent);
     if (extent == 0) fail_on(file, fmt::format("expected positive extents, got 0 on axis {}", axis));
-    if (extent > most_bytes / total) {
-      fail_on(file,
-              fmt::format("expected at most {} elements, got extents {{{}, ...}}", most_bytes, fmt::join(shape, ", ")));
+    if (extent > most_elements / total) {
+      fail_on(file, fmt::format("expected at most {} elements, got extents {{{}, ...}}", most_elements,
+                                fmt::join(shape, ", ")));
     }
     total *= extent;
   }

@@ -52,7 +52,7 @@ float from_bfloat(std::uint16_t bits) {
 constexpr Narrow bfloat{
     .largest = 0x1.FEp127, .smallest_normal = 0x1p-126, .unit = 0x1p-8, .bits_of = bfloat_of, .value_of = from_bfloat};
 
-constexpr std::array types{
+constexpr std::array type_infos{
     TypeInfo{DType::f32, "f32", "F32", 4, true, nullptr, "f32", false},
     TypeInfo{DType::f16, "f16", "F16", 2, true, &half, "packed", true},
     TypeInfo{DType::bf16, "bf16", "BF16", 2, true, &bfloat, "bf16", false},
@@ -63,7 +63,7 @@ constexpr std::array types{
 std::string names(bool (*wanted)(const TypeInfo&)) {
   std::string text;
   std::string_view last;
-  for (const TypeInfo& type : types) {
+  for (const TypeInfo& type : type_infos) {
     if (!wanted(type)) continue;
     if (!last.empty()) text += fmt::format("{}{}", text.empty() ? "" : ", ", last);
     last = type.name;
@@ -74,16 +74,16 @@ std::string names(bool (*wanted)(const TypeInfo&)) {
 }  // namespace
 
 std::span<const TypeInfo> all_types() {
-  return types;
+  return type_infos;
 }
 
 const TypeInfo& info(DType dtype) {
-  return *std::ranges::find(types, dtype, &TypeInfo::dtype);
+  return *std::ranges::find(type_infos, dtype, &TypeInfo::dtype);
 }
 
 const TypeInfo* find_saved(std::string_view saved) {
-  const auto found = std::ranges::find(types, saved, &TypeInfo::saved);
-  return found == types.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(type_infos, saved, &TypeInfo::saved);
+  return found == type_infos.end() ? nullptr : &*found;
 }
 
 float stored(DType dtype, float value) {

@@ -6,18 +6,18 @@ namespace halfstep::train {
 namespace {
 
 /// How many steps' times are kept for the median.
-constexpr std::size_t most = 8192;
+constexpr std::size_t most_steps = 8192;
 
 }  // namespace
 
 void HostTimes::add(std::chrono::nanoseconds time) {
   const double microseconds = std::chrono::duration<double, std::micro>(time).count();
-  if (microseconds_.size() < most) {
+  if (microseconds_.size() < most_steps) {
     microseconds_.push_back(microseconds);
     return;
   }
   microseconds_[next_] = microseconds;
-  next_ = (next_ + 1) % most;
+  next_ = (next_ + 1) % most_steps;
 }
 
 double HostTimes::median() const {

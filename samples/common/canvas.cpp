@@ -23,9 +23,9 @@ constexpr std::array<std::uint64_t, 95> letters{
     0x003d18fa10, 0x001f18bc21, 0x002d984200, 0x001f0707c0, 0x423c8424c0, 0x002318c5e0, 0x002318a880, 0x00235ad540,
     0x0022a22a20, 0x002318bc2e, 0x003e2223e0, 0xfc6318c7e0, 0xfc6318c7e0, 0xfc6318c7e0, 0x0013590000,
 };
-constexpr int rows = 8;
-constexpr int columns = 5;
-constexpr int size = 2;  ///< of a letter's pixels
+constexpr int letter_rows = 8;
+constexpr int letter_columns = 5;
+constexpr int pixel_size = 2;  ///< of a letter's pixels
 
 }  // namespace
 
@@ -75,9 +75,11 @@ void Canvas::text(int x, int y, std::string_view text, Colour colour) {
   for (const char c : text) {
     const bool known = c >= ' ' && c <= '~';
     const std::uint64_t bits = letters[static_cast<std::size_t>(known ? c - ' ' : '~' - ' ' - 1)];
-    for (int i = 0; i < rows * columns; ++i) {
-      const bool set = (bits >> (rows * columns - 1 - i) & 1) == 1;
-      if (set) rectangle(x + i % columns * size, y + i / columns * size, size, size, colour);
+    for (int i = 0; i < letter_rows * letter_columns; ++i) {
+      const bool set = (bits >> (letter_rows * letter_columns - 1 - i) & 1) == 1;
+      if (set)
+        rectangle(x + i % letter_columns * pixel_size, y + i / letter_columns * pixel_size, pixel_size, pixel_size,
+                  colour);
     }
     x += letter;
   }

@@ -17,13 +17,13 @@ constexpr Colour ink{32, 36, 44};
 constexpr Colour pale_ink{112, 118, 128};
 constexpr Colour track{241, 243, 246};
 constexpr Colour best_bar{140, 196, 150};
-constexpr Colour bar{196, 214, 236};
+constexpr Colour plain_bar{196, 214, 236};
 
 constexpr int margin = 12;        ///< around and inside cards
 constexpr int bar_height = 24;    ///< including its text
 constexpr int bar_step = 28;      ///< from one bar to the next
 constexpr int wanted_side = 224;  ///< of an image on its card, in pixels
-constexpr int shown = 3;          ///< guesses on a card
+constexpr int most_guesses = 3;   ///< guesses on a card
 
 /// The layout of a card.
 struct Card {
@@ -40,7 +40,7 @@ struct Card {
     image_height = rows * scale;
     image_width = columns * scale;
     width = std::max(image_width, wanted_side) + 2 * margin;
-    height = image_height + Canvas::line + shown * bar_step + 3 * margin;
+    height = image_height + Canvas::line + most_guesses * bar_step + 3 * margin;
   }
 };
 
@@ -53,7 +53,7 @@ std::string fitted(const std::string& text, int room) {
 void draw_guess(Canvas& canvas, int x, int y, int width, const Guess& guess, bool best) {
   canvas.rectangle(x, y, width, bar_height, track);
   const double share = std::isfinite(guess.probability) ? guess.probability : 0;
-  canvas.rectangle(x, y, static_cast<int>(std::lround(share * width)), bar_height, best ? best_bar : bar);
+  canvas.rectangle(x, y, static_cast<int>(std::lround(share * width)), bar_height, best ? best_bar : plain_bar);
   const std::string percent = fmt::format("{:.0f}%", 100 * guess.probability);
   const int percent_width = static_cast<int>(percent.size()) * Canvas::letter;
   canvas.text(x + 4, y + 5, fitted(guess.name, width - percent_width - 16), ink);
@@ -85,7 +85,7 @@ std::pair<int, int> write_contact_sheet(const std::filesystem::path& path, const
     const int inner = layout.width - 2 * margin;
     canvas.text(x + margin, y, fitted(names[sample], inner), pale_ink);
     y += Canvas::line + margin / 2;
-    const std::size_t most = std::min<std::size_t>(shown, guesses[sample].size());
+    const std::size_t most = std::min<std::size_t>(most_guesses, guesses[sample].size());
     for (std::size_t k = 0; k < most; ++k, y += bar_step) {
       draw_guess(canvas, x + margin, y, inner, guesses[sample][k], k == 0);
     }

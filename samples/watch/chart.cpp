@@ -9,15 +9,15 @@
 namespace samples {
 namespace {
 
-constexpr double width = 460;   ///< of a panel
-constexpr double height = 220;  ///< likewise
-constexpr double margin = 20;
+constexpr double panel_width = 460;   ///< of a panel
+constexpr double panel_height = 220;  ///< likewise
+constexpr double panel_margin = 20;
 constexpr double title_height = 64;
-constexpr double left = 58;  ///< of the area of curves in a panel
-constexpr double right = 12;
-constexpr double top = 34;
-constexpr double bottom = 26;
-constexpr std::size_t most_columns = 195;  ///< of points that are drawn of a curve
+constexpr double area_left = 58;  ///< of the area of curves in a panel
+constexpr double area_right = 12;
+constexpr double area_top = 34;
+constexpr double area_bottom = 26;
+constexpr std::size_t most_curve_columns = 195;  ///< of points that are drawn of a curve
 
 struct Range {
   double low = std::numeric_limits<double>::infinity();
@@ -71,20 +71,21 @@ class Axes {
   }
 
   double x(double step) const {
-    return corner_.x + left + (step - steps_.low) / (steps_.high - steps_.low) * (width - left - right);
+    return corner_.x + area_left +
+           (step - steps_.low) / (steps_.high - steps_.low) * (panel_width - area_left - area_right);
   }
   double y(double value) const { return y_scaled(scaled(value)); }
 
   void draw(Drawing& drawing) const {
     const auto level = [&](double at, double value) {
       const double place = y_scaled(at);
-      drawing.segments({{corner_.x + left, place}, {corner_.x + width - right, place}}, Ink::grid, 1);
-      drawing.text({corner_.x + left - 7, place + 4}, label(value), Ink::muted, Anchor::end);
+      drawing.segments({{corner_.x + area_left, place}, {corner_.x + panel_width - area_right, place}}, Ink::grid, 1);
+      drawing.text({corner_.x + area_left - 7, place + 4}, label(value), Ink::muted, Anchor::end);
     };
     for (const double at : ticks()) level(at, panel_.logarithmic ? std::pow(10, at) : at);
     const double step = std::max(1.0, round_step(steps_.high - steps_.low, 5));
     for (double at = std::ceil(steps_.low / step) * step; at <= steps_.high; at += step) {
-      drawing.text({x(at), corner_.y + height - 8}, short_number(at), Ink::muted, Anchor::middle);
+      drawing.text({x(at), corner_.y + panel_height - 8}, short_number(at), Ink::muted, Anchor::middle);
     }
   }
 
@@ -95,7 +96,8 @@ class Axes {
  private:
   double scaled(double value) const { return panel_.logarithmic ? std::log10(value) : value; }
   double y_scaled(double at) const {
-    return corner_.y + height - bottom - (at - values_.low) / (values_.high - values_.low) * (height - top - bottom);
+    return corner_.y + panel_height - area_bottom -
+           (at - values_.low) / (values_.high - values_.low) * (panel_height - area_top - area_bottom);
   }
   /// Room above and below a curve that is flat.
   double unit() const {
@@ -144,7 +146,8 @@ struct Column {
 
 std::vector<Column> columns_of(const Curve& curve, bool logarithmic) {
   std::vector<Column> columns;
-  const std::size_t each = std::max<std::size_t>(1, (curve.points.size() + most_columns - 1) / most_columns);
+  const std::size_t each =
+      std::max<std::size_t>(1, (curve.points.size() + most_curve_columns - 1) / most_curve_columns);
   for (std::size_t first = 0; first < curve.points.size(); first += each) {
     Column column;
     const std::size_t end = std::min(first + each, curve.points.size());
@@ -184,7 +187,7 @@ void draw_panel(Drawing& drawing, const ChartPanel& panel, Range steps, Point co
   const Axes axes(panel, steps, corner);
   drawing.text({corner.x, corner.y + 16}, panel.title, Ink::text, Anchor::start, 15);
   axes.draw(drawing);
-  double end = corner.x + width - right;
+  double end = corner.x + panel_width - area_right;
   for (std::size_t i = panel.curves.size(); i-- > 0;) {
     const Curve& curve = panel.curves[i];
     draw_curve(drawing, axes, curve, panel.logarithmic, i == 1);
@@ -218,16 +221,17 @@ std::string draw_panels(const std::string& title, const std::string& subtitle, c
   }
   const double head = title.empty() ? 0 : title_height;
   const auto rows = static_cast<double>((drawn.size() + 1) / 2);
-  const std::unique_ptr<Drawing> drawing =
-      make(static_cast<int>(2 * width + 3 * margin), static_cast<int>(head + rows * (height + margin)));
+  const std::unique_ptr<Drawing> drawing = make(static_cast<int>(2 * panel_width + 3 * panel_margin),
+                                                static_cast<int>(head + rows * (panel_height + panel_margin)));
   if (!title.empty()) {
-    drawing->text({margin, 30}, title, Ink::text, Anchor::start, 15);
-    drawing->text({margin, 50}, subtitle, Ink::muted);
+    drawing->text({panel_margin, 30}, title, Ink::text, Anchor::start, 15);
+    drawing->text({panel_margin, 50}, subtitle, Ink::muted);
   }
   for (std::size_t i = 0; i < drawn.size(); ++i) {
     const auto column = static_cast<double>(i % 2);
     const auto row = static_cast<double>(i / 2);
-    draw_panel(*drawing, *drawn[i], steps, {margin + column * (width + margin), head + row * (height + margin)});
+    draw_panel(*drawing, *drawn[i], steps,
+               {panel_margin + column * (panel_width + panel_margin), head + row * (panel_height + panel_margin)});
   }
   return drawing->file();
 }

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <system_error>
 
+#include "samples/watch/write_error.h"
+
 namespace samples {
 namespace {
 
@@ -30,11 +32,6 @@ std::string little_endian(std::uint64_t value, int size) {
 
 double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-[[noreturn]] void fail_to(const char* do_what, const std::filesystem::path& file) {
-  halfstep::fail(halfstep::ErrorCode::system, file.string(),
-                 fmt::format("cannot {} it: {}", do_what, std::generic_category().message(errno)));
 }
 
 }  // namespace

@@ -2,22 +2,17 @@
 
 #include <halfstep/halfstep.h>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <system_error>
 #include <utility>
+
+#include "samples/watch/write_error.h"
 
 namespace samples {
 namespace {
-
-[[noreturn]] void fail_to(const char* do_what, const std::filesystem::path& file) {
-  const std::string why = std::generic_category().message(errno);
-  halfstep::fail(halfstep::ErrorCode::system, file.string(), fmt::format("cannot {} it: {}", do_what, why));
-}
 
 /// Whether a file has contents whose last line has no end.
 bool ends_within_line(const std::filesystem::path& file) {

@@ -12,16 +12,16 @@
 namespace samples {
 namespace {
 
-constexpr std::size_t most_bins = 256;    ///< that a record may have
-constexpr std::size_t most_columns = 60;  ///< of a picture
-constexpr int f16_smallest = -14;         ///< exponents of f16's normal numbers: from here
-constexpr int f16_beyond = 16;            ///< to before here
-constexpr double width = 300;             ///< of a picture
-constexpr double height = 190;
-constexpr double gap = 20;
-constexpr double left = 44;
-constexpr double top = 24;
-constexpr double bottom = 20;
+constexpr std::size_t most_bins = 256;            ///< that a record may have
+constexpr std::size_t most_picture_columns = 60;  ///< of a picture
+constexpr int f16_smallest = -14;                 ///< exponents of f16's normal numbers: from here
+constexpr int f16_beyond = 16;                    ///< to before here
+constexpr double picture_width = 300;             ///< of a picture
+constexpr double picture_height = 190;
+constexpr double picture_gap = 20;
+constexpr double picture_left = 44;
+constexpr double picture_top = 24;
+constexpr double picture_bottom = 20;
 
 std::string bad_text(const Record& record) {
   const double infinities = amount(record, "infinities");
@@ -61,14 +61,16 @@ std::vector<double> mean_of(const std::vector<TensorHistory::Look>& looks, std::
 }
 
 void draw_one(Drawing& drawing, const TensorHistory& tensor, const Exponents& range, Point corner) {
-  const double row = (height - top - bottom) / (range.high - range.low);
-  const auto y = [&](double exponent) { return corner.y + height - bottom - (exponent - range.low) * row; };
-  const double right = corner.x + width;
+  const double row = (picture_height - picture_top - picture_bottom) / (range.high - range.low);
+  const auto y = [&](double exponent) {
+    return corner.y + picture_height - picture_bottom - (exponent - range.low) * row;
+  };
+  const double right = corner.x + picture_width;
   drawing.text({corner.x, corner.y + 13}, shortened(tensor.name, 42), tensor.not_finite > 0 ? Ink::second : Ink::text);
   const std::size_t looks = tensor.looks.size();
-  const std::size_t each = std::max<std::size_t>(1, (looks + most_columns - 1) / most_columns);
+  const std::size_t each = std::max<std::size_t>(1, (looks + most_picture_columns - 1) / most_picture_columns);
   const std::size_t columns = (looks + each - 1) / each;
-  const double column = (width - left) / static_cast<double>(columns);
+  const double column = (picture_width - picture_left) / static_cast<double>(columns);
   for (std::size_t i = 0; i < columns; ++i) {
     const std::vector<double> mean = mean_of(tensor.looks, i * each, std::min(looks, (i + 1) * each));
     for (std::size_t bin = 0; bin < mean.size(); ++bin) {
@@ -76,19 +78,20 @@ void draw_one(Drawing& drawing, const TensorHistory& tensor, const Exponents& ra
       // From 5% of the colour for one number in 100,000 to all of it for one in three.
       const double strength = std::clamp(1 + 0.21 * std::log10(3 * mean[bin]), 0.05, 1.0);
       const double exponent = tensor.first_exponent + static_cast<double>(bin);
-      drawing.rectangle({corner.x + left + static_cast<double>(i) * column, y(exponent + 1)}, column + 0.3, row + 0.3,
-                        Ink::first, strength);
+      drawing.rectangle({corner.x + picture_left + static_cast<double>(i) * column, y(exponent + 1)}, column + 0.3,
+                        row + 0.3, Ink::first, strength);
     }
   }
   for (const int exponent : {f16_smallest, f16_beyond}) {
-    drawing.segments({{corner.x + left, y(exponent)}, {right, y(exponent)}}, Ink::second, 1);
-    drawing.text({corner.x + left - 6, y(exponent) + 4}, fmt::format("2^{}", exponent), Ink::muted, Anchor::end);
+    drawing.segments({{corner.x + picture_left, y(exponent)}, {right, y(exponent)}}, Ink::second, 1);
+    drawing.text({corner.x + picture_left - 6, y(exponent) + 4}, fmt::format("2^{}", exponent), Ink::muted,
+                 Anchor::end);
   }
-  drawing.text({corner.x + left - 6, y(0) + 4}, "1", Ink::muted, Anchor::end);
-  drawing.text({corner.x + left, corner.y + height - 5}, fmt::format("step {:.0f}", tensor.looks.front().step),
-               Ink::muted);
+  drawing.text({corner.x + picture_left - 6, y(0) + 4}, "1", Ink::muted, Anchor::end);
+  drawing.text({corner.x + picture_left, corner.y + picture_height - 5},
+               fmt::format("step {:.0f}", tensor.looks.front().step), Ink::muted);
   if (looks > 1) {
-    drawing.text({right, corner.y + height - 5}, fmt::format("{:.0f}", tensor.looks.back().step), Ink::muted,
+    drawing.text({right, corner.y + picture_height - 5}, fmt::format("{:.0f}", tensor.looks.back().step), Ink::muted,
                  Anchor::end);
   }
 }
@@ -147,11 +150,12 @@ std::string draw_exponents(const std::vector<const TensorHistory*>& tensors) {
   constexpr std::size_t columns = 3;
   const Exponents range(tensors);
   const std::size_t rows = (tensors.size() + columns - 1) / columns;
-  const auto drawing = svg_drawing(static_cast<int>(columns * width + (columns - 1) * gap),
-                                   static_cast<int>(static_cast<double>(rows) * (height + gap)));
+  const auto drawing = svg_drawing(static_cast<int>(columns * picture_width + (columns - 1) * picture_gap),
+                                   static_cast<int>(static_cast<double>(rows) * (picture_height + picture_gap)));
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     draw_one(*drawing, *tensors[i], range,
-             {static_cast<double>(i % columns) * (width + gap), static_cast<double>(i / columns) * (height + gap)});
+             {static_cast<double>(i % columns) * (picture_width + picture_gap),
+              static_cast<double>(i / columns) * (picture_height + picture_gap)});
   }
   return drawing->file();
 }

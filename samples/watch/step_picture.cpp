@@ -19,12 +19,12 @@ using halfstep::DType;
 using halfstep::PlannedDispatch;
 using halfstep::PlannedStep;
 
-constexpr double width = 370;             ///< of a box
+constexpr double box_width = 370;         ///< of a box
 constexpr std::size_t most_letters = 45;  ///< of a name in it
 constexpr double line = 16;               ///< of text
-constexpr double gap = 20;                ///< between boxes of a column
+constexpr double box_gap = 20;            ///< between boxes of a column
 constexpr double alley = 110;             ///< between columns
-constexpr double margin = 60;
+constexpr double page_margin = 60;
 constexpr double head = 96;
 
 const char* colour_of(DType type) {
@@ -98,13 +98,13 @@ Picture placed(const PlannedStep& step) {
   for (Placed& box : boxes) {
     tell_dispatches(box);
     box.place = counts[box.column]++;
-    box.x = margin + static_cast<double>(box.column) * (width + alley);
+    box.x = page_margin + static_cast<double>(box.column) * (box_width + alley);
     box.y = used[box.column];
-    used[box.column] += box.height() + gap;
+    used[box.column] += box.height() + box_gap;
   }
   const double most = *std::ranges::max_element(used);
-  for (Placed& box : boxes) box.y = head + (box.column == 1 ? most - box.y - box.height() - gap : box.y);
-  picture.height = head + most + margin / 2;
+  for (Placed& box : boxes) box.y = head + (box.column == 1 ? most - box.y - box.height() - box_gap : box.y);
+  picture.height = head + most + page_margin / 2;
   return picture;
 }
 
@@ -118,12 +118,12 @@ void add_edge(std::string& text, const Placed& from, const Placed& to) {
   const double middle1 = to.y + to.height() / 2;
   if (from.column != to.column) {
     const bool right = to.column > from.column;
-    const double x0 = right ? from.x + width : from.x;
-    const double x1 = right ? to.x : to.x + width;
+    const double x0 = right ? from.x + box_width : from.x;
+    const double x1 = right ? to.x : to.x + box_width;
     path(x0, middle0, (x0 + x1) / 2, (x0 + x1) / 2, x1, middle1, "across");
   } else if (to.place == from.place + 1) {
     const bool down = to.y > from.y;
-    const double x = from.x + width / 2;
+    const double x = from.x + box_width / 2;
     path(x, down ? from.y + from.height() : from.y, x, x, x, down ? to.y : to.y + to.height(), "next");
   } else {  // past others
     const double bend = from.x - std::min(46.0, 12 + 4.0 * std::sqrt(std::abs(middle1 - middle0)) / 4);
@@ -135,7 +135,7 @@ void add_box(std::string& text, const Placed& box) {
   const auto add = [&](double y, double height, const char* what, const std::string& colour) {
     fmt::format_to(std::back_inserter(text),
                    "<rect class='{}' x='{:.0f}' y='{:.0f}' width='{:.0f}' height='{:.0f}' rx='4' fill='{}'/>\n", what,
-                   box.x, y, width, height, colour);
+                   box.x, y, box_width, height, colour);
   };
   const bool fused = box.box.operators.size() > 1;
   add(box.y, box.height(), fused ? "fused" : (box.recomputed ? "again" : "one"), box.box.colour);
@@ -143,7 +143,7 @@ void add_box(std::string& text, const Placed& box) {
   for (std::size_t i = 0; i < box.box.operators.size(); ++i, y += line) {
     if (i > 0) {
       fmt::format_to(std::back_inserter(text), "<path class='part' d='M{:.0f},{:.0f}h{:.0f}'/>\n", box.x, y - line + 4,
-                     width);
+                     box_width);
     }
     fmt::format_to(std::back_inserter(text), "<text class='name' x='{:.0f}' y='{:.0f}'>{}</text>\n", box.x + 10, y,
                    escaped(shortened(box.box.operators[i], most_letters)));
@@ -171,9 +171,9 @@ std::string heading(double width_of_all, double height) {
   const char* titles[] = {"forward", "backward, upwards", "update"};
   for (int i = 0; i < 3; ++i) {
     fmt::format_to(std::back_inserter(text), "<text class='head' x='{:.0f}' y='{:.0f}'>{}</text>\n",
-                   margin + i * (width + alley), head - 18, titles[i]);
+                   page_margin + i * (box_width + alley), head - 18, titles[i]);
   }
-  double x = margin;
+  double x = page_margin;
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::u32}) {
     fmt::format_to(std::back_inserter(text),
                    "<rect x='{:.0f}' y='24' width='16' height='16' rx='3' fill='{}'/><text class='key' x='{:.0f}' "
@@ -227,7 +227,7 @@ std::vector<std::size_t> sources_of(const PlannedStep& step, std::size_t index) 
 std::string step_picture(const PlannedStep& step) {
   const Picture picture = placed(step);
   const std::vector<Placed>& boxes = picture.boxes;
-  std::string text = heading(2 * margin + 3 * width + 2 * alley, picture.height);
+  std::string text = heading(2 * page_margin + 3 * box_width + 2 * alley, picture.height);
   std::set<std::pair<std::size_t, std::size_t>> edges;
   for (std::size_t i = 0; i < step.dispatches.size(); ++i) {
     for (const std::size_t from : sources_of(step, i)) edges.emplace(picture.of_dispatch[from], picture.of_dispatch[i]);

@@ -19,7 +19,7 @@ constexpr Colours inks[] = {{"background", "#ffffff", "#14171d"},  {"text", "#1f
                             {"first_light", "#b9d5f1", "#24486e"}, {"second_light", "#f3cdbd", "#6b3a27"}};
 
 /// Rules that every reader of SVG knows, and dark colours for those that know media queries.
-std::string style() {
+std::string svg_style() {
   std::string light;
   std::string dark;
   const auto rule = [](std::string& to, const Colours& ink, const char* colour) {
@@ -51,7 +51,7 @@ class SvgDrawing : public Drawing {
   SvgDrawing(int width, int height)
       : text_(fmt::format("<svg xmlns='http://www.w3.org/2000/svg' width='{0}' height='{1}' viewBox='0 0 {0} {1}'>\n"
                           "{2}<rect width='{0}' height='{1}' class='background'/>\n",
-                          width, height, style())) {}
+                          width, height, svg_style())) {}
 
   void line(const std::vector<Point>& points, Ink ink, double width) override {
     path(points, points.size(), ink, width);

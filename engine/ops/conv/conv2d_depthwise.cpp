@@ -13,15 +13,15 @@ namespace {
 constexpr std::int64_t block_positions = 4;  ///< POSITIONS of conv2d_depthwise.comp
 
 /// Its push constants.
-struct Push {
+struct DepthwisePush {
   std::uint32_t count, columns, pitch, lines, part_lines, blocks;
   WindowPush window;
 };
 
-Push push_constants(const plan::Lowering& out, const Convolution& convolution) {
+DepthwisePush push_constants(const plan::Lowering& out, const Convolution& convolution) {
   const auto size = [&](std::int64_t value) { return index32(out, value); };
   const Shape output = convolution.output("conv2d");
-  Push push{};
+  DepthwisePush push{};
   push.columns = size(convolution.options.groups);
   push.pitch = size(plan::layout(convolution.images).quads_per_row());
   push.lines = size(output[0] * output[1]);
@@ -34,7 +34,7 @@ std::string shader(const plan::Lowering& out, std::string_view part) {
                      out.partials().conv2d == DType::f16 ? "sums_f16" : "sums_f32");
 }
 
-void dispatch(plan::Lowering& out, const Convolution& convolution, std::string_view part, const Push& push,
+void dispatch(plan::Lowering& out, const Convolution& convolution, std::string_view part, const DepthwisePush& push,
               const std::vector<plan::Operand>& operands, std::int64_t rounds) {
   const double terms = static_cast<double>(elements(convolution.output("conv2d")) * convolution.taps());
   dispatch_flat(out, shader(out, part), push.count, push, operands,
@@ -44,7 +44,7 @@ void dispatch(plan::Lowering& out, const Convolution& convolution, std::string_v
 
 /// The lines are split into parts if there are too few taps and channels to occupy the device.
 void lower_weight_gradient(plan::Lowering& out, const Convolution& convolution) {
-  Push push = push_constants(out, convolution);
+  DepthwisePush push = push_constants(out, convolution);
   const std::int64_t sums = plan::layout(convolution.weight).quads();
   const std::int64_t wanted = std::int64_t{out.target().wanted_groups} * flat_local_size(out.target());
   const std::int64_t most = plan::divided_up(push.lines, std::max<std::int64_t>(1, 64 / push.window.positions[1]));
@@ -68,7 +68,7 @@ void lower_weight_gradient(plan::Lowering& out, const Convolution& convolution) 
 
 void lower_conv2d_depthwise(plan::Lowering& out, const Convolution& convolution, std::string_view part) {
   if (part == "weight_gradient") return lower_weight_gradient(out, convolution);
-  Push push = push_constants(out, convolution);
+  DepthwisePush push = push_constants(out, convolution);
   const Shape result = out.type(out.output(0)).shape;
   const std::int64_t blocks = plan::divided_up(result[2], block_positions);
   push.blocks = index32(out, blocks);

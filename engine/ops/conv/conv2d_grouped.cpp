@@ -10,7 +10,7 @@ namespace halfstep::ops {
 namespace {
 
 /// The push constants of conv2d_grouped.comp.
-struct Push {
+struct GroupedPush {
   std::uint32_t quads, columns, images, in_channels, out_channels;
   std::uint32_t x_pitch, y_pitch, result_pitch;
   std::uint32_t parts, part_length;
@@ -41,10 +41,10 @@ std::int64_t part_length(const plan::Target& target, const Sum& sum) {
   return std::clamp<std::int64_t>(most, 1, sum.segments);
 }
 
-Push push_constants(const plan::Lowering& out, const Convolution& convolution, const plan::Layout& result) {
+GroupedPush push_constants(const plan::Lowering& out, const Convolution& convolution, const plan::Layout& result) {
   const auto size = [&](std::int64_t value) { return index32(out, value); };
   const Shape output = convolution.output("conv2d");
-  Push push{};
+  GroupedPush push{};
   push.quads = size(result.quads());
   push.columns = size(result.columns);
   push.images = size(output[0]);
@@ -64,7 +64,7 @@ void lower_conv2d_grouped(plan::Lowering& out, const Convolution& convolution, s
   const Sum sum = sum_of(convolution, part);
   const std::int64_t length = part_length(out.target(), sum);
   const std::int64_t parts = plan::divided_up(sum.segments, length);
-  Push push = push_constants(out, convolution, result);
+  GroupedPush push = push_constants(out, convolution, result);
   push.parts = index32(out, parts);
   push.part_length = index32(out, length);
   Shape parts_shape = out.type(out.output(0)).shape;

@@ -8,7 +8,7 @@
 namespace halfstep::ops {
 namespace {
 
-constexpr std::int64_t matrices = 16;
+constexpr std::int64_t tile_matrices = 16;
 
 /// The most memory that the transformed images, and the products, may take: as much as parts of k may.
 constexpr std::uint64_t most_matrix_bytes = std::uint64_t{1} << 27;
@@ -38,7 +38,7 @@ Pair tiles_in_image(const Patches& patches) {
 /// Whether 16 matrices of so many quads are bound as a whole, and not too large. They have a workgroup for each quad,
 /// which is more than any kernel takes.
 bool fits(const plan::Target& target, std::int64_t matrix_quads) {
-  const auto all = static_cast<std::uint64_t>(matrices * matrix_quads);
+  const auto all = static_cast<std::uint64_t>(tile_matrices * matrix_quads);
   const std::uint64_t bytes = 16 * all;
   if (all > std::uint64_t{target.max_groups[0]} * target.max_groups[1]) return false;
   return bytes <= std::min(most_matrix_bytes, target.max_storage_range) &&
@@ -76,7 +76,7 @@ Push push_of(const plan::Lowering& out, const Gemm& gemm, std::int64_t tiles, co
 
 /// {16, tiles, channels}
 plan::TensorId transformed_images(plan::Lowering& out, const Gemm& gemm, std::int64_t tiles) {
-  const plan::TensorId result = out.workspace("transformed images", {DType::f32, {matrices, tiles, gemm.k}});
+  const plan::TensorId result = out.workspace("transformed images", {DType::f32, {tile_matrices, tiles, gemm.k}});
   const Push push = push_of(out, gemm, tiles, gemm.patches.image, gemm.k);
   dispatch_flat(out, "winograd.images.f32", push.count, push,
                 {{gemm.a, plan::Access::read}, {result, plan::Access::write}});
@@ -86,7 +86,7 @@ plan::TensorId transformed_images(plan::Lowering& out, const Gemm& gemm, std::in
 /// 16 matrices of the shape that one tap's has.
 plan::TensorId transformed_weight(plan::Lowering& out, const Gemm& gemm) {
   const Shape shape = out.type(gemm.b).shape;
-  const plan::TensorId result = out.workspace("transformed weight", {DType::f32, {matrices, shape[2], shape[3]}});
+  const plan::TensorId result = out.workspace("transformed weight", {DType::f32, {tile_matrices, shape[2], shape[3]}});
   Push push;
   push.count = index32(out, shape[2] * quads(shape[3]));
   dispatch_flat(out, "winograd.weight.f32", push.count, push,
@@ -131,8 +131,9 @@ Problem winograd_products(const Problem& problem) {
   products.operands = operands_of_products(problem.operands);
   products.rows = problem.winograd_tiles;
   products.segments = 1;
-  products.batches = matrices;
-  products.operand_quads = matrices * std::max(products.rows * quads(problem.k), problem.k * quads(problem.columns));
+  products.batches = tile_matrices;
+  products.operand_quads =
+      tile_matrices * std::max(products.rows * quads(problem.k), problem.k * quads(problem.columns));
   products.tap_rows = products.rows;
   products.winograd_tiles = 0;
   return products;
@@ -140,8 +141,8 @@ Problem winograd_products(const Problem& problem) {
 
 double winograd_bytes(const Problem& problem) {
   const std::int64_t quads_of_both = quads(problem.k) + quads(problem.columns);
-  const std::int64_t weight = (matrices + problem.segments) * problem.k * quads(problem.columns);
-  return 16 * static_cast<double>((matrices * problem.winograd_tiles + problem.rows) * quads_of_both + weight);
+  const std::int64_t weight = (tile_matrices + problem.segments) * problem.k * quads(problem.columns);
+  return 16 * static_cast<double>((tile_matrices * problem.winograd_tiles + problem.rows) * quads_of_both + weight);
 }
 
 GemmKernel winograd_kernel() {
@@ -152,7 +153,7 @@ GemmKernel winograd_kernel() {
 }
 
 bool winograd_pays(const plan::Target& target, const Problem& problem) {
-  const std::int64_t products = problem.rows * problem.segments - problem.winograd_tiles * matrices;
+  const std::int64_t products = problem.rows * problem.segments - problem.winograd_tiles * tile_matrices;
   const double saved = 2 * static_cast<double>(products * problem.k) * static_cast<double>(problem.columns);
   // Flops a byte: on lavapipe of Mesa 26, of Mesa 22, and where products are computed by lanes of 4, as on SwiftShader.
   const double least = target.uniform_loads ? 50 : target.subgroups.hand_over() ? 35 : 13;
@@ -164,12 +165,14 @@ void lower_winograd(plan::Lowering& out, const Gemm& gemm) {
   Gemm products{.operands = operands_of_products(gemm.operands),
                 .a = transformed_images(out, gemm, tiles),
                 .b = transformed_weight(out, gemm),
-                .c = out.workspace("products of tiles", {DType::f32, {matrices, tiles, gemm.columns}}),
+                .c = out.workspace("products of tiles", {DType::f32, {tile_matrices, tiles, gemm.columns}}),
                 .rows = tiles,
                 .columns = gemm.columns,
                 .k = gemm.k,
-                .batches = matrices};
-  const auto batch = [&](plan::TensorId tensor) { return plan::layout(out.type(tensor).shape).quads() / matrices; };
+                .batches = tile_matrices};
+  const auto batch = [&](plan::TensorId tensor) {
+    return plan::layout(out.type(tensor).shape).quads() / tile_matrices;
+  };
   products.a_batch = batch(products.a);
   products.b_batch = batch(products.b);
   products.c_batch = batch(products.c);

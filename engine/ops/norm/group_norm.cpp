@@ -21,7 +21,7 @@ ops::ChannelSets images_of(const Shape& shape) {
 }
 
 /// The push constants of group_norm_statistics.comp and group_norm_means.comp.
-struct Push {
+struct GroupPush {
   std::uint32_t invocations;
   std::uint32_t groups;
   std::uint32_t channels;
@@ -29,13 +29,13 @@ struct Push {
   float epsilon;
 };
 
-Push push_of(const plan::Lowering& out, const ops::ChannelSets& sets, std::int64_t groups, float epsilon) {
+GroupPush push_of(const plan::Lowering& out, const ops::ChannelSets& sets, std::int64_t groups, float epsilon) {
   return {ops::index32(out, sets.sets * groups), ops::index32(out, groups), ops::index32(out, sets.channels),
           static_cast<float>(sets.rows), epsilon};
 }
 
 /// Loop rounds of an invocation that reads the channels of a group, and their padding, `passes` times.
-std::int64_t rounds_of(const Push& push, std::int64_t passes) {
+std::int64_t rounds_of(const GroupPush& push, std::int64_t passes) {
   return passes * (std::int64_t{push.channels / push.groups} + 1) + 3;
 }
 
@@ -59,7 +59,7 @@ class GroupNormGradient final : public graph::Operator {
     const plan::TensorId sums = ops::lower_set_sums(out, parts, sets);
     ops::lower_parameter_gradients(out, sums, out.output(1), out.output(2));
     const plan::TensorId means = out.workspace("means", {DType::f32, sets.shape(2)});
-    const Push push = push_of(out, sets, groups_, 0);
+    const GroupPush push = push_of(out, sets, groups_, 0);
     ops::dispatch_flat(out, ops::variant(out, "group_norm_means", out.input_type(3).dtype), push.invocations, push,
                        {{sums, Access::read}, {out.input(3), Access::read}, {means, Access::write}}, {},
                        {.rounds = rounds_of(push, 2)});
@@ -108,7 +108,7 @@ class GroupNorm final : public graph::Operator {
   void lower(plan::Lowering& out) const override {
     const ops::ChannelSets sets = images_of(out.input_type(0).shape);
     const plan::TensorId moments = ops::lower_moments(out, out.input(0), sets);
-    const Push push = push_of(out, sets, groups_, epsilon_);
+    const GroupPush push = push_of(out, sets, groups_, epsilon_);
     ops::dispatch_flat(out, "group_norm_statistics", push.invocations, push,
                        {{moments, Access::read}, {out.output(1), Access::write}}, {}, {.rounds = rounds_of(push, 3)});
     ops::lower_channel_norm(out, out.input(0), out.output(1), out.input(1), out.input(2), out.output(0), sets);

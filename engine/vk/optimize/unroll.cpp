@@ -12,7 +12,7 @@ namespace halfstep::vk::ir {
 namespace {
 
 constexpr std::uint32_t unroll_control = 1;
-constexpr std::size_t most_instructions = 1U << 16;  // of the rounds of a loop, together
+constexpr std::size_t most_unrolled = 1U << 16;  // of the rounds of a loop, together
 
 /// A loop whose rounds are known, with one way out. Blocks by their places.
 struct Loop {
@@ -94,7 +94,7 @@ class LoopFinder {
     const Instruction& test = function_.blocks[loop.test].terminator();
     std::unordered_map<Id, Id> values;
     enter(loop, loop.header, values, values);
-    for (std::size_t rounds = 0; rounds * size <= most_instructions; ++rounds) {
+    for (std::size_t rounds = 0; rounds * size <= most_unrolled; ++rounds) {
       evaluate(loop, values);
       const auto condition = values.find(test.operands[0]);
       const auto bits = module_.bits(condition == values.end() ? test.operands[0] : condition->second);

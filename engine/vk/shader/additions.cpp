@@ -7,8 +7,6 @@
 namespace halfstep::vk {
 namespace {
 
-constexpr std::uint32_t capability_float16 = 9;
-
 bool is_type(std::uint32_t opcode) {
   return opcode >= op_type_void && opcode <= op_type_forward_pointer;
 }

@@ -5,8 +5,6 @@
 namespace halfstep::vk {
 namespace {
 
-constexpr std::uint32_t capability_bfloat16_type = 5116;
-constexpr std::uint32_t capability_bfloat16_matrices = 5118;
 constexpr std::uint32_t encoding_bfloat16 = 0;
 
 }  // namespace

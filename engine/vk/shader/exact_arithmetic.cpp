@@ -24,9 +24,9 @@ bool has_no_function(std::uint32_t opcode) {
   return std::ranges::find(without, opcode) != without.end();
 }
 
-class Rewriter {
+class ExactRewriter {
  public:
-  Rewriter(std::span<const std::uint32_t> words, std::string_view shader) : writer_(words), shader_(shader) {
+  ExactRewriter(std::span<const std::uint32_t> words, std::string_view shader) : writer_(words), shader_(shader) {
     for_each_instruction(words, [&](const Instruction& i) { visit(i); });
   }
 
@@ -105,7 +105,7 @@ class Rewriter {
 }  // namespace
 
 std::vector<std::uint32_t> with_exact_arithmetic(std::span<const std::uint32_t> words, std::string_view shader) {
-  return Rewriter(words, shader).finish();
+  return ExactRewriter(words, shader).finish();
 }
 
 }  // namespace halfstep::vk

@@ -29,7 +29,7 @@ struct Known {
 
 Known find(std::span<const std::uint32_t> words) {
   Known known;
-  std::map<std::uint32_t, std::uint32_t> members;                               // of structs
+  std::map<std::uint32_t, std::uint32_t> members;                             // of structs
   std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> pointees;  // storage class and type of pointers
   for_each_instruction(words, [&](const Instruction& i) {
     switch (i.opcode) {
@@ -67,9 +67,9 @@ Known find(std::span<const std::uint32_t> words) {
 }
 
 /// Copies a module, and adds the number to what it reads of gl_WorkGroupID.x.
-class Rewriter {
+class FirstGroupRewriter {
  public:
-  Rewriter(std::span<const std::uint32_t> words, std::uint32_t offset)
+  FirstGroupRewriter(std::span<const std::uint32_t> words, std::uint32_t offset)
       : known_(find(words)), offset_(offset), result_(words.begin(), words.begin() + spirv_header_words) {
     if (known_.pushed == 0) fail("shader", "expected push constants in a kernel that is submitted in parts, got none");
     for_each_instruction(words, [&](const Instruction& i) { visit(i); });
@@ -168,7 +168,7 @@ class Rewriter {
 }  // namespace
 
 std::vector<std::uint32_t> with_first_group(std::span<const std::uint32_t> words, std::uint32_t offset) {
-  return Rewriter(words, offset).finish();
+  return FirstGroupRewriter(words, offset).finish();
 }
 
 }  // namespace halfstep::vk

@@ -11,6 +11,15 @@ enum Op : std::uint32_t {
 #undef OPCODE
 };
 
+enum Capability : std::uint32_t {
+  capability_float16 = 9,
+  capability_group_non_uniform = 61,
+  capability_group_non_uniform_quad = 68,
+  capability_bfloat16_type = 5116,
+  capability_bfloat16_matrices = 5118,
+  capability_mixed_dots = 6912,
+};
+
 enum Decoration : std::uint32_t {
   decoration_spec_id = 1,
   decoration_array_stride = 6,

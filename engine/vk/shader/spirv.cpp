@@ -11,9 +11,6 @@ namespace halfstep::vk {
 namespace {
 
 constexpr std::uint32_t magic = 0x07230203;
-constexpr std::uint32_t capability_float16 = 9;
-constexpr std::uint32_t capability_group_non_uniform = 61;
-constexpr std::uint32_t capability_group_non_uniform_quad = 68;
 constexpr std::uint32_t mode_local_size = 17;
 constexpr std::uint32_t storing_set = 1;
 constexpr std::uint32_t built_in_workgroup_size = 25;

@@ -56,9 +56,9 @@ std::pair<std::size_t, std::size_t> id_places(const Instruction& i) {
   }
 }
 
-class Rewriter {
+class WindowRewriter {
  public:
-  Rewriter(std::span<const std::uint32_t> words, const plan::Windows& windows, std::string_view shader)
+  WindowRewriter(std::span<const std::uint32_t> words, const plan::Windows& windows, std::string_view shader)
       : additions_(words), functions_(additions_), windows_(windows), shader_(shader) {
     for (const auto& [id, type] : module().variables) {
       const plan::OperandWindows* operand = operand_of(id);
@@ -296,7 +296,7 @@ class Rewriter {
 
 std::vector<std::uint32_t> with_windows(std::span<const std::uint32_t> words, const plan::Windows& windows,
                                         std::string_view shader) {
-  return Rewriter(words, windows, shader).finish();
+  return WindowRewriter(words, windows, shader).finish();
 }
 
 }  // namespace halfstep::vk
