@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 //! PASS = forward queries keys
 //! STORAGE = f32 words
 //! BODY = rows rows_shared tile

@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 //! PART = forward data_gradient weight_gradient
 //! STORAGE = f32 words
 //! PARTIALS = sums_f32 sums_f16

@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 //! PART = forward data_gradient weight_gradient
 //! STORAGE = f32 words
 // Convolution in groups whose channels do not start on quads, and its gradients: each invocation computes one quad of

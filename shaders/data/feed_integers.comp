@@ -1,4 +1,4 @@
-#version 450
+#version 440
 #extension GL_GOOGLE_include_directive : require
 //! ELEMENT = u8 u16 u32
 // Gathers integers, as they are, into an input of u32: token ids, labels, masks. Narrower ones are read from words.

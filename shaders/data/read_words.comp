@@ -1,4 +1,4 @@
-#version 450
+#version 440
 #extension GL_GOOGLE_include_directive : require
 //! ELEMENT = u32
 // Reads an input of integers from an application's memory.

@@ -1,4 +1,4 @@
-#version 450
+#version 440
 #extension GL_GOOGLE_include_directive : require
 //! IMAGES = batch table
 // The first pass of resizing: an invocation makes a quad, four channels about one column in one row of an image. The

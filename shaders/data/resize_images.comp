@@ -1,4 +1,4 @@
-#version 450
+#version 440
 #extension GL_GOOGLE_include_directive : require
 // The second pass of resizing images of bytes, each of its own size, to samples of one size, bytes again, one after the
 // other. An invocation makes a word, four bytes, of one sample; the bytes that fill up a sample's last word are zeros.

@@ -1,4 +1,4 @@
-#version 450
+#version 440
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 // Only multiply-adds in registers: measures the device's f32 arithmetic, as a reference for kernels. Twelve chains per

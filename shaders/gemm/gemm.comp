@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 //! OPERANDS = row_row row_col col_row col_col patches_row patches_col pixels_row
 //! STORAGE = f32 words
 //! BODY = lanes4 lanes lanes_texels thin thin_texels tile32 tile64 tile128

@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 //! STORAGE = f32 words
 // Lays images {n, height, width, channels} out for the weight gradients of gemm_uniform.glsl: as planes {n, channels in
 // whole quads, height, width}, in f32, with as many zeros around as taps reach beyond the image. Each invocation has four

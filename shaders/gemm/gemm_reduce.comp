@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 //! STORAGE = f32 words
 // Adds up the partial results of a product whose k was cut into parts, in order, and the bias; what the expression
 // makes of that is stored. Sums of columns come as one more row: see gemm/gemm.glsl.

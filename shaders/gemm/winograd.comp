@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 //! PART = images weight result
 //! STORAGE = f32
 // The transforms of Winograd's convolution F(2x2, 3x3), see ops/gemm/winograd.h. Each has 16 matrices, with a place in each

@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 //! STORAGE = f32 words
 // Copies the weights {k, n} and the biases {n} of up to five layers to where the kernels of a network read all of them, one
 // layer after the other: the bias, or zeros, if the kernel reads it; then the matrix, or its transpose, with zeros up to

@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 //! STORAGE = f32 words
 // A network of dense layers, forward, for drivers where a load from one address by all invocations costs as much as one
 // load (Target::uniform_loads): each invocation takes a row through all layers in registers, and all read the same

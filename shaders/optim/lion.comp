@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = storages
 // w -= rate (sign(beta1 m + (1 - beta1) g) + weight_decay w); m = beta2 m + (1 - beta2) g. The sign of 0 is 0.

@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = storages
 // An input of a rule that is written in operators, in f32: a parameter's gradient (unscaled and clipped), its weight or

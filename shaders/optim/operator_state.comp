@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = storages
 // Keeps the next value of a state, which operators computed in f32.

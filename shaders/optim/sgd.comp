@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = storages
 // v = momentum v + g; w -= rate v, or rate (g + momentum v) with Nesterov's look-ahead. g holds the weight decay. With the

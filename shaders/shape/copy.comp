@@ -1,4 +1,4 @@
-#version 450
+#version 440
 #extension GL_GOOGLE_include_directive : require
 // Copies a tensor's bytes: the size of every tensor is a multiple of two words.
 #include "common/indexing.glsl"

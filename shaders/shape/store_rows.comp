@@ -1,4 +1,4 @@
-#version 450
+#version 440
 #extension GL_GOOGLE_include_directive : require
 // Puts rows {n, g, count, c} in the place of those of x {n, g, positions, c} from position first[n] on. Rows that are
 // beyond x are dropped. A row is a number of pairs of words.

@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = storages
 // Looks for a gradient that is not finite. Only reads them: unscaling f16 gradients in memory would bring back the

@@ -1,4 +1,4 @@
-#version 450
+#version 440
 #extension GL_GOOGLE_include_directive : require
 // One workgroup per tensor: decides whether the tensor skips this update, the factor that undoes its scale, and the
 // next scale.

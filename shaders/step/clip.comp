@@ -1,4 +1,4 @@
-#version 450
+#version 440
 #extension GL_GOOGLE_include_directive : require
 // One workgroup: computes the norm of all unscaled gradients, and the factor that reduces it to the limit, if there is
 // one.

@@ -1,4 +1,4 @@
-#version 450
+#version 440
 #extension GL_GOOGLE_include_directive : require
 // The end of a step for an optimizer of a group, one invocation: its rate and its powers of betas in the next step.
 #include "optim/optimizer_state.glsl"

@@ -1,4 +1,4 @@
-#version 450
+#version 440
 #extension GL_GOOGLE_include_directive : require
 // The end of a step, one invocation: the report, the counters, and the loss scale and rate of the next step.
 #include "step/step_state.glsl"

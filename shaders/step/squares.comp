@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = storages
 // The sum of the squares of each block of gradients, as they are stored. Blocks are those of gradient_scales.glsl, so

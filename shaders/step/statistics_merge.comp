@@ -1,4 +1,5 @@
-#version 450
+#version 440
+#extension GL_EXT_shader_integer_mix : require
 #extension GL_GOOGLE_include_directive : require
 // Merges the rows that statistics.comp made of a tensor into the report, and, where that is asked for, stops the
 // step for infinities and NaNs.

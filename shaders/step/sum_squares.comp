@@ -1,4 +1,4 @@
-#version 450
+#version 440
 #extension GL_GOOGLE_include_directive : require
 // Adds up the squares of blocks of gradients, unscaled, of those that are not left out: invocation i takes every
 // slices-th block from the i-th.

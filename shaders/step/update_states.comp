@@ -1,4 +1,4 @@
-#version 450
+#version 440
 #extension GL_GOOGLE_include_directive : require
 // Assigns every state its next value, unless the step overflowed.
 #include "common/indexing.glsl"
