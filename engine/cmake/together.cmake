@@ -1,0 +1,32 @@
+# halfstep_together(TARGET): compiles files of a folder together, up to ten at once. Most of a file's compiling goes to
+# headers and templates that the files beside it use too. So names in the unnamed namespaces of a folder differ. Headers
+# that a file uses it includes itself: the presets debug, asan and tsan compile each file alone.
+option(HALFSTEP_TOGETHER "Compile files of a folder together: the build takes half the time, a change of one file more" ON)
+
+function(halfstep_together target)
+  set(most 10)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  set(folders "")
+  foreach(source IN LISTS sources)
+    get_filename_component(folder "${source}" DIRECTORY)
+    file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${folder}")
+    string(MAKE_C_IDENTIFIER "${folder}" folder)
+    list(APPEND folders ${folder})
+    list(APPEND in_${folder} "${source}")
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder IN LISTS folders)
+    list(LENGTH in_${folder} count)
+    math(EXPR groups "(${count} + ${most} - 1) / ${most}")
+    set(index 0)
+    foreach(source IN LISTS in_${folder})
+      math(EXPR group "${index} * ${groups} / ${count}")
+      set_property(SOURCE "${source}" PROPERTY UNITY_GROUP "${folder}_${group}")
+      math(EXPR index "${index} + 1")
+    endforeach()
+  endforeach()
+  # GCC looks for memory to reuse far too often for sources of this size.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HALFSTEP_TOGETHER} UNITY_BUILD_MODE GROUP)
+endfunction()
