@@ -20,15 +20,15 @@
 #include "models/gpt.h"
 #include "models/gpt_generator.h"
 #include "samples/common/command_line.h"
-#include "samples/common/gpt_folder.h"
-#include "samples/common/model_folder.h"
 #include "samples/common/progress.h"
 #include "samples/common/report.h"
 #include "samples/common/resume.h"
 #include "samples/common/saving.h"
 #include "samples/common/say.h"
-#include "samples/common/text_data.h"
 #include "samples/common/training.h"
+#include "samples/text/gpt_folder.h"
+#include "samples/text/model_folder.h"
+#include "samples/text/text_data.h"
 #include "samples/watch/watch.h"
 
 using namespace halfstep;

@@ -23,8 +23,8 @@
 
 #include "models/layers.h"
 #include "samples/common/command_line.h"
-#include "samples/common/panels.h"
 #include "samples/common/say.h"
+#include "samples/graphics/panels.h"
 #include "samples/own_device/vulkan.h"
 
 using namespace halfstep;

@@ -24,11 +24,11 @@
 
 #include "models/bert.h"
 #include "samples/common/command_line.h"
-#include "samples/common/model_folder.h"
 #include "samples/common/say.h"
-#include "samples/common/text_classifier.h"
-#include "samples/common/text_data.h"
 #include "samples/common/training.h"
+#include "samples/text/model_folder.h"
+#include "samples/text/text_classifier.h"
+#include "samples/text/text_data.h"
 
 using namespace halfstep;
 

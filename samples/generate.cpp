@@ -14,10 +14,10 @@
 
 #include "models/gpt_generator.h"
 #include "samples/common/command_line.h"
-#include "samples/common/gpt_folder.h"
-#include "samples/common/model_folder.h"
 #include "samples/common/say.h"
-#include "samples/common/text_data.h"
+#include "samples/text/gpt_folder.h"
+#include "samples/text/model_folder.h"
+#include "samples/text/text_data.h"
 
 using namespace halfstep;
 

@@ -19,12 +19,12 @@
 #include <optional>
 
 #include "models/layers.h"
-#include "samples/common/animation.h"
-#include "samples/common/graphics.h"
-#include "samples/common/landscape.h"
-#include "samples/common/panels.h"
 #include "samples/common/say.h"
-#include "samples/common/window.h"
+#include "samples/graphics/animation.h"
+#include "samples/graphics/graphics.h"
+#include "samples/graphics/landscape.h"
+#include "samples/graphics/panels.h"
+#include "samples/graphics/window.h"
 
 using namespace halfstep;
 

@@ -19,10 +19,10 @@
 #include <cmath>
 
 #include "models/layers.h"
-#include "samples/common/graphics.h"
-#include "samples/common/kernel_operator.h"
-#include "samples/common/panels.h"
 #include "samples/common/say.h"
+#include "samples/graphics/graphics.h"
+#include "samples/graphics/kernel_operator.h"
+#include "samples/graphics/panels.h"
 
 using namespace halfstep;
 

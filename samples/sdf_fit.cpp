@@ -19,10 +19,10 @@
 #include <random>
 
 #include "models/layers.h"
-#include "samples/common/graphics.h"
-#include "samples/common/panels.h"
 #include "samples/common/say.h"
-#include "samples/common/sphere_tracing.h"
+#include "samples/graphics/graphics.h"
+#include "samples/graphics/panels.h"
+#include "samples/graphics/sphere_tracing.h"
 
 using namespace halfstep;
 

@@ -1,4 +1,4 @@
-#include "samples/common/kernel_operator.h"
+#include "samples/graphics/kernel_operator.h"
 
 #include <memory>
 #include <utility>

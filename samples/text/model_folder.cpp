@@ -1,4 +1,4 @@
-#include "samples/common/model_folder.h"
+#include "samples/text/model_folder.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

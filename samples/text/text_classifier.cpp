@@ -1,10 +1,10 @@
-#include "samples/common/text_classifier.h"
+#include "samples/text/text_classifier.h"
 
 #include <algorithm>
 #include <span>
 #include <string_view>
 
-#include "samples/common/text_data.h"
+#include "samples/text/text_data.h"
 
 namespace samples {
 

@@ -2,7 +2,7 @@
 #include <SDL.h>
 #include <fmt/format.h>
 
-#include "samples/common/window.h"
+#include "samples/graphics/window.h"
 
 using namespace halfstep;
 

@@ -1,4 +1,4 @@
-#include "samples/common/landscape.h"
+#include "samples/graphics/landscape.h"
 
 #include <algorithm>
 #include <array>

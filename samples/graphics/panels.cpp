@@ -1,4 +1,4 @@
-#include "samples/common/panels.h"
+#include "samples/graphics/panels.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "samples/common/sphere_tracing.h"
+#include "samples/graphics/sphere_tracing.h"
 
 #include <sdf_around.spirv.h>
 #include <sdf_march.spirv.h>
@@ -11,7 +11,7 @@
 #include <array>
 #include <cmath>
 
-#include "samples/common/kernel_operator.h"
+#include "samples/graphics/kernel_operator.h"
 
 using namespace halfstep;
 

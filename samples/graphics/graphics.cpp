@@ -1,4 +1,4 @@
-#include "samples/common/graphics.h"
+#include "samples/graphics/graphics.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>

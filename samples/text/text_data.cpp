@@ -1,4 +1,4 @@
-#include "samples/common/text_data.h"
+#include "samples/text/text_data.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "samples/common/gpt_folder.h"
+#include "samples/text/gpt_folder.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,15 +9,15 @@
 #include <string>
 
 #include "samples/common/checkpoint.h"
-#include "samples/common/model_folder.h"
 #include "samples/common/say.h"
+#include "samples/text/model_folder.h"
 
 namespace samples {
 namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(const fs::path& file, const std::string& message) {
+[[noreturn]] void refuse_config(const fs::path& file, const std::string& message) {
   halfstep::fail(halfstep::ErrorCode::bad_file, "config", fmt::format("{}: {}", file.string(), message));
 }
 
@@ -25,10 +25,10 @@ namespace fs = std::filesystem;
 std::int64_t size_of(const nlohmann::json& config, const char* name, const fs::path& file) {
   const auto found = config.find(name);
   constexpr std::int64_t most = std::int64_t{1} << 24;
-  if (found == config.end()) refuse(file, fmt::format("expected a number '{}', got none", name));
+  if (found == config.end()) refuse_config(file, fmt::format("expected a number '{}', got none", name));
   const bool whole = found->is_number_unsigned() && found->get<std::uint64_t>() <= static_cast<std::uint64_t>(most);
   if (!whole || found->get<std::int64_t>() < 1) {
-    refuse(file, fmt::format("expected '{}' from 1 to {}, got {}", name, most, printable(found->dump())));
+    refuse_config(file, fmt::format("expected '{}' from 1 to {}, got {}", name, most, printable(found->dump())));
   }
   return found->get<std::int64_t>();
 }
@@ -37,7 +37,7 @@ std::int64_t size_of(const nlohmann::json& config, const char* name, const fs::p
 void expect_only(const nlohmann::json& config, const char* name, const nlohmann::json& only, const fs::path& file) {
   const auto found = config.find(name);
   if (found == config.end() || found->is_null() || *found == only) return;
-  refuse(file, fmt::format("expected '{}' to be {}, got {}", name, only.dump(), printable(found->dump())));
+  refuse_config(file, fmt::format("expected '{}' to be {}, got {}", name, only.dump(), printable(found->dump())));
 }
 
 }  // namespace
@@ -65,9 +65,9 @@ nlohmann::ordered_json gpt_config(const halfstep::models::GptOptions& options) {
 GptConfig read_gpt_config(const fs::path& folder) {
   const fs::path file = folder / config_name;
   std::ifstream stream(file, std::ios::binary);
-  if (!stream) refuse(file, "expected the configuration of a GPT-2, got no file that can be read");
+  if (!stream) refuse_config(file, "expected the configuration of a GPT-2, got no file that can be read");
   const nlohmann::json config = nlohmann::json::parse(stream, nullptr, false);
-  if (!config.is_object()) refuse(file, "expected the configuration of a GPT-2, got no JSON object");
+  if (!config.is_object()) refuse_config(file, "expected the configuration of a GPT-2, got no JSON object");
   expect_only(config, "model_type", "gpt2", file);
   expect_only(config, "activation_function", "gelu_new", file);
   expect_only(config, "scale_attn_weights", true, file);
@@ -83,11 +83,11 @@ GptConfig read_gpt_config(const fs::path& folder) {
   expect_only(config, "n_inner", 4 * options.width, file);
   const auto epsilon = config.value("layer_norm_epsilon", nlohmann::json(1e-5));
   if (!epsilon.is_number() || std::abs(epsilon.get<double>() / 1e-5 - 1) > 1e-6) {
-    refuse(file, fmt::format("expected 'layer_norm_epsilon' to be 1e-05, got {}", printable(epsilon.dump())));
+    refuse_config(file, fmt::format("expected 'layer_norm_epsilon' to be 1e-05, got {}", printable(epsilon.dump())));
   }
   if (options.width % options.heads != 0) {
-    refuse(file,
-           fmt::format("expected 'n_embd' to be a multiple of 'n_head', got {} and {}", options.width, options.heads));
+    refuse_config(file, fmt::format("expected 'n_embd' to be a multiple of 'n_head', got {} and {}", options.width,
+                                    options.heads));
   }
   GptConfig result{.model = options};
   const auto end = config.find("eos_token_id");

@@ -1,4 +1,4 @@
-#include "samples/common/window.h"
+#include "samples/graphics/window.h"
 
 using namespace halfstep;
 
