@@ -26,6 +26,7 @@ struct Operand {
   Access access;
   bool texels = false;
   bool address = false;  ///< its device address is also pushed, before the push constants
+  bool may_be_texels = false;  ///< where its kernel only loads whole quads of it; set by ProgramBuilder::finish
 };
 
 /// How a kernel stores narrow types: constants of shaders/common/storing.glsl. Kernels that store none take no notice.

@@ -10,6 +10,7 @@
 #include "plan/casts.h"
 #include "plan/fusion.h"
 #include "plan/pointwise.h"
+#include "plan/texel_operands.h"
 
 namespace halfstep::plan {
 
@@ -207,6 +208,7 @@ Program ProgramBuilder::finish() {
     if (dispatch.mixes) settle_variant(program_, target_, dispatch);
     if (dispatch.expression) specialize(program_, target_, dispatch);
     dispatch.windows = windows_of(program_, target_, dispatch);
+    mark_texel_operands(program_, target_, dispatch);
   }
   return std::move(program_);
 }

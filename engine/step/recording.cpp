@@ -66,7 +66,8 @@ void Recording::bind(const plan::Dispatch& dispatch) {
   for (const plan::BoundPart& part : plan::bound_parts(plan_.program, dispatch)) {
     const plan::Operand& operand = dispatch.operands[part.operand];
     const plan::ProgramTensor& tensor = plan_.program.tensors[operand.tensor];
-    const VkFormat texels = operand.texels ? vk::quad_format(tensor.type.dtype) : VK_FORMAT_UNDEFINED;
+    const bool is_texels = ranges.size() < 32 && (pipeline.texels >> ranges.size() & 1) != 0;
+    const VkFormat texels = is_texels ? vk::quad_format(tensor.type.dtype) : VK_FORMAT_UNDEFINED;
     const vk::Buffer::Place place = buffers_[tensor.region.buffer]->at(tensor.region.offset + part.offset, part.bytes);
     ranges.push_back({place.buffer, place.offset, part.bytes, tensor.name, texels});
   }

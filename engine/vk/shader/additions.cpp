@@ -112,6 +112,15 @@ std::uint32_t Additions::constant(std::uint32_t type, std::uint32_t value) {
   return found->second;
 }
 
+std::uint32_t Additions::variable(std::uint32_t pointer_type, std::uint32_t binding) {
+  const auto declared = std::ranges::find_if(types_, [&](const auto& type) { return type.second == pointer_type; });
+  const std::uint32_t id = next_id();
+  append(declarations_, op_variable, {pointer_type, id, declared->first.at(1)});
+  append(decorations_, op_decorate, {id, decoration_descriptor_set, 0});
+  append(decorations_, op_decorate, {id, decoration_binding, binding});
+  return id;
+}
+
 std::uint32_t Additions::variable_like(std::uint32_t variable, std::uint32_t binding) {
   const auto [found, fresh] = copies_.try_emplace({variable, binding}, bound_);
   if (!fresh) return found->second;

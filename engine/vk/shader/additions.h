@@ -48,6 +48,8 @@ class Additions {
   std::uint32_t type(const std::vector<std::uint32_t>& declaration);
   /// Of a type of 32-bit integers.
   std::uint32_t constant(std::uint32_t type, std::uint32_t value);
+  /// A variable at this binding of set 0.
+  std::uint32_t variable(std::uint32_t pointer_type, std::uint32_t binding);
   /// A variable like another, but at this binding.
   std::uint32_t variable_like(std::uint32_t variable, std::uint32_t binding);
   /// Where whole functions are appended.

@@ -19,6 +19,7 @@
 #include "vk/shader/shaders.h"
 #include "vk/shader/specialize.h"
 #include "vk/shader/spirv.h"
+#include "vk/shader/texel_reads.h"
 #include "vk/shader/validate_spirv.h"
 #include "vk/shader/variable_bytes.h"
 #include "vk/shader/windows.h"
@@ -99,6 +100,15 @@ SetBindings bindings_of(const plan::Dispatch& dispatch) {
     if (dispatch.operands[i].texels) set.texels |= 1U << i;
   }
   return set;
+}
+
+/// Which of the first 32 operands may be texel buffers.
+std::uint32_t may_be_texels_of(const plan::Dispatch& dispatch) {
+  std::uint32_t found = 0;
+  for (std::uint32_t i = 0; i < std::min<std::size_t>(dispatch.operands.size(), 32); ++i) {
+    if (dispatch.operands[i].may_be_texels && !dispatch.operands[i].texels && !dispatch.spirv) found |= 1U << i;
+  }
+  return found;
 }
 
 /// The bindings of set 1.
@@ -189,7 +199,8 @@ Pipelines::~Pipelines() {
 }
 
 const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
-  const SetBindings set = bindings_of(dispatch);
+  SetBindings set = bindings_of(dispatch);
+  const std::uint32_t may_be_texels = may_be_texels_of(dispatch);
   const auto push_bytes = static_cast<std::uint32_t>(plan::pushed_bytes(dispatch));
   const EmbeddedShader shader =
       dispatch.spirv ? EmbeddedShader{dispatch.shader, *dispatch.spirv} : find_shader(dispatch.shader);
@@ -197,14 +208,20 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   const std::array how{dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled,
                        dispatch.reproducible, dispatch.bfloat16_matrices};
   const std::vector<std::uint32_t> own = dispatch.spirv ? *dispatch.spirv : std::vector<std::uint32_t>{};
-  const Key key{dispatch.shader, own, dispatch.constants, how, push_bytes, set.bindings, dispatch.windows, start};
+  const Key key{dispatch.shader,  own,   dispatch.constants, how, push_bytes, set.bindings,
+                dispatch.windows, start, may_be_texels};
   const auto found = pipelines_.find(key);
   if (found != pipelines_.end()) return found->second;
 
   if (cancel_ && cancel_()) fail(ErrorCode::cancelled, "trainer", "cancelled before all kernels were compiled");
   if (dispatch.spirv) check_spirv(shader.words, dispatch.shader);
   const Constants constants = constants_of(dispatch, shader, context_->capabilities());
-  const std::vector<std::uint32_t> words = words_of(dispatch, shader, constants);
+  std::vector<std::uint32_t> words = words_of(dispatch, shader, constants);
+  if (may_be_texels != 0) {
+    const std::uint32_t texels = may_be_texels & quad_reads(words);
+    words = with_texel_reads(words, texels);
+    set.texels |= texels;
+  }
   const VariableBytes declared = variable_bytes(words, constants);
   at_most(dispatch, "bytes of shared memory", context_->capabilities().limits.maxComputeSharedMemorySize,
           declared.shared);
@@ -227,6 +244,7 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   if (start == Start::any) made.first_group_at = push_bytes;
   made.layout = layout(set, push_bytes + (start == Start::any ? plan::first_group_bytes : 0), facts.has_storing_set);
   made.bindings = set.bindings;
+  made.texels = set.texels;
   made.push_bytes = push_bytes;
   made.handle = compile(dispatch, words, facts, constants, made);
   const auto at = pipelines_.emplace(key, made).first;

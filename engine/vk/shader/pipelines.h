@@ -41,6 +41,7 @@ struct Pipeline {
   VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
   VkDescriptorSetLayout storing_layout = VK_NULL_HANDLE;  ///< null if there is no set 1
   std::uint32_t bindings = 0;
+  std::uint32_t texels = 0;  ///< bit i: binding i is a texel buffer
   std::uint32_t push_bytes = 0;
   std::uint32_t first_group_at = 0;  ///< where the push constants have the first workgroup's number; 0: nowhere
   std::string_view shader;           ///< the variant's name
@@ -78,9 +79,10 @@ class Pipelines {
 
  private:
   /// The variant, its SPIR-V if the application provided it, its constants, how it stores f16, whether it is
-  /// reproducible or has matrices of bf16, push bytes, bindings, windows, and where it may start.
+  /// reproducible or has matrices of bf16, push bytes, bindings, windows, where it may start, and which operands may be
+  /// texel buffers.
   using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::vector<std::uint32_t>, std::array<bool, 5>,
-                         std::uint32_t, std::uint32_t, plan::Windows, Start>;
+                         std::uint32_t, std::uint32_t, plan::Windows, Start, std::uint32_t>;
   using LayoutKey = std::tuple<SetBindings, std::uint32_t, bool>;  ///< push bytes, and whether there is set 1
 
   VkDescriptorSetLayout set_layout(SetBindings set);
