@@ -3,10 +3,16 @@
 #ifndef HALFSTEP_FROM_LANE
 #define HALFSTEP_FROM_LANE
 
+// 0, for compilers that know it and, where a shader defines it before, for those that do not: lavapipe of Mesa 22 makes
+// two permutations for a lane that is a constant, and one for another.
+#ifndef LANE_ZERO
+#define LANE_ZERO 0
+#endif
+
 float from_lane(float v, int lane) {
 #ifndef BROADCASTS
   // lavapipe, where 8 lanes are one vector that is shuffled in half the time of a broadcast; 16 go one by one.
-  if (LANES == 8) return subgroupShuffle(v, lane);
+  if (LANES == 8) return subgroupShuffle(v, lane + LANE_ZERO);
 #endif
   if (lane == 0) return subgroupBroadcast(v, 0);
   if (lane == 1) return subgroupBroadcast(v, 1);

@@ -21,6 +21,8 @@ const int ROWS = 32;
 const bool ROUNDS = PARTIALS_IN_F16;
 const int ELEMENTS = QUAD_ELEMENTS;
 #endif
+int lane_zero;
+#define LANE_ZERO lane_zero
 #include "common/from_lane.glsl"
 
 const int A_LOADS = ROWS / LANES;  // quads of A that each lane loads per four k
@@ -108,6 +110,7 @@ const int SEGMENTS = 1;
 #include "gemm/gemm_segments.glsl"
 
 void main() {
+  lane_zero = min(groups, 0);
   Tile tile = workgroup_tile(ROWS, LANES);
   int column_quad = tile.column_quad + lane();
   place_a(tile);

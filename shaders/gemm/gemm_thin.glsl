@@ -13,6 +13,8 @@
 layout(constant_id = 7) const int ROWS = 16;  // per invocation; a multiple of four if A does not lie along k
 layout(constant_id = 8) const int LANES = 8;  // of a subgroup: 8 or 16
 
+int lane_zero;
+#define LANE_ZERO lane_zero
 #include "common/from_lane.glsl"
 
 const int COLUMN_QUADS = 2;  // of the tile
@@ -111,6 +113,7 @@ void store_lanes_moments(Tile tile, int quad, Moments moments) {
 }
 
 void main() {
+  lane_zero = min(groups, 0);
   Tile tile = workgroup_tile(ROWS * LANES, COLUMN_QUADS);
   [[unroll]] for (int i = 0; i < A_PLACES; i++) a_at[i] = a_place(tile, i);
   b_at = b_place(tile);

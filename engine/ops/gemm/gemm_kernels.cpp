@@ -8,6 +8,7 @@
 #include <array>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -52,11 +53,37 @@ GemmKernel wide(const Problem& problem, std::string_view body, std::uint32_t lan
   return kernel;
 }
 
+/// Register tiles of up to 16 columns and a run of positions for each invocation of a subgroup, for convolutions whose
+/// taps in a row overlap: shaders/gemm/gemm_runs.glsl. Unless runs are short, they take less time than thin tiles.
+std::optional<GemmKernel> runs(const plan::Target& target, const Problem& problem) {
+  constexpr std::uint32_t lanes = 8;
+  constexpr std::int64_t most_products = 200;  // of four k each, unrolled: more do not fit a core's instruction cache
+  const std::int64_t columns = problem.columns > 8 && problem.row_taps <= 3 ? 16 : 8;
+  const bool can = target.subgroups.hand_over() && target.subgroups.size == lanes && problem.row_taps > 1 &&
+                   problem.row_taps * columns <= most_products && !problem.float16_partials &&
+                   problem.operand_quads <= target.max_texels;
+  if (!can) return {};
+  std::int64_t run = std::min<std::int64_t>(8, most_products / (problem.row_taps * columns));
+  while (problem.row_positions % run != 0) --run;
+  GemmKernel kernel = plain(problem, "", lanes, lanes * run, columns);
+  kernel.name = "runs8_texels";
+  kernel.shader = fmt::format("gemm_runs.{}.{}", name(problem.operands), graph::info(problem.dtype).words);
+  kernel.texels = true;
+  kernel.k_quads = problem.row_taps * plan::divided_up(problem.k, 4);
+  kernel.constants = {static_cast<std::uint32_t>(run), static_cast<std::uint32_t>(problem.row_taps),
+                      static_cast<std::uint32_t>(columns / 4)};
+  kernel.other_rounds = columns / 4 * (run + 1);
+  return kernel;
+}
+
 /// Register tiles shared by a subgroup, if there is a kernel for the subgroup size of a software driver. The thin one
 /// loads A more often; measurements show that it is faster if half of the wide one's columns would be padding.
 std::vector<GemmKernel> lanes(const plan::Target& target, const Problem& problem) {
   std::vector<GemmKernel> found;
   const std::uint32_t size = target.subgroups.size;
+  const std::optional<GemmKernel> overlapping = runs(target, problem);
+  const bool runs_pay = overlapping && problem.columns <= 16 && overlapping->constants[0] >= 4;
+  if (runs_pay) found.push_back(*overlapping);
   for (const bool texels : {true, false}) {
     if (!target.subgroups.hand_over()) break;
     if (texels && (target.max_texels == 0 || problem.operand_quads > target.max_texels)) continue;
@@ -72,6 +99,7 @@ std::vector<GemmKernel> lanes(const plan::Target& target, const Problem& problem
       found.push_back(std::move(kernel));
     }
   }
+  if (overlapping && !runs_pay) found.push_back(*overlapping);
   if (target.subgroups.broadcast && size == 4 && !problem.float16_partials) {
     found.push_back(plain(problem, "lanes4", 4, 8, 16));
     found.back().other_rounds = 8;
@@ -303,6 +331,8 @@ void expect_known(const plan::Target& target, Problem problem) {
   std::set<std::string> names;
   problem.dtype = DType::f16;
   problem.columns = 16;
+  problem.row_taps = 3;
+  problem.row_positions = 8;
   for (const Operands operands : {Operands::row_row, Operands::col_row}) {
     for (const bool float16_partials : {false, true}) {
       problem.operands = operands;
@@ -346,6 +376,10 @@ std::int64_t row_tiles(const GemmKernel& kernel, const Gemm& gemm) {
 Problem problem(const plan::Lowering& out, const Gemm& gemm) {
   const auto quads = [&](plan::TensorId tensor) { return plan::layout(out.type(tensor).shape).quads(); };
   const bool of_pixels = gemm.operands == Operands::pixels_row;
+  const bool of_patches = gemm.operands == Operands::patches_row || gemm.operands == Operands::patches_col;
+  const Patches& patches = gemm.patches;
+  const bool adjacent = of_patches && !patches.divided() && patches.step[1] == 1 &&
+                        (patches.tap_step[1] == 1 || patches.tap_step[1] == -1);
   return {.operands = gemm.operands,
           .dtype = out.type(gemm.a).dtype,
           .float16_partials = gemm.partials == DType::f16,
@@ -358,7 +392,9 @@ Problem problem(const plan::Lowering& out, const Gemm& gemm) {
           .tap_rows = of_pixels ? gemm.patches.channels : gemm.rows,
           .segments_in_row = of_pixels ? gemm.patches.grid[0] : 1,
           .plane_quads = plane_quads(out, gemm),
-          .winograd_tiles = winograd_tiles(out, gemm)};
+          .winograd_tiles = winograd_tiles(out, gemm),
+          .row_taps = adjacent ? patches.kernel_width : 0,
+          .row_positions = of_patches ? patches.grid[1] : 0};
 }
 
 std::int64_t part_rounds(const GemmKernel& kernel, std::int64_t part_quads, std::int64_t segment_quads) {
