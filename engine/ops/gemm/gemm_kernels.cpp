@@ -33,12 +33,14 @@ GemmKernel plain(const Problem& problem, std::string_view body, std::uint32_t lo
   return kernel;
 }
 
-/// Register tiles of eight columns and at most 16 rows for each invocation of a subgroup; the number of rows divides
-/// the problem's rows most evenly.
+/// Register tiles of eight columns and at most 16 rows for each invocation of a subgroup, or 20 where A does not lie along
+/// k; the number of rows divides the problem's rows most evenly.
 GemmKernel thin(const Problem& problem, std::string_view body, std::uint32_t lanes) {
-  const std::int64_t least = a_lies_along_k(problem.operands) ? lanes : 4 * lanes;
+  const bool along_k = a_lies_along_k(problem.operands);
+  const std::int64_t least = along_k ? lanes : 4 * lanes;
+  const std::int64_t most = (along_k ? 16 : 20) * lanes;
   const std::int64_t tile_rows =
-      plan::divided_up(plan::divided_up(problem.rows, plan::divided_up(problem.rows, 16 * lanes)), least) * least;
+      plan::divided_up(plan::divided_up(problem.rows, plan::divided_up(problem.rows, most)), least) * least;
   GemmKernel kernel = plain(problem, body, lanes, tile_rows, 8);
   kernel.constants = {static_cast<std::uint32_t>(tile_rows / lanes), lanes};
   kernel.other_rounds = 2 * (tile_rows / lanes + 1);

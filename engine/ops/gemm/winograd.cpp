@@ -156,7 +156,7 @@ bool winograd_pays(const plan::Target& target, const Problem& problem) {
   const std::int64_t products = problem.rows * problem.segments - problem.winograd_tiles * tile_matrices;
   const double saved = 2 * static_cast<double>(products * problem.k) * static_cast<double>(problem.columns);
   // Flops a byte: on lavapipe of Mesa 26, of Mesa 22, and where products are computed by lanes of 4, as on SwiftShader.
-  const double least = target.uniform_loads ? 50 : target.subgroups.hand_over() ? 35 : 13;
+  const double least = target.uniform_loads ? 50 : target.subgroups.hand_over() ? 25 : 13;
   return target.subgroups.size > 0 && saved > least * winograd_bytes(problem);
 }
 
