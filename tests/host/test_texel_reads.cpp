@@ -91,9 +91,9 @@ TEST_CASE("operands that are large, narrow, written or addressed are not marked 
                          {narrow, plan::Access::read},    {in_place, plan::Access::read},
                          {in_place, plan::Access::write}, {addressed, plan::Access::read, false, true}};
     builder.dispatch(dispatch);
+    const plan::Program program = builder.finish();
     std::vector<bool> marked;
-    for (const plan::Operand& operand : builder.finish().dispatches[0].operands)
-      marked.push_back(operand.may_be_texels);
+    for (const plan::Operand& operand : program.dispatches[0].operands) marked.push_back(operand.may_be_texels);
     return marked;
   };
   CHECK(marks(target) == std::vector<bool>{true, false, false, false, false, false});
