@@ -208,8 +208,8 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   const std::array how{dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled,
                        dispatch.reproducible, dispatch.bfloat16_matrices};
   const std::vector<std::uint32_t> own = dispatch.spirv ? *dispatch.spirv : std::vector<std::uint32_t>{};
-  const Key key{dispatch.shader,  own,   dispatch.constants, how, push_bytes, set.bindings,
-                dispatch.windows, start, may_be_texels};
+  const Key key{dispatch.shader, own,          dispatch.constants, how,  push_bytes,
+                may_be_texels,   set.bindings, dispatch.windows,   start};
   const auto found = pipelines_.find(key);
   if (found != pipelines_.end()) return found->second;
 

@@ -79,10 +79,10 @@ class Pipelines {
 
  private:
   /// The variant, its SPIR-V if the application provided it, its constants, how it stores f16, whether it is
-  /// reproducible or has matrices of bf16, push bytes, bindings, windows, where it may start, and which operands may be
-  /// texel buffers.
+  /// reproducible or has matrices of bf16, push bytes, which operands may be texel buffers, bindings, windows, and
+  /// where it may start.
   using Key = std::tuple<std::string, std::vector<std::uint32_t>, std::vector<std::uint32_t>, std::array<bool, 5>,
-                         std::uint32_t, std::uint32_t, plan::Windows, Start, std::uint32_t>;
+                         std::uint32_t, std::uint32_t, std::uint32_t, plan::Windows, Start>;
   using LayoutKey = std::tuple<SetBindings, std::uint32_t, bool>;  ///< push bytes, and whether there is set 1
 
   VkDescriptorSetLayout set_layout(SetBindings set);
