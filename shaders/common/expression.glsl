@@ -39,10 +39,14 @@ const uint WIDE = 16u;    // f32, whatever STORAGE is
 const uint SPREAD = 32u;  // one element per row, broadcast to all columns
 const uint WRITTEN = 64u;
 
+#ifndef DECLARE_ELEMENTS
+#define DECLARE_ELEMENTS(at, Name, name)
+#endif
 #define DECLARE_ARGUMENT(j)                                                                 \
   layout(constant_id = 35 + j) const uint ARGUMENT_##j = 0u;                                \
   layout(std430, binding = FIRST_ARGUMENT + j) buffer Argument##j { QUAD argument_##j[]; }; \
-  layout(std430, binding = FIRST_ARGUMENT + j) buffer WideArgument##j { vec4 wide_argument_##j[]; };
+  layout(std430, binding = FIRST_ARGUMENT + j) buffer WideArgument##j { vec4 wide_argument_##j[]; }; \
+  DECLARE_ELEMENTS(FIRST_ARGUMENT + j, Argument##j, argument_##j)
 DECLARE_ARGUMENT(0)
 DECLARE_ARGUMENT(1)
 DECLARE_ARGUMENT(2)
@@ -118,11 +122,21 @@ uint argument_quad(uint argument, uint at) {
   return place;
 }
 
-#define LOAD_ARGUMENT(j)                                                                              \
-  if ((ARGUMENT_##j & 15u) != WALK_ABSENT) {                                                          \
-    uint place = argument_quad(ARGUMENT_##j, at);                                                     \
-    vec4 v = (ARGUMENT_##j & WIDE) != 0u ? wide_argument_##j[place] : from_quad(argument_##j[place]); \
-    registers[j] = (ARGUMENT_##j & SPREAD) != 0u ? v.xxxx : v;                                        \
+#ifndef PLACE
+#define PLACE uint
+#define READ_ARGUMENT(j, at, v)                                                                  \
+  uint place = argument_quad(ARGUMENT_##j, at);                                                  \
+  v = (ARGUMENT_##j & WIDE) != 0u ? wide_argument_##j[place] : from_quad(argument_##j[place]);   \
+  if ((ARGUMENT_##j & SPREAD) != 0u) v = v.xxxx;
+#define SET_WIDE(name, at, v) wide_##name[at] = v;
+#define SET_NARROW(name, at, v) name[at] = to_quad(v, at);
+#endif
+
+#define LOAD_ARGUMENT(j)                           \
+  if ((ARGUMENT_##j & 15u) != WALK_ABSENT) {       \
+    vec4 v;                                        \
+    READ_ARGUMENT(j, at, v)                        \
+    registers[j] = v;                              \
   }
 
 // Only the result may be rounded stochastically, or stored with a scale: see engine/plan/fusion.cpp.
@@ -130,9 +144,9 @@ uint argument_quad(uint argument, uint at) {
   if ((ARGUMENT_##j & WRITTEN) != 0u) {                     \
     vec4 v = WITHOUT_PAD(registers[ARGUMENT_##j >> 8], at); \
     if ((ARGUMENT_##j & WIDE) != 0u) {                      \
-      wide_argument_##j[at] = v;                            \
+      SET_WIDE(argument_##j, at, v)                    \
     } else {                                                \
-      argument_##j[at] = to_quad(v, at);                    \
+      SET_NARROW(argument_##j, at, v)                       \
     }                                                       \
   }
 
@@ -142,7 +156,7 @@ uint argument_quad(uint argument, uint at) {
                                          registers[STEP_##i >> 16], uintBitsToFloat(CONSTANT_##i)); \
   }
 
-void read_arguments(uint at) {
+void read_arguments(PLACE at) {
   LOAD_ARGUMENT(0)
   LOAD_ARGUMENT(1)
   LOAD_ARGUMENT(2)
@@ -151,7 +165,7 @@ void read_arguments(uint at) {
 }
 
 // Evaluates the expression for quad `at`, whose arguments were read, and for which the kernel itself computed `value`.
-vec4 evaluated(uint at, vec4 value) {
+vec4 evaluated(PLACE at, vec4 value) {
   registers[KERNEL_VALUE] = value;
   TAKE_STEP(0)
   TAKE_STEP(1)
@@ -173,7 +187,7 @@ vec4 evaluated(uint at, vec4 value) {
   return WITHOUT_PAD(registers[RESULT >> 8], at);
 }
 
-vec4 expressed(uint at, vec4 value) {
+vec4 expressed(PLACE at, vec4 value) {
   read_arguments(at);
   return evaluated(at, value);
 }
@@ -181,17 +195,18 @@ vec4 expressed(uint at, vec4 value) {
 #ifdef RESULT_BINDING
 layout(std430, binding = RESULT_BINDING) writeonly buffer Result { QUAD result[]; };
 layout(std430, binding = RESULT_BINDING) writeonly buffer WideResult { vec4 wide_result[]; };
+DECLARE_ELEMENTS(RESULT_BINDING, Result, result)
 
-void store_result(uint at, vec4 v) {
+void store_result(PLACE at, vec4 v) {
   if ((RESULT & WIDE) != 0u) {
-    wide_result[at] = v;
+    SET_WIDE(result, at, v)
   } else {
-    result[at] = to_quad(v, at);
+    SET_NARROW(result, at, v)
   }
 }
 
 // Evaluates the expression for quad `at` and stores the result.
-void store(uint at, vec4 value) { store_result(at, expressed(at, value)); }
+void store(PLACE at, vec4 value) { store_result(at, expressed(at, value)); }
 #endif
 
 #endif

@@ -32,4 +32,6 @@ float from_lane(float v, int lane) {
   return subgroupBroadcast(v, 15);
 }
 
+uint from_lane(uint v, int lane) { return floatBitsToUint(from_lane(uintBitsToFloat(v), lane)); }
+
 #endif

@@ -1,8 +1,10 @@
 // The left operand. Each invocation reads one or more positions of it with an ACursor:
 //   A_ALONG_K   a quad holds four k of one row:      a_cursor(row),  a_load(cursor, quad of k)
+//               the next row's, without a division:  a_cursor_after(cursor, row)
 //   otherwise   a quad holds four rows of one k:     a_cursor(quad of rows),  a_load(cursor, k)
-// after a_seek(cursor, segment_at(index of the segment)). Rows past the last read the last one again, and their results are not stored; k past
-// the last gives zeros. A load is a_value() of what is at a_address(), which a kernel may call later.
+// after a_seek(cursor, segment_at(index of the segment)). Rows past the last read the last one again, and their results
+// are not stored; k past the last gives zeros. A load is a_value() of what is at a_address(), which a kernel may call
+// later.
 #ifndef HALFSTEP_GEMM_A
 #define HALFSTEP_GEMM_A
 
@@ -25,6 +27,10 @@ struct ACursor {
 };
 
 ACursor a_cursor(Tile tile, int row) { return ACursor(tile.a_base + min(row, rows - 1) * a_pitch); }
+
+ACursor a_cursor_after(ACursor cursor, Tile tile, int row) {
+  return ACursor(cursor.base + (row < rows ? a_pitch : 0));
+}
 
 void a_seek(inout ACursor cursor, Segment segment) {}
 
@@ -71,6 +77,22 @@ ACursor a_cursor(Tile tile, int row) {
   ivec2 place = IN_PHASES ? at : at * stride + offset;
   int pixel = n * image.x * image.y + place.x * image.y + place.y;
   return ACursor(place, tile.a_base + pixel * a_pitch, 0, false);
+}
+
+ACursor a_cursor_after(ACursor cursor, Tile tile, int row) {
+  ivec2 apart = IN_PHASES ? ivec2(1) : stride;
+  ivec2 origin = IN_PHASES ? ivec2(0) : offset;
+  ivec2 end = grid * apart;
+  bool is_there = row < (IN_PHASES ? (tile.phase + 1) * phase_rows() : rows);
+  bool in_line = cursor.place.y + apart.y < end.y + origin.y;
+  bool in_image = in_line || cursor.place.x + apart.x < end.x + origin.x;
+  ivec2 place = cursor.place + ivec2(0, apart.y);
+  int start = cursor.start + apart.y * a_pitch;
+  place = in_line ? place : ivec2(place.x + apart.x, origin.y);
+  start += in_line ? 0 : (apart.x * image.y - end.y) * a_pitch;
+  place.x = in_image ? place.x : origin.x;
+  start += in_image ? 0 : (image.x - end.x) * image.y * a_pitch;
+  return ACursor(is_there ? place : cursor.place, is_there ? start : cursor.start, 0, false);
 }
 
 void a_seek(inout ACursor cursor, Segment segment) {

@@ -10,10 +10,29 @@ const bool FIND_MOMENTS = EDGE == 4u || EDGE == 5u;
 const bool C_IS_NARROW = EDGE == 4u;  // though what an expression makes of it may be stored in f32
 layout(std430, binding = 3) writeonly buffer ColumnMoments { vec4 column_moments[]; };
 
-// Adds one row, with its values as they will be read back; Welford 1962.
+// C's values as they will be read back.
+vec4 as_read(vec4 v) { return C_IS_NARROW ? stored(v) : v; }
+
+#ifdef ACROSS_LANES
+DECLARE_ELEMENTS(3, ColumnMoments, column_moments)
+
+// Those of `count` rows, of which this invocation has the mean and the squares of one of the columns from a quad on.
+void store_moments(int part, int column_quad, float mean, float squares) {
+  int at = part * 2 * c_pitch + column_quad;
+  Rows rows;
+  rows.at = ivec4(at, at + c_pitch, -1, -1);
+  rows.columns = min(quads(columns) - column_quad, LANE_QUADS) * 4;
+  rows.padded = column_quad * 4 + result_lane >= columns;
+  vec4 v = WITHOUT_PAD(vec4(mean, squares, 0.0, 0.0), rows);
+  SET_WIDE(column_moments, rows, v)
+}
+
+#else
+
+// Adds one row; Welford 1962.
 void include_row(inout Moments moments, Tile tile, int row, vec4 v) {
   if (FIND_MOMENTS && row < tile.row_end) {
-    vec4 read = C_IS_NARROW ? stored(v) : v;
+    vec4 read = as_read(v);
     vec4 difference = read - moments.mean;
     moments.rows += 1.0;
     moments.mean += difference / moments.rows;
@@ -28,6 +47,8 @@ void store_moments(int part, int column_quad, Moments moments) {
   column_moments[at] = keep_columns(moments.mean, column, uint(columns));
   column_moments[at + c_pitch] = keep_columns(moments.squares, column, uint(columns));
 }
+
+#endif
 
 #ifdef SHUFFLES
 // Merged with those of the lane whose index differs in the bits of `mask`.

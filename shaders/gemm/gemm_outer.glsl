@@ -7,23 +7,21 @@
 #ifndef HALFSTEP_GEMM_OUTER
 #define HALFSTEP_GEMM_OUTER
 
-#include "gemm/gemm_a.glsl"
-#include "gemm/gemm_store.glsl"
-
-layout(constant_id = 7) const int STEP = 1;      // quads of k per iteration; a divisor of the quads of a segment
-layout(constant_id = 8) const int SEGMENTS = 1;  // per iteration: a divisor of a row's; 1 if STEP is not a whole one
+layout(constant_id = 7) const int STEP = 1;      // quads of k that are added at a time; a divisor of those of a segment
+layout(constant_id = 8) const int SEGMENTS = 0;  // see gemm_segments.glsl
 layout(constant_id = 9) const int LANES = 8;     // of a subgroup: 8 or 16
 layout(constant_id = 10) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
+layout(constant_id = 11) const bool EVEN = false;  // no tile has rows or columns, and no quad has k, past the last one
 
-#include "common/from_lane.glsl"
+int lane() { return int(gl_SubgroupInvocationID); }
+
+#include "gemm/gemm_a.glsl"
+#define ACROSS_LANES
+#include "gemm/gemm_store.glsl"
 
 const int SUMS = 4;  // quads
 const int ROW_QUADS = SUMS / COLUMNS;
-const int LANE_QUADS = LANES / 4;  // of columns, one for each invocation
-
 vec4 sums[SUMS];  // of a quad of rows its COLUMNS, then the next quad's
-
-int lane() { return int(gl_SubgroupInvocationID); }
 
 // A tile has rows of one tap only; of a matrix, all rows are one.
 int tap_quads() {
@@ -46,22 +44,16 @@ int first_row_quad(int row_tile, out int count) {
 
 ACursor a_at;
 int a_quad_at[ROW_QUADS];  // from the first one's
-int b_quad_at[COLUMNS];    // from the row's first one
-Segment step_segment;      // the first of the iteration
-int b_base;                // of the batch
+int b_quad_at[COLUMNS];    // from the first one's
+int b_base;                // of the batch, and of the tile's columns
 int b_line;                // the segment's first row of B
 bool of_ones;              // whether the tile is of the row of ones
 
-bool is_inside(int k_place) {
-#ifdef OPERANDS_pixels_row
-  return k_place < k && a_is_inside(a_at, k_place);
-#else
-  return k_place < k;
-#endif
-}
-
 void place_b(Tile tile) {
-  [[unroll]] for (int j = 0; j < COLUMNS; j++) b_quad_at[j] = min(tile.column_quad + LANE_QUADS * j, quads(columns) - LANE_QUADS);
+  int last = quads(columns) - LANE_QUADS;
+  int first = min(tile.column_quad, last);
+  b_base = tile.b_base + first;
+  [[unroll]] for (int j = 0; j < COLUMNS; j++) b_quad_at[j] = min(first + LANE_QUADS * j, last) - first;
 }
 
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer LanesAt { vec4 v[4]; };
@@ -76,26 +68,41 @@ float of_lane(LanesAt at) {
 }
 
 // This invocation's columns of a row of B; zeros if it is not inside.
-void load_b(int k_place, bool inside, out float found[COLUMNS]) {
-  QuadAt row = b + (b_line + min(k_place, k - 1) * b_pitch);
+void load_b(QuadAt row, bool inside, out float found[COLUMNS]) {
   [[unroll]] for (int j = 0; j < COLUMNS; j++) {
-    float v = of_lane(LanesAt(row + b_quad_at[j]));
+    float v = of_lane(LanesAt(row + (EVEN ? LANE_QUADS * j : b_quad_at[j])));
     found[j] = inside ? v : 0.0;
   }
 }
 
+// From one k to the next, addresses are added to, not multiplied.
 void add_products_of_a(int k_quad) {
-  [[unroll]] for (int q = 0; q < STEP; q++) {
-    [[unroll]] for (int kk = 0; kk < 4; kk++) {
-      int k_place = (k_quad + q) * 4 + kk;
-      float columns_of_b[COLUMNS];
-      load_b(k_place, is_inside(k_place), columns_of_b);
-      QuadAt row = a + a_address(a_at, k_place);
-      [[unroll]] for (int i = 0; i < ROW_QUADS; i++) {
-        vec4 v = (row + a_quad_at[i]).v;
-        [[unroll]] for (int j = 0; j < COLUMNS; j++) {
-          sums[i * COLUMNS + j] = fma(v, vec4(columns_of_b[j]), sums[i * COLUMNS + j]);
-        }
+  int k_place = k_quad * 4;
+#ifdef OPERANDS_pixels_row
+  int column = a_column(a_at, k_place);
+  int a_row = a_at.base + column * a_pitch;
+  int a_apart = stride.y * a_pitch;
+#else
+  int a_row = a_at.base + k_place * a_pitch;
+  int a_apart = a_pitch;
+#endif
+  int b_row = b_line + k_place * b_pitch;
+  [[unroll]] for (int kk = 0; kk < STEP * 4; kk++) {
+    bool inside = EVEN || k_place + kk < k;
+    int b_at = inside ? b_row : b_line;
+#ifdef OPERANDS_pixels_row
+    inside = inside && uint(column) < uint(a_at.width);
+    column += stride.y;
+#endif
+    float columns_of_b[COLUMNS];
+    load_b(b + b_at, inside, columns_of_b);
+    QuadAt row = a + (inside ? a_row : a_at.base);
+    a_row += a_apart;
+    b_row += b_pitch;
+    [[unroll]] for (int i = 0; i < ROW_QUADS; i++) {
+      vec4 v = (row + (EVEN ? i : a_quad_at[i])).v;
+      [[unroll]] for (int j = 0; j < COLUMNS; j++) {
+        sums[i * COLUMNS + j] = fma(v, vec4(columns_of_b[j]), sums[i * COLUMNS + j]);
       }
     }
   }
@@ -105,29 +112,21 @@ void add_ones(int k_quad) {
   [[unroll]] for (int kk = 0; kk < STEP * 4; kk++) {
     int k_place = k_quad * 4 + kk;
     float columns_of_b[COLUMNS];
-    load_b(k_place, k_place < k, columns_of_b);
+    load_b(b + (b_line + min(k_place, k - 1) * b_pitch), k_place < k, columns_of_b);
     [[unroll]] for (int j = 0; j < COLUMNS; j++) sums[j].x += columns_of_b[j];
   }
 }
 
-void seek_one(Segment segment) {
+void seek(Segment segment) {
   a_seek(a_at, segment);
   b_line = b_base + segment.index * k * b_pitch;
 }
 
-void seek(Segment segment) {
-  step_segment = segment;
-  seek_one(segment);
-}
-
 void add_products(int k_quad) {
-  [[unroll]] for (int s = 0; s < SEGMENTS; s++) {
-    if (s > 0) seek_one(segment_after(step_segment, s));
-    if (of_ones) {
-      add_ones(k_quad);
-    } else {
-      add_products_of_a(k_quad);
-    }
+  if (of_ones) {
+    add_ones(k_quad);
+  } else {
+    add_products_of_a(k_quad);
   }
 }
 
@@ -136,48 +135,24 @@ void end_sums() {}
 const int MOST_QUADS = 0x7fffffff;
 #include "gemm/gemm_segments.glsl"
 
-// After which each invocation has quads of C: of four rows it has one, and of each LANES columns one quad. The lane's
-// number is not compared as of_lane() does: the driver would keep those comparisons in memory, during the loop, too.
-vec4 result_quad(int i) {
-  vec4 found = vec4(0.0);
-  [[unroll]] for (int r = 0; r < 4; r++) {
-    float v = sums[i][r];
-    [[unroll]] for (int l = 0; l < LANE_QUADS; l++) {
-      vec4 quad;
-      [[unroll]] for (int e = 0; e < 4; e++) quad[e] = from_lane(v, l * 4 + e);
-      if (lane() % 4 == r && lane() / 4 == l) found = quad;
-    }
-  }
-  return found;
-}
-
 void main() {
+  result_lane = lane();
   int tap_row_tiles = quads(rows) / tap_quads() * tap_tiles();
   Tile tile = tile_in(tap_row_tiles + (SUM_COLUMNS ? 1 : 0), COLUMNS * LANE_QUADS);
   int row_tile = tile.row;
   of_ones = SUM_COLUMNS && row_tile == tap_row_tiles;
-  // Before the loop, which would otherwise make a variable of the lane's number.
-  int result_row = lane() % 4;
-  int result_quad_at = tile.column_quad + lane() / 4;
   int count = 1;
   int row_quad = of_ones ? quads(rows) : first_row_quad(row_tile, count);
   a_at = a_cursor(tile, of_ones ? 0 : row_quad);
   [[unroll]] for (int i = 0; i < ROW_QUADS; i++) a_quad_at[i] = min(i, count - 1);
   place_b(tile);
   [[unroll]] for (int i = 0; i < SUMS; i++) sums[i] = vec4(0.0);
-  b_base = tile.b_base;
   add_tile_products(tile);
-  // Not unrolled, and a copy: see gemm_store.glsl.
-  vec4 results[SUMS];
-  [[unroll]] for (int i = 0; i < SUMS; i++) results[i] = result_quad(i);
-  int i = 0;
-  do {
+  [[unroll]] for (int i = 0; i < SUMS; i++) {
     int quad = i / COLUMNS;
-    if (quad < count) {
-      store_quad(tile, (row_quad + quad) * 4 + result_row, result_quad_at + i % COLUMNS * LANE_QUADS, results[i]);
-    }
-    i++;
-  } while (i < SUMS);
+    int first = quad < count ? (row_quad + quad) * 4 : tile.row_end;
+    store_rows(tile, ivec4(first, first + 1, first + 2, first + 3), tile.column_quad + i % COLUMNS * LANE_QUADS, sums[i]);
+  }
 }
 
 #endif

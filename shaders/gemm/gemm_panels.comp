@@ -2,16 +2,15 @@
 //! B = row col
 //! STORAGE = f32 words
 // Lays B, {segments, k, columns} (row) or {segments, columns, k} (col), out for gemm_uniform.glsl, behind as many zeros as
-// a segment has: panels of LANES * COLUMNS columns, in a panel all k of all segments, each segment filled up with zeros to
-// whole quads; of a k first columns 0, COLUMNS, 2 COLUMNS, ..., then those after them, and so on: LANES at a time.
+// a segment has: panels of columns, in a panel all k of all segments, each segment filled up with zeros to
+// whole quads.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "common/indexing.glsl"
 #include "common/precision.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const int LANES = 8;    // of gemm_uniform.glsl: 8 or 16
-layout(constant_id = 2) const int COLUMNS = 4;  // per invocation of gemm_uniform.glsl: 1, 2 or 4
+layout(constant_id = 1) const int PANEL_QUADS = 8;  // of columns: LANES * COLUMNS / 4 of gemm_uniform.glsl
 
 layout(push_constant) uniform Push {
   int count;     // number of invocations
@@ -32,37 +31,27 @@ int k_quads() { return (k + 3) >> 2; }
 // The first quad of the panels.
 int first() { return (k_quads() + 3) / 4 * 4; }
 
-const int LANE_QUADS = LANES / 4;
-const int PANEL_QUADS = LANE_QUADS * COLUMNS;  // per k
-
 #if defined(B_row)
-// The columns of four invocations of one k.
-const int PARTS = LANE_QUADS;
+// Four columns of one k.
 int places() { return segments * k_quads() * 4; }
 void pack(int base, int panel, int k_place, int part, int at) {
   int segment = k_place / (k_quads() * 4);
   int kk = k_place - segment * k_quads() * 4;
-  int quad = panel * PANEL_QUADS + part * COLUMNS;
-  mat4 v = mat4(0.0);
-  [[unroll]] for (int i = 0; i < COLUMNS; i++) {
-    if (kk < k && (quad + i) * 4 < columns) v[i] = from_quad(b[base + (segment * k + kk) * pitch + quad + i]);
-  }
-  [[unroll]] for (int j = 0; j < COLUMNS; j++) {
-    vec4 next;
-    [[unroll]] for (int e = 0; e < 4; e++) next[e] = v[(COLUMNS * e + j) / 4][(COLUMNS * e + j) % 4];
-    to[first() + at * PANEL_QUADS + part + LANE_QUADS * j] = next;
-  }
+  int quad = panel * PANEL_QUADS + part;
+  bool inside = kk < k && quad * 4 < columns;
+  vec4 v = vec4(0.0);
+  if (inside) v = from_quad(b[base + (segment * k + kk) * pitch + quad]);
+  to[first() + at * PANEL_QUADS + part] = v;
 }
 #else
 // Four columns of four k.
-const int PARTS = PANEL_QUADS;
 int places() { return segments * k_quads(); }
 void pack(int base, int panel, int k_quad, int part, int at) {
   int segment = k_quad / k_quads();
   int kq = k_quad - segment * k_quads();
   mat4 v = mat4(0.0);
   [[unroll]] for (int e = 0; e < 4; e++) {
-    int column = panel * PANEL_QUADS * 4 + (part % LANE_QUADS * 4 + e) * COLUMNS + part / LANE_QUADS;
+    int column = (panel * PANEL_QUADS + part) * 4 + e;
     if (column < columns) v[e] = from_quad(b[base + (segment * columns + column) * pitch + kq]);
   }
   v = transpose(v);
@@ -76,8 +65,8 @@ void main() {
   if (at < first() / 4) {
     [[unroll]] for (int i = 0; i < 4; i++) to[at * 4 + i] = vec4(0.0);
   }
-  int place = at / PARTS;
+  int place = at / PANEL_QUADS;
   int panel = place / places();
   int batch = panel / panels;
-  pack(batch * b_batch, panel - batch * panels, place - panel * places(), at % PARTS, place);
+  pack(batch * b_batch, panel - batch * panels, place - panel * places(), at % PANEL_QUADS, place);
 }

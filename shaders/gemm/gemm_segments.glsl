@@ -1,14 +1,29 @@
 // The loop over k of the kernels that compute a tile with a subgroup. The including file defines seek(segment) and
-// add_products(quad of k), which adds STEP quads of k, of each of SEGMENTS segments from that one on; and MOST_QUADS, how
-// many of a segment it adds before end_sums().
+// add_products(quad of k), which adds STEP quads of k of that segment. It has the constant SEGMENTS: how many segments,
+// adjacent in a row, an iteration adds whole, of STEP quads each; or 0 where a segment takes several iterations, and then
+// MOST_QUADS, how many of its quads are added before end_sums().
 #ifndef HALFSTEP_GEMM_SEGMENTS
 #define HALFSTEP_GEMM_SEGMENTS
 
-void add_tile_products(Tile tile) {
+void add_whole_segments(Tile tile) {
+  int left = tile.k_end - tile.k_begin;
+  Segment segment = segment_at(tile.k_begin / quads(k));
+  if (IN_PHASES && left <= 0) return;
+  do {
+    [[unroll]] for (int s = 0; s < SEGMENTS; s++) {
+      seek(s == 0 ? segment : segment_after(segment, s));
+      add_products(0);
+    }
+    segment = segment_after(segment, SEGMENTS);
+    left -= SEGMENTS * STEP;
+  } while (left > 0);
+}
+
+void add_parts_of_segments(Tile tile) {
   int first = tile.k_begin / quads(k);
   Segment segment = segment_at(first);
   int k_quad = tile.k_begin - first * quads(k);
-  int left = (tile.k_end - tile.k_begin) / SEGMENTS;
+  int left = tile.k_end - tile.k_begin;
   if (IN_PHASES && left <= 0) return;
   do {
     int count = min(quads(k) - k_quad, min(left, MOST_QUADS));
@@ -22,8 +37,16 @@ void add_tile_products(Tile tile) {
     left -= count;
     bool ends = k_quad >= quads(k);
     k_quad = ends ? 0 : k_quad;
-    if (ends) segment = segment_after(segment, SEGMENTS);
+    if (ends) segment = segment_after(segment, 1);
   } while (left > 0);
+}
+
+void add_tile_products(Tile tile) {
+  if (SEGMENTS > 0) {
+    add_whole_segments(tile);
+  } else {
+    add_parts_of_segments(tile);
+  }
 }
 
 #endif

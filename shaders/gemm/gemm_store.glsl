@@ -1,14 +1,19 @@
 // Stores accumulators to C through an expression, which is much code until a kernel is specialized. So kernels store in
 // a loop that is not unrolled, and from a copy of the accumulators, since an array that is indexed dynamically cannot
-// stay in registers.
+// stay in registers. The kernels that store four rows at once (ACROSS_LANES) do so a few times only.
 #ifndef HALFSTEP_GEMM_STORE
 #define HALFSTEP_GEMM_STORE
 
 #include "gemm/gemm.glsl"
 
+#ifdef ACROSS_LANES
+#include "common/across_lanes.glsl"
+DECLARE_ELEMENTS(3, Edge, edge)
+#else
 int stored_column_quad;  // of the quad that store() writes
-#define RESULT_PITCH uint(c_pitch)
 #define WITHOUT_PAD(v, at) keep_columns(v, uint(stored_column_quad) * 4u, uint(columns))
+#endif
+#define RESULT_PITCH uint(c_pitch)
 #define RESULT_BINDING 2
 #define FIRST_ARGUMENT 4
 #include "common/expression.glsl"
@@ -42,6 +47,32 @@ int result_row(Tile tile, int row) {
 vec4 column_bias(Tile tile, int column_quad) {
   return ADD_BIAS && column_quad < quads(columns) ? from_quad(edge[tile.edge_base + column_quad]) : vec4(0.0);
 }
+
+#ifdef ACROSS_LANES
+
+// Stores four rows of the tile, of which each invocation has one of the columns from a quad on.
+void store_rows(Tile tile, ivec4 tile_rows, int column_quad, vec4 v) {
+  Rows rows;
+  rows.columns = min(quads(columns) - column_quad, LANE_QUADS) * 4;
+  rows.padded = column_quad * 4 + result_lane >= columns;
+  Rows apart = rows;
+  [[unroll]] for (int e = 0; e < 4; e++) {
+    int place = result_row(tile, tile_rows[e]);
+    // Not computed where it is used: what a branch computes is not known to be the same for all invocations.
+    int at = tile.c_base + place * c_pitch + column_quad;
+    bool is_there = tile_rows[e] < tile.row_end && place >= 0;
+    bool is_apart = SUMS_APART && tile_rows[e] == row_of_ones();
+    rows.at[e] = is_there && !is_apart ? at : -1;
+    apart.at[e] = is_there && is_apart ? tile.edge_base + column_quad : -1;
+  }
+  store(rows, v);
+  if (SUMS_APART) {
+    v = WITHOUT_PAD(v, apart);
+    SET_NARROW_OF(1, edge, apart, v)
+  }
+}
+
+#else
 
 // A quad of C that is stored: its row of A and its quad of columns; and where it lies in C, in quads, or -1 if it does
 // not.
@@ -80,5 +111,7 @@ void store_quad(Tile tile, int row, int column_quad, vec4 v) {
   if (is_expressed(quad)) read_arguments(uint(quad.at));
   store_read(tile, quad, v);
 }
+
+#endif
 
 #endif

@@ -106,7 +106,7 @@ void end_sums() {
 }
 
 const int STEP = 1;
-const int SEGMENTS = 1;
+const int SEGMENTS = 0;
 #include "gemm/gemm_segments.glsl"
 
 void main() {

@@ -65,12 +65,13 @@ Segment segment_at(int index) {
   return IN_PHASES ? segment_of(first_tap + place, first_shift + shift) : segment_of(place, shift);
 }
 
-// The next one. Without a division, which software drivers make for each lane.
+// The one `count` segments later, in the same row of taps or the first of the next. Without a division, which software
+// drivers make for each lane.
 Segment segment_after(Segment segment, int count) {
   ivec2 start = IN_PHASES ? first_tap : ivec2(0);
   ivec2 start_shift = IN_PHASES ? first_shift : ivec2(0);
-  ivec2 tap = segment.place + ivec2(0, tap_stride().y);
-  ivec2 shift = segment.shift + ivec2(0, shift_stride().y);
+  ivec2 tap = segment.place + ivec2(0, count * tap_stride().y);
+  ivec2 shift = segment.shift + ivec2(0, count * shift_stride().y);
   bool in_row = tap.y < kernel_width;
   tap = in_row ? tap : ivec2(tap.x + tap_stride().x, start.y);
   shift = in_row ? shift : ivec2(shift.x + shift_stride().x, start_shift.y);

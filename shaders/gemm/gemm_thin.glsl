@@ -103,11 +103,11 @@ void end_sums() {
 }
 
 const int STEP = 1;
-const int SEGMENTS = 1;
+const int SEGMENTS = 0;
 #include "gemm/gemm_segments.glsl"
 
 // Every lane has its own rows of the same columns.
-void store_lanes_moments(Tile tile, int quad, Moments moments) {
+void result_lanes_moments(Tile tile, int quad, Moments moments) {
   [[unroll]] for (uint mask = 1u; mask < LANES; mask *= 2u) moments = merged_across(moments, mask);
   if (lane() == 0) store_moments(tile.row / (ROWS * LANES), tile.column_quad + quad, moments);
 }
@@ -135,7 +135,7 @@ void main() {
       include_row(moments, tile, row, v);
       i++;
     } while (i < ROWS);
-    if (FIND_MOMENTS) store_lanes_moments(tile, quad, moments);
+    if (FIND_MOMENTS) result_lanes_moments(tile, quad, moments);
     quad++;
   } while (quad < COLUMN_QUADS);
 }

@@ -9,18 +9,22 @@
 #ifndef HALFSTEP_GEMM_UNIFORM
 #define HALFSTEP_GEMM_UNIFORM
 
-#include "gemm/gemm_a.glsl"
-#define SHUFFLES
-#include "gemm/gemm_moments.glsl"
+layout(constant_id = 7) const int STEP = 1;      // quads of k that are added at a time; a divisor of those of a segment
+layout(constant_id = 8) const int SEGMENTS = 0;  // see gemm_segments.glsl
+layout(constant_id = 9) const int LANES = 8;     // of a subgroup: 8 or 16
+layout(constant_id = 10) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
 
-layout(constant_id = 7) const int STEP = 1;     // quads of k per iteration; a divisor of the quads of a segment
-layout(constant_id = 8) const int LANES = 8;    // of a subgroup: 8 or 16
-layout(constant_id = 9) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
+int lane() { return int(gl_SubgroupInvocationID); }
+
+#include "gemm/gemm_a.glsl"
+#define ACROSS_LANES
+#include "gemm/gemm_moments.glsl"
 
 // The sums, the columns of B and one element of A fill 32 registers; with a third more, sums would spill to memory.
 const int SUMS = 24;
 const int ROWS = SUMS / COLUMNS;
-const int PANEL_QUADS = LANES * COLUMNS / 4;  // per k of a panel
+const int TOGETHER = 4 / COLUMNS;  // k that are added to a row before the next: an address of A is then used so often
+const int PANEL_QUADS = LANE_QUADS * COLUMNS;  // per k of a panel
 const int MOST_STEP = 8;
 const int BLOCK = 16;  // tiles in a block of rows
 
@@ -29,21 +33,26 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Pa
 
 float sums[SUMS];  // of a row its COLUMNS, then the next row's
 
-int lane() { return int(gl_SubgroupInvocationID); }
-
 #ifdef A_ALONG_K
 ACursor a_at[ROWS];
 QuadAt row_at[ROWS];  // addresses of the segment's elements of A
 
 void place_a(Tile tile) {
-  [[unroll]] for (int i = 0; i < ROWS; i++) a_at[i] = a_cursor(tile, tile.row + i);
+  a_at[0] = a_cursor(tile, tile.row);
+  [[unroll]] for (int i = 1; i < ROWS; i++) a_at[i] = a_cursor_after(a_at[i - 1], tile, tile.row + i);
 }
 void seek_a(Segment segment) {
+  // Copies: what a branch reads of the push constants is not known to be the same for all invocations.
+  QuadAt images = a;
+  QuadAt zeros = b;
   [[unroll]] for (int i = 0; i < ROWS; i++) {
     a_seek(a_at[i], segment);
-    row_at[i] = a + a_at[i].base;
+    QuadAt at = images + a_at[i].base;
 #ifdef OPERANDS_patches_row
-    if (!a_at[i].inside) row_at[i] = b;
+    row_at[i] = zeros;
+    if (a_at[i].inside) row_at[i] = at;
+#else
+    row_at[i] = at;
 #endif
   }
 }
@@ -111,14 +120,18 @@ void seek(Segment segment) {
 void add_products(int k_quad) {
   PanelStep panel = PanelStep(b + (panel_segment + k_quad * 4 * PANEL_QUADS));
   [[unroll]] for (int q = 0; q < STEP; q++) {
-    [[unroll]] for (int kk = 0; kk < 4; kk++) {
-      int first = (q * 4 + kk) * PANEL_QUADS;
-      float columns_of_b[COLUMNS];
-      [[unroll]] for (int j = 0; j < COLUMNS; j++) columns_of_b[j] = of_lane(panel, first + LANES / 4 * j);
+    [[unroll]] for (int kk = 0; kk < 4; kk += TOGETHER) {
+      float columns_of_b[4];  // of a k its COLUMNS, then the next one's
+      [[unroll]] for (int j = 0; j < 4; j++) {
+        int first = (q * 4 + kk + j / COLUMNS) * PANEL_QUADS;
+        columns_of_b[j] = of_lane(panel, first + LANE_QUADS * (j % COLUMNS));
+      }
       [[unroll]] for (int i = 0; i < ROWS; i++) {
-        float of_a = a_of(i, k_quad, q, kk);
-        [[unroll]] for (int j = 0; j < COLUMNS; j++) {
-          sums[i * COLUMNS + j] = fma(of_a, columns_of_b[j], sums[i * COLUMNS + j]);
+        [[unroll]] for (int l = 0; l < TOGETHER; l++) {
+          float of_a = a_of(i, k_quad, q, kk + l);
+          [[unroll]] for (int j = 0; j < COLUMNS; j++) {
+            sums[i * COLUMNS + j] = fma(of_a, columns_of_b[l * COLUMNS + j], sums[i * COLUMNS + j]);
+          }
         }
       }
     }
@@ -127,7 +140,6 @@ void add_products(int k_quad) {
 
 void end_sums() {}
 
-const int SEGMENTS = 1;
 const int MOST_QUADS = 0x7fffffff;
 #include "gemm/gemm_segments.glsl"
 
@@ -146,78 +158,65 @@ Tile panel_tile() {
   return tile;
 }
 
-// Invocations that share a quad of columns, of which each assembles the quads of every SHARING-th row.
-const int SHARING = 4 / COLUMNS;
-const int RESULTS = SUMS / 4;
-
-// Of two rows, of which this invocation and the one whose index differs in the bit `mask` have mask * COLUMNS adjacent
-// columns each: all of those of the first row, or of the second one where that bit is set.
-vec4 joined(vec4 first, vec4 second, int mask) {
-  int width = mask * COLUMNS;
-  bool is_first = (lane() & mask) == 0;
-  vec4 kept = is_first ? first : second;
-  vec4 given = is_first ? second : first;
-  vec4 row = vec4(0.0);
-  [[unroll]] for (int e = 0; e < width; e++) {
-    float got = subgroupShuffleXor(given[e], mask);
-    row[e] = is_first ? kept[e] : got;
-    row[width + e] = is_first ? got : kept[e];
-  }
-  return row;
-}
-
-// This invocation's columns of a row of the tile.
-vec4 own_columns(int row) {
+// Four rows of the tile from the i-th on, of the j-th of this invocation's columns; 0 past the last.
+vec4 sums_from(int i, int j) {
   vec4 v = vec4(0.0);
-  [[unroll]] for (int j = 0; j < COLUMNS; j++) v[j] = sums[row * COLUMNS + j];
+  [[unroll]] for (int e = 0; e < 4; e++) {
+    if (i + e < ROWS) v[e] = sums[(i + e) * COLUMNS + j];
+  }
   return v;
 }
 
-vec4 joined_rows(int row) { return joined(own_columns(row), own_columns(row + 1), 1); }
-
-// The sums as quads of C, and their positions in the tile.
-vec4 result_quad(int i) {
-  if (SHARING == 1) return own_columns(i);
-  if (SHARING == 2) return joined_rows(2 * i);
-  return joined(joined_rows(4 * i), joined_rows(4 * i + 2), 2);
-}
-int row_of_result(int i) { return SHARING * i + lane() % SHARING; }
-int column_of_results() { return lane() / SHARING; }
-
-void store_tile_moments(Tile tile, int column_quad, Moments moments) {
-  if (!FIND_MOMENTS) return;
-  [[unroll]] for (uint mask = 1u; mask < SHARING; mask *= 2u) moments = merged_across(moments, mask);
-  if (lane() % SHARING == 0) store_moments(tile.row / ROWS, column_quad, moments);
+ivec4 rows_from(Tile tile, int i) {
+  ivec4 found;
+  [[unroll]] for (int e = 0; e < 4; e++) found[e] = i + e < ROWS ? tile.row + i + e : tile.row_end;
+  return found;
 }
 
-// This invocation's j-th column of the quad that it shares.
-float own_column(vec4 quad, int j) {
+// The moments of the tile's rows, with their values as they will be read back.
+void store_tile_moments(Tile tile, int j) {
+  int count = min(tile.row_end - tile.row, ROWS);
+  if (!FIND_MOMENTS || count <= 0) return;
+  vec4 sum = vec4(0.0);
+  [[unroll]] for (int i = 0; i < ROWS; i += 4) {
+    sum += mix(vec4(0.0), as_read(sums_from(i, j)), lessThan(ivec4(i, i + 1, i + 2, i + 3), ivec4(count)));
+  }
+  float mean = (sum.x + sum.y + sum.z + sum.w) / float(count);
+  vec4 squares = vec4(0.0);
+  [[unroll]] for (int i = 0; i < ROWS; i += 4) {
+    vec4 difference = as_read(sums_from(i, j)) - mean;
+    squares += mix(vec4(0.0), difference * difference, lessThan(ivec4(i, i + 1, i + 2, i + 3), ivec4(count)));
+  }
+  store_moments(tile.row / ROWS, tile.column_quad + j * LANE_QUADS, mean, squares.x + squares.y + squares.z + squares.w);
+}
+
+// This invocation's bias of its j-th column.
+float own_bias(Tile tile, int j) {
   float v = 0.0;
-  [[unroll]] for (int l = 0; l < SHARING; l++) v = lane() % SHARING == l ? quad[l * COLUMNS + j] : v;
+  [[unroll]] for (int q = 0; q < LANE_QUADS; q++) {
+    vec4 quad = column_bias(tile, tile.column_quad + j * LANE_QUADS + q);
+    [[unroll]] for (int e = 0; e < 4; e++) v = lane() == q * 4 + e ? quad[e] : v;
+  }
   return v;
 }
 
 void main() {
+  result_lane = lane();
   Tile tile = panel_tile();
-  int column_quad = tile.column_quad + column_of_results();
   int zeros = quads(quads(k)) * 4;
   panel = zeros + tile.b_base + tile.column_quad * segments * quads(k) * 4;
-  vec4 bias = column_bias(tile, column_quad);
   place_a(tile);
-  [[unroll]] for (int i = 0; i < SUMS; i++) sums[i] = own_column(bias, i % COLUMNS);
+  [[unroll]] for (int j = 0; j < COLUMNS; j++) {
+    float bias = own_bias(tile, j);
+    [[unroll]] for (int i = 0; i < ROWS; i++) sums[i * COLUMNS + j] = bias;
+  }
   add_tile_products(tile);
-  // Not unrolled, and a copy: see gemm_store.glsl.
-  vec4 results[RESULTS];
-  [[unroll]] for (int i = 0; i < RESULTS; i++) results[i] = result_quad(i);
-  Moments moments = NO_MOMENTS;
-  int i = 0;
-  do {
-    int row = tile.row + row_of_result(i);
-    store_quad(tile, row, column_quad, results[i]);
-    include_row(moments, tile, row, results[i]);
-    i++;
-  } while (i < RESULTS);
-  store_tile_moments(tile, column_quad, moments);
+  [[unroll]] for (int j = 0; j < COLUMNS; j++) {
+    [[unroll]] for (int i = 0; i < ROWS; i += 4) {
+      store_rows(tile, rows_from(tile, i), tile.column_quad + j * LANE_QUADS, sums_from(i, j));
+    }
+    store_tile_moments(tile, j);
+  }
 }
 
 #endif

@@ -286,6 +286,16 @@ std::int64_t row_tiles(const GemmKernel& kernel, const Gemm& gemm) {
   return groups * plan::divided_up(kernel.row_group, kernel.tile_rows) + (gemm.column_sums ? 1 : 0);
 }
 
+namespace {
+
+std::int64_t segments_in_row(const Gemm& gemm) {
+  if (gemm.operands == Operands::pixels_row) return gemm.patches.grid[0];
+  const bool of_patches = gemm.operands == Operands::patches_row || gemm.operands == Operands::patches_col;
+  return of_patches && !gemm.patches.divided() ? gemm.patches.kernel_width : 1;
+}
+
+}  // namespace
+
 Problem problem(const plan::Lowering& out, const Gemm& gemm) {
   const auto quads = [&](plan::TensorId tensor) { return plan::layout(out.type(tensor).shape).quads(); };
   const bool of_pixels = gemm.operands == Operands::pixels_row;
@@ -303,7 +313,7 @@ Problem problem(const plan::Lowering& out, const Gemm& gemm) {
           .batches = gemm.batches,
           .operand_quads = std::max(quads(gemm.a), quads(gemm.b)),
           .tap_rows = of_pixels ? gemm.patches.channels : gemm.rows,
-          .segments_in_row = of_pixels ? gemm.patches.grid[0] : 1,
+          .segments_in_row = segments_in_row(gemm),
           .plane_quads = plane_quads(out, gemm),
           .winograd_tiles = winograd_tiles(out, gemm),
           .row_taps = adjacent ? patches.kernel_width : 0,

@@ -66,7 +66,7 @@ struct Problem {
   std::int64_t batches = 1;
   std::int64_t operand_quads = 0;    ///< of the larger of A and B
   std::int64_t tap_rows = 1;         ///< pixels_row: channels; else all rows
-  std::int64_t segments_in_row = 1;  ///< pixels_row: lines of positions in an image
+  std::int64_t segments_in_row = 1;  ///< lines of positions in an image, or taps in a row of all
   std::int64_t plane_quads = 0;      ///< of A as planes (ops/gemm/gemm_panels.h); 0 if it cannot be
   std::int64_t winograd_tiles = 0;   ///< see ops/gemm/winograd.h
   std::int64_t row_taps = 0;         ///< patches: taps in a row, if these and positions step by a pixel; else 0

@@ -122,14 +122,13 @@ Gemm lower_panels(plan::Lowering& out, const Gemm& gemm, const GemmKernel& kerne
   Gemm result = kernel.planes ? with_planes(out, gemm) : widened(out, gemm);
   result.b = out.workspace("panels", {DType::f32, {panels.zeros + panels.all, 4}});
   result.b_batch = panels.batch;
-  const std::int64_t columns = kernel.tile_columns / kernel.local_size;  // of an invocation
-  const std::int64_t count = panels.all / (by_row ? columns : 4);
+  const std::int64_t count = panels.all / (by_row ? 1 : 4);
   const Push push{size(count),         size(gemm.columns), size(gemm.k),
                   size(gemm.segments), size(panels.count), size(plan::layout(out.type(gemm.b).shape).quads_per_row()),
                   size(gemm.b_batch)};
   dispatch_flat(
       out, fmt::format("gemm_panels.{}.{}", by_row ? "row" : "col", graph::info(out.type(gemm.b).dtype).words), count,
-      push, {{gemm.b, plan::Access::read}, {result.b, plan::Access::write}}, {kernel.local_size, size(columns)});
+      push, {{gemm.b, plan::Access::read}, {result.b, plan::Access::write}}, {size(kernel.tile_columns / 4)});
   return result;
 }
 

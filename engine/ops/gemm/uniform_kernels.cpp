@@ -21,7 +21,7 @@ std::int64_t largest_divisor(std::int64_t value, std::int64_t most) {
   return divisor;
 }
 
-/// Quads of k that a kernel's loop adds at a time, at most.
+/// Quads of k that a kernel adds with each iteration of its loop, at most: with more, its code outgrows a core's cache.
 constexpr std::int64_t most_step = 8;
 
 /// Columns of a tile that each invocation of a subgroup has, of which there are `lanes`.
@@ -41,6 +41,18 @@ GemmKernel by_address(const Problem& problem, std::string_view kind, Operands op
   kernel.shader = fmt::format("gemm_{}.{}.{}", kind, name(operands), graph::info(problem.dtype).words);
   kernel.uniform = true;
   return kernel;
+}
+
+/// How much a kernel adds with each iteration: a part of a segment, or whole ones, as many as are in a row, where those
+/// are short, and at least `fewest`.
+void set_steps(GemmKernel& kernel, const Problem& problem, Share share, std::int64_t fewest) {
+  const std::int64_t length = plan::divided_up(problem.k, 4);
+  const std::int64_t step = largest_divisor(length, most_step);
+  std::int64_t segments = step == length ? largest_divisor(problem.segments_in_row, most_step / step) : 0;
+  if (segments < fewest) segments = 0;
+  kernel.k_quads = step * std::max<std::int64_t>(segments, 1);
+  kernel.constants = {static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(segments), share.lanes,
+                      share.columns};
 }
 
 /// Whether so many quads of f32 are a tensor that has one address.
@@ -71,10 +83,16 @@ GemmKernel in_panels(const Problem& problem, bool planes, Share share) {
   kernel.panels = true;
   kernel.planes = planes;
   kernel.moment_rows = kernel.tile_rows;
-  kernel.k_quads = largest_divisor(plan::divided_up(problem.k, 4), most_step);
-  kernel.constants = {static_cast<std::uint32_t>(kernel.k_quads), share.lanes, share.columns};
+  set_steps(kernel, problem, share, 1);
   kernel.other_rounds = 6;
   return kernel;
+}
+
+/// Those first that compute the fewest columns past the last one.
+void sort_by_columns(std::vector<GemmKernel>& kernels, const Problem& problem) {
+  std::ranges::stable_sort(kernels, {}, [&](const GemmKernel& kernel) {
+    return plan::divided_up(problem.columns, kernel.tile_columns) * kernel.tile_columns;
+  });
 }
 
 /// Whether it is worth the preparation: packing B, which pays if enough rows use it, converting A, which pays if enough
@@ -98,16 +116,13 @@ bool planes_pay(const plan::Target& target, const Problem& problem) {
   return 2 * size > least * bytes;
 }
 
-/// With steps of whole segments, as many as are in a row, where those are short.
 GemmKernel of_outer_products(const Problem& problem, Share share) {
   GemmKernel kernel = by_address(problem, "outer", problem.operands, share, 16);
   kernel.row_group = plan::divided_up(problem.tap_rows, 4) * 4;
-  const std::int64_t length = plan::divided_up(problem.k, 4);
-  const std::int64_t step = largest_divisor(length, most_step);
-  const std::int64_t segments = step == length ? largest_divisor(problem.segments_in_row, most_step / step) : 1;
-  kernel.k_quads = step * segments;
-  kernel.constants = {static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(segments), share.lanes,
-                      share.columns};
+  set_steps(kernel, problem, share, 2);
+  const bool even = problem.k % 4 == 0 && kernel.row_group % kernel.tile_rows == 0 &&
+                    plan::divided_up(problem.columns, 4) * 4 % kernel.tile_columns == 0;
+  kernel.constants.push_back(even ? 1 : 0);
   kernel.other_rounds = 4;
   return kernel;
 }
@@ -130,10 +145,7 @@ UniformKernels uniform_kernels(const plan::Target& target, const Problem& proble
   if (problem.operands == Operands::pixels_row && !planes) return found;
   for (const std::uint32_t columns : {4U, 2U, 1U})
     found.kernels.push_back(in_panels(problem, planes, {lanes, columns}));
-  const auto columns = [&](const GemmKernel& kernel) {
-    return plan::divided_up(problem.columns, kernel.tile_columns) * kernel.tile_columns;
-  };
-  std::ranges::stable_sort(found.kernels, {}, columns);
+  sort_by_columns(found.kernels, problem);
   found.pay = planes ? pay : panels_pay(target, problem, found.kernels.front());
   return found;
 }
@@ -148,6 +160,7 @@ UniformKernels outer_kernels(const plan::Target& target, const Problem& problem)
   if (!fits) return found;
   for (const std::uint32_t columns : {2U, 4U, 1U})
     found.kernels.push_back(of_outer_products(problem, {lanes, columns}));
+  sort_by_columns(found.kernels, problem);
   found.pay = outer_products_pay(problem) && !planes_pay(target, problem);
   return found;
 }
