@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plan/program.h"
+#include "vk/shader/binding_kinds.h"
 #include "vk/shader/exact_arithmetic.h"
 #include "vk/shader/first_group.h"
 #include "vk/shader/shaders.h"
@@ -53,6 +54,10 @@ TEST_CASE("every kernel can have the quads of f32 that it reads in texel buffers
       continue;
     }
     ++changed;
+    for (const auto& [binding, kind] : vk::binding_kinds(made)) {
+      const bool texels = binding < 32 && (reads >> binding & 1) != 0;
+      if (texels) CHECK(kind == vk::BindingKind::texel_buffer);
+    }
     CHECK(count(made, vk::op_image_fetch) > 0);
     if (name.find("cooperative") != std::string_view::npos) continue;  // which old validators do not know
     vk::check_spirv(made, name);

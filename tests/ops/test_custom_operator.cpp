@@ -14,6 +14,7 @@
 #include "plan/layout.h"
 #include "reference/array.h"
 #include "train/feed.h"
+#include "vk/shader/texel_reads.h"
 
 using namespace halfstep;
 using reference::Array;
@@ -193,6 +194,8 @@ TEST_CASE("what is wrong with an application's own operator is said when it is a
         "[scaled_square] expected a dispatch that writes output 0, got none");
   CHECK(first_refusal([](CustomDispatch& d) { std::swap(d.operands[1], d.operands[2]), d.operands.pop_back(); }) ==
         "[scaled_square] expected an operand for each of the 3 bindings of scaled_square.f32, got 2");
+  CHECK(first_refusal([](CustomDispatch& d) { d.spirv["f32"] = vk::with_texel_reads(d.spirv["f32"], 1); }) ==
+        "[scaled_square] expected binding 0 of scaled_square.f32 to be a storage buffer, got a texel buffer");
   CHECK(first_refusal([](CustomDispatch& d) { d.push.resize(40'000); }).find("push constants") != std::string::npos);
   CHECK(first_refusal([](CustomDispatch& d) { d.push.clear(); }) ==
         "[scaled_square] expected the 4 bytes of push constants that scaled_square.f32 declares, got 0");

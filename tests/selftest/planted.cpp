@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -276,11 +277,16 @@ void replace_kernel_by_file(std::string_view replacement) {
   replace_kernel(std::string(replacement.substr(0, equals)), read_spirv(replacement.substr(equals + 1)));
 }
 
-Words driver_words(const plan::Dispatch& dispatch) {
+plan::Dispatch given_dispatch(const plan::Dispatch& dispatch) {
   change_shaders();
   vk::Pipelines fresh(bench().context);
-  fresh.get(dispatch);
-  return changes().last;
+  const std::uint32_t texels = fresh.get(dispatch).texels;
+  plan::Dispatch given = dispatch;
+  given.spirv = std::make_shared<const Words>(changes().last);
+  given.expression.reset();
+  given.reproducible = false;
+  for (std::uint32_t i = 0; i < given.operands.size(); ++i) given.operands[i].texels = i < 32 && (texels >> i & 1) != 0;
+  return given;
 }
 
 Words given_words(const std::string& kernel) {

@@ -28,8 +28,8 @@ void replace_kernel(const std::string& kernel, std::vector<std::uint32_t> words)
 /// The same with the words of a file: "arithmetic.exp=exp.spv". Throws Error if it cannot be read.
 void replace_kernel_by_file(std::string_view replacement);
 
-/// What the driver gets for a dispatch of the device under test.
-std::vector<std::uint32_t> driver_words(const plan::Dispatch& dispatch);
+/// A dispatch with its kernel and the kinds of its bindings as the driver under test gets them.
+plan::Dispatch given_dispatch(const plan::Dispatch& dispatch);
 
 /// What a driver gets for one of the self-test's kernels, or for one that replaces none.
 std::vector<std::uint32_t> given_words(const std::string& kernel);

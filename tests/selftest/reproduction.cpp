@@ -37,15 +37,6 @@ Words without_float_controls(const Words& words) {
   return result;
 }
 
-/// What is left of a dispatch once its kernel is specialized.
-plan::Dispatch bare(const plan::Dispatch& dispatch) {
-  plan::Dispatch left = dispatch;
-  left.spirv = std::make_shared<const Words>(driver_words(dispatch));
-  left.expression.reset();
-  left.reproducible = false;
-  return left;
-}
-
 std::vector<std::byte> content_of(const vk::Buffer& buffer) {
   std::vector<std::byte> bytes(buffer.bytes());
   vk::download(testing::context(), buffer, 0, bytes);
@@ -73,7 +64,7 @@ bool agree(double got, double want, double allowed) {
 Reproduction reproduction_of(const std::string& what, const testing::ObservedRun& run) {
   Reproduction made{.what = what, .device = testing::device().info().driver};
   made.program = run.execution.plan().program;
-  for (plan::Dispatch& dispatch : made.program.dispatches) dispatch = bare(dispatch);
+  for (plan::Dispatch& dispatch : made.program.dispatches) dispatch = given_dispatch(dispatch);
   made.program.choices.clear();
   const auto buffers = run.execution.buffers();
   for (std::size_t i = 0; i < buffers.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "vk/device/create.h"
@@ -13,6 +14,7 @@
 #include "vk/device/structure.h"
 #include "vk/device/workarounds.h"
 #include "vk/shader/bfloat16_matrices.h"
+#include "vk/shader/binding_kinds.h"
 #include "vk/shader/exact_arithmetic.h"
 #include "vk/shader/first_group.h"
 #include "vk/shader/mixed_dots.h"
@@ -61,6 +63,20 @@ void check_local_size(const plan::Dispatch& dispatch, const ShaderFacts& facts) 
        fmt::format("expected workgroups of {}x1x1 in {}, got {}x{}x{}", dispatch.constants.front(), dispatch.shader, x,
                    y, z),
        "declare layout(local_size_x_id = 0) in, as shaders/common/indexing.glsl does");
+}
+
+/// What an application's kernel takes its bindings for is what a dispatch binds there; drivers crash otherwise.
+void check_binding_kinds(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words) {
+  constexpr std::array names{"a storage buffer", "a texel buffer", "another resource"};
+  for (const auto& [binding, kind] : binding_kinds(words)) {
+    if (binding >= dispatch.operands.size()) continue;
+    const BindingKind bound =
+        dispatch.operands[binding].texels ? BindingKind::texel_buffer : BindingKind::storage_buffer;
+    if (kind == bound) continue;
+    fail(dispatch.label,
+         fmt::format("expected binding {} of {} to be {}, got {}", binding, dispatch.shader,
+                     names.at(static_cast<std::size_t>(bound)), names.at(static_cast<std::size_t>(kind))));
+  }
 }
 
 /// Whether to request Target::subgroups.size and full subgroups, which shaders with subgroup operations rely on.
@@ -231,6 +247,7 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   }
   const ShaderFacts facts = shader_facts(words, dispatch.constants);
   if (dispatch.spirv) check_local_size(dispatch, facts);
+  if (dispatch.spirv) check_binding_kinds(dispatch, words);
   if (dispatch.operands.size() < facts.bindings) {
     fail(dispatch.label, fmt::format("expected an operand for each of the {} bindings of {}, got {}", facts.bindings,
                                      dispatch.shader, dispatch.operands.size()));
