@@ -51,9 +51,11 @@ std::int64_t most_shrinking(const plan::Target& target) {
   return (std::int64_t{target.max_rounds} - row_rounds(0)) / (row_rounds(1) - row_rounds(0));
 }
 
-/// Invocations that one dispatch may have.
+/// Invocations that one dispatch may have, or as many as 32 bits number.
 std::uint64_t most_invocations(const plan::Target& target) {
-  return std::uint64_t{target.max_groups[0]} * target.max_groups[1] * plan::flat_local_size(target);
+  constexpr std::uint64_t numbered = std::uint64_t{1} << 32;
+  const std::uint64_t groups = std::min(std::uint64_t{target.max_groups[0]} * target.max_groups[1], numbered);
+  return std::min(groups * plan::flat_local_size(target), numbered);
 }
 
 }  // namespace
@@ -112,29 +114,31 @@ ImageResizer::Room ImageResizer::with(Room room, const io::DecodedImage& image) 
 void ImageResizer::make_room(const Room& needed) {
   if (room_.holds(needed)) return;
   const auto grown = [](std::uint64_t need, std::uint64_t had, std::uint64_t most) {
-    return std::max(need, std::min(2 * had, most));
+    return std::max({need, had, std::min(2 * had, most)});
   };
-  room_ = {grown(needed.image_bytes, room_.image_bytes, most_.image_bytes),
-           grown(needed.column_quads, room_.column_quads, most_.column_quads),
-           grown(needed.samples, room_.samples, most_.samples)};
-  record();
+  const Room room{grown(needed.image_bytes, room_.image_bytes, most_.image_bytes),
+                  grown(needed.column_quads, room_.column_quads, most_.column_quads),
+                  grown(needed.samples, room_.samples, most_.samples)};
+  room_ = {};  // until there is a recording again
+  record(room);
+  room_ = room;
 }
 
 /// Makes the buffers, and the recording that resizes what is in them.
-void ImageResizer::record() {
+void ImageResizer::record(const Room& room) {
   recording_.reset();
-  sources_ = vk::Buffer(context_, room_.samples * sizeof(Source), vk::Memory::device, "image table");
-  images_ = vk::Buffer(context_, room_.image_bytes, vk::Memory::device, "decoded images");
-  samples_ = vk::Buffer(context_, room_.samples * stride_, vk::Memory::device, "resized images");
+  sources_ = vk::Buffer(context_, room.samples * sizeof(Source), vk::Memory::device, "image table");
+  images_ = vk::Buffer(context_, room.image_bytes, vk::Memory::device, "decoded images");
+  samples_ = vk::Buffer(context_, room.samples * stride_, vk::Memory::device, "resized images");
   plan::ProgramBuilder builder(context_.target());
   const auto whole = [&](const char* name, const vk::Buffer& buffer) {
     return builder.place_bytes(name, buffer.bytes(), {builder.buffer(name), 0});
   };
   const plan::TensorId sources = whole("sources", sources_);
-  const plan::TensorId columns = builder.tensor("columns", columns_type(room_.column_quads));
+  const plan::TensorId columns = builder.tensor("columns", columns_type(room.column_quads));
   const std::uint32_t local_size = plan::flat_local_size(builder.target());
   const std::int64_t most = most_shrinking(builder.target());
-  const auto places = static_cast<std::uint32_t>(room_.samples);
+  const auto places = static_cast<std::uint32_t>(room.samples);
   builder.dispatch(
       {.label = "resize columns",
        .shader = "resize_columns.table",
@@ -143,7 +147,7 @@ void ImageResizer::record() {
        .operands = {{sources, plan::Access::read},
                     {whole("images", images_), plan::Access::read},
                     {columns, plan::Access::write}},
-       .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(room_.column_quads), local_size),
+       .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(room.column_quads), local_size),
        .rounds = column_rounds(most)});
   builder.dispatch(
       {.label = "resize rows",
@@ -153,7 +157,7 @@ void ImageResizer::record() {
        .operands = {{sources, plan::Access::read},
                     {columns, plan::Access::read},
                     {whole("samples", samples_), plan::Access::write}},
-       .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(room_.samples * stride_ / 4), local_size),
+       .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(room.samples * stride_ / 4), local_size),
        .rounds = row_rounds(most)});
   plan_ = plan::make_plan(builder.finish(), plan::arena_options(context_.target()));
   arena_ = vk::Buffer::in_parts(context_, plan_.arena.bytes, "arena");

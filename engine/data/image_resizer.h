@@ -51,7 +51,7 @@ class ImageResizer {
   std::uint64_t column_quads(const io::DecodedImage& image) const;
   Room with(Room room, const io::DecodedImage& image) const;
   void make_room(const Room& needed);
-  void record();
+  void record(const Room& room);
   void run(std::span<const io::DecodedImage> images, std::vector<std::uint8_t>& samples);
 
   vk::Context& context_;

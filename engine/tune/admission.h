@@ -10,7 +10,8 @@
 
 namespace halfstep::tune {
 
-/// Runs the checks of choices of `kind` with the candidate called `name`. Returns what was wrong, or an empty text.
+/// Runs the checks of choices of `kind` with the candidate called `name`, which must compute one of them at least.
+/// Returns what was wrong, or an empty text.
 /// Throws Error for what does not depend on the candidate: without memory, and if the compilation is cancelled.
 std::string check(vk::Context& context, vk::Pipelines& pipelines, const std::string& kind, const std::string& name);
 

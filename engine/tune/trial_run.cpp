@@ -1,5 +1,6 @@
 #include "tune/trial_run.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "plan/host_tensor.h"
@@ -52,6 +53,12 @@ void TrialRun::fill() {
                plan::to_memory(trial_.inputs[i], trial_.values[i]));
   }
   vk::fill(context_, operands_, tensors[output_].region.offset, tensors[output_].bytes, poison);
+}
+
+bool TrialRun::takes(std::string_view kind, std::string_view name) const {
+  return std::ranges::any_of(plan_.program.choices, [&](const plan::Choice& choice) {
+    return choice.kind == kind && choice.candidates.front().name == name;
+  });
 }
 
 double TrialRun::run() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+#include <string_view>
 #include <vector>
 
 #include "plan/choice.h"
@@ -13,6 +15,8 @@ class TrialRun {
  public:
   TrialRun(vk::Context& context, vk::Pipelines& pipelines, const plan::Target& target, const plan::Trial& trial);
 
+  /// Whether a choice of `kind` in it takes the candidate called `name`, on a target that names that one.
+  bool takes(std::string_view kind, std::string_view name) const;
   /// Microseconds from the start to the end of its dispatches; measured on the host if the queue has no timestamps.
   double run();
   /// The output of the last run.

@@ -51,7 +51,8 @@ struct Rows {
 uint joined_columns(uint bits) {
   uint word = 0u;
   [[unroll]] for (int l = 0; l < LANES / 2; l++) {
-    if (result_lane == l) word = from_lane(bits, 2 * l) | from_lane(bits, 2 * l + 1) << 16;
+    uint joined = from_lane(bits, 2 * l) | from_lane(bits, 2 * l + 1) << 16;
+    word = result_lane == l ? joined : word;
   }
   return word;
 }

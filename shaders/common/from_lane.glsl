@@ -9,29 +9,36 @@
 #define LANE_ZERO 0
 #endif
 
-float from_lane(float v, int lane) {
-#ifndef BROADCASTS
-  // lavapipe, where 8 lanes are one vector that is shuffled in half the time of a broadcast; 16 go one by one.
+// lavapipe, where 8 lanes are one vector that is shuffled in half the time of a broadcast; 16 go one by one.
+#ifdef BROADCASTS
+#define SHUFFLED(v, lane)
+#else
+#define SHUFFLED(v, lane) \
   if (LANES == 8) return subgroupShuffle(v, lane + LANE_ZERO);
 #endif
-  if (lane == 0) return subgroupBroadcast(v, 0);
-  if (lane == 1) return subgroupBroadcast(v, 1);
-  if (lane == 2) return subgroupBroadcast(v, 2);
-  if (lane == 3) return subgroupBroadcast(v, 3);
-  if (lane == 4) return subgroupBroadcast(v, 4);
-  if (lane == 5) return subgroupBroadcast(v, 5);
-  if (lane == 6) return subgroupBroadcast(v, 6);
-  if (lane == 7) return subgroupBroadcast(v, 7);
-  if (lane == 8) return subgroupBroadcast(v, 8);
-  if (lane == 9) return subgroupBroadcast(v, 9);
-  if (lane == 10) return subgroupBroadcast(v, 10);
-  if (lane == 11) return subgroupBroadcast(v, 11);
-  if (lane == 12) return subgroupBroadcast(v, 12);
-  if (lane == 13) return subgroupBroadcast(v, 13);
-  if (lane == 14) return subgroupBroadcast(v, 14);
-  return subgroupBroadcast(v, 15);
-}
 
-uint from_lane(uint v, int lane) { return floatBitsToUint(from_lane(uintBitsToFloat(v), lane)); }
+#define FROM_LANE(Type)                              \
+  Type from_lane(Type v, int lane) {                 \
+    SHUFFLED(v, lane)                                \
+    if (lane == 0) return subgroupBroadcast(v, 0);   \
+    if (lane == 1) return subgroupBroadcast(v, 1);   \
+    if (lane == 2) return subgroupBroadcast(v, 2);   \
+    if (lane == 3) return subgroupBroadcast(v, 3);   \
+    if (lane == 4) return subgroupBroadcast(v, 4);   \
+    if (lane == 5) return subgroupBroadcast(v, 5);   \
+    if (lane == 6) return subgroupBroadcast(v, 6);   \
+    if (lane == 7) return subgroupBroadcast(v, 7);   \
+    if (lane == 8) return subgroupBroadcast(v, 8);   \
+    if (lane == 9) return subgroupBroadcast(v, 9);   \
+    if (lane == 10) return subgroupBroadcast(v, 10); \
+    if (lane == 11) return subgroupBroadcast(v, 11); \
+    if (lane == 12) return subgroupBroadcast(v, 12); \
+    if (lane == 13) return subgroupBroadcast(v, 13); \
+    if (lane == 14) return subgroupBroadcast(v, 14); \
+    return subgroupBroadcast(v, 15);                 \
+  }
+
+FROM_LANE(float)
+FROM_LANE(uint)
 
 #endif

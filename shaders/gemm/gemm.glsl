@@ -1,6 +1,7 @@
 // GEMM: C(m, n) = sum over k of A(m, k) B(k, n), for matrices and convolutions, which differ only in how A and B are
-// addressed (gemm_a.glsl, gemm_b.glsl). One of several kernels (gemm_subgroup.glsl, gemm_thin.glsl, gemm_tile.glsl,
-// gemm_uniform.glsl, gemm_cooperative.glsl) computes tiles of C, and gemm_store.glsl writes them.
+// addressed (gemm_a.glsl, gemm_b.glsl). One of several kernels (gemm_subgroup.glsl, gemm_thin.glsl, gemm_runs.glsl,
+// gemm_tile.glsl, gemm_uniform.glsl, gemm_outer.glsl, gemm_cooperative.glsl) computes tiles of C, and gemm_store.glsl
+// writes them.
 //
 // All operands are arrays of quads, four elements along the last axis. k runs over `segments` segments of `k` elements
 // each, four at a time: matrices have one segment, a convolution one per tap, and a convolution's weight gradient one

@@ -16,7 +16,7 @@ vec4 as_read(vec4 v) { return C_IS_NARROW ? stored(v) : v; }
 #ifdef ACROSS_LANES
 DECLARE_ELEMENTS(3, ColumnMoments, column_moments)
 
-// Those of `count` rows, of which this invocation has the mean and the squares of one of the columns from a quad on.
+// Of each of these columns, of which this invocation has the mean and the squares of one of the columns from a quad on.
 void store_moments(int part, int column_quad, float mean, float squares) {
   int at = part * 2 * c_pitch + column_quad;
   Rows rows;

@@ -1,6 +1,6 @@
-// Convolutions whose taps in a row read adjacent pixels, with a register tile per subgroup as in gemm_thin.glsl: each of
-// its LANES invocations has RUN adjacent positions of a line, and all columns of the tile. What taps of one row read of
-// these overlaps, so RUN + ROW_TAPS - 1 pixels are loaded for them, not RUN * ROW_TAPS.
+// Convolutions whose taps in a row read adjacent pixels, with a register tile per subgroup as in gemm_thin.glsl: each
+// of its LANES invocations has ROWS adjacent positions of a line, and all columns of the tile. What taps of one row
+// read of these overlaps, so ROWS + ROW_TAPS - 1 pixels are loaded for them, not ROWS * ROW_TAPS.
 #ifndef HALFSTEP_GEMM_RUNS
 #define HALFSTEP_GEMM_RUNS
 
@@ -9,8 +9,8 @@
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
 
-layout(constant_id = 7) const int RUN = 8;           // positions of an invocation; a line has a whole number of runs
-layout(constant_id = 8) const int ROW_TAPS = 3;          // in a row
+layout(constant_id = 7) const int ROWS = 8;          // positions of an invocation; a line has a whole number of runs
+layout(constant_id = 8) const int ROW_TAPS = 3;      // in a row
 layout(constant_id = 9) const int COLUMN_QUADS = 4;  // of the tile; 2 or 4
 
 const int LANES = 8;
@@ -18,7 +18,7 @@ int lane_zero;
 #define LANE_ZERO lane_zero
 #include "common/from_lane.glsl"
 
-const int PIXELS = RUN + ROW_TAPS - 1;
+const int PIXELS = ROWS + ROW_TAPS - 1;
 const int B_LOADS = COLUMN_QUADS / 2;  // quads of B that each lane loads per four k of a tap
 const int ELEMENTS = QUAD_ELEMENTS;
 
@@ -30,19 +30,24 @@ struct Pixel {
 Pixel pixels[PIXELS];  // in a line under the positions
 vec4 a_quads[PIXELS];  // four k of them
 vec4 b_quads[B_LOADS];
-vec4 sums[RUN * COLUMN_QUADS];
+vec4 sums[ROWS * COLUMN_QUADS];
 
-int lane() { return int(gl_SubgroupInvocationID); }
+int lane() {
+  return int(gl_SubgroupInvocationID);
+}
 
 // A lane has four k of a column, or four columns of a k.
 #ifdef B_ALONG_K
-BCursor b_place(Tile tile, int i) { return b_cursor(tile, tile.column_quad * 4 + i * LANES + lane()); }
-int b_step() { return columns * b_pitch; }
-int b_k(int i) { return 0; }
-float b_of(int kk, int column) { return from_lane(b_quads[column / LANES][kk], column % LANES); }
+BCursor b_place(Tile tile, int i) {
+  return b_cursor(tile, tile.column_quad * 4 + i * LANES + lane());
+}
+float b_of(int kk, int column) {
+  return from_lane(b_quads[column / LANES][kk], column % LANES);
+}
 #else
-BCursor b_place(Tile tile, int i) { return b_cursor(tile, tile.column_quad + lane() % COLUMN_QUADS); }
-int b_step() { return k * b_pitch; }
+BCursor b_place(Tile tile, int i) {
+  return b_cursor(tile, tile.column_quad + lane() % COLUMN_QUADS);
+}
 float b_of(int kk, int column) {
   int place = kk * COLUMN_QUADS + column / 4;
   return from_lane(b_quads[place / LANES][column % 4], place % LANES);
@@ -76,7 +81,7 @@ void add_products(int first_tap, int tap_step, int k_quad) {
       [[unroll]] for (int kk = 0; kk < 4; kk++) {
         [[unroll]] for (int e = 0; e < 4; e++) b_values[kk][e] = b_of(kk, quad * 4 + e);
       }
-      [[unroll]] for (int i = 0; i < RUN; i++) {
+      [[unroll]] for (int i = 0; i < ROWS; i++) {
         [[unroll]] for (int kk = 0; kk < 4; kk++) {
           int at = i * COLUMN_QUADS + quad;
           if (kk < ELEMENTS) sums[at] = fma(vec4(a_quads[i + t][kk]), b_values[kk], sums[at]);
@@ -86,11 +91,13 @@ void add_products(int first_tap, int tap_step, int k_quad) {
   }
 }
 
-int lane_row(Tile tile) { return tile.row + lane() * RUN; }
+int row_of(Tile tile, int i) {
+  return tile.row + lane() * ROWS + i;
+}
 
 // k in order of rows of taps, then of quads, then of taps.
 void add_tile_products(Tile tile) {
-  int position = min(lane_row(tile), rows - RUN);
+  int position = min(row_of(tile, 0), rows - ROWS);
   int line = position / grid.y;
   int n = line / grid.x;
   ivec2 place = ivec2(line - n * grid.x, position - line * grid.y);
@@ -125,36 +132,15 @@ void add_tile_products(Tile tile) {
   } while (tap_row < last_row);
 }
 
-void store_lanes_moments(Tile tile, int quad, Moments moments) {
-  [[unroll]] for (uint mask = 1u; mask < LANES; mask *= 2u) moments = merged_across(moments, mask);
-  if (lane() == 0) store_moments(tile.row / (RUN * LANES), tile.column_quad + quad, moments);
-}
+#include "gemm/gemm_lanes.glsl"
 
 void main() {
   lane_zero = min(groups, 0);
-  Tile tile = workgroup_tile(RUN * LANES, COLUMN_QUADS);
+  Tile tile = workgroup_tile(ROWS * LANES, COLUMN_QUADS);
   [[unroll]] for (int i = 0; i < B_LOADS; i++) b_at[i] = b_place(tile, i);
-  [[unroll]] for (int i = 0; i < RUN * COLUMN_QUADS; i++) {
-    sums[i] = column_bias(tile, tile.column_quad + i % COLUMN_QUADS);
-  }
+  start_sums(tile);
   add_tile_products(tile);
-  // Not unrolled, and a copy: see gemm_store.glsl.
-  vec4 results[RUN * COLUMN_QUADS];
-  [[unroll]] for (int i = 0; i < RUN * COLUMN_QUADS; i++) results[i] = sums[i];
-  int quad = 0;
-  do {
-    Moments moments = NO_MOMENTS;
-    int i = 0;
-    do {
-      int row = lane_row(tile) + i;
-      vec4 v = results[i * COLUMN_QUADS + quad];
-      store_quad(tile, row, tile.column_quad + quad, v);
-      include_row(moments, tile, row, v);
-      i++;
-    } while (i < RUN);
-    if (FIND_MOMENTS) store_lanes_moments(tile, quad, moments);
-    quad++;
-  } while (quad < COLUMN_QUADS);
+  store_sums(tile);
 }
 
 #endif

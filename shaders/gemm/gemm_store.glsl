@@ -60,7 +60,7 @@ void store_rows(Tile tile, ivec4 tile_rows, int column_quad, vec4 v) {
     int place = result_row(tile, tile_rows[e]);
     // Not computed where it is used: what a branch computes is not known to be the same for all invocations.
     int at = tile.c_base + place * c_pitch + column_quad;
-    bool is_there = tile_rows[e] < tile.row_end && place >= 0;
+    bool is_there = rows.columns > 0 && tile_rows[e] < tile.row_end && place >= 0;
     bool is_apart = SUMS_APART && tile_rows[e] == row_of_ones();
     rows.at[e] = is_there && !is_apart ? at : -1;
     apart.at[e] = is_there && is_apart ? tile.edge_base + column_quad : -1;

@@ -25,17 +25,27 @@ const int MOST_QUADS = PARTIALS_IN_F16 ? 4 : 0x7fffffff;
 
 vec4 sums[ROWS * COLUMN_QUADS];
 
-int lane() { return int(gl_SubgroupInvocationID); }
+int lane() {
+  return int(gl_SubgroupInvocationID);
+}
 
 // Adjacent lanes have adjacent quads of A: four rows each, or one.
 #ifdef A_ALONG_K
 const int A_PLACES = ROWS;
-int row_of(Tile tile, int i) { return tile.row + i * LANES + lane(); }
-ACursor a_place(Tile tile, int i) { return a_cursor(tile, row_of(tile, i)); }
+int row_of(Tile tile, int i) {
+  return tile.row + i * LANES + lane();
+}
+ACursor a_place(Tile tile, int i) {
+  return a_cursor(tile, row_of(tile, i));
+}
 #else
 const int A_PLACES = ROWS / 4;
-int row_of(Tile tile, int i) { return tile.row + (i / 4 * LANES + lane()) * 4 + i % 4; }
-ACursor a_place(Tile tile, int i) { return a_cursor(tile, row_of(tile, i * 4) / 4); }
+int row_of(Tile tile, int i) {
+  return tile.row + (i / 4 * LANES + lane()) * 4 + i % 4;
+}
+ACursor a_place(Tile tile, int i) {
+  return a_cursor(tile, row_of(tile, i * 4) / 4);
+}
 #endif
 
 ACursor a_at[A_PLACES];
@@ -63,13 +73,25 @@ float a_of(int row, int kk) {
 
 // A lane has four k of a column, or four columns of a k.
 #ifdef B_ALONG_K
-BCursor b_place(Tile tile) { return b_cursor(tile, tile.column_quad * 4 + lane() % B_LANES); }
-void load_b(int k_quad) { b_quad = b_load(b_at, k_quad); }
-float b_of(int kk, int column) { return from_lane(b_quad[kk], column); }
+BCursor b_place(Tile tile) {
+  return b_cursor(tile, tile.column_quad * 4 + lane() % B_LANES);
+}
+void load_b(int k_quad) {
+  b_quad = b_load(b_at, k_quad);
+}
+float b_of(int kk, int column) {
+  return from_lane(b_quad[kk], column);
+}
 #else
-BCursor b_place(Tile tile) { return b_cursor(tile, tile.column_quad + lane() % COLUMN_QUADS); }
-void load_b(int k_quad) { b_quad = b_load(b_at, k_quad * 4 + lane() % B_LANES / COLUMN_QUADS); }
-float b_of(int kk, int column) { return from_lane(b_quad[column % 4], kk * COLUMN_QUADS + column / 4); }
+BCursor b_place(Tile tile) {
+  return b_cursor(tile, tile.column_quad + lane() % COLUMN_QUADS);
+}
+void load_b(int k_quad) {
+  b_quad = b_load(b_at, k_quad * 4 + lane() % B_LANES / COLUMN_QUADS);
+}
+float b_of(int kk, int column) {
+  return from_lane(b_quad[column % 4], kk * COLUMN_QUADS + column / 4);
+}
 #endif
 
 vec4 b_quad_of(int kk, int quad) {
@@ -104,40 +126,17 @@ void end_sums() {
 
 const int STEP = 1;
 const int SEGMENTS = 0;
+#include "gemm/gemm_lanes.glsl"
 #include "gemm/gemm_segments.glsl"
-
-// Every lane has its own rows of the same columns.
-void result_lanes_moments(Tile tile, int quad, Moments moments) {
-  [[unroll]] for (uint mask = 1u; mask < LANES; mask *= 2u) moments = merged_across(moments, mask);
-  if (lane() == 0) store_moments(tile.row / (ROWS * LANES), tile.column_quad + quad, moments);
-}
 
 void main() {
   lane_zero = min(groups, 0);
   Tile tile = workgroup_tile(ROWS * LANES, COLUMN_QUADS);
   [[unroll]] for (int i = 0; i < A_PLACES; i++) a_at[i] = a_place(tile, i);
   b_at = b_place(tile);
-  [[unroll]] for (int i = 0; i < ROWS * COLUMN_QUADS; i++) {
-    sums[i] = column_bias(tile, tile.column_quad + i % COLUMN_QUADS);
-  }
+  start_sums(tile);
   add_tile_products(tile);
-  // Not unrolled, and a copy: see gemm_store.glsl.
-  vec4 results[ROWS * COLUMN_QUADS];
-  [[unroll]] for (int i = 0; i < ROWS * COLUMN_QUADS; i++) results[i] = sums[i];
-  int quad = 0;
-  do {
-    Moments moments = NO_MOMENTS;
-    int i = 0;
-    do {
-      int row = row_of(tile, i);
-      vec4 v = results[i * COLUMN_QUADS + quad];
-      store_quad(tile, row, tile.column_quad + quad, v);
-      include_row(moments, tile, row, v);
-      i++;
-    } while (i < ROWS);
-    if (FIND_MOMENTS) result_lanes_moments(tile, quad, moments);
-    quad++;
-  } while (quad < COLUMN_QUADS);
+  store_sums(tile);
 }
 
 #endif

@@ -9,6 +9,5 @@
 #extension GL_EXT_buffer_reference2 : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_ballot : require
-#extension GL_KHR_shader_subgroup_shuffle : require
 #define ADDRESSED
 #include "gemm/gemm_uniform.glsl"

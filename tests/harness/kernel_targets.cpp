@@ -18,7 +18,12 @@ std::vector<plan::Target> kernel_targets() {
     target.float16.dots = !target.cpu;  // drivers without the instruction compute what it means
     for (const ops::Operands operands : {ops::Operands::row_row, ops::Operands::col_row}) {
       target.gemm_kernels.clear();
-      const ops::Problem problem{.operands = operands, .dtype = DType::f16, .columns = 8, .operand_quads = quads};
+      const ops::Problem problem{.operands = operands,
+                                 .dtype = DType::f16,
+                                 .columns = 8,
+                                 .operand_quads = quads,
+                                 .row_taps = 3,
+                                 .row_positions = 8};
       for (const auto& kernel : ops::gemm_kernels(target, problem)) {
         target.gemm_kernels = kernel.name;
         found.emplace(kernel.name, target);

@@ -90,6 +90,29 @@ TEST_CASE("every kernel computes a strided convolution's data gradient phase by 
   check_data_gradient({{3, 6, 8, 8}, {3, 3, 4, 24}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 2}});
 }
 
+TEST_CASE("kernels whose taps share pixels compute convolutions of any width") {
+  std::vector<plan::Target> targets = kernel_targets();
+  std::erase_if(targets, [](const plan::Target& target) { return !target.gemm_kernels.starts_with("runs"); });
+  if (targets.empty()) return;
+  // Runs of 8, 4, 3, 2 positions and of 1, tiles of 8 and of 16 columns, two and three tiles of rows and of columns;
+  // channels that are no whole quads; five taps in a row; groups; taps that never reach a pixel.
+  std::vector<Product> products{
+      {{2, 9, 8, 3}, {3, 3, 3, 8}, {.padding = {1, 1}}},
+      {{3, 5, 12, 4}, {3, 3, 4, 20}, {.padding = {1, 1}}},
+      {{2, 4, 13, 6}, {2, 3, 6, 5}, {.padding = {0, 2}}},
+      {{1, 12, 16, 16}, {5, 5, 16, 16}, {.padding = {2, 2}}},
+      {{2, 6, 14, 24}, {3, 3, 12, 40}, {.padding = {1, 1}, .groups = 2}},
+      {{2, 3, 9, 5}, {1, 3, 5, 36}, {.stride = {2, 1}, .padding = {2, 4}}},
+  };
+  for (Product& product : products) {
+    product.targets = targets;
+    product.dtypes = {DType::f32, DType::f16};
+    if (testing::every_variant()) product.dtypes.push_back(DType::bf16);
+    check_forward(product);
+    check_data_gradient(product);
+  }
+}
+
 TEST_CASE("kernels that load by address compute weight gradients of any shape") {
   std::vector<plan::Target> targets = kernel_targets();
   std::erase_if(targets, [](const plan::Target& target) {

@@ -19,6 +19,7 @@
 #include "ops/attention/attention_kernels.h"
 #include "ops/choices.h"
 #include "ops/gemm/gemm_choice.h"
+#include "ops/gemm/winograd.h"
 #include "step/execution.h"
 #include "tune/trial_run.h"
 #include "tune/tuner.h"
@@ -106,6 +107,14 @@ TEST_CASE("every kernel is admitted on a driver that computes rightly") {
   CHECK_THROWS_AS(ops::checks("gemm of nothing"), Error);
   CHECK_THROWS_AS(ops::checks("attention of nothing"), Error);
   CHECK_THROWS_AS(ops::checks("mlp of nothing"), Error);
+}
+
+TEST_CASE("a candidate that computes none of its checks is refused") {
+  vk::Context& context = testing::context();
+  if (!context.target().winograd) return;
+  const std::string wrong =
+      tune::check(context, *testing::pipelines(), "gemm row_row f32 f32", ops::winograd_kernel().name);
+  CHECK(wrong == "it computes none of its checks");
 }
 
 TEST_CASE("a kernel that takes subnormal numbers of f16 for 0 is refused") {

@@ -23,9 +23,9 @@ bool newest_lavapipe(const Capabilities& capabilities) {
   return capabilities.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE && mesa_version(capabilities) >= 26;
 }
 
-/// Whether it has vectors of other than 256 bits, as LP_NATIVE_VECTOR_WIDTH says: it crashes on matrix units with 512.
+/// Whether it has vectors of 512 bits, as LP_NATIVE_VECTOR_WIDTH says.
 bool crashes_on_matrices(const Capabilities& capabilities) {
-  return newest_lavapipe(capabilities) && capabilities.subgroup_size != 8;
+  return newest_lavapipe(capabilities) && capabilities.subgroup_size > 8;
 }
 
 }  // namespace
