@@ -13,6 +13,7 @@ layout(constant_id = 7) const int STEP = 1;      // quads of k that are added at
 layout(constant_id = 8) const int SEGMENTS = 0;  // see gemm_segments.glsl
 layout(constant_id = 9) const int LANES = 8;     // of a subgroup: 8 or 16
 layout(constant_id = 10) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
+layout(constant_id = 11) const int LENGTH = 0;   // k that STEP quads have, where that is always as many; else 0
 
 int lane() { return int(gl_SubgroupInvocationID); }
 
@@ -128,6 +129,7 @@ void add_products(int k_quad) {
       }
       [[unroll]] for (int i = 0; i < ROWS; i++) {
         [[unroll]] for (int l = 0; l < TOGETHER; l++) {
+          if (LENGTH > 0 && q * 4 + kk + l >= LENGTH) continue;
           float of_a = a_of(i, k_quad, q, kk + l);
           [[unroll]] for (int j = 0; j < COLUMNS; j++) {
             sums[i * COLUMNS + j] = fma(of_a, columns_of_b[l * COLUMNS + j], sums[i * COLUMNS + j]);

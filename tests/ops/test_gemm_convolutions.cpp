@@ -120,12 +120,15 @@ TEST_CASE("kernels that load by address compute weight gradients of any shape") 
   });
   if (targets.empty()) return;
   // Five quads of channels and long lines; short ones and two groups; more padding than taps reach; pixels that no tap
-  // reaches; k in parts, for the caches; and a matrix that is laid out as planes.
+  // reaches; one channel, and six, whose tiles have rows of several taps; k in parts, for the caches; and a matrix that
+  // is laid out as planes.
   std::vector<Product> products{
       {{2, 5, 40, 20}, {3, 3, 20, 24}, {.padding = {1, 1}}},
       {{3, 8, 8, 16}, {2, 2, 8, 24}, {.stride = {1, 2}, .dilation = {2, 3}, .groups = 2}},
       {{2, 6, 7, 3}, {3, 3, 3, 8}, {.padding = {2, 3}}},
       {{2, 10, 12, 5}, {3, 2, 5, 16}, {.stride = {2, 3}, .dilation = {2, 1}}},
+      {{2, 9, 10, 1}, {5, 5, 1, 32}, {.padding = {2, 2}}},
+      {{3, 7, 9, 6}, {5, 5, 6, 16}, {.stride = {1, 2}, .padding = {1, 3}}},
       {{16, 32, 32, 16}, {3, 3, 16, 16}, {.padding = {1, 1}}},
       {{1, 3, 7, 800}, {1, 1, 800, 800}, {}},
   };

@@ -55,6 +55,13 @@ void set_steps(GemmKernel& kernel, const Problem& problem, Share share, std::int
                       share.columns};
 }
 
+/// Elements of k that each of a kernel's steps adds, if that is the same for all of them; else 0.
+std::uint32_t length_of_steps(const GemmKernel& kernel, const Problem& problem) {
+  const auto step = std::int64_t{kernel.constants.front()};
+  if (problem.k % 4 == 0) return static_cast<std::uint32_t>(4 * step);
+  return step == plan::divided_up(problem.k, 4) ? static_cast<std::uint32_t>(problem.k) : 0;
+}
+
 /// Whether so many quads of f32 are a tensor that has one address.
 bool has_address(const plan::Target& target, std::int64_t quads) {
   const std::uint64_t elements = 4 * static_cast<std::uint64_t>(quads);
@@ -84,6 +91,7 @@ GemmKernel in_panels(const Problem& problem, bool planes, Share share) {
   kernel.planes = planes;
   kernel.moment_rows = kernel.tile_rows;
   set_steps(kernel, problem, share, 1);
+  kernel.constants.push_back(length_of_steps(kernel, problem));
   kernel.other_rounds = 6;
   return kernel;
 }
@@ -96,12 +104,13 @@ void sort_by_columns(std::vector<GemmKernel>& kernels, const Problem& problem) {
 }
 
 /// Whether it is worth the preparation: packing B, which pays if enough rows use it, converting A, which pays if enough
-/// columns do, and processing few quads of k at a time.
+/// columns do, and processing few quads of k at a time, which wider vectors do sooner.
 bool panels_pay(const plan::Target& target, const Problem& problem, const GemmKernel& kernel) {
   const std::int64_t tiles = problem.batches * plan::divided_up(problem.rows, kernel.tile_rows) *
                              plan::divided_up(problem.columns, kernel.tile_columns);
   const bool widened = is_narrow(problem.dtype);
-  return kernel.k_quads > 2 && problem.rows >= 128 && problem.columns > (widened ? 16 : 8) &&
+  const std::int64_t least_quads = target.subgroups.size > 8 ? 2 : 3;
+  return kernel.k_quads >= least_quads && problem.rows >= 128 && problem.columns > (widened ? 16 : 8) &&
          tiles >= target.wanted_groups && (!widened || problem.columns * problem.segments >= 96);
 }
 
@@ -116,22 +125,41 @@ bool planes_pay(const plan::Target& target, const Problem& problem) {
   return 2 * size > least * bytes;
 }
 
+/// `count` in parts of at most `most`, as even as they can be: the largest.
+std::int64_t even_part(std::int64_t count, std::int64_t most) {
+  return plan::divided_up(count, plan::divided_up(count, most));
+}
+
+/// Tiles of as many quads of rows as have 16 sums for each invocation, padding not counted: of one tap, unless that
+/// fills half of such a tile at most, and its channels end in padding, whose zeros are read where there is no pixel.
 GemmKernel of_outer_products(const Problem& problem, Share share) {
-  GemmKernel kernel = by_address(problem, "outer", problem.operands, share, 16);
-  kernel.row_group = plan::divided_up(problem.tap_rows, 4) * 4;
+  constexpr std::int64_t sums = 16;
+  GemmKernel kernel = by_address(problem, "outer", problem.operands, share, sums);
+  const std::int64_t rows_of_quad = std::min<std::int64_t>(problem.tap_rows, 4);
+  const std::int64_t tap_quads = plan::divided_up(problem.tap_rows, 4);
+  const std::int64_t quads = problem.rows / (tap_quads * 4) * tap_quads;
+  const std::int64_t most_quads = sums / (share.columns * rows_of_quad);
+  const bool padded = problem.operands == Operands::pixels_row && problem.tap_rows % 4 != 0 && problem.batches == 1;
+  const bool one_tap = !padded || 2 * tap_quads > most_quads;
+  const std::int64_t group = one_tap ? tap_quads : quads;
+  const std::int64_t row_quads = even_part(group, most_quads);
+  kernel.tile_rows = 4 * row_quads;
+  kernel.row_group = 4 * group;
   set_steps(kernel, problem, share, 2);
-  const bool even = problem.k % 4 == 0 && kernel.row_group % kernel.tile_rows == 0 &&
-                    plan::divided_up(problem.columns, 4) * 4 % kernel.tile_columns == 0;
-  kernel.constants.push_back(even ? 1 : 0);
+  const bool full = group % row_quads == 0 && plan::divided_up(problem.columns, 4) * 4 % kernel.tile_columns == 0;
+  for (const std::int64_t constant : {row_quads, rows_of_quad, std::int64_t{one_tap}, std::int64_t{full}})
+    kernel.constants.push_back(static_cast<std::uint32_t>(constant));
+  kernel.constants.push_back(length_of_steps(kernel, problem));
   kernel.other_rounds = 4;
   return kernel;
 }
 
-/// Where C is large, tiles read their operands again from memory, which are not packed. One channel fills a quarter of
-/// a tile at most.
+/// Where C is large, tiles read their operands again from memory, which are not packed. Where a tap has few elements of
+/// C, finding each tap's pixel takes longer.
 bool outer_products_pay(const Problem& problem) {
   const std::int64_t most_elements = std::int64_t{1} << 20;
-  return !is_narrow(problem.dtype) && problem.tap_rows >= 3 && problem.rows * problem.columns < most_elements;
+  return !is_narrow(problem.dtype) && problem.rows * problem.columns < most_elements &&
+         problem.tap_rows * problem.columns >= 24;
 }
 
 }  // namespace
