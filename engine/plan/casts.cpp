@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "plan/conflicts.h"
 #include "plan/lowering.h"
@@ -152,6 +153,28 @@ void spare_casts(Program& program) {
   Sparing(program).run();
 }
 
+namespace {
+
+/// Whether an operand that is read by address has one, and lies in one buffer.
+bool has_address(const Program& program, const Target& target, const Operand& operand) {
+  const std::uint64_t bytes = program.tensors[operand.tensor].bytes;
+  return bytes / sizeof(float) < elements_end && (target.part_bytes == 0 || bytes <= target.part_bytes);
+}
+
+/// Gives a dispatch its form of f32, where what that reads by address has one.
+void take_form(const Program& program, const Target& target, Dispatch& dispatch) {
+  const FormOfF32 form = *std::exchange(dispatch.of_f32, std::nullopt);
+  const auto addressed = [&](std::size_t operand) { return (form.addressed >> operand & 1) != 0; };
+  for (std::size_t i = 0; i < dispatch.operands.size(); ++i)
+    if (addressed(i) && !has_address(program, target, dispatch.operands[i])) return;
+  for (std::size_t i = 0; i < dispatch.operands.size(); ++i) dispatch.operands[i].address = addressed(i);
+  dispatch.shader = form.shader;
+  dispatch.constants = form.constants;
+  dispatch.groups = form.groups;
+}
+
+}  // namespace
+
 void settle_variant(const Program& program, const Target& target, Dispatch& dispatch) {
   constexpr std::size_t wide_operands = first_expression_constant - 1;  // of shaders/common/precision.glsl
   DType narrow = dispatch.expression ? dispatch.expression->storage : DType::f32;
@@ -167,6 +190,7 @@ void settle_variant(const Program& program, const Target& target, Dispatch& disp
   }
   dispatch.constants.resize(wide_operands + 1);
   dispatch.constants[wide_operands] = wide;
+  if (dispatch.of_f32 && !is_narrow(narrow)) take_form(program, target, dispatch);
 }
 
 }  // namespace halfstep::plan

@@ -25,7 +25,7 @@ struct Operand {
   TensorId tensor;
   Access access;
   bool texels = false;
-  bool address = false;  ///< its device address is also pushed, before the push constants
+  bool address = false;        ///< its device address is also pushed, before the push constants
   bool may_be_texels = false;  ///< where its kernel only loads whole quads of it; set by ProgramBuilder::finish
 };
 
@@ -40,6 +40,14 @@ struct Storing {
   std::array<std::uint32_t, 2> scales{};
 
   friend bool operator==(const Storing&, const Storing&) = default;
+};
+
+/// Another kernel for a dispatch whose operands are all f32: with these in place of the members of Dispatch.
+struct FormOfF32 {
+  std::string shader;
+  std::vector<std::uint32_t> constants;
+  std::array<std::uint32_t, 3> groups;
+  std::uint32_t addressed = 0;  ///< bit i: Operand::address of operand i
 };
 
 /// The part of a step that a dispatch belongs to.
@@ -65,7 +73,8 @@ struct Dispatch {
   /// Whether each of the kernel's own operands may be f32 though its variant is for a narrow type, which follows from
   /// all operands when a program is finished: of shaders with STORED in common/precision.glsl.
   bool mixes = false;
-  bool bfloat16_matrices = false;  ///< its shader's matrices of f16 are of bf16: vk/shader/bfloat16_matrices.h
+  std::optional<FormOfF32> of_f32{};  ///< of one that mixes: taken where none of its operands turns out to be narrow
+  bool bfloat16_matrices = false;     ///< its shader's matrices of f16 are of bf16: vk/shader/bfloat16_matrices.h
   bool reproducible = false;  ///< in arithmetic that gives the same bits on every device: vk/shader/exact_arithmetic.h
   bool recomputed = false;    ///< recomputes values that were not kept
   double flops = 0;           ///< a multiply-add counts as two; 0 if it only moves data

@@ -9,7 +9,7 @@
 #define BROADCASTS
 #include "common/from_lane.glsl"
 
-const int LANE_QUADS = LANES / 4;
+#include "common/of_lane.glsl"
 
 // The invocation's number in its subgroup. Were gl_SubgroupInvocationID compared after a loop, lavapipe would keep what is
 // compared in a loop's loads, too, in memory.

@@ -40,19 +40,9 @@ void place_b(Tile tile) {
   [[unroll]] for (int j = 0; j < COLUMNS; j++) b_quad_at[j] = min(first + LANE_QUADS * j, last) - first;
 }
 
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer LanesAt { vec4 v[4]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ElementAt { float v; };
 
 ElementAt padding;  // a channel past the last one, which is 0
-
-// This invocation's element of LANES contiguous ones: compiles to one vector load.
-float of_lane(LanesAt at) {
-  vec4 quads_at[LANE_QUADS];
-  [[unroll]] for (int q = 0; q < LANE_QUADS; q++) quads_at[q] = at.v[q];
-  float v = 0.0;
-  [[unroll]] for (int l = 0; l < LANES; l++) v = lane() == l ? quads_at[l / 4][l % 4] : v;
-  return v;
-}
 
 // This invocation's columns of a row of B; zeros if it is not inside.
 void load_b(QuadAt row, bool inside, out float found[COLUMNS]) {

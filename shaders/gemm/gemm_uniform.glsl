@@ -30,7 +30,6 @@ const int MOST_STEP = 8;
 const int BLOCK = 16;  // tiles in a block of rows
 
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer RowStep { vec4 v[MOST_STEP]; };
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer PanelStep { vec4 v[]; };
 
 float sums[SUMS];  // of a row its COLUMNS, then the next row's
 
@@ -100,16 +99,6 @@ float a_of(int i, int k_quad, int q, int kk) {
 }
 #endif
 
-// This invocation's element of LANES contiguous ones: compiles to one vector load.
-float of_lane(PanelStep panel, int first) {
-  float v = 0.0;
-  [[unroll]] for (int q = 0; q < LANES / 4; q++) {
-    vec4 quad = panel.v[first + q];
-    [[unroll]] for (int e = 0; e < 4; e++) v = lane() == q * 4 + e ? quad[e] : v;
-  }
-  return v;
-}
-
 int panel;          // where the tile's begins
 int panel_segment;  // where the segment's part of it does
 
@@ -119,13 +108,13 @@ void seek(Segment segment) {
 }
 
 void add_products(int k_quad) {
-  PanelStep panel = PanelStep(b + (panel_segment + k_quad * 4 * PANEL_QUADS));
+  QuadAt panel = b + (panel_segment + k_quad * 4 * PANEL_QUADS);
   [[unroll]] for (int q = 0; q < STEP; q++) {
     [[unroll]] for (int kk = 0; kk < 4; kk += TOGETHER) {
       float columns_of_b[4];  // of a k its COLUMNS, then the next one's
       [[unroll]] for (int j = 0; j < 4; j++) {
         int first = (q * 4 + kk + j / COLUMNS) * PANEL_QUADS;
-        columns_of_b[j] = of_lane(panel, first + LANE_QUADS * (j % COLUMNS));
+        columns_of_b[j] = of_lane(LanesAt(panel + (first + LANE_QUADS * (j % COLUMNS))));
       }
       [[unroll]] for (int i = 0; i < ROWS; i++) {
         [[unroll]] for (int l = 0; l < TOGETHER; l++) {

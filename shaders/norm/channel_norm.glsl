@@ -6,6 +6,9 @@
 layout(constant_id = 1) const uint QUADS = 1u;  // per row: a constant, since software drivers divide slowly
 
 layout(push_constant) uniform Push {
+#ifdef BEFORE_PUSH
+  BEFORE_PUSH
+#endif
   uint rows;    // per set
   uint length;  // rows of a slice; the last may have fewer
   uint slices;  // per set

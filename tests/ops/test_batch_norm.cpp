@@ -6,6 +6,7 @@
 
 #include "graph/ir.h"
 #include "harness/check.h"
+#include "harness/device.h"
 #include "harness/values.h"
 #include "ops/norm/batch_norm.h"
 #include "reference/conv2d.h"
@@ -117,9 +118,12 @@ TEST_CASE("the statistics of a batch, and what the running ones become") {
 }
 
 TEST_CASE("gradient of batch norm") {
-  for (const Shape& shape : {Shape{3, 3}, Shape{5, 4, 3, 7}, Shape{3, 17, 8}, Shape{7, 43, 5}}) {
+  // The last two have channels for whole subgroups, rows in two slices, and rows that are no multiple of four.
+  for (const Shape& shape :
+       {Shape{3, 3}, Shape{5, 4, 3, 7}, Shape{3, 17, 8}, Shape{7, 43, 5}, Shape{3, 13, 16}, Shape{2, 5, 32}}) {
     Check check = check_of(uniform(shape, 1, -2, 2), y);
     check.magnitude = 4;
+    check.targets = testing::product_targets();
     testing::check_gradient(check);
   }
 }

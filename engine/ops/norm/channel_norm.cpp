@@ -60,6 +60,23 @@ Slices busy_slices(const plan::Lowering& out, const ChannelSets& sets, std::uint
                    std::min(plan::divided_up(sets.rows, wanted), lanes * longest_slice(out.target(), moment_passes)));
 }
 
+/// The form of f32 of a dispatch over slices by a kernel that includes norm/channel_lanes.glsl, where the device's
+/// loads from one address by all invocations are one load; its last constants are `constants`.
+std::optional<plan::FormOfF32> lanes_form(const plan::Lowering& out, const std::string& shader, const ChannelSets& sets,
+                                          const Slices& slices, const std::vector<std::uint32_t>& constants) {
+  const plan::Target& target = out.target();
+  const std::uint32_t lanes = target.subgroups.size;
+  if (!target.uniform_loads || !target.subgroups.hand_over() || quads_of(sets) * 4 % lanes != 0) return std::nullopt;
+  const std::int64_t subgroups = std::int64_t{slices.invocations} * 4 / lanes;
+  if (subgroups > std::int64_t{target.max_groups[0]} * target.max_groups[1]) return std::nullopt;
+  plan::FormOfF32 form{.shader = shader,
+                       .constants = {lanes, index32(out, quads_of(sets))},
+                       .groups = plan::groups_for(target, subgroups * lanes, lanes),
+                       .addressed = 0b11};
+  form.constants.insert(form.constants.end(), constants.begin(), constants.end());
+  return form;
+}
+
 /// A dispatch over slices; its constants are the quads of a row, then `constants`.
 void dispatch_slices(plan::Lowering& out, const std::string& shader, const ChannelSets& sets, const Slices& slices,
                      const std::vector<plan::Operand>& operands, std::int64_t rounds,
@@ -224,7 +241,8 @@ plan::TensorId lower_gradient_sums(plan::Lowering& out, plan::TensorId x, plan::
                 .operands = {{x, Access::read}, {dy, Access::read}, {statistics, Access::read}, {sums, Access::write}},
                 .groups = spread.groups(out.target(), sets.sets * slices.slices, quads),
                 .rounds = rounds_of(plan::divided_up(slices.length, spread.lanes), 1) + 2 * spread.rounds(),
-                .mixes = true});
+                .mixes = true,
+                .of_f32 = lanes_form(out, "channel_norm_sums_lanes", sets, slices, {})});
   return sums;
 }
 
@@ -260,14 +278,22 @@ void lower_norm_gradient(plan::Lowering& out, plan::TensorId x, plan::TensorId d
                          plan::TensorId weight, plan::TensorId means, GradientMeans kind, plan::TensorId dx,
                          const ChannelSets& sets) {
   const Slices slices = busy_slices(out, sets);
-  dispatch_slices(out, variant(out, "channel_norm_gradient", out.type(x).dtype), sets, slices,
-                  {{x, Access::read},
-                   {dy, Access::read},
-                   {statistics, Access::read},
-                   {weight, Access::read},
-                   {means, Access::read},
-                   {dx, Access::write}},
-                  rounds_of(slices.length, 1), {kind == GradientMeans::sums});
+  const std::uint32_t local_size = flat_local_size(out.target());
+  const std::uint32_t of_sums = kind == GradientMeans::sums ? 1 : 0;
+  out.dispatch({.label = {},
+                .shader = variant(out, "channel_norm_gradient", out.type(x).dtype),
+                .constants = {local_size, index32(out, quads_of(sets)), of_sums},
+                .push = plan::push_bytes(slices),
+                .operands = {{x, Access::read},
+                             {dy, Access::read},
+                             {statistics, Access::read},
+                             {weight, Access::read},
+                             {means, Access::read},
+                             {dx, Access::write}},
+                .groups = plan::groups_for(out.target(), slices.invocations, local_size),
+                .rounds = rounds_of(slices.length, 1),
+                .mixes = true,
+                .of_f32 = lanes_form(out, "channel_norm_gradient_lanes", sets, slices, {of_sums})});
 }
 
 }  // namespace halfstep::ops
