@@ -20,6 +20,10 @@ bool subgroup_size_is_fixed(const Capabilities& capabilities);
 
 /// Whether shaders read a quad faster from a texel buffer than from a storage buffer.
 bool reads_texels_faster(const Capabilities& capabilities);
+/// Whether gl_LocalInvocationID costs more than it does to compute it from the numbers of subgroups.
+bool divides_for_local_ids(const Capabilities& capabilities);
+/// Whether shaders load and store two words faster as one number, and the device is opened with 64-bit integers.
+bool moves_pairs_faster(const Capabilities& capabilities);
 
 /// Whether matrix units read their operands fastest where rows of A and columns of B lie along k.
 bool reads_matrices_along_k(const Capabilities& capabilities);

@@ -61,6 +61,16 @@ std::uint32_t Declarations::stride(std::uint32_t array_type) const {
   return 0;
 }
 
+std::uint32_t Declarations::built_in(std::uint32_t number) const {
+  for (const auto& [id, all] : decorations) {
+    const bool is_it = std::ranges::any_of(all, [&](const std::vector<std::uint32_t>& words) {
+      return words[0] == decoration_built_in && words[1] == number;
+    });
+    if (is_it && variables.contains(id)) return id;
+  }
+  return 0;
+}
+
 std::optional<std::uint64_t> Declarations::bytes(std::uint32_t type) const {
   constexpr std::uint64_t widest_column = 32;  // of a matrix: four doubles
   const std::vector<std::uint32_t>& of = types.at(type);
@@ -121,17 +131,51 @@ std::uint32_t Additions::variable(std::uint32_t pointer_type, std::uint32_t bind
   return id;
 }
 
-std::uint32_t Additions::variable_like(std::uint32_t variable, std::uint32_t binding) {
-  const auto [found, fresh] = copies_.try_emplace({variable, binding}, bound_);
+std::uint32_t Additions::input(std::uint32_t type, std::uint32_t built_in) {
+  if (const std::uint32_t declared = module_.built_in(built_in); declared != 0) return declared;
+  const std::uint32_t pointer_type = this->type({op_type_pointer, storage_input, type});
+  const auto [found, fresh] = inputs_.try_emplace(built_in, bound_);
   if (!fresh) return found->second;
-  const std::uint32_t type = module_.variables.at(variable);
-  append(declarations_, op_variable, {type, next_id(), module_.types.at(type).at(1)});
+  append(declarations_, op_variable, {pointer_type, next_id(), storage_input});
+  append(decorations_, op_decorate, {found->second, decoration_built_in, built_in});
+  return found->second;
+}
+
+std::uint32_t Additions::array_block(std::uint32_t element, std::uint32_t stride) {
+  const auto [found, fresh] = blocks_.try_emplace(element, 0);
+  if (!fresh) return found->second;
+  const std::uint32_t array = next_id();
+  found->second = next_id();
+  append(declarations_, op_type_runtime_array, {array, element});
+  append(declarations_, op_type_struct, {found->second, array});
+  append(decorations_, op_decorate, {array, decoration_array_stride, stride});
+  append(decorations_, op_decorate, {found->second, decoration_block});
+  append(decorations_, op_member_decorate, {found->second, 0, decoration_offset, 0});
+  return found->second;
+}
+
+std::uint32_t Additions::variable_like(std::uint32_t variable, std::uint32_t binding) {
+  const auto [found, fresh] = copies_.try_emplace({variable, binding}, 0);
+  if (fresh) found->second = copy_of(variable, module_.variables.at(variable), binding);
+  return found->second;
+}
+
+std::uint32_t Additions::variable_of(std::uint32_t variable, std::uint32_t pointer_type) {
+  return copy_of(variable, pointer_type, std::nullopt);
+}
+
+std::uint32_t Additions::copy_of(std::uint32_t variable, std::uint32_t pointer_type,
+                                 std::optional<std::uint32_t> binding) {
+  const std::uint32_t id = next_id();
+  const std::uint32_t storage = module_.types.at(module_.variables.at(variable)).at(1);
+  append(declarations_, op_variable, {pointer_type, id, storage});
   for (std::vector<std::uint32_t> decoration : module_.decorations.at(variable)) {
-    if (decoration[0] == decoration_binding) decoration[1] = binding;
-    decoration.insert(decoration.begin(), found->second);
+    if (decoration[0] == decoration_binding) decoration[1] = binding.value_or(decoration[1]);
+    decoration.insert(decoration.begin(), id);
     append(decorations_, op_decorate, decoration);
   }
-  return found->second;
+  resources_.push_back(id);
+  return id;
 }
 
 std::vector<std::uint32_t> Additions::finish(std::span<const std::uint32_t> body) const {
@@ -151,9 +195,10 @@ std::vector<std::uint32_t> Additions::finish(std::span<const std::uint32_t> body
       before_functions = false;
       result.insert(result.end(), declarations_.begin(), declarations_.end());
     }
-    if (i.opcode == op_entry_point && header_[1] >= lists_all_variables) {
+    if (i.opcode == op_entry_point) {
       std::vector<std::uint32_t> operands = operands_from(i, 1);
-      for (const auto& [of, copy] : copies_) operands.push_back(copy);
+      for (const auto& [built_in, input] : inputs_) operands.push_back(input);
+      if (header_[1] >= lists_all_variables) operands.insert(operands.end(), resources_.begin(), resources_.end());
       append(result, op_entry_point, operands);
       return;
     }

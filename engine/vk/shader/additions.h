@@ -20,6 +20,8 @@ struct Declarations {
   /// Whether values of a type are f16, or vectors of it, that the module may only load, store and convert.
   bool is_narrow(std::uint32_t type) const;
 
+  /// The variable that is a built-in; 0 if there is none.
+  std::uint32_t built_in(std::uint32_t number) const;
   /// From an element of an array type to the next; 0 if it says none.
   std::uint32_t stride(std::uint32_t array_type) const;
   /// The size of a type in a buffer, or a little more; nothing where it is not fixed.
@@ -46,12 +48,18 @@ class Additions {
   std::uint32_t next_id() { return bound_++; }
   /// The id of a type, by its opcode and operands. Not for structs and arrays, of which two may be alike.
   std::uint32_t type(const std::vector<std::uint32_t>& declaration);
+  /// The id of a block that is an array of elements of a type, `stride` bytes apart.
+  std::uint32_t array_block(std::uint32_t element, std::uint32_t stride);
   /// Of a type of 32-bit integers.
   std::uint32_t constant(std::uint32_t type, std::uint32_t value);
   /// A variable at this binding of set 0.
   std::uint32_t variable(std::uint32_t pointer_type, std::uint32_t binding);
+  /// The variable of this type that is a built-in input.
+  std::uint32_t input(std::uint32_t type, std::uint32_t built_in);
   /// A variable like another, but at this binding.
   std::uint32_t variable_like(std::uint32_t variable, std::uint32_t binding);
+  /// A variable like another, but of this type.
+  std::uint32_t variable_of(std::uint32_t variable, std::uint32_t pointer_type);
   /// Where whole functions are appended.
   std::vector<std::uint32_t>& functions() { return functions_; }
 
@@ -59,12 +67,17 @@ class Additions {
   std::vector<std::uint32_t> finish(std::span<const std::uint32_t> body) const;
 
  private:
+  std::uint32_t copy_of(std::uint32_t variable, std::uint32_t pointer_type, std::optional<std::uint32_t> binding);
+
   Declarations module_;
   std::array<std::uint32_t, 5> header_{};
   std::uint32_t bound_;
   std::map<std::vector<std::uint32_t>, std::uint32_t> types_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> constants_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> copies_;
+  std::vector<std::uint32_t> resources_;           ///< variables that are no inputs
+  std::map<std::uint32_t, std::uint32_t> blocks_;  ///< by the type of their elements
+  std::map<std::uint32_t, std::uint32_t> inputs_;  ///< by the number of the built-in
   std::vector<std::uint32_t> decorations_;
   std::vector<std::uint32_t> declarations_;
   std::vector<std::uint32_t> functions_;

@@ -22,6 +22,7 @@ enum Capability : std::uint32_t {
 
 enum Decoration : std::uint32_t {
   decoration_spec_id = 1,
+  decoration_block = 2,
   decoration_array_stride = 6,
   decoration_built_in = 11,
   decoration_binding = 33,
@@ -31,6 +32,7 @@ enum Decoration : std::uint32_t {
 };
 
 enum StorageClass : std::uint32_t {
+  storage_input = 1,
   storage_workgroup = 4,
   storage_private = 6,
   storage_function = 7,

@@ -18,9 +18,11 @@
 #include "vk/shader/exact_arithmetic.h"
 #include "vk/shader/first_group.h"
 #include "vk/shader/mixed_dots.h"
+#include "vk/shader/pair_access.h"
 #include "vk/shader/shaders.h"
 #include "vk/shader/specialize.h"
 #include "vk/shader/spirv.h"
+#include "vk/shader/subgroup_ids.h"
 #include "vk/shader/texel_reads.h"
 #include "vk/shader/validate_spirv.h"
 #include "vk/shader/variable_bytes.h"
@@ -79,6 +81,12 @@ void check_binding_kinds(const plan::Dispatch& dispatch, std::span<const std::ui
   }
 }
 
+/// Whether workgroups are whole subgroups along x.
+bool has_whole_subgroups(const ShaderFacts& facts, const plan::Target& target) {
+  const auto [x, y, z] = facts.local_size;
+  return target.subgroups.size != 0 && x % target.subgroups.size == 0 && y == 1 && z == 1;
+}
+
 /// Whether to request Target::subgroups.size and full subgroups, which shaders with subgroup operations rely on.
 bool asks_for_subgroups(const plan::Dispatch& dispatch, const ShaderFacts& facts, const Context& context) {
   const Capabilities& c = context.capabilities();
@@ -89,6 +97,15 @@ bool asks_for_subgroups(const plan::Dispatch& dispatch, const ShaderFacts& facts
   if (full && size <= limit) return true;
   if (c.min_subgroup_size != c.max_subgroup_size) at_most(dispatch, "invocations in full subgroups", limit, size);
   return false;
+}
+
+/// The code in the forms that the driver executes faster.
+std::vector<std::uint32_t> with_faster_forms(std::vector<std::uint32_t> code, const ShaderFacts& facts,
+                                             const Context& context) {
+  const Capabilities& capabilities = context.capabilities();
+  if (divides_for_local_ids(capabilities) && has_whole_subgroups(facts, context.target()))
+    code = with_subgroup_ids(code);
+  return moves_pairs_faster(capabilities) ? with_pair_access(code) : code;
 }
 
 class ShaderModule {
@@ -312,6 +329,7 @@ VkPipelineLayout Pipelines::layout(SetBindings set, std::uint32_t push_bytes, bo
 VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
                               const ShaderFacts& facts, const Constants& constants, const Pipeline& made) {
   std::vector<std::uint32_t> code = code_for(dispatch, words, facts, context_->capabilities());
+  if (!dispatch.spirv) code = with_faster_forms(code, facts, *context_);
   if (made.first_group_at != 0) code = with_first_group(code, made.first_group_at);
   const ShaderModule module(*context_, patched(dispatch.shader, std::move(code)));
   const Specialization specialization(constants);
