@@ -2,12 +2,16 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "harness/device.h"
+#include "ops/kernel.h"
+#include "plan/choice.h"
 #include "tune/admission.h"
+#include "tune/trial_run.h"
 #include "vk/shader/pair_access.h"
 #include "vk/shader/pipelines.h"
 #include "vk/shader/shaders.h"
@@ -38,6 +42,21 @@ TEST_CASE("kernels compute the same with numbers from those of subgroups and wit
   if (!has_integers || is_patched || context.target().subgroups.size == 0) return;
   const FasterForms forms;
   vk::Pipelines pipelines(context);
+  const TensorType type{DType::f32, {1001}};
+  plan::Trial copy;
+  copy.inputs = {type};
+  copy.output = type;
+  copy.expected.resize(1001);
+  std::iota(copy.expected.begin(), copy.expected.end(), 1.0F);
+  copy.values = {copy.expected};
+  copy.lower = [](plan::Lowering& out) {
+    const std::uint32_t pairs = 502;
+    ops::dispatch_flat(out, "copy", pairs, pairs,
+                       {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}});
+  };
+  tune::TrialRun run(context, pipelines, context.target(), copy);
+  run.run();
+  CHECK(run.result() == copy.expected);
   for (const char* operands : {"row_row", "col_row", "patches_row", "patches_col", "pixels_row"}) {
     for (const char* types : {"f32 f32", "f16 f32", "bf16 f32"}) {
       const std::string kind = std::string("gemm ") + operands + " " + types;
