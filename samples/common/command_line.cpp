@@ -25,8 +25,15 @@ int fail(std::string message, int code = exit_bad_input) {
   return code;
 }
 
-std::string parse_error(const CLI::ParseError& error) {
-  return fmt::format("{} (--help lists what there is)", error.what());
+std::string parse_error(std::string_view what) {
+  return fmt::format("{} (--help lists what there is)", what);
+}
+
+/// What CLI::ExtrasError says, which names them backwards.
+std::string extras_error(const CLI::App& app) {
+  const std::vector<std::string> left = app.remaining(true);
+  return fmt::format("The following argument{} not expected: {}", left.size() == 1 ? " was" : "s were",
+                     fmt::join(left, " "));
 }
 
 /// Parses all of `text` as a decimal integer; no value if it is not one or too large.
@@ -199,8 +206,10 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>
     const int code = is_first_rank() ? app.exit(help) : exit_done;
     leave_ranks();
     return with_output_written(code);
+  } catch (const CLI::ExtrasError&) {
+    return fail(parse_error(extras_error(app)));
   } catch (const CLI::ParseError& error) {
-    return fail(parse_error(error));
+    return fail(parse_error(error.what()));
   } catch (const halfstep::Error& error) {
     return fail(error.what(), is_bad_input(error.code()) ? exit_bad_input : exit_failed);
   } catch (const std::bad_alloc&) {

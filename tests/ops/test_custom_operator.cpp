@@ -14,6 +14,7 @@
 #include "plan/layout.h"
 #include "reference/array.h"
 #include "train/feed.h"
+#include "vk/shader/pair_access.h"
 #include "vk/shader/texel_reads.h"
 
 using namespace halfstep;
@@ -196,6 +197,13 @@ TEST_CASE("what is wrong with an application's own operator is said when it is a
         "[scaled_square] expected an operand for each of the 3 bindings of scaled_square.f32, got 2");
   CHECK(first_refusal([](CustomDispatch& d) { d.spirv["f32"] = vk::with_texel_reads(d.spirv["f32"], 1); }) ==
         "[scaled_square] expected binding 0 of scaled_square.f32 to be a storage buffer, got a texel buffer");
+  const std::string of_pairs =
+      first_refusal([](CustomDispatch& d) { d.spirv["f32"] = vk::with_pair_access(d.spirv["f32"]); });
+  const bool has_integers = testing::context().capabilities().buffer_address;  // of 64 bits
+  CHECK(of_pairs.empty() == has_integers);
+  if (!has_integers)
+    CHECK(of_pairs.starts_with(
+        "[scaled_square] expected a device that computes with 64-bit integers for scaled_square.f32"));
   CHECK(first_refusal([](CustomDispatch& d) { d.push.resize(40'000); }).find("push constants") != std::string::npos);
   CHECK(first_refusal([](CustomDispatch& d) { d.push.clear(); }) ==
         "[scaled_square] expected the 4 bytes of push constants that scaled_square.f32 declares, got 0");

@@ -47,6 +47,8 @@ class Context : public std::enable_shared_from_this<Context> {
   std::uint32_t queue_family() const { return capabilities_.queue_family.value(); }
   /// Runs work that may crash the driver; null if there is no such work, or forking is not allowed.
   process::Child* child() const { return child_.get(); }
+  /// Whether the device was opened here, and so only with the features that Capabilities tells of.
+  bool owned() const { return owned_; }
   /// Whether the Khronos validation layer is enabled for this context (never for an adopted one).
   bool validating() const { return owned_ && settings_.validation; }
 

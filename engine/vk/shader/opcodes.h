@@ -13,10 +13,13 @@ enum Op : std::uint32_t {
 
 enum Capability : std::uint32_t {
   capability_float16 = 9,
+  capability_float64 = 10,
+  capability_int64 = 11,
   capability_group_non_uniform = 61,
   capability_group_non_uniform_quad = 68,
   capability_bfloat16_type = 5116,
   capability_bfloat16_matrices = 5118,
+  capability_physical_buffers = 5347,
   capability_mixed_dots = 6912,
 };
 

@@ -10,7 +10,6 @@ namespace halfstep::vk {
 namespace {
 
 constexpr std::uint32_t storage_buffer = 12;
-constexpr std::uint32_t capability_int64 = 11;
 constexpr std::uint32_t decoration_coherent = 23;
 constexpr std::uint32_t word_bits = 32;
 

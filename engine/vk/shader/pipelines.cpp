@@ -67,6 +67,26 @@ void check_local_size(const plan::Dispatch& dispatch, const ShaderFacts& facts) 
        "declare layout(local_size_x_id = 0) in, as shaders/common/indexing.glsl does");
 }
 
+/// Drivers crash on an application's kernel that uses what the device is opened without.
+void check_capabilities(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words, const Capabilities& c) {
+  struct Needed {
+    std::uint32_t capability;
+    std::string_view what;
+    bool available;
+  };
+  const std::array all{Needed{capability_float64, "64-bit floats", false},
+                       Needed{capability_int64, "64-bit integers", c.buffer_address},
+                       Needed{capability_physical_buffers, "buffer addresses", c.buffer_address}};
+  for_each_instruction(words, [&](const Instruction& i) {
+    if (i.opcode != op_capability) return;
+    for (const Needed& needed : all) {
+      if (needed.capability != i.operand(1) || needed.available) continue;
+      fail(ErrorCode::unsupported, dispatch.label,
+           fmt::format("expected a device that computes with {} for {}, got {}", needed.what, dispatch.shader, c.name));
+    }
+  });
+}
+
 /// What an application's kernel takes its bindings for is what a dispatch binds there; drivers crash otherwise.
 void check_binding_kinds(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words) {
   constexpr std::array names{"a storage buffer", "a texel buffer", "another resource"};
@@ -247,7 +267,10 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   if (found != pipelines_.end()) return found->second;
 
   if (cancel_ && cancel_()) fail(ErrorCode::cancelled, "trainer", "cancelled before all kernels were compiled");
-  if (dispatch.spirv) check_spirv(shader.words, dispatch.shader);
+  if (dispatch.spirv) {
+    check_spirv(shader.words, dispatch.shader);
+    if (context_->owned()) check_capabilities(dispatch, shader.words, context_->capabilities());
+  }
   const Constants constants = constants_of(dispatch, shader, context_->capabilities());
   std::vector<std::uint32_t> words = words_of(dispatch, shader, constants);
   if (may_be_texels != 0) {
