@@ -13,7 +13,7 @@ layout(constant_id = 9) const int LANES = 8;     // of a subgroup: 8 or 16
 layout(constant_id = 10) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
 layout(constant_id = 11) const int ROW_QUADS = 1;     // quads of rows of a tile
 layout(constant_id = 12) const int ROWS_OF_QUAD = 4;  // that are not padding
-layout(constant_id = 13) const bool ONE_TAP = true;   // the rows of a tile are of one tap; else there are padding channels
+layout(constant_id = 13) const bool ONE_TAP = true;   // a tile has rows of one tap; else there are padding channels
 layout(constant_id = 14) const bool FULL = false;     // no tile has rows or columns past the last one
 layout(constant_id = 15) const int LENGTH = 0;        // k that STEP quads have, where that is always as many; else 0
 
@@ -163,7 +163,8 @@ void main() {
   [[unroll]] for (int i = 0; i < ROW_QUADS * COLUMNS; i++) {
     int quad = i / COLUMNS;
     int first = quad < count ? (row_quad + quad) * 4 : tile.row_end;
-    store_rows(tile, ivec4(first, first + 1, first + 2, first + 3), tile.column_quad + i % COLUMNS * LANE_QUADS, sums[i]);
+    ivec4 tile_rows = ivec4(first, first + 1, first + 2, first + 3);
+    store_rows(tile, tile_rows, tile.column_quad + i % COLUMNS * LANE_QUADS, sums[i]);
   }
 }
 
