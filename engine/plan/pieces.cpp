@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "plan/lowering.h"
 
@@ -36,7 +37,7 @@ std::uint64_t groups_of(const Dispatch& dispatch, const Target& target) {
 }  // namespace
 
 Pieces::Pieces(const Program& program, const Target& target)
-    : longest_(target.submit_seconds), limit_(longest_), max_width_(target.max_groups[0]) {
+    : compiles_first_(target.cpu), longest_(target.submit_seconds), limit_(longest_), max_width_(target.max_groups[0]) {
   for (const Dispatch& dispatch : program.dispatches) {
     dispatches_.push_back({groups_of(dispatch, target), dispatch.awaited, predicted_seconds(program, dispatch)});
   }
@@ -82,6 +83,7 @@ bool Pieces::limit(double seconds) {
   limit_ = wanted;
   const std::vector<Piece> before = std::move(pieces_);
   cut();
+  compiled_ = compiled_ && pieces_ == before;
   return pieces_ != before;
 }
 
@@ -113,6 +115,7 @@ void Pieces::cut() {
 }
 
 bool Pieces::measured(std::span<const double> microseconds) {
+  if (compiles_first_ && !std::exchange(compiled_, true)) return false;
   std::vector<double> found(dispatches_.size(), 0);
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     const double expected = seconds(i);
@@ -129,7 +132,10 @@ bool Pieces::measured(std::span<const double> microseconds) {
   for (std::size_t i = 0; i < pieces_.size(); ++i) too_long = too_long || seconds(i) > limit_;
   const std::vector<Piece> before = std::move(pieces_);
   cut();
-  if (pieces_ != before && (too_long || 2 * pieces_.size() <= before.size())) return true;
+  if (pieces_ != before && (too_long || 2 * pieces_.size() <= before.size())) {
+    compiled_ = false;
+    return true;
+  }
   pieces_ = before;
   return false;
 }

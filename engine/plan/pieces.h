@@ -39,7 +39,8 @@ class Pieces {
   bool limit(double seconds);
 
   /// Takes note of how long each piece of list() took: the first time as it is, later as a moving average. Returns
-  /// whether they were cut anew: because one takes too long, or half as many would do.
+  /// whether they were cut anew: because one takes too long, or half as many would do. A software driver compiles a
+  /// kernel when it first runs it, so there the first time after each cut is passed over.
   bool measured(std::span<const double> microseconds);
 
  private:
@@ -56,8 +57,10 @@ class Pieces {
 
   std::vector<Dispatched> dispatches_;
   bool measured_ = false;
-  double longest_;  ///< Target::submit_seconds
-  double limit_;    ///< seconds of a piece
+  bool compiles_first_;      ///< a kernel is compiled when it first runs
+  bool compiled_ = false;    ///< all of list() have run
+  double longest_;           ///< Target::submit_seconds
+  double limit_;             ///< seconds of a piece
   std::uint32_t max_width_;  ///< groups in a row, the device's limit
   std::vector<Piece> pieces_;
 };

@@ -14,7 +14,7 @@ void mark_texel_operands(const Program& program, const Target& target, Dispatch&
     const ProgramTensor& tensor = program.tensors[operand.tensor];
     const bool written =
         std::ranges::any_of(dispatch.operands, [&](const Operand& other) { return conflict(program, operand, other); });
-    operand.may_be_texels = !operand.address && !written && tensor.type.dtype == DType::f32 &&
+    operand.may_be_texels = !operand.address && !written && !is_narrow(tensor.type.dtype) &&
                             tensor.bytes % texel_bytes == 0 && tensor.bytes / texel_bytes <= target.max_texels;
   }
 }

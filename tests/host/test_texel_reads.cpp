@@ -89,21 +89,23 @@ TEST_CASE("operands that are large, narrow, written or addressed are not marked 
     const plan::TensorId narrow = builder.tensor("narrow", {DType::f16, {4, 4}});
     const plan::TensorId in_place = builder.tensor("in_place", {DType::f32, {4, 4}});
     const plan::TensorId addressed = builder.tensor("addressed", {DType::f32, {4, 4}});
+    const plan::TensorId words = builder.tensor("words", {DType::u32, {4, 4}});
     plan::Dispatch dispatch;
     dispatch.shader = "any.f32";
     dispatch.constants = {64};
     dispatch.operands = {{small, plan::Access::read},     {large, plan::Access::read},
                          {narrow, plan::Access::read},    {in_place, plan::Access::read},
-                         {in_place, plan::Access::write}, {addressed, plan::Access::read, false, true}};
+                         {in_place, plan::Access::write}, {addressed, plan::Access::read, false, true},
+                         {words, plan::Access::read}};
     builder.dispatch(dispatch);
     const plan::Program program = builder.finish();
     std::vector<bool> marked;
     for (const plan::Operand& operand : program.dispatches[0].operands) marked.push_back(operand.may_be_texels);
     return marked;
   };
-  CHECK(marks(target) == std::vector<bool>{true, false, false, false, false, false});
+  CHECK(marks(target) == std::vector<bool>{true, false, false, false, false, false, true});
   target.max_texels = 0;
-  CHECK(marks(target) == std::vector<bool>(6, false));
+  CHECK(marks(target) == std::vector<bool>(7, false));
 }
 
 }  // namespace halfstep
