@@ -67,6 +67,7 @@ struct Target {
   std::uint32_t max_storage_buffers = 4;
   std::uint32_t max_texels = 0;            ///< quads of a texel buffer; 0 if storage buffers are as fast to read
   bool winograd = true;                    ///< there are kernels for Winograd's convolution
+  std::uint32_t vector_registers = 32;     ///< of the processor that a software driver runs on
   bool uniform_loads = false;              ///< a load from one address by all invocations is as cheap as a constant
   double submit_seconds = 0.1;             ///< that a submit may take; see Pieces
   std::uint32_t wanted_groups = 4;         ///< workgroups that keep the device busy

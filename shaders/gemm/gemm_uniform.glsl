@@ -1,4 +1,4 @@
-// One tile of C per subgroup, all in registers: COLUMNS columns of 24 / COLUMNS rows for each of its LANES invocations.
+// One tile of C per subgroup, all in registers: COLUMNS columns of SUMS / COLUMNS rows for each of its LANES invocations.
 // All invocations load the same element of A, by address, which the driver executes as one load. B is packed into
 // panels (gemm/gemm_panels.comp), so that the values that the invocations need at the same time are contiguous. Each
 // product takes only a multiplication with a memory operand and an addition. This kernel is for drivers with
@@ -14,6 +14,7 @@ layout(constant_id = 8) const int SEGMENTS = 0;  // see gemm_segments.glsl
 layout(constant_id = 9) const int LANES = 8;     // of a subgroup: 8 or 16
 layout(constant_id = 10) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
 layout(constant_id = 11) const int LENGTH = 0;   // k that STEP quads have, where that is always as many; else 0
+layout(constant_id = 12) const int SUMS = 24;    // of an invocation: 12 or 24
 
 int lane() { return int(gl_SubgroupInvocationID); }
 
@@ -21,8 +22,6 @@ int lane() { return int(gl_SubgroupInvocationID); }
 #define ACROSS_LANES
 #include "gemm/gemm_moments.glsl"
 
-// The sums, the columns of B and one element of A fill 32 registers; with a third more, sums would spill to memory.
-const int SUMS = 24;
 const int ROWS = SUMS / COLUMNS;
 const int TOGETHER = 4 / COLUMNS;  // k that are added to a row before the next: an address of A is then used so often
 const int PANEL_QUADS = LANE_QUADS * COLUMNS;  // per k of a panel

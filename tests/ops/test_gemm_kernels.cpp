@@ -128,6 +128,15 @@ plan::Target gpu_target() {
   return target;
 }
 
+/// A software driver with loads of one address for all of eight lanes.
+plan::Target uniform_target() {
+  plan::Target target;
+  target.uniform_loads = true;
+  target.subgroups = {.size = 8, .shuffle = true, .broadcast = true};
+  target.max_storage_range = 1U << 27;
+  return target;
+}
+
 }  // namespace
 
 TEST_CASE("every kernel computes matrix products") {
@@ -258,11 +267,42 @@ TEST_CASE("few tiles with a long k are large and cut along k, with a short k the
   CHECK(first(4) == "tile64");
 }
 
+TEST_CASE("tiles have as many sums as the processor has registers for, and the other number second") {
+  plan::Target target = uniform_target();
+  const ops::Problem problem{
+      .operands = ops::Operands::patches_row, .rows = 4096, .columns = 32, .k = 32, .segments = 9};
+  for (const bool many : {true, false}) {
+    target.vector_registers = many ? 32 : 16;
+    const std::vector<ops::GemmKernel> all = ops::gemm_kernels(target, problem);
+    CHECK(all[0].name == (many ? "uniform6x32" : "uniform4x32"));
+    CHECK(all[1].name == (many ? "uniform4x32" : "uniform6x32"));
+  }
+}
+
+TEST_CASE("operands in f16 are converted to f32 where they are used often enough") {
+  const plan::Target target = uniform_target();
+  const auto first = [&](std::int64_t channels, std::int64_t columns, DType dtype) {
+    const std::int64_t pixels = 65536;
+    const std::int64_t padded = plan::divided_up(channels, 4) * 4;
+    return ops::gemm_kernels(target, {.operands = ops::Operands::pixels_row,
+                                      .dtype = dtype,
+                                      .rows = 9 * padded,
+                                      .columns = columns,
+                                      .k = 32,
+                                      .segments = pixels / 32,
+                                      .operand_quads = pixels * std::max(padded, columns) / 4,
+                                      .tap_rows = channels,
+                                      .segments_in_row = 32})
+        .front()
+        .name;
+  };
+  CHECK(first(16, 16, DType::f16).starts_with("outer"));
+  CHECK(first(1, 32, DType::f32).starts_with("outer"));
+  CHECK_FALSE(first(1, 32, DType::f16).starts_with("outer"));
+}
+
 TEST_CASE("operands that are used often are laid out as planes, and k is not by rows then") {
-  plan::Target target;
-  target.uniform_loads = true;
-  target.subgroups = {.size = 8, .shuffle = true, .broadcast = true};
-  target.max_storage_range = 1U << 27;
+  plan::Target target = uniform_target();
   const auto first = [&](std::int64_t channels, std::int64_t plane_quads) {
     const ops::Problem problem{.operands = ops::Operands::pixels_row,
                                .rows = 9 * channels,

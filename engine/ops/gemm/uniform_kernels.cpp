@@ -84,14 +84,24 @@ bool fits_planes(const plan::Target& target, const Problem& problem) {
          static_cast<std::uint64_t>(problem.plane_quads) <= groups;
 }
 
-GemmKernel in_panels(const Problem& problem, bool planes, Share share) {
+/// Sums of an invocation: 24 leave registers for a few columns of B and an element of A where there are 32. Where there
+/// are 16, so many would go to memory and back; 16 were faster than 12 or 8, since more of them share each load.
+constexpr std::int64_t most_sums = 24;
+constexpr std::int64_t least_sums = 16;
+
+std::int64_t sums_for(std::uint32_t vector_registers) {
+  return vector_registers >= 32 ? most_sums : least_sums;
+}
+
+GemmKernel in_panels(const Problem& problem, bool planes, Share share, std::int64_t sums) {
   const Operands operands = planes ? Operands::planes_row : with_panels(problem.operands);
-  GemmKernel kernel = by_address(problem, "uniform", operands, share, 24);
+  GemmKernel kernel = by_address(problem, "uniform", operands, share, sums);
   kernel.panels = true;
   kernel.planes = planes;
   kernel.moment_rows = kernel.tile_rows;
   set_steps(kernel, problem, share, 1);
   kernel.constants.push_back(length_of_steps(kernel, problem));
+  kernel.constants.push_back(static_cast<std::uint32_t>(sums));
   kernel.other_rounds = 6;
   return kernel;
 }
@@ -104,13 +114,12 @@ void sort_by_columns(std::vector<GemmKernel>& kernels, const Problem& problem) {
 }
 
 /// Whether it is worth the preparation: packing B, which pays if enough rows use it, converting A, which pays if enough
-/// columns do, and processing few quads of k at a time, which wider vectors do sooner.
+/// columns do, and leaving lanes without a column.
 bool panels_pay(const plan::Target& target, const Problem& problem, const GemmKernel& kernel) {
   const std::int64_t tiles = problem.batches * plan::divided_up(problem.rows, kernel.tile_rows) *
                              plan::divided_up(problem.columns, kernel.tile_columns);
   const bool widened = is_narrow(problem.dtype);
-  const std::int64_t least_quads = target.subgroups.size > 8 ? 2 : 3;
-  return kernel.k_quads >= least_quads && problem.rows >= 128 && problem.columns > (widened ? 16 : 8) &&
+  return kernel.k_quads >= 2 && problem.rows >= 128 && 2 * problem.columns > target.subgroups.size &&
          tiles >= target.wanted_groups && (!widened || problem.columns * problem.segments >= 96);
 }
 
@@ -155,11 +164,15 @@ GemmKernel of_outer_products(const Problem& problem, Share share) {
 }
 
 /// Where C is large, tiles read their operands again from memory, which are not packed. Where a tap has few elements of
-/// C, finding each tap's pixel takes longer.
+/// C, finding each tap's pixel takes longer. Narrow operands are converted first, which pays if each is used often.
 bool outer_products_pay(const Problem& problem) {
-  const std::int64_t most_elements = std::int64_t{1} << 20;
-  return !is_narrow(problem.dtype) && problem.rows * problem.columns < most_elements &&
-         problem.tap_rows * problem.columns >= 24;
+  constexpr std::int64_t most_elements = std::int64_t{1} << 20;
+  constexpr double least_flops = 64;  // for each element of an operand in f16 or bf16
+  const auto products = static_cast<double>(problem.rows * problem.columns) *
+                        static_cast<double>(problem.k * problem.segments * problem.batches);
+  const bool converted = is_narrow(problem.dtype);
+  return problem.rows * problem.columns < most_elements && problem.tap_rows * problem.columns >= 24 &&
+         (!converted || 2 * products >= least_flops * 8 * static_cast<double>(problem.operand_quads));
 }
 
 }  // namespace
@@ -171,8 +184,12 @@ UniformKernels uniform_kernels(const plan::Target& target, const Problem& proble
   const bool pay = planes_pay(target, problem);
   const bool planes = pay || (problem.operands == Operands::pixels_row && fits_planes(target, problem));
   if (problem.operands == Operands::pixels_row && !planes) return found;
+  const std::int64_t sums = sums_for(target.vector_registers);
   for (const std::uint32_t columns : {4U, 2U, 1U})
-    found.kernels.push_back(in_panels(problem, planes, {lanes, columns}));
+    found.kernels.push_back(in_panels(problem, planes, {lanes, columns}, sums));
+  // With the other number, rows of tiles may divide those of the product better.
+  found.kernels.insert(found.kernels.begin() + 1,
+                       in_panels(problem, planes, {lanes, 4}, most_sums + least_sums - sums));
   sort_by_columns(found.kernels, problem);
   found.pay = planes ? pay : panels_pay(target, problem, found.kernels.front());
   return found;

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/processor.h"
 #include "vk/device/cooperative_matrix.h"
 #include "vk/device/mixed_dots.h"
 #include "vk/device/result.h"
@@ -332,6 +333,7 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
   }
   target.uniform_loads =
       c.buffer_address && loads_uniforms_once(c) && has_shader("gemm_uniform") && has_shader("gemm_outer");
+  target.vector_registers = process::vector_registers();
   target.winograd = has_shader("winograd");
   target.max_storage_buffers = std::min(
       {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
