@@ -11,7 +11,7 @@ void add_whole_segments(Tile tile) {
   if (IN_PHASES && left <= 0) return;
   do {
     [[unroll]] for (int s = 0; s < SEGMENTS; s++) {
-      seek(s == 0 ? segment : segment_after(segment, s));
+      seek(s == 0 ? segment : segment_beside(segment, s));
       add_products(0);
     }
     segment = segment_after(segment, SEGMENTS);

@@ -78,6 +78,12 @@ Segment segment_after(Segment segment, int count) {
   return segment_of(tap, shift);
 }
 
+// That, where it is known to be in the same row: what depends on the row need not be found again.
+Segment segment_beside(Segment segment, int count) {
+  return segment_of(segment.place + ivec2(0, count * tap_stride().y),
+                    segment.shift + ivec2(0, count * shift_stride().y));
+}
+
 int tile_segments() { return IN_PHASES ? tap_count.x * tap_count.y : segments; }
 
 #else
@@ -99,6 +105,11 @@ Segment segment_after(Segment segment, int count) {
   segment.place = in_image ? segment.place + ivec2(0, count) : ivec2(segment.place.x + 1, 0);
 #endif
   return segment;
+}
+
+// That, where it is known to be in the same image.
+Segment segment_beside(Segment segment, int count) {
+  return Segment(segment.index + count, segment.place + ivec2(0, count), ivec2(0));
 }
 
 int tile_segments() { return segments; }

@@ -14,7 +14,7 @@ layout(constant_id = 8) const int SEGMENTS = 0;  // see gemm_segments.glsl
 layout(constant_id = 9) const int LANES = 8;     // of a subgroup: 8 or 16
 layout(constant_id = 10) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
 layout(constant_id = 11) const int LENGTH = 0;   // k that STEP quads have, where that is always as many; else 0
-layout(constant_id = 12) const int SUMS = 24;    // of an invocation: 12 or 24
+layout(constant_id = 12) const int SUMS = 24;    // of an invocation: 12, 16 or 24
 
 int lane() { return int(gl_SubgroupInvocationID); }
 
@@ -23,9 +23,10 @@ int lane() { return int(gl_SubgroupInvocationID); }
 #include "gemm/gemm_moments.glsl"
 
 const int ROWS = SUMS / COLUMNS;
-const int TOGETHER = 4 / COLUMNS;  // k that are added to a row before the next: an address of A is then used so often
+// k that are added to a row before the next. More than one use an address of A so often, but take registers for B's.
+const int TOGETHER = SUMS > 16 ? 4 / COLUMNS : 1;
 const int PANEL_QUADS = LANE_QUADS * COLUMNS;  // per k of a panel
-const int MOST_STEP = 8;
+const int MOST_STEP = 16;
 const int BLOCK = 16;  // tiles in a block of rows
 
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer RowStep { vec4 v[MOST_STEP]; };
@@ -110,8 +111,8 @@ void add_products(int k_quad) {
   QuadAt panel = b + (panel_segment + k_quad * 4 * PANEL_QUADS);
   [[unroll]] for (int q = 0; q < STEP; q++) {
     [[unroll]] for (int kk = 0; kk < 4; kk += TOGETHER) {
-      float columns_of_b[4];  // of a k its COLUMNS, then the next one's
-      [[unroll]] for (int j = 0; j < 4; j++) {
+      float columns_of_b[TOGETHER * COLUMNS];  // of a k its COLUMNS, then the next one's
+      [[unroll]] for (int j = 0; j < TOGETHER * COLUMNS; j++) {
         int first = (q * 4 + kk + j / COLUMNS) * PANEL_QUADS;
         columns_of_b[j] = of_lane(LanesAt(panel + (first + LANE_QUADS * (j % COLUMNS))));
       }

@@ -267,15 +267,16 @@ TEST_CASE("few tiles with a long k are large and cut along k, with a short k the
   CHECK(first(4) == "tile64");
 }
 
-TEST_CASE("tiles have as many sums as the processor has registers for, and the other number second") {
+TEST_CASE("tiles have as many sums as the processor has registers for, and another number second") {
   plan::Target target = uniform_target();
   const ops::Problem problem{
       .operands = ops::Operands::patches_row, .rows = 4096, .columns = 32, .k = 32, .segments = 9};
   for (const bool many : {true, false}) {
     target.vector_registers = many ? 32 : 16;
     const std::vector<ops::GemmKernel> all = ops::gemm_kernels(target, problem);
-    CHECK(all[0].name == (many ? "uniform6x32" : "uniform4x32"));
-    CHECK(all[1].name == (many ? "uniform4x32" : "uniform6x32"));
+    CHECK(all[0].name == (many ? "uniform6x32" : "uniform3x32"));
+    CHECK(all[1].name == "uniform4x32");
+    CHECK(all[0].k_quads == 8);
   }
 }
 
@@ -318,6 +319,9 @@ TEST_CASE("operands that are used often are laid out as planes, and k is not by 
   CHECK(first(16, quads(16)).starts_with("outer"));
   CHECK(first(256, quads(256)).starts_with("uniform"));
   CHECK(first(256, 0).starts_with("outer"));  // groups of channels
+  CHECK(first(64, quads(64)).starts_with("outer"));
+  target.vector_registers = 16;
+  CHECK(first(64, quads(64)).starts_with("uniform"));
   target.max_storage_range = 1U << 20;
   CHECK(first(256, quads(256)).starts_with("outer"));
 }

@@ -14,15 +14,22 @@ bool has_uniform_loads(const plan::Target& target) {
   return target.uniform_loads && target.subgroups.hand_over();
 }
 
+bool has_many_registers(const plan::Target& target) {
+  return target.vector_registers >= 32;
+}
+
+/// Sums of an invocation: as many as leave registers for a few columns of B and an element of A. What does not fit goes
+/// to memory and back with each product.
+std::int64_t sums_for(const plan::Target& target) {
+  return has_many_registers(target) ? 24 : 12;
+}
+
 /// The largest divisor of `value` that is at most `most`, and 1 at least.
 std::int64_t largest_divisor(std::int64_t value, std::int64_t most) {
   std::int64_t divisor = std::max<std::int64_t>(most, 1);
   while (value % divisor != 0) --divisor;
   return divisor;
 }
-
-/// Quads of k that a kernel adds with each iteration of its loop, at most: with more, its code outgrows a core's cache.
-constexpr std::int64_t most_step = 8;
 
 /// Columns of a tile that each invocation of a subgroup has, of which there are `lanes`.
 struct Share {
@@ -44,8 +51,8 @@ GemmKernel by_address(const Problem& problem, std::string_view kind, Operands op
 }
 
 /// How much a kernel adds with each iteration: a part of a segment, or whole ones, as many as are in a row, where those
-/// are short, and at least `fewest`.
-void set_steps(GemmKernel& kernel, const Problem& problem, Share share, std::int64_t fewest) {
+/// are short, and at least `fewest`. At most `most_step` quads of k: with more, its code outgrows a core's cache.
+void set_steps(GemmKernel& kernel, const Problem& problem, Share share, std::int64_t most_step, std::int64_t fewest) {
   const std::int64_t length = plan::divided_up(problem.k, 4);
   const std::int64_t step = largest_divisor(length, most_step);
   std::int64_t segments = step == length ? largest_divisor(problem.segments_in_row, most_step / step) : 0;
@@ -84,14 +91,8 @@ bool fits_planes(const plan::Target& target, const Problem& problem) {
          static_cast<std::uint64_t>(problem.plane_quads) <= groups;
 }
 
-/// Sums of an invocation: 24 leave registers for a few columns of B and an element of A where there are 32. Where there
-/// are 16, so many would go to memory and back; 16 were faster than 12 or 8 for 16 and 64 channels, 8 for 32.
-constexpr std::int64_t most_sums = 24;
-constexpr std::int64_t least_sums = 16;
-
-std::int64_t sums_for(std::uint32_t vector_registers) {
-  return vector_registers >= 32 ? most_sums : least_sums;
-}
+/// For another candidate, whose rows may divide those of the product better.
+constexpr std::int64_t other_sums = 16;
 
 GemmKernel in_panels(const Problem& problem, bool planes, Share share, std::int64_t sums) {
   const Operands operands = planes ? Operands::planes_row : with_panels(problem.operands);
@@ -99,7 +100,8 @@ GemmKernel in_panels(const Problem& problem, bool planes, Share share, std::int6
   kernel.panels = true;
   kernel.planes = planes;
   kernel.moment_rows = kernel.tile_rows;
-  set_steps(kernel, problem, share, 1);
+  constexpr std::int64_t most_products = 768;  // of an invocation
+  set_steps(kernel, problem, share, most_products / (4 * sums), 1);
   kernel.constants.push_back(length_of_steps(kernel, problem));
   kernel.constants.push_back(static_cast<std::uint32_t>(sums));
   kernel.other_rounds = 6;
@@ -123,14 +125,15 @@ bool panels_pay(const plan::Target& target, const Problem& problem, const GemmKe
          tiles >= target.wanted_groups && (!widened || problem.columns * problem.segments >= 96);
 }
 
-/// Whether A is better laid out as planes, which is a pass over it, and over B: where they are used often enough.
+/// Whether A is better laid out as planes, which is a pass over it, and over B: where they are used often enough. Outer
+/// products, which do without, take more registers than 16.
 bool planes_pay(const plan::Target& target, const Problem& problem) {
   if (!fits_planes(target, problem)) return false;
   const std::int64_t b_quads = problem.segments * problem.k * plan::divided_up(problem.columns, 4);
   const auto bytes = 32 * static_cast<double>(problem.plane_quads + b_quads);
   const auto size =
       static_cast<double>(problem.rows * problem.columns) * static_cast<double>(problem.k * problem.segments);
-  const double least = 80;  // flops for each byte that is read and written
+  const double least = has_many_registers(target) ? 80 : 40;  // flops for each byte that is read and written
   return 2 * size > least * bytes;
 }
 
@@ -154,7 +157,7 @@ GemmKernel of_outer_products(const Problem& problem, Share share) {
   const std::int64_t row_quads = even_part(group, most_quads);
   kernel.tile_rows = 4 * row_quads;
   kernel.row_group = 4 * group;
-  set_steps(kernel, problem, share, 2);
+  set_steps(kernel, problem, share, 8, 2);
   const bool full = group % row_quads == 0 && plan::divided_up(problem.columns, 4) * 4 % kernel.tile_columns == 0;
   for (const std::int64_t constant : {row_quads, rows_of_quad, std::int64_t{one_tap}, std::int64_t{full}})
     kernel.constants.push_back(static_cast<std::uint32_t>(constant));
@@ -184,12 +187,10 @@ UniformKernels uniform_kernels(const plan::Target& target, const Problem& proble
   const bool pay = planes_pay(target, problem);
   const bool planes = pay || (problem.operands == Operands::pixels_row && fits_planes(target, problem));
   if (problem.operands == Operands::pixels_row && !planes) return found;
-  const std::int64_t sums = sums_for(target.vector_registers);
+  const std::int64_t sums = sums_for(target);
   for (const std::uint32_t columns : {4U, 2U, 1U})
     found.kernels.push_back(in_panels(problem, planes, {lanes, columns}, sums));
-  // With the other number, rows of tiles may divide those of the product better.
-  found.kernels.insert(found.kernels.begin() + 1,
-                       in_panels(problem, planes, {lanes, 4}, most_sums + least_sums - sums));
+  found.kernels.insert(found.kernels.begin() + 1, in_panels(problem, planes, {lanes, 4}, other_sums));
   sort_by_columns(found.kernels, problem);
   found.pay = planes ? pay : panels_pay(target, problem, found.kernels.front());
   return found;
