@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <utility>
+
 #include "harness/check.h"
 #include "harness/values.h"
 #include "ops/elementwise/multiply_adds.h"
@@ -9,37 +12,42 @@
 using namespace halfstep;
 using testing::Check;
 
-TEST_CASE("multiply_adds makes every one of its steps") {
-  constexpr std::int32_t rounds = 3;
-  const auto reference = [](std::span<const reference::Array> x) {
-    reference::Array y(x[0].shape);
-    for (std::size_t i = 0; i < y.values.size(); ++i) {
-      for (int chain = 0; chain < 3; ++chain) {
-        double sum = x[0].values[i] + chain;
-        for (int step = 0; step < 16 * rounds; ++step) sum = sum * 0.5 + 3;
-        y.values[i] += sum;
-      }
+namespace {
+
+reference::Array expected(const reference::Array& x, std::int32_t rounds, double factor) {
+  reference::Array y(x.shape);
+  for (std::size_t quad = 0; quad < x.values.size(); quad += 4) {
+    std::array<double, 12> numbers{};
+    for (std::size_t i = 0; i < 12; ++i) numbers[i] = x.values[quad + i % 4] + static_cast<double>(i);
+    for (int step = 0; step < 64 * rounds; ++step) {
+      const std::array<double, 12> before = numbers;
+      for (std::size_t i = 0; i < 12; ++i) numbers[i] = before[i] * factor + before[(i + 1) % 12];
     }
-    return y;
-  };
-  Check check{.name = "multiply_adds",
-              .build = [](std::span<const Tensor> x) { return ops::multiply_adds(x[0], rounds, 0.5F, 3); },
-              .inputs = {{testing::uniform({7, 12}, 5)}},
-              .reference = reference};
+    for (std::size_t i = 0; i < 12; ++i) y.values[quad + i % 4] += numbers[i];
+  }
+  return y;
+}
+
+Check check_of(reference::Array x, std::int32_t rounds, float factor) {
+  Check check{
+      .name = "multiply_adds",
+      .build = [=](std::span<const Tensor> in) { return ops::multiply_adds(in[0], rounds, factor); },
+      .inputs = {{std::move(x)}},
+      .reference = [=](std::span<const reference::Array> in) { return expected(in[0], rounds, double{factor}); }};
   check.dtypes = {DType::f32};
-  testing::check_operator(check);
+  return check;
+}
+
+}  // namespace
+
+TEST_CASE("multiply_adds makes every one of its steps") {
+  testing::check_operator(check_of(testing::uniform({7, 12}, 5), 3, -0.0625F));
 }
 
 TEST_CASE("multiply_adds counts: nothing rounds while integers are small") {
-  Check check{.name = "multiply_adds",
-              .build = [](std::span<const Tensor> x) { return ops::multiply_adds(x[0], 5, 1, 2); },
-              .inputs = {{reference::Array({3, 4}, 1)}},
-              .reference =
-                  [](std::span<const reference::Array> x) {
-                    // Begins as 1, 2 and 3; each takes 80 steps of 2.
-                    return reference::Array(x[0].shape, 6 + 3 * 160);
-                  }};
-  check.dtypes = {DType::f32};
+  reference::Array x({3, 4}, 1);
+  for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] = static_cast<double>(i * i);
+  Check check = check_of(std::move(x), 5, 0);
   check.arithmetic = 0;
   testing::check_operator(check);
 }

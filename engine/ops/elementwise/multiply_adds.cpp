@@ -13,12 +13,10 @@ namespace {
 
 class MultiplyAdds final : public graph::Operator {
  public:
-  MultiplyAdds(std::int32_t rounds, float factor, float term) : rounds_(rounds), factor_(factor), term_(term) {}
+  MultiplyAdds(std::int32_t rounds, float factor) : rounds_(rounds), factor_(factor) {}
 
   std::string name() const override { return "multiply_adds"; }
-  graph::Attributes attributes() const override {
-    return {{"rounds", std::int64_t{rounds_}}, {"factor", factor_}, {"term", term_}};
-  }
+  graph::Attributes attributes() const override { return {{"rounds", std::int64_t{rounds_}}, {"factor", factor_}}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     expect_count(name(), inputs, 1);
@@ -34,10 +32,10 @@ class MultiplyAdds final : public graph::Operator {
     struct Push {
       std::uint32_t quads;
       std::int32_t rounds;
-      float factor, term;
+      float factor;
     };
     const std::int64_t count = elements(out.type(out.output(0)).shape);
-    const Push push{index32(out, count / 4), rounds_, factor_, term_};
+    const Push push{index32(out, count / 4), rounds_, factor_};
     dispatch_flat(out, "multiply_adds", count / 4, push,
                   {{out.input(0), plan::Access::read}, {out.output(0), plan::Access::write}}, {}, {.rounds = rounds_});
   }
@@ -45,13 +43,12 @@ class MultiplyAdds final : public graph::Operator {
  private:
   std::int32_t rounds_;
   float factor_;
-  float term_;
 };
 
 }  // namespace
 
-Tensor multiply_adds(Tensor x, std::int32_t rounds, float factor, float term) {
-  return apply<MultiplyAdds>({x}, rounds, factor, term);
+Tensor multiply_adds(Tensor x, std::int32_t rounds, float factor) {
+  return apply<MultiplyAdds>({x}, rounds, factor);
 }
 
 }  // namespace halfstep::ops
