@@ -157,7 +157,8 @@ GemmKernel of_outer_products(const Problem& problem, Share share) {
   const std::int64_t row_quads = even_part(group, most_quads);
   kernel.tile_rows = 4 * row_quads;
   kernel.row_group = 4 * group;
-  set_steps(kernel, problem, share, 8, 2);
+  constexpr std::int64_t most_step = 8;
+  set_steps(kernel, problem, share, most_step, 2);
   const bool full = group % row_quads == 0 && plan::divided_up(problem.columns, 4) * 4 % kernel.tile_columns == 0;
   for (const std::int64_t constant : {row_quads, rows_of_quad, std::int64_t{one_tap}, std::int64_t{full}})
     kernel.constants.push_back(static_cast<std::uint32_t>(constant));
