@@ -1,68 +1,107 @@
-// How expression.glsl reads and writes where an invocation does not have a quad of the result but one column of four of
-// its rows, and the LANES invocations of a subgroup have adjacent ones: element by element. lavapipe, for which this is,
-// reads and stores quads element by element, too, and kernels whose sums lie so need not exchange them.
+// How expression.glsl reads and writes where an invocation does not have a quad of the result but one column of each of
+// four parts of rows, and the LANES invocations of a subgroup have a part's columns. lavapipe, for which this is, loads
+// and stores for one invocation after the other whatever they are, so kernels whose sums lie so need not exchange all
+// of them.
 //
-// The including shader defines LANES and includes this file before expression.glsl. Before any loop, it sets result_lane.
+// The including shader defines LANES and includes this file before expression.glsl. Before any loop, it sets
+// result_lane.
 #ifndef HALFSTEP_ACROSS_LANES
 #define HALFSTEP_ACROSS_LANES
 
-#define BROADCASTS
-#include "common/from_lane.glsl"
-
 #include "common/of_lane.glsl"
 
-// The invocation's number in its subgroup. Were gl_SubgroupInvocationID compared after a loop, lavapipe would keep what is
-// compared in a loop's loads, too, in memory.
+// The invocation's number in its subgroup. Were gl_SubgroupInvocationID compared after a loop, lavapipe would keep what
+// is compared in a loop's loads, too, in memory.
 int result_lane;
 
-// Four rows of the result.
-struct Rows {
-  ivec4 at;     // the quad with each one's first of these columns; -1: the row is not stored
-  int columns;  // that are stored, whole quads
-  bool padded;  // whether this invocation's is past the last column
+// Four parts of rows of the result, LANES columns of each.
+struct Parts {
+  ivec4 at;       // the quad with each one's first column; -1: it is not stored
+  ivec4 columns;  // that are stored, whole quads
+  bvec4 padded;   // whether this invocation's is past the last column
 };
-#define PLACE Rows
+#define PLACE Parts
 
-// An array `name` of QUAD, or of vec4, is also one of elements, or of words that two of them fill.
+// An array `name` of QUAD, or of vec4, is also one of elements, of words that two narrow ones fill, and of two words.
 #define DECLARE_ELEMENTS(at, Name, name)                                                \
   layout(std430, binding = at) buffer ElementsOf##Name { float elements_of_##name[]; }; \
-  layout(std430, binding = at) buffer WordsOf##Name { uint words_of_##name[]; };
+  layout(std430, binding = at) buffer WordsOf##Name { uint words_of_##name[]; };        \
+  layout(std430, binding = at) buffer PairsOf##Name { uint64_t pairs_of_##name[]; };
 
-// This invocation's elements of an argument that is read for the rows.
-#define ELEMENTS_OF(argument, rows, elements)                                                            \
-  uint walk = (argument) & 15u;                                                                          \
-  bool across = walk == WALK_ALIKE || walk == WALK_COLUMNS;                                              \
-  uint element = across ? uint(clamp(result_lane, 0, max(rows.columns - 1, 0))) : uint(result_lane % 4); \
-  if (((argument) & SPREAD) != 0u) element = 0u;                                                         \
-  uvec4 elements;                                                                                        \
-  [[unroll]] for (int e = 0; e < 4; e++) {                                                               \
-    elements[e] = argument_quad(argument, uint(max(rows.at[e], 0))) * 4u + element;                      \
+// Stores are of 64 bits, which take lavapipe no longer than 32, but where there are 16 lanes: compiling 64 bits for each
+// of them overruns its stack. For these, an invocation exchanges half of its numbers with a neighbour in its quad of
+// invocations: of two parts, even ones get two adjacent columns of the first, odd ones of the second.
+const bool STORES_64_BITS = LANES == 8;
+
+// Called by all invocations, since all exchange.
+uvec2 with_neighbours(uint first, uint second, bool has_second, uint neighbours) {
+  return has_second ? uvec2(neighbours, second) : uvec2(first, neighbours);
+}
+uvec2 pair_of_columns(uint first, uint second) {
+  bool odd = (result_lane & 1) != 0;
+  return with_neighbours(first, second, odd, subgroupQuadSwapHorizontal(odd ? first : second));
+}
+
+// This invocation's elements of an argument that is read for the parts.
+#define ELEMENTS_OF(argument, parts, elements)                                       \
+  uint walk = (argument) & 15u;                                                      \
+  bool across = walk == WALK_ALIKE || walk == WALK_COLUMNS;                          \
+  uvec4 elements;                                                                    \
+  [[unroll]] for (int e = 0; e < 4; e++) {                                           \
+    int last = max(parts.columns[e] - 1, 0);                                         \
+    uint element = uint(across ? clamp(result_lane, 0, last) : result_lane % 4);     \
+    if (((argument) & SPREAD) != 0u) element = 0u;                                   \
+    elements[e] = argument_quad(argument, uint(max(parts.at[e], 0))) * 4u + element; \
   }
 
-#define SET_WIDE(name, rows, v)                                \
-  [[unroll]] for (int e = 0; e < 4; e++) {                     \
-    if (rows.at[e] >= 0 && result_lane < rows.columns) {       \
-      elements_of_##name[rows.at[e] * 4 + result_lane] = v[e]; \
-    }                                                          \
+// Where the part lies of which this invocation stores columns: that from the given one on that the bits of its number
+// name which `mask` has. -1 if they are not stored.
+int stored_at(Parts parts, int from, int mask) {
+  int at = -1;
+  [[unroll]] for (int e = 0; e <= mask; e++) {
+    int of_part = result_lane < parts.columns[from + e] ? parts.at[from + e] : -1;
+    at = (result_lane & mask) == e ? of_part : at;
+  }
+  return at;
+}
+
+#define SET_WIDE(name, parts, v)                                                        \
+  if (STORES_64_BITS) {                                                                 \
+    [[unroll]] for (int e = 0; e < 4; e += 2) {                                         \
+      uvec2 pair = pair_of_columns(floatBitsToUint(v[e]), floatBitsToUint(v[e + 1]));   \
+      int own_at = stored_at(parts, e, 1);                                              \
+      if (own_at >= 0) pairs_of_##name[own_at * 2 + (result_lane >> 1)] = pack64(pair); \
+    }                                                                                   \
+  } else {                                                                              \
+    [[unroll]] for (int e = 0; e < 4; e++) {                                            \
+      int own_at = stored_at(parts, e, 0);                                              \
+      if (own_at >= 0) elements_of_##name[own_at * 4 + result_lane] = v[e];             \
+    }                                                                                   \
   }
 
 #ifdef NARROW
-// Of invocation l, the words of columns 2l and 2l + 1.
-uint joined_columns(uint bits) {
-  uint word = 0u;
-  [[unroll]] for (int l = 0; l < LANES / 2; l++) {
-    uint joined = from_lane(bits, 2 * l) | from_lane(bits, 2 * l + 1) << 16;
-    word = result_lane == l ? joined : word;
-  }
-  return word;
+uint word_of_columns(uint first, uint second) {
+  uvec2 pair = pair_of_columns(first, second);
+  return pair.x | pair.y << 16;
 }
-#define SET_NARROW_OF(result, name, rows, v)                 \
-  uvec4 bits = stored_bits(v, 0u, uint(result));             \
-  [[unroll]] for (int e = 0; e < 4; e++) {                   \
-    uint word = joined_columns(bits[e]);                     \
-    if (rows.at[e] >= 0 && result_lane * 2 < rows.columns) { \
-      words_of_##name[rows.at[e] * 2 + result_lane] = word;  \
-    }                                                        \
+// Words of four parts, of which those two that the invocation's number modulo four names.
+uvec2 pair_of_words(uint upper, uint lower) {
+  bool below = (result_lane & 2) != 0;
+  return with_neighbours(upper, lower, below, subgroupQuadSwapVertical(below ? upper : lower));
+}
+#define SET_NARROW_OF(result, name, parts, v)                                      \
+  uvec4 bits = stored_bits(v, 0u, uint(result));                                   \
+  uint upper = word_of_columns(bits.x, bits.y);                                    \
+  uint lower = word_of_columns(bits.z, bits.w);                                    \
+  if (STORES_64_BITS) {                                                            \
+    uvec2 pair = pair_of_words(upper, lower);                                      \
+    int own_at = stored_at(parts, 0, 3);                                           \
+    if (own_at >= 0) pairs_of_##name[own_at + (result_lane >> 2)] = pack64(pair);  \
+  } else {                                                                         \
+    int upper_at = stored_at(parts, 0, 1);                                         \
+    int lower_at = stored_at(parts, 2, 1);                                         \
+    if (upper_at >= 0) words_of_##name[upper_at * 2 + (result_lane >> 1)] = upper; \
+    if (lower_at >= 0) words_of_##name[lower_at * 2 + (result_lane >> 1)] = lower; \
   }
 #define READ_ELEMENTS(argument, j, elements, v)                                                \
   if (((argument) & WIDE) != 0u) {                                                             \
@@ -75,16 +114,16 @@ uint joined_columns(uint bits) {
     v = from_bits(bits);                                                                       \
   }
 #else
-#define SET_NARROW_OF(result, name, rows, v) SET_WIDE(name, rows, v)
+#define SET_NARROW_OF(result, name, parts, v) SET_WIDE(name, parts, v)
 #define READ_ELEMENTS(argument, j, elements, v) \
   [[unroll]] for (int e = 0; e < 4; e++) v[e] = elements_of_argument_##j[elements[e]];
 #endif
-#define SET_NARROW(name, rows, v) SET_NARROW_OF(0, name, rows, v)
+#define SET_NARROW(name, parts, v) SET_NARROW_OF(0, name, parts, v)
 
-#define READ_ARGUMENT(j, rows, v)           \
-  ELEMENTS_OF(ARGUMENT_##j, rows, elements) \
+#define READ_ARGUMENT(j, parts, v)           \
+  ELEMENTS_OF(ARGUMENT_##j, parts, elements) \
   READ_ELEMENTS(ARGUMENT_##j, j, elements, v)
 
-#define WITHOUT_PAD(v, rows) (rows.padded ? vec4(0.0) : v)
+#define WITHOUT_PAD(v, parts) mix(v, vec4(0.0), parts.padded)
 
 #endif

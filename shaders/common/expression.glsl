@@ -6,9 +6,9 @@
 //
 // The including shader has the axis STORAGE, and defines FIRST_ARGUMENT, the binding of the first argument. Arguments
 // are tensors of the result's shape, or that broadcast to it; they are read before the steps or written after them. If
-// it also defines RESULT_BINDING, store() does everything. A shader that knows the rows of its result without constants, so
-// that it is not specialized for every width, defines RESULT_PITCH, the quads of a row, and WITHOUT_PAD(v, at), which
-// is v with zeros past the last column.
+// it also defines RESULT_BINDING, store() does everything. A shader that knows the rows of its result without
+// constants, so that it is not specialized for every width, defines RESULT_PITCH, the quads of a row, and
+// WITHOUT_PAD(v, at), which is v with zeros past the last column.
 #ifndef HALFSTEP_EXPRESSION
 #define HALFSTEP_EXPRESSION
 

@@ -1,6 +1,6 @@
 // Loads of LANES contiguous numbers at once, an element for each invocation of a subgroup, on drivers with
-// Target::uniform_loads: from an address that is the same for all of them. Such a load is executed even if an invocation
-// is inactive, so the address must be valid.
+// Target::uniform_loads: from an address that is the same for all of them. Such a load is executed even if an
+// invocation is inactive, so the address must be valid.
 #ifndef HALFSTEP_OF_LANE
 #define HALFSTEP_OF_LANE
 

@@ -1,6 +1,7 @@
-// What a number is. A shader with the axis `//! STORAGE = storages` declares its tensors as arrays of QUAD, four elements
-// each, reads them with from_quad(q) and writes them with to_quad(v, place); arithmetic is f32 in between. Each type has a
-// file in shaders/storage/, which knows its bits. What is f32 whatever STORAGE is has its own array of vec4.
+// What a number is. A shader with the axis `//! STORAGE = storages` declares its tensors as arrays of QUAD, four
+// elements each, reads them with from_quad(q) and writes them with to_quad(v, place); arithmetic is f32 in between.
+// Each type has a file in shaders/storage/, which knows its bits. What is f32 whatever STORAGE is has its own array of
+// vec4.
 //
 // A type that has fewer bits than f32 is NARROW, and its file says
 //   QUAD, from_quad(q), quad_of_bits(bits)       what is in memory; bits are 16-bit patterns, in the low halves of a uvec4
@@ -14,9 +15,9 @@
 // Kernels that take f32 in place of STORAGE, for each of their own operands, declare them by READ_STORED and
 // WRITE_STORED, and read and write them by the functions that these define (plan::Dispatch::mixes).
 //
-// `place` is the number of the quad in its tensor. Where numbers are rounded stochastically the noise is keyed on it, and
-// on what set 1 holds: seed, step, and a number for the tensor. A kernel with two narrow results writes the second with
-// to_quad_of(1, v, place).
+// `place` is the number of the quad in its tensor. Where numbers are rounded stochastically the noise is keyed on it,
+// and on what set 1 holds: seed, step, and a number for the tensor. A kernel with two narrow results writes the second
+// with to_quad_of(1, v, place).
 #ifndef HALFSTEP_PRECISION
 #define HALFSTEP_PRECISION
 

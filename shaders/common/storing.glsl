@@ -1,6 +1,6 @@
-// How results of a NARROW type are stored: how they are rounded, what becomes of those that are too large, and whether they are
-// times a scale of their tensor's own; chosen for each dispatch (plan::Storing).
-// A shader that defines NEAREST_ONLY has no code for noise, and is never asked for it.
+// How results of a NARROW type are stored: how they are rounded, what becomes of those that are too large, and whether
+// they are times a scale of their tensor's own; chosen for each dispatch (plan::Storing). A shader that defines
+// NEAREST_ONLY has no code for noise, and is never asked for it.
 #ifndef HALFSTEP_STORING
 #define HALFSTEP_STORING
 

@@ -95,10 +95,13 @@ ACursor a_cursor_after(ACursor cursor, Tile tile, int row) {
   return ACursor(is_there ? place : cursor.place, is_there ? start : cursor.start, 0, false);
 }
 
+// From a position's pixel to that under a tap, in quads.
+int a_offset(Segment segment) { return (segment.shift.x * image.y + segment.shift.y) * a_pitch; }
+
 void a_seek(inout ACursor cursor, Segment segment) {
   ivec2 pixel = cursor.place + segment.shift;
   cursor.inside = all(lessThan(uvec2(pixel), uvec2(image)));  // negative numbers become large
-  cursor.base = cursor.inside ? cursor.start + (segment.shift.x * image.y + segment.shift.y) * a_pitch : 0;
+  cursor.base = cursor.inside ? cursor.start + a_offset(segment) : 0;
 }
 
 int a_address(ACursor cursor, int k_quad) { return cursor.base + k_quad; }

@@ -1,7 +1,7 @@
 // One tile of C per workgroup, computed by matrix units: TILE by TILE, divided into one square per subgroup, in
 // fragments of a shape that the device reports. A and B go through shared memory, 32 k at a time: as they lie in
-// memory, or with TRANSPOSE rows of A and columns of B each along k, which some matrix units read with the fewest loads.
-// Lines are padded by 16 bytes to avoid bank conflicts. Accumulators are f32 or f16 (SUMS).
+// memory, or with TRANSPOSE rows of A and columns of B each along k, which some matrix units read with the fewest
+// loads. Lines are padded by 16 bytes to avoid bank conflicts. Accumulators are f32 or f16 (SUMS).
 #ifndef HALFSTEP_GEMM_COOPERATIVE
 #define HALFSTEP_GEMM_COOPERATIVE
 

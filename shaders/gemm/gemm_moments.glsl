@@ -19,12 +19,12 @@ DECLARE_ELEMENTS(3, ColumnMoments, column_moments)
 // Of each of these columns, of which this invocation has the mean and the squares of one of the columns from a quad on.
 void store_moments(int part, int column_quad, float mean, float squares) {
   int at = part * 2 * c_pitch + column_quad;
-  Rows rows;
-  rows.at = ivec4(at, at + c_pitch, -1, -1);
-  rows.columns = min(quads(columns) - column_quad, LANE_QUADS) * 4;
-  rows.padded = column_quad * 4 + result_lane >= columns;
-  vec4 v = WITHOUT_PAD(vec4(mean, squares, 0.0, 0.0), rows);
-  SET_WIDE(column_moments, rows, v)
+  Parts parts;
+  parts.at = ivec4(at, at + c_pitch, -1, -1);
+  parts.columns = ivec4(min(quads(columns) - column_quad, LANE_QUADS) * 4);
+  parts.padded = bvec4(column_quad * 4 + result_lane >= columns);
+  vec4 v = WITHOUT_PAD(vec4(mean, squares, 0.0, 0.0), parts);
+  SET_WIDE(column_moments, parts, v)
 }
 
 #else

@@ -16,6 +16,8 @@ layout(constant_id = 12) const int ROWS_OF_QUAD = 4;  // that are not padding
 layout(constant_id = 13) const bool ONE_TAP = true;   // a tile has rows of one tap; else there are padding channels
 layout(constant_id = 14) const bool FULL = false;     // no tile has rows or columns past the last one
 layout(constant_id = 15) const int LENGTH = 0;        // k that STEP quads have, where that is always as many; else 0
+layout(constant_id = 16) const int IN_ROW = 0;        // see gemm_taps.glsl
+#define HAS_IN_ROW
 
 int lane() { return int(gl_SubgroupInvocationID); }
 
@@ -160,11 +162,21 @@ void main() {
     [[unroll]] for (int c = 0; c < CURSORS; c++) a_at[c] = a_cursor(tile, row_quad + c);
     add_tile_products(tile);
   }
-  [[unroll]] for (int i = 0; i < ROW_QUADS * COLUMNS; i++) {
-    int quad = i / COLUMNS;
-    int first = quad < count ? (row_quad + quad) * 4 : tile.row_end;
-    ivec4 tile_rows = ivec4(first, first + 1, first + 2, first + 3);
-    store_rows(tile, tile_rows, tile.column_quad + i % COLUMNS * LANE_QUADS, sums[i]);
+  const int sums_of_quad = ROWS_OF_QUAD * COLUMNS;
+  [[unroll]] for (int first = 0; first < ROW_QUADS * sums_of_quad; first += 4) {
+    ivec4 tile_rows = ivec4(tile.row_end);
+    ivec4 column_quads = ivec4(tile.column_quad);
+    vec4 v = vec4(0.0);
+    [[unroll]] for (int e = 0; e < 4; e++) {
+      int quad = (first + e) / sums_of_quad;
+      int row = (first + e) / COLUMNS % ROWS_OF_QUAD;
+      int column = (first + e) % COLUMNS;
+      if (quad >= ROW_QUADS) continue;
+      if (quad < count) tile_rows[e] = (row_quad + quad) * 4 + row;
+      column_quads[e] += column * LANE_QUADS;
+      v[e] = sums[quad * COLUMNS + column][row];
+    }
+    store_parts(tile, tile_rows, column_quads, v);
   }
 }
 

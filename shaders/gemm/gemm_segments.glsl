@@ -1,22 +1,23 @@
 // The loop over k of the kernels that compute a tile with a subgroup. The including file defines seek(segment) and
 // add_products(quad of k), which adds STEP quads of k of that segment. It has the constant SEGMENTS: how many segments,
-// adjacent in a row, an iteration adds whole, of STEP quads each; or 0 where a segment takes several iterations, and then
-// MOST_QUADS, how many of its quads are added before end_sums().
+// adjacent in a row, an iteration adds whole, of STEP quads each; or 0 where a segment takes several iterations, and
+// then MOST_QUADS, how many of its quads are added before end_sums().
 #ifndef HALFSTEP_GEMM_SEGMENTS
 #define HALFSTEP_GEMM_SEGMENTS
 
+// One variable is kept from one iteration to the next, besides the sums: lavapipe keeps each in memory, under a mask.
 void add_whole_segments(Tile tile) {
-  int left = tile.k_end - tile.k_begin;
-  Segment segment = segment_at(tile.k_begin / quads(k));
-  if (IN_PHASES && left <= 0) return;
+  int index = tile.k_begin / STEP;
+  int end = tile.k_end / STEP;
+  if (IN_PHASES && index >= end) return;
   do {
+    Segment segment = segment_at(index);
     [[unroll]] for (int s = 0; s < SEGMENTS; s++) {
       seek(s == 0 ? segment : segment_beside(segment, s));
       add_products(0);
     }
-    segment = segment_after(segment, SEGMENTS);
-    left -= SEGMENTS * STEP;
-  } while (left > 0);
+    index += SEGMENTS;
+  } while (index < end);
 }
 
 void add_parts_of_segments(Tile tile) {

@@ -119,7 +119,8 @@ KPlace k_place(Tile tile, int ahead) {
   return KPlace(all, segment, quad - segment * quads(k));
 }
 
-// By a step; past the end of the part it stays where it was. Without a loop, so that a compiler can issue loads together.
+// By a step; past the end of the part it stays where it was. Without a loop, so that a compiler can issue loads
+// together.
 void k_advance(Tile tile, inout KPlace place) {
   place.all += K_QUADS;
   if (place.all >= tile.k_end) return;
@@ -198,8 +199,8 @@ void fetch_step() {
   }
 }
 
-// Fetches the step after the one that the operands are placed at, or zeros if there is none. Where this is no branch, RADV
-// moves the loads behind the products.
+// Fetches the step after the one that the operands are placed at, or zeros if there is none. Where this is no branch,
+// RADV moves the loads behind the products.
 void fetch_next(Tile tile, bool is_there) {
   if (is_there) {
     advance_operands(tile);

@@ -1,6 +1,6 @@
 // Stores accumulators to C through an expression, which is much code until a kernel is specialized. So kernels store in
 // a loop that is not unrolled, and from a copy of the accumulators, since an array that is indexed dynamically cannot
-// stay in registers. The kernels that store four rows at once (ACROSS_LANES) do so a few times only.
+// stay in registers. The kernels that store parts of four rows at once (ACROSS_LANES) do so a few times only.
 #ifndef HALFSTEP_GEMM_STORE
 #define HALFSTEP_GEMM_STORE
 
@@ -50,22 +50,22 @@ vec4 column_bias(Tile tile, int column_quad) {
 
 #ifdef ACROSS_LANES
 
-// Stores four rows of the tile, of which each invocation has one of the columns from a quad on.
-void store_rows(Tile tile, ivec4 tile_rows, int column_quad, vec4 v) {
-  Rows rows;
-  rows.columns = min(quads(columns) - column_quad, LANE_QUADS) * 4;
-  rows.padded = column_quad * 4 + result_lane >= columns;
-  Rows apart = rows;
+// Stores four parts of rows of the tile: of each, the columns from a quad on, of which each invocation has one.
+void store_parts(Tile tile, ivec4 tile_rows, ivec4 column_quads, vec4 v) {
+  Parts parts;
+  parts.columns = min(quads(columns) - column_quads, LANE_QUADS) * 4;
+  parts.padded = greaterThanEqual(column_quads * 4 + result_lane, ivec4(columns));
+  Parts apart = parts;
   [[unroll]] for (int e = 0; e < 4; e++) {
     int place = result_row(tile, tile_rows[e]);
     // Not computed where it is used: what a branch computes is not known to be the same for all invocations.
-    int at = tile.c_base + place * c_pitch + column_quad;
-    bool is_there = rows.columns > 0 && tile_rows[e] < tile.row_end && place >= 0;
+    int at = tile.c_base + place * c_pitch + column_quads[e];
+    bool is_there = parts.columns[e] > 0 && tile_rows[e] < tile.row_end && place >= 0;
     bool is_apart = SUMS_APART && tile_rows[e] == row_of_ones();
-    rows.at[e] = is_there && !is_apart ? at : -1;
-    apart.at[e] = is_there && is_apart ? tile.edge_base + column_quad : -1;
+    parts.at[e] = is_there && !is_apart ? at : -1;
+    apart.at[e] = is_there && is_apart ? tile.edge_base + column_quads[e] : -1;
   }
-  store(rows, v);
+  store(parts, v);
   if (SUMS_APART) {
     v = WITHOUT_PAD(v, apart);
     SET_NARROW_OF(1, edge, apart, v)

@@ -1,6 +1,6 @@
-// The segments of k, and which of them a tile has. A convolution's are taps. Its data gradient takes the positions whose
-// taps reach a pixel: with a stride, the pixels of one phase (the remainders of their coordinates) are reached by the
-// same taps, so A's rows are in order of phases, and a tile has rows of one phase and only those taps (IN_PHASES).
+// The segments of k, and which of them a tile has. A convolution's are taps. Its data gradient takes the positions
+// whose taps reach a pixel: with a stride, the pixels of one phase (the remainders of their coordinates) are reached by
+// the same taps, so A's rows are in order of phases, and a tile has rows of one phase and only those taps (IN_PHASES).
 #ifndef HALFSTEP_GEMM_TAPS
 #define HALFSTEP_GEMM_TAPS
 
@@ -8,6 +8,11 @@
 #define TAPS
 #elif defined(OPERANDS_pixels_row) || defined(OPERANDS_planes_row)
 #define LINES
+#endif
+
+// Segments in a row of taps, or in an image, where pipelines are for just so many, so that no division is left; or 0.
+#ifndef HAS_IN_ROW
+const int IN_ROW = 0;
 #endif
 
 // A segment of k.
@@ -57,7 +62,7 @@ Segment segment_of(ivec2 tap, ivec2 shift) {
 }
 
 Segment segment_at(int index) {
-  int in_row = IN_PHASES ? max(tap_count.y, 1) : kernel_width;
+  int in_row = IN_PHASES ? max(tap_count.y, 1) : IN_ROW > 0 ? IN_ROW : kernel_width;
   ivec2 place = ivec2(index / in_row, 0);
   place.y = index - place.x * in_row;
   ivec2 shift = place * shift_stride();
@@ -90,8 +95,9 @@ int tile_segments() { return IN_PHASES ? tap_count.x * tap_count.y : segments; }
 
 Segment segment_at(int index) {
 #ifdef LINES
-  int image_number = index / grid.x;
-  return Segment(index, ivec2(image_number, index - image_number * grid.x), ivec2(0));
+  int in_image = IN_ROW > 0 ? IN_ROW : grid.x;
+  int image_number = index / in_image;
+  return Segment(index, ivec2(image_number, index - image_number * in_image), ivec2(0));
 #else
   return Segment(index, ivec2(0), ivec2(0));
 #endif

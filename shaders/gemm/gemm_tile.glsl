@@ -1,8 +1,8 @@
 // One tile of C per workgroup: TILE by TILE. Each invocation has four or eight rows by four or eight columns. A and B
 // go through shared memory, 16 k at a time. This kernel is for GPUs. It uses no subgroup operations, so it runs
 // anywhere. With HALVES operands, products and sums are f16, in pairs: each 16 of k are summed by themselves and then
-// added, so that sums stay near those that are rounded to f16 after 16 of k. With DOTS, f16 is multiplied as it is, 32 k
-// at a time (gemm_dots.glsl).
+// added, so that sums stay near those that are rounded to f16 after 16 of k. With DOTS, f16 is multiplied as it is, 32
+// k at a time (gemm_dots.glsl).
 #ifndef HALFSTEP_GEMM_TILE
 #define HALFSTEP_GEMM_TILE
 

@@ -1,8 +1,8 @@
-// One tile of C per subgroup, all in registers: COLUMNS columns of SUMS / COLUMNS rows for each of its LANES invocations.
-// All invocations load the same element of A, by address, which the driver executes as one load. B is packed into
-// panels (gemm/gemm_panels.comp), so that the values that the invocations need at the same time are contiguous. Each
-// product takes only a multiplication with a memory operand and an addition. This kernel is for drivers with
-// Target::uniform_loads.
+// One tile of C per subgroup, all in registers: COLUMNS columns of SUMS / COLUMNS rows for each of its LANES
+// invocations. All invocations load the same element of A, by address, which the driver executes as one load. B is
+// packed into panels (gemm/gemm_panels.comp), so that the values that the invocations need at the same time are
+// contiguous. Each product takes only a multiplication with a memory operand and an addition. This kernel is for
+// drivers with Target::uniform_loads.
 //
 // Such loads are executed even if an invocation is inactive, so every address must be valid. Loops are do-while, of
 // which lavapipe runs no extra round. Where there is no pixel, zeros that are stored before the panels are read.
@@ -14,7 +14,9 @@ layout(constant_id = 8) const int SEGMENTS = 0;  // see gemm_segments.glsl
 layout(constant_id = 9) const int LANES = 8;     // of a subgroup: 8 or 16
 layout(constant_id = 10) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
 layout(constant_id = 11) const int LENGTH = 0;   // k that STEP quads have, where that is always as many; else 0
-layout(constant_id = 12) const int SUMS = 24;    // of an invocation: 12, 16 or 24
+layout(constant_id = 12) const int SUMS = 24;    // of an invocation: 12, 16 or 24, so whole quads
+layout(constant_id = 13) const int IN_ROW = 0;   // see gemm_taps.glsl
+#define HAS_IN_ROW
 
 int lane() { return int(gl_SubgroupInvocationID); }
 
@@ -36,25 +38,30 @@ float sums[SUMS];  // of a row its COLUMNS, then the next row's
 #ifdef A_ALONG_K
 ACursor a_at[ROWS];
 QuadAt row_at[ROWS];  // addresses of the segment's elements of A
+#ifdef OPERANDS_patches_row
+QuadAt start_at[ROWS];  // of those of a tap without a shift
+#endif
 
 void place_a(Tile tile) {
   a_at[0] = a_cursor(tile, tile.row);
   [[unroll]] for (int i = 1; i < ROWS; i++) a_at[i] = a_cursor_after(a_at[i - 1], tile, tile.row + i);
+#ifdef OPERANDS_patches_row
+  [[unroll]] for (int i = 0; i < ROWS; i++) start_at[i] = a + a_at[i].start;
+#else
+  [[unroll]] for (int i = 0; i < ROWS; i++) row_at[i] = a + a_at[i].base;
+#endif
 }
 void seek_a(Segment segment) {
-  // Copies: what a branch reads of the push constants is not known to be the same for all invocations.
-  QuadAt images = a;
+#ifdef OPERANDS_patches_row
+  int offset_quads = a_offset(segment);
   QuadAt zeros = b;
   [[unroll]] for (int i = 0; i < ROWS; i++) {
     a_seek(a_at[i], segment);
-    QuadAt at = images + a_at[i].base;
-#ifdef OPERANDS_patches_row
+    QuadAt at = start_at[i] + offset_quads;
     row_at[i] = zeros;
     if (a_at[i].inside) row_at[i] = at;
-#else
-    row_at[i] = at;
-#endif
   }
+#endif
 }
 float a_of(int i, int k_quad, int q, int kk) { return RowStep(row_at[i] + k_quad).v[q][kk]; }
 #else
@@ -158,12 +165,6 @@ vec4 sums_from(int i, int j) {
   return v;
 }
 
-ivec4 rows_from(Tile tile, int i) {
-  ivec4 found;
-  [[unroll]] for (int e = 0; e < 4; e++) found[e] = i + e < ROWS ? tile.row + i + e : tile.row_end;
-  return found;
-}
-
 // The moments of the tile's rows, with their values as they will be read back.
 void store_tile_moments(Tile tile, int j) {
   int count = min(tile.row_end - tile.row, ROWS);
@@ -202,12 +203,12 @@ void main() {
     [[unroll]] for (int i = 0; i < ROWS; i++) sums[i * COLUMNS + j] = bias;
   }
   add_tile_products(tile);
-  [[unroll]] for (int j = 0; j < COLUMNS; j++) {
-    [[unroll]] for (int i = 0; i < ROWS; i += 4) {
-      store_rows(tile, rows_from(tile, i), tile.column_quad + j * LANE_QUADS, sums_from(i, j));
-    }
-    store_tile_moments(tile, j);
+  [[unroll]] for (int first = 0; first < SUMS; first += 4) {
+    ivec4 at = first + ivec4(0, 1, 2, 3);
+    vec4 v = vec4(sums[first], sums[first + 1], sums[first + 2], sums[first + 3]);
+    store_parts(tile, tile.row + at / COLUMNS, tile.column_quad + at % COLUMNS * LANE_QUADS, v);
   }
+  [[unroll]] for (int j = 0; j < COLUMNS; j++) store_tile_moments(tile, j);
 }
 
 #endif

@@ -104,6 +104,7 @@ GemmKernel in_panels(const Problem& problem, bool planes, Share share, std::int6
   set_steps(kernel, problem, share, most_products / (4 * sums), 1);
   kernel.constants.push_back(length_of_steps(kernel, problem));
   kernel.constants.push_back(static_cast<std::uint32_t>(sums));
+  kernel.constants.push_back(static_cast<std::uint32_t>(problem.segments_in_row));
   kernel.other_rounds = 6;
   return kernel;
 }
@@ -163,6 +164,7 @@ GemmKernel of_outer_products(const Problem& problem, Share share) {
   for (const std::int64_t constant : {row_quads, rows_of_quad, std::int64_t{one_tap}, std::int64_t{full}})
     kernel.constants.push_back(static_cast<std::uint32_t>(constant));
   kernel.constants.push_back(length_of_steps(kernel, problem));
+  kernel.constants.push_back(static_cast<std::uint32_t>(problem.segments_in_row));
   kernel.other_rounds = 4;
   return kernel;
 }

@@ -331,8 +331,9 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
     target.offset_alignment =
         std::max(target.offset_alignment, static_cast<std::uint32_t>(limits.minTexelBufferOffsetAlignment));
   }
-  target.uniform_loads =
-      c.buffer_address && loads_uniforms_once(c) && has_shader("gemm_uniform") && has_shader("gemm_outer");
+  target.uniform_loads = c.buffer_address && loads_uniforms_once(c) &&
+                         (c.subgroup_operations & VK_SUBGROUP_FEATURE_QUAD_BIT) != 0 && has_shader("gemm_uniform") &&
+                         has_shader("gemm_outer");
   target.vector_registers = process::vector_registers();
   target.winograd = has_shader("winograd");
   target.max_storage_buffers = std::min(
