@@ -9,6 +9,7 @@
 #define HALFSTEP_ACROSS_LANES
 
 #include "common/of_lane.glsl"
+#include "common/pairs.glsl"
 
 // The invocation's number in its subgroup. Were gl_SubgroupInvocationID compared after a loop, lavapipe would keep what
 // is compared in a loop's loads, too, in memory.
@@ -27,20 +28,6 @@ struct Parts {
   layout(std430, binding = at) buffer ElementsOf##Name { float elements_of_##name[]; }; \
   layout(std430, binding = at) buffer WordsOf##Name { uint words_of_##name[]; };        \
   layout(std430, binding = at) buffer PairsOf##Name { uint64_t pairs_of_##name[]; };
-
-// Stores are of 64 bits, which take lavapipe no longer than 32, but where there are 16 lanes: compiling 64 bits for each
-// of them overruns its stack. For these, an invocation exchanges half of its numbers with a neighbour in its quad of
-// invocations: of two parts, even ones get two adjacent columns of the first, odd ones of the second.
-const bool STORES_64_BITS = LANES == 8;
-
-// Called by all invocations, since all exchange.
-uvec2 with_neighbours(uint first, uint second, bool has_second, uint neighbours) {
-  return has_second ? uvec2(neighbours, second) : uvec2(first, neighbours);
-}
-uvec2 pair_of_columns(uint first, uint second) {
-  bool odd = (result_lane & 1) != 0;
-  return with_neighbours(first, second, odd, subgroupQuadSwapHorizontal(odd ? first : second));
-}
 
 // This invocation's elements of an argument that is read for the parts.
 #define ELEMENTS_OF(argument, parts, elements)                                       \
@@ -65,23 +52,23 @@ int stored_at(Parts parts, int from, int mask) {
   return at;
 }
 
-#define SET_WIDE(name, parts, v)                                                        \
-  if (STORES_64_BITS) {                                                                 \
-    [[unroll]] for (int e = 0; e < 4; e += 2) {                                         \
-      uvec2 pair = pair_of_columns(floatBitsToUint(v[e]), floatBitsToUint(v[e + 1]));   \
-      int own_at = stored_at(parts, e, 1);                                              \
-      if (own_at >= 0) pairs_of_##name[own_at * 2 + (result_lane >> 1)] = pack64(pair); \
-    }                                                                                   \
-  } else {                                                                              \
-    [[unroll]] for (int e = 0; e < 4; e++) {                                            \
-      int own_at = stored_at(parts, e, 0);                                              \
-      if (own_at >= 0) elements_of_##name[own_at * 4 + result_lane] = v[e];             \
-    }                                                                                   \
+#define SET_WIDE(name, parts, v)                                                                   \
+  if (STORES_64_BITS) {                                                                            \
+    [[unroll]] for (int e = 0; e < 4; e += 2) {                                                    \
+      uvec2 pair = pair_of_columns(floatBitsToUint(v[e]), floatBitsToUint(v[e + 1]), result_lane); \
+      int own_at = stored_at(parts, e, 1);                                                         \
+      if (own_at >= 0) pairs_of_##name[own_at * 2 + (result_lane >> 1)] = pack64(pair);            \
+    }                                                                                              \
+  } else {                                                                                         \
+    [[unroll]] for (int e = 0; e < 4; e++) {                                                       \
+      int own_at = stored_at(parts, e, 0);                                                         \
+      if (own_at >= 0) elements_of_##name[own_at * 4 + result_lane] = v[e];                        \
+    }                                                                                              \
   }
 
 #ifdef NARROW
 uint word_of_columns(uint first, uint second) {
-  uvec2 pair = pair_of_columns(first, second);
+  uvec2 pair = pair_of_columns(first, second, result_lane);
   return pair.x | pair.y << 16;
 }
 // Words of four parts, of which those two that the invocation's number modulo four names.
