@@ -41,8 +41,8 @@ struct Parts {
     elements[e] = argument_quad(argument, uint(max(parts.at[e], 0))) * 4u + element; \
   }
 
-// Where the part lies of which this invocation stores columns: that from the given one on that the bits of its number
-// name which `mask` has. -1 if they are not stored.
+// The place of the part whose columns this invocation stores: number `from` plus the invocation's number masked by
+// `mask`. -1 if they are not stored.
 int stored_at(Parts parts, int from, int mask) {
   int at = -1;
   [[unroll]] for (int e = 0; e <= mask; e++) {
@@ -71,7 +71,7 @@ uint word_of_columns(uint first, uint second) {
   uvec2 pair = pair_of_columns(first, second, result_lane);
   return pair.x | pair.y << 16;
 }
-// Words of four parts, of which those two that the invocation's number modulo four names.
+// Two adjacent words of one of four parts: of the one whose number is the invocation's modulo four.
 uvec2 pair_of_words(uint upper, uint lower) {
   bool below = (result_lane & 2) != 0;
   return with_neighbours(upper, lower, below, subgroupQuadSwapVertical(below ? upper : lower));

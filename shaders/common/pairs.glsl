@@ -6,8 +6,8 @@
 
 const bool STORES_64_BITS = LANES == 8;
 
-// What an invocation has once it has exchanged one of two numbers with a neighbour in its quad of invocations, which has
-// exchanged the other.
+// The two numbers that an invocation stores: one of its own, and one from a neighbour in its quad of invocations, which
+// got its other one in exchange.
 uvec2 with_neighbours(uint first, uint second, bool has_second, uint neighbours) {
   return has_second ? uvec2(neighbours, second) : uvec2(first, neighbours);
 }
