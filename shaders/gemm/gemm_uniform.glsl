@@ -1,8 +1,7 @@
 // One tile of C per subgroup, all in registers: COLUMNS columns of SUMS / COLUMNS rows for each of its LANES
-// invocations. All invocations load the same element of A, by address, which the driver executes as one load. B is
-// packed into panels (gemm/gemm_panels.comp), so that the values that the invocations need at the same time are
-// contiguous. Each product takes only a multiplication with a memory operand and an addition. This kernel is for
-// drivers with Target::uniform_loads.
+// invocations. All invocations load the same element of A, by address, which the driver executes as one load. The
+// values of B that the invocations need at the same time are contiguous: in a row of B, where it is, or in panels that
+// it is packed into (gemm/gemm_panels.comp). This kernel is for drivers with Target::uniform_loads.
 //
 // Such loads are executed even if an invocation is inactive, so every address must be valid. Loops are do-while, of
 // which lavapipe runs no extra round. Where there is no pixel, zeros that are stored before the panels are read.
@@ -16,6 +15,7 @@ layout(constant_id = 10) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
 layout(constant_id = 11) const int LENGTH = 0;   // k that STEP quads have, where that is always as many; else 0
 layout(constant_id = 12) const int SUMS = 24;    // of an invocation: 12, 16 or 24, so whole quads
 layout(constant_id = 13) const int IN_ROW = 0;   // see gemm_taps.glsl
+layout(constant_id = 14) const int B_PITCH = 0;  // quads of a row of B, which is read where it is; 0: it is in panels
 #define HAS_IN_ROW
 
 int lane() { return int(gl_SubgroupInvocationID); }
@@ -27,7 +27,9 @@ int lane() { return int(gl_SubgroupInvocationID); }
 const int ROWS = SUMS / COLUMNS;
 // k that are added to a row before the next. More than one use an address of A so often, but take registers for B's.
 const int TOGETHER = SUMS > 16 ? 4 / COLUMNS : 1;
+const bool IN_PANELS = B_PITCH == 0;
 const int PANEL_QUADS = LANE_QUADS * COLUMNS;  // per k of a panel
+const int K_APART = IN_PANELS ? PANEL_QUADS : B_PITCH;  // quads from a k of B to the next
 const int MOST_STEP = 16;
 const int BLOCK = 16;  // tiles in a block of rows
 
@@ -67,7 +69,6 @@ float a_of(int i, int k_quad, int q, int kk) { return RowStep(row_at[i] + k_quad
 #else
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ElementAt { float v; };
 ElementAt row_at[ROWS];  // addresses of the rows' first elements
-bool ones_at[ROWS];      // whether it is the row of ones
 int segment_start;       // from there to the segment's first element
 
 #ifdef OPERANDS_planes_row
@@ -93,35 +94,44 @@ int k_pitch() { return a_pitch * 4; }
 #endif
 
 void place_a(Tile tile) {
-  [[unroll]] for (int i = 0; i < ROWS; i++) {
+  [[unroll]] for (int i = 0; i < ROWS; i++)
     row_at[i] = ElementAt(a) + row_start(tile, min(tile.row + i, rows - 1));
-    ones_at[i] = SUM_COLUMNS && tile.row + i == row_of_ones();
-  }
 }
 // k past the last read the last one again, and are multiplied by zeros of B.
 float a_of(int i, int k_quad, int q, int kk) {
-  int k_place = min((k_quad + q) * 4 + kk, k - 1);
-  float v = (row_at[i] + (segment_start + k_place * k_pitch())).v;
-  return ones_at[i] ? 1.0 : v;
+  int k_place = (k_quad + q) * 4 + kk;
+  if (LENGTH == 0) k_place = min(k_place, k - 1);
+  return (row_at[i] + (segment_start + k_place * k_pitch())).v;
 }
 #endif
 
-int panel;          // where the tile's begins
-int panel_segment;  // where the segment's part of it does
+int tile_b;     // where the tile's columns of B begin
+int segment_b;  // where the segment's part of them does
+
+// Where k of that number begins, of the columns. Panels have segments in whole quads.
+int row_of_b(int segment, int k_quad) {
+  return (segment * (IN_PANELS ? quads(k) * 4 : k) + k_quad * 4) * K_APART;
+}
+
+void place_b(Tile tile) {
+  int zeros = quads(quads(k)) * 4;
+  int first = IN_PANELS ? zeros + tile.column_quad * segments * quads(k) * 4 : tile.column_quad;
+  tile_b = tile.b_base + first;
+}
 
 void seek(Segment segment) {
   seek_a(segment);
-  panel_segment = panel + segment.index * quads(k) * 4 * PANEL_QUADS;
+  segment_b = tile_b + row_of_b(segment.index, 0);
 }
 
 void add_products(int k_quad) {
-  QuadAt panel = b + (panel_segment + k_quad * 4 * PANEL_QUADS);
+  QuadAt row = b + (segment_b + row_of_b(0, k_quad));
   [[unroll]] for (int q = 0; q < STEP; q++) {
     [[unroll]] for (int kk = 0; kk < 4; kk += TOGETHER) {
       float columns_of_b[TOGETHER * COLUMNS];  // of a k its COLUMNS, then the next one's
       [[unroll]] for (int j = 0; j < TOGETHER * COLUMNS; j++) {
-        int first = (q * 4 + kk + j / COLUMNS) * PANEL_QUADS;
-        columns_of_b[j] = of_lane(LanesAt(panel + (first + LANE_QUADS * (j % COLUMNS))));
+        int first = (q * 4 + kk + j / COLUMNS) * K_APART;
+        columns_of_b[j] = of_lane(LanesAt(row + (first + LANE_QUADS * (j % COLUMNS))));
       }
       [[unroll]] for (int i = 0; i < ROWS; i++) {
         [[unroll]] for (int l = 0; l < TOGETHER; l++) {
@@ -141,15 +151,30 @@ void end_sums() {}
 const int MOST_QUADS = 0x7fffffff;
 #include "gemm/gemm_segments.glsl"
 
+// The row of ones: the sums of B's columns. It has a tile of its own, the last.
+void add_ones(Tile tile) {
+  int first = tile.k_begin / quads(k);
+  int last = tile.k_end / quads(k);
+  int at = row_of_b(first, tile.k_begin - first * quads(k));
+  int end = row_of_b(last, tile.k_end - last * quads(k));
+  do {
+    [[unroll]] for (int j = 0; j < COLUMNS; j++) sums[j] += of_lane(LanesAt(b + (tile_b + at + j * LANE_QUADS)));
+    at += K_APART;
+  } while (at < end);
+}
+
+int tiles_of_products() { return SUM_COLUMNS ? (rows + ROWS - 1) / ROWS : row_tiles(ROWS); }
+
 // Tiles run in blocks of rows, and in a block those of the same columns one after the other: so a panel stays in a
 // core's cache, and the block's part of A in the next one.
 Tile panel_tile() {
-  Tile tile = tile_in(row_tiles(ROWS), PANEL_QUADS);
+  int tiles = tiles_of_products() + (SUM_COLUMNS ? 1 : 0);
+  Tile tile = tile_in(tiles, PANEL_QUADS);
   int columns_of_tiles = column_tiles(PANEL_QUADS);
   int at = tile.row * columns_of_tiles + tile.column_quad / PANEL_QUADS;
   int block = at / (BLOCK * columns_of_tiles);
   int in_block = at - block * BLOCK * columns_of_tiles;
-  int block_rows = min(row_tiles(ROWS) - block * BLOCK, BLOCK);
+  int block_rows = min(tiles - block * BLOCK, BLOCK);
   int column_tile = in_block / block_rows;
   place_rows(tile, block * BLOCK + in_block - column_tile * block_rows, ROWS);
   tile.column_quad = column_tile * PANEL_QUADS;
@@ -195,14 +220,19 @@ float own_bias(Tile tile, int j) {
 void main() {
   result_lane = lane();
   Tile tile = panel_tile();
-  int zeros = quads(quads(k)) * 4;
-  panel = zeros + tile.b_base + tile.column_quad * segments * quads(k) * 4;
+  bool of_ones = SUM_COLUMNS && tile.row == tiles_of_products() * ROWS;
+  if (of_ones) tile.row = row_of_ones();
   place_a(tile);
+  place_b(tile);
   [[unroll]] for (int j = 0; j < COLUMNS; j++) {
     float bias = own_bias(tile, j);
     [[unroll]] for (int i = 0; i < ROWS; i++) sums[i * COLUMNS + j] = bias;
   }
-  add_tile_products(tile);
+  if (of_ones) {
+    add_ones(tile);
+  } else {
+    add_tile_products(tile);
+  }
   [[unroll]] for (int first = 0; first < SUMS; first += 4) {
     ivec4 at = first + ivec4(0, 1, 2, 3);
     vec4 v = vec4(sums[first], sums[first + 1], sums[first + 2], sums[first + 3]);

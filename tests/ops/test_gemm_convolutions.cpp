@@ -12,6 +12,7 @@
 #include "harness/values.h"
 #include "ops/conv/conv2d.h"
 #include "reference/conv2d.h"
+#include "reference/sum.h"
 
 using namespace halfstep;
 using testing::kernel_targets;
@@ -71,6 +72,14 @@ void check_weight_gradient(const Product& of) {
   testing::check_operator(check);
 }
 
+std::vector<plan::Target> targets_by_address() {
+  std::vector<plan::Target> targets = kernel_targets();
+  std::erase_if(targets, [](const plan::Target& target) {
+    return !target.gemm_kernels.starts_with("outer") && !target.gemm_kernels.starts_with("uniform");
+  });
+  return targets;
+}
+
 }  // namespace
 
 TEST_CASE("every kernel computes convolutions and their gradients") {
@@ -114,10 +123,7 @@ TEST_CASE("kernels whose taps share pixels compute convolutions of any width") {
 }
 
 TEST_CASE("kernels that load by address compute weight gradients of any shape") {
-  std::vector<plan::Target> targets = kernel_targets();
-  std::erase_if(targets, [](const plan::Target& target) {
-    return !target.gemm_kernels.starts_with("outer") && !target.gemm_kernels.starts_with("uniform");
-  });
+  const std::vector<plan::Target> targets = targets_by_address();
   if (targets.empty()) return;
   // Five quads of channels and long lines; short ones and two groups; more padding than taps reach; pixels that no tap
   // reaches; one channel, and six, whose tiles have rows of several taps; k in parts, for the caches; and a matrix that
@@ -135,5 +141,20 @@ TEST_CASE("kernels that load by address compute weight gradients of any shape") 
   for (Product& product : products) {
     product.targets = targets;
     check_weight_gradient(product);
+  }
+}
+
+TEST_CASE("kernels that load by address compute a bias's gradient, too, from rows of B where they are") {
+  const std::vector<plan::Target> targets = targets_by_address();
+  if (targets.empty()) return;
+  // Lines that are no multiple of four; whole tiles of columns, which are not packed, in one part of k and in several.
+  for (const Shape& images : {Shape{3, 17, 19, 6}, Shape{8, 33, 35, 6}}) {
+    const Shape weight{3, 2, 6, 32};
+    testing::Check check = check_of({images, weight, {}}, images, output_of({images, weight, {}}));
+    check.name = "bias gradient";
+    check.targets = targets;
+    check.build = [&](std::span<const Tensor> x) { return ops::conv2d_parameter_gradients(x[0], x[1], weight, {})[1]; };
+    check.reference = [](std::span<const reference::Array> x) { return reference::sum(x[1], {0, 1, 2}, false); };
+    testing::check_operator(check);
   }
 }

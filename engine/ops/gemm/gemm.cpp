@@ -65,8 +65,9 @@ constexpr std::int64_t most_part_bytes = std::int64_t{1} << 27;
 std::int64_t cached_parts(const plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel, std::int64_t bytes) {
   constexpr std::int64_t cache_bytes = std::int64_t{1} << 19;
   constexpr std::int64_t quad_bytes = 16;
-  if (kernel.panels) {
-    const std::int64_t panel_bytes = k_quads(gemm) * kernel.tile_columns * quad_bytes;
+  if (kernel.panels || kernel.b_pitch > 0) {
+    const std::int64_t columns = kernel.panels ? kernel.tile_columns : 4 * kernel.b_pitch;
+    const std::int64_t panel_bytes = k_quads(gemm) * columns * quad_bytes;
     return panel_bytes < 2 * cache_bytes ? 1 : plan::divided_up(panel_bytes, cache_bytes);
   }
   if (kernel.row_group == 0) return 1;
@@ -272,7 +273,7 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
 
 /// The product with operands as the kernel reads them.
 Gemm prepared(plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
-  if (kernel.panels) return lower_panels(out, gemm, kernel);
+  if (kernel.panels || kernel.planes) return lower_panels(out, gemm, kernel);
   Gemm result = gemm;
   if (kernel.uniform) result.a = in_f32(out, gemm.a);
   if (kernel.uniform) result.b = in_f32(out, gemm.b);

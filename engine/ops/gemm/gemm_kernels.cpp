@@ -279,11 +279,12 @@ bool b_lies_along_k(Operands operands) {
 }
 
 std::int64_t row_tiles(const GemmKernel& kernel, const Gemm& gemm) {
+  const std::int64_t ones = kernel.ones_apart && gemm.column_sums ? 1 : 0;
+  const std::int64_t rows = ones > 0 ? gemm.rows : rows_of_a(gemm);
   const Pair phases = gemm.patches.divided() ? gemm.patches.phases() : Pair{1, 1};
-  const std::int64_t phase_rows = rows_of_a(gemm) / (phases[0] * phases[1]);
-  if (kernel.row_group == 0) return phases[0] * phases[1] * plan::divided_up(phase_rows, kernel.tile_rows);
-  const std::int64_t groups = plan::divided_up(gemm.rows, kernel.row_group);
-  return groups * plan::divided_up(kernel.row_group, kernel.tile_rows) + (gemm.column_sums ? 1 : 0);
+  const std::int64_t phase_rows = rows / (phases[0] * phases[1]);
+  const std::int64_t group = kernel.row_group > 0 ? kernel.row_group : phase_rows;
+  return plan::divided_up(rows, group) * plan::divided_up(group, kernel.tile_rows) + ones;
 }
 
 namespace {

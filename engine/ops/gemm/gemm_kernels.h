@@ -22,9 +22,11 @@ struct GemmKernel {
   bool uniform = false;            ///< reads them by address, in f32
   bool bfloat16_matrices = false;  ///< see plan::Dispatch
   bool panels = false;             ///< reads B in panels of tile_columns, local_size at a time
-  bool planes = false;             ///< and A as planes: see ops/gemm/gemm_panels.h
+  std::int64_t b_pitch = 0;        ///< quads of a row of B, which is not packed but read along its rows
+  bool planes = false;             ///< reads A as planes: see ops/gemm/gemm_panels.h
   bool winograd = false;           ///< no kernel but several dispatches: see ops/gemm/winograd.h
   std::int64_t row_group = 0;      ///< a tile has rows of one group of that many; 0: all are one
+  bool ones_apart = false;         ///< the row that sums B's columns has a tile of its own
   std::int64_t k_quads = 1;        ///< quads of k per iteration: parts are multiples of them
   std::int64_t moment_rows = 0;    ///< rows of C per set of column moments; 0: it cannot output them
   /// Loop rounds of an invocation: per quad of k, per segment that a part of k overlaps, and for the rest of its work,

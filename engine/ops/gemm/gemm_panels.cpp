@@ -120,6 +120,7 @@ Gemm lower_panels(plan::Lowering& out, const Gemm& gemm, const GemmKernel& kerne
   const bool by_row = !b_lies_along_k(gemm.operands);
   const Panels panels = panels_of(gemm, kernel.tile_columns);
   Gemm result = kernel.planes ? with_planes(out, gemm) : widened(out, gemm);
+  if (!kernel.panels) return result;
   result.b = out.workspace("panels", {DType::f32, {panels.zeros + panels.all, 4}});
   result.b_batch = panels.batch;
   const std::int64_t count = panels.all / (by_row ? 1 : 4);

@@ -47,6 +47,7 @@ GemmKernel by_address(const Problem& problem, std::string_view kind, Operands op
   kernel.name = fmt::format("{}{}x{}", kind, kernel.tile_rows, kernel.tile_columns);
   kernel.shader = fmt::format("gemm_{}.{}.{}", kind, name(operands), graph::info(problem.dtype).words);
   kernel.uniform = true;
+  kernel.ones_apart = true;
   return kernel;
 }
 
@@ -91,20 +92,28 @@ bool fits_planes(const plan::Target& target, const Problem& problem) {
          static_cast<std::uint64_t>(problem.plane_quads) <= groups;
 }
 
-/// For another candidate, whose rows may divide those of the product better.
-constexpr std::int64_t other_sums = 16;
+/// Quads of a row of B, if tiles may read it where it is: in f32, and they have no columns past the last one. 0: they
+/// may not.
+std::int64_t pitch_in_place(const Problem& problem, const GemmKernel& kernel) {
+  const bool by_row = problem.operands == Operands::row_row || problem.operands == Operands::col_row ||
+                      problem.operands == Operands::pixels_row;
+  const std::int64_t quads = plan::divided_up(problem.columns, 4);
+  const bool whole = 4 * quads % kernel.tile_columns == 0;
+  return by_row && whole && problem.batches == 1 && !is_narrow(problem.dtype) ? quads : 0;
+}
 
 GemmKernel in_panels(const Problem& problem, bool planes, Share share, std::int64_t sums) {
   const Operands operands = planes ? Operands::planes_row : with_panels(problem.operands);
   GemmKernel kernel = by_address(problem, "uniform", operands, share, sums);
-  kernel.panels = true;
   kernel.planes = planes;
   kernel.moment_rows = kernel.tile_rows;
   constexpr std::int64_t most_products = 768;  // of an invocation
   set_steps(kernel, problem, share, most_products / (4 * sums), 1);
-  kernel.constants.push_back(length_of_steps(kernel, problem));
-  kernel.constants.push_back(static_cast<std::uint32_t>(sums));
-  kernel.constants.push_back(static_cast<std::uint32_t>(problem.segments_in_row));
+  const std::uint32_t length = length_of_steps(kernel, problem);
+  kernel.b_pitch = length > 0 ? pitch_in_place(problem, kernel) : 0;
+  kernel.panels = kernel.b_pitch == 0;
+  for (const std::int64_t constant : {std::int64_t{length}, sums, problem.segments_in_row, kernel.b_pitch})
+    kernel.constants.push_back(static_cast<std::uint32_t>(constant));
   kernel.other_rounds = 6;
   return kernel;
 }
@@ -116,25 +125,45 @@ void sort_by_columns(std::vector<GemmKernel>& kernels, const Problem& problem) {
   });
 }
 
+/// Tiles of all shapes. With 16 registers, two columns of B are loaded for each six elements of A first; with more,
+/// four for each six, and for other rows, which may divide those of the product better, four for each four.
+std::vector<GemmKernel> tiles_by_address(const plan::Target& target, const Problem& problem, bool planes) {
+  const std::uint32_t lanes = target.subgroups.size;
+  const std::int64_t sums = sums_for(target);
+  constexpr std::int64_t other_sums = 16;
+  std::vector<GemmKernel> found;
+  for (const std::uint32_t columns : {4U, 2U, 1U}) found.push_back(in_panels(problem, planes, {lanes, columns}, sums));
+  if (has_many_registers(target)) {
+    found.insert(found.begin() + 1, in_panels(problem, planes, {lanes, 4}, other_sums));
+  } else {
+    std::swap(found[0], found[1]);
+  }
+  sort_by_columns(found, problem);
+  return found;
+}
+
 /// Whether it is worth the preparation: packing B, which pays if enough rows use it, converting A, which pays if enough
 /// columns do, and leaving lanes without a column.
 bool panels_pay(const plan::Target& target, const Problem& problem, const GemmKernel& kernel) {
   const std::int64_t tiles = problem.batches * plan::divided_up(problem.rows, kernel.tile_rows) *
                              plan::divided_up(problem.columns, kernel.tile_columns);
   const bool widened = is_narrow(problem.dtype);
-  return kernel.k_quads >= 2 && problem.rows >= 128 && 2 * problem.columns > target.subgroups.size &&
+  const std::int64_t least_rows = has_many_registers(target) ? 128 : 64;
+  return kernel.k_quads >= 2 && problem.rows >= least_rows && 2 * problem.columns > target.subgroups.size &&
          tiles >= target.wanted_groups && (!widened || problem.columns * problem.segments >= 96);
 }
 
-/// Whether A is better laid out as planes, which is a pass over it, and over B: where they are used often enough. Outer
-/// products, which do without, take more registers than 16.
+/// Whether A is better laid out as planes, which is a pass over it, and one over B if that is packed: where they are
+/// used often enough. Outer products, which do without, take more registers than 16.
 bool planes_pay(const plan::Target& target, const Problem& problem) {
   if (!fits_planes(target, problem)) return false;
-  const std::int64_t b_quads = problem.segments * problem.k * plan::divided_up(problem.columns, 4);
+  const bool packed = tiles_by_address(target, problem, true).front().panels;
+  const std::int64_t b_quads = packed ? problem.segments * problem.k * plan::divided_up(problem.columns, 4) : 0;
   const auto bytes = 32 * static_cast<double>(problem.plane_quads + b_quads);
-  const auto size =
-      static_cast<double>(problem.rows * problem.columns) * static_cast<double>(problem.k * problem.segments);
-  const double least = has_many_registers(target) ? 80 : 40;  // flops for each byte that is read and written
+  const std::int64_t tap_quads = plan::divided_up(problem.tap_rows, 4);
+  const double rows = static_cast<double>(problem.rows * problem.tap_rows) / static_cast<double>(4 * tap_quads);
+  const double size = rows * static_cast<double>(problem.columns * problem.k * problem.segments);
+  const double least = has_many_registers(target) ? 80 : 30;  // flops for each byte that is read and written
   return 2 * size > least * bytes;
 }
 
@@ -190,11 +219,7 @@ UniformKernels uniform_kernels(const plan::Target& target, const Problem& proble
   const bool pay = planes_pay(target, problem);
   const bool planes = pay || (problem.operands == Operands::pixels_row && fits_planes(target, problem));
   if (problem.operands == Operands::pixels_row && !planes) return found;
-  const std::int64_t sums = sums_for(target);
-  for (const std::uint32_t columns : {4U, 2U, 1U})
-    found.kernels.push_back(in_panels(problem, planes, {lanes, columns}, sums));
-  found.kernels.insert(found.kernels.begin() + 1, in_panels(problem, planes, {lanes, 4}, other_sums));
-  sort_by_columns(found.kernels, problem);
+  found.kernels = tiles_by_address(target, problem, planes);
   found.pay = planes ? pay : panels_pay(target, problem, found.kernels.front());
   return found;
 }

@@ -14,7 +14,7 @@ struct UniformKernels {
   bool pay = false;
 };
 
-/// Of shaders/gemm/gemm_uniform.glsl: B is packed into panels first.
+/// Of shaders/gemm/gemm_uniform.glsl: B is packed into panels first, unless it is in f32 and its rows make whole tiles.
 UniformKernels uniform_kernels(const plan::Target& target, const Problem& problem);
 
 /// Of shaders/gemm/gemm_outer.glsl, where A's quads lie along its rows.
