@@ -155,18 +155,14 @@ void spare_casts(Program& program) {
 
 namespace {
 
-/// Whether an operand that is read by address has one, and lies in one buffer.
-bool has_address(const Program& program, const Target& target, const Operand& operand) {
-  const std::uint64_t bytes = program.tensors[operand.tensor].bytes;
-  return bytes / sizeof(float) < elements_end && (target.part_bytes == 0 || bytes <= target.part_bytes);
-}
-
 /// Gives a dispatch its form of f32, where what that reads by address has one.
 void take_form(const Program& program, const Target& target, Dispatch& dispatch) {
   const FormOfF32 form = *std::exchange(dispatch.of_f32, std::nullopt);
   const auto addressed = [&](std::size_t operand) { return (form.addressed >> operand & 1) != 0; };
-  for (std::size_t i = 0; i < dispatch.operands.size(); ++i)
-    if (addressed(i) && !has_address(program, target, dispatch.operands[i])) return;
+  for (std::size_t i = 0; i < dispatch.operands.size(); ++i) {
+    const std::uint64_t elements = program.tensors[dispatch.operands[i].tensor].bytes / sizeof(float);
+    if (addressed(i) && !has_address(target, elements)) return;
+  }
   for (std::size_t i = 0; i < dispatch.operands.size(); ++i) dispatch.operands[i].address = addressed(i);
   dispatch.shader = form.shader;
   dispatch.constants = form.constants;

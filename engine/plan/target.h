@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/windows.h"
+
 namespace halfstep::plan {
 
 /// How shaders access f16 tensors; the bytes in memory are the same.
@@ -93,6 +95,11 @@ Target reproducible(const Target& device);
 /// shorter there, unless every device is to compute the same.
 inline bool waits_for_memory(const Target& target) {
   return !target.cpu && !target.reproducible;
+}
+
+/// Whether a tensor of f32 with so many elements, padding included, lies in one buffer, and so has one address.
+inline bool has_address(const Target& target, std::uint64_t elements) {
+  return elements < elements_end && (target.part_bytes == 0 || elements * sizeof(float) <= target.part_bytes);
 }
 
 }  // namespace halfstep::plan

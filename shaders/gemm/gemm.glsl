@@ -110,6 +110,12 @@ const bool SUMS_APART = EDGE == 2u;
 
 int quads(int elements) { return (elements + 3) >> 2; }
 
+// The row of B at a quad of k, counted over all segments.
+int row_of_b(int k_at) {
+  int segment = k_at / quads(k);
+  return segment * k + min((k_at - segment * quads(k)) * 4, k);
+}
+
 // The row of A that sums the columns of B.
 int row_of_ones() { return quads(rows) * 4; }
 

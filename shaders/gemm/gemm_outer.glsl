@@ -110,12 +110,6 @@ void end_sums() {}
 const int MOST_QUADS = 0x7fffffff;
 #include "gemm/gemm_segments.glsl"
 
-// The row of B at a quad of k.
-int row_of_b(int k_at) {
-  int segment = k_at / quads(k);
-  return segment * k + min((k_at - segment * quads(k)) * 4, k);
-}
-
 // The row of ones: the sums of B's rows.
 void add_ones(Tile tile) {
   int left = row_of_b(tile.k_end) - row_of_b(tile.k_begin);

@@ -20,6 +20,7 @@ void add_whole_segments(Tile tile) {
   } while (index < end);
 }
 
+#if defined(TAPS) || defined(LINES)
 void add_parts_of_segments(Tile tile) {
   int first = tile.k_begin / quads(k);
   Segment segment = segment_at(first);
@@ -41,6 +42,21 @@ void add_parts_of_segments(Tile tile) {
     if (ends) segment = segment_after(segment, 1);
   } while (left > 0);
 }
+
+#else
+// A matrix is one segment.
+void add_parts_of_segments(Tile tile) {
+  int k_quad = tile.k_begin;
+  seek(segment_at(0));
+  do {
+    add_products(k_quad);
+    k_quad += STEP;
+    bool is_full = MOST_QUADS < 0x7fffffff && (k_quad - tile.k_begin) % MOST_QUADS == 0;
+    if (is_full) end_sums();
+  } while (k_quad < tile.k_end);
+  end_sums();
+}
+#endif
 
 void add_tile_products(Tile tile) {
   if (SEGMENTS > 0) {

@@ -108,11 +108,6 @@ float a_of(int i, int k_quad, int q, int kk) {
 int tile_b;     // where the tile's columns of B begin
 int segment_b;  // where the segment's part of them does
 
-// Where k of that number begins, of the columns. Panels have segments in whole quads.
-int row_of_b(int segment, int k_quad) {
-  return (segment * (IN_PANELS ? quads(k) * 4 : k) + k_quad * 4) * K_APART;
-}
-
 void place_b(Tile tile) {
   int zeros = quads(quads(k)) * 4;
   int first = IN_PANELS ? zeros + tile.column_quad * segments * quads(k) * 4 : tile.column_quad;
@@ -121,11 +116,11 @@ void place_b(Tile tile) {
 
 void seek(Segment segment) {
   seek_a(segment);
-  segment_b = tile_b + row_of_b(segment.index, 0);
+  segment_b = tile_b + segment.index * (IN_PANELS ? quads(k) * 4 : k) * K_APART;
 }
 
 void add_products(int k_quad) {
-  QuadAt row = b + (segment_b + row_of_b(0, k_quad));
+  QuadAt row = b + (segment_b + k_quad * 4 * K_APART);
   [[unroll]] for (int q = 0; q < STEP; q++) {
     [[unroll]] for (int kk = 0; kk < 4; kk += TOGETHER) {
       float columns_of_b[TOGETHER * COLUMNS];  // of a k its COLUMNS, then the next one's
@@ -151,16 +146,21 @@ void end_sums() {}
 const int MOST_QUADS = 0x7fffffff;
 #include "gemm/gemm_segments.glsl"
 
-// The row of ones: the sums of B's columns. It has a tile of its own, the last.
+// The row of ones: the sums of B's columns. It has a tile of its own, the last. In panels, segments are whole quads.
 void add_ones(Tile tile) {
-  int first = tile.k_begin / quads(k);
-  int last = tile.k_end / quads(k);
-  int at = row_of_b(first, tile.k_begin - first * quads(k));
-  int end = row_of_b(last, tile.k_end - last * quads(k));
+  int row = IN_PANELS ? tile.k_begin * 4 : row_of_b(tile.k_begin);
+  int left = (IN_PANELS ? tile.k_end * 4 : row_of_b(tile.k_end)) - row;
   do {
-    [[unroll]] for (int j = 0; j < COLUMNS; j++) sums[j] += of_lane(LanesAt(b + (tile_b + at + j * LANE_QUADS)));
-    at += K_APART;
-  } while (at < end);
+    [[unroll]] for (int e = 0; e < 4; e++) {
+      QuadAt at = b + (tile_b + (e < left ? row + e : row) * K_APART);
+      [[unroll]] for (int j = 0; j < COLUMNS; j++) {
+        float v = of_lane(LanesAt(at + j * LANE_QUADS));
+        sums[j] += e < left ? v : 0.0;
+      }
+    }
+    row += 4;
+    left -= 4;
+  } while (left > 0);
 }
 
 int tiles_of_products() { return SUM_COLUMNS ? (rows + ROWS - 1) / ROWS : row_tiles(ROWS); }
@@ -222,6 +222,7 @@ void main() {
   Tile tile = panel_tile();
   bool of_ones = SUM_COLUMNS && tile.row == tiles_of_products() * ROWS;
   if (of_ones) tile.row = row_of_ones();
+  if (SUM_COLUMNS && !of_ones) tile.row_end = min(tile.row_end, rows);
   place_a(tile);
   place_b(tile);
   [[unroll]] for (int j = 0; j < COLUMNS; j++) {

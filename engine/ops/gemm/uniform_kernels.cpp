@@ -72,8 +72,7 @@ std::uint32_t length_of_steps(const GemmKernel& kernel, const Problem& problem) 
 
 /// Whether so many quads of f32 are a tensor that has one address.
 bool has_address(const plan::Target& target, std::int64_t quads) {
-  const std::uint64_t elements = 4 * static_cast<std::uint64_t>(quads);
-  return elements < plan::elements_end && (target.part_bytes == 0 || elements * sizeof(float) <= target.part_bytes);
+  return plan::has_address(target, 4 * static_cast<std::uint64_t>(quads));
 }
 
 /// Of the panels (ops/gemm/gemm_panels.h), too.
@@ -92,14 +91,18 @@ bool fits_planes(const plan::Target& target, const Problem& problem) {
          static_cast<std::uint64_t>(problem.plane_quads) <= groups;
 }
 
-/// Quads of a row of B, if tiles may read it where it is: in f32, and they have no columns past the last one. 0: they
-/// may not.
+/// Quads of a row of B, if tiles read it where it is; 0 if it is packed. In f32, where no tile has columns past the
+/// last one; and where so few rows use B that they lose less, since rows far apart are slower to read, than packing
+/// takes.
 std::int64_t pitch_in_place(const Problem& problem, const GemmKernel& kernel) {
+  constexpr std::int64_t most_rows = 320;
+  constexpr std::int64_t most_columns = 256;
   const bool by_row = problem.operands == Operands::row_row || problem.operands == Operands::col_row ||
                       problem.operands == Operands::pixels_row;
   const std::int64_t quads = plan::divided_up(problem.columns, 4);
   const bool whole = 4 * quads % kernel.tile_columns == 0;
-  return by_row && whole && problem.batches == 1 && !is_narrow(problem.dtype) ? quads : 0;
+  const bool pays = problem.rows <= most_rows && problem.columns <= most_columns && problem.batches == 1;
+  return by_row && whole && pays && !is_narrow(problem.dtype) ? quads : 0;
 }
 
 GemmKernel in_panels(const Problem& problem, bool planes, Share share, std::int64_t sums) {
