@@ -42,7 +42,6 @@ void add_parts_of_segments(Tile tile) {
     if (ends) segment = segment_after(segment, 1);
   } while (left > 0);
 }
-
 #else
 // A matrix is one segment.
 void add_parts_of_segments(Tile tile) {
