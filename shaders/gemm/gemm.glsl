@@ -35,7 +35,7 @@ layout(push_constant) uniform Push {
   QuadAt a;
   QuadAt b;
 #endif
-  int rows;           // of A; the weight gradient's are padded, taps x channels in whole quads
+  int rows;           // of A; a weight gradient's from pixels are padded, taps x channels in whole quads
   int columns;        // of C
   int k;              // elements of a segment
   int segments;
@@ -49,7 +49,7 @@ layout(push_constant) uniform Push {
   int b_batch;
   int c_batch;
   int c_split;        // quads between parts of k
-  int channels;       // of the images; used if A's rows are padded
+  int channels;       // of the images; used if A's rows are (tap, channel)
   int kernel_width;   // this and all below: convolutions only
   ivec2 grid;         // {height, width} of the positions that patches are taken at; IN_PHASES, of each phase
   ivec2 image;        // {height, width} of the images that they are taken from

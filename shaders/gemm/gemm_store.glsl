@@ -21,7 +21,7 @@ int stored_column_quad;  // of the quad that store() writes
 // What row of C a row of A makes; -1 for padding. The row of ones makes the one after the last.
 int result_row(Tile tile, int row) {
   int made = row;
-#ifdef LINES
+#ifdef OPERANDS_pixels_row
   int padded = quads(channels) * 4;
   int tap = row / padded;
   int channel = row - tap * padded;

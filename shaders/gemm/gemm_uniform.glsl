@@ -74,15 +74,14 @@ int segment_start;       // from there to the segment's first element
 #ifdef OPERANDS_planes_row
 // Planes {n, channels, height, width}: a row of A is a (tap, channel), a segment of k is a line of positions.
 int row_start(Tile tile, int row) {
-  int padded = quads(channels) * 4;
-  int tap = row / padded;
-  int channel = row - tap * padded;
+  int tap = row / channels;
+  int channel = row - tap * channels;
   int tap_row = tap / kernel_width;
   int line = channel * image.x + tap_row * tap_step.x;
   return line * a_pitch * 4 + (tap - tap_row * kernel_width) * tap_step.y;
 }
 void seek_a(Segment segment) {
-  int line = segment.place.x * quads(channels) * 4 * image.x + segment.place.y * stride.x;
+  int line = segment.place.x * channels * image.x + segment.place.y * stride.x;
   segment_start = line * a_pitch * 4;
 }
 int k_pitch() { return stride.y; }

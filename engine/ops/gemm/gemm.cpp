@@ -373,9 +373,9 @@ void lower_gemm(plan::Lowering& out, const Gemm& gemm) {
   const std::vector<GemmKernel> candidates = gemm_kernels(out.target(), size);
   const GemmKernel& kernel = candidates[out.choose(gemm_choice(out, gemm, size, candidates))];
   if (kernel.winograd) return lower_winograd(out, gemm);
-  const Way way{kernel, cut(out, gemm, kernel), size.dtype};
-  expect_indexable(out, gemm, kernel, way.cut);
   const Gemm product = prepared(out, gemm, kernel);
+  const Way way{kernel, cut(out, product, kernel), size.dtype};
+  expect_indexable(out, product, kernel, way.cut);
   // Noise is drawn by gemm_reduce, so that the products' code stays small.
   const bool rounds_at_random = out.storing().stochastic && is_narrow(out.type(gemm.c).dtype);
   if (way.cut.splits > 1 || rounds_at_random) return lower_in_parts(out, gemm, product, way);

@@ -36,7 +36,7 @@ struct Patches {
   Pair result{};  ///< with a divisor, extents of C's images
   std::int64_t kernel_width = 1;
   std::int64_t channels =
-      0;  ///< pixels_row and planes_row only, if A's rows are (tap, channel) with channels in whole quads
+      0;  ///< where A's rows are (tap, channel): pixels_row, with channels in whole quads, and planes_row
 
   bool divided() const { return divisor != Pair{1, 1}; }
   /// How many there are, in each axis: fewer than the divisor, if there are fewer positions.

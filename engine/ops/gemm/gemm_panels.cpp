@@ -39,10 +39,14 @@ Patches patches_of(const Gemm& gemm) {
   return {.grid = {1, gemm.k}, .image = {1, gemm.k}, .channels = gemm.rows};
 }
 
+/// Of the patches of a GEMM whose rows are (tap, channel), with channels in whole quads, or a matrix's.
+std::int64_t taps_of(const Gemm& gemm, const Patches& patches) {
+  return plan::divided_up(gemm.rows, plan::divided_up(patches.channels, 4) * 4);
+}
+
 /// {height, width} of a plane: from the first pixel that a tap of a position is at to the last one.
 Pair plane_size(const Gemm& gemm, const Patches& patches) {
-  const std::int64_t taps = plan::divided_up(gemm.rows, plan::divided_up(patches.channels, 4) * 4);
-  const Pair kernel{taps / patches.kernel_width, patches.kernel_width};
+  const Pair kernel{taps_of(gemm, patches) / patches.kernel_width, patches.kernel_width};
   Pair size{};
   for (std::size_t axis = 0; axis < 2; ++axis) {
     size[axis] = (patches.grid[axis] - 1) * patches.step[axis] + (kernel[axis] - 1) * patches.tap_step[axis] + 1;
@@ -54,10 +58,10 @@ std::int64_t images_of(const plan::Lowering& out, const Gemm& gemm) {
   return gemm.operands == Operands::pixels_row ? out.type(gemm.a).shape[0] : 1;
 }
 
-/// `gemm` with A as planes.
+/// `gemm` with A as planes: its rows are (tap, channel) without padding.
 Gemm with_planes(plan::Lowering& out, const Gemm& gemm) {
   struct Push {
-    std::uint32_t count, channel_quads;
+    std::uint32_t count, channels;
     std::uint32_t image[2];
     std::int32_t origin[2];
     std::uint32_t lines, line_quads;
@@ -70,13 +74,14 @@ Gemm with_planes(plan::Lowering& out, const Gemm& gemm) {
   const std::int64_t line_quads = plan::divided_up(plane[1], 4);
   Gemm result = gemm;
   result.operands = Operands::planes_row;
-  result.a = out.workspace("planes", {DType::f32, {images, quads * 4, plane[0], plane[1]}});
+  result.rows = taps_of(gemm, patches) * patches.channels;
+  result.a = out.workspace("planes", {DType::f32, {images, patches.channels, plane[0], plane[1]}});
   result.patches = patches;
   result.patches.image = plane;
   result.patches.offset = {0, 0};
   const std::int64_t count = images * plane[0] * line_quads * quads;
   const Push push{size(count),
-                  size(quads),
+                  size(patches.channels),
                   {size(patches.image[0]), size(patches.image[1])},
                   {static_cast<std::int32_t>(patches.offset[0]), static_cast<std::int32_t>(patches.offset[1])},
                   size(plane[0]),
@@ -101,7 +106,7 @@ std::int64_t plane_quads(const plan::Lowering& out, const Gemm& gemm) {
   if (!across || gemm.batches != 1) return 0;
   const Patches patches = patches_of(gemm);
   const Pair size = plane_size(gemm, patches);
-  const std::int64_t planes = images_of(out, gemm) * plan::divided_up(patches.channels, 4) * 4;
+  const std::int64_t planes = images_of(out, gemm) * patches.channels;
   return planes * size[0] * plan::divided_up(size[1], 4);
 }
 

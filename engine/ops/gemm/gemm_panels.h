@@ -8,7 +8,7 @@ namespace halfstep::ops {
 /// The layout of B in panels that corresponds to `operands`.
 Operands with_panels(Operands operands);
 
-/// Quads of A as planes {images, channels in whole quads, height, width}: in f32, with as many zeros around as taps
+/// Quads of A as planes {images, channels, height, width}: in f32, with as many zeros around as taps
 /// reach beyond an image, so that a line of positions is read along a plane's line. A matrix {k, rows} is one image of
 /// one line. 0 if A is neither images nor such a matrix, or there are several batches or groups.
 std::int64_t plane_quads(const plan::Lowering& out, const Gemm& gemm);

@@ -166,7 +166,7 @@ bool planes_pay(const plan::Target& target, const Problem& problem) {
   const std::int64_t tap_quads = plan::divided_up(problem.tap_rows, 4);
   const double rows = static_cast<double>(problem.rows * problem.tap_rows) / static_cast<double>(4 * tap_quads);
   const double size = rows * static_cast<double>(problem.columns * problem.k * problem.segments);
-  const double least = has_many_registers(target) ? 80 : 30;  // flops for each byte that is read and written
+  const double least = has_many_registers(target) ? 80 : 25;  // flops for each byte that is read and written
   return 2 * size > least * bytes;
 }
 
