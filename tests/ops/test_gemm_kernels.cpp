@@ -129,13 +129,6 @@ plan::Target gpu_target() {
 }
 
 /// A software driver with loads of one address for all of eight lanes.
-plan::Target uniform_target() {
-  plan::Target target;
-  target.uniform_loads = true;
-  target.subgroups = {.size = 8, .shuffle = true, .broadcast = true};
-  target.max_storage_range = 1U << 27;
-  return target;
-}
 
 }  // namespace
 
@@ -265,65 +258,6 @@ TEST_CASE("few tiles with a long k are large and cut along k, with a short k the
   };
   CHECK(first(64 * 28) == "tile128");
   CHECK(first(4) == "tile64");
-}
-
-TEST_CASE("tiles have as many sums as the processor has registers for, and another number second") {
-  plan::Target target = uniform_target();
-  const ops::Problem problem{
-      .operands = ops::Operands::patches_row, .rows = 4096, .columns = 32, .k = 32, .segments = 9};
-  for (const bool many : {true, false}) {
-    target.vector_registers = many ? 32 : 16;
-    const std::vector<ops::GemmKernel> all = ops::gemm_kernels(target, problem);
-    CHECK(all[0].name == (many ? "uniform6x32" : "uniform3x32"));
-    CHECK(all[1].name == "uniform4x32");
-    CHECK(all[0].k_quads == 8);
-  }
-}
-
-TEST_CASE("operands in f16 are converted to f32 where they are used often enough") {
-  const plan::Target target = uniform_target();
-  const auto first = [&](std::int64_t channels, std::int64_t columns, DType dtype) {
-    const std::int64_t pixels = 65536;
-    const std::int64_t padded = plan::divided_up(channels, 4) * 4;
-    return ops::gemm_kernels(target, {.operands = ops::Operands::pixels_row,
-                                      .dtype = dtype,
-                                      .rows = 9 * padded,
-                                      .columns = columns,
-                                      .k = 32,
-                                      .segments = pixels / 32,
-                                      .operand_quads = pixels * std::max(padded, columns) / 4,
-                                      .tap_rows = channels,
-                                      .segments_in_row = 32})
-        .front()
-        .name;
-  };
-  CHECK(first(16, 16, DType::f16).starts_with("outer"));
-  CHECK(first(1, 32, DType::f32).starts_with("outer"));
-  CHECK_FALSE(first(1, 32, DType::f16).starts_with("outer"));
-}
-
-TEST_CASE("operands that are used often are laid out as planes, and k is not by rows then") {
-  plan::Target target = uniform_target();
-  const auto first = [&](std::int64_t channels, std::int64_t plane_quads) {
-    const ops::Problem problem{.operands = ops::Operands::pixels_row,
-                               .rows = 9 * channels,
-                               .columns = channels,
-                               .k = 16,
-                               .segments = 256,
-                               .tap_rows = channels,
-                               .segments_in_row = 16,
-                               .plane_quads = plane_quads};
-    return ops::gemm_kernels(target, problem).front().name;
-  };
-  const auto quads = [](std::int64_t channels) { return 16 * channels * 18 * 5; };
-  CHECK(first(16, quads(16)).starts_with("outer"));
-  CHECK(first(256, quads(256)).starts_with("uniform"));
-  CHECK(first(256, 0).starts_with("outer"));  // groups of channels
-  CHECK(first(64, quads(64)).starts_with("outer"));
-  target.vector_registers = 16;
-  CHECK(first(64, quads(64)).starts_with("uniform"));
-  target.max_storage_range = 1U << 20;
-  CHECK(first(256, quads(256)).starts_with("outer"));
 }
 
 TEST_CASE("a norm in f32 takes the moments of a product in f16 as it is rounded, without a pass of its own") {
