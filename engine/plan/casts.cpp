@@ -169,15 +169,9 @@ void take_form(const Program& program, const Target& target, Dispatch& dispatch)
   dispatch.groups = form.groups;
 }
 
-}  // namespace
-
-void settle_variant(const Program& program, const Target& target, Dispatch& dispatch) {
+/// Gives a dispatch that mixes its variant for the type `narrow`, or for f32, and says which operands are f32.
+void name_variant(const Program& program, const Target& target, DType narrow, Dispatch& dispatch) {
   constexpr std::size_t wide_operands = first_expression_constant - 1;  // of shaders/common/precision.glsl
-  DType narrow = dispatch.expression ? dispatch.expression->storage : DType::f32;
-  for (const Operand& operand : dispatch.operands) {
-    const DType dtype = program.tensors[operand.tensor].type.dtype;
-    if (is_narrow(dtype)) narrow = dtype;
-  }
   const std::string stem = dispatch.shader.substr(0, dispatch.shader.find('.'));
   dispatch.shader = fmt::format("{}.{}", stem, storage(target, narrow));
   std::uint32_t wide = 0;
@@ -186,6 +180,17 @@ void settle_variant(const Program& program, const Target& target, Dispatch& disp
   }
   dispatch.constants.resize(wide_operands + 1);
   dispatch.constants[wide_operands] = wide;
+}
+
+}  // namespace
+
+void settle_variant(const Program& program, const Target& target, Dispatch& dispatch) {
+  DType narrow = dispatch.expression ? dispatch.expression->storage : DType::f32;
+  for (const Operand& operand : dispatch.operands) {
+    const DType dtype = program.tensors[operand.tensor].type.dtype;
+    if (is_narrow(dtype)) narrow = dtype;
+  }
+  if (dispatch.mixes) name_variant(program, target, narrow, dispatch);
   if (dispatch.of_f32 && !is_narrow(narrow)) take_form(program, target, dispatch);
 }
 

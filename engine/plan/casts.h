@@ -11,7 +11,7 @@ namespace halfstep::plan {
 void spare_casts(Program& program);
 
 /// Gives the kernel of a dispatch that mixes the variant for the narrow type that its operands have, where there is
-/// one, and says which of them are f32; or, where none is narrow, Dispatch::of_f32.
+/// one, and says which of them are f32; and any dispatch none of whose operands is narrow its Dispatch::of_f32.
 void settle_variant(const Program& program, const Target& target, Dispatch& dispatch);
 
 }  // namespace halfstep::plan

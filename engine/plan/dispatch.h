@@ -73,7 +73,7 @@ struct Dispatch {
   /// Whether each of the kernel's own operands may be f32 though its variant is for a narrow type, which follows from
   /// all operands when a program is finished: of shaders with STORED in common/precision.glsl.
   bool mixes = false;
-  std::optional<FormOfF32> of_f32{};  ///< of one that mixes: taken where none of its operands turns out to be narrow
+  std::optional<FormOfF32> of_f32{};  ///< taken where none of its operands turns out to be narrow
   bool bfloat16_matrices = false;     ///< its shader's matrices of f16 are of bf16: vk/shader/bfloat16_matrices.h
   bool reproducible = false;  ///< in arithmetic that gives the same bits on every device: vk/shader/exact_arithmetic.h
   bool recomputed = false;    ///< recomputes values that were not kept

@@ -205,7 +205,7 @@ Program ProgramBuilder::finish() {
     fuse(program_, target_);
   }
   for (Dispatch& dispatch : program_.dispatches) {
-    if (dispatch.mixes) settle_variant(program_, target_, dispatch);
+    settle_variant(program_, target_, dispatch);
     if (dispatch.expression) specialize(program_, target_, dispatch);
     dispatch.windows = windows_of(program_, target_, dispatch);
     mark_texel_operands(program_, target_, dispatch);

@@ -4,9 +4,15 @@
 // of them.
 //
 // The including shader defines LANES and includes this file before expression.glsl. Before any loop, it sets
-// result_lane.
+// result_lane. It may define WHOLE_PARTS, a constant that may only be true for 8 lanes: then only the first part is
+// stored, which is there and whole, and not in a branch or loop. There lavapipe neither looks up a buffer nor compares
+// with its size for each store, and what all invocations store at one address takes it three instructions.
 #ifndef HALFSTEP_ACROSS_LANES
 #define HALFSTEP_ACROSS_LANES
+
+#ifndef WHOLE_PARTS
+#define WHOLE_PARTS false
+#endif
 
 #include "common/of_lane.glsl"
 #include "common/pairs.glsl"
@@ -29,10 +35,26 @@ struct Parts {
   layout(std430, binding = at) buffer WordsOf##Name { uint words_of_##name[]; };        \
   layout(std430, binding = at) buffer PairsOf##Name { uint64_t pairs_of_##name[]; };
 
+// Two invocations' words.
+#define WORDS_OF(words, first, second) pack64(uvec2(subgroupBroadcast(words, first), subgroupBroadcast(words, second)))
+
+// Stores the numbers of all invocations from a quad of an array of f32 on.
+#define SET_WHOLE(name, at, number)                       \
+  {                                                       \
+    uint own = floatBitsToUint(number);                   \
+    int pair_at = (at) * 2;                               \
+    pairs_of_##name[pair_at] = WORDS_OF(own, 0, 1);       \
+    pairs_of_##name[pair_at + 1] = WORDS_OF(own, 2, 3);   \
+    pairs_of_##name[pair_at + 2] = WORDS_OF(own, 4, 5);   \
+    pairs_of_##name[pair_at + 3] = WORDS_OF(own, 6, 7);   \
+  }
+
+// Whether an argument has columns as the result has.
+#define IS_ACROSS(argument) (((argument) & 15u) == WALK_ALIKE || ((argument) & 15u) == WALK_COLUMNS)
+
 // This invocation's elements of an argument that is read for the parts.
 #define ELEMENTS_OF(argument, parts, elements)                                       \
-  uint walk = (argument) & 15u;                                                      \
-  bool across = walk == WALK_ALIKE || walk == WALK_COLUMNS;                          \
+  bool across = IS_ACROSS(argument);                                                 \
   uvec4 elements;                                                                    \
   [[unroll]] for (int e = 0; e < 4; e++) {                                           \
     int last = max(parts.columns[e] - 1, 0);                                         \
@@ -52,7 +74,7 @@ int stored_at(Parts parts, int from, int mask) {
   return at;
 }
 
-#define SET_WIDE(name, parts, v)                                                                   \
+#define SET_PARTS(name, parts, v)                                                                  \
   if (STORES_64_BITS) {                                                                            \
     [[unroll]] for (int e = 0; e < 4; e += 2) {                                                    \
       uvec2 pair = pair_of_columns(floatBitsToUint(v[e]), floatBitsToUint(v[e + 1]), result_lane); \
@@ -65,6 +87,12 @@ int stored_at(Parts parts, int from, int mask) {
       if (own_at >= 0) elements_of_##name[own_at * 4 + result_lane] = v[e];                        \
     }                                                                                              \
   }
+#define SET_WIDE(name, parts, v)         \
+  if (WHOLE_PARTS) {                     \
+    SET_WHOLE(name, parts.at.x, v.x)     \
+  } else {                               \
+    SET_PARTS(name, parts, v)            \
+  }
 
 #ifdef NARROW
 uint word_of_columns(uint first, uint second) {
@@ -76,20 +104,25 @@ uvec2 pair_of_words(uint upper, uint lower) {
   bool below = (result_lane & 2) != 0;
   return with_neighbours(upper, lower, below, subgroupQuadSwapVertical(below ? upper : lower));
 }
-#define SET_NARROW_OF(result, name, parts, v)                                      \
-  uvec4 bits = stored_bits(v, 0u, uint(result));                                   \
-  uint upper = word_of_columns(bits.x, bits.y);                                    \
-  uint lower = word_of_columns(bits.z, bits.w);                                    \
-  if (STORES_64_BITS) {                                                            \
-    uvec2 pair = pair_of_words(upper, lower);                                      \
-    int own_at = stored_at(parts, 0, 3);                                           \
-    if (own_at >= 0) pairs_of_##name[own_at + (result_lane >> 2)] = pack64(pair);  \
-  } else {                                                                         \
-    int upper_at = stored_at(parts, 0, 1);                                         \
-    int lower_at = stored_at(parts, 2, 1);                                         \
-    if (upper_at >= 0) words_of_##name[upper_at * 2 + (result_lane >> 1)] = upper; \
-    if (lower_at >= 0) words_of_##name[lower_at * 2 + (result_lane >> 1)] = lower; \
+#define SET_NARROW_OF(result, name, parts, v)                                        \
+  uvec4 bits = stored_bits(v, 0u, uint(result));                                     \
+  uint upper = word_of_columns(bits.x, bits.y);                                      \
+  uint lower = word_of_columns(bits.z, bits.w);                                      \
+  if (WHOLE_PARTS) {                                                                 \
+    uint word = word_of_columns(bits.x, bits.x);                                     \
+    pairs_of_##name[parts.at.x] = WORDS_OF(word, 0, 2);                              \
+    pairs_of_##name[parts.at.x + 1] = WORDS_OF(word, 4, 6);                          \
+  } else if (STORES_64_BITS) {                                                       \
+    uvec2 pair = pair_of_words(upper, lower);                                        \
+    int own_at = stored_at(parts, 0, 3);                                             \
+    if (own_at >= 0) pairs_of_##name[own_at + (result_lane >> 2)] = pack64(pair);    \
+  } else {                                                                           \
+    int upper_at = stored_at(parts, 0, 1);                                           \
+    int lower_at = stored_at(parts, 2, 1);                                           \
+    if (upper_at >= 0) words_of_##name[upper_at * 2 + (result_lane >> 1)] = upper;   \
+    if (lower_at >= 0) words_of_##name[lower_at * 2 + (result_lane >> 1)] = lower;   \
   }
+#define IS_ROW_OF_F32(argument) (IS_ACROSS(argument) && ((argument) & (WIDE | SPREAD)) == WIDE)
 #define READ_ELEMENTS(argument, j, elements, v)                                                \
   if (((argument) & WIDE) != 0u) {                                                             \
     [[unroll]] for (int e = 0; e < 4; e++) v[e] = elements_of_argument_##j[elements[e]];       \
@@ -102,14 +135,25 @@ uvec2 pair_of_words(uint upper, uint lower) {
   }
 #else
 #define SET_NARROW_OF(result, name, parts, v) SET_WIDE(name, parts, v)
+#define IS_ROW_OF_F32(argument) (IS_ACROSS(argument) && ((argument) & SPREAD) == 0u)
 #define READ_ELEMENTS(argument, j, elements, v) \
   [[unroll]] for (int e = 0; e < 4; e++) v[e] = elements_of_argument_##j[elements[e]];
 #endif
 #define SET_NARROW(name, parts, v) SET_NARROW_OF(0, name, parts, v)
 
-#define READ_ARGUMENT(j, parts, v)           \
-  ELEMENTS_OF(ARGUMENT_##j, parts, elements) \
-  READ_ELEMENTS(ARGUMENT_##j, j, elements, v)
+// The first part's elements of an argument that IS_ROW_OF_F32: one load, as in of_lane.glsl.
+#define READ_WHOLE(argument, j, parts, v)                                                           \
+  uint first = argument_quad(argument, uint(parts.at.x)) * 4u;                                      \
+  float row[LANES];                                                                                 \
+  [[unroll]] for (int l = 0; l < LANES; l++) row[l] = elements_of_argument_##j[first + uint(l)];    \
+  [[unroll]] for (int l = 0; l < LANES; l++) v.x = gl_SubgroupInvocationID == uint(l) ? row[l] : v.x;
+#define READ_ARGUMENT(j, parts, v)                  \
+  if (WHOLE_PARTS && IS_ROW_OF_F32(ARGUMENT_##j)) { \
+    READ_WHOLE(ARGUMENT_##j, j, parts, v)           \
+  } else {                                          \
+    ELEMENTS_OF(ARGUMENT_##j, parts, elements)      \
+    READ_ELEMENTS(ARGUMENT_##j, j, elements, v)     \
+  }
 
 #define WITHOUT_PAD(v, parts) mix(v, vec4(0.0), parts.padded)
 

@@ -24,7 +24,12 @@ void store_moments(int part, int column_quad, float mean, float squares) {
   parts.columns = ivec4(min(quads(columns) - column_quad, LANE_QUADS) * 4);
   parts.padded = bvec4(column_quad * 4 + result_lane >= columns);
   vec4 v = WITHOUT_PAD(vec4(mean, squares, 0.0, 0.0), parts);
-  SET_WIDE(column_moments, parts, v)
+  if (WHOLE_PARTS) {
+    SET_WHOLE(column_moments, at, v.x)
+    SET_WHOLE(column_moments, at + c_pitch, v.y)
+  } else {
+    SET_PARTS(column_moments, parts, v)
+  }
 }
 
 #else

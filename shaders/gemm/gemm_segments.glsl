@@ -1,11 +1,17 @@
 // The loop over k of the kernels that compute a tile with a subgroup. The including file defines seek(segment) and
 // add_products(quad of k), which adds STEP quads of k of that segment. It has the constant SEGMENTS: how many segments,
 // adjacent in a row, an iteration adds whole, of STEP quads each; or 0 where a segment takes several iterations, and
-// then MOST_QUADS, how many of its quads are added before end_sums().
+// then MOST_QUADS, how many of its quads are added before end_sums(). ALL_AT_ONCE, if it defines that, says that
+// SEGMENTS are all there are.
 #ifndef HALFSTEP_GEMM_SEGMENTS
 #define HALFSTEP_GEMM_SEGMENTS
 
+#ifndef ALL_AT_ONCE
+#define ALL_AT_ONCE false
+#endif
+
 // One variable is kept from one iteration to the next, besides the sums: lavapipe keeps each in memory, under a mask.
+// Without any loop, LLVM would move sums to where each is stored, and so keep all operands in memory.
 void add_whole_segments(Tile tile) {
   int index = tile.k_begin / STEP;
   int end = tile.k_end / STEP;
@@ -13,7 +19,7 @@ void add_whole_segments(Tile tile) {
   do {
     Segment segment = segment_at(index);
     [[unroll]] for (int s = 0; s < SEGMENTS; s++) {
-      seek(s == 0 ? segment : segment_beside(segment, s));
+      seek(ALL_AT_ONCE ? segment_at(s) : s == 0 ? segment : segment_beside(segment, s));
       add_products(0);
     }
     index += SEGMENTS;

@@ -72,6 +72,16 @@ void store_parts(Tile tile, ivec4 tile_rows, ivec4 column_quads, vec4 v) {
   }
 }
 
+// Stores a part of a row that is there, whole: the columns from a quad on, of which each invocation has one. Not called
+// in a branch or loop.
+void store_whole_part(Tile tile, int tile_row, int column_quad, float v) {
+  Parts parts;
+  parts.at = ivec4(tile.c_base + result_row(tile, tile_row) * c_pitch + column_quad);
+  parts.columns = ivec4(LANES);
+  parts.padded = bvec4(column_quad * 4 + result_lane >= columns);
+  store(parts, vec4(v));
+}
+
 #else
 
 // A quad of C that is stored: its row of A and its quad of columns; and where it lies in C, in quads, or -1 if it does

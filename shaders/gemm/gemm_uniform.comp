@@ -8,6 +8,7 @@
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_buffer_reference2 : require
 #extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_quad : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #define ADDRESSED

@@ -16,12 +16,18 @@ layout(constant_id = 11) const int LENGTH = 0;   // k that STEP quads have, wher
 layout(constant_id = 12) const int SUMS = 24;    // of an invocation: 12, 16 or 24, so whole quads
 layout(constant_id = 13) const int IN_ROW = 0;   // see gemm_taps.glsl
 layout(constant_id = 14) const int B_PITCH = 0;  // quads of a row of B, which is read where it is; 0: it is in panels
+layout(constant_id = 15) const bool INSIDE = false;  // patches: no tap of a position is outside the image
+layout(constant_id = 16) const bool ALL = false;  // SEGMENTS are all there are
+layout(constant_id = 17) const bool FULL = false;  // all workgroups have 8 lanes and a tile, of no columns past the last
+#define ALL_AT_ONCE ALL
 #define HAS_IN_ROW
 
 int lane() { return int(gl_SubgroupInvocationID); }
 
 #include "gemm/gemm_a.glsl"
 #define ACROSS_LANES
+#define WHOLE_PARTS WHOLE
+const bool WHOLE = FULL && TAP_STRIDE_Y == 0 && EDGE != 2u && EDGE != 3u;  // whether all that is there is stored whole
 #include "gemm/gemm_moments.glsl"
 
 const int ROWS = SUMS / COLUMNS;
@@ -61,7 +67,7 @@ void seek_a(Segment segment) {
     a_seek(a_at[i], segment);
     QuadAt at = start_at[i] + offset_quads;
     row_at[i] = zeros;
-    if (a_at[i].inside) row_at[i] = at;
+    if (INSIDE || a_at[i].inside) row_at[i] = at;
   }
 #endif
 }
@@ -192,7 +198,8 @@ vec4 sums_from(int i, int j) {
 // The moments of the tile's rows, with their values as they will be read back.
 void store_tile_moments(Tile tile, int j) {
   int count = min(tile.row_end - tile.row, ROWS);
-  if (!FIND_MOMENTS || count <= 0) return;
+  bool is_empty = WHOLE ? false : count <= 0;
+  if (!FIND_MOMENTS || is_empty) return;
   vec4 sum = vec4(0.0);
   [[unroll]] for (int i = 0; i < ROWS; i += 4) {
     sum += mix(vec4(0.0), as_read(sums_from(i, j)), lessThan(ivec4(i, i + 1, i + 2, i + 3), ivec4(count)));
@@ -216,6 +223,30 @@ float own_bias(Tile tile, int j) {
   return v;
 }
 
+void store_rows(Tile tile) {
+  [[unroll]] for (int first = 0; first < SUMS; first += 4) {
+    ivec4 at = first + ivec4(0, 1, 2, 3);
+    vec4 v = vec4(sums[first], sums[first + 1], sums[first + 2], sums[first + 3]);
+    store_parts(tile, tile.row + at / COLUMNS, tile.column_quad + at % COLUMNS * LANE_QUADS, v);
+  }
+}
+
+// Where all columns are stored. Rows past the last are the last again, so that nothing depends on whether they are
+// there: what lavapipe stores in a branch, it looks up and checks anew. No argument of an epilogue lies where its result
+// is stored, so it is the same.
+void store_whole_rows(Tile tile) {
+  float kept[COLUMNS];
+  int row = tile.row;
+  [[unroll]] for (int i = 0; i < ROWS; i++) {
+    bool is_there = tile.row + i < tile.row_end;
+    row = is_there ? tile.row + i : row;
+    [[unroll]] for (int j = 0; j < COLUMNS; j++) {
+      kept[j] = is_there || i == 0 ? sums[i * COLUMNS + j] : kept[j];
+      store_whole_part(tile, row, tile.column_quad + j * LANE_QUADS, kept[j]);
+    }
+  }
+}
+
 void main() {
   result_lane = lane();
   Tile tile = panel_tile();
@@ -233,10 +264,10 @@ void main() {
   } else {
     add_tile_products(tile);
   }
-  [[unroll]] for (int first = 0; first < SUMS; first += 4) {
-    ivec4 at = first + ivec4(0, 1, 2, 3);
-    vec4 v = vec4(sums[first], sums[first + 1], sums[first + 2], sums[first + 3]);
-    store_parts(tile, tile.row + at / COLUMNS, tile.column_quad + at % COLUMNS * LANE_QUADS, v);
+  if (WHOLE) {
+    store_whole_rows(tile);
+  } else {
+    store_rows(tile);
   }
   [[unroll]] for (int j = 0; j < COLUMNS; j++) store_tile_moments(tile, j);
 }

@@ -23,6 +23,9 @@ layout(constant_id = 14) const bool COUNT_PADDING = true;
 layout(constant_id = 15) const bool ADAPTIVE = false;
 
 layout(push_constant) uniform Push {
+#ifdef BEFORE_PUSH
+  BEFORE_PUSH
+#endif
   uint invocations;
 };
 

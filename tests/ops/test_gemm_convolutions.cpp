@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "harness/check.h"
@@ -12,6 +13,7 @@
 #include "harness/values.h"
 #include "ops/conv/conv2d.h"
 #include "reference/conv2d.h"
+#include "reference/elementwise.h"
 #include "reference/sum.h"
 
 using namespace halfstep;
@@ -119,6 +121,36 @@ TEST_CASE("kernels whose taps share pixels compute convolutions of any width") {
     if (testing::every_variant()) product.dtypes.push_back(DType::bf16);
     check_forward(product);
     check_data_gradient(product);
+  }
+}
+
+TEST_CASE("kernels that load by address compute convolutions of few channels, and what follows") {
+  const std::vector<plan::Target> targets = targets_by_address();
+  if (targets.empty()) return;
+  // With borders, which taps before and after the image need, by strides and dilation; without, since all taps are
+  // inside the image; too many products to add at once, and more channels than a quad. Whole tiles of columns, and
+  // others; rows that are no multiple of those of tiles.
+  std::vector<Product> products{
+      {{2, 9, 10, 1}, {3, 3, 1, 16}, {.padding = {1, 1}}},
+      {{3, 11, 8, 3}, {5, 3, 3, 24}, {.stride = {2, 1}, .padding = {2, 3}, .dilation = {1, 2}}},
+      {{2, 13, 7, 4}, {5, 5, 4, 12}, {.padding = {2, 2}}},
+      {{3, 9, 9, 2}, {2, 3, 2, 32}, {}},
+      {{2, 12, 9, 6}, {5, 5, 6, 16}, {}},
+  };
+  for (Product& product : products) {
+    product.targets = targets;
+    product.dtypes = {DType::f32, DType::f16};
+    check_forward(product);
+    product.dtypes = {DType::f32};  // in f16, what is added to is rounded, too
+    testing::Check check = check_of(product, product.images, product.weight);
+    check.name = "conv2d, add, relu";
+    check.inputs.push_back({uniform(output_of(product), 3)});
+    check.build = [&](std::span<const Tensor> x) { return relu(add(conv2d(x[0], x[1], product.options), x[2])); };
+    check.reference = [&](std::span<const reference::Array> x) {
+      return reference::zip(reference::conv2d(x[0], x[1], product.options), x[2],
+                            [](double y, double other) { return std::max(y + other, 0.0); });
+    };
+    testing::check_operator(check);
   }
 }
 

@@ -18,7 +18,8 @@ struct Case {
   Pool2dOptions options;
 };
 
-/// Windows that tile, overlap, leave gaps, leave out a border, extend over the border; odd channels.
+/// Windows that tile, overlap, leave gaps, leave out a border, extend over the border; odd channels, and as many as a
+/// subgroup has lanes, or several times that.
 const std::vector<Case> cases{{{2, 4, 6, 4}, {}},
                               {{1, 7, 5, 3}, {}},
                               {{2, 6, 6, 5}, {.kernel = {3, 3}, .stride = Pair{2, 2}, .padding = {1, 1}}},
@@ -26,7 +27,10 @@ const std::vector<Case> cases{{{2, 4, 6, 4}, {}},
                               {{1, 9, 8, 4}, {.kernel = {2, 3}, .stride = Pair{3, 4}}},
                               {{3, 5, 4, 1}, {.kernel = {1, 1}}},
                               {{1, 4, 5, 7}, {.kernel = {4, 5}}},
-                              {{1, 3, 11, 6}, {.kernel = {2, 5}, .stride = Pair{1, 2}, .padding = {1, 2}}}};
+                              {{1, 3, 11, 6}, {.kernel = {2, 5}, .stride = Pair{1, 2}, .padding = {1, 2}}},
+                              {{1, 4, 4, 24}, {}},
+                              {{2, 2, 9, 7}, {.kernel = {1, 2}, .stride = Pair{2, 3}}},
+                              {{1, 5, 4, 16}, {.kernel = {3, 3}, .stride = Pair{2, 2}, .padding = {1, 1}}}};
 
 Check max_check(const Case& c) {
   return {.name = "max_pool2d",
@@ -79,12 +83,13 @@ TEST_CASE("the first of equal elements takes the gradient of a max pooling windo
   // Windows that tile, overlap, and leave gaps, on an image of ones: the first pixel of each window is chosen.
   for (const Pool2dOptions& options : {Pool2dOptions{}, Pool2dOptions{.kernel = {3, 2}, .stride = Pair{1, 1}},
                                        Pool2dOptions{.kernel = {2, 2}, .stride = Pair{3, 3}}}) {
-    Check check = max_check({{1, 6, 8, 3}, options});
-    check.inputs = {{reference::Array({1, 6, 8, 3}, 1.0)}};
+    const Shape images{1, 6, 9, 8};
+    Check check = max_check({images, options});
+    check.inputs = {{reference::Array(images, 1.0)}};
     check.reference = [=](std::span<const reference::Array> x) {
       // Slightly smaller after the first of each window: the same maxima, without ties.
       reference::Array tilted = x[0];
-      for (std::size_t i = 0; i < tilted.values.size(); ++i) tilted.values[i] -= 1e-3 * static_cast<double>(i / 3);
+      for (std::size_t i = 0; i < tilted.values.size(); ++i) tilted.values[i] -= 1e-3 * static_cast<double>(i / 8);
       return reference::max_pool2d(tilted, options);
     };
     testing::check_gradient(check);

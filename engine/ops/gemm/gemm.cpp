@@ -251,6 +251,8 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
                                        pairs(out, gemm),
                                        tap_stride[1]};
   constants.insert(constants.end(), kernel.constants.begin(), kernel.constants.end());
+  const auto most_in_line = std::int64_t{out.target().max_groups[0]};
+  if (kernel.may_be_full) constants.push_back(std::int64_t{push.groups} <= most_in_line);
   plan::Expression expression = result_expression(out, gemm.c, 2, 4);
   expression.storage = way.storage;
   expression.noise = false;

@@ -279,7 +279,7 @@ bool b_lies_along_k(Operands operands) {
 }
 
 std::int64_t row_tiles(const GemmKernel& kernel, const Gemm& gemm) {
-  const std::int64_t ones = kernel.ones_apart && gemm.column_sums ? 1 : 0;
+  const std::int64_t ones = kernel.uniform && gemm.column_sums ? 1 : 0;
   const std::int64_t rows = ones > 0 ? gemm.rows : rows_of_a(gemm);
   const Pair phases = gemm.patches.divided() ? gemm.patches.phases() : Pair{1, 1};
   const std::int64_t phase_rows = rows / (phases[0] * phases[1]);
@@ -316,6 +316,8 @@ Problem problem(const plan::Lowering& out, const Gemm& gemm) {
           .tap_rows = of_pixels ? gemm.patches.channels : gemm.rows,
           .segments_in_row = segments_in_row(gemm),
           .plane_quads = plane_quads(out, gemm),
+          .bordered_quads = bordered_quads(out, gemm),
+          .taps_inside = taps_inside(gemm),
           .winograd_tiles = winograd_tiles(out, gemm),
           .row_taps = adjacent ? patches.kernel_width : 0,
           .row_positions = of_patches ? patches.grid[1] : 0};

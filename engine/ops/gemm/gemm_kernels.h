@@ -17,16 +17,17 @@ struct GemmKernel {
   std::uint32_t local_size = 0;  ///< invocations of a workgroup, which computes one tile
   std::int64_t tile_rows = 0;
   std::int64_t tile_columns = 0;
-  bool risky = false;              ///< see plan::Candidate
-  bool texels = false;             ///< reads A and B through texel buffers
-  bool uniform = false;            ///< reads them by address, in f32
+  bool risky = false;    ///< see plan::Candidate
+  bool texels = false;   ///< reads A and B through texel buffers
+  bool uniform = false;  ///< reads them by address, in f32; the row that sums B's columns is a tile of its own
   bool bfloat16_matrices = false;  ///< see plan::Dispatch
   bool panels = false;             ///< reads B in panels of tile_columns, local_size at a time
   std::int64_t b_pitch = 0;        ///< quads of a row of B, which is not packed but read along its rows
   bool planes = false;             ///< reads A as planes: see ops/gemm/gemm_panels.h
+  bool bordered = false;           ///< reads A's images with borders: likewise
   bool winograd = false;           ///< no kernel but several dispatches: see ops/gemm/winograd.h
   std::int64_t row_group = 0;      ///< a tile has rows of one group of that many; 0: all are one
-  bool ones_apart = false;         ///< the row that sums B's columns has a tile of its own
+  bool may_be_full = false;        ///< its last constant says that no workgroup is without a tile
   std::int64_t k_quads = 1;        ///< quads of k per iteration: parts are multiples of them
   std::int64_t moment_rows = 0;    ///< rows of C per set of column moments; 0: it cannot output them
   /// Loop rounds of an invocation: per quad of k, per segment that a part of k overlaps, and for the rest of its work,
@@ -70,6 +71,8 @@ struct Problem {
   std::int64_t tap_rows = 1;         ///< pixels_row: channels; else all rows
   std::int64_t segments_in_row = 1;  ///< lines of positions in an image, or taps in a row of all
   std::int64_t plane_quads = 0;      ///< of A as planes (ops/gemm/gemm_panels.h); 0 if it cannot be
+  std::int64_t bordered_quads = 0;   ///< patches: of A with borders, likewise; 0 if it cannot be
+  bool taps_inside = false;          ///< patches: no tap of a position is outside the image
   std::int64_t winograd_tiles = 0;   ///< see ops/gemm/winograd.h
   std::int64_t row_taps = 0;         ///< patches: taps in a row, if these and positions step by a pixel; else 0
   std::int64_t row_positions = 0;    ///< patches: positions in a line

@@ -4,9 +4,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+
 #include "graph/dtype.h"
 #include "ops/elementwise/cast.h"
 #include "ops/kernel.h"
+#include "ops/shape/slice.h"
 
 namespace halfstep::ops {
 namespace {
@@ -91,12 +96,48 @@ Gemm with_planes(plan::Lowering& out, const Gemm& gemm) {
   return result;
 }
 
-/// `gemm` with A in f32.
-Gemm widened(plan::Lowering& out, const Gemm& gemm) {
+/// What the taps of all positions cover: from a first pixel, which may be before the image, so many.
+struct Covered {
+  Pair first;
+  Pair pixels;
+};
+
+bool is_of_patches(const Gemm& gemm) {
+  const bool of_patches = gemm.operands == Operands::patches_row || gemm.operands == Operands::patches_col;
+  return of_patches && !gemm.patches.divided();
+}
+
+/// By the patches of a GEMM that is_of_patches.
+Covered covered(const Gemm& gemm) {
+  const Patches& patches = gemm.patches;
+  const Pair kernel{gemm.segments / patches.kernel_width, patches.kernel_width};
+  Covered result{};
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    const std::int64_t last_tap = (kernel[axis] - 1) * patches.tap_step[axis];
+    result.first[axis] = patches.offset[axis] + std::min<std::int64_t>(last_tap, 0);
+    result.pixels[axis] = (patches.grid[axis] - 1) * patches.step[axis] + std::abs(last_tap) + 1;
+  }
+  return result;
+}
+
+/// `gemm` with borders around A's images.
+Gemm with_borders(plan::Lowering& out, const Gemm& gemm) {
+  const Covered pixels = covered(gemm);
+  const Shape images = out.type(gemm.a).shape;
+  Gemm result = gemm;
+  result.a = out.workspace("bordered", {DType::f32, {images[0], pixels.pixels[0], pixels.pixels[1], images[3]}});
+  lower_window(out, gemm.a, result.a, {{}, {.offset = pixels.first[0]}, {.offset = pixels.first[1]}, {}});
+  result.patches.image = pixels.pixels;
+  for (std::size_t axis = 0; axis < 2; ++axis) result.patches.offset[axis] -= pixels.first[axis];
+  return result;
+}
+
+/// `gemm` with A in f32, with borders if `kernel` reads them.
+Gemm widened(plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
   Gemm result = gemm;
   result.operands = with_panels(gemm.operands);
   result.a = in_f32(out, gemm.a);
-  return result;
+  return kernel.bordered ? with_borders(out, result) : result;
 }
 
 }  // namespace
@@ -108,6 +149,23 @@ std::int64_t plane_quads(const plan::Lowering& out, const Gemm& gemm) {
   const Pair size = plane_size(gemm, patches);
   const std::int64_t planes = images_of(out, gemm) * patches.channels;
   return planes * size[0] * plan::divided_up(size[1], 4);
+}
+
+bool taps_inside(const Gemm& gemm) {
+  if (!is_of_patches(gemm)) return false;
+  const Covered pixels = covered(gemm);
+  bool inside = true;
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    inside &= pixels.first[axis] >= 0 && pixels.first[axis] + pixels.pixels[axis] <= gemm.patches.image[axis];
+  }
+  return inside;
+}
+
+std::int64_t bordered_quads(const plan::Lowering& out, const Gemm& gemm) {
+  const Shape& images = out.type(gemm.a).shape;
+  if (!is_of_patches(gemm) || images.size() != 4) return 0;
+  const Pair pixels = covered(gemm).pixels;
+  return images[0] * pixels[0] * pixels[1] * plan::divided_up(images[3], 4);
 }
 
 Operands with_panels(Operands operands) {
@@ -124,7 +182,7 @@ Gemm lower_panels(plan::Lowering& out, const Gemm& gemm, const GemmKernel& kerne
   const auto size = [&](std::int64_t value) { return index32(out, value); };
   const bool by_row = !b_lies_along_k(gemm.operands);
   const Panels panels = panels_of(gemm, kernel.tile_columns);
-  Gemm result = kernel.planes ? with_planes(out, gemm) : widened(out, gemm);
+  Gemm result = kernel.planes ? with_planes(out, gemm) : widened(out, gemm, kernel);
   if (!kernel.panels) return result;
   result.b = out.workspace("panels", {DType::f32, {panels.zeros + panels.all, 4}});
   result.b_batch = panels.batch;

@@ -13,8 +13,14 @@ Operands with_panels(Operands operands);
 /// one line. 0 if A is neither images nor such a matrix, or there are several batches or groups.
 std::int64_t plane_quads(const plan::Lowering& out, const Gemm& gemm);
 
-/// Appends the dispatches that convert A to f32 if needed, or to planes, and pack B into panels, as `kernel` reads
-/// them; returns the GEMM of those.
+/// Whether all taps of all positions of patches that are not in phases are pixels of A's images.
+bool taps_inside(const Gemm& gemm);
+
+/// Quads of A's images with as many zeros around as those taps reach beyond them. 0 if A is not such patches.
+std::int64_t bordered_quads(const plan::Lowering& out, const Gemm& gemm);
+
+/// Appends the dispatches that convert A to f32 if needed, or to planes, give its images borders, and pack B into
+/// panels, as `kernel` reads them; returns the GEMM of those.
 Gemm lower_panels(plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel);
 
 }  // namespace halfstep::ops

@@ -47,7 +47,6 @@ GemmKernel by_address(const Problem& problem, std::string_view kind, Operands op
   kernel.name = fmt::format("{}{}x{}", kind, kernel.tile_rows, kernel.tile_columns);
   kernel.shader = fmt::format("gemm_{}.{}.{}", kind, name(operands), graph::info(problem.dtype).words);
   kernel.uniform = true;
-  kernel.ones_apart = true;
   return kernel;
 }
 
@@ -91,6 +90,11 @@ bool fits_planes(const plan::Target& target, const Problem& problem) {
          static_cast<std::uint64_t>(problem.plane_quads) <= groups;
 }
 
+/// Whether no tile has columns past the last one.
+bool fills_tiles(const Problem& problem, const GemmKernel& kernel) {
+  return plan::divided_up(problem.columns, 4) * 4 % kernel.tile_columns == 0;
+}
+
 /// Quads of a row of B, if tiles read it where it is; 0 if it is packed. In f32, where no tile has columns past the
 /// last one; and where so few rows use B that they lose less, since rows far apart are slower to read, than packing
 /// takes.
@@ -100,12 +104,24 @@ std::int64_t pitch_in_place(const Problem& problem, const GemmKernel& kernel) {
   const bool by_row = problem.operands == Operands::row_row || problem.operands == Operands::col_row ||
                       problem.operands == Operands::pixels_row;
   const std::int64_t quads = plan::divided_up(problem.columns, 4);
-  const bool whole = 4 * quads % kernel.tile_columns == 0;
   const bool pays = problem.rows <= most_rows && problem.columns <= most_columns && problem.batches == 1;
-  return by_row && whole && pays && !is_narrow(problem.dtype) ? quads : 0;
+  return by_row && fills_tiles(problem, kernel) && pays && !is_narrow(problem.dtype) ? quads : 0;
 }
 
-GemmKernel in_panels(const Problem& problem, bool planes, Share share, std::int64_t sums) {
+/// Of a data gradient with a stride (shaders/gemm/gemm_taps.glsl).
+bool in_phases(const Problem& problem) {
+  const bool of_patches = problem.operands == Operands::patches_row || problem.operands == Operands::patches_col;
+  return of_patches && problem.bordered_quads == 0;
+}
+
+/// Whether A's images get borders first, so that no tap need be compared with an image's extents: where pixels are so
+/// small that this takes as long as a tap's products.
+bool borders_pay(const plan::Target& target, const Problem& problem) {
+  const bool small = problem.k <= 4 && problem.segments >= 4 && problem.batches == 1;
+  return small && problem.bordered_quads > 0 && !problem.taps_inside && has_address(target, problem.bordered_quads);
+}
+
+GemmKernel in_panels(const plan::Target& target, const Problem& problem, bool planes, Share share, std::int64_t sums) {
   const Operands operands = planes ? Operands::planes_row : with_panels(problem.operands);
   GemmKernel kernel = by_address(problem, "uniform", operands, share, sums);
   kernel.planes = planes;
@@ -113,10 +129,19 @@ GemmKernel in_panels(const Problem& problem, bool planes, Share share, std::int6
   constexpr std::int64_t most_products = 768;  // of an invocation
   set_steps(kernel, problem, share, most_products / (4 * sums), 1);
   const std::uint32_t length = length_of_steps(kernel, problem);
+  const bool all = length == problem.k && !in_phases(problem) && problem.k * problem.segments * sums <= most_products;
+  if (all) {
+    kernel.constants[1] = static_cast<std::uint32_t>(problem.segments);
+    kernel.k_quads = plan::divided_up(problem.k, 4) * problem.segments;
+  }
   kernel.b_pitch = length > 0 ? pitch_in_place(problem, kernel) : 0;
   kernel.panels = kernel.b_pitch == 0;
-  for (const std::int64_t constant : {std::int64_t{length}, sums, problem.segments_in_row, kernel.b_pitch})
+  kernel.bordered = borders_pay(target, problem);
+  const std::int64_t inside = problem.taps_inside || kernel.bordered ? 1 : 0;
+  for (const std::int64_t constant :
+       {std::int64_t{length}, sums, problem.segments_in_row, kernel.b_pitch, inside, std::int64_t{all}})
     kernel.constants.push_back(static_cast<std::uint32_t>(constant));
+  kernel.may_be_full = fills_tiles(problem, kernel) && share.lanes == 8;  // as shaders/common/across_lanes.glsl asks
   kernel.other_rounds = 6;
   return kernel;
 }
@@ -135,9 +160,10 @@ std::vector<GemmKernel> tiles_by_address(const plan::Target& target, const Probl
   const std::int64_t sums = sums_for(target);
   constexpr std::int64_t other_sums = 16;
   std::vector<GemmKernel> found;
-  for (const std::uint32_t columns : {4U, 2U, 1U}) found.push_back(in_panels(problem, planes, {lanes, columns}, sums));
+  for (const std::uint32_t columns : {4U, 2U, 1U})
+    found.push_back(in_panels(target, problem, planes, {lanes, columns}, sums));
   if (has_many_registers(target)) {
-    found.insert(found.begin() + 1, in_panels(problem, planes, {lanes, 4}, other_sums));
+    found.insert(found.begin() + 1, in_panels(target, problem, planes, {lanes, 4}, other_sums));
   } else {
     std::swap(found[0], found[1]);
   }
@@ -192,7 +218,7 @@ GemmKernel of_outer_products(const Problem& problem, Share share) {
   kernel.row_group = 4 * group;
   constexpr std::int64_t most_step = 8;
   set_steps(kernel, problem, share, most_step, 2);
-  const bool full = group % row_quads == 0 && plan::divided_up(problem.columns, 4) * 4 % kernel.tile_columns == 0;
+  const bool full = group % row_quads == 0 && fills_tiles(problem, kernel);
   for (const std::int64_t constant : {row_quads, rows_of_quad, std::int64_t{one_tap}, std::int64_t{full}})
     kernel.constants.push_back(static_cast<std::uint32_t>(constant));
   kernel.constants.push_back(length_of_steps(kernel, problem));

@@ -30,7 +30,11 @@ class MaxPool2dGradient final : public graph::Operator {
     const std::int64_t window_rounds = window[0] * window[1] + 1;
     const std::int64_t rounds = apart ? ops::loop_rounds(pool_.stride)
                                       : ops::loop_rounds(ops::most_windows(pool_, images, pooled), window_rounds);
-    ops::dispatch_pool(out, shader, pool_, images, pooled, apart ? cells(images) : images, rounds);
+    std::optional<ops::PoolLanes> lanes;
+    const bool fill = pool_.padding == Pair{0, 0} && images[1] == pooled[1] * pool_.stride[0] &&
+                      images[2] == pooled[2] * pool_.stride[1];
+    if (apart && fill) lanes = {.shader = shader + "_lanes.f32", .pixels = pool_.stride, .addressed = 3};
+    ops::dispatch_pool(out, shader, pool_, images, pooled, apart ? cells(images) : images, rounds, lanes);
   }
 
  private:
@@ -54,6 +58,11 @@ class MaxPool2d final : public ops::Pooling {
   // dx[n, y, x, c] = sum of dy over the windows of which it is the first largest element
   graph::Gradients vjp(const graph::Vjp& call) const override {
     return {ops::apply<MaxPool2dGradient>({call.inputs[0], call.outputs[0], *call.cotangents[0]}, pool_)};
+  }
+
+ protected:
+  std::optional<ops::PoolLanes> lanes() const override {
+    return ops::PoolLanes{.shader = "max_pool2d_lanes.f32", .pixels = pool_.kernel, .addressed = 1};
   }
 };
 

@@ -104,8 +104,40 @@ std::int64_t loop_rounds(const Pair& extents, std::int64_t inside) {
   return extents[0] * (extents[1] * (1 + inside) + 2) + 1;
 }
 
+namespace {
+
+/// How many of the `width` windows of a line a workgroup of a kernel of pool/pool_lanes.glsl has, that goes through
+/// `pixels` of each.
+std::int64_t windows_of_group(std::int64_t width, std::int64_t pixels) {
+  constexpr std::int64_t most_pixels = 64;  // there is code for each
+  std::int64_t windows = std::clamp<std::int64_t>(most_pixels / pixels, 1, width);
+  while (width % windows != 0) --windows;
+  return windows;
+}
+
+/// The form of f32 of a dispatch with `constants` over windows in a `grid` {n, h, w, c}.
+std::optional<plan::FormOfF32> lanes_form(const plan::Lowering& out, const Pool2d& pool, const Shape& grid,
+                                          const PoolLanes& lanes, std::vector<std::uint32_t> constants) {
+  const plan::Target& target = out.target();
+  constexpr std::uint32_t size = 8;  // of subgroups: see shaders/common/across_lanes.glsl
+  const std::int64_t channels = plan::layout(grid).quads_per_row() * 4;
+  const std::int64_t windows = windows_of_group(grid[2], lanes.pixels[0] * lanes.pixels[1]);
+  const bool has_lanes = target.uniform_loads && target.subgroups.hand_over() && target.subgroups.size == size;
+  if (!has_lanes || pool.adaptive || channels % size != 0) return std::nullopt;
+  const std::int64_t of_image = grid[1] * (grid[2] / windows) * (channels / size);
+  if (of_image > target.max_groups[0] || grid[0] > target.max_groups[1]) return std::nullopt;
+  constants[0] = size;
+  constants.push_back(index32(out, windows));
+  return plan::FormOfF32{.shader = lanes.shader,
+                         .constants = std::move(constants),
+                         .groups = {index32(out, of_image), index32(out, grid[0]), 1},
+                         .addressed = (1U << lanes.addressed) - 1};
+}
+
+}  // namespace
+
 void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d& pool, const Shape& input,
-                   const Shape& output, const Shape& grid, std::int64_t rounds) {
+                   const Shape& output, const Shape& grid, std::int64_t rounds, const std::optional<PoolLanes>& lanes) {
   const plan::Layout lay = plan::layout(grid);
   std::vector<std::uint32_t> constants{index32(out, lay.quads_per_row())};
   for (const Pair& pair : {Pair{input[1], input[2]}, Pair{output[1], output[2]}, pool.kernel, pool.stride, pool.padding,
@@ -120,6 +152,8 @@ void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d&
   const auto result = static_cast<std::uint32_t>(out.input_count());
   const std::uint32_t local_size = plan::flat_local_size(out.target());
   constants.insert(constants.begin(), local_size);
+  std::optional<plan::FormOfF32> of_f32;
+  if (lanes) of_f32 = lanes_form(out, pool, grid, *lanes, constants);
   out.dispatch({.label = {},
                 .shader = variant(out, shader, out.type(out.output(0)).dtype),
                 .constants = std::move(constants),
@@ -127,7 +161,8 @@ void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d&
                 .operands = std::move(operands),
                 .groups = plan::groups_for(out.target(), lay.quads(), local_size),
                 .rounds = rounds,
-                .expression = result_expression(out, out.output(0), result, result + 1)});
+                .expression = result_expression(out, out.output(0), result, result + 1),
+                .of_f32 = std::move(of_f32)});
 }
 
 std::vector<TensorType> Pooling::infer(std::span<const TensorType> inputs) const {
@@ -138,7 +173,8 @@ std::vector<TensorType> Pooling::infer(std::span<const TensorType> inputs) const
 void Pooling::lower(plan::Lowering& out) const {
   const Shape pooled = out.type(out.output(0)).shape;
   const Shape images = out.input_type(0).shape;
-  dispatch_pool(out, name(), pool_, images, pooled, pooled, loop_rounds(largest_window(pool_, images, pooled)));
+  dispatch_pool(out, name(), pool_, images, pooled, pooled, loop_rounds(largest_window(pool_, images, pooled)),
+                lanes());
 }
 
 }  // namespace halfstep::ops

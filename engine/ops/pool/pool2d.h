@@ -2,6 +2,7 @@
 
 #include <halfstep/ops.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,10 +37,20 @@ Pair most_windows(const Pool2d& pool, const Shape& input, const Shape& output);
 /// Loop rounds of two nested loops, with `inside` rounds of other loops in each round of the inner one.
 std::int64_t loop_rounds(const Pair& extents, std::int64_t inside = 0);
 
+/// A kernel that includes pool/pool_lanes.glsl: the extents of what it goes through for a window, and how many of its
+/// first operands it reads by address.
+struct PoolLanes {
+  std::string shader;
+  Pair pixels;
+  std::uint32_t addressed;
+};
+
 /// Appends a kernel of pool/pool.glsl with one invocation for each quad of a tensor of shape `grid`. `shader` is the
-/// name without the storage type, which is that of the operator's result. `rounds` is plan::Dispatch::rounds.
+/// name without the storage type, which is that of the operator's result. `rounds` is plan::Dispatch::rounds. `lanes`,
+/// if there is such a kernel, is taken in its place where the device and the shapes allow it.
 void dispatch_pool(plan::Lowering& out, const std::string& shader, const Pool2d& pool, const Shape& input,
-                   const Shape& output, const Shape& grid, std::int64_t rounds);
+                   const Shape& output, const Shape& grid, std::int64_t rounds,
+                   const std::optional<PoolLanes>& lanes = std::nullopt);
 
 /// The base of the pooling operators: everything except the gradient. The kernel has the operator's name.
 class Pooling : public graph::Operator {
@@ -52,6 +63,9 @@ class Pooling : public graph::Operator {
   graph::Attributes attributes() const override { return ops::attributes(pool_); }
 
  protected:
+  /// The kernel by lanes that computes the same, if there is one.
+  virtual std::optional<PoolLanes> lanes() const { return std::nullopt; }
+
   Pool2d pool_;
 };
 
