@@ -28,7 +28,7 @@ double predicted_seconds(const Program& program, const Dispatch& dispatch) {
 
 /// The groups that may be submitted apart. The library's kernels know a group by linear_group() alone, in
 /// common/indexing.glsl; an application's own kernels may know it by its coordinates.
-std::uint64_t groups_of(const Dispatch& dispatch, const Target& target) {
+std::uint64_t separable_groups(const Dispatch& dispatch, const Target& target) {
   const std::size_t pushed = pushed_bytes(dispatch);
   if (dispatch.spirv || pushed == 0 || pushed + first_group_bytes > target.max_push_bytes) return 1;
   return std::uint64_t{dispatch.groups[0]} * dispatch.groups[1] * dispatch.groups[2];
@@ -36,10 +36,17 @@ std::uint64_t groups_of(const Dispatch& dispatch, const Target& target) {
 
 }  // namespace
 
+std::array<std::uint32_t, 3> groups_of(const Slice& slice, const Dispatch& dispatch) {
+  if (slice.width == 0) return dispatch.groups;
+  const std::uint64_t all = std::uint64_t{dispatch.groups[0]} * dispatch.groups[1] * dispatch.groups[2];
+  const std::uint64_t left = all - std::uint64_t{slice.row} * slice.width;
+  return {static_cast<std::uint32_t>(std::min<std::uint64_t>(slice.width, left)), 1, 1};
+}
+
 Pieces::Pieces(const Program& program, const Target& target)
     : compiles_first_(target.cpu), longest_(target.submit_seconds), limit_(longest_), max_width_(target.max_groups[0]) {
   for (const Dispatch& dispatch : program.dispatches) {
-    dispatches_.push_back({groups_of(dispatch, target), dispatch.awaited, predicted_seconds(program, dispatch)});
+    dispatches_.push_back({separable_groups(dispatch, target), dispatch.awaited, predicted_seconds(program, dispatch)});
   }
   cut();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -17,6 +18,10 @@ struct Slice {
 
   friend bool operator==(const Slice&, const Slice&) = default;
 };
+
+/// The workgroups of a slice of `dispatch`, counted from number row * width on. Of the last row they are only those
+/// that are left: some kernels must not have more.
+std::array<std::uint32_t, 3> groups_of(const Slice& slice, const Dispatch& dispatch);
 
 /// Slices that are submitted together, in order.
 using Piece = std::vector<Slice>;

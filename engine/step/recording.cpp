@@ -125,11 +125,10 @@ void Recording::record(vk::Recorder& recorder, const plan::Slice& slice) {
   const plan::Dispatch& dispatch = plan_.program.dispatches[slice.dispatch];
   // Two rows of a dispatch may add to the same word.
   if (slice.row > 0 || plan_.barrier_before[slice.dispatch]) recorder.barrier();
-  const std::array<std::uint32_t, 3> row{slice.width, 1, 1};
   const Bound& bound = bound_[slice.dispatch];
   recorder.begin_label(dispatch.label);
-  recorder.dispatch(pipelines_.get(dispatch, start_of(slice)), bound.sets, bound.push,
-                    slice.width == 0 ? dispatch.groups : row, slice.row * slice.width);
+  recorder.dispatch(pipelines_.get(dispatch, start_of(slice)), bound.sets, bound.push, plan::groups_of(slice, dispatch),
+                    slice.row * slice.width);
   recorder.end_label();
 }
 

@@ -18,7 +18,7 @@ layout(constant_id = 13) const int IN_ROW = 0;   // see gemm_taps.glsl
 layout(constant_id = 14) const int B_PITCH = 0;  // quads of a row of B, which is read where it is; 0: it is in panels
 layout(constant_id = 15) const bool INSIDE = false;  // patches: no tap of a position is outside the image
 layout(constant_id = 16) const bool ALL = false;  // SEGMENTS are all there are
-layout(constant_id = 17) const bool FULL = false;  // all workgroups have 8 lanes and a tile, of no columns past the last
+layout(constant_id = 17) const bool FULL = false;  // all groups have 8 lanes and a tile, no tile columns past the last
 #define ALL_AT_ONCE ALL
 #define HAS_IN_ROW
 
@@ -232,8 +232,8 @@ void store_rows(Tile tile) {
 }
 
 // Where all columns are stored. Rows past the last are the last again, so that nothing depends on whether they are
-// there: what lavapipe stores in a branch, it looks up and checks anew. No argument of an epilogue lies where its result
-// is stored, so it is the same.
+// there: what lavapipe stores in a branch, it looks up and checks anew. That is the same, as no argument of an epilogue
+// lies where its result is stored.
 void store_whole_rows(Tile tile) {
   float kept[COLUMNS];
   int row = tile.row;

@@ -39,22 +39,23 @@ TEST_CASE("tiles have as many sums as the processor has registers for, and with 
 TEST_CASE("few products are added at once, and images of few channels get borders for taps outside") {
   plan::Target target = uniform_target();
   target.vector_registers = 16;
-  const auto first = [&](std::int64_t channels, bool inside) {
+  const auto first = [&](std::int64_t channels, std::int64_t bordered_quads, bool inside) {
     return ops::gemm_kernels(target, {.operands = ops::Operands::patches_row,
                                       .rows = 4096,
                                       .columns = 16,
                                       .k = channels,
                                       .segments = 9,
                                       .segments_in_row = 3,
-                                      .bordered_quads = 5000,
+                                      .bordered_quads = bordered_quads,
                                       .taps_inside = inside})
         .front();
   };
-  const ops::GemmKernel few = first(3, false);
+  const ops::GemmKernel few = first(3, 5000, false);
   CHECK(few.bordered);
   CHECK(few.k_quads == 9);
-  CHECK(!first(3, true).bordered);
-  const ops::GemmKernel many = first(16, false);
+  CHECK(!first(3, 5000, true).bordered);
+  CHECK(!first(3, 10'000'000, false).bordered);
+  const ops::GemmKernel many = first(16, 5000, false);
   CHECK(!many.bordered);
   CHECK(many.k_quads == 12);
 }

@@ -121,8 +121,10 @@ Precision at_random() {
 }  // namespace
 
 TEST_CASE("trainings in windows end with the same bits: LeNet-5") {
+  // Where images may be laid out as planes, which changes the order of sums, they must be so in windows, too.
+  const bool planes = testing::context().target().uniform_loads;
   check(images({28, 28, 1}, 6, [](const Scope& scope, Tensor x) { return models::lenet5(scope, x); }),
-        "storage_range=40000", {Precision::float32(), Precision::mixed()});
+        planes ? "storage_range=151000" : "storage_range=40000", {Precision::float32(), Precision::mixed()});
 }
 
 TEST_CASE("trainings in windows end with the same bits: a residual network") {

@@ -115,10 +115,12 @@ bool in_phases(const Problem& problem) {
 }
 
 /// Whether A's images get borders first, so that no tap need be compared with an image's extents: where pixels are so
-/// small that this takes as long as a tap's products.
+/// small that this takes as long as a tap's products, and the images not too large to keep twice.
 bool borders_pay(const plan::Target& target, const Problem& problem) {
+  constexpr std::int64_t most_quads = std::int64_t{1} << 23;  // 128 MiB
   const bool small = problem.k <= 4 && problem.segments >= 4 && problem.batches == 1;
-  return small && problem.bordered_quads > 0 && !problem.taps_inside && has_address(target, problem.bordered_quads);
+  const bool fits = problem.bordered_quads <= most_quads && has_address(target, problem.bordered_quads);
+  return small && fits && problem.bordered_quads > 0 && !problem.taps_inside;
 }
 
 GemmKernel in_panels(const plan::Target& target, const Problem& problem, bool planes, Share share, std::int64_t sums) {
