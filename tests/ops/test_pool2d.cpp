@@ -19,7 +19,7 @@ struct Case {
 };
 
 /// Windows that tile, overlap, leave gaps, leave out a border, extend over the border; odd channels, and as many as a
-/// subgroup has lanes, or several times that.
+/// subgroup has lanes, or several times that; a window of many pixels.
 const std::vector<Case> cases{{{2, 4, 6, 4}, {}},
                               {{1, 7, 5, 3}, {}},
                               {{2, 6, 6, 5}, {.kernel = {3, 3}, .stride = Pair{2, 2}, .padding = {1, 1}}},
@@ -30,6 +30,7 @@ const std::vector<Case> cases{{{2, 4, 6, 4}, {}},
                               {{1, 3, 11, 6}, {.kernel = {2, 5}, .stride = Pair{1, 2}, .padding = {1, 2}}},
                               {{1, 4, 4, 24}, {}},
                               {{2, 2, 9, 7}, {.kernel = {1, 2}, .stride = Pair{2, 3}}},
+                              {{1, 9, 8, 8}, {.kernel = {9, 8}}},
                               {{1, 5, 4, 16}, {.kernel = {3, 3}, .stride = Pair{2, 2}, .padding = {1, 1}}}};
 
 Check max_check(const Case& c) {

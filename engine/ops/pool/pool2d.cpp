@@ -107,9 +107,10 @@ std::int64_t loop_rounds(const Pair& extents, std::int64_t inside) {
 namespace {
 
 /// How many of the `width` windows of a line a workgroup of a kernel of pool/pool_lanes.glsl has, that goes through
-/// `pixels` of each.
+/// `pixels` of each. 0: one window has too many, since there is code for each.
 std::int64_t windows_of_group(std::int64_t width, std::int64_t pixels) {
-  constexpr std::int64_t most_pixels = 64;  // there is code for each
+  constexpr std::int64_t most_pixels = 64;
+  if (pixels > most_pixels) return 0;
   std::int64_t windows = std::clamp<std::int64_t>(most_pixels / pixels, 1, width);
   while (width % windows != 0) --windows;
   return windows;
@@ -123,7 +124,7 @@ std::optional<plan::FormOfF32> lanes_form(const plan::Lowering& out, const Pool2
   const std::int64_t channels = plan::layout(grid).quads_per_row() * 4;
   const std::int64_t windows = windows_of_group(grid[2], lanes.pixels[0] * lanes.pixels[1]);
   const bool has_lanes = target.uniform_loads && target.subgroups.hand_over() && target.subgroups.size == size;
-  if (!has_lanes || pool.adaptive || channels % size != 0) return std::nullopt;
+  if (!has_lanes || pool.adaptive || channels % size != 0 || windows == 0) return std::nullopt;
   const std::int64_t of_image = grid[1] * (grid[2] / windows) * (channels / size);
   if (of_image > target.max_groups[0] || grid[0] > target.max_groups[1]) return std::nullopt;
   constants[0] = size;
