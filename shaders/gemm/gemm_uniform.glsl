@@ -231,18 +231,14 @@ void store_rows(Tile tile) {
   }
 }
 
-// Where all columns are stored. Rows past the last are the last again, so that nothing depends on whether they are
-// there: what lavapipe stores in a branch, it looks up and checks anew. That is the same, as no argument of an epilogue
-// lies where its result is stored.
+// Where all columns are stored. Rows past the last have its sums (gemm_a.glsl) and are stored there, so that nothing
+// depends on whether they are there: what lavapipe stores in a branch, it looks up and checks anew. No argument of
+// an epilogue lies where its result is stored.
 void store_whole_rows(Tile tile) {
-  float kept[COLUMNS];
-  int row = tile.row;
   [[unroll]] for (int i = 0; i < ROWS; i++) {
-    bool is_there = tile.row + i < tile.row_end;
-    row = is_there ? tile.row + i : row;
+    int row = min(tile.row + i, tile.row_end - 1);
     [[unroll]] for (int j = 0; j < COLUMNS; j++) {
-      kept[j] = is_there || i == 0 ? sums[i * COLUMNS + j] : kept[j];
-      store_whole_part(tile, row, tile.column_quad + j * LANE_QUADS, kept[j]);
+      store_whole_part(tile, row, tile.column_quad + j * LANE_QUADS, sums[i * COLUMNS + j]);
     }
   }
 }
