@@ -136,11 +136,13 @@ TEST_CASE("kernels that load by address compute convolutions of few channels, an
       {{2, 13, 7, 4}, {5, 5, 4, 12}, {.padding = {2, 2}}},
       {{3, 9, 9, 2}, {2, 3, 2, 32}, {}},
       {{2, 12, 9, 6}, {5, 5, 6, 16}, {}},
+      {{2, 8, 9, 16}, {3, 5, 16, 3}, {.padding = {1, 2}}},
   };
   for (Product& product : products) {
     product.targets = targets;
     product.dtypes = {DType::f32, DType::f16};
     check_forward(product);
+    check_data_gradient(product);
     product.dtypes = {DType::f32};  // in f16, what is added to is rounded, too
     testing::Check check = check_of(product, product.images, product.weight);
     check.name = "conv2d, add, relu";
