@@ -8,6 +8,11 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#if __has_include(<execinfo.h>)
+#include <execinfo.h>
+#endif
+
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -38,6 +43,20 @@ void keep_libraries() {
   } catch (const Error&) {
     // No Vulkan, or no layer: each test that needs it says so.
   }
+}
+
+/// A bus error, as an address that no pointer has gives on some processors: prints who called, then ends as an access
+/// to memory that is not there does, on which doctest names the test. It does not know this signal.
+void tell_bus_errors() {
+#if defined(SIGBUS)
+  std::signal(SIGBUS, [](int) {
+#if __has_include(<execinfo.h>)
+    void* calls[64];
+    backtrace_symbols_fd(calls, backtrace(calls, 64), 2);
+#endif
+    std::raise(SIGSEGV);
+  });
+#endif
 }
 
 bool validation_was_silent() {
@@ -89,6 +108,7 @@ int main(int argc, char** argv) {
   const std::span arguments(argv, static_cast<std::size_t>(argc));
   if (argc > 1 && std::string_view(argv[1]) == "--every-shader-in") return check_every_shader(arguments.subspan(2));
   keep_libraries();
+  tell_bus_errors();
   try {
     limit_loops();
   } catch (const Error& error) {
