@@ -1,14 +1,30 @@
 #include "harness/kernel_targets.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "harness/device.h"
 #include "ops/gemm/gemm_kernels.h"
 
 namespace halfstep::testing {
+namespace {
+
+constexpr std::string_view kinds_by_address[] = {"outer", "uniform"};
+
+}  // namespace
+
+bool takes_kernels_by_address() {
+  return targets().front().uniform_loads;
+}
+
+bool loads_by_address(const plan::Target& target) {
+  const auto is_kind = [&](std::string_view kind) { return target.gemm_kernels.starts_with(kind); };
+  return std::ranges::any_of(kinds_by_address, is_kind);
+}
 
 std::vector<plan::Target> kernel_targets() {
   // Operands of tests have fewer quads than a texel buffer has at least, on any device of Vulkan.
@@ -28,6 +44,15 @@ std::vector<plan::Target> kernel_targets() {
         target.gemm_kernels = kernel.name;
         found.emplace(kernel.name, target);
       }
+    }
+  }
+  if (!takes_kernels_by_address()) {
+    for (const std::string_view kind : kinds_by_address) {
+      std::string kept;
+      for (const auto& [name, target] : found) {
+        if (name.starts_with(kind)) kept = name;
+      }
+      std::erase_if(found, [&](const auto& entry) { return entry.first.starts_with(kind) && entry.first != kept; });
     }
   }
   std::vector<plan::Target> all;
