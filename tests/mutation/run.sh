@@ -15,6 +15,7 @@
 # mounted in the place of both, for this process alone. So nothing is compiled but what a mutation changes.
 set -u
 export HALFSTEP_EVERY_VARIANT=1 # a mutation may show in one of a kernel's variants only
+export GALLIVM_PERF=nopt        # lavapipe then compiles kernels in half the time
 source=$(cd "$(dirname "$0")/../.." && pwd -P) || exit 2
 build=$source/build/release
 list=""
