@@ -27,10 +27,7 @@ std::uint64_t in_part(const plan::Target& target, std::uint64_t offset, std::uin
 
 Execution::Execution(vk::Context& context, const graph::Ir& ir, std::vector<graph::ValueId> outputs,
                      ExecutionOptions options)
-    : context_(context),
-      options_(options),
-      pipelines_(options.pipelines ? options.pipelines : std::make_shared<vk::Pipelines>(context)),
-      timeline_(context) {
+    : context_(context), options_(options), pipelines_(context), timeline_(context) {
   lower(ir, outputs);
   arena_ = vk::Buffer::in_parts(context, plan_.arena.bytes, "arena");
   inputs_ = vk::Buffer::in_parts(context, input_bytes_, "inputs");
@@ -44,7 +41,7 @@ Execution::Execution(vk::Context& context, const graph::Ir& ir, std::vector<grap
   state.attempted[1] = static_cast<std::uint32_t>(options_.step >> 32);
   vk::upload(context, state_, 0, std::as_bytes(std::span(&state, 1)));
   const vk::Buffer* buffers[] = {&arena_, &inputs_, &state_};
-  recording_ = std::make_unique<Recording>(context, *pipelines_, plan_, buffers,
+  recording_ = std::make_unique<Recording>(context, pipelines_, plan_, buffers,
                                            Recording::Options{.timestamps = options.timestamps});
 }
 

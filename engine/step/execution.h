@@ -13,6 +13,7 @@
 #include "plan/plan.h"
 #include "step/recording.h"
 #include "vk/command/timeline.h"
+#include "vk/shader/pipelines.h"
 
 namespace halfstep::step {
 
@@ -25,8 +26,7 @@ struct ExecutionOptions {
   Overflow overflow = Overflow::infinity;
   std::uint64_t seed = 0;  ///< what noise is keyed on
   std::uint64_t step = 0;
-  std::optional<plan::Target> target;        ///< lower for this instead of what the device says of itself
-  std::shared_ptr<vk::Pipelines> pipelines;  ///< to share with other executions; its own where empty
+  std::optional<plan::Target> target;  ///< lower for this instead of what the device says of itself
 };
 
 /// Runs a graph forward, as it is: for tests and benchmarks, which feed it and read any value. All memory starts out
@@ -76,7 +76,7 @@ class Execution {
   vk::Buffer arena_;
   vk::Buffer inputs_;
   vk::Buffer state_;  ///< a state::StepState
-  std::shared_ptr<vk::Pipelines> pipelines_;
+  vk::Pipelines pipelines_;
   std::unique_ptr<Recording> recording_;
   vk::Timeline timeline_;
 };

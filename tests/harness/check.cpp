@@ -97,7 +97,6 @@ Ran run(Built& built, const std::vector<Tensor>& outputs, const plan::Target& ta
   options.guard_bytes = 256;
   options.target = target;
   options.target->offset_alignment = 256;  // of every device: what is kept of a run is run on others too
-  options.pipelines = pipelines();
   Ran ran{std::make_unique<step::Execution>(context(), built.ir(), ids, options), {}};
   step::Execution& execution = *ran.execution;
   for (std::size_t i = 0; i < built.values.size(); ++i) feed(execution, built.inputs[i], built.values[i]);

@@ -44,7 +44,6 @@ std::vector<float> dropped_ones(float probability, std::uint64_t seed, std::uint
   step::ExecutionOptions options;
   options.seed = seed;
   options.step = step;
-  options.pipelines = testing::pipelines();
   step::Execution execution(testing::context(), graph.ir(), {result.id()}, options);
   execution.set(ones.id(), std::vector<float>(997 * 3, 1.0F));
   execution.run();

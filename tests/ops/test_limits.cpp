@@ -98,7 +98,6 @@ std::vector<std::vector<float>> run(const Case& test, const std::vector<Array>& 
   for (const Tensor& result : test.build(inputs)) wanted.push_back(result.id());
   step::ExecutionOptions options;
   options.target = target;
-  options.pipelines = testing::pipelines();
   step::Execution execution(testing::context(), graph.ir(), wanted, options);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::vector<double>& from = values[i].values;

@@ -66,7 +66,6 @@ std::vector<float> run_on(const Array& logits, const Array& labels, const plan::
   }
   step::ExecutionOptions options;
   options.target = target;
-  options.pipelines = testing::pipelines();
   step::Execution execution(testing::context(), graph.ir(), {wanted.id()}, options);
   execution.set(x.id(), as_floats(logits));
   execution.set(y.id(), std::vector<std::uint32_t>(labels.values.begin(), labels.values.end()));

@@ -80,9 +80,7 @@ std::vector<float> results_of(Unary build, const std::vector<float>& x) {
   Graph graph = testing::settled_graph();
   const Tensor input = graph.input("x", {static_cast<std::int64_t>(x.size())});
   const Tensor y = build(input);
-  step::ExecutionOptions options;
-  options.pipelines = testing::pipelines();
-  step::Execution execution(testing::context(), graph.ir(), {y.id()}, options);
+  step::Execution execution(testing::context(), graph.ir(), {y.id()});
   execution.set(input.id(), x);
   execution.run();
   return execution.floats(y.id());

@@ -28,7 +28,6 @@ std::vector<float> results(Tensor output, const std::vector<std::pair<Tensor, st
   const DType partials = float16_partials ? DType::f16 : DType::f32;
   options.lowering.partials = {partials, partials};
   options.target = target;
-  options.pipelines = testing::pipelines();
   step::Execution execution(testing::context(), graph::ir_of(output), {output.id()}, options);
   for (const auto& [tensor, values] : inputs) execution.set(tensor.id(), values);
   execution.run();

@@ -58,7 +58,6 @@ Run run(const Case& test, DType dtype, const plan::Target& target) {
     wanted.push_back(id);
   step::ExecutionOptions options;
   options.target = target;
-  options.pipelines = testing::pipelines();
   options.guard_bytes = 64;
   options.rounding = Rounding::stochastic;
   step::Execution execution(testing::context(), graph.ir(), wanted, options);

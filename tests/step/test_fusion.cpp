@@ -112,7 +112,6 @@ Results run(const TestGraph& graph, plan::Target target, bool fusion, const Stor
   options.overflow = storing.overflow;
   options.guard_bytes = 256;
   options.target = target;
-  options.pipelines = testing::pipelines();
   std::vector<graph::ValueId> ids;
   for (const Tensor& output : graph.outputs()) ids.push_back(output.id());
   step::Execution execution(testing::context(), graph.ir(), ids, options);

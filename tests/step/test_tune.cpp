@@ -260,7 +260,6 @@ TEST_CASE("a program takes the candidate that its target names") {
   plan::Target target = testing::targets().back();
   target.cpu = false;
   step::ExecutionOptions options;
-  options.pipelines = testing::pipelines();
   options.target = target;
   const step::Execution by_rule(testing::context(), graph::ir_of(c), {c.id()}, options);
   REQUIRE(by_rule.plan().program.choices.size() == 1);

@@ -24,6 +24,7 @@
 #include "vk/device/validation.h"
 #include "vk/shader/executables.h"
 #include "vk/shader/pipelines.h"
+#include "vk/shader/shaders.h"
 
 using namespace halfstep;
 using testing::copy_dispatch;
@@ -248,13 +249,61 @@ TEST_CASE("vk: many descriptor sets, more than one pool holds") {
   CHECK(std::unique(made.begin(), made.end()) == made.end());
 }
 
+TEST_CASE("vk: all who work on a device share its pipelines, and those who come later") {
+  const Device device = Device::open();
+  vk::Context& context = vk::context_of(device);
+  const plan::Dispatch dispatch = copy_dispatch(64);
+  VkPipeline first = VK_NULL_HANDLE;
+  {
+    vk::Pipelines one(context);
+    vk::Pipelines other(context);
+    first = one.get(dispatch).handle;
+    CHECK(other.get(dispatch).handle == first);
+    CHECK(other.get(dispatch, vk::Pipelines::Start::any).handle != first);
+  }
+  vk::Pipelines later(context);
+  CHECK(later.get(dispatch).handle == first);
+  CHECK(later.get(dispatch).shader == dispatch.shader);
+  plan::Dispatch windowed = dispatch;
+  windowed.windows = {.shift = 20, .operands = {{.count = 2, .rest = 2}, {}}};
+  const VkPipeline of_first_operand = later.get(windowed).handle;
+  CHECK(of_first_operand != first);
+  windowed.windows = {.shift = 20, .operands = {{}, {.count = 2, .rest = 2}}};
+  CHECK(later.get(windowed).handle != of_first_operand);
+  vk::patch_shaders(nullptr);
+  CHECK(later.get(dispatch).handle != first);  // as a test may have changed the shader
+}
+
+TEST_CASE("vk: of the pipelines that nobody uses, a device keeps the last") {
+  const Device device = Device::open();
+  vk::PipelinePool pool(vk::context_of(device));
+  constexpr std::uint32_t keys = 1500;
+  static_assert(keys > vk::PipelinePool::most_unused + 100);
+  const auto key = [](std::uint32_t number) { return vk::PipelineKey{.shader = "none", .push_bytes = number}; };
+  const auto used = pool.add(key(0), {});
+  const auto same = pool.add(key(0), {.bindings = 7});
+  CHECK(same == used);
+  for (std::uint32_t i = 1; i < keys; ++i) {
+    pool.add(key(i), {});
+    pool.find(key(1));
+  }
+  CHECK(pool.find(key(0)) == used);
+  CHECK(used->bindings == 0);
+  CHECK(pool.find(key(1)));
+  std::uint32_t kept = 0;
+  for (std::uint32_t i = 2; i < keys; ++i) kept += pool.find(key(i)) ? 1U : 0U;
+  CHECK(kept == vk::PipelinePool::most_unused);  // with 1, without the newest, which was used until the end
+  CHECK_FALSE(pool.find(key(2)));
+  CHECK(pool.find(key(keys - 1)));
+}
+
 TEST_CASE("vk: specialized kernels and compiled pipelines are kept on disk, and damaged files do no harm") {
   namespace fs = std::filesystem;
   const TemporaryFolder temporary;
   const fs::path folder = temporary.path() / "cache";
   const Variable cache("HALFSTEP_CACHE", folder.string());
-  const Device device = Device::open({}, {.may_fork = false});  // which keeps no notes of matrix units there
   const auto compile = [&] {
+    const Device device = Device::open({}, {.may_fork = false});  // which keeps no notes of matrix units there
     vk::Pipelines pipelines(vk::context_of(device));
     pipelines.get(negation(vk::context_of(device).target()));
   };

@@ -17,12 +17,6 @@ std::vector<graph::ValueId> outputs_of(const OneStep& step) {
   return outputs;
 }
 
-step::ExecutionOptions with_shared_pipelines() {
-  step::ExecutionOptions options;
-  options.pipelines = pipelines();
-  return options;
-}
-
 }  // namespace
 
 OneStep::OneStep(const Graph& graph, Tensor wanted_loss, Tensor wanted_logits, const Precision& precision)
@@ -33,7 +27,7 @@ OneStep::OneStep(const Graph& graph, Tensor wanted_loss, Tensor wanted_logits, c
       loss(of(wanted_loss)),
       logits(of(wanted_logits)),
       gradients(passes::add_backward(lowered.ir, loss, seed, parameters)),
-      execution(context(), lowered.ir, outputs_of(*this), with_shared_pipelines()) {}
+      execution(context(), lowered.ir, outputs_of(*this)) {}
 
 Json read_parity(const std::string& file) {
   return Json::parse(parity_text(file));

@@ -266,7 +266,6 @@ TEST_CASE("f16 partials cost a long dot product its digits, f32 partials do not"
       step::ExecutionOptions options;
       options.lowering.partials.matmul = partials;
       options.target = target;
-      options.pipelines = testing::pipelines();
       step::Execution execution(testing::context(), graph.ir(), {product.id()}, options);
       execution.set(x.id(), std::vector<float>(a.values.begin(), a.values.end()));
       execution.set(y.id(), std::vector<float>(b.values.begin(), b.values.end()));

@@ -18,6 +18,7 @@
 #include "vk/device/selection.h"
 #include "vk/device/structure.h"
 #include "vk/device/validation.h"
+#include "vk/shader/pipeline_pool.h"
 
 namespace halfstep::vk {
 namespace {
@@ -310,10 +311,19 @@ void Context::open_device(VkPhysicalDevice physical_device) {
   table_.vkGetDeviceQueue(device_, queue_family(), 0, &queue_);
 }
 
+Context::Context(const DeviceSettings& settings) : settings_(vk::settings(settings)) {}
+
 Context::~Context() {
+  pipeline_pool_.reset();
   if (!owned_) return;
   destroy_device(instance_, device_);
   destroy_instance(instance_);
+}
+
+PipelinePool& Context::pipeline_pool() {
+  const std::scoped_lock lock(pool_mutex_);
+  if (!pipeline_pool_) pipeline_pool_ = std::make_unique<PipelinePool>(*this);
+  return *pipeline_pool_;
 }
 
 Context::HeapBytes Context::heap_bytes() const {

@@ -23,6 +23,8 @@
 
 namespace halfstep::vk {
 
+class PipelinePool;
+
 /// An instance, a device and one compute queue: opened here, or an application's own. Objects made with a context keep
 /// it alive.
 class Context : public std::enable_shared_from_this<Context> {
@@ -68,6 +70,8 @@ class Context : public std::enable_shared_from_this<Context> {
     std::uint64_t free = 0;
   };
   HeapBytes heap_bytes() const;
+  /// What is compiled for all who work on the device. The first call makes it, and throws Error where that fails.
+  PipelinePool& pipeline_pool();
   /// Bytes of the memory that Buffers on this context have.
   std::uint64_t buffer_bytes() const { return buffer_bytes_; }
   void count_buffer_bytes(std::int64_t change) { buffer_bytes_ += static_cast<std::uint64_t>(change); }
@@ -79,7 +83,7 @@ class Context : public std::enable_shared_from_this<Context> {
   void signal(std::span<const QueueSemaphore> semaphores);
 
  private:
-  explicit Context(const DeviceSettings& settings) : settings_(vk::settings(settings)) {}
+  explicit Context(const DeviceSettings& settings);
   void open_device(VkPhysicalDevice physical_device);
   void take_matrix_shapes(std::vector<plan::MatrixShape> shapes);
   void find_matrix_shapes(std::shared_ptr<process::Child> child, std::size_t index);
@@ -104,6 +108,8 @@ class Context : public std::enable_shared_from_this<Context> {
   std::function<void()> unlock_;
   std::shared_ptr<process::Child> child_;
   bool owned_ = true;
+  std::mutex pool_mutex_;
+  std::unique_ptr<PipelinePool> pipeline_pool_;  ///< null until it is asked for
 };
 
 /// Gives the engine access to the internals of public handles.

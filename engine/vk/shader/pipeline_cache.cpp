@@ -32,8 +32,7 @@ std::vector<std::byte> drivers_own(std::vector<std::byte> data, const Capabiliti
 }
 
 PipelineCache::PipelineCache(Context& context)
-    : context_(context.shared_from_this()),
-      file_(device_file("pipelines", context.capabilities(), context.settings().cache_folder)) {
+    : context_(context), file_(device_file("pipelines", context.capabilities(), context.settings().cache_folder)) {
   const std::vector<std::byte> known =
       file_.empty() ? std::vector<std::byte>{} : drivers_own(read_sealed(file_), context.capabilities());
   auto info = structure<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
@@ -45,22 +44,22 @@ PipelineCache::PipelineCache(Context& context)
 }
 
 PipelineCache::~PipelineCache() {
-  save();
-  context_->table().vkDestroyPipelineCache(context_->device(), cache_, context_->allocator());
+  context_.table().vkDestroyPipelineCache(context_.device(), cache_, context_.allocator());
 }
 
 std::vector<std::byte> PipelineCache::data() const {
-  const DeviceTable& table = context_->table();
+  const DeviceTable& table = context_.table();
   std::size_t size = 0;
   std::vector<std::byte> bytes;
-  if (table.vkGetPipelineCacheData(context_->device(), cache_, &size, nullptr) != VK_SUCCESS) return {};
+  if (table.vkGetPipelineCacheData(context_.device(), cache_, &size, nullptr) != VK_SUCCESS) return {};
   bytes.resize(size);
-  if (table.vkGetPipelineCacheData(context_->device(), cache_, &size, bytes.data()) != VK_SUCCESS) return {};
+  if (table.vkGetPipelineCacheData(context_.device(), cache_, &size, bytes.data()) != VK_SUCCESS) return {};
   bytes.resize(size);
   return bytes;
 }
 
 void PipelineCache::save() noexcept {
+  const std::scoped_lock lock(mutex_);
   if (file_.empty()) return;
   try {
     const std::vector<std::byte> now = data();

@@ -164,9 +164,6 @@ std::uint32_t may_be_texels_of(const plan::Dispatch& dispatch) {
   return found;
 }
 
-/// The bindings of set 1.
-constexpr SetBindings storing_bindings{.bindings = 3, .uniforms = true};
-
 /// Specialization constants by their numbers: constant i of the dispatch is i, how f16 is stored are those of
 /// common/storing.glsl and shaders/storage.
 Constants constants_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader, const Capabilities& capabilities) {
@@ -221,16 +218,12 @@ std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<co
   return with_float_controls(code, capabilities);  // the last that brings types of floats
 }
 
-VkDescriptorType type_of(SetBindings set, std::uint32_t binding) {
-  if (set.uniforms) return VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
-  const bool texels = binding < 32 && (set.texels >> binding & 1) != 0;
-  return texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-}
-
 }  // namespace
 
 Pipelines::Pipelines(Context& context, Capture capture)
-    : context_(context.shared_from_this()), cache_(context), kernels_(context) {
+    : context_(context.shared_from_this()),
+      own_pool_(capture == Capture::no ? nullptr : std::make_unique<PipelinePool>(context)),
+      pool_(own_pool_ ? *own_pool_ : context.pipeline_pool()) {
   if (capture == Capture::no) return;
   if (!context.capabilities().pipeline_executables) {
     fail(ErrorCode::unsupported, "pipelines",
@@ -241,31 +234,30 @@ Pipelines::Pipelines(Context& context, Capture capture)
 }
 
 Pipelines::~Pipelines() {
-  kernels_.save();
-  const DeviceTable& table = context_->table();
-  for (const auto& [key, pipeline] : pipelines_)
-    table.vkDestroyPipeline(context_->device(), pipeline.handle, context_->allocator());
-  for (const auto& [key, layout] : layouts_)
-    table.vkDestroyPipelineLayout(context_->device(), layout, context_->allocator());
-  for (const auto& [key, layout] : set_layouts_)
-    table.vkDestroyDescriptorSetLayout(context_->device(), layout, context_->allocator());
+  pool_.save();
 }
 
 const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
-  SetBindings set = bindings_of(dispatch);
-  const std::uint32_t may_be_texels = may_be_texels_of(dispatch);
-  const auto push_bytes = static_cast<std::uint32_t>(plan::pushed_bytes(dispatch));
   const EmbeddedShader shader =
       dispatch.spirv ? EmbeddedShader{dispatch.shader, *dispatch.spirv} : find_shader(dispatch.shader);
   check_limits(dispatch, shader_facts(shader.words, dispatch.constants), *context_);
-  const std::array how{dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled,
-                       dispatch.reproducible, dispatch.bfloat16_matrices};
-  const std::vector<std::uint32_t> own = dispatch.spirv ? *dispatch.spirv : std::vector<std::uint32_t>{};
-  const Key key{dispatch.shader, own,          dispatch.constants, how,  push_bytes,
-                may_be_texels,   set.bindings, dispatch.windows,   start};
-  const auto found = pipelines_.find(key);
-  if (found != pipelines_.end()) return found->second;
+  const PipelineKey key{.shader = dispatch.shader,
+                        .spirv = dispatch.spirv ? *dispatch.spirv : std::vector<std::uint32_t>{},
+                        .constants = dispatch.constants,
+                        .how = {dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled,
+                                dispatch.reproducible, dispatch.bfloat16_matrices},
+                        .push_bytes = static_cast<std::uint32_t>(plan::pushed_bytes(dispatch)),
+                        .set = bindings_of(dispatch),
+                        .may_be_texels = may_be_texels_of(dispatch),
+                        .windows = dispatch.windows,
+                        .any_start = start == Start::any,
+                        .patches = shader_patches()};
+  std::shared_ptr<const Pipeline> pipeline = pool_.find(key);
+  if (!pipeline) pipeline = pool_.add(key, make(dispatch, shader, key));
+  return **used_.insert(std::move(pipeline)).first;
+}
 
+Pipeline Pipelines::make(const plan::Dispatch& dispatch, const EmbeddedShader& shader, const PipelineKey& key) {
   if (cancel_ && cancel_()) fail(ErrorCode::cancelled, "trainer", "cancelled before all kernels were compiled");
   if (dispatch.spirv) {
     check_spirv(shader.words, dispatch.shader);
@@ -273,17 +265,18 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   }
   const Constants constants = constants_of(dispatch, shader, context_->capabilities());
   std::vector<std::uint32_t> words = words_of(dispatch, shader, constants);
-  if (may_be_texels != 0) {
-    const std::uint32_t texels = may_be_texels & quad_reads(words);
+  SetBindings set = key.set;
+  if (key.may_be_texels != 0) {
+    const std::uint32_t texels = key.may_be_texels & quad_reads(words);
     words = with_texel_reads(words, texels);
     set.texels |= texels;
   }
   const VariableBytes declared = variable_bytes(words, constants);
   at_most(dispatch, "bytes of shared memory", context_->capabilities().limits.maxComputeSharedMemorySize,
           declared.shared);
-  if (push_bytes < declared.pushed) {
+  if (key.push_bytes < declared.pushed) {
     fail(dispatch.label, fmt::format("expected the {} bytes of push constants that {} declares, got {}",
-                                     declared.pushed, dispatch.shader, push_bytes));
+                                     declared.pushed, dispatch.shader, key.push_bytes));
   }
   const ShaderFacts facts = shader_facts(words, dispatch.constants);
   if (dispatch.spirv) check_local_size(dispatch, facts);
@@ -295,18 +288,17 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   if (dispatch.storing.scaled && !facts.has_storing_set) {
     fail(dispatch.label, fmt::format("expected a kernel that can scale what it stores, got {}", dispatch.shader));
   }
+  const std::uint32_t first_group = key.any_start ? plan::first_group_bytes : 0;
   Pipeline made;
-  made.set_layout = set_layout(set);
-  if (facts.has_storing_set) made.storing_layout = set_layout(storing_bindings);
-  if (start == Start::any) made.first_group_at = push_bytes;
-  made.layout = layout(set, push_bytes + (start == Start::any ? plan::first_group_bytes : 0), facts.has_storing_set);
+  made.set_layout = pool_.set_layout(set);
+  if (facts.has_storing_set) made.storing_layout = pool_.set_layout(storing_bindings);
+  if (key.any_start) made.first_group_at = key.push_bytes;
+  made.layout = pool_.layout(set, key.push_bytes + first_group, facts.has_storing_set);
   made.bindings = set.bindings;
   made.texels = set.texels;
-  made.push_bytes = push_bytes;
+  made.push_bytes = key.push_bytes;
   made.handle = compile(dispatch, words, facts, constants, made);
-  const auto at = pipelines_.emplace(key, made).first;
-  at->second.shader = std::get<std::string>(at->first);
-  return at->second;
+  return made;
 }
 
 /// Kernels with an expression are specialized here, all others by the driver.
@@ -314,39 +306,7 @@ std::vector<std::uint32_t> Pipelines::words_of(const plan::Dispatch& dispatch, c
                                                const Constants& constants) {
   if (!dispatch.expression) return {shader.words.begin(), shader.words.end()};
   const auto bindings = static_cast<std::uint32_t>(dispatch.operands.size());
-  return with_bindings(kernels_.get(shader, constants), bindings);
-}
-
-VkDescriptorSetLayout Pipelines::set_layout(SetBindings set) {
-  const auto found = set_layouts_.find(set);
-  if (found != set_layouts_.end()) return found->second;
-  std::vector<VkDescriptorSetLayoutBinding> bindings;
-  for (std::uint32_t i = 0; i < set.bindings; ++i) {
-    bindings.push_back({i, type_of(set, i), 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
-  }
-  auto info = structure<VkDescriptorSetLayoutCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
-  info.bindingCount = set.bindings;
-  info.pBindings = bindings.data();
-  const VkDescriptorSetLayout layout =
-      create(*context_, context_->table().vkCreateDescriptorSetLayout, info, "vkCreateDescriptorSetLayout");
-  return set_layouts_.emplace(set, layout).first->second;
-}
-
-VkPipelineLayout Pipelines::layout(SetBindings set, std::uint32_t push_bytes, bool storing) {
-  const LayoutKey key{set, push_bytes, storing};
-  const auto found = layouts_.find(key);
-  if (found != layouts_.end()) return found->second;
-  std::vector<VkDescriptorSetLayout> sets{set_layout(set)};
-  if (storing) sets.push_back(set_layout(storing_bindings));
-  const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes};
-  auto info = structure<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
-  info.setLayoutCount = static_cast<std::uint32_t>(sets.size());
-  info.pSetLayouts = sets.data();
-  info.pushConstantRangeCount = push_bytes != 0 ? 1 : 0;
-  info.pPushConstantRanges = &push;
-  const VkPipelineLayout layout =
-      create(*context_, context_->table().vkCreatePipelineLayout, info, "vkCreatePipelineLayout");
-  return layouts_.emplace(key, layout).first->second;
+  return with_bindings(pool_.kernels().get(shader, constants), bindings);
 }
 
 VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words,
@@ -373,7 +333,7 @@ VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const st
     info.stage.pNext = &size;
   }
   VkPipeline pipeline = VK_NULL_HANDLE;
-  check(context_->table().vkCreateComputePipelines(context_->device(), cache_.handle(), 1, &info, context_->allocator(),
+  check(context_->table().vkCreateComputePipelines(context_->device(), pool_.cache(), 1, &info, context_->allocator(),
                                                    &pipeline),
         fmt::format("vkCreateComputePipelines for {} ({})", dispatch.label, dispatch.shader));
   context_->name(VK_OBJECT_TYPE_PIPELINE, pipeline, dispatch.shader);

@@ -92,19 +92,29 @@ Expansions& expansions() {
   return all;
 }
 
-ShaderPatch& patch() {
-  static ShaderPatch patch;
-  return patch;
+struct Patch {
+  ShaderPatch apply{};
+  std::uint64_t number = 0;
+};
+
+Patch& patch() {
+  static Patch newest;
+  return newest;
 }
 
 }  // namespace
 
 void patch_shaders(ShaderPatch wanted) {
-  patch() = std::move(wanted);
+  patch().apply = std::move(wanted);
+  ++patch().number;
+}
+
+std::uint64_t shader_patches() {
+  return patch().number;
 }
 
 std::vector<std::uint32_t> patched(std::string_view name, std::vector<std::uint32_t> words) {
-  return patch() ? patch()(name, std::move(words)) : words;
+  return patch().apply ? patch().apply(name, std::move(words)) : words;
 }
 
 std::span<const std::string_view> shader_names() {

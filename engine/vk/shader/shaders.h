@@ -35,6 +35,8 @@ using ShaderPatch = std::function<std::vector<std::uint32_t>(std::string_view na
 /// Applies `patch` to the shaders of all pipelines created after this call; for tests, and not while pipelines are
 /// being created.
 void patch_shaders(ShaderPatch patch);
+/// How often that was called: pipelines that were made before are not those of now.
+std::uint64_t shader_patches();
 /// The words of a shader after the patch of patch_shaders().
 std::vector<std::uint32_t> patched(std::string_view name, std::vector<std::uint32_t> words);
 
