@@ -23,7 +23,10 @@ Times submits(const Bench& bench, int count, bool dependent) {
     last = scale(dependent ? last : first, 0.5F);
     results.push_back(last.id());
   }
-  step::Execution execution(vk::context_of(bench.device()), graph.ir(), results);
+  step::ExecutionOptions options;
+  options.target = vk::context_of(bench.device()).target();
+  options.target->fusion = false;  // each is a dispatch
+  step::Execution execution(vk::context_of(bench.device()), graph.ir(), results, options);
   execution.set(first.id(), random_values(4));
   return bench.time([&] { execution.run(); });
 }
