@@ -185,7 +185,8 @@ bool panels_pay(const plan::Target& target, const Problem& problem, const GemmKe
 }
 
 /// Whether A is better laid out as planes, which is a pass over it, and one over B if that is packed: where they are
-/// used often enough. Outer products, which do without, take more registers than 16.
+/// used often enough. Outer products, which do without, take more registers than 16, and find a tap's pixel for each few
+/// channels.
 bool planes_pay(const plan::Target& target, const Problem& problem) {
   if (!fits_planes(target, problem)) return false;
   const bool packed = tiles_by_address(target, problem, true).front().panels;
@@ -194,7 +195,8 @@ bool planes_pay(const plan::Target& target, const Problem& problem) {
   const std::int64_t tap_quads = plan::divided_up(problem.tap_rows, 4);
   const double rows = static_cast<double>(problem.rows * problem.tap_rows) / static_cast<double>(4 * tap_quads);
   const double size = rows * static_cast<double>(problem.columns * problem.k * problem.segments);
-  const double least = has_many_registers(target) ? 80 : 25;  // flops for each byte that is read and written
+  const bool outer_are_fast = has_many_registers(target) && problem.tap_rows >= 16;
+  const double least = outer_are_fast ? 60 : 25;  // flops for each byte that is read and written
   return 2 * size > least * bytes;
 }
 
