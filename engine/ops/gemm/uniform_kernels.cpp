@@ -179,7 +179,7 @@ bool panels_pay(const plan::Target& target, const Problem& problem, const GemmKe
   const std::int64_t tiles = problem.batches * plan::divided_up(problem.rows, kernel.tile_rows) *
                              plan::divided_up(problem.columns, kernel.tile_columns);
   const bool widened = is_narrow(problem.dtype);
-  const std::int64_t least_rows = has_many_registers(target) ? 128 : 64;
+  const std::int64_t least_rows = has_many_registers(target) && kernel.panels ? 128 : 64;
   return kernel.k_quads >= 2 && problem.rows >= least_rows && 2 * problem.columns > target.subgroups.size &&
          tiles >= target.wanted_groups && (!widened || problem.columns * problem.segments >= 96);
 }
