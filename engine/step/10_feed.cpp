@@ -34,37 +34,40 @@ ImageShape image_shape(std::span<const std::int64_t> sample) {
   return image;
 }
 
-struct SamplesPush {
-  std::uint32_t batch;
+/// What feed_samples makes of the set's samples, and how many.
+struct Samples {
+  struct Push {
+    std::uint32_t batch;
+    std::uint32_t start;
+    std::uint32_t first;
+    std::uint32_t place;
+    std::array<float, 4> factor;
+    std::array<float, 4> offset;
+    std::array<float, 4> colour;
+    std::uint32_t flip;
+    std::uint32_t crop_padding;
+    std::uint32_t cutout;
+  };
+
   ImageShape input;
   ImageShape stored;
-  std::uint32_t start;
-  std::array<float, 4> factor;
-  std::array<float, 4> offset;
-  std::array<float, 4> colour;
-  std::uint32_t flip;
-  std::uint32_t crop_padding;
-  std::uint32_t cutout;
-  std::uint32_t first;
-  std::uint32_t place;
+  Push push;
 };
-static_assert(sizeof(SamplesPush) <= 128);
 
 /// What the first pass of resizing leaves of one image, in f32.
-Shape columns_shape(const SamplesPush& of) {
+Shape columns_shape(const Samples& of) {
   return {of.stored.height, of.input.width, plan::divided_up(of.stored.channels, 4) * 4};
 }
 
 /// How many images' columns one binding has room for: one image at least, which may take several.
-std::uint32_t images_at_once(const plan::Target& target, const SamplesPush& of) {
+std::uint32_t images_at_once(const plan::Target& target, const Samples& of) {
   const std::uint64_t each = plan::byte_size({DType::f32, columns_shape(of)});
   return static_cast<std::uint32_t>(
-      std::max<std::uint64_t>(std::min<std::uint64_t>(target.max_storage_range / each, of.batch), 1));
+      std::max<std::uint64_t>(std::min<std::uint64_t>(target.max_storage_range / each, of.push.batch), 1));
 }
 
 /// The first pass of resizing images of the batch: what feed_samples then reads in the place of the set's bytes.
-void resize_columns(plan::ProgramBuilder& builder, const SampleFeed& feed, const SamplesPush& of,
-                    plan::TensorId columns) {
+void resize_columns(plan::ProgramBuilder& builder, const SampleFeed& feed, const Samples& of, plan::TensorId columns) {
   struct Push {
     std::uint32_t images, width, channels;
     std::uint32_t stored_height, stored_width;
@@ -72,20 +75,21 @@ void resize_columns(plan::ProgramBuilder& builder, const SampleFeed& feed, const
   };
   const ImageShape& stored = of.stored;
   const std::uint32_t local_size = flat_local_size(builder.target());
-  builder.dispatch(
-      {.label = "resize columns",
-       .shader = "resize_columns.batch",
-       .constants = {local_size},
-       .push = plan::push_bytes(Push{of.batch, of.input.width, stored.channels, stored.height, stored.width, of.first}),
-       .operands = {{feed.indices, plan::Access::read},
-                    {feed.bytes, plan::Access::read},
-                    {columns, plan::Access::write}},
-       .groups = plan::groups_for(builder.target(), of.batch * plan::layout(columns_shape(of)).quads(), local_size),
-       .rounds = resize_rounds(stored.width, of.input.width)});
+  builder.dispatch({.label = "resize columns",
+                    .shader = "resize_columns.batch",
+                    .constants = {local_size},
+                    .push = plan::push_bytes(Push{of.push.batch, of.input.width, stored.channels, stored.height,
+                                                  stored.width, of.push.first}),
+                    .operands = {{feed.indices, plan::Access::read},
+                                 {feed.bytes, plan::Access::read},
+                                 {columns, plan::Access::write}},
+                    .groups = plan::groups_for(builder.target(),
+                                               of.push.batch * plan::layout(columns_shape(of)).quads(), local_size),
+                    .rounds = resize_rounds(stored.width, of.input.width)});
 }
 
-/// Gathers the images that `push` is of, from their bytes or, resized, from their columns.
-void gather_images(plan::ProgramBuilder& builder, const SampleFeed& feed, const SamplesPush& push,
+/// Gathers these images, from their bytes or, resized, from their columns.
+void gather_images(plan::ProgramBuilder& builder, const SampleFeed& feed, const Samples& of,
                    std::optional<plan::TensorId> columns) {
   const DType dtype = builder.info(feed.samples).type.dtype;
   const bool augmented = feed.augmentation != Augmentation{};
@@ -93,18 +97,19 @@ void gather_images(plan::ProgramBuilder& builder, const SampleFeed& feed, const 
                                       {columns.value_or(feed.bytes), plan::Access::read},
                                       {feed.samples, plan::Access::write}};
   if (augmented) operands.push_back({feed.state, plan::Access::read});
-  const ImageShape& input = push.input;
+  const ImageShape& input = of.input;
   const std::int64_t quads =
-      std::int64_t{push.batch} * input.height * input.width * plan::divided_up(input.channels, 4);
+      std::int64_t{of.push.batch} * input.height * input.width * plan::divided_up(input.channels, 4);
   const std::uint32_t local_size = flat_local_size(builder.target());
   builder.dispatch({.label = "feed",
                     .shader = fmt::format("feed_samples.{}.{}.{}", storage(builder.target(), dtype),
                                           augmented ? "augmented" : "plain", columns ? "columns" : "bytes"),
-                    .constants = {local_size},
-                    .push = plan::push_bytes(push),
+                    .constants = {local_size, input.height, input.width, input.channels, of.stored.height,
+                                  of.stored.width, of.stored.channels},
+                    .push = plan::push_bytes(of.push),
                     .operands = std::move(operands),
                     .groups = plan::groups_for(builder.target(), quads, local_size),
-                    .rounds = columns ? resize_rounds(push.stored.height, input.height) : 0});
+                    .rounds = columns ? resize_rounds(of.stored.height, input.height) : 0});
 }
 
 /// Kernels count the bytes of samples in words of 32 bits.
@@ -127,34 +132,35 @@ void feed_samples(plan::ProgramBuilder& builder, const SampleFeed& feed) {
   const Shape shape = builder.info(feed.samples).type.shape;
   const auto batch = static_cast<std::uint32_t>(shape.front());
   const Augmentation& augmentation = feed.augmentation;
-  SamplesPush push{batch,
-                   image_shape(std::span(shape).subspan(1)),
-                   image_shape(feed.stored),
-                   0,
-                   feed.factor,
-                   feed.offset,
-                   {augmentation.brightness, augmentation.contrast, augmentation.saturation, augmentation.hue},
-                   static_cast<std::uint32_t>(augmentation.flip * 0x1p24F),
-                   static_cast<std::uint32_t>(augmentation.crop_padding),
-                   static_cast<std::uint32_t>(augmentation.cutout),
-                   feed.first,
-                   feed.place};
-  if (push.input.height == push.stored.height && push.input.width == push.stored.width) {
-    gather_images(builder, feed, push, std::nullopt);
+  Samples of{
+      .input = image_shape(std::span(shape).subspan(1)),
+      .stored = image_shape(feed.stored),
+      .push = {.batch = batch,
+               .start = 0,
+               .first = feed.first,
+               .place = feed.place,
+               .factor = feed.factor,
+               .offset = feed.offset,
+               .colour = {augmentation.brightness, augmentation.contrast, augmentation.saturation, augmentation.hue},
+               .flip = static_cast<std::uint32_t>(augmentation.flip * 0x1p24F),
+               .crop_padding = static_cast<std::uint32_t>(augmentation.crop_padding),
+               .cutout = static_cast<std::uint32_t>(augmentation.cutout)}};
+  if (of.input.height == of.stored.height && of.input.width == of.stored.width) {
+    gather_images(builder, feed, of, std::nullopt);
     return;
   }
   // As many images at a time as one binding has room for, all through one workspace.
-  const std::uint32_t most = images_at_once(builder.target(), push);
-  Shape workspace = columns_shape(push);
+  const std::uint32_t most = images_at_once(builder.target(), of);
+  Shape workspace = columns_shape(of);
   workspace.insert(workspace.begin(), most);
   const plan::TensorId columns = builder.tensor("resized columns", {DType::f32, workspace});
   for (std::uint32_t start = 0; start < batch; start += most) {
-    push.batch = std::min(most, batch - start);
-    push.start = start;
-    push.first = feed.first + start;
-    push.place = feed.place + start;
-    resize_columns(builder, feed, push, columns);
-    gather_images(builder, feed, push, columns);
+    of.push.batch = std::min(most, batch - start);
+    of.push.start = start;
+    of.push.first = feed.first + start;
+    of.push.place = feed.place + start;
+    resize_columns(builder, feed, of, columns);
+    gather_images(builder, feed, of, columns);
   }
 }
 

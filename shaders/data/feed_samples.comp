@@ -11,23 +11,24 @@
 #include "common/indexing.glsl"
 
 layout(local_size_x_id = 0) in;
+// The input's size and that of the set's samples. As constants, since drivers divide by those in few instructions.
+layout(constant_id = 1) const uint height = 1;
+layout(constant_id = 2) const uint width = 1;
+layout(constant_id = 3) const uint channels = 1;
+layout(constant_id = 4) const uint stored_height = 1;
+layout(constant_id = 5) const uint stored_width = 1;
+layout(constant_id = 6) const uint stored_channels = 1;
 layout(push_constant) uniform Push {
   uint batch;
-  uint height;  // of the input
-  uint width;
-  uint channels;
-  uint stored_height;  // of the set's samples
-  uint stored_width;
-  uint stored_channels;
   uint start;   // row of the input that the first sample becomes
+  uint first;   // place of the first sample in the step's indices, which are bound
+  uint place;   // its place in the batch of all ranks
   vec4 factor;  // value = byte * factor + offset, per channel
   vec4 offset;
   vec4 colour;        // largest deviation of brightness, contrast and saturation from 1, and of hue from 0 in turns
   uint flip;          // probability, in 2^-24
   uint crop_padding;  // pixels
   uint cutout;        // side of the square
-  uint first;         // place of the first sample in the step's indices, which are bound
-  uint place;         // its place in the batch of all ranks
 };
 layout(std430, binding = 0) readonly buffer Indices { uint indices[]; };
 #if defined(SOURCE_columns)
