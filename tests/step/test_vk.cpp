@@ -131,6 +131,25 @@ TEST_CASE("vk: one submit of several recordings runs them in order") {
   CHECK(work.result() == expected);
 }
 
+TEST_CASE("vk: threads record with labels, record again and end, on one device at once") {
+  const Device device = Device::open();
+  vk::Context& context = vk::context_of(device);
+  const auto record = [&context](int recordings) {
+    for (int made = 0; made < recordings; ++made) {
+      vk::Recorder recorder(context);
+      for (int again = 0; again < 2; ++again) {
+        recorder.begin();
+        recorder.begin_label("nothing");
+        recorder.end_label();
+        recorder.end();
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back(record, context.has_debug_utils() ? 500 : 10);
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST_CASE("vk: workgroups count from the number that they are submitted with") {
   const Device device = Device::open();
   vk::Context& context = vk::context_of(device);

@@ -51,13 +51,17 @@ Recorder::~Recorder() {
 
 void Recorder::release() noexcept {
   context_->table().vkDestroyQueryPool(context_->device(), queries_, context_->allocator());
+  const auto lock = context_->lock_labels();
   context_->table().vkDestroyCommandPool(context_->device(), pool_, context_->allocator());  // also frees the command buffer
 }
 
 void Recorder::begin(std::uint32_t timestamps) {
-  check(context_->table().vkResetCommandPool(context_->device(), pool_, 0), "vkResetCommandPool");
-  const auto info = structure<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
-  check(context_->table().vkBeginCommandBuffer(commands_, &info), "vkBeginCommandBuffer");
+  {
+    const auto lock = context_->lock_labels();
+    check(context_->table().vkResetCommandPool(context_->device(), pool_, 0), "vkResetCommandPool");
+    const auto info = structure<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+    check(context_->table().vkBeginCommandBuffer(commands_, &info), "vkBeginCommandBuffer");
+  }
   bound_ = VK_NULL_HANDLE;
   queries_used_ = 0;
   if (context_->capabilities().timestamp_bits == 0) timestamps = 0;
@@ -143,11 +147,14 @@ void Recorder::begin_label(const std::string& text) {
   if (!context_->has_debug_utils()) return;
   auto label = structure<VkDebugUtilsLabelEXT>(VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT);
   label.pLabelName = text.c_str();
+  const auto lock = context_->lock_labels();
   context_->table().vkCmdBeginDebugUtilsLabelEXT(commands_, &label);
 }
 
 void Recorder::end_label() {
-  if (context_->has_debug_utils()) context_->table().vkCmdEndDebugUtilsLabelEXT(commands_);
+  if (!context_->has_debug_utils()) return;
+  const auto lock = context_->lock_labels();
+  context_->table().vkCmdEndDebugUtilsLabelEXT(commands_);
 }
 
 void Recorder::timestamp() {

@@ -58,6 +58,12 @@ class Context : public std::enable_shared_from_this<Context> {
   const VkAllocationCallbacks* allocator() const { return allocator_; }
   /// Whether objects are named and dispatches labelled.
   bool has_debug_utils() const { return table_.vkSetDebugUtilsObjectNameEXT != nullptr; }
+  /// To hold over a call that labels commands or drops their labels (begins, resets or frees them): validation layers
+  /// before 1.3.243 keep all labels in one map and change it without a lock (Vulkan-ValidationLayers, issue 5172).
+  /// Locks nothing without has_debug_utils().
+  std::unique_lock<std::mutex> lock_labels() {
+    return has_debug_utils() ? std::unique_lock(labels_mutex_) : std::unique_lock<std::mutex>();
+  }
   /// Names an object of the device for debuggers and validation; no-op without has_debug_utils().
   template <typename Handle>
   void name(VkObjectType type, Handle handle, const std::string& text) const {
@@ -108,6 +114,7 @@ class Context : public std::enable_shared_from_this<Context> {
   std::function<void()> unlock_;
   std::shared_ptr<process::Child> child_;
   bool owned_ = true;
+  std::mutex labels_mutex_;
   std::mutex pool_mutex_;
   std::unique_ptr<PipelinePool> pipeline_pool_;  ///< null until it is asked for
 };
