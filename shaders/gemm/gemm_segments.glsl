@@ -3,11 +3,19 @@
 // adjacent in a row, an iteration adds whole, of STEP quads each; or 0 where a segment takes several iterations, and
 // then MOST_QUADS, how many of its quads are added before end_sums(). ALL_AT_ONCE, if it defines that, says that
 // SEGMENTS are all there are.
+//
+// ONE_COPY, if it defines that as true, adds a way out of the loop before its first products, which no dispatch takes,
+// as each has groups. Without it, lavapipe of Mesa 22 ends an iteration with copies of all sums under a mask, and keeps
+// both, as the next iteration reads the one and what follows the loop the other. With it, a sum is one variable.
 #ifndef HALFSTEP_GEMM_SEGMENTS
 #define HALFSTEP_GEMM_SEGMENTS
 
 #ifndef ALL_AT_ONCE
 #define ALL_AT_ONCE false
+#endif
+
+#ifndef ONE_COPY
+#define ONE_COPY false
 #endif
 
 // One variable is kept from one iteration to the next, besides the sums: lavapipe keeps each in memory, under a mask.
@@ -38,6 +46,7 @@ void add_parts_of_segments(Tile tile) {
     seek(segment);
     int k_stop = k_quad + count;
     do {
+      if (ONE_COPY && groups == 0) break;
       add_products(k_quad);
       k_quad += STEP;
     } while (k_quad < k_stop);
@@ -54,6 +63,7 @@ void add_parts_of_segments(Tile tile) {
   int k_quad = tile.k_begin;
   seek(segment_at(0));
   do {
+    if (ONE_COPY && groups == 0) break;
     add_products(k_quad);
     k_quad += STEP;
     bool is_full = MOST_QUADS < 0x7fffffff && (k_quad - tile.k_begin) % MOST_QUADS == 0;

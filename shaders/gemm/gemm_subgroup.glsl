@@ -107,7 +107,32 @@ void end_sums() {
 
 const int STEP = 1;
 const int SEGMENTS = 0;
+#ifndef BROADCASTS
+#define ONE_COPY true
+#endif
 #include "gemm/gemm_segments.glsl"
+
+// SwiftShader is faster if this is not unrolled, and then from a copy: see gemm_store.glsl. For such a copy, lavapipe
+// of Mesa 22 would load and store sums in pairs between the products, too.
+void store_sums(Tile tile, int column_quad) {
+  Moments moments = NO_MOMENTS;
+#ifdef BROADCASTS
+  vec4 results[ROWS];
+  [[unroll]] for (int i = 0; i < ROWS; i++) results[i] = sums[i];
+  int row = 0;
+  do {
+    store_quad(tile, tile.row + row, column_quad, results[row]);
+    include_row(moments, tile, tile.row + row, results[row]);
+    row++;
+  } while (row < ROWS);
+#else
+  [[unroll]] for (int row = 0; row < ROWS; row++) {
+    store_quad(tile, tile.row + row, column_quad, sums[row]);
+    include_row(moments, tile, tile.row + row, sums[row]);
+  }
+#endif
+  store_moments(tile.row / ROWS, column_quad, moments);
+}
 
 void main() {
   lane_zero = min(groups, 0);
@@ -118,17 +143,7 @@ void main() {
   vec4 start = column_bias(tile, column_quad);
   [[unroll]] for (int i = 0; i < ROWS; i++) sums[i] = start;
   add_tile_products(tile);
-  // Not unrolled, and a copy: see gemm_store.glsl.
-  vec4 results[ROWS];
-  [[unroll]] for (int i = 0; i < ROWS; i++) results[i] = sums[i];
-  Moments moments = NO_MOMENTS;
-  int row = 0;
-  do {
-    store_quad(tile, tile.row + row, column_quad, results[row]);
-    include_row(moments, tile, tile.row + row, results[row]);
-    row++;
-  } while (row < ROWS);
-  store_moments(tile.row / ROWS, column_quad, moments);
+  store_sums(tile, column_quad);
 }
 
 #endif
