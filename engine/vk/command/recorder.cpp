@@ -52,7 +52,8 @@ Recorder::~Recorder() {
 void Recorder::release() noexcept {
   context_->table().vkDestroyQueryPool(context_->device(), queries_, context_->allocator());
   const auto lock = context_->lock_labels();
-  context_->table().vkDestroyCommandPool(context_->device(), pool_, context_->allocator());  // also frees the command buffer
+  // This also frees the command buffer.
+  context_->table().vkDestroyCommandPool(context_->device(), pool_, context_->allocator());
 }
 
 void Recorder::begin(std::uint32_t timestamps) {
