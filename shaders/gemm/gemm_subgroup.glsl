@@ -10,6 +10,7 @@
 
 #ifdef BROADCASTS
 const int LANES = 4;
+const int COLUMN_LANES = LANES;
 const int ROWS = 8;
 // SwiftShader, which does not round sums to f16: even a branch that is never taken makes every segment cost it as much
 // as 37 k.
@@ -17,6 +18,7 @@ const bool ROUNDS = false;
 const int ELEMENTS = 4;  // for the same reason
 #else
 layout(constant_id = 7) const int LANES = 8;  // of a subgroup: 8 or 16
+layout(constant_id = 8) const int COLUMN_LANES = 8;
 const int ROWS = 32;
 const bool ROUNDS = PARTIALS_IN_F16;
 const int ELEMENTS = QUAD_ELEMENTS;
@@ -25,41 +27,54 @@ int lane_zero;
 #define LANE_ZERO lane_zero
 #include "common/from_lane.glsl"
 
-const int A_LOADS = ROWS / LANES;  // quads of A that each lane loads per four k
+const int A_LOADS = ROWS / COLUMN_LANES;  // quads of A that each lane loads per four k
 const int ROW_QUADS = ROWS / 4;
+#ifdef A_ALONG_K
+const int A_PLACES = A_LOADS;
+#else
+const int A_PLACES = ROW_QUADS > COLUMN_LANES ? ROW_QUADS / COLUMN_LANES : 1;
+#endif
 // Quads of k that are summed before the sums are rounded, if they are; otherwise all of a segment.
 const int MOST_QUADS = ROUNDS ? 4 : 0x7fffffff;
 
-ACursor a_at[A_LOADS];  // only the first is used if quads do not lie along k
-BCursor b_at[4];        // likewise
+ACursor a_at[A_PLACES];
+BCursor b_at[4];        // only the first is used if quads do not lie along k
 vec4 a_quads[A_LOADS];  // the tile's part of A for four k, spread over the lanes
 vec4 b_quads[4];        // B for the same k and this lane's columns
 vec4 sums[ROWS];
 
 int lane() { return int(gl_SubgroupInvocationID); }
+int column_lane() { return lane() % COLUMN_LANES; }
+int first_row(Tile tile) { return tile.row + lane() / COLUMN_LANES * ROWS; }
+
+void seek_a(Segment segment) {
+  [[unroll]] for (int i = 0; i < A_PLACES; i++) a_seek(a_at[i], segment);
+}
 
 #ifdef A_ALONG_K
 void place_a(Tile tile) {
-  [[unroll]] for (int i = 0; i < A_LOADS; i++) a_at[i] = a_cursor(tile, tile.row + i * LANES + lane());
-}
-void seek_a(Segment segment) {
-  [[unroll]] for (int i = 0; i < A_LOADS; i++) a_seek(a_at[i], segment);
+  [[unroll]] for (int i = 0; i < A_PLACES; i++) {
+    a_at[i] = a_cursor(tile, first_row(tile) + i * COLUMN_LANES + column_lane());
+  }
 }
 void load_a(int k_quad) {
   [[unroll]] for (int i = 0; i < A_LOADS; i++) a_quads[i] = a_load(a_at[i], k_quad);
 }
-float a_of(int row, int kk) { return from_lane(a_quads[row / LANES][kk], row % LANES); }
+float a_of(int row, int kk) { return from_lane(a_quads[row / COLUMN_LANES][kk], row % COLUMN_LANES); }
 #else
-void place_a(Tile tile) { a_at[0] = a_cursor(tile, tile.row / 4 + lane() % ROW_QUADS); }
-void seek_a(Segment segment) { a_seek(a_at[0], segment); }
+void place_a(Tile tile) {
+  [[unroll]] for (int i = 0; i < A_PLACES; i++) {
+    a_at[i] = a_cursor(tile, first_row(tile) / 4 + (i * COLUMN_LANES + column_lane()) % ROW_QUADS);
+  }
+}
 void load_a(int k_quad) {
   [[unroll]] for (int i = 0; i < A_LOADS; i++) {
-    a_quads[i] = a_load(a_at[0], k_quad * 4 + i * LANES / ROW_QUADS + lane() / ROW_QUADS);
+    a_quads[i] = a_load(a_at[i % A_PLACES], k_quad * 4 + (i * COLUMN_LANES + column_lane()) / ROW_QUADS);
   }
 }
 float a_of(int row, int kk) {
   int place = kk * ROW_QUADS + row / 4;
-  return from_lane(a_quads[place / LANES][row % 4], place % LANES);
+  return from_lane(a_quads[place / COLUMN_LANES][row % 4], place % COLUMN_LANES);
 }
 #endif
 
@@ -121,23 +136,23 @@ void store_sums(Tile tile, int column_quad) {
   [[unroll]] for (int i = 0; i < ROWS; i++) results[i] = sums[i];
   int row = 0;
   do {
-    store_quad(tile, tile.row + row, column_quad, results[row]);
-    include_row(moments, tile, tile.row + row, results[row]);
+    store_quad(tile, first_row(tile) + row, column_quad, results[row]);
+    include_row(moments, tile, first_row(tile) + row, results[row]);
     row++;
   } while (row < ROWS);
 #else
   [[unroll]] for (int row = 0; row < ROWS; row++) {
-    store_quad(tile, tile.row + row, column_quad, sums[row]);
-    include_row(moments, tile, tile.row + row, sums[row]);
+    store_quad(tile, first_row(tile) + row, column_quad, sums[row]);
+    include_row(moments, tile, first_row(tile) + row, sums[row]);
   }
 #endif
-  store_moments(tile.row / ROWS, column_quad, moments);
+  store_moments(first_row(tile) / ROWS, column_quad, moments);
 }
 
 void main() {
-  lane_zero = min(groups, 0);
-  Tile tile = workgroup_tile(ROWS, LANES);
-  int column_quad = tile.column_quad + lane();
+  lane_zero = min(groups, 0) + lane() - column_lane();
+  Tile tile = workgroup_tile(LANES / COLUMN_LANES * ROWS, COLUMN_LANES);
+  int column_quad = tile.column_quad + column_lane();
   place_a(tile);
   place_b(tile, column_quad);
   vec4 start = column_bias(tile, column_quad);

@@ -26,11 +26,14 @@ GemmKernel thin(const Problem& problem, std::string_view body, std::uint32_t lan
   return kernel;
 }
 
-/// Register tiles of four columns for each invocation of a subgroup.
-GemmKernel wide(const Problem& problem, std::string_view body, std::uint32_t lanes) {
-  GemmKernel kernel = plain(problem, body, lanes, 32, 4 * lanes);
-  kernel.constants = {lanes};
-  kernel.other_rounds = 32;
+/// Register tiles of four columns and 32 rows for each invocation of a subgroup; `column_lanes` of them have the same
+/// rows.
+GemmKernel wide(const Problem& problem, std::string_view body, std::uint32_t lanes, std::uint32_t column_lanes) {
+  constexpr std::int64_t rows = 32;
+  GemmKernel kernel = plain(problem, body, lanes, rows * lanes / column_lanes, 4 * column_lanes);
+  kernel.constants = {lanes, column_lanes};
+  kernel.other_rounds = rows;
+  kernel.moment_rows = rows;
   return kernel;
 }
 
@@ -57,6 +60,31 @@ std::optional<GemmKernel> runs(const plan::Target& target, const Problem& proble
   return kernel;
 }
 
+/// Rows that the tiles of a kernel have together.
+std::int64_t rows_in_tiles(const Problem& problem, const GemmKernel& kernel) {
+  return plan::divided_up(problem.rows, kernel.tile_rows) * kernel.tile_rows;
+}
+
+/// Tiles of subgroups, the best first.
+std::vector<GemmKernel> register_tiles(const Problem& problem, std::uint32_t size, std::string_view kind) {
+  const auto named = [&](std::string_view name, GemmKernel kernel) {
+    kernel.name = fmt::format("{}{}{}", name, size, kind);
+    return kernel;
+  };
+  const std::string lanes = fmt::format("lanes{}", kind);
+  std::vector<GemmKernel> found{named("lanes", wide(problem, lanes, size, size)),
+                                named("thin", thin(problem, fmt::format("thin{}", kind), size))};
+  if (problem.columns > 2 * size) return found;
+  const bool few_columns = problem.rows > 64;  // and not few tiles
+  if (few_columns) std::swap(found[0], found[1]);
+  if (size != 8 || problem.columns <= size) return found;
+  // Of the same rows, halves take about four fifths of the time of thin tiles.
+  found.push_back(named("halves", wide(problem, lanes, size, size / 2)));
+  const bool pays = few_columns && 4 * rows_in_tiles(problem, found[2]) <= 5 * rows_in_tiles(problem, found[0]);
+  if (pays) std::rotate(found.begin(), found.end() - 1, found.end());
+  return found;
+}
+
 }  // namespace
 
 GemmKernel plain(const Problem& problem, std::string_view body, std::uint32_t local_size, std::int64_t tile_rows,
@@ -74,25 +102,20 @@ GemmKernel plain(const Problem& problem, std::string_view body, std::uint32_t lo
 std::vector<GemmKernel> subgroup_tiles(const plan::Target& target, const Problem& problem) {
   std::vector<GemmKernel> found;
   const std::uint32_t size = target.subgroups.size;
-  const std::optional<GemmKernel> overlapping = runs(target, problem);
-  const bool runs_pay = overlapping && problem.columns <= 16 && overlapping->constants[0] >= 4;
-  if (runs_pay) found.push_back(*overlapping);
   for (const bool texels : {true, false}) {
     if (!target.subgroups.hand_over()) break;
     if (texels && (target.max_texels == 0 || problem.operand_quads > target.max_texels)) continue;
-    const std::string_view kind = texels ? "_texels" : "";
-    std::array<GemmKernel, 2> pair{wide(problem, fmt::format("lanes{}", kind), size),
-                                   thin(problem, fmt::format("thin{}", kind), size)};
-    pair[0].name = fmt::format("lanes{}{}", size, kind);
-    pair[1].name = fmt::format("thin{}{}", size, kind);
-    if (problem.columns <= 2 * size && problem.rows > 64) std::swap(pair[0], pair[1]);
-    for (GemmKernel& kernel : pair) {
+    for (GemmKernel& kernel : register_tiles(problem, size, texels ? "_texels" : "")) {
       kernel.texels = texels;
       if (problem.float16_partials) kernel.quad_rounds = 2;  // sums are rounded within segments
       found.push_back(std::move(kernel));
     }
   }
-  if (overlapping && !runs_pay) found.push_back(*overlapping);
+  if (const std::optional<GemmKernel> overlapping = runs(target, problem)) {
+    const bool halves_are_faster = found.front().name.starts_with("halves") && b_lies_along_k(problem.operands);
+    const bool pays = problem.columns <= 16 && overlapping->constants[0] >= 4 && !halves_are_faster;
+    found.insert(pays ? found.begin() : found.end(), *overlapping);
+  }
   if (target.subgroups.broadcast && size == 4 && !problem.float16_partials) {
     found.push_back(plain(problem, "lanes4", 4, 8, 16));
     found.back().other_rounds = 8;
