@@ -74,13 +74,13 @@ std::vector<GemmKernel> register_tiles(const Problem& problem, std::uint32_t siz
   const std::string lanes = fmt::format("lanes{}", kind);
   std::vector<GemmKernel> found{named("lanes", wide(problem, lanes, size, size)),
                                 named("thin", thin(problem, fmt::format("thin{}", kind), size))};
-  if (problem.columns > 2 * size) return found;
-  const bool few_columns = problem.rows > 64;  // and not few tiles
+  const bool few_columns = problem.columns <= 2 * size && problem.rows > 64;  // and not few tiles
   if (few_columns) std::swap(found[0], found[1]);
-  if (size != 8 || problem.columns <= size) return found;
-  // Of the same rows, halves take about four fifths of the time of thin tiles.
+  if (size != 8) return found;
+  // Of the same rows, halves take about four fifths of the time of thin tiles, if columns fill them.
   found.push_back(named("halves", wide(problem, lanes, size, size / 2)));
-  const bool pays = few_columns && 4 * rows_in_tiles(problem, found[2]) <= 5 * rows_in_tiles(problem, found[0]);
+  const bool pays = few_columns && problem.columns > size &&
+                    4 * rows_in_tiles(problem, found[2]) <= 5 * rows_in_tiles(problem, found[0]);
   if (pays) std::rotate(found.begin(), found.end() - 1, found.end());
   return found;
 }
