@@ -1,5 +1,5 @@
 // One tile of C per workgroup, computed by matrix units: TILE by TILE, divided into one square per subgroup, in
-// fragments of a shape that the device reports. A and B go through shared memory, 32 k at a time: as they lie in
+// fragments of a shape that the device reports. A and B go through shared memory, a step of k at a time: as they lie in
 // memory, or with TRANSPOSE rows of A and columns of B each along k, which some matrix units read with the fewest
 // loads. Lines are padded by 16 bytes to avoid bank conflicts. Accumulators are f32 or f16 (SUMS).
 #ifndef HALFSTEP_GEMM_COOPERATIVE
@@ -10,8 +10,8 @@ layout(constant_id = 8) const int FRAGMENT_COLUMNS = 16;
 layout(constant_id = 9) const int FRAGMENT_K = 16;
 layout(constant_id = 10) const bool TRANSPOSE = true;
 layout(constant_id = 11) const int TILE = 64;
+layout(constant_id = 12) const int K_QUADS = 8;  // of a step
 
-#define K_QUADS 8
 #define THREADS int(gl_WorkGroupSize.x)
 #define TRANSPOSES
 #include "gemm/gemm_stage.glsl"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Everything there is to learn from a machine with a GPU, in one run: the whole shader suite, the benchmark, and PyTorch
-# beside it where python3 has it. Results go to a folder: text to read, JSON to keep.
+# Everything there is to learn from a machine with a GPU, in one run: the benchmark, PyTorch beside it where python3 has
+# it, the self-test, and the whole suite, which takes longest and so is last. Results go to a folder: text to read, JSON
+# and HTML to keep.
 #
 #   tests/bench/gpu.sh [FOLDER]     default: gpu-results
 #   HALFSTEP_DEVICE=NAME            the device, where the machine has several
@@ -55,7 +56,6 @@ device_tests() {
 }
 
 run devices "$build/bin/devices"
-run tests device_tests
 run peaks bench peaks --json "$results/peaks.json"
 for dtype in f32 f16; do
   for n in $sizes; do
@@ -86,6 +86,8 @@ if python3 -c 'import torch' 2>/dev/null; then
 else
   echo "python3 has no PyTorch here: not compared"
 fi
+run selftest timeout 240 "$build/bin/selftest" --html "$results/selftest.html"
+run tests device_tests
 
 echo "results are in $results"
 if [ -n "$failed" ]; then

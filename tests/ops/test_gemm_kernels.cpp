@@ -301,6 +301,29 @@ TEST_CASE("matrix units are for products of the types that they have") {
   CHECK(units(DType::f32) == 0);
 }
 
+TEST_CASE("tiles on matrix units go over k in long steps of the largest fragments, the best of each size first") {
+  plan::Target target = gpu_target();
+  target.max_rounds = plan::Target{}.max_rounds;
+  target.shared_memory_bytes = 49152;
+  target.subgroups.size = 32;
+  target.subgroups.shuffle = true;
+  target.matrices_along_k = false;
+  target.matrix_shapes = {{16, 8, 16}, {16, 16, 16}, {16, 8, 8}, {128, 16, 16}};
+  const auto names = [&](std::int64_t k) {
+    std::vector<std::string> found;
+    const ops::Problem problem{.dtype = DType::f16, .rows = 4096, .columns = 4096, .k = k};
+    for (const ops::GemmKernel& kernel : ops::gemm_kernels(target, problem)) found.push_back(kernel.name);
+    found.resize(4);
+    return found;
+  };
+  CHECK(names(4096) == std::vector<std::string>{"cooperative128.16x16x16.step64", "cooperative64.16x16x16.step64",
+                                                "cooperative32.16x16x16.step64",
+                                                "cooperative128.16x16x16.step64.transposing"});
+  CHECK(names(32)[0] == "cooperative128.16x16x16");
+  target.shared_memory_bytes = 32768;  // a long step of the largest tile takes 36 KiB
+  CHECK(names(4096)[0] == "cooperative128.16x16x16");
+}
+
 TEST_CASE("pairs of f16 are multiplied with sums in f32 where the device has that, after matrix units") {
   plan::Target target = gpu_target();
   target.shared_memory_bytes = 65536;
@@ -310,7 +333,8 @@ TEST_CASE("pairs of f16 are multiplied with sums in f32 where the device has tha
     const std::string name = ops::gemm_kernels(target, problem).front().name;
     return name.substr(0, name.find_first_of("0123456789"));
   };
-  target.float16.arithmetic = true;
+  target.matrix_shapes.clear();
+  target.float16 = {.arithmetic = true};
   CHECK(first({.dtype = DType::f16}) == "tile");
   target.float16.dots = true;
   CHECK(first({.dtype = DType::f16}) == "dots");

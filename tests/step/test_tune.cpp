@@ -19,6 +19,7 @@
 #include "ops/attention/attention_kernels.h"
 #include "ops/choices.h"
 #include "ops/gemm/gemm_choice.h"
+#include "ops/gemm/gemm_kernels.h"
 #include "ops/gemm/winograd.h"
 #include "step/execution.h"
 #include "tune/trial_run.h"
@@ -100,9 +101,13 @@ TEST_CASE("every kernel is admitted on a driver that computes rightly") {
   // With matrix units, whose sums are of the type that the kind says.
   for (const plan::MatrixShape& shape : testing::context().target().matrix_shapes) {
     const std::string kind = fmt::format("gemm row_row {} {}", name(shape.dtype), shape.float16_sums ? "f16" : "f32");
-    const std::string kernel = fmt::format("cooperative32.{}x{}x{}", shape.rows, shape.columns, shape.k);
-    INFO(kind << " by " << kernel);
-    CHECK(tune::check(testing::context(), *testing::pipelines(), kind, kernel).empty());
+    plan::Target target = testing::context().target();
+    target.gemm_kernels = "cooperative32";
+    const ops::Problem problem{.dtype = shape.dtype, .float16_partials = shape.float16_sums};
+    for (const ops::GemmKernel& kernel : ops::gemm_kernels(target, problem)) {
+      INFO(kind << " by " << kernel.name);
+      CHECK(tune::check(testing::context(), *testing::pipelines(), kind, kernel.name).empty());
+    }
   }
   CHECK_THROWS_AS(ops::checks("gemm of nothing"), Error);
   CHECK_THROWS_AS(ops::checks("attention of nothing"), Error);

@@ -8,6 +8,7 @@
 #include <array>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -78,12 +79,10 @@ std::vector<GemmKernel> dots(const plan::Target& target, const Problem& problem)
   return wanted && can ? tiles(target, problem, Arithmetic::dots) : std::vector<GemmKernel>{};
 }
 
-/// Quads of k that gemm_cooperative.glsl fetches at a time. All that an invocation loads lies in one of them.
-constexpr std::uint32_t step_quads = 8;
-
-/// Shared memory of gemm_cooperative.glsl, in bytes: for operands, and in the end for results.
-std::uint32_t shared_bytes(const plan::MatrixShape& shape, std::uint32_t tile, std::uint32_t side) {
-  const std::uint32_t operand = tile * (step_quads + 2) * 8;
+/// Shared memory of gemm_cooperative.glsl, in bytes: for operands, `step` quads of k at a time, and in the end for
+/// results.
+std::uint32_t shared_bytes(const plan::MatrixShape& shape, std::uint32_t tile, std::uint32_t side, std::uint32_t step) {
+  const std::uint32_t operand = tile * (step + 2) * 8;
   const std::uint32_t band = shape.rows * (tile / side + 4) * 4;  // of a subgroup
   return std::max(2 * operand, side * side * band);
 }
@@ -99,47 +98,65 @@ bool are_along_k(Operands operands) {
   return operands == Operands::row_col || operands == Operands::patches_col;
 }
 
-/// Tiles on matrix units, with one fragment shape. Those that transpose operands come first where matrix units read
-/// them faster along k, else last.
-std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& problem,
-                                    const plan::MatrixShape& shape) {
-  std::vector<GemmKernel> found;
-  for (const auto& [tile, side] : {std::pair{128U, 2U}, {64U, 2U}, {32U, 1U}}) {
-    const std::uint32_t square = tile / side;
-    const std::uint32_t threads = side * side * target.subgroups.size;
-    const bool fits = square % shape.rows == 0 && square % shape.columns == 0 && 32 % shape.k == 0 &&
-                      shape.columns % 4 == 0 && threads % step_quads == 0 && threads <= target.max_invocations &&
-                      tile * step_quads / threads >= 2 && shared_bytes(shape, tile, side) <= target.shared_memory_bytes;
-    if (!fits) continue;
-    GemmKernel kernel;
-    kernel.name = fmt::format("cooperative{}.{}x{}x{}", tile, shape.rows, shape.columns, shape.k);
-    kernel.shader = fmt::format("gemm_cooperative.{}.{}", name(problem.operands), shape.float16_sums ? "f16" : "f32");
-    kernel.bfloat16_matrices = shape.dtype == DType::bf16;
-    kernel.local_size = threads;
-    kernel.tile_rows = tile;
-    kernel.tile_columns = tile;
-    kernel.risky = true;
-    if (target.subgroups.size % (square / 4) == 0) kernel.moment_rows = square;
-    // Each band of fragments is stored in its own loop, and moments are merged across the subgroup.
-    const std::int64_t bands = square / shape.rows;
-    const std::int64_t band_rounds = plan::divided_up(shape.rows * square / 4, target.subgroups.size);
-    count_stage_rounds(kernel, step_quads, 32 / shape.k + 1, bands * (band_rounds + 2) + 10);
-    kernel.constants = {shape.rows, shape.columns, shape.k, 0, tile};
-    const bool both_ways = !are_along_k(problem.operands);
-    if (both_ways && target.matrices_along_k) found.push_back(transposing(kernel));
-    found.push_back(kernel);
-    if (both_ways && !target.matrices_along_k) found.push_back(transposing(kernel));
-  }
+/// A tile on matrix units that goes over k in steps of `step` quads, if the device has what that takes.
+std::optional<GemmKernel> cooperative(const plan::Target& target, const Problem& problem,
+                                      const plan::MatrixShape& shape, std::uint32_t tile, std::uint32_t step) {
+  const std::uint32_t side = tile == 32 ? 1 : 2;
+  const std::uint32_t square = tile / side;
+  const std::uint32_t threads = side * side * target.subgroups.size;
+  const bool fits = square % shape.rows == 0 && square % shape.columns == 0 && 4 * step % shape.k == 0 &&
+                    shape.columns % 4 == 0 && threads % step == 0 && threads <= target.max_invocations &&
+                    tile * step / threads >= 2 && shared_bytes(shape, tile, side, step) <= target.shared_memory_bytes;
+  if (!fits) return std::nullopt;
+  GemmKernel kernel;
+  kernel.name = fmt::format("cooperative{}.{}x{}x{}", tile, shape.rows, shape.columns, shape.k);
+  if (step != 8) kernel.name += fmt::format(".step{}", 4 * step);
+  kernel.shader = fmt::format("gemm_cooperative.{}.{}", name(problem.operands), shape.float16_sums ? "f16" : "f32");
+  kernel.bfloat16_matrices = shape.dtype == DType::bf16;
+  kernel.local_size = threads;
+  kernel.tile_rows = tile;
+  kernel.tile_columns = tile;
+  kernel.risky = true;
+  if (target.subgroups.size % (square / 4) == 0) kernel.moment_rows = square;
+  // Each band of fragments is stored in its own loop, and moments are merged across the subgroup.
+  const std::int64_t bands = square / shape.rows;
+  const std::int64_t band_rounds = plan::divided_up(shape.rows * square / 4, target.subgroups.size);
+  count_stage_rounds(kernel, step, 4 * step / shape.k + 1, bands * (band_rounds + 2) + 10);
+  kernel.constants = {shape.rows, shape.columns, shape.k, 0, tile, step};
+  return kernel;
+}
+
+/// The shapes of fragments that matrix units multiply for `problem`, those with the most products at once first.
+std::vector<plan::MatrixShape> fragments(const plan::Target& target, const Problem& problem) {
+  std::vector<plan::MatrixShape> found;
+  std::ranges::copy_if(target.matrix_shapes, std::back_inserter(found), [&](const plan::MatrixShape& shape) {
+    return shape.dtype == problem.dtype && shape.float16_sums == problem.float16_partials;
+  });
+  std::ranges::stable_sort(found, std::ranges::greater{},
+                           [](const plan::MatrixShape& shape) { return shape.rows * shape.columns * shape.k; });
   return found;
 }
 
-/// Those with the requested accumulator type.
+/// Tiles on matrix units, each of the first fragments that fit it. Those that transpose operands come first where
+/// matrix units read them faster along k, else last. Long steps wait for memory less often: they come first, unless a
+/// short one is enough.
 std::vector<GemmKernel> cooperative(const plan::Target& target, const Problem& problem) {
   std::vector<GemmKernel> found;
   if (target.subgroups.size == 0 || !target.subgroups.shuffle) return found;
-  for (const plan::MatrixShape& shape : target.matrix_shapes) {
-    if (shape.dtype == problem.dtype && shape.float16_sums == problem.float16_partials)
-      std::ranges::move(cooperative(target, problem, shape), std::back_inserter(found));
+  const std::vector<plan::MatrixShape> shapes = fragments(target, problem);
+  const bool both_ways = !are_along_k(problem.operands);
+  std::array<std::uint32_t, 2> steps{16, 8};
+  if (problem.segments * plan::divided_up(problem.k, 4) <= steps[1]) std::ranges::reverse(steps);
+  for (const std::uint32_t tile : {128U, 64U, 32U}) {
+    for (const std::uint32_t step : steps) {
+      std::optional<GemmKernel> kernel;
+      for (auto shape = shapes.begin(); !kernel && shape != shapes.end(); ++shape)
+        kernel = cooperative(target, problem, *shape, tile, step);
+      if (!kernel) continue;
+      if (both_ways && target.matrices_along_k) found.push_back(transposing(*kernel));
+      found.push_back(*kernel);
+      if (both_ways && !target.matrices_along_k) found.push_back(transposing(*kernel));
+    }
   }
   return found;
 }
@@ -171,6 +188,18 @@ std::vector<GemmKernel> registers(const plan::Target& target, const Problem& pro
   return found;
 }
 
+/// Moves the first kernel of each size of tile to the front: a GPU times the first few, and the size matters most.
+void put_sizes_first(std::vector<GemmKernel>& kernels) {
+  std::set<std::int64_t> sizes;
+  std::vector<GemmKernel> others;
+  std::erase_if(kernels, [&](const GemmKernel& kernel) {
+    const bool is_first = sizes.insert(kernel.tile_rows).second;
+    if (!is_first) others.push_back(kernel);
+    return !is_first;
+  });
+  std::ranges::move(others, std::back_inserter(kernels));
+}
+
 /// Every kernel that computes tiles of `problem` on `target`, in the order of the fixed rule. A software driver is
 /// fastest with register tiles; matrix units, which it emulates, come last. A GPU is fastest with its matrix units,
 /// then in f16 arithmetic or from pairs of f16, then in f32.
@@ -180,6 +209,7 @@ std::vector<GemmKernel> possible(const plan::Target& target, const Problem& prob
   for (std::vector<GemmKernel>& kind : kinds) {
     std::ranges::stable_sort(kind, {},
                              [&](const GemmKernel& kernel) { return expected_cost(target, problem, kernel); });
+    put_sizes_first(kind);
   }
   std::vector<GemmKernel> found;
   if (target.cpu) {
