@@ -18,6 +18,9 @@ layout(constant_id = 14) const bool FULL = false;     // no tile has rows or col
 layout(constant_id = 15) const int LENGTH = 0;        // k that STEP quads have, where that is always as many; else 0
 layout(constant_id = 16) const int IN_ROW = 0;        // see gemm_taps.glsl
 #define HAS_IN_ROW
+layout(constant_id = 17) const int A_APART = 1;  // quads from an element of A to that of the next k, and likewise of B
+layout(constant_id = 18) const int B_APART = 1;
+layout(constant_id = 19) const int MARGIN = 0;   // k at either end of a segment at which some tap may be outside
 
 int lane() { return int(gl_SubgroupInvocationID); }
 
@@ -54,38 +57,38 @@ void load_b(QuadAt row, bool inside, out float found[COLUMNS]) {
   }
 }
 
-// From one k to the next, addresses are added to, not multiplied.
+// All addresses of a step are constants from its first ones, so that no instructions are spent on them.
 void add_products(int k_quad) {
   int k_place = k_quad * 4;
-  int a_row[CURSORS];
+  QuadAt first_of_b = b + (b_line + k_place * B_APART);
+  QuadAt first_of_a[CURSORS];
 #ifdef OPERANDS_pixels_row
   int column[CURSORS];
   [[unroll]] for (int c = 0; c < CURSORS; c++) {
     column[c] = a_column(a_at[c], k_place);
-    a_row[c] = a_at[c].base + column[c] * a_pitch;
+    first_of_a[c] = a + (a_at[c].base + column[c] * a_pitch);
   }
-  int a_apart = stride.y * a_pitch;
 #else
-  [[unroll]] for (int c = 0; c < CURSORS; c++) a_row[c] = a_at[c].base + k_place * a_pitch;
-  int a_apart = a_pitch;
+  [[unroll]] for (int c = 0; c < CURSORS; c++) first_of_a[c] = a + (a_at[c].base + k_place * A_APART);
 #endif
-  int b_row = b_line + k_place * b_pitch;
   [[unroll]] for (int kk = 0; kk < (LENGTH > 0 ? LENGTH : STEP * 4); kk++) {
     bool is_there = LENGTH > 0 || k_place + kk < k;
+    bool in_margin = LENGTH == 0 || kk < MARGIN || kk >= LENGTH - MARGIN;
     bool inside[CURSORS];
     QuadAt row[CURSORS];
     [[unroll]] for (int c = 0; c < CURSORS; c++) {
       inside[c] = is_there;
 #ifdef OPERANDS_pixels_row
-      inside[c] = is_there && uint(column[c]) < uint(a_at[c].width);
-      column[c] += stride.y;
+      uint width = uint(a_at[c].width);
+      inside[c] = is_there && (in_margin ? uint(column[c] + kk * stride.y) < width : width > 0u);
 #endif
-      row[c] = a + (inside[c] ? a_row[c] : a_at[c].base);
-      a_row[c] += a_apart;
+      row[c] = first_of_a[c] + kk * A_APART;
+      if (in_margin) row[c] = inside[c] ? row[c] : a + a_at[c].base;
     }
     float columns_of_b[COLUMNS];
-    load_b(b + (is_there ? b_row : b_line), ONE_TAP ? inside[0] : is_there, columns_of_b);
-    b_row += b_pitch;
+    QuadAt row_of_b = first_of_b + kk * B_APART;
+    if (LENGTH == 0) row_of_b = is_there ? row_of_b : b + b_line;
+    load_b(row_of_b, ONE_TAP ? inside[0] : is_there, columns_of_b);
     [[unroll]] for (int i = 0; i < ROW_QUADS; i++) {
       QuadAt quad = ONE_TAP ? row[0] + (FULL ? i : a_quad_at[i]) : row[i];
       [[unroll]] for (int e = 0; e < ROWS_OF_QUAD; e++) {

@@ -6,17 +6,18 @@
     tests/bench/compare_pytorch.py --models bert_tiny bert_mini --batch 16    # texts of 128 tokens
     tests/bench/compare_pytorch.py --models --kernels --precisions mixed    # products and convolutions alone, f16
 
-PyTorch runs at its best: on every core this process may use (--threads), and in both layouts of images, contiguous and
-channels_last, of which the faster one counts. On a CUDA machine it trains with autocast and GradScaler for `mixed`, and
-torch.compile (with CUDA graphs) takes part too. All take turns, so that whatever else the machine does slows each of
-them; medians are compared. Needs PyTorch: PyPI's, or on Debian python3-torch with libopenblas0-pthread; with the
-reference BLAS, its products take ten times as long.
+PyTorch runs at its best: on every core this process may use (--threads), in both layouts of images, contiguous and
+channels_last, and compiled by torch.compile, on a CUDA machine with CUDA graphs, on a CPU if there is a C++ compiler;
+the fastest counts. On a CUDA machine it trains with autocast and GradScaler for `mixed`. All take turns, so that
+whatever else the machine does slows each of them; medians are compared. Needs PyTorch: PyPI's, or on Debian
+python3-torch with libopenblas0-pthread; with the reference BLAS, its products take ten times as long.
 """
 
 import argparse
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -260,7 +261,7 @@ def compare(arguments, model, precision):
     rivals = {"contiguous": PyTorch(model, precision, arguments.batch, on, torch.contiguous_format)}
     if model in MODELS:
         rivals["channels_last"] = PyTorch(model, precision, arguments.batch, on, torch.channels_last)
-    if on == "cuda" and hasattr(torch, "compile"):
+    if hasattr(torch, "compile") and (on == "cuda" or shutil.which("g++")):
         rivals["compiled"] = PyTorch(model, precision, arguments.batch, on, torch.channels_last, compiled=True)
     for rival in rivals.values():
         rival.samples_per_second(3)  # the first steps choose kernels and compile

@@ -161,9 +161,10 @@ TEST_CASE("kernels that load by address compute weight gradients of any shape") 
   if (targets.empty()) return;
   // Five quads of channels and long lines; short ones and two groups; more padding than taps reach; pixels that no tap
   // reaches; one channel, and six, whose tiles have rows of several taps; k in parts, for the caches; and a matrix that
-  // is laid out as planes.
+  // is laid out as planes. Lines of several steps, whose ends taps are beside.
   std::vector<Product> products{
       {{2, 5, 40, 20}, {3, 3, 20, 24}, {.padding = {1, 1}}},
+      {{2, 3, 72, 8}, {3, 5, 8, 16}, {.padding = {1, 2}}},
       {{3, 8, 8, 16}, {2, 2, 8, 24}, {.stride = {1, 2}, .dilation = {2, 3}, .groups = 2}},
       {{2, 6, 7, 3}, {3, 3, 3, 8}, {.padding = {2, 3}}},
       {{2, 10, 12, 5}, {3, 2, 5, 16}, {.stride = {2, 3}, .dilation = {2, 1}}},

@@ -350,7 +350,10 @@ Problem problem(const plan::Lowering& out, const Gemm& gemm) {
           .taps_inside = taps_inside(gemm),
           .winograd_tiles = winograd_tiles(out, gemm),
           .row_taps = adjacent ? patches.kernel_width : 0,
-          .row_positions = of_patches ? patches.grid[1] : 0};
+          .row_positions = of_patches ? patches.grid[1] : 0,
+          .a_apart = plan::layout(out.type(gemm.a).shape).quads_per_row() * (of_pixels ? patches.step[1] : 1),
+          .b_apart = plan::layout(out.type(gemm.b).shape).quads_per_row(),
+          .margin = margin(gemm)};
 }
 
 std::int64_t part_rounds(const GemmKernel& kernel, std::int64_t part_quads, std::int64_t segment_quads) {

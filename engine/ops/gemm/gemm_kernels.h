@@ -76,6 +76,9 @@ struct Problem {
   std::int64_t winograd_tiles = 0;   ///< see ops/gemm/winograd.h
   std::int64_t row_taps = 0;         ///< patches: taps in a row, if these and positions step by a pixel; else 0
   std::int64_t row_positions = 0;    ///< patches: positions in a line
+  std::int64_t a_apart = 1;          ///< a weight gradient's: quads from an element of A to that of the next k
+  std::int64_t b_apart = 1;          ///< likewise, of B
+  std::int64_t margin = 0;           ///< see ops/gemm/gemm_panels.h
 };
 
 /// The problem of `gemm`.

@@ -161,6 +161,17 @@ bool taps_inside(const Gemm& gemm) {
   return inside;
 }
 
+std::int64_t margin(const Gemm& gemm) {
+  if (gemm.operands != Operands::pixels_row) return 0;
+  const Patches& patches = gemm.patches;
+  const std::int64_t positions = patches.grid[1];
+  const auto [least, most] =
+      std::minmax({patches.offset[1], patches.offset[1] + (patches.kernel_width - 1) * patches.tap_step[1]});
+  const std::int64_t before = plan::divided_up(std::max<std::int64_t>(-least, 0), patches.step[1]);
+  const std::int64_t inside = plan::divided_up(std::max<std::int64_t>(patches.image[1] - most, 0), patches.step[1]);
+  return std::min(std::max(before, positions - inside), positions);
+}
+
 std::int64_t bordered_quads(const plan::Lowering& out, const Gemm& gemm) {
   const Shape& images = out.type(gemm.a).shape;
   if (!is_of_patches(gemm) || images.size() != 4) return 0;

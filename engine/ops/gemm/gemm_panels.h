@@ -16,6 +16,9 @@ std::int64_t plane_quads(const plan::Lowering& out, const Gemm& gemm);
 /// Whether all taps of all positions of patches that are not in phases are pixels of A's images.
 bool taps_inside(const Gemm& gemm);
 
+/// A weight gradient's positions at either end of a line of them, at which some tap may be beside the image.
+std::int64_t margin(const Gemm& gemm);
+
 /// Quads of A's images with as many zeros around as those taps reach beyond them. 0 if A is not such patches.
 std::int64_t bordered_quads(const plan::Lowering& out, const Gemm& gemm);
 

@@ -51,12 +51,11 @@ GemmKernel by_address(const Problem& problem, std::string_view kind, Operands op
 }
 
 /// How much a kernel adds with each iteration: a part of a segment, or whole ones, as many as are in a row, where those
-/// are short, and at least `fewest`. At most `most_step` quads of k: with more, its code outgrows a core's cache.
-void set_steps(GemmKernel& kernel, const Problem& problem, Share share, std::int64_t most_step, std::int64_t fewest) {
+/// are short. At most `most_step` quads of k: with more, its code outgrows a core's cache.
+void set_steps(GemmKernel& kernel, const Problem& problem, Share share, std::int64_t most_step) {
   const std::int64_t length = plan::divided_up(problem.k, 4);
   const std::int64_t step = largest_divisor(length, most_step);
-  std::int64_t segments = step == length ? largest_divisor(problem.segments_in_row, most_step / step) : 0;
-  if (segments < fewest) segments = 0;
+  const std::int64_t segments = step == length ? largest_divisor(problem.segments_in_row, most_step / step) : 0;
   kernel.k_quads = step * std::max<std::int64_t>(segments, 1);
   kernel.constants = {static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(segments), share.lanes,
                       share.columns};
@@ -129,7 +128,7 @@ GemmKernel in_panels(const plan::Target& target, const Problem& problem, bool pl
   kernel.planes = planes;
   kernel.moment_rows = kernel.tile_rows;
   constexpr std::int64_t most_products = 768;  // of an invocation
-  set_steps(kernel, problem, share, most_products / (4 * sums), 1);
+  set_steps(kernel, problem, share, most_products / (4 * sums));
   const std::uint32_t length = length_of_steps(kernel, problem);
   const bool all = length == problem.k && !in_phases(problem) && problem.k * problem.segments * sums <= most_products;
   if (all) {
@@ -185,8 +184,8 @@ bool panels_pay(const plan::Target& target, const Problem& problem, const GemmKe
 }
 
 /// Whether A is better laid out as planes, which is a pass over it, and one over B if that is packed: where they are
-/// used often enough. Outer products, which do without, take more registers than 16, and find a tap's pixel for each few
-/// channels.
+/// used often enough. Outer products, which do without, take more registers than 16, and find a tap's pixel for each
+/// few channels.
 bool planes_pay(const plan::Target& target, const Problem& problem) {
   if (!fits_planes(target, problem)) return false;
   const bool packed = tiles_by_address(target, problem, true).front().panels;
@@ -205,6 +204,15 @@ std::int64_t even_part(std::int64_t count, std::int64_t most) {
   return plan::divided_up(count, plan::divided_up(count, most));
 }
 
+/// Quads of k that outer products of segments of `length` add at a time at most: two lines of positions, or a longer
+/// one.
+std::int64_t most_outer_step(std::int64_t length) {
+  constexpr std::int64_t least = 8;
+  constexpr std::int64_t most = 16;
+  if (length > most) return least;
+  return std::max(least, 2 * length <= most ? 2 * length : length);
+}
+
 /// Tiles of as many quads of rows as have 16 sums for each invocation, padding not counted: of one tap, unless that
 /// fills half of such a tile at most, and its channels end in padding, whose zeros are read where there is no pixel.
 GemmKernel of_outer_products(const Problem& problem, Share share) {
@@ -220,13 +228,13 @@ GemmKernel of_outer_products(const Problem& problem, Share share) {
   const std::int64_t row_quads = even_part(group, most_quads);
   kernel.tile_rows = 4 * row_quads;
   kernel.row_group = 4 * group;
-  constexpr std::int64_t most_step = 8;
-  set_steps(kernel, problem, share, most_step, 2);
+  set_steps(kernel, problem, share, most_outer_step(plan::divided_up(problem.k, 4)));
   const bool full = group % row_quads == 0 && fills_tiles(problem, kernel);
   for (const std::int64_t constant : {row_quads, rows_of_quad, std::int64_t{one_tap}, std::int64_t{full}})
     kernel.constants.push_back(static_cast<std::uint32_t>(constant));
   kernel.constants.push_back(length_of_steps(kernel, problem));
-  kernel.constants.push_back(static_cast<std::uint32_t>(problem.segments_in_row));
+  for (const std::int64_t constant : {problem.segments_in_row, problem.a_apart, problem.b_apart, problem.margin})
+    kernel.constants.push_back(static_cast<std::uint32_t>(constant));
   kernel.other_rounds = 4;
   return kernel;
 }
