@@ -209,6 +209,34 @@ TEST_CASE("every kernel sums the columns of a weight gradient's cotangent on its
   }
 }
 
+TEST_CASE("lanes of a GPU share the parts of a sum") {
+  plan::Target target = gpu_target();
+  target.wanted_groups = 400;
+  target.gemm_kernels = "tile32";
+  for (const std::int64_t k : {8000, 1100}) {  // 125 parts, of which 8 lanes have up to 16, and 17
+    testing::check_operator(
+        {.name = "linear",
+         .build = [](std::span<const Tensor> x) { return linear(x[0], x[1], x[2]); },
+         .inputs = {{uniform(Shape{12, k}, 1)}, {uniform(Shape{k, 20}, 2)}, {uniform(Shape{20}, 3)}},
+         .reference = [](std::span<const reference::Array> x) { return reference::linear(x[0], x[1], x[2]); },
+         .arithmetic = arithmetic,
+         .targets = {target}});
+  }
+  const Shape images{4, 50, 40, 6};
+  const Shape weight{1, 1, 6, 20};
+  const Shape output = ops::Convolution{images, weight, {}}.output("test");
+  testing::check_operator(
+      {.name = "bias gradient",
+       .build = [=](std::span<const Tensor> x) { return ops::conv2d_parameter_gradients(x[0], x[1], weight, {})[1]; },
+       .inputs = {{uniform(images, 1)}, {uniform(output, 2)}},
+       .reference =
+           [](std::span<const reference::Array> x) {
+             return reference::sum(x[1], {0, 1, 2}, false);
+           },
+       .arithmetic = arithmetic,
+       .targets = {target}});
+}
+
 TEST_CASE("every kernel finds the moments of its columns for the norm that follows") {
   // Several merges of parts, a mean far from zero (f16 cannot represent the differences), and a GEMM of plain rows.
   // Compiling kernels takes most of this test's time: so f16 is tested with the first product, and bf16, which is read

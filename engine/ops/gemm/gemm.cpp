@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "graph/dtype.h"
+#include "ops/columns.h"
 #include "ops/elementwise/cast.h"
 #include "ops/gemm/gemm_choice.h"
 #include "ops/gemm/gemm_kernels.h"
@@ -293,6 +294,15 @@ plan::TensorId sum_of_parts(plan::Lowering& out, plan::TensorId parts) {
   return sum;
 }
 
+/// How the sum of `splits` parts of k is distributed. On a GPU, where each round of a loop waits for memory, lanes
+/// share the parts, unless each sum is to be rounded.
+ColumnSpread spread_of_parts(const plan::Target& target, std::int64_t part_quads, std::int64_t splits, DType partials) {
+  if (!plan::waits_for_memory(target) || partials == DType::f16) return {.local_size = plan::flat_local_size(target)};
+  ColumnSpread spread = spread_columns(target, part_quads, splits, 16, 4);
+  if (spread.parts > 1) spread.terms = 0;  // all of them in one dispatch
+  return spread;
+}
+
 /// Sums parts {n, ...} into `to` and into the output of `edge`, in order.
 void reduce_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, DType partials,
                   const EdgeOperand& edge) {
@@ -309,14 +319,15 @@ void reduce_parts(plan::Lowering& out, plan::TensorId parts, plan::TensorId to, 
   const Push push{size(layout.quads()), size(part_quads), size(splits), size(layout.quads_per_row())};
   plan::Expression expression = result_expression(out, to, 1, 3);
   expression.storage = storage;
-  const std::uint32_t local_size = plan::flat_local_size(out.target());
+  const ColumnSpread spread = spread_of_parts(out.target(), part_quads, splits, partials);
   out.dispatch({.label = {},
                 .shader = fmt::format("gemm_reduce.{}", graph::info(storage).words),
-                .constants = {local_size, static_cast<std::uint32_t>(edge.edge), partials == DType::f16},
+                .constants = {spread.local_size, static_cast<std::uint32_t>(edge.edge), partials == DType::f16, 0,
+                              spread.lanes, spread.together, spread.terms},
                 .push = plan::push_bytes(push),
                 .operands = {{parts, plan::Access::read}, {to, plan::Access::write}, edge.operand},
-                .groups = plan::groups_for(out.target(), part_quads, local_size),
-                .rounds = splits,
+                .groups = spread.groups(out.target(), 1, part_quads),
+                .rounds = plan::divided_up(splits, spread.lanes) + spread.rounds(),
                 .expression = std::move(expression)});
 }
 
