@@ -204,8 +204,8 @@ std::int64_t even_part(std::int64_t count, std::int64_t most) {
   return plan::divided_up(count, plan::divided_up(count, most));
 }
 
-/// Quads of k that outer products of segments of `length` add at a time at most: two lines of positions, or a longer
-/// one.
+/// Quads of k that outer products of segments of `length` add at a time at most: as many short lines of positions as 8
+/// quads hold, two of up to 8, one of up to 16, and of a longer one a part.
 std::int64_t most_outer_step(std::int64_t length) {
   constexpr std::int64_t least = 8;
   constexpr std::int64_t most = 16;
