@@ -124,7 +124,7 @@ void Recording::record_into(VkCommandBuffer commands) {
 void Recording::record(vk::Recorder& recorder, const plan::Slice& slice) {
   const plan::Dispatch& dispatch = plan_.program.dispatches[slice.dispatch];
   // Two rows of a dispatch may add to the same word.
-  if (slice.row > 0 || plan_.barrier_before[slice.dispatch]) recorder.barrier();
+  if (slice.row > 0 || plan_.barrier_before[slice.dispatch]) recorder.dispatch_barrier();
   const Bound& bound = bound_[slice.dispatch];
   recorder.begin_label(dispatch.label);
   recorder.dispatch(pipelines_.get(dispatch, start_of(slice)), bound.sets, bound.push, plan::groups_of(slice, dispatch),

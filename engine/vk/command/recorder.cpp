@@ -92,6 +92,14 @@ void Recorder::barrier() {
   context_->table().vkCmdPipelineBarrier(commands_, work_stages, work_stages, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
 
+void Recorder::dispatch_barrier() {
+  constexpr VkPipelineStageFlags stage = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+  auto memory = structure<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
+  memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
+  memory.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_UNIFORM_READ_BIT;
+  context_->table().vkCmdPipelineBarrier(commands_, stage, stage, 0, 1, &memory, 0, nullptr, 0, nullptr);
+}
+
 void Recorder::outer_barrier() {
   auto memory = structure<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
   memory.srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT;

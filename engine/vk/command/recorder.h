@@ -34,6 +34,8 @@ class Recorder {
   /// A full barrier: all shader and copy writes before it, also of earlier submits, are visible to all shaders and
   /// copies after it, and writes after it wait for reads before it.
   void barrier();
+  /// Likewise between dispatches alone: what copies read and write, it does not wait for.
+  void dispatch_barrier();
   /// A full barrier between this and work of any kind, for what an application shares.
   void outer_barrier();
   /// All writes before it are visible to the host once the submit has finished.
