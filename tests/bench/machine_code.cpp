@@ -247,10 +247,12 @@ Code parse(std::string_view text) {
   return code;
 }
 
-/// The mix of a part of the code, in which loops count as often as they run, or once if that is not known.
-Mix mix_of(const Code& code, const Loop& part) {
+/// The mix of a part of the code without another, in which loops count as often as they run, or once if that is not
+/// known.
+Mix mix_of(const Code& code, const Loop& part, const Loop& without = {}) {
   Mix mix;
   for (std::size_t i = part.begin; i < part.end; ++i) {
+    if (without.begin <= i && i < without.end) continue;
     std::uint32_t times = 1;
     for (const Loop& loop : code.loops) {
       if (part.contains(loop) && loop.begin <= i && i < loop.end && loop.rounds > 0) times *= loop.rounds;
@@ -258,6 +260,19 @@ Mix mix_of(const Code& code, const Loop& part) {
     for (std::uint32_t t = 0; t < times; ++t) count(mix, code.lines[i]);
   }
   return mix;
+}
+
+/// Floating-point operations of an invocation outside of all loops whose rounds are not known.
+double straight_flops(const Code& code) {
+  double flops = 0;
+  for (std::size_t i = 0; i < code.lines.size(); ++i) {
+    const bool in_loop = std::ranges::any_of(
+        code.loops, [i](const Loop& loop) { return loop.rounds == 0 && loop.begin <= i && i < loop.end; });
+    Mix mix;
+    if (!in_loop) count(mix, code.lines[i]);
+    flops += mix.flops(1);
+  }
+  return flops;
 }
 
 /// Whether it is a part of a round of another loop: it is in one, and runs a known number of times.
@@ -274,19 +289,20 @@ double Mix::flops(std::uint32_t lanes) const {
 
 MachineCode read_machine_code(std::string_view disassembly) {
   const Code code = parse(disassembly);
-  MachineCode result{.whole = mix_of(code, {.begin = 0, .end = code.lines.size()}),
-                     .inner_loop = {},
-                     .has_loops = !code.loops.empty()};
+  const Loop all{.begin = 0, .end = code.lines.size()};
+  MachineCode result{
+      .whole = mix_of(code, all), .inner_loop = {}, .outside = mix_of(code, all), .has_loops = !code.loops.empty()};
   // From the outermost inwards, as long as a loop has most of the multiply-adds.
   std::vector<Loop> loops = code.loops;
   std::ranges::sort(loops, std::greater{}, [](const Loop& loop) { return loop.end - loop.begin; });
-  double most = 0;
+  double most = straight_flops(code);
   for (const Loop& loop : loops) {
     if (is_part_of_round(code, loop)) continue;
     const Mix mix = mix_of(code, loop);
     if (mix.flops(1) == 0 || mix.flops(1) < most / 2) continue;
     most = mix.flops(1);
     result.inner_loop = mix;
+    result.outside = mix_of(code, all, loop);
   }
   return result;
 }

@@ -32,10 +32,12 @@ struct Mix {
 
 /// What a kernel compiled to.
 struct MachineCode {
+  /// In all of these, loops that run a known number of times count as often, others once.
   Mix whole;
-  /// A round of the innermost loop with the most multiply-adds; all zeros if there is no loop that has any. Loops in it
-  /// that run a known number of times count as often, others once.
+  /// A round of the innermost loop with the most multiply-adds; all zeros if there is none that has any, or if the code
+  /// outside of loops has more of them.
   Mix inner_loop;
+  Mix outside;  ///< of that loop
   bool has_loops = false;
 };
 

@@ -8,13 +8,16 @@
 namespace bench {
 namespace {
 
-/// Clocks for which one subgroup occupies each part of a compute unit, as if one SIMD had its part of what they share.
+/// Clocks for which subgroups occupy each part of a compute unit, as if one SIMD had its part of what they share.
 struct Clocks {
   double arithmetic = 0;
   double local = 0;
   double loads = 0;
 
-  double longest() const { return std::max({arithmetic, local, loads}); }
+  Clocks operator*(double times) const { return {arithmetic * times, local * times, loads * times}; }
+  Clocks operator+(const Clocks& other) const {
+    return {arithmetic + other.arithmetic, local + other.local, loads + other.loads};
+  }
 };
 
 Clocks clocks_of(const Gpu& gpu, const Mix& mix, std::uint32_t lanes) {
@@ -49,16 +52,15 @@ double busy_simds(const Gpu& gpu, const Work& work) {
 
 Prediction predict(const Gpu& gpu, const Work& work) {
   const double subgroups = work.groups * std::ceil(static_cast<double>(work.invocations) / work.lanes);
-  Clocks clocks = clocks_of(gpu, work.code.whole, work.lanes);
-  double times = subgroups;
+  Clocks clocks = clocks_of(gpu, work.code.whole, work.lanes) * subgroups;
   if (work.flops > 0 && work.code.inner_loop.flops(work.lanes) > 0) {
-    clocks = clocks_of(gpu, work.code.inner_loop, work.lanes);
-    times = work.flops / work.code.inner_loop.flops(work.lanes);
+    clocks = clocks_of(gpu, work.code.outside, work.lanes) * subgroups +
+             clocks_of(gpu, work.code.inner_loop, work.lanes) * (work.flops / work.code.inner_loop.flops(work.lanes));
   }
   const double simds = static_cast<double>(gpu.compute_units) * gpu.unit.simds;
   const double available = std::max(1.0, subgroups / simds);
   const double waiting = std::max(1.0, work.parallelism / available);
-  const double scale = 1000 * times * waiting / (simds * busy_simds(gpu, work) * gpu.clock());
+  const double scale = 1000 * waiting / (simds * busy_simds(gpu, work) * gpu.clock());
   const std::array<std::pair<double, std::string_view>, 4> parts{
       {{scale * clocks.arithmetic, "arithmetic"},
        {scale * clocks.local, "shared memory"},

@@ -26,7 +26,7 @@ struct Prediction {
 
 /// How long a GPU should take for a dispatch: the longest of its arithmetic, its traffic to shared memory and to the
 /// cache, and its traffic to memory, with the SIMDs that have nothing to do while a dispatch ends or is too small. The
-/// inner loop runs as often as its operations make up those of the dispatch; other instructions count once. Caches,
+/// inner loop runs as often as its operations make up those of the dispatch; each subgroup runs all else once. Caches,
 /// launches and the clock's changes are not modelled: it is a prediction, not a measurement.
 Prediction predict(const Gpu& gpu, const Work& work);
 

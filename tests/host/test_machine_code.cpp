@@ -62,6 +62,18 @@ TEST_CASE("machine code is read instruction by instruction") {
   CHECK(read.whole.waits == 2);
   CHECK(read.whole.scalar == 1);
   CHECK(read.whole.slow == 1);
+  CHECK(read.outside.float32 == 0);
+  CHECK(read.outside.loads == read.whole.loads);
+  CHECK(read.outside.vector_other == read.whole.vector_other - loop.vector_other);
+}
+
+TEST_CASE("a loop with a few multiply-adds after unrolled products is no inner loop") {
+  const std::string product = "v_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[0:7]\n";
+  const std::string loop = "BB1:\nv_fma_f32 v1, v2, v3, v1\ns_cbranch_scc0 BB1\n";
+  CHECK(read_machine_code("BB0:\n" + product + loop).inner_loop.float32 == 0);
+  const MachineCode read = read_machine_code("BB0:\nv_mov_b32 v1, 0\n" + loop);
+  CHECK(read.inner_loop.float32 == 1);
+  CHECK(read.outside.vector_other == 1);
 }
 
 TEST_CASE("a loop in a loop counts as often as it is known to run") {
@@ -108,6 +120,9 @@ TEST_CASE("a prediction is the longest of arithmetic, shared memory, loads and m
   CHECK(predict(gpu, work).milliseconds == doctest::Approx(1e15 / 16.1664e12 * 2 / 3).epsilon(1e-3));
   work.code.inner_loop.local_bytes = 1024;
   CHECK(predict(gpu, work).bound == "shared memory");
+  const double local = predict(gpu, work).milliseconds;
+  work.code.outside.local_bytes = 1024;  // once for each of 60 * 64 * 4 subgroups; the loop runs 1e12 / (64 * 384) times
+  CHECK(predict(gpu, work).milliseconds == doctest::Approx(local * (1 + 15360 * 24576 / 1e12)).epsilon(1e-9));
   work.bytes = 1e12;  // at 512 GB/s
   CHECK(predict(gpu, work).milliseconds == doctest::Approx(1e3 / 0.512));
   CHECK(predict(gpu, work).bound == "memory");
