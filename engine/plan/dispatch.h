@@ -59,8 +59,11 @@ struct Dispatch {
   std::string shader;                    ///< variant name: "relu.f16"
   std::vector<std::uint32_t> constants;  ///< specialization constants 0, 1, 2, ...; 0 is local_size_x by convention
   std::vector<std::byte> push;           ///< push constants
-  std::vector<Operand> operands;         ///< operand i is bound at binding i
-  Windows windows{};                     ///< set by ProgramBuilder::finish
+  /// Whether the kernel is compiled for just these push constants: where it computes much from sizes. On AMD's and
+  /// NVIDIA's GPUs, a division by a number that is not known takes some 20 instructions.
+  bool push_is_known = false;
+  std::vector<Operand> operands;  ///< operand i is bound at binding i
+  Windows windows{};              ///< set by ProgramBuilder::finish
   std::array<std::uint32_t, 3> groups{1, 1, 1};
   /// The largest number of loop rounds that one of its invocations runs, summed over all loops; a loop of n rounds
   /// counts n + 1. Kernels without loops, and those with few rounds at any size, leave it 0.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "plan/host_tensor.h"
 #include "vk/command/transfer.h"
@@ -42,7 +43,12 @@ void TrialRun::lower(const plan::Target& target) {
   output_ = place(trial_.output);
   plan::Lowering lowering(builder, "tune", inputs_, {output_});
   trial_.lower(lowering);
-  plan_ = plan::make_plan(builder.finish(), plan::arena_options(target));
+  plan::Program program = builder.finish();
+  if (trial_.values.empty()) {
+    // It is only timed. A kernel that is compiled for any sizes serves all problems of a program.
+    for (plan::Dispatch& dispatch : program.dispatches) dispatch.push_is_known = false;
+  }
+  plan_ = plan::make_plan(std::move(program), plan::arena_options(target));
 }
 
 void TrialRun::fill() {

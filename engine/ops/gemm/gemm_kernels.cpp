@@ -308,6 +308,11 @@ bool b_lies_along_k(Operands operands) {
   return operands == Operands::row_col || operands == Operands::col_col || operands == Operands::patches_col;
 }
 
+bool is_of_images(Operands operands) {
+  return operands == Operands::patches_row || operands == Operands::patches_col || operands == Operands::pixels_row ||
+         operands == Operands::planes_row;
+}
+
 std::int64_t row_tiles(const GemmKernel& kernel, const Gemm& gemm) {
   const std::int64_t ones = kernel.uniform && gemm.column_sums ? 1 : 0;
   const std::int64_t rows = ones > 0 ? gemm.rows : rows_of_a(gemm);

@@ -56,6 +56,8 @@ std::string_view name(Operands operands);
 /// Whether the quads of A, or of B, lie along k.
 bool a_lies_along_k(Operands operands);
 bool b_lies_along_k(Operands operands);
+/// Whether A is patches or pixels of images.
+bool is_of_images(Operands operands);
 
 /// What the choice of a kernel depends on.
 struct Problem {

@@ -53,6 +53,7 @@ struct PipelineKey {
   std::vector<std::uint32_t> constants{};  ///< of its specialization
   std::array<bool, 5> how{};               ///< it stores f16, and whether it is reproducible or has matrices of bf16
   std::uint32_t push_bytes = 0;
+  std::vector<std::byte> push{};  ///< that it was compiled for; empty: for any
   SetBindings set{};
   std::uint32_t may_be_texels = 0;  ///< bit i: binding i is a texel buffer if the kernel can read it so
   plan::Windows windows{};

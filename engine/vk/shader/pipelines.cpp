@@ -19,6 +19,7 @@
 #include "vk/shader/first_group.h"
 #include "vk/shader/mixed_dots.h"
 #include "vk/shader/pair_access.h"
+#include "vk/shader/pushed_numbers.h"
 #include "vk/shader/shaders.h"
 #include "vk/shader/specialize.h"
 #include "vk/shader/spirv.h"
@@ -211,6 +212,10 @@ std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<co
                      capabilities.name));
   }
   std::vector<std::uint32_t> code{words.begin(), words.end()};
+  if (dispatch.push_is_known) {
+    const auto first = static_cast<std::uint32_t>(plan::pushed_bytes(dispatch) - dispatch.push.size());
+    code = with_pushed_numbers(code, first, dispatch.push);
+  }
   if (dispatch.bfloat16_matrices) code = with_bfloat16_matrices(code);
   if (capabilities.mixed_dots && !dispatch.reproducible && !dispatch.spirv) code = with_mixed_dots(code);
   if (dispatch.reproducible) code = with_exact_arithmetic(code, dispatch.shader);
@@ -247,6 +252,7 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
                         .how = {dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled,
                                 dispatch.reproducible, dispatch.bfloat16_matrices},
                         .push_bytes = static_cast<std::uint32_t>(plan::pushed_bytes(dispatch)),
+                        .push = dispatch.push_is_known ? dispatch.push : std::vector<std::byte>{},
                         .set = bindings_of(dispatch),
                         .may_be_texels = may_be_texels_of(dispatch),
                         .windows = dispatch.windows,
