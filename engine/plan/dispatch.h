@@ -78,6 +78,7 @@ struct Dispatch {
   bool mixes = false;
   std::optional<FormOfF32> of_f32{};  ///< taken where none of its operands turns out to be narrow
   bool bfloat16_matrices = false;     ///< its shader's matrices of f16 are of bf16: vk/shader/bfloat16_matrices.h
+  bool rounded_by_driver = false;     ///< Float16::rounded_by_driver; set by ProgramBuilder
   bool reproducible = false;  ///< in arithmetic that gives the same bits on every device: vk/shader/exact_arithmetic.h
   bool recomputed = false;    ///< recomputes values that were not kept
   double flops = 0;           ///< a multiply-add counts as two; 0 if it only moves data

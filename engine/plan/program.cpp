@@ -138,6 +138,7 @@ void ProgramBuilder::dispatch(Dispatch dispatch) {
   set_storing(program_, stores_, values_, dispatch);
   dispatch.phase = phase_;
   dispatch.reproducible = target_.reproducible;
+  dispatch.rounded_by_driver = target_.float16.rounded_by_driver;
   program_.dispatches.push_back(std::move(dispatch));
 }
 

@@ -35,7 +35,9 @@ struct Float16 {
   Storage16 storage = Storage16::packed;
   bool words = false;  ///< it is read as 32-bit words, whatever `storage` is: faster on software drivers
   bool arithmetic = false;
-  bool dots = false;  ///< it multiplies two pairs and adds both products to an f32 in one instruction
+  bool dots = false;                  ///< it multiplies two pairs and adds both products to an f32 in one instruction
+  bool rounding_is_promised = false;  ///< that of its conversion from f32: to nearest, ties to even, subnormals kept
+  bool rounded_by_driver = false;     ///< its conversion is used: it gives the bits of Halfstep's own, sooner
 };
 
 /// The groups of invocations that exchange values without memory.

@@ -119,6 +119,7 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
   need_of(spec, by_rule).check(runtime.context(), options.memory_limit);
   tune::Tuner tuner(runtime.context(), runtime.pipelines, runtime.context().settings().tuning,
                     runtime.context().settings().cache_folder);
+  tuner.settle_rounding(runtime.target);
   Lowered lowered = lower(graphs, spec, balancer->share(), [&](const Program& program) {
     step::StepProgram made = program(runtime.target);
     if (runtime.target.reproducible) return made;  // by rule, which is the same on every device

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "ops/choices.h"
+#include "ops/elementwise/rounding_choice.h"
 #include "tune/trial_run.h"
 
 namespace halfstep::tune {
@@ -54,6 +55,13 @@ bool Tuner::settle(std::span<const plan::Choice> choices, plan::Target& target) 
   }
   notes_.save();
   return changed;
+}
+
+void Tuner::settle_rounding(plan::Target& target) {
+  plan::Float16& float16 = target.float16;
+  if (tuning_ == Tuning::off || !float16.rounding_is_promised || float16.rounded_by_driver) return;
+  float16.rounded_by_driver = admission_.objection(std::string(ops::rounding_kind), {.name = "driver"}).empty();
+  notes_.save();
 }
 
 void Tuner::settle(const plan::Choice& choice) {

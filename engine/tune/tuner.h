@@ -41,6 +41,9 @@ class Tuner {
   /// any, in which case the program must be lowered again. Throws Error if no candidate is correct.
   bool settle(std::span<const plan::Choice> choices, plan::Target& target);
 
+  /// Lets the driver round to f16 where it promises to do as Halfstep does, and did on this device.
+  void settle_rounding(plan::Target& target);
+
   const std::vector<Finding>& findings() const { return findings_; }
 
  private:

@@ -13,7 +13,7 @@
 #extension GL_EXT_shader_16bit_storage : require
 #endif
 
-// Whether packHalf2x16() rounds to nearest, ties to even, subnormals too, and is worth its while: vk/device/workarounds.h.
+// Whether packHalf2x16() is known to round to nearest, ties to even, subnormals too: plan::Float16::rounded_by_driver.
 layout(constant_id = 103) const bool DRIVER_ROUNDS = false;
 
 const uint HALF_INFINITY = 0x7c00u;
@@ -43,8 +43,7 @@ uvec4 half_bits_by_driver(vec4 v) {
 
 // To nearest, ties to even; 65520 and above become infinity. Nothing is rounded but by integers and roundEven(): the
 // scaling of what becomes subnormal is exact, whatever the driver's rounding mode.
-uvec4 half_bits_nearest(vec4 v) {
-  if (DRIVER_ROUNDS) return half_bits_by_driver(v);
+uvec4 half_bits_by_integers(vec4 v) {
   uvec4 u = floatBitsToUint(v);
   uvec4 magnitude = u & 0x7fffffffu;
   uvec4 normal = (magnitude + (0xfffu - F32_HALF_REBIAS) + ((magnitude >> 13) & 1u)) >> 13;
@@ -53,6 +52,8 @@ uvec4 half_bits_nearest(vec4 v) {
   bits = mix(min(bits, HALF_INFINITY), uvec4(HALF_NAN), greaterThan(magnitude, uvec4(F32_INFINITY)));
   return bits | ((u >> 16) & 0x8000u);
 }
+
+uvec4 half_bits_nearest(vec4 v) { return DRIVER_ROUNDS ? half_bits_by_driver(v) : half_bits_by_integers(v); }
 
 // Up or down with the probability that makes the expected value v, from 32 random bits an element (13 used for
 // normals, as many as there are to lose for subnormals). A value below 65520 never becomes infinity.

@@ -301,7 +301,10 @@ std::vector<Kernel> print_every_variant(vk::Context& context) {
 }
 
 std::vector<Kernel> print_step(const Options& options, vk::Context& context, const std::optional<Gpu>& gpu) {
-  const plan::Program program = program_of(options, context.target());
+  plan::Target target = context.target();
+  // As on a device that keeps its promise, which a device that only compiles cannot show.
+  target.float16.rounded_by_driver |= target.float16.rounding_is_promised;
+  const plan::Program program = program_of(options, target);
   std::vector<Kernel> kernels = kernels_of(context, program, gpu, [](const Kernel&) {});
   fmt::print("{}, {}: {} {}, {} dispatches by {} pipelines\n", context.info().name, context.info().driver,
              options.model, options.precision.name, program.dispatches.size(), kernels.size());

@@ -245,6 +245,28 @@ TEST_CASE("a candidate that crashes its first run is refused, and costs nothing 
   CHECK_FALSE(notes.find("gemm row_row f32 f32 by tile128").has_value());
 }
 
+TEST_CASE("a driver rounds to f16 where it promises to do as Halfstep does, and did") {
+  // lavapipe's packHalf2x16 is right; SwiftShader's makes NaN of infinity.
+  const bool is_right = testing::context().capabilities().driver_id == VK_DRIVER_ID_MESA_LLVMPIPE;
+  if (!testing::context().target().cpu) return;
+  const OwnCache cache;
+  for (const Tuning tuning : {Tuning::off, Tuning::on, Tuning::force}) {
+    for (const bool promised : {false, true}) {
+      CAPTURE(promised);
+      plan::Target target = testing::context().target();
+      target.float16.rounding_is_promised = promised;
+      target.float16.rounded_by_driver = false;
+      tune::Tuner tuner(testing::context(), *testing::pipelines(), tuning, cache.folder());
+      tuner.settle_rounding(target);
+      CHECK(target.float16.rounded_by_driver == (is_right && promised && tuning != Tuning::off));
+    }
+  }
+  const vk::Notes notes(testing::context().capabilities(), cache.folder());
+  const std::string noted = notes.find("rounding to f16 by driver").value_or("nothing");
+  if (is_right) CHECK(noted == "right");
+  if (!is_right) CHECK(noted.find("expected 0") != std::string::npos);
+}
+
 TEST_CASE("a choice once made is kept, and not where nothing is") {
   const plan::Choice choice = choice_of({{"tile64"}, {"tile32"}});
   const OwnCache cache;

@@ -15,6 +15,7 @@
 
 #include "base/processor.h"
 #include "vk/device/cooperative_matrix.h"
+#include "vk/device/float_controls.h"
 #include "vk/device/mixed_dots.h"
 #include "vk/device/result.h"
 #include "vk/device/structure.h"
@@ -309,6 +310,8 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
   target.float16.storage = native ? plan::Storage16::native : plan::Storage16::packed;
   target.float16.words = target.cpu && settings.tier != "native";
   target.float16.arithmetic = native && c.float16_arithmetic && !target.cpu;
+  target.float16.rounding_is_promised = !target.cpu && promises_rounding(c);
+  target.float16.rounded_by_driver = rounds_to_half_well(c);
   target.float16.dots = native && c.mixed_dots && !target.cpu && has_shader("gemm_dots");
   target.subgroups.size = c.subgroup_size_control || subgroup_size_is_fixed(c) ? c.subgroup_size : 0;
   target.subgroups.shuffle = (c.subgroup_operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;

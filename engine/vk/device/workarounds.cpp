@@ -102,7 +102,7 @@ bool loads_uniforms_once(const Capabilities& capabilities) {
 
 bool rounds_to_half_well(const Capabilities& capabilities) {
   // A mixed step of fashion_cnn takes 29 ms with the driver's conversion on lavapipe of Mesa 26, and 35 with integers;
-  // on Mesa 22's it takes 42 instead of 39. Other drivers have not been measured, and GPUs may flush subnormals.
+  // on Mesa 22's it takes 42 instead of 39. GPUs may flush subnormals: of those, tune::Tuner asks and checks.
   return newest_lavapipe(capabilities);
 }
 

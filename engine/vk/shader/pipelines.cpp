@@ -167,7 +167,7 @@ std::uint32_t may_be_texels_of(const plan::Dispatch& dispatch) {
 
 /// Specialization constants by their numbers: constant i of the dispatch is i, how f16 is stored are those of
 /// common/storing.glsl and shaders/storage.
-Constants constants_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader, const Capabilities& capabilities) {
+Constants constants_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader) {
   constexpr std::uint32_t stochastic_id = 100;
   constexpr std::uint32_t saturate_id = 101;
   constexpr std::uint32_t scaled_id = 102;
@@ -179,7 +179,7 @@ Constants constants_of(const plan::Dispatch& dispatch, const EmbeddedShader& sha
   constants[saturate_id] = dispatch.storing.saturate ? 1 : 0;
   constants[scaled_id] = dispatch.storing.scaled ? 1 : 0;
   constants[is_bf16_id] = shader.bf16 || dispatch.bfloat16_matrices ? 1 : 0;
-  constants[driver_rounds_id] = rounds_to_half_well(capabilities) && !dispatch.reproducible ? 1 : 0;
+  constants[driver_rounds_id] = dispatch.rounded_by_driver ? 1 : 0;
   return constants;
 }
 
@@ -220,7 +220,7 @@ std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<co
   if (capabilities.mixed_dots && !dispatch.reproducible && !dispatch.spirv) code = with_mixed_dots(code);
   if (dispatch.reproducible) code = with_exact_arithmetic(code, dispatch.shader);
   if (!dispatch.windows.operands.empty()) code = with_windows(code, dispatch.windows, dispatch.shader);
-  return with_float_controls(code, capabilities);  // the last that brings types of floats
+  return with_float_controls(code, capabilities, dispatch.rounded_by_driver);  // the last that brings types of floats
 }
 
 }  // namespace
@@ -250,7 +250,7 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
                         .spirv = dispatch.spirv ? *dispatch.spirv : std::vector<std::uint32_t>{},
                         .constants = dispatch.constants,
                         .how = {dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled,
-                                dispatch.reproducible, dispatch.bfloat16_matrices},
+                                dispatch.reproducible, dispatch.bfloat16_matrices, dispatch.rounded_by_driver},
                         .push_bytes = static_cast<std::uint32_t>(plan::pushed_bytes(dispatch)),
                         .push = dispatch.push_is_known ? dispatch.push : std::vector<std::byte>{},
                         .set = bindings_of(dispatch),
@@ -269,7 +269,7 @@ Pipeline Pipelines::make(const plan::Dispatch& dispatch, const EmbeddedShader& s
     check_spirv(shader.words, dispatch.shader);
     if (context_->owned()) check_capabilities(dispatch, shader.words, context_->capabilities());
   }
-  const Constants constants = constants_of(dispatch, shader, context_->capabilities());
+  const Constants constants = constants_of(dispatch, shader);
   std::vector<std::uint32_t> words = words_of(dispatch, shader, constants);
   SetBindings set = key.set;
   if (key.may_be_texels != 0) {
