@@ -1,0 +1,122 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "host/capable.h"
+#include "vk/device/float_controls.h"
+#include "vk/shader/shaders.h"
+#include "vk/shader/spirv.h"
+
+using namespace halfstep;
+
+namespace {
+
+/// Every execution mode of SPV_KHR_float_controls in a shader, as {mode, width}.
+std::vector<std::pair<std::uint32_t, std::uint32_t>> float_modes(std::span<const std::uint32_t> words) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> modes;
+  vk::for_each_instruction(words, [&](const vk::Instruction& i) {
+    const bool is_float_mode = i.operand(2) >= 4459 && i.operand(2) <= 4463;
+    if (i.opcode == vk::op_execution_mode && is_float_mode) modes.emplace_back(i.operand(2), i.operand(3));
+  });
+  return modes;
+}
+
+/// The position of an instruction's section in SPIR-V's order, for sections before the types.
+int section(std::uint32_t opcode) {
+  switch (opcode) {
+    case vk::op_capability:
+      return 0;
+    case vk::op_extension:
+      return 1;
+    case 11:  // OpExtInstImport
+      return 2;
+    case 14:  // OpMemoryModel
+      return 3;
+    case vk::op_entry_point:
+      return 4;
+    case vk::op_execution_mode:
+      return 5;
+    default:
+      return 6;
+  }
+}
+
+bool sections_in_order(std::span<const std::uint32_t> words) {
+  int now = 0;
+  bool ordered = true;
+  vk::for_each_instruction(words, [&](const vk::Instruction& i) {
+    ordered = ordered && section(i.opcode) >= now;
+    now = section(i.opcode);
+  });
+  return ordered;
+}
+
+}  // namespace
+
+TEST_CASE("float controls: every shader gets the modes of the widths it has, in the right place") {
+  const vk::Capabilities c = capable();
+  bool met_float16 = false;
+  for (const std::string_view name : vk::shader_names()) {
+    const vk::EmbeddedShader& shader = vk::find_shader(name);
+    CAPTURE(shader.name);
+    const vk::ShaderFacts facts = vk::shader_facts(shader.words, {});
+    REQUIRE(facts.entry_point != 0);
+    const std::vector<std::uint32_t> patched = vk::with_float_controls(shader.words, c, false);
+    const auto modes = float_modes(patched);
+    const std::size_t widths = (facts.has_float16 ? 1u : 0u) + (facts.has_float32 ? 1u : 0u);
+    CHECK(modes.size() == 3 * widths);
+    for (const auto& [mode, width] : modes) CHECK((width == 16 ? facts.has_float16 : facts.has_float32));
+    CHECK(sections_in_order(patched));
+    // 3 capabilities of 2 words, an extension of 7, and modes of 4.
+    CHECK(patched.size() == shader.words.size() + (widths != 0 ? 13 + 4 * modes.size() : 0));
+    met_float16 |= facts.has_float16;
+  }
+  CHECK(met_float16);
+}
+
+TEST_CASE("float controls: a device that cannot tell widths apart gets a mode for all widths or for none") {
+  const vk::EmbeddedShader& both = vk::find_shader("pointwise.f16");
+  vk::Capabilities c = capable();
+  c.float16.preserves_denormals = false;
+  c.float32.rounds_to_nearest_even = false;
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>> apart{{4459, 32}, {4462, 16}, {4461, 16}, {4461, 32}};
+  CHECK(float_modes(vk::with_float_controls(both.words, c, false)) == apart);
+  c.denormals_independent = c.rounding_independent = false;
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>> together{{4461, 16}, {4461, 32}};
+  CHECK(float_modes(vk::with_float_controls(both.words, c, false)) == together);
+  c.float_controls = false;
+  CHECK(std::ranges::equal(vk::with_float_controls(both.words, c, false), both.words));
+}
+
+TEST_CASE("float controls: what converts to f16 by packing has the modes of f16 where a device promises its rounding") {
+  const vk::EmbeddedShader& words = vk::find_shader("pointwise.packed");
+  REQUIRE_FALSE(vk::shader_facts(words.words, {}).has_float16);
+  vk::Capabilities c = capable();
+  CHECK(vk::promises_rounding(c));
+  CHECK(vk::target(c, vk::settings({})).float16.rounding_is_promised);
+  CHECK_FALSE(vk::target(c, vk::settings({})).float16.rounded_by_driver);
+  CHECK(float_modes(vk::with_float_controls(words.words, c, true)).size() == 6);
+  CHECK(float_modes(vk::with_float_controls(words.words, c, false)).size() == 3);
+  c.rounding_independent = false;
+  CHECK(vk::promises_rounding(c));
+  c.float32.rounds_to_nearest_even = false;
+  CHECK_FALSE(vk::promises_rounding(c));
+  CHECK(float_modes(vk::with_float_controls(words.words, c, true)).size() == 2);
+  for (bool vk::FloatControls::*const promise :
+       {&vk::FloatControls::preserves_denormals, &vk::FloatControls::rounds_to_nearest_even}) {
+    c = capable();
+    c.float16.*promise = false;
+    CHECK_FALSE(vk::promises_rounding(c));
+  }
+  c = capable();
+  c.float_controls = false;
+  CHECK_FALSE(vk::promises_rounding(c));
+  c = capable();
+  c.type = VK_PHYSICAL_DEVICE_TYPE_CPU;  // of which integers were measured to be as fast, or the driver to be right
+  CHECK_FALSE(vk::target(c, vk::settings({})).float16.rounding_is_promised);
+}
