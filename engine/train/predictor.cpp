@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "run/program.h"
 #include "train/checkpoint_reader.h"
@@ -11,6 +12,7 @@
 #include "train/shared_memory.h"
 #include "train/stored_values.h"
 #include "train/workspace.h"
+#include "tune/tuner.h"
 
 namespace halfstep {
 namespace {
@@ -66,8 +68,10 @@ class Predictor::Impl {
 
   /// Over weights of its own, which follow.
   Impl(const Device& device, const Graph& graph, Tensor output, const Precision& precision, const SharedBuffers& shared)
-      : workspace_{std::make_shared<run::Runtime>(device, precision.reproducible), nullptr}, precision_(stored_as(precision)) {
-    const train::FoldedPrediction prediction = train::fold(sharing(train::prediction_graph(graph, output, precision), shared));
+      : workspace_{std::make_shared<run::Runtime>(device, precision.reproducible), nullptr},
+        precision_(stored_as(precision)) {
+    const train::FoldedPrediction prediction =
+        train::fold(sharing(train::prediction_graph(graph, output, precision), shared));
     workspace_.store =
         std::make_shared<state::ParameterStore>(vk::context_of(device), store_form(prediction, precision));
     workspace_.store->write_state({});
@@ -164,8 +168,13 @@ class Predictor::Impl {
   std::unique_ptr<run::Program> make_program(const step::StepGraph& graph) {
     state::StoreLayout layout = workspace_.store->spec().layout;
     if (workspace_.caches) layout.caches = workspace_.caches->layout();
+    run::Runtime& runtime = *workspace_.runtime;
+    tune::Tuner tuner(runtime.context(), runtime.pipelines);
+    step::StepProgram lowered = tuner.settled(runtime.target, [&](const plan::Target& target) {
+      return step::evaluation_program(target, graph, layout, precision_);
+    });
     return std::make_unique<run::Program>(
-        workspace_, step::evaluation_program(workspace_.runtime->target, graph, layout, precision_),
+        workspace_, std::move(lowered),
         [this](const run::Program& program, const run::Slot& slot) {
           if (!program.lowered().reported.empty()) output_ = program.output(slot, 0);
         },

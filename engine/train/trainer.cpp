@@ -117,14 +117,9 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
   const Lowered by_rule =
       lower(graphs, spec, largest, [&](const Program& program) { return program(workspace.runtime->target); });
   need_of(spec, by_rule).check(runtime.context(), options.memory_limit);
-  tune::Tuner tuner(runtime.context(), runtime.pipelines, runtime.context().settings().tuning,
-                    runtime.context().settings().cache_folder);
-  tuner.settle_rounding(runtime.target);
-  Lowered lowered = lower(graphs, spec, balancer->share(), [&](const Program& program) {
-    step::StepProgram made = program(runtime.target);
-    if (runtime.target.reproducible) return made;  // by rule, which is the same on every device
-    return tuner.settle(made.plan.program.choices, runtime.target) ? program(runtime.target) : made;
-  });
+  tune::Tuner tuner(runtime.context(), runtime.pipelines);
+  Lowered lowered = lower(graphs, spec, balancer->share(),
+                          [&](const Program& program) { return tuner.settled(runtime.target, program); });
   summary = train::summarize(lowered.training.back().plan, spec);
   summary.arena_bytes_kept = options.recompute.empty()
                                  ? summary.arena_bytes

@@ -40,6 +40,17 @@ Tuner::Tuner(vk::Context& context, vk::Pipelines& pipelines, Tuning tuning, cons
       admission_(context, pipelines, notes_, tuning == Tuning::force, context.child()),
       end_(Clock::now() + budget) {}
 
+Tuner::Tuner(vk::Context& context, vk::Pipelines& pipelines)
+    : Tuner(context, pipelines, context.settings().tuning, context.settings().cache_folder) {}
+
+step::StepProgram Tuner::settled(plan::Target& target,
+                                 const std::function<step::StepProgram(const plan::Target&)>& lower) {
+  if (target.reproducible) return lower(target);
+  settle_rounding(target);
+  step::StepProgram program = lower(target);
+  return settle(program.plan.program.choices, target) ? lower(target) : program;
+}
+
 bool Tuner::settle(std::span<const plan::Choice> choices, plan::Target& target) {
   std::vector<const plan::Choice*> order;
   for (const plan::Choice& choice : choices) order.push_back(&choice);

@@ -5,11 +5,13 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "step/step_program.h"
 #include "tune/admission.h"
 
 namespace halfstep::tune {
@@ -33,6 +35,8 @@ class Tuner {
  public:
   /// Nothing is stored if `cache_folder` is empty.
   Tuner(vk::Context& context, vk::Pipelines& pipelines, Tuning tuning, const std::filesystem::path& cache_folder);
+  /// As the device's settings say.
+  Tuner(vk::Context& context, vk::Pipelines& pipelines);
   ~Tuner() { notes_.save(); }
   Tuner(const Tuner&) = delete;
   Tuner& operator=(const Tuner&) = delete;
@@ -41,6 +45,9 @@ class Tuner {
   /// any, in which case the program must be lowered again. Throws Error if no candidate is correct.
   bool settle(std::span<const plan::Choice> choices, plan::Target& target);
 
+  /// The program that `lower` makes for a target, with its choices and who rounds to f16 settled; by rule where the
+  /// target is reproducible, which is the same on every device. Blocks while something is checked or measured.
+  step::StepProgram settled(plan::Target& target, const std::function<step::StepProgram(const plan::Target&)>& lower);
   /// Lets the driver round to f16 where it promises to do as Halfstep does, and did on this device.
   void settle_rounding(plan::Target& target);
 

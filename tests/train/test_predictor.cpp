@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include "harness/device.h"
 #include "harness/values.h"
@@ -15,6 +18,7 @@
 #include "passes/weight_nodes.h"
 #include "reference/conv2d.h"
 #include "train/stored_values.h"
+#include "vk/device/notes.h"
 
 namespace halfstep {
 namespace {
@@ -192,6 +196,18 @@ TEST_CASE("a checkpoint says which model wrote it and what that is fed, and a pr
   const std::vector<float> loss = predictor.run(
       {{"images", std::span<const float>(values)}, {"labels", std::span<const std::uint32_t>(set.labels)}});
   CHECK(static_cast<double>(loss.front()) == doctest::Approx(trainer.evaluate(set).loss).epsilon(1e-6));
+}
+
+TEST_CASE("the kernels of a predictor are checked on its device, as a trainer's are") {
+  const TemporaryFolder folder;
+  const Device device = Device::open("", {.tuning = Tuning::force, .cache_folder = folder.path()});
+  Graph graph;
+  const Tensor y = matmul(graph.input("x", {64, 33}), graph.input("weight", {33, 19}));
+  const Predictor predictor = Predictor::compile(device, graph, y);
+  std::ifstream notes(vk::device_file("notes", vk::context_of(device).capabilities(), folder.path()));
+  const std::string noted{std::istreambuf_iterator<char>(notes), {}};
+  CHECK(noted.find("gemm row_row f32 f32 by ") != std::string::npos);
+  CHECK(noted.find("\tright") != std::string::npos);
 }
 
 }  // namespace halfstep
