@@ -13,12 +13,12 @@ layout(std430, binding = 0) writeonly buffer Wrong { vec4 wrong[]; };
 const uint LOW_BITS = 14u;  // 13 of the significand are lost where f16 is normal; the next decides ties
 const int ROUNDS = 16;
 
-// The sign and the first bits of a number: of all exponents from 2^-27 to 2^35, and that of infinity.
+// The sign and the first bits of a number: of all exponents from 2^-27 to 2^34, and those of zero and of infinity.
 uint high_bits(uint i) {
   uint sign = i >> 15;
   uint exponent = (i >> 9) % 64u;
   uint significand = i % 512u;
-  exponent = exponent == 63u ? 255u : exponent + 100u;
+  exponent = exponent == 63u ? 255u : exponent == 62u ? 0u : exponent + 100u;
   return sign << 31 | exponent << 23 | significand << LOW_BITS;
 }
 

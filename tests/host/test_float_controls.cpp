@@ -9,8 +9,10 @@
 
 #include "host/capable.h"
 #include "vk/device/float_controls.h"
+#include "vk/shader/half_conversions.h"
 #include "vk/shader/shaders.h"
 #include "vk/shader/spirv.h"
+#include "vk/shader/validate_spirv.h"
 
 using namespace halfstep;
 
@@ -66,7 +68,7 @@ TEST_CASE("float controls: every shader gets the modes of the widths it has, in 
     CAPTURE(shader.name);
     const vk::ShaderFacts facts = vk::shader_facts(shader.words, {});
     REQUIRE(facts.entry_point != 0);
-    const std::vector<std::uint32_t> patched = vk::with_float_controls(shader.words, c, false);
+    const std::vector<std::uint32_t> patched = vk::with_float_controls(shader.words, c);
     const auto modes = float_modes(patched);
     const std::size_t widths = (facts.has_float16 ? 1u : 0u) + (facts.has_float32 ? 1u : 0u);
     CHECK(modes.size() == 3 * widths);
@@ -85,37 +87,48 @@ TEST_CASE("float controls: a device that cannot tell widths apart gets a mode fo
   c.float16.preserves_denormals = false;
   c.float32.rounds_to_nearest_even = false;
   const std::vector<std::pair<std::uint32_t, std::uint32_t>> apart{{4459, 32}, {4462, 16}, {4461, 16}, {4461, 32}};
-  CHECK(float_modes(vk::with_float_controls(both.words, c, false)) == apart);
+  CHECK(float_modes(vk::with_float_controls(both.words, c)) == apart);
   c.denormals_independent = c.rounding_independent = false;
   const std::vector<std::pair<std::uint32_t, std::uint32_t>> together{{4461, 16}, {4461, 32}};
-  CHECK(float_modes(vk::with_float_controls(both.words, c, false)) == together);
+  CHECK(float_modes(vk::with_float_controls(both.words, c)) == together);
   c.float_controls = false;
-  CHECK(std::ranges::equal(vk::with_float_controls(both.words, c, false), both.words));
+  CHECK(std::ranges::equal(vk::with_float_controls(both.words, c), both.words));
 }
 
-TEST_CASE("float controls: what converts to f16 by packing has the modes of f16 where a device promises its rounding") {
-  const vk::EmbeddedShader& words = vk::find_shader("pointwise.packed");
-  REQUIRE_FALSE(vk::shader_facts(words.words, {}).has_float16);
+TEST_CASE("float controls: what rounds to f16 by the device has its modes, where the device promises them") {
+  const vk::EmbeddedShader& shader = vk::find_shader("rounding_check");
+  REQUIRE_FALSE(vk::shader_facts(shader.words, {}).has_float16);
+  vk::Capabilities c = capable();
+  CHECK(float_modes(vk::with_float_controls(shader.words, c)).size() == 3);
+  const std::vector<std::uint32_t> converting = vk::with_half_conversions(shader.words);
+  vk::check_spirv(converting, shader.name);
+  CHECK(vk::shader_facts(converting, {}).needs_float16);
+  CHECK(float_modes(vk::with_float_controls(converting, c)).size() == 6);
+  const vk::EmbeddedShader& other = vk::find_shader("copy");
+  CHECK(std::ranges::equal(vk::with_half_conversions(other.words), other.words));
+}
+
+TEST_CASE("float controls: a device promises how it rounds to f16 if it can in every shader") {
   vk::Capabilities c = capable();
   CHECK(vk::promises_rounding(c));
   CHECK(vk::target(c, vk::settings({})).float16.rounding_is_promised);
   CHECK_FALSE(vk::target(c, vk::settings({})).float16.rounded_by_driver);
-  CHECK(float_modes(vk::with_float_controls(words.words, c, true)).size() == 6);
-  CHECK(float_modes(vk::with_float_controls(words.words, c, false)).size() == 3);
   c.rounding_independent = false;
   CHECK(vk::promises_rounding(c));
   c.float32.rounds_to_nearest_even = false;
   CHECK_FALSE(vk::promises_rounding(c));
-  CHECK(float_modes(vk::with_float_controls(words.words, c, true)).size() == 2);
   for (bool vk::FloatControls::*const promise :
        {&vk::FloatControls::preserves_denormals, &vk::FloatControls::rounds_to_nearest_even}) {
     c = capable();
     c.float16.*promise = false;
     CHECK_FALSE(vk::promises_rounding(c));
   }
-  c = capable();
-  c.float_controls = false;
-  CHECK_FALSE(vk::promises_rounding(c));
+  for (bool vk::Capabilities::*const needed :
+       {&vk::Capabilities::float_controls, &vk::Capabilities::float16_arithmetic}) {
+    c = capable();
+    c.*needed = false;
+    CHECK_FALSE(vk::promises_rounding(c));
+  }
   c = capable();
   c.type = VK_PHYSICAL_DEVICE_TYPE_CPU;  // of which integers were measured to be as fast, or the driver to be right
   CHECK_FALSE(vk::target(c, vk::settings({})).float16.rounding_is_promised);

@@ -57,15 +57,13 @@ void append_modes(std::vector<std::uint32_t>& words, const std::vector<Wanted>& 
 }  // namespace
 
 bool promises_rounding(const Capabilities& c) {
-  return c.float_controls && c.float16.preserves_denormals && c.float16.rounds_to_nearest_even &&
-         (c.denormals_independent || c.float32.preserves_denormals) &&
+  return c.float16_arithmetic && c.float_controls && c.float16.preserves_denormals &&
+         c.float16.rounds_to_nearest_even && (c.denormals_independent || c.float32.preserves_denormals) &&
          (c.rounding_independent || c.float32.rounds_to_nearest_even);
 }
 
-std::vector<std::uint32_t> with_float_controls(std::span<const std::uint32_t> words, const Capabilities& capabilities,
-                                               bool packs_halves) {
-  ShaderFacts facts = shader_facts(words, {});
-  facts.has_float16 |= packs_halves && promises_rounding(capabilities);
+std::vector<std::uint32_t> with_float_controls(std::span<const std::uint32_t> words, const Capabilities& capabilities) {
+  const ShaderFacts facts = shader_facts(words, {});
   const std::vector<Wanted> wanted = wanted_modes(facts, capabilities);
   if (wanted.empty()) return {words.begin(), words.end()};
   // A module's sections have a fixed order: capabilities, extensions, ..., entry points, execution modes.

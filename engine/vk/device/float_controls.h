@@ -10,12 +10,11 @@ namespace halfstep::vk {
 
 /// The shader with the execution modes of SPV_KHR_float_controls that the device supports, for the float widths that
 /// the shader uses: preserve denormals, round to nearest even, preserve signed zeros, infinities and NaN. Unchanged if
-/// the device supports none. `packs_halves`: it converts to f16 by packHalf2x16(), whether or not it has that type.
-std::vector<std::uint32_t> with_float_controls(std::span<const std::uint32_t> words, const Capabilities& capabilities,
-                                               bool packs_halves);
+/// the device supports none.
+std::vector<std::uint32_t> with_float_controls(std::span<const std::uint32_t> words, const Capabilities& capabilities);
 
-/// Whether the device promises that conversions to f16 round to nearest, ties to even, and preserve denormals, in every
-/// shader that has these modes.
+/// Whether the device has f16 arithmetic, and promises that conversions to f16 round to nearest, ties to even, and
+/// preserve denormals, in every shader that has these modes.
 bool promises_rounding(const Capabilities& capabilities);
 
 }  // namespace halfstep::vk

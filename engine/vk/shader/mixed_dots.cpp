@@ -9,7 +9,6 @@
 namespace halfstep::vk {
 namespace {
 
-constexpr std::uint32_t glsl_begins = 0x4c534c47;  // "GLSL", of GLSL.std.450
 constexpr std::uint32_t glsl_unpack_half_2x16 = 62;
 
 /// The dot products of a module whose factors are two unpacked words, by their ids.

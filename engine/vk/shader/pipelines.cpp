@@ -17,6 +17,7 @@
 #include "vk/shader/binding_kinds.h"
 #include "vk/shader/exact_arithmetic.h"
 #include "vk/shader/first_group.h"
+#include "vk/shader/half_conversions.h"
 #include "vk/shader/mixed_dots.h"
 #include "vk/shader/pair_access.h"
 #include "vk/shader/pushed_numbers.h"
@@ -216,11 +217,12 @@ std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<co
     const auto first = static_cast<std::uint32_t>(plan::pushed_bytes(dispatch) - dispatch.push.size());
     code = with_pushed_numbers(code, first, dispatch.push);
   }
+  if (dispatch.rounded_by_driver && promises_rounding(capabilities)) code = with_half_conversions(code);
   if (dispatch.bfloat16_matrices) code = with_bfloat16_matrices(code);
   if (capabilities.mixed_dots && !dispatch.reproducible && !dispatch.spirv) code = with_mixed_dots(code);
   if (dispatch.reproducible) code = with_exact_arithmetic(code, dispatch.shader);
   if (!dispatch.windows.operands.empty()) code = with_windows(code, dispatch.windows, dispatch.shader);
-  return with_float_controls(code, capabilities, dispatch.rounded_by_driver);  // the last that brings types of floats
+  return with_float_controls(code, capabilities);  // the last that brings types of floats
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <map>
-#include <optional>
 
 #include "vk/shader/additions.h"
 #include "vk/shader/spirv.h"
@@ -40,7 +39,9 @@ class PushRewriter {
     constexpr std::size_t of_member = 5;  // words
     if (i.words.size() > of_member + 1) return;
     const auto& constants = added_.module().constants;
-    std::uint32_t at = added_.module().offsets.at({block_, constants.at(i.operand(4))});
+    const auto member = constants.find(i.operand(4));
+    if (member == constants.end()) return;
+    std::uint32_t at = added_.module().offsets.at({block_, member->second});
     if (i.words.size() > of_member) {
       const auto component = constants.find(i.operand(of_member));
       if (component == constants.end()) return;

@@ -24,6 +24,9 @@ struct Instruction {
 /// Words before the first instruction.
 constexpr std::size_t spirv_header_words = 5;
 
+/// The first word of the name of GLSL.std.450, the set of extended instructions that GLSL's functions are.
+constexpr std::uint32_t glsl_begins = 0x4c534c47;
+
 /// Calls `visit` with each instruction in order. Throws Error if the words are not SPIR-V.
 void for_each_instruction(std::span<const std::uint32_t> words, const std::function<void(const Instruction&)>& visit);
 
