@@ -273,7 +273,7 @@ std::vector<std::uint32_t> FunctionWriter::finish(std::span<const std::uint32_t>
     has_glsl |= i.opcode == op_ext_inst_import && i.operand(1) == glsl_;
     if (in_extensions && i.opcode != op_capability && i.opcode != op_extension && i.opcode != op_ext_inst_import) {
       in_extensions = false;
-      if (!has_glsl) append(result, op_ext_inst_import, {glsl_, 0x4c534c47, 0x6474732e, 0x3035342e, 0});
+      if (!has_glsl) append(result, op_ext_inst_import, {glsl_, glsl_begins, 0x6474732e, 0x3035342e, 0});
     }
     if (in_annotations && begins_types(i.opcode)) {
       in_annotations = false;
