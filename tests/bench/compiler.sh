@@ -1,6 +1,7 @@
 #!/bin/sh
 # Compiles the kernels of every model for AMD's GPUs with RADV, on a device that does not exist, and fails where a
-# pipeline does not compile or spills registers to memory. It needs no GPU.
+# pipeline does not compile or spills registers to memory, or where a large product, convolution or elementwise operator
+# is predicted to fall short of its part of the GPU's peak. It needs no GPU.
 #
 #   tests/bench/compiler.sh BENCH [GPU...]    default: navi21 vega10, which the RADV of Debian 12 knows
 #   HALFSTEP_RADV="COMMAND"                   runs "COMMAND GPU BENCH ..." on that device, as with a newer RADV in a
@@ -10,7 +11,7 @@
 #   HALFSTEP_EVERY_VARIANT=1                  all models in all precisions, and every variant of every kernel
 # Exit code: 0, 1 where something was found, 77 where the machine has no RADV.
 set -u
-[ $# -ge 1 ] || { sed -n '2,12p' "$0" | cut -c3-; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,13p' "$0" | cut -c3-; exit 2; }
 bench=$1
 shift
 [ $# -gt 0 ] || set -- navi21 vega10
@@ -73,11 +74,22 @@ check_half() {
   fi
 }
 
+# Percent of the peak, of memory where an operator only moves data: see `bench shaders --help`.
+check_peaks() {
+  check "$1" --model product --precision float32 --least 70
+  check "$1" --model product --precision mixed --least 60
+  for precision in float32 mixed; do
+    check "$1" --model convolution --precision $precision --least 50
+    check "$1" --model movement --precision $precision --least 80
+  done
+}
+
 for gpu in "$@"; do
   for model in $models; do
     for precision in $precisions; do check "$gpu" --model "$model" --precision "$precision"; done
   done
   check_half "$gpu"
+  check_peaks "$gpu"
   [ -z "${HALFSTEP_EVERY_VARIANT:-}" ] || check "$gpu" --every-variant
 done
 echo "$checks checks passed, $failures failed" | sed "s/^$checks/$((checks - failures))/"

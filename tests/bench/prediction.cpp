@@ -39,6 +39,16 @@ Clocks clocks_of(const Gpu& gpu, const Mix& mix, std::uint32_t lanes) {
   return clocks;
 }
 
+/// Operations a second of the arithmetic that computes most of a kernel's.
+double peak_of(const Gpu& gpu, const MachineCode& code) {
+  const Mix& mix = code.inner_loop.flops(1) > 0 ? code.inner_loop : code.whole;
+  const bool pairs = mix.packed16 > mix.float32 + mix.mixed16;
+  const double of_unit = mix.matrix > 0 ? gpu.unit.matrix_flops
+                         : pairs        ? gpu.unit.float16_flops
+                                        : gpu.unit.float32_flops;
+  return of_unit * gpu.compute_units * gpu.clock();
+}
+
 /// The mean part of all SIMDs that work: workgroups go to compute units in turns.
 double busy_simds(const Gpu& gpu, const Work& work) {
   const double units = gpu.compute_units;
@@ -61,13 +71,13 @@ Prediction predict(const Gpu& gpu, const Work& work) {
   const double available = std::max(1.0, subgroups / simds);
   const double waiting = std::max(1.0, work.parallelism / available);
   const double scale = 1000 * waiting / (simds * busy_simds(gpu, work) * gpu.clock());
-  const std::array<std::pair<double, std::string_view>, 4> parts{
-      {{scale * clocks.arithmetic, "arithmetic"},
-       {scale * clocks.local, "shared memory"},
-       {scale * clocks.loads, "loads"},
-       {1000 * work.bytes / (gpu.gigabytes_per_second * 1e9), "memory"}}};
+  const double memory = 1000 * work.bytes / (gpu.gigabytes_per_second * 1e9);
+  const std::array<std::pair<double, std::string_view>, 4> parts{{{scale * clocks.arithmetic, "arithmetic"},
+                                                                  {scale * clocks.local, "shared memory"},
+                                                                  {scale * clocks.loads, "loads"},
+                                                                  {memory, "memory"}}};
   const auto longest = std::ranges::max_element(parts, {}, &std::pair<double, std::string_view>::first);
-  return {longest->first, longest->second};
+  return {longest->first, longest->second, std::max(memory, 1000 * work.flops / peak_of(gpu, work.code))};
 }
 
 }  // namespace bench

@@ -22,6 +22,9 @@ struct Work {
 struct Prediction {
   double milliseconds = 0;
   std::string_view bound;  ///< what takes longest: "arithmetic", "shared memory", "loads" or "memory"
+  /// Milliseconds at the GPU's peak: of its operations by the arithmetic that most of them take (matrix units, pairs of
+  /// f16, or f32), or of its traffic to memory, whichever is longer.
+  double at_peak = 0;
 };
 
 /// How long a GPU should take for a dispatch: the longest of its arithmetic, its traffic to shared memory and to the

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,11 +18,11 @@
 #include <vector>
 
 #include "bench/commands.h"
+#include "bench/every_variant.h"
 #include "bench/gpus.h"
 #include "bench/machine_code.h"
 #include "bench/models.h"
 #include "bench/prediction.h"
-#include "ops/gemm/gemm_kernels.h"
 #include "samples/common/command_line.h"
 #include "step/step_program.h"
 #include "train/step_graph.h"
@@ -41,11 +42,13 @@ struct Options {
   std::int64_t batch = 64;
   std::string disassembly;
   bool every_variant = false;
+  double least = 0;  ///< percent of the GPU's peak
 };
 
 struct PredictedDispatch {
   std::string label;
   double milliseconds = 0;
+  double at_peak = 0;
 };
 
 /// A pipeline, and the dispatches that use it.
@@ -60,6 +63,7 @@ struct Kernel {
   MachineCode code;
   std::vector<PredictedDispatch> predictions;
   double milliseconds = 0;  ///< of all predictions
+  double at_peak = 0;       ///< likewise
   std::string_view bound;   ///< of the longest
   double flops = 0;         ///< of all its dispatches
 
@@ -76,106 +80,6 @@ plan::Program program_of(const Options& options, const plan::Target& target) {
       .loss = model.loss, .optimizer = Adam{}, .precision = precision_of(options.precision), .feed = model.feed};
   const step::StepGraph steps = train::training_graph(graph, training);
   return step::training_program(target, steps, step::layout_of(steps), training, {}).plan.program;
-}
-
-/// A shader's specialization constants, as its source gives them.
-std::map<std::uint32_t, std::uint32_t> default_constants(std::span<const std::uint32_t> words) {
-  std::map<std::uint32_t, std::uint32_t> numbers;  // of the constants, by their ids
-  std::map<std::uint32_t, std::uint32_t> values;
-  vk::for_each_instruction(words, [&](const vk::Instruction& instruction) {
-    if (instruction.opcode == vk::op_decorate && instruction.operand(2) == vk::decoration_spec_id)
-      numbers[instruction.operand(1)] = instruction.operand(3);
-    const auto number = numbers.find(instruction.operand(2));
-    if (number == numbers.end()) return;
-    if (instruction.opcode == vk::op_spec_constant) values[number->second] = instruction.operand(3);
-    if (instruction.opcode == vk::op_spec_constant_true) values[number->second] = 1;
-    if (instruction.opcode == vk::op_spec_constant_false) values[number->second] = 0;
-  });
-  return values;
-}
-
-/// Gives a dispatch of a kernel that computes an expression one: the sum of an argument and of what it computes.
-/// Drivers take a minute to compile some that were not specialized for one.
-void add_expression(plan::Dispatch& dispatch, std::span<const std::uint32_t> words) {
-  const std::map<std::uint32_t, std::uint32_t> defaults = default_constants(words);
-  if (!defaults.contains(plan::first_expression_constant)) return;
-  plan::Expression expression{.result = 0, .reads = {plan::Reading{}}};
-  expression.value = expression.add({.op = plan::Op::add, .a = 0, .b = plan::kernel_value});
-  for (std::size_t i = dispatch.constants.size(); i < plan::first_expression_constant; ++i) {
-    const auto found = defaults.find(static_cast<std::uint32_t>(i));
-    dispatch.constants.push_back(found != defaults.end() ? found->second : 0);
-  }
-  const std::vector<std::uint32_t> constants =
-      plan::expression_constants(expression, std::vector<bool>(dispatch.operands.size()));
-  dispatch.constants.insert(dispatch.constants.end(), constants.begin(), constants.end());
-  dispatch.expression = std::move(expression);
-}
-
-/// The kernels for products that the engine has on a target, by their shaders. What matrix units compute is as large as
-/// the constants say: no driver compiles it in reasonable time with others.
-std::multimap<std::string, ops::GemmKernel> product_kernels(const plan::Target& target) {
-  std::map<std::pair<std::string, std::string>, ops::GemmKernel> found;  // by shader and name
-  constexpr std::int64_t large = 4096;
-  for (int operands = 0; operands <= static_cast<int>(ops::Operands::planes_row); ++operands) {
-    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-      for (const bool partials : {false, true}) {
-        const ops::Problem problem{.operands = static_cast<ops::Operands>(operands),
-                                   .dtype = dtype,
-                                   .float16_partials = partials,
-                                   .rows = large,
-                                   .columns = large,
-                                   .k = large};
-        for (const ops::GemmKernel& kernel : ops::gemm_kernels(target, problem)) {
-          found.try_emplace({kernel.shader, kernel.name + (kernel.bfloat16_matrices ? ".bf16" : "")}, kernel);
-        }
-      }
-    }
-  }
-  std::multimap<std::string, ops::GemmKernel> by_shader;
-  for (const auto& [key, kernel] : found) by_shader.emplace(key.first, kernel);
-  return by_shader;
-}
-
-/// The specialization constants of a product that has nothing but A, B and C: see shaders/gemm/gemm.glsl.
-std::vector<std::uint32_t> constants_of(const ops::GemmKernel& kernel) {
-  constexpr std::uint32_t quad_elements = 4;
-  std::vector<std::uint32_t> constants{kernel.local_size, 0, 0, 0, quad_elements, 0, 0};
-  constants.insert(constants.end(), kernel.constants.begin(), kernel.constants.end());
-  return constants;
-}
-
-/// Whether a variant's name says which operands it multiplies: "gemm_uniform.row_row.f32".
-bool is_product(std::string_view shader) {
-  return shader.starts_with("gemm") && (shader.find("_row.") != shader.npos || shader.find("_col.") != shader.npos);
-}
-
-/// A dispatch of every variant that reads buffers only, with the constants that its source gives, and of products one
-/// for each kernel that the target has. Those for matrix units are left out where there are none: a compiler may crash
-/// on them.
-plan::Program every_variant(const plan::Target& target) {
-  plan::Program program;
-  const std::multimap<std::string, ops::GemmKernel> products = product_kernels(target);
-  for (const std::string_view name : vk::shader_names()) {
-    if (name.ends_with("_texels") || name.starts_with("gemm_runs.")) continue;  // for software drivers
-    if (target.matrix_shapes.empty() && name.find("_cooperative") != std::string_view::npos) continue;
-    const std::span<const std::uint32_t> words = vk::find_shader(name).words;
-    plan::Dispatch dispatch;
-    dispatch.label = dispatch.shader = name;
-    dispatch.push.resize(128);
-    dispatch.operands.resize(vk::shader_facts(words, {}).bindings, {0, plan::Access::read});
-    const auto [first, last] = products.equal_range(dispatch.shader);
-    for (auto each = first; each != last; ++each) {
-      plan::Dispatch& product = program.dispatches.emplace_back(dispatch);
-      product.label = each->second.name;
-      product.constants = constants_of(each->second);
-      product.bfloat16_matrices = each->second.bfloat16_matrices;
-      add_expression(product, words);
-    }
-    if (first != last || is_product(name)) continue;
-    add_expression(dispatch, words);
-    program.dispatches.push_back(std::move(dispatch));
-  }
-  return program;
 }
 
 /// How many subgroups a SIMD needs to be busy, by the compiler's estimates.
@@ -195,8 +99,9 @@ void predict_dispatch(Kernel& kernel, const Gpu& gpu, const plan::Program& progr
                     .lanes = kernel.lanes,
                     .parallelism = parallelism_of(kernel),
                     .code = kernel.code});
-  kernel.predictions.push_back({dispatch.label, prediction.milliseconds});
+  kernel.predictions.push_back({dispatch.label, prediction.milliseconds, prediction.at_peak});
   kernel.milliseconds += prediction.milliseconds;
+  kernel.at_peak += prediction.at_peak;
   kernel.flops += dispatch.flops;
   if (kernel.bound.empty()) kernel.bound = prediction.bound;
 }
@@ -250,7 +155,10 @@ void print_amd(const Kernel& kernel, bool predicted) {
              number("LDS size"), number("Subgroups per SIMD"), number("Code size"), number("Inverse Throughput"),
              mix.matrix, mix.packed16, mix.mixed16, mix.float32, mix.vector_other, mix.local,
              mix.loads - mix.narrow_loads, mix.loads, mix.waits);
-  if (predicted) fmt::print(" | {:>9.4f}  {}", kernel.milliseconds, kernel.bound);
+  if (predicted) {
+    fmt::print(" | {:>9.4f} {:>3.0f}%  {}", kernel.milliseconds, 100 * kernel.at_peak / kernel.milliseconds,
+               kernel.bound);
+  }
   fmt::print("\n");
 }
 
@@ -266,7 +174,7 @@ bool by_amd(const Kernel& kernel) {
 void print_header(bool predicted) {
   fmt::print("{:<38} {:>4} {:>5} {:>6} {:>6} {:>5} {:>7} {:>8} | {:>4} {:>4} {:>4} {:>5} {:>5} {:>4} {:>7} {:>4}{}\n",
              "kernel", "uses", "VGPRs", "spills", "LDS", "waves", "bytes", "1/thr", "mat", "pk16", "mix", "f32",
-             "other", "lds", "wide", "wait", predicted ? " | predicted ms" : "");
+             "other", "lds", "wide", "wait", predicted ? " | predicted ms, of peak" : "");
 }
 
 void print(const Kernel& kernel, bool predicted) {
@@ -332,14 +240,65 @@ ordered_json json_of(const Kernel& kernel, const std::optional<Gpu>& gpu) {
   row["inner_loop"] = json_of(kernel.code.inner_loop);
   if (kernel.milliseconds > 0) {
     row["predicted_ms"] = kernel.milliseconds;
+    row["at_peak_ms"] = kernel.at_peak;
     row["bound"] = kernel.bound;
     if (kernel.flops > 0) row["predicted_gflops"] = kernel.flops / kernel.milliseconds / 1e6;
     row["card"] = gpu->card;
     for (const PredictedDispatch& each : kernel.predictions) {
-      row["predictions"].push_back({{"label", each.label}, {"ms", each.milliseconds}});
+      row["predictions"].push_back({{"label", each.label}, {"ms", each.milliseconds}, {"at_peak_ms", each.at_peak}});
     }
   }
   return row;
+}
+
+void write_json(const std::filesystem::path& json, const Options& options, const DeviceInfo& device,
+                const std::vector<Kernel>& kernels, const std::optional<Gpu>& gpu) {
+  ordered_json file{{"device", device.name},
+                    {"driver", device.driver},
+                    {"model", options.every_variant ? "" : options.model},
+                    {"precision", options.precision.name},
+                    {"kernels", ordered_json::array()}};
+  for (const Kernel& kernel : kernels) file["kernels"].push_back(json_of(kernel, gpu));
+  const std::string text = file.dump(2) + "\n";
+  const Bytes part = std::as_bytes(std::span(text));
+  write_atomically(json, std::span(&part, 1));
+}
+
+/// What a kernel lacks beside the least part of the peak that its dispatches are to reach.
+std::vector<std::string> shortcomings(const Kernel& kernel, const Options& options, const plan::Target& target,
+                                      double step_milliseconds) {
+  constexpr double small = 0.01;  // of the step: too short to occupy a GPU, and of no account
+  std::vector<std::string> found;
+  for (const PredictedDispatch& each : kernel.predictions) {
+    const double percent = 100 * each.at_peak / each.milliseconds;
+    if (each.milliseconds < small * step_milliseconds || percent >= options.least) continue;
+    found.push_back(fmt::format("{} ({}) at {:.0f}%", each.label, kernel.shader, percent));
+  }
+  const Mix& loop = kernel.code.inner_loop;
+  if (kernel.flops <= 0 || loop.flops(1) <= 0) return found;
+  if (loop.narrow_loads > 0) {
+    found.push_back(fmt::format("{} with {} loads of less than 128 bits", kernel.shader, loop.narrow_loads));
+  }
+  const Compute products = precision_of(options.precision).lists.products;
+  if (!target.matrix_shapes.empty() && products != DType::f32 && loop.matrix == 0) {
+    found.push_back(fmt::format("{} without matrix units", kernel.shader));
+  }
+  return found;
+}
+
+/// Throws Error, with all shortcomings, if there are any.
+void expect_peak(const std::vector<Kernel>& kernels, const Options& options, const plan::Target& target) {
+  double milliseconds = 0;
+  for (const Kernel& kernel : kernels) milliseconds += kernel.milliseconds;
+  if (milliseconds <= 0) {
+    fail("bench", "expected a GPU whose peak is known, for --least, got another", "gpus.cpp has a table of them");
+  }
+  std::vector<std::string> found;
+  for (const Kernel& kernel : kernels) {
+    std::ranges::move(shortcomings(kernel, options, target, milliseconds), std::back_inserter(found));
+  }
+  if (found.empty()) return;
+  fail("bench", fmt::format("expected {}% of the GPU's peak, got {}", options.least, fmt::join(found, ", ")));
 }
 
 void run(const Options& options, const Bench& bench, const std::filesystem::path& json) {
@@ -353,16 +312,8 @@ void run(const Options& options, const Bench& bench, const std::filesystem::path
       fmt::print("\n{}\n{}", kernel.shader, kernel.disassembly);
     }
   }
-  if (json.empty()) return;
-  ordered_json file{{"device", context.info().name},
-                    {"driver", context.info().driver},
-                    {"model", options.every_variant ? "" : options.model},
-                    {"precision", options.precision.name},
-                    {"kernels", ordered_json::array()}};
-  for (const Kernel& kernel : kernels) file["kernels"].push_back(json_of(kernel, gpu));
-  const std::string text = file.dump(2) + "\n";
-  const Bytes part = std::as_bytes(std::span(text));
-  write_atomically(json, std::span(&part, 1));
+  if (!json.empty()) write_json(json, options, context.info(), kernels, gpu);
+  if (options.least > 0) expect_peak(kernels, options, context.target());
 }
 
 }  // namespace
@@ -380,6 +331,11 @@ Command add_shaders(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--disassembly", options->disassembly,
                       "Print the instructions of kernels with this in their name");
+  command
+      ->add_option("--least", options->least,
+                   "Fail unless each dispatch that takes a hundredth of the step reaches this percentage of the GPU's "
+                   "peak, as predicted, and products load 128 bits at once, and take matrix units where there are any")
+      ->check(CLI::Range(0.0, 100.0));
   command->add_flag("--every-variant", options->every_variant,
                     "Every kernel that reads buffers, not those of a model's step");
   return {command, [options](const Bench& bench, const std::filesystem::path& json) { run(*options, bench, json); }};

@@ -115,17 +115,32 @@ TEST_CASE("a prediction is the longest of arithmetic, shared memory, loads and m
   work.code.inner_loop.float32 = 64;
   // 60 units of 64 lanes at 2.105 GHz: 16.17 TFLOPS.
   CHECK(predict(gpu, work).milliseconds == doctest::Approx(1e15 / 16.1664e12).epsilon(1e-3));
+  CHECK(predict(gpu, work).at_peak == doctest::Approx(1e15 / 16.1664e12).epsilon(1e-3));
   CHECK(predict(gpu, work).bound == "arithmetic");
   work.code.inner_loop.packed16 = 64;  // two thirds of the operations in half of the instructions
   CHECK(predict(gpu, work).milliseconds == doctest::Approx(1e15 / 16.1664e12 * 2 / 3).epsilon(1e-3));
   work.code.inner_loop.local_bytes = 1024;
   CHECK(predict(gpu, work).bound == "shared memory");
   const double local = predict(gpu, work).milliseconds;
-  work.code.outside.local_bytes = 1024;  // once for each of 60 * 64 * 4 subgroups; the loop runs 1e12 / (64 * 384) times
+  work.code.outside.local_bytes =
+      1024;  // once for each of 60 * 64 * 4 subgroups; the loop runs 1e12 / (64 * 384) times
   CHECK(predict(gpu, work).milliseconds == doctest::Approx(local * (1 + 15360 * 24576 / 1e12)).epsilon(1e-9));
   work.bytes = 1e12;  // at 512 GB/s
   CHECK(predict(gpu, work).milliseconds == doctest::Approx(1e3 / 0.512));
   CHECK(predict(gpu, work).bound == "memory");
+  CHECK(predict(gpu, work).at_peak == doctest::Approx(1e3 / 0.512));
+}
+
+TEST_CASE("a prediction is held against the peak of the arithmetic that most of it takes") {
+  const Gpu gpu = gpu_of("RADV NAVI31").value();
+  Work work{.flops = 1e12, .groups = 96 * 64, .invocations = 256, .lanes = 32, .code = {}};
+  work.code.inner_loop.float32 = 64;
+  work.code.inner_loop.packed16 = 8;
+  CHECK(predict(gpu, work).at_peak == doctest::Approx(1e15 / (96 * 256 * 2.5e9)));
+  work.code.inner_loop.packed16 = 65;  // no more operations a clock than f32's, two of which are issued together
+  CHECK(predict(gpu, work).at_peak == doctest::Approx(1e15 / (96 * 256 * 2.5e9)));
+  work.code.inner_loop.matrix = 1;
+  CHECK(predict(gpu, work).at_peak == doctest::Approx(1e15 / (96 * 512 * 2.5e9)));
 }
 
 TEST_CASE("SIMDs without work and subgroups too few to hide latency take time") {
