@@ -73,13 +73,13 @@ struct Kernel {
   }
 };
 
-plan::Program program_of(const Options& options, const plan::Target& target) {
+plan::Plan plan_of(const Options& options, const plan::Target& target) {
   Graph graph;
   const Training model = model_of(options.model).build(graph, options.batch, 3);
   const TrainerOptions training{
       .loss = model.loss, .optimizer = Adam{}, .precision = precision_of(options.precision), .feed = model.feed};
   const step::StepGraph steps = train::training_graph(graph, training);
-  return step::training_program(target, steps, step::layout_of(steps), training, {}).plan.program;
+  return step::training_program(target, steps, step::layout_of(steps), training, {}).plan;
 }
 
 /// How many subgroups a SIMD needs to be busy, by the compiler's estimates.
@@ -212,10 +212,12 @@ std::vector<Kernel> print_step(const Options& options, vk::Context& context, con
   plan::Target target = context.target();
   // As on a device that keeps its promise, which a device that only compiles cannot show.
   target.float16.rounded_by_driver |= target.float16.rounding_is_promised;
-  const plan::Program program = program_of(options, target);
-  std::vector<Kernel> kernels = kernels_of(context, program, gpu, [](const Kernel&) {});
-  fmt::print("{}, {}: {} {}, {} dispatches by {} pipelines\n", context.info().name, context.info().driver,
-             options.model, options.precision.name, program.dispatches.size(), kernels.size());
+  const plan::Plan plan = plan_of(options, target);
+  std::vector<Kernel> kernels = kernels_of(context, plan.program, gpu, [](const Kernel&) {});
+  fmt::print("{}, {}: {} {}, {} dispatches by {} pipelines, {} barriers, {:.1f} MiB in one arena\n",
+             context.info().name, context.info().driver, options.model, options.precision.name,
+             plan.program.dispatches.size(), kernels.size(), plan.barriers(),
+             static_cast<double>(plan.arena.bytes) / (1 << 20));
   print(kernels, gpu);
   return kernels;
 }
