@@ -84,6 +84,11 @@ std::vector<std::uint32_t> constants_of(const ops::GemmKernel& kernel) {
   return constants;
 }
 
+bool is_for_software_drivers(std::string_view shader) {
+  const bool attention_by_rows = shader.starts_with("attention.") && shader.find(".rows") != shader.npos;
+  return attention_by_rows || shader.ends_with("_texels") || shader.starts_with("gemm_runs.");
+}
+
 /// Whether a variant's name says which operands it multiplies: "gemm_uniform.row_row.f32".
 bool is_product(std::string_view shader) {
   return shader.starts_with("gemm") && (shader.find("_row.") != shader.npos || shader.find("_col.") != shader.npos);
@@ -95,7 +100,7 @@ plan::Program every_variant(const plan::Target& target) {
   plan::Program program;
   const std::multimap<std::string, ops::GemmKernel> products = product_kernels(target);
   for (const std::string_view name : vk::shader_names()) {
-    if (name.ends_with("_texels") || name.starts_with("gemm_runs.")) continue;  // for software drivers
+    if (is_for_software_drivers(name)) continue;
     if (target.matrix_shapes.empty() && name.find("_cooperative") != std::string_view::npos) continue;
     const std::span<const std::uint32_t> words = vk::find_shader(name).words;
     plan::Dispatch dispatch;

@@ -6,8 +6,8 @@
 namespace bench {
 
 /// A dispatch of every variant that reads buffers only, with the constants that its source gives, and of products one
-/// for each kernel that the target has. Those for matrix units are left out where there are none: a compiler may crash
-/// on them.
+/// for each kernel that the target has. Those that only software drivers take are left out, and those for matrix units
+/// where there are none: a compiler may crash on them.
 halfstep::plan::Program every_variant(const halfstep::plan::Target& target);
 
 }  // namespace bench

@@ -333,13 +333,15 @@ Command add_shaders(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--disassembly", options->disassembly,
                       "Print the instructions of kernels with this in their name");
+  CLI::Option* least = command->add_option(
+      "--least", options->least,
+      "Fail unless each dispatch that takes a hundredth of the step reaches this percentage of the GPU's peak, as "
+      "predicted, and products load 128 bits at once, and take matrix units where there are any");
+  least->check(CLI::Range(0.0, 100.0));
   command
-      ->add_option("--least", options->least,
-                   "Fail unless each dispatch that takes a hundredth of the step reaches this percentage of the GPU's "
-                   "peak, as predicted, and products load 128 bits at once, and take matrix units where there are any")
-      ->check(CLI::Range(0.0, 100.0));
-  command->add_flag("--every-variant", options->every_variant,
-                    "Every kernel that reads buffers, not those of a model's step");
+      ->add_flag("--every-variant", options->every_variant,
+                 "Every kernel that reads buffers, not those of a model's step")
+      ->excludes(least);
   return {command, [options](const Bench& bench, const std::filesystem::path& json) { run(*options, bench, json); }};
 }
 
