@@ -1,7 +1,7 @@
 #!/bin/sh
 # Downloads a data set from where its authors keep it, checks it and unpacks it: ./samples/fetch_data.sh SET [FOLDER]
 #   SET     cifar10, cifar100, mnist or fashion-mnist
-#   FOLDER  where to put it (default: data/SET in the project's folder, where the samples look for it)
+#   FOLDER  where to put it (default: data/SET in the project's folder, where samples look for CIFAR-10)
 # A download that broke off is taken up again. What is there already is not downloaded twice.
 # HALFSTEP_MIRROR names another place that has the same files.
 set -eu

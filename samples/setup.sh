@@ -21,7 +21,7 @@ This is not Debian or Ubuntu, so nothing is installed. Halfstep needs, from this
   the Vulkan headers and loader, glslangValidator,
   SPIRV-Tools (spirv-opt, and the library of its validator)
   doctest, zlib, libpng, libjpeg-turbo, nlohmann-json, CLI11, fmt, utf8proc, xz (liblzma and the program)
-  for its tests, curl, doxygen and volk (with its source file)
+  for its tests, SDL 2, curl, doxygen and volk (with its source file); an MPI and libdrm's headers are optional
   a Vulkan driver: the GPU's, or Mesa's lavapipe
   Fashion-MNIST as IDX files, for instance in a folder named with --data
 LIST

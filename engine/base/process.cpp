@@ -93,6 +93,7 @@ fs::path user_cache_folder() {
 
 fs::path cache_folder() {
   const auto chosen = environment("HALFSTEP_CACHE");
+  if (chosen == "off") return {};
   const fs::path base = chosen ? fs::path(*chosen) : user_cache_folder();
   if (base.empty()) return {};
   const fs::path cache = chosen ? base : base / "halfstep";

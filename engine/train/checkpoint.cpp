@@ -12,6 +12,18 @@ namespace halfstep {
 
 using io::StoredTensor;
 
+namespace {
+
+/// What the format of a checkpoint begins with; its version follows.
+constexpr std::string_view checkpoint_format = "halfstep ";
+
+}  // namespace
+
+bool train::is_checkpoint(const io::Metadata& metadata) {
+  const auto format = metadata.find("format");
+  return format != metadata.end() && format->second.starts_with(checkpoint_format);
+}
+
 io::SafetensorsFile Checkpoint::Contents::file() const {
   std::vector<std::vector<std::byte>> data;
   std::vector<io::StoredTensor> tensors;
@@ -33,16 +45,15 @@ void Checkpoint::write(const std::filesystem::path& path) const {
 }
 
 void check_format(const std::map<std::string, std::string>& metadata, std::string_view file) {
-  constexpr std::string_view ours = "halfstep ";
   constexpr int newest = 1;
-  const auto format = metadata.find("format");
-  if (format == metadata.end() || !format->second.starts_with(ours)) return;
-  const std::string_view text = std::string_view(format->second).substr(ours.size());
+  if (!train::is_checkpoint(metadata)) return;
+  const std::string& format = metadata.at("format");
+  const std::string_view text = std::string_view(format).substr(checkpoint_format.size());
   int version = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
   if (error == std::errc() && end == text.data() + text.size() && version >= 1 && version <= newest) return;
   fail(ErrorCode::bad_file, file,
-       fmt::format("expected a checkpoint of format {}{} or earlier, got '{}'", ours, newest, format->second),
+       fmt::format("expected a checkpoint of format {}{} or earlier, got '{}'", checkpoint_format, newest, format),
        "a newer version of Halfstep wrote it");
 }
 

@@ -35,4 +35,11 @@ struct Checkpoint::Contents {
   io::SafetensorsFile file() const;
 };
 
+namespace train {
+
+/// Whether a file's metadata says that it is a checkpoint, of any version of Halfstep's format.
+bool is_checkpoint(const io::Metadata& metadata);
+
+}  // namespace train
+
 }  // namespace halfstep

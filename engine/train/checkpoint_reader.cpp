@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "train/checkpoint_contents.h"
 #include "train/stored_values.h"
 
 namespace halfstep::train {
@@ -33,6 +35,20 @@ std::vector<float> CheckpointReader::take(const std::string& name, const state::
   const auto finite = [](float value) { return std::isfinite(value); };
   if (!std::ranges::all_of(values, finite)) report_.not_finite.push_back(name);
   return values;
+}
+
+void CheckpointReader::pass_over_states() {
+  if (!is_checkpoint(file_.metadata())) return;
+  std::map<std::string_view, const Shape*> shapes;
+  for (const io::StoredTensor& tensor : file_.tensors()) shapes[tensor.name] = &tensor.shape;
+  for (const io::StoredTensor& tensor : file_.tensors()) {
+    std::string_view weight = tensor.name;
+    for (std::size_t dot = weight.rfind('.'); dot != std::string_view::npos; dot = weight.rfind('.')) {
+      weight = weight.substr(0, dot);
+      const auto found = shapes.find(weight);
+      if (found != shapes.end() && *found->second == tensor.shape) pass_over(tensor.name);
+    }
+  }
 }
 
 std::vector<float> take_present(const io::SafetensorsFile& file, std::string_view path, const std::string& name,

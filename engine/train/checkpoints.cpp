@@ -229,6 +229,7 @@ LoadReport Checkpoints::load_weights(const std::filesystem::path& path, const Lo
   const io::SafetensorsFile file(path);
   check_format(file.metadata(), path.string());
   CheckpointReader reader(file, options);
+  reader.pass_over_states();
   const std::vector<state::KeptTensor> tensors = store_.tensors(Weights::current);
   std::vector<std::vector<float>> values;
   for (const state::KeptTensor& tensor : tensors) {

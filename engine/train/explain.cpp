@@ -8,18 +8,19 @@
 #include "train/texts.h"
 
 namespace halfstep::train {
+
+std::string_view rounding_name(Rounding rounding) {
+  return rounding == Rounding::stochastic ? "stochastic" : "nearest";
+}
+
 namespace {
 
 using Row = std::array<std::string, 6>;
 
-std::string_view name_of(Rounding rounding) {
-  return rounding == Rounding::stochastic ? "stochastic" : "nearest";
-}
-
 /// How results of a narrow type are stored; f32 ones are stored as they are.
 std::string rounding_of(const Precision& precision, Rounding rounding, DType stored) {
   if (!is_narrow(stored)) return "-";
-  return fmt::format("{}{}", name_of(rounding), precision.overflow == Overflow::saturate ? ", saturates" : "");
+  return fmt::format("{}{}", rounding_name(rounding), precision.overflow == Overflow::saturate ? ", saturates" : "");
 }
 
 /// The type that sums are kept in, where an operator makes any.
@@ -66,8 +67,7 @@ void print_updates(std::string& text, const Precision& precision, const state::S
 
 }  // namespace
 
-std::string explain_text(const step::StepGraph& graph, const TrainerOptions& options,
-                         const state::StoreSpec& store) {
+std::string explain_text(const step::StepGraph& graph, const TrainerOptions& options, const state::StoreSpec& store) {
   const Precision& precision = options.precision;
   const state::WeightStorage& weights = store.weights;
   std::string text;

@@ -10,6 +10,7 @@
 #include "train/checkpoint_reader.h"
 #include "train/prediction_graph.h"
 #include "train/shared_memory.h"
+#include "train/step_graph.h"
 #include "train/stored_values.h"
 #include "train/workspace.h"
 #include "tune/tuner.h"
@@ -17,11 +18,22 @@
 namespace halfstep {
 namespace {
 
-/// Results of f16 are rounded to nearest, and sums kept in f32, whatever training does.
-Precision stored_as(const Precision& precision) {
-  Precision result;
-  result.parameters = precision.parameters;
-  return result;
+/// Throws Error for a precision that cannot be, or that asks for what only a trainer does.
+void check_predicted(const Precision& precision) {
+  if (precision.stop_on.any()) {
+    fail("predictor", "expected a precision without stop_on, got one with it",
+         "a trainer stops at what its steps find");
+  }
+  train::check_precision(precision, {});
+}
+
+/// What programs over a store of store_form() compute in: the precision's forward pass. The store has f32 weights, with
+/// a copy where operators read a narrow type, and nothing that only training needs.
+Precision of_forward_pass(Precision precision) {
+  precision.weights = DType::f32;
+  precision.moments = DType::f32;
+  precision.gradient_scales = GradientScales::none;
+  return precision;
 }
 
 /// A store for the weights of a prediction and what is folded of them, which reads no gradients and trains nothing.
@@ -43,7 +55,7 @@ state::StoreSpec store_form(const train::FoldedPrediction& prediction, const Pre
   return {.layout = {.parameters = {ir, parameters, frozen(parameters.size())},
                      .states = {ir, states, frozen(states.size())}},
           .precision = precision,
-          .weights = {.compute = precision.parameters, .copy = precision.parameters != DType::f32}};
+          .weights = state::weight_storage(of_forward_pass(precision))};
 }
 
 }  // namespace
@@ -56,28 +68,30 @@ class Predictor::Impl {
     *loaded_ = true;
     const step::StepGraph prediction = sharing(train::prediction_graph(graph, output, precision_), shared);
     make_caches(prediction);
-    program_ = make_program(prediction);
+    program_ = make_program(prediction, precision_);
   }
 
   /// Over the weights and caches of another one.
   Impl(const Impl& other, const Graph& graph, Tensor output, const SharedBuffers& shared)
       : workspace_(other.workspace_), precision_(other.precision_), loaded_(other.loaded_) {
     const Precision& precision = workspace_.store->spec().precision;
-    program_ = make_program(sharing(train::prediction_graph(graph, output, precision), shared));
+    program_ = make_program(sharing(train::prediction_graph(graph, output, precision), shared), precision_);
   }
 
   /// Over weights of its own, which follow.
   Impl(const Device& device, const Graph& graph, Tensor output, const Precision& precision, const SharedBuffers& shared)
       : workspace_{std::make_shared<run::Runtime>(device, precision.reproducible), nullptr},
-        precision_(stored_as(precision)) {
+        precision_(of_forward_pass(precision)) {
     const train::FoldedPrediction prediction =
         train::fold(sharing(train::prediction_graph(graph, output, precision), shared));
     workspace_.store =
         std::make_shared<state::ParameterStore>(vk::context_of(device), store_form(prediction, precision));
     workspace_.store->write_state({});
     make_caches(prediction.rest);
-    program_ = make_program(prediction.rest);
-    folding_ = make_program(prediction.weights);
+    program_ = make_program(prediction.rest, precision_);
+    Precision nearest = precision_;  // weights are rounded once, not in every run
+    nearest.rounding.activations = Rounding::nearest;
+    folding_ = make_program(prediction.weights, nearest);
     const graph::Ir& ir = prediction.weights.ir;
     const std::vector<graph::ValueId> written = ir.of(graph::Origin::parameter);
     written_ = {ir, written, std::vector<state::Training>(written.size())};
@@ -100,6 +114,7 @@ class Predictor::Impl {
     const io::SafetensorsFile file(path);
     check_format(file.metadata(), path.string());
     train::CheckpointReader reader(file, options);
+    reader.pass_over_states();
     std::vector<std::vector<float>> values;
     for (const state::KeptTensor& tensor : tensors_) {
       values.push_back(reader.take(train::stored_name(tensor.name), *tensor.entry));
@@ -165,13 +180,13 @@ class Predictor::Impl {
                                                               state::CacheLayout(graph.ir, graph.caches));
   }
 
-  std::unique_ptr<run::Program> make_program(const step::StepGraph& graph) {
+  std::unique_ptr<run::Program> make_program(const step::StepGraph& graph, const Precision& precision) {
     state::StoreLayout layout = workspace_.store->spec().layout;
     if (workspace_.caches) layout.caches = workspace_.caches->layout();
     run::Runtime& runtime = *workspace_.runtime;
     tune::Tuner tuner(runtime.context(), runtime.pipelines);
     step::StepProgram lowered = tuner.settled(runtime.target, [&](const plan::Target& target) {
-      return step::evaluation_program(target, graph, layout, precision_);
+      return step::evaluation_program(target, graph, layout, precision);
     });
     return std::make_unique<run::Program>(
         workspace_, std::move(lowered),
@@ -211,6 +226,7 @@ Predictor& Predictor::operator=(Predictor&&) noexcept = default;
 
 Predictor Predictor::compile(const Device& device, const Graph& graph, Tensor output, const Precision& precision,
                              const SharedBuffers& shared) {
+  check_predicted(precision);
   return Predictor(std::make_unique<Impl>(device, graph, output, precision, shared));
 }
 

@@ -1,107 +1,24 @@
 #include "train/rank_agreement.h"
 
 #include <halfstep/error.h>
-#include <halfstep/version.h>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <iterator>
 #include <vector>
 
 #include "train/balancer.h"
 #include "train/local_steps.h"
+#include "train/rank_facts.h"
 
 namespace halfstep::train {
 namespace {
 
-std::uint64_t hash_of_text(const std::string& text) {
-  return hash_of(std::as_bytes(std::span(text)));
-}
-
-/// What must be the same on every rank: its name, and what it is here, for a person and as a number.
-struct Fact {
-  std::string name;
-  std::string text;
-  std::uint64_t hash;
-};
-
-Fact fact(std::string name, std::string text) {
-  const std::uint64_t hash = hash_of_text(text);
-  return {std::move(name), std::move(text), hash};
-}
-
-std::string data_text(const TrainerOptions& options) {
-  if (options.source != nullptr) return fmt::format("source '{}' of {}", options.source->name, options.source->count);
-  if (options.training_set == nullptr) return "none";
-  std::uint64_t hash = 0;
-  for (const Field& field : options.training_set->all_fields()) hash = hash * 31 + hash_of(field.data);
-  return fmt::format("'{}' of {} samples, checksum {:016x}", options.training_set->name, options.training_set->count,
-                     hash);
-}
-
-std::string optimizers_text(const step::StepGraph& graph) {
-  std::string text;
-  for (const Optimizer& optimizer : graph.optimizers) {
-    const std::vector<float>& rates = optimizer->rate().rates;
-    text += fmt::format("{}{} at rate {}, schedule {:08x}", text.empty() ? "" : ", ", optimizer->name(), rates.front(),
-                        static_cast<std::uint32_t>(hash_of(std::as_bytes(std::span(rates)))));
-  }
-  return text;
-}
-
-/// The numbers that optimizers compute with, and what else the update is made of.
-Fact settings(const step::StepGraph& graph, const TrainerOptions& options) {
-  std::vector<float> numbers{options.clip_norm, options.ema_decay, options.weight_limit,
-                             options.decay_vectors ? 1.0F : 0.0F, options.precision.loss_scale.initial};
-  for (const Optimizer& optimizer : graph.optimizers) {
-    numbers.push_back(optimizer->weight_decay());
-    if (optimizer->in_operators()) continue;
-    std::ranges::copy(optimizer->kernel({}).numbers, std::back_inserter(numbers));
-  }
-  for (const state::Training& training : graph.training) {
-    for (const float number : {training.rate, training.weight_decay, training.frozen ? 1.0F : 0.0F}) {
-      numbers.push_back(number);
-    }
-  }
-  const std::uint64_t hash = hash_of(std::as_bytes(std::span(numbers)));
-  return {"setting of optimizer, clipping, averages and loss scale", fmt::format("those of checksum {:016x}", hash),
-          hash};
-}
-
-std::string balance_text(const Balance& balance) {
-  if (balance.measured) return fmt::format("one by measured times every {} steps", balance.every);
-  return balance.shares.empty() ? "equal parts" : fmt::format("{}", fmt::join(balance.shares, ":"));
-}
-
-/// The version first.
-std::vector<Fact> facts(const Graph& graph, const step::StepGraph& lowered, const TrainerOptions& options) {
-  const std::string model = to_string(graph);
-  return {fact("version", std::string(version())),
-          fact("model", fmt::format("'{}', checksum {:016x}", options.model, hash_of_text(model))),
-          fact("precision", options.precision.name),
-          fact("optimizer", optimizers_text(lowered)),
-          settings(lowered, options),
-          fact("seed", fmt::format("{}", options.seed)),
-          fact("number of micro-batches", fmt::format("{}", options.accumulate)),
-          fact("gradient exchange",
-               fmt::format("{} in buckets of {}", name(options.ranks.wire), options.ranks.bucket_bytes)),
-          fact("sharing of the optimizer's state", options.ranks.shard_state ? "shard_state" : "none"),
-          fact("synchronisation of weights",
-               fmt::format("every {} steps at rate {} and momentum {}", options.ranks.sync_every,
-                           options.ranks.outer_rate, options.ranks.outer_momentum)),
-          fact("statistics of batch norm", options.ranks.sync_batch_norm ? "those of all ranks" : "each rank's own"),
-          fact("division of micro-batches", balance_text(options.ranks.balance)),
-          fact("training set", data_text(options))};
-}
-
-void check_same(Exchange& exchange, std::span<const Fact> mine) {
+void check_same(Exchange& exchange, std::span<const RankFact> mine) {
   std::vector<std::uint64_t> hashes;
-  for (const Fact& known : mine) hashes.push_back(known.hash);
+  for (const RankFact& known : mine) hashes.push_back(known.hash);
   const std::optional<Difference> found = first_difference(exchange, hashes);
   if (!found) return;
-  const Fact& different = mine[found->place];
+  const RankFact& different = mine[found->place];
   const std::string wanted = broadcast_text(exchange, different.text, 0);
   const std::string got = broadcast_text(exchange, different.text, found->rank);
   fail("exchange", fmt::format("expected one {} on all ranks, got {} on rank 0 and {} on rank {}", different.name,
@@ -183,7 +100,7 @@ std::optional<Difference> first_difference(Exchange& exchange, std::span<const s
 }
 
 void check_agreement(const Graph& graph, const step::StepGraph& lowered, const TrainerOptions& options) {
-  const std::vector<Fact> mine = facts(graph, lowered, options);
+  const std::vector<RankFact> mine = rank_facts(graph, lowered, options);
   check_same(*options.ranks.exchange, std::span(mine).first(1));  // another version may have other facts
   check_same(*options.ranks.exchange, std::span(mine).subspan(1));
 }

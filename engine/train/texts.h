@@ -3,6 +3,7 @@
 #include <halfstep/inspector.h>
 
 #include <string>
+#include <string_view>
 
 #include "run/program.h"
 #include "state/store_spec.h"
@@ -18,5 +19,8 @@ std::string plan_text(const PlanSummary& summary, const plan::Plan& plan, const 
 
 /// Operator by operator, what it stores, computes and accumulates in, and why.
 std::string explain_text(const step::StepGraph& graph, const TrainerOptions& options, const state::StoreSpec& store);
+
+/// "nearest" or "stochastic".
+std::string_view rounding_name(Rounding rounding);
 
 }  // namespace halfstep::train

@@ -290,6 +290,11 @@ TEST_CASE("The cache folder follows the environment and may be missing") {
           setenv("HALFSTEP_CACHE", "/dev/null/x", 1);
           return cache_folder().empty() ? 0 : 1;
         }) == 0);
+  CHECK(in_child([&] {
+          fs::current_path(folder.path());
+          setenv("HALFSTEP_CACHE", "off", 1);
+          return cache_folder().empty() && !fs::exists("off") ? 0 : 1;
+        }) == 0);
 }
 
 TEST_CASE("An empty variable counts as unset") {

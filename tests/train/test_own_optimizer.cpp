@@ -89,6 +89,48 @@ TEST_CASE("checkpoints keep the states of an application's own optimizer by its 
                        doctest::Contains("expected a checkpoint of sgd, got one of heavy_ball"), Error);
 }
 
+TEST_CASE("weights of a checkpoint load into a trainer of another optimizer, whatever states its own has") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "checkpoint";
+  const Dataset set = testing::toy_dataset(40, {6, 5, 1}, 3);
+  const Optimizer optimizers[] = {Adam{},    Lion{},
+                                  Muon{},    RmsProp{.momentum = 0.5F, .centered = true},
+                                  RmsProp{}, Optimizer(std::make_shared<HeavyBall>())};
+  for (const Optimizer& optimizer : optimizers) {
+    CAPTURE(optimizer->name());
+    Trainer trainer = testing::toy_trainer(
+        set, {.optimizer = optimizer, .change = [](TrainerOptions& options) { options.ema_decay = 0.5F; }});
+    for (int i = 0; i < 2; ++i) trainer.step();
+    trainer.save(path);
+    Trainer other = testing::toy_trainer(set, {.optimizer = Sgd{}, .seed = 77});
+    const LoadReport report = other.load_weights(path);
+    CHECK(report.loaded.size() == 4);
+    CHECK(report.unexpected.empty());
+    CHECK(testing::toy_weights(other) == testing::toy_weights(trainer));
+  }
+}
+
+TEST_CASE("a tensor of a file that is neither the model's nor a state of a checkpoint's weight is unexpected") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "checkpoint";
+  const Dataset set = testing::toy_dataset(40, {6, 5, 1}, 3);
+  Trainer trainer = testing::toy_trainer(set, {.optimizer = Sgd{.momentum = 0.5F}});
+  trainer.save(path);
+  const io::SafetensorsFile file(path);
+  const std::vector<float> values(6);
+  const auto load = [&](const char* name, const io::Metadata& metadata) {
+    std::vector<io::StoredTensor> tensors = file.tensors();
+    if (*name != '\0') tensors.push_back({name, "F32", {6}, std::as_bytes(std::span(values))});
+    io::write_safetensors(folder.path() / "changed", tensors, metadata);
+    return trainer.load_weights(folder.path() / "changed");
+  };
+  CHECK(load("conv.bias.velocity", file.metadata()).unexpected.empty());
+  for (const char* name : {"head.momentum", "dense.weight.momentum2"}) {
+    CHECK_THROWS_WITH_AS(load(name, file.metadata()), doctest::Contains("1 unexpected ("), Error);
+  }
+  CHECK_THROWS_WITH_AS(load("", io::Metadata{{"format", "pt"}}), doctest::Contains("4 unexpected ("), Error);
+}
+
 TEST_CASE("what is wrong with an application's own optimizer is said when it is compiled") {
   CHECK(refusal([](HeavyBall&) {}).empty());
   CHECK_THROWS_WITH_AS(Optimizer(nullptr), "[optimizer] expected an update rule, got none", Error);

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <limits>
+#include <set>
 #include <string>
 
 #include "harness/device.h"
@@ -160,6 +163,71 @@ TEST_CASE("a predictor says what it is not given") {
   const Tensor x = other.input("x", {2, 3});
   Predictor dense = Predictor::compile(testing::device(), other, models::dense(other.root() / "dense", x, 4));
   CHECK_THROWS_WITH_AS(dense.load_weights(path), doctest::Contains("dense.weight"), Error);
+  Precision precision;
+  const auto compile = [&] { return Predictor::compile(testing::device(), layer.graph, layer.result, precision); };
+  precision.overflow = Overflow::saturate;
+  CHECK_THROWS_WITH_AS(compile(), doctest::Contains("with saturation, got none"), Error);
+  precision = Precision::mixed();
+  precision.stop_on.invalid = true;
+  CHECK_THROWS_WITH_AS(compile(), doctest::Contains("[predictor] expected a precision without stop_on"), Error);
+}
+
+namespace {
+
+/// What a predictor with weights of its own, a parameter w, makes of x and w, in each run.
+std::vector<float> computed(const Precision& precision, const std::function<Tensor(Tensor, Tensor)>& operation,
+                            const Array& x, const Array& w) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "weights.safetensors";
+  const std::vector<float> weights(w.values.begin(), w.values.end());
+  io::write_safetensors(path, {{"w", "F32", w.shape, std::as_bytes(std::span(weights))}}, {});
+  Graph graph;
+  const Tensor input = graph.input("x", x.shape);
+  const Tensor result = operation(input, graph.root().parameter("w", w.shape, constant(0)));
+  Predictor predictor = Predictor::compile(testing::device(), graph, result, precision);
+  predictor.load_weights(path);
+  const std::vector<float> values(x.values.begin(), x.values.end());
+  const std::vector<float> first = predictor.run({{"x", std::span<const float>(values)}});
+  CHECK(predictor.run({{"x", std::span<const float>(values)}}) == first);
+  return first;
+}
+
+}  // namespace
+
+TEST_CASE("a predictor with weights of its own honours what a precision says of the forward pass") {
+  const auto product = [](Tensor x, Tensor w) { return mul(x, w); };
+  const auto changed = [](const std::function<void(Precision&)>& change) {
+    Precision precision = Precision::mixed();
+    change(precision);
+    return precision;
+  };
+  const Array large({4, 64}, 300);
+  const auto squares = [&](const std::function<void(Precision&)>& change) {
+    return computed(changed(change), product, large, large);
+  };
+  const std::vector<float> infinite(256, std::numeric_limits<float>::infinity());
+  CHECK(squares([](Precision&) {}) == infinite);
+  CHECK(squares([](Precision& p) { p.gradient_scales = GradientScales::per_tensor; }) == infinite);
+  CHECK(squares([](Precision& p) { p.overflow = Overflow::saturate; }) == std::vector<float>(256, 65504.0F));
+  CHECK(squares([](Precision& p) { p.operators["mul"] = DType::f32; }) == std::vector<float>(256, 90000.0F));
+
+  // Its square is 1 + 46.5 2^-10, nearly.
+  const Array between({4, 64}, 1 + 23 * 0x1p-10);
+  const auto rounded = [&](Rounding rounding) {
+    const Precision precision = changed([&](Precision& p) { p.rounding.activations = rounding; });
+    const std::vector<float> all = computed(precision, product, between, between);
+    return std::set<float>(all.begin(), all.end());
+  };
+  CHECK(rounded(Rounding::nearest) == std::set<float>{1 + 47 * 0x1p-10F});
+  CHECK(rounded(Rounding::stochastic) == std::set<float>{1 + 46 * 0x1p-10F, 1 + 47 * 0x1p-10F});
+
+  const auto sums = [&](DType partials) {
+    const auto multiplied = [](Tensor x, Tensor w) { return matmul(x, w); };
+    return computed(changed([&](Precision& p) { p.partials.matmul = partials; }), multiplied,
+                    testing::rounded(testing::uniform({4, 8192}, 1, 0, 1), DType::f16),
+                    testing::rounded(testing::uniform({8192, 8}, 2, 0, 1), DType::f16));
+  };
+  CHECK(sums(DType::f16) != sums(DType::f32));
 }
 
 TEST_CASE("a checkpoint says which model wrote it and what that is fed, and a predictor computes what it learned") {
@@ -175,6 +243,7 @@ TEST_CASE("a checkpoint says which model wrote it and what that is fed, and a pr
   Trainer trainer =
       Trainer::compile(testing::device(), graph,
                        {.loss = cross_entropy(logits, labels),
+                        .optimizer = RmsProp{},
                         .precision = Precision::float32(),
                         .model = "dense",
                         .classes = {"\"odd\", even", "\xFFprime"},

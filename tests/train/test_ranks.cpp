@@ -6,6 +6,8 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/device.h"
@@ -119,30 +121,96 @@ TEST_CASE("a gradient that overflows on one rank skips the update on all") {
   }
 }
 
+namespace {
+
+using Change = std::function<void(TrainerOptions&)>;
+
+/// The errors of two ranks whose options these make of the same.
+std::vector<std::string> refusals(const Change& first, const Change& second) {
+  return testing::results_of_ranks<std::string>(2, [&](int rank, const Ranks& as) {
+    const auto here = [&](TrainerOptions& options) {
+      options.ranks = as;
+      (rank == 0 ? first : second)(options);
+    };
+    return error_of([&] { static_cast<void>(testing::toy_trainer(training_set(), toy(here))); });
+  });
+}
+
+/// Checks that ranks, one of which changed its options so, are refused by an error that names `what`.
+void check_refused(const std::string& what, const Change& change) {
+  CAPTURE(what);
+  for (const std::string& error : refusals([](TrainerOptions&) {}, change)) {
+    CHECK(has(error, "[exchange] expected one " + what));
+    CHECK(has(error, " on all ranks, got "));
+  }
+}
+
+}  // namespace
+
 TEST_CASE("ranks that differ are refused, and what differs is named") {
   const Dataset other = testing::toy_dataset(203, {6, 5, 1}, 3, 2);
-  const std::vector<std::pair<std::string, std::function<void(TrainerOptions&)>>> differences{
-      {"one seed", [](TrainerOptions& options) { options.seed = 4; }},
-      {"one optimizer", [](TrainerOptions& options) { options.optimizer = Adam{.rate = 0.02F}; }},
-      {"one training set", [&](TrainerOptions& options) { options.training_set = &other; }},
-      {"one gradient exchange", [](TrainerOptions& options) { options.ranks.wire = DType::f16; }},
-      {"one setting of optimizer",
-       [](TrainerOptions& options) { options.optimizer = Adam{.rate = 0.01F, .beta2 = 0.99F}; }},
-      {"one setting of optimizer", [](TrainerOptions& options) { options.clip_norm = 1; }},
-      {"one number of micro-batches", [](TrainerOptions& options) { options.accumulate = 2; }},
-      {"one precision", [](TrainerOptions& options) { options.precision = Precision::float32(); }}};
-  for (const auto& [name, change] : differences) {
-    std::vector<std::string> errors(2);
-    testing::on_ranks(2, [&](int rank, const Ranks& as) {
-      const auto here = [&](TrainerOptions& options) {
-        options.ranks = as;
-        if (rank == 1) change(options);
-      };
-      errors[static_cast<std::size_t>(rank)] =
-          error_of([&] { static_cast<void>(testing::toy_trainer(training_set(), toy(here))); });
-    });
-    for (const std::string& error : errors) CHECK(has(error, name));
+  Dataset longer = training_set();
+  longer.fields.push_back(Field::own("more", {}, std::vector<std::uint32_t>(203)));
+  check_refused("seed", [](TrainerOptions& options) { options.seed = 4; });
+  check_refused("optimizer", [](TrainerOptions& options) { options.optimizer = Adam{.rate = 0.02F}; });
+  check_refused("training set", [&](TrainerOptions& options) { options.training_set = &other; });
+  check_refused("training set", [&](TrainerOptions& options) { options.training_set = &longer; });
+  check_refused("number of micro-batches", [](TrainerOptions& options) { options.accumulate = 2; });
+  check_refused("loss with its metrics", [](TrainerOptions& options) { options.metrics.clear(); });
+  check_refused("recomputation", [](TrainerOptions& options) { options.recompute = "conv"; });
+  check_refused("feed", [](TrainerOptions& options) { options.feed->mean = {0.25F}; });
+  check_refused("feed", [](TrainerOptions& options) { options.feed->stddev = {0.5F}; });
+  check_refused("augmentation", [](TrainerOptions& options) { options.feed->augmentation.flip = 0.5F; });
+  check_refused("gradient exchange", [](TrainerOptions& options) { options.ranks.wire = DType::f16; });
+  check_refused("gradient exchange", [](TrainerOptions& options) { options.ranks.rounding = Rounding::stochastic; });
+  check_refused("comparison of weights", [](TrainerOptions& options) { options.ranks.compare_every = 7; });
+}
+
+TEST_CASE("ranks that update weights differently are refused") {
+  const std::string setting = "setting of optimizer";
+  check_refused(setting, [](TrainerOptions& options) { options.optimizer = Adam{.rate = 0.01F, .beta2 = 0.99F}; });
+  check_refused(setting, [](TrainerOptions& options) { options.clip_norm = 1; });
+  check_refused(setting, [](TrainerOptions& options) { options.gradient_norm = true; });
+  check_refused(setting, [](TrainerOptions& options) { options.groups = {{.pattern = "conv/*", .rate = 0.5F}}; });
+  const std::pair<Optimizer, Optimizer> optimizers[] = {
+      {Sgd{.momentum = 0.5F}, Sgd{.momentum = 0.5F, .nesterov = true}},
+      {RmsProp{}, RmsProp{.centered = true}},
+      {Muon{}, Muon{.momentum = 0.9F}},
+      {Muon{}, Muon{.nesterov = false}}};
+  for (const auto& [one, another] : optimizers) {
+    CAPTURE(one->name());
+    const std::vector<std::string> errors =
+        refusals([&one = one](TrainerOptions& options) { options.optimizer = one; },
+                 [&another = another](TrainerOptions& options) { options.optimizer = another; });
+    for (const std::string& error : errors) CHECK(has(error, "expected one setting of optimizer"));
   }
+  const auto frozen = [](const char* pattern) {
+    return [pattern](TrainerOptions& options) { options.groups = {{.pattern = pattern, .frozen = true}}; };
+  };
+  for (const std::string& error : refusals(frozen("conv/*"), frozen("dense/*"))) {
+    CHECK(has(error, "expected one setting of optimizer"));
+  }
+}
+
+TEST_CASE("ranks that differ in any member of their precision are refused by its name") {
+  const auto refused = [](const std::string& what, const std::function<void(Precision&)>& change) {
+    check_refused(what, [&](TrainerOptions& options) { change(options.precision); });
+  };
+  refused("precision", [](Precision& p) { p = Precision::float32(); });
+  refused("Precision::weights", [](Precision& p) { p.weights = DType::f16; });
+  refused("Precision::parameters", [](Precision& p) { p.parameters = DType::f32; });
+  refused("Precision::moments", [](Precision& p) { p.moments = DType::f16; });
+  refused("Precision::lists", [](Precision& p) { p.lists.norms = DType::f16; });
+  refused("Precision::operators", [](Precision& p) { p.operators["linear"] = DType::f32; });
+  refused("Precision::layers", [](Precision& p) { p.layer("conv", DType::f32); });
+  refused("Precision::promote", [](Precision& p) { p.promote = true; });
+  refused("Precision::partials", [](Precision& p) { p.partials.matmul = DType::f16; });
+  refused("Precision::rounding", [](Precision& p) { p.rounding.gradients = Rounding::stochastic; });
+  refused("Precision::overflow", [](Precision& p) { p.overflow = Overflow::saturate; });
+  refused("Precision::reproducible", [](Precision& p) { p.reproducible = true; });
+  refused("Precision::loss_scale", [](Precision& p) { p.loss_scale.interval = 100; });
+  refused("Precision::loss_scale", [](Precision& p) { p.loss_scale.floor = 2; });
+  refused("Precision::gradient_scales", [](Precision& p) { p.gradient_scales = GradientScales::per_tensor; });
 }
 
 TEST_CASE("ranks compare their weights, and name the rank and the tensor that differs") {

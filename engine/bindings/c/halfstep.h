@@ -119,7 +119,7 @@ typedef struct hs_device_settings {
   const char* tier;            ///< HALFSTEP_TIER: "packed" or "native" 16-bit storage
   const char* gemm;            ///< HALFSTEP_GEMM: a prefix that GEMM kernels' names must have
   const char* limits;          ///< HALFSTEP_LIMITS: lower limits than the device's own, for tests
-  const char* cache_folder;    ///< HALFSTEP_CACHE: "": nothing is stored
+  const char* cache_folder;    ///< HALFSTEP_CACHE: "", or "off" of the variable: nothing is stored
   double submit_milliseconds;  ///< HALFSTEP_SUBMIT_MS: that one submit may take; 0: 100
   hs_choice fusion;            ///< HALFSTEP_FUSION, default on
   hs_tuning tuning;            ///< HALFSTEP_TUNE, default on
@@ -138,7 +138,8 @@ typedef struct hs_adopted_device {
   void* device;           ///< VkDevice
   void* queue;            ///< VkQueue, from a queue family with compute
   uint32_t queue_family;
-  // What the application enabled (1) when it created the device. What is not set here is not used.
+  // What the application enabled (1) when it created the device. What is not set here is not used. Matrix units and
+  // mixed dot products are not used on an adopted device: there is no way yet to say that they are enabled.
   uint32_t storage_buffer_16bit_access;
   uint32_t shader_float16;
   uint32_t shader_float_controls;          ///< VK_KHR_shader_float_controls
@@ -146,7 +147,7 @@ typedef struct hs_adopted_device {
   uint32_t buffer_device_address;          ///< VK_KHR_buffer_device_address, its feature and shaderInt64
   void (*get_instance_proc_addr)(void);    ///< PFN_vkGetInstanceProcAddr; NULL: the system's Vulkan loader
   void (*lock_queue)(void* queue_user);    ///< called before and after every submit, from any thread, by applications
-  void (*unlock_queue)(void* queue_user);  ///< that submit to the queue from other threads
+  void (*unlock_queue)(void* queue_user);  ///< that submit to the queue from other threads; both or neither
   void* queue_user;
   const void* allocator;        ///< const VkAllocationCallbacks*, for every object that is created; NULL: the driver's
   uint32_t timeline_semaphore;  ///< VK_KHR_timeline_semaphore and its feature
@@ -250,6 +251,7 @@ HS_API hs_tensor hs_parameter_stored(hs_graph* graph, const char* path, hs_shape
 HS_API hs_tensor hs_state(hs_graph* graph, const char* path, hs_shape shape, hs_initializer initializer);
 /// Zeros at first, kept by a predictor from one run to the next; hs_update defines its next value, by hs_store_rows.
 HS_API hs_tensor hs_cache(hs_graph* graph, const char* path, hs_shape shape);
+/// Assigns `next` to a state or cache. A failure becomes the graph's too: see hs_graph_status.
 HS_API hs_status hs_update(hs_graph* graph, hs_tensor state, hs_tensor next);
 
 // -------------------------------------------------------------------------------------------------------- Operators
@@ -364,7 +366,8 @@ HS_API hs_tensor hs_reshape(hs_graph* graph, hs_tensor x, hs_shape shape);  ///<
 HS_API hs_tensor hs_flatten(hs_graph* graph, hs_tensor x);
 HS_API hs_tensor hs_permute(hs_graph* graph, hs_tensor x, hs_shape axes);
 HS_API hs_tensor hs_transpose(hs_graph* graph, hs_tensor x, int64_t a, int64_t b);
-/// Consecutive parts along an axis, of `count` sizes; writes a tensor for each, or zeros.
+/// Consecutive parts along an axis, of `count` sizes; writes a tensor for each, or zeros. A failure becomes the graph's
+/// too: see hs_graph_status.
 HS_API hs_status hs_split(hs_graph* graph, hs_tensor x, const int64_t* sizes, size_t count, int64_t axis,
                           hs_tensor* parts);
 /// From `begin` up to but not including `end`, with a stride of `step`; a scalar's shape is a stride of 1.
@@ -806,7 +809,8 @@ HS_API hs_status hs_trainer_load_weights(hs_trainer* trainer, const char* path, 
 // -------------------------------------------------------------------------------------------------------- Inference
 
 typedef struct hs_predictor hs_predictor;
-/// Computes `output` of a graph, with weights that hs_predictor_load_weights reads. A precision of NULL: "float32".
+/// Computes `output` of a graph, with weights that hs_predictor_load_weights reads, as the precision's forward
+/// pass does. A precision of NULL: "float32".
 HS_API hs_status hs_predictor_create(const hs_device* device, const hs_graph* graph, hs_tensor output,
                                      const hs_precision* precision, hs_predictor** predictor);
 /// With the weights that a trainer, or another predictor, has at the time of each run; not copied.

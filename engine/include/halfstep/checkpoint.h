@@ -18,9 +18,10 @@ struct LoadOptions {
   /// If true, a name that is missing, unexpected or has another shape is an error. If false, every tensor that matches
   /// is loaded.
   bool strict = true;
-  /// Patterns (see matches()) of names that are neither loaded nor reported as missing.
-  std::vector<std::string> ignored{"*.num_batches_tracked", "halfstep.*",      "*.momentum",
-                                   "*.first_moment",        "*.second_moment", "*.average"};
+  /// Patterns (see matches()) of names that are neither loaded nor reported as missing or unexpected. What a file of
+  /// Trainer::save has beside each weight, its average and the optimizer's states, needs no pattern: it is not the
+  /// model's, and is not reported.
+  std::vector<std::string> ignored{"*.num_batches_tracked", "halfstep.*"};
 };
 
 /// The names in a file compared with the names in a model.

@@ -46,11 +46,11 @@ struct CustomDispatch {
   std::map<std::string, std::vector<std::uint32_t>> spirv{};
   std::vector<CustomOperand> operands{};   ///< operand i is the storage buffer of binding i in set 0
   std::vector<std::uint32_t> constants{};  ///< specialization constants 1, 2, ...; 0 is the workgroup's size
-  std::vector<std::byte> push{};           ///< push constants, as the kernel declares them; at most 128 bytes
+  std::vector<std::byte> push{};           ///< as the kernel declares them; at most 128 bytes, a multiple of 4
   std::int64_t invocations = 0;            ///< at least 1
   std::uint32_t local_size = 0;            ///< of a workgroup; 0: as suits the device
-  /// The most rounds that one invocation's loops run, all together, where they are thousands: some drivers end loops
-  /// after 65,535, and such a dispatch is then refused.
+  /// An upper bound on the loop iterations of one invocation, all loops together. Set it if it is in the thousands:
+  /// some drivers end loops after 65,535 iterations, and a dispatch beyond that is refused there.
   std::int64_t rounds = 0;
   double flops = 0;  ///< of all invocations, a multiply-add counts as two: for profiles, and for cutting up submits
 };

@@ -37,8 +37,10 @@ struct DeviceInfo {
 
 /// How choices that a program leaves open, such as between several GEMM kernels, are made.
 enum class Tuning : std::uint8_t {
-  off,    ///< by rule: the first kernel that passes its check against known results
-  on,     ///< the fastest of the first few candidates, measured once and stored in the cache folder
+  off,  ///< by rule: the first kernel that passes its check against known results
+  /// The fastest of the first few candidates, measured once and stored in the cache folder. If nothing can be stored,
+  /// by rule, so that every run has the same bits.
+  on,
   force,  ///< measured and checked again, without a time limit
 };
 
@@ -53,20 +55,20 @@ struct DeviceSettings {
   /// HALFSTEP_SUBMIT_MS, default 100: the milliseconds that one submit may take, by prediction and then by measurement.
   /// Longer steps are cut into several submits, with no wait between them: Windows and phones reset a device that is
   /// busy with one for a second or two, and a screen that the device also draws stands still meanwhile. A single
-  /// workgroup is never cut, and on queues without timestamps the prediction, for a slow phone, stays. Results do not
-  /// depend on it. Positive.
+  /// workgroup is never cut. Without timestamps of the queue, the library keeps its first estimate, which assumes a
+  /// phone's slow GPU. Results do not depend on it. Positive.
   std::optional<double> submit_milliseconds{};
   /// HALFSTEP_LIMITS, default "": lower limits than the device's own, for tests, as "invocations=128,groups=300". See
   /// engine/README.md, "Checking a driver".
   std::optional<std::string> limits{};
-  /// HALFSTEP_CACHE, default the user's cache folder: where pipelines and measurements are stored. An empty path stores
-  /// nothing.
+  /// HALFSTEP_CACHE, default "halfstep" in the user's cache folder: where pipelines and measurements are stored. An
+  /// empty path stores nothing, as HALFSTEP_CACHE=off does.
   std::optional<std::filesystem::path> cache_folder{};
   /// HALFSTEP_VALIDATION, default off: enables the Khronos validation layer. Not for an adopted device.
   std::optional<bool> validation{};
   /// HALFSTEP_LOW_PRIORITY, default off: open() asks for a queue of low global priority (VK_KHR_global_priority, or the
-  /// extension of EXT before it), so that other programs on the device are served first. DeviceInfo::queue_priority says
-  /// whether there is one. Not for an adopted device, whose queue is the application's.
+  /// extension of EXT before it), so that other programs on the device are served first. DeviceInfo::queue_priority
+  /// says whether there is one. Not for an adopted device, whose queue is the application's.
   std::optional<bool> low_priority{};
   /// Whether open() may fork the process before it loads a driver, to try calls that have crashed drivers in the child:
   /// queries about matrix units and their first use. The first open() or list() of a process does, for all later ones;
@@ -84,8 +86,9 @@ class HALFSTEP_API Device {
   /// the process briefly if `settings` allow it. May block for seconds while drivers load.
   static Device open(std::string_view selector = {}, const DeviceSettings& settings = {});
 
-  /// Uses an application's own device and queue. Does not destroy or reconfigure any object of the application. Throws
-  /// Error if a handle is null or the device is not usable.
+  /// Uses an application's own device and queue. Does not destroy or reconfigure any object of the application. Uses
+  /// what AdoptedDevice says is enabled, and neither matrix units nor mixed dot products. Throws Error if a handle is
+  /// null, if only one of lock_queue and unlock_queue is set, or if the device is not usable.
   static Device adopt(const AdoptedDevice& handles, const DeviceSettings& settings = {});
 
   /// Every device of the machine, usable or not. Forks as open() does, for the devices that are opened later. Throws
@@ -100,8 +103,8 @@ class HALFSTEP_API Device {
   /// not an adopted one, a handle is null, or one is a timeline semaphore and AdoptedDevice::timeline_semaphore is not
   /// set; and if the device is lost.
   void wait_for(std::span<const QueueSemaphore> semaphores) const;
-  /// Signals these semaphores once all work that was submitted to the queue before this has finished; what that wrote is
-  /// visible to whatever waits for them. Otherwise as wait_for().
+  /// Signals these semaphores once all work that was submitted to the queue before this has finished; what that wrote
+  /// is visible to whatever waits for them. Otherwise as wait_for().
   void signal(std::span<const QueueSemaphore> semaphores) const;
 
  private:

@@ -48,12 +48,12 @@ class HALFSTEP_API Exchange {
   virtual void begin_sum(std::span<float> values, const WireFormat& format) = 0;
   /// As begin_sum(), but rank r needs only the sums from ends[r - 1], or 0 of the first rank, to ends[r]: the others
   /// are undefined, and the sums that it gets are not rounded to the wire's format. Ends are multiples of 128, but for
-  /// the last one, which is the number of values. Here it is begin_sum(): an exchange that knows better sends half as
-  /// much.
+  /// the last one, which is the number of values. The default implementation calls begin_sum(); an override can send
+  /// half as much.
   virtual void begin_scattered_sum(std::span<float> values, std::span<const std::size_t> ends,
                                    const WireFormat& format);
   /// Begins to give every rank all of `bytes`, of which rank r has those from ends[r - 1], or 0, to ends[r]. As with
-  /// sums, they may not be touched until wait() returns. Here it broadcasts each rank's, and blocks.
+  /// sums, they may not be touched until wait() returns. The default implementation broadcasts each rank's, and blocks.
   virtual void begin_gather(std::span<std::byte> bytes, std::span<const std::size_t> ends);
   /// Goes on with the sums and gatherings that are under way; does not block.
   virtual void progress() = 0;

@@ -27,7 +27,8 @@ struct AdoptedDevice {
   /// must outlive the Device and what was made with it.
   const void* allocator = nullptr;
 
-  // What the application enabled when it created the device. Features that are not set here are not used.
+  // What the application enabled when it created the device. Features that are not set here are not used. Matrix units
+  // and mixed dot products are not used on an adopted device: there is no way yet to say that they are enabled.
   bool storage_buffer_16bit_access = false;  ///< VkPhysicalDevice16BitStorageFeatures::storageBuffer16BitAccess
   bool shader_float16 = false;               ///< VkPhysicalDeviceShaderFloat16Int8Features::shaderFloat16
   bool shader_float_controls = false;        ///< VK_KHR_shader_float_controls
@@ -38,7 +39,8 @@ struct AdoptedDevice {
   /// command buffers, as the application's own debug callback and tools such as RenderDoc show them.
   bool debug_utils = false;
 
-  /// Called before and after every submit to the queue, for an application that submits to it from other threads.
+  /// Called before and after every submit to the queue, for an application that submits to it from other threads. Both
+  /// or neither: Device::adopt throws Error for one.
   std::function<void()> lock_queue;
   std::function<void()> unlock_queue;
 };
@@ -50,12 +52,13 @@ struct QueueSemaphore {
 };
 
 /// A range of an application's memory on an adopted device, as a tensor: f32, or u32 for an input of integers, in
-/// row-major order without padding. Programs read and write it in place, on the device; nothing passes through the host.
-/// What they read is what it contains when the device runs them: a step of Trainer::run_for that is open reads its later
-/// micro-batches in later calls. On the queue that was adopted no barrier is needed on either side: all that is submitted
-/// of programs that use such memory begins and ends with one for all stages. Work on another queue needs semaphores
-/// (Device::wait_for and signal), and a transfer of ownership if the buffer is exclusive to a family. It must stay, as it
-/// is, while there is a trainer or predictor that uses it, and be destroyed by the application after these.
+/// row-major order without padding. Programs read and write it in place, on the device; nothing passes through the
+/// host. What they read is what it contains when the device runs them: a step of Trainer::run_for that is open reads
+/// its later micro-batches in later calls. On the queue that was adopted no barrier is needed on either side: all that
+/// is submitted of programs that use such memory begins and ends with one for all stages. Work on another queue needs
+/// semaphores (Device::wait_for and signal), and a transfer of ownership if the buffer is exclusive to a family. It
+/// must stay, as it is, while there is a trainer or predictor that uses it, and be destroyed by the application after
+/// these.
 struct DeviceBuffer {
   /// VkBuffer, created for use as a storage buffer, with its memory bound.
   std::uint64_t buffer = 0;

@@ -14,10 +14,10 @@ namespace halfstep {
 /// What to do about image files that cannot be decoded and about classes without images.
 enum class CorruptFiles : std::uint8_t { refuse, skip };
 
-/// How image files are converted to a Dataset.
+/// How image files are converted to a Dataset. Other sizes and channels than these are an Error.
 struct ImageFolderOptions {
-  std::int64_t height = 224;  ///< of every sample, in pixels
-  std::int64_t width = 224;
+  std::int64_t height = 224;  ///< of every sample, in pixels: 1 to 8192
+  std::int64_t width = 224;   ///< likewise
   std::int64_t channels = 3;  ///< 3: RGB; 1: grey
   CorruptFiles corrupt = CorruptFiles::refuse;
   unsigned threads = 0;  ///< threads that decode files; 0: one per hardware thread

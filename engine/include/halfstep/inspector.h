@@ -110,13 +110,14 @@ struct Timeline {
 /// Looks at a trainer's step: its plan, its costs, the numbers in its tensors. A view that copies freely; it must not
 /// outlive the trainer, and is used by the same thread. Of a trainer with TrainerOptions::buckets, plan(), explain()
 /// and summary() show the graph of the longest; records and traces are those of the graph that the step ran. watch(),
-/// trace() and profile() wait for all steps submitted before them; the others do not wait. Those that use the device
-/// throw Error if it is lost or out of memory.
+/// trace(), profile() and timeline() wait for all steps submitted before them; the others do not wait. Those that use
+/// the device throw Error if it is lost or out of memory.
 class HALFSTEP_API Inspector {
  public:
   /// Makes the flight recorder collect statistics of every tensor whose name matches `pattern`, in one step out of
   /// `every`. They are computed on the device and read with the step's report, so no step waits. "*gradient" matches
-  /// the gradients of parameters. An empty pattern stops recording. Throws Error if no tensor matches, or `every` is 0.
+  /// the gradients of parameters. An empty pattern stops recording. Throws Error if no tensor matches, if `every`
+  /// is 0, and for a trainer with Precision::stop_on or TrainerOptions::trace.
   void watch(std::string_view pattern, std::uint64_t every = 1);
   /// The recorder's statistics of finished steps since the last call, oldest first.
   std::vector<TensorStatistics> take_records();
@@ -134,8 +135,8 @@ class HALFSTEP_API Inspector {
   HostCosts host_costs() const;
   /// Runs `steps` more training steps, like step(), from a recording with a timestamp after every dispatch, and waits
   /// for each. Returns every dispatch in order. The timestamps prevent dispatches from overlapping, so the sum may
-  /// exceed the time of an ordinary step. Throws Error unless `steps` is positive and the queue has timestamps, and for
-  /// a trainer with buckets, whose steps differ.
+  /// exceed the time of an ordinary step. Throws Error unless `steps` is positive and the queue has timestamps, for a
+  /// trainer with buckets, whose steps differ, and for one of several ranks.
   std::vector<DispatchCost> profile(std::int64_t steps);
   /// Likewise for steps with values for every input.
   std::vector<DispatchCost> profile(std::int64_t steps, const std::map<std::string, Values>& inputs);

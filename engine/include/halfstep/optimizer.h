@@ -91,7 +91,7 @@ struct HALFSTEP_API Muon {
   operator Optimizer() const;  // NOLINT(google-explicit-constructor)
 };
 
-/// Parameters that are trained with other settings than the rest.
+/// Parameters that are trained with other settings than the rest. compile() throws Error for a group that has none.
 struct ParameterGroup {
   std::string pattern;                  ///< of their names, see matches(): "layer1/*", "*/bias"
   float rate = 1;                       ///< multiplies the rate of their optimizer

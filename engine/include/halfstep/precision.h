@@ -69,10 +69,12 @@ inline constexpr std::nullopt_t widest = std::nullopt;
 
 /// The type that each list of operators computes in. Each operator declares which list it is on.
 struct Lists {
-  Compute products = DType::f32;    ///< matmul, linear, conv2d, bias
-  Compute pairs = DType::f32;       ///< of two tensors: add, sub, mul, div
-  Compute reductions = DType::f32;  ///< sum, mean, softmax
-  Compute norms = DType::f32;       ///< batch and layer norm
+  /// matmul, linear, conv2d, conv2d_transpose, bias, attention, fused_mlp, store_rows.
+  Compute products = DType::f32;
+  /// Of two tensors or more: add, sub, mul, div, pow, maximum, minimum, comparisons, where.
+  Compute pairs = DType::f32;
+  Compute reductions = DType::f32;  ///< sum, mean, softmax, log_softmax
+  Compute norms = DType::f32;       ///< batch, group, instance, layer and RMS norm
   Compute others = DType::f32;      ///< activations, pooling, changes of shape
 };
 
@@ -84,7 +86,8 @@ struct Partials {
 
 /// Conditions that stop training, in any tensor of a step. The trainer then reports the operator that produced the
 /// first such number. The step's update is skipped, so that all state is as before the step. The host waits for every
-/// step, and every tensor is checked.
+/// step, and every tensor is checked. Not with a dynamic loss scale, which finds its value by letting steps overflow:
+/// compile() throws.
 struct StopOn {
   bool overflow = false;        ///< an infinity produced from finite numbers
   bool invalid = false;         ///< a NaN
@@ -101,7 +104,8 @@ struct HALFSTEP_API Precision {
   DType parameters = DType::f32;  ///< as operators read them, and as their gradients are stored
   DType moments = DType::f32;     ///< the optimizer's: f32, or as the parameters
   Lists lists{};
-  std::map<std::string, Compute> operators{};           ///< by an operator's name; overrides its list
+  /// By an operator's name; overrides its list. compile() throws Error if the graph has no operator of a name.
+  std::map<std::string, Compute> operators{};
   std::vector<std::pair<std::string, DType>> layers{};  ///< by scope; overrides both; see layer()
   bool promote = false;  ///< whether operators accept inputs of two types; they then use the wider one
   Partials partials{};
@@ -111,10 +115,11 @@ struct HALFSTEP_API Precision {
   /// The same weights, bit for bit, on every device and driver that rounds sums and products of f32 to nearest even, as
   /// all that are known do: kernels are the same whatever the device has, sums have one order, nothing is contracted,
   /// subnormal numbers are 0, and quotients, roots, exponentials and logarithms are the engine's own. It takes longer.
-  /// A subnormal number that the application gives, in f32 or bf16, counts as 0. compile() throws Error where an
-  /// operator takes more than 8 storage buffers, one for each 128 MiB of a tensor, where the device has less than most
-  /// have, and where an application's own kernel computes in other floats than f32, or by a function of GLSL that has
-  /// no such form, as sin.
+  /// A subnormal number that the application gives, in f32 or bf16, counts as 0. compile() throws Error where the
+  /// device has less than 8 storage buffers of 128 MiB, 128 invocations in a workgroup, 16 KiB of shared memory, 128
+  /// bytes of push constants or 65,535 loop rounds; where an operator takes more than 8 storage buffers, one for each
+  /// 128 MiB of a tensor; and where an application's own kernel computes in other floats than f32, or calls a GLSL
+  /// function, such as sin, for which Halfstep has no implementation of its own.
   bool reproducible = false;
   LossScale loss_scale{};
   GradientScales gradient_scales = GradientScales::none;  ///< if parameters are f16 and overflow is infinity
@@ -138,7 +143,8 @@ struct HALFSTEP_API Precision {
   static std::vector<std::string> names();
 
   /// Makes the operators of layers whose scope matches `pattern` compute in `dtype`. An operator's scope is that of its
-  /// parameters. The first match counts. `*` stands for any characters, `?` for one.
+  /// parameters. The first match counts. `*` stands for any characters, `?` for one. Throws Error unless `dtype` is
+  /// floating; compile() does if no scope of an operator matches.
   Precision& layer(std::string pattern, DType dtype);
 };
 

@@ -18,32 +18,34 @@ namespace halfstep {
 /// Runs the forward pass of a graph, for inference only, with weights from a file or with those of a trainer. Batch
 /// norms are folded into the weights of the convolutions before them; weights from a file are folded once, when they
 /// are loaded. Dropout is disabled. Caches (Scope::cache) begin as zeros, and every run updates them. To be used by one
-/// thread at a time, and not while another thread uses the trainer or predictor whose weights it has. Kernels are checked
-/// and measured on the device as a trainer's are (DeviceSettings::tuning): on a GPU, the first compile() of a graph may
-/// take a second more.
+/// thread at a time, and not while another thread uses the trainer or predictor whose weights it has. Kernels are
+/// checked and measured on the device as a trainer's are (DeviceSettings::tuning): on a GPU, the first compile() of a
+/// graph may take a second more.
 class HALFSTEP_API Predictor {
  public:
-  /// run() computes `output`, a value of `graph`. Inputs and output may be in an application's memory (`shared`).
-  /// Throws Error for a precision that the graph does not support, and for memory that does not fit its tensor.
+  /// run() computes `output`, a value of `graph`. Inputs and output may be in an application's memory (`shared`). All
+  /// of `precision` that concerns the forward pass applies: types, `partials`, `overflow`, `reproducible` and
+  /// `rounding.activations`, whose random numbers are those of seed 0 and the same in every run. What concerns training
+  /// alone is not used: `moments`, loss and gradient scales, the other roundings. Throws Error for a precision that
+  /// Trainer::compile would refuse, one with stop_on, one that does not fit the graph, and for memory that does not fit
+  /// its tensor.
   static Predictor compile(const Device& device, const Graph& graph, Tensor output,
                            const Precision& precision = Precision::float32(), const SharedBuffers& shared = {});
   /// The same with the weights and states that `trainer` has at the time of each run(), in its precision, without
   /// copying them: for another batch size or another part of the model. Parameters are found by name; `graph` need not
   /// have all of them. The predictor may outlive the trainer. Throws Error if the trainer has no parameter of a name,
   /// or one of another shape or type.
-  static Predictor compile(const Trainer& trainer, const Graph& graph, Tensor output,
-                           const SharedBuffers& shared = {});
+  static Predictor compile(const Trainer& trainer, const Graph& graph, Tensor output, const SharedBuffers& shared = {});
   /// The same with the weights, precision and caches of another predictor, which it may outlive: the next run of either
   /// finds the caches as the last one of either left them. Caches are found by name too. Throws Error likewise.
-  static Predictor compile(const Predictor& other, const Graph& graph, Tensor output,
-                           const SharedBuffers& shared = {});
+  static Predictor compile(const Predictor& other, const Graph& graph, Tensor output, const SharedBuffers& shared = {});
   ~Predictor();
   Predictor(Predictor&&) noexcept;
   Predictor& operator=(Predictor&&) noexcept;
 
   /// Reads weights and states from a safetensors file; see Trainer::load_weights. A tensor that the file may lack gets
-  /// the initial value that training with seed 0 would give it. What the output does not depend on is not read. Throws Error for a predictor over a trainer or over
-  /// another predictor, which load their own weights.
+  /// the initial value that training with seed 0 would give it. What the output does not depend on is not read. Throws
+  /// Error for a predictor over a trainer or over another predictor, which load their own weights.
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
   /// Computes the output, in row-major order, from values for every input that it depends on and that is not shared.
   /// Waits for the result. Returns nothing where the output is in an application's memory. Throws Error if an input is
@@ -54,11 +56,11 @@ class HALFSTEP_API Predictor {
   /// submitted to the queue after it finds the output there. Blocks only while the run before the previous one is still
   /// under way. Otherwise as run().
   void submit(const std::map<std::string, Values>& inputs = {});
-  /// Records a run into an application's own command buffer, of which all inputs and the output must be in the
-  /// application's memory: see Trainer::record. Each execution uses the weights and the memory as they are then; while a
-  /// step of Trainer::run_for is open, those of some parameters may be newer than others'. The first call takes device
-  /// memory of its own for what the graph computes in between. Throws Error unless all is shared, or if no weights have
-  /// been loaded; the command buffer is then as it was.
+  /// Records a run into an application's command buffer (see Trainer::record). All inputs and the output must be in the
+  /// application's memory. Each execution uses the weights and the memory as they are then. While a step of
+  /// Trainer::run_for is open, some parameters may be updated already and others not. The first call takes device
+  /// memory of its own for what the graph computes in between. Throws Error unless inputs and output are shared, or if
+  /// no weights have been loaded; the command buffer is then as it was.
   void record(void* command_buffer);
 
  private:

@@ -31,7 +31,7 @@ HALFSTEP_API void check_writable(const std::filesystem::path& file);
 HALFSTEP_API std::filesystem::path written_file(const std::filesystem::path& file);
 
 /// The folder for files that can be regenerated, created if needed: $HALFSTEP_CACHE, or "halfstep" in the user's cache
-/// folder. Empty if there is none; then nothing is cached.
+/// folder. Empty if HALFSTEP_CACHE is "off", or if there is no such folder; then nothing is cached.
 HALFSTEP_API std::filesystem::path cache_folder();
 
 /// The value of an environment variable; no value if it is unset or empty.

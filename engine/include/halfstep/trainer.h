@@ -86,30 +86,31 @@ class HALFSTEP_API Trainer {
   /// is stopped; the step then changes nothing, and the next call takes the same batch again.
   void step();
   /// Likewise with values for every input, for all micro-batches one after the other. The values are copied. Also
-  /// throws Error, and submits nothing, if an input is missing, unknown, or has another type or number of values.
+  /// throws Error, and submits nothing, if an input is missing, unknown, or has another type or number of values, and
+  /// for a trainer with a Feed, whose steps take samples.
   void step(const std::map<std::string, Values>& inputs);
 
   /// Submits as much of a step on the next batch as is expected to take the device `budget`, and returns without
   /// waiting for it: for training within the frames of an application that has other work for the device. The next call
   /// goes on where this one ended. Weights and reports are those of step(), bit for bit. A first step is cut by
-  /// predicted times, later ones by measured times; on a queue without timestamps the prediction, for a slow phone,
-  /// stays. Dispatches that take longer are cut too, but for those of an application's own shaders and for single
-  /// workgroups: one that takes longer than the budget is submitted alone. Submits nothing while the device still works
-  /// on what the call before the last one submitted. Returns whether a step was submitted to its end. Throws Error, and
-  /// submits nothing, if the budget is not positive; otherwise blocks and throws as step() does, where a step begins or
-  /// ends. step(), and every member that waits for steps, submits the rest of the step first; so does a predictor on
-  /// these weights.
+  /// predicted times, later ones by measured times. Without timestamps of the queue, the library keeps its first
+  /// estimate, which assumes a phone's slow GPU. Dispatches that take longer are cut too, but for those of an
+  /// application's own shaders and for single workgroups: one that takes longer than the budget is submitted alone.
+  /// Submits nothing while the device still works on what the call before the last one submitted. Returns whether a
+  /// step was submitted to its end. Throws Error, and submits nothing, if the budget is not positive; otherwise blocks
+  /// and throws as step() does, where a step begins or ends. step(), and every member that waits for steps, submits the
+  /// rest of the step first; so does a predictor on these weights.
   bool run_for(std::chrono::nanoseconds budget);
 
   /// Records one step into an application's own command buffer: a VkCommandBuffer in the recording state, outside of a
-  /// render pass, of the adopted queue's family. It begins and ends with a barrier for all stages. It may be submitted to
-  /// the adopted queue any number of times, each of which trains one step on what the buffers of
+  /// render pass, of the adopted queue's family. It begins and ends with a barrier for all stages. It may be submitted
+  /// to the adopted queue any number of times, each of which trains one step on what the buffers of
   /// TrainerOptions::shared_inputs contain then. Later changes of weights by other members of the trainer are seen. The
   /// trainer must outlive the command buffer's use. Nothing is cut (DeviceSettings::submit_milliseconds). The command
   /// buffer must not be submitted while a step of run_for() is open; finish() ends it. Leaves pipeline, descriptor sets
-  /// and push constants of the compute bind point changed. Throws Error unless all inputs are shared, and where the host
-  /// has a part in each step: with Precision::stop_on, TrainerOptions::snapshot_every or several ranks. The command
-  /// buffer is then as it was.
+  /// and push constants of the compute bind point changed. Throws Error unless all inputs are shared, and where the
+  /// host has a part in each step: with Precision::stop_on, TrainerOptions::snapshot_every or several ranks. The
+  /// command buffer is then as it was.
   void record(void* command_buffer);
   /// To be called once for each execution of a step that record() recorded, after it has finished, as a fence or
   /// semaphore of the application says: counts the step and reads its report. Of several executions that finished
@@ -152,15 +153,17 @@ class HALFSTEP_API Trainer {
   /// Writes only weights and states, for use by others: names and axes are PyTorch's if the layers' are, and Hugging
   /// Face's transformers loads the file.
   void save_weights(const std::filesystem::path& path, Weights weights = Weights::current);
-  /// Reads weights and states from a safetensors file of F32, F16 or BF16; moments and counters do not change. Throws
-  /// Error, and changes nothing, if the file's tensors are not the model's, unless `options` allow it.
+  /// Reads weights and states from a safetensors file of F32, F16 or BF16; moments and counters do not change. Of a
+  /// file that save() wrote, with any optimizer, it takes these alone. Throws Error, and changes nothing, if the file's
+  /// tensors are not the model's, unless `options` allow it.
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
   /// Continues from a file that save() wrote. The seed is the file's; precision, optimizer settings, batch size and
   /// training set are this trainer's. If the batch size or the number of samples differs, the epoch in progress
   /// continues at the same fraction, and a Schedule at the same position in epochs. If buckets differ, or the
   /// batch size of a trainer with buckets, so do the batches of the epoch in progress, some of whose samples are then
-  /// drawn twice and others not at all. Throws Error, and changes nothing, if the file is of another model or of a
-  /// newer format.
+  /// drawn twice and others not at all. The optimizers must be of the same kinds and keep the same states, and both
+  /// must have averages or neither. Throws Error, and changes nothing, if they do not, or if the file is of another
+  /// model or of a newer format.
   ResumePoint load(const std::filesystem::path& path);
   /// Likewise from what checkpoint() returned, of this trainer or another one.
   ResumePoint load(const Checkpoint& checkpoint);
@@ -173,10 +176,11 @@ class HALFSTEP_API Trainer {
   /// compile() and load() do. Throws Error, and changes nothing, if the state cannot be read and there is no snapshot,
   /// or it is of before load(), load_weights() or set_parameter(). Throws Error as compile() does; the trainer then has
   /// no device, all members but this throw, and this may be called again. The graph must not have changed since
-  /// compile(), and the training set or source must still be there. Memory belongs to a device: `shared_inputs` has that
-  /// of the new one for each of TrainerOptions::shared_inputs. Throws Error, and changes nothing, if it has others.
+  /// compile(), and the training set or source must still be there. Memory belongs to a device: `shared_inputs` has
+  /// that of the new one for each of TrainerOptions::shared_inputs. Throws Error, and changes nothing, if it has
+  /// others.
   ResumePoint reopen(const Device& device, const std::map<std::string, DeviceBuffer>& shared_inputs = {});
-  /// A parameter's or state's current values, in row-major order.
+  /// A parameter's or state's current values, in row-major order. Throws Error if there is no such name.
   std::vector<float> parameter(std::string_view name, Weights weights = Weights::current);
   /// Sets the values of a parameter or state, in row-major order. If it is stored in f16, the values are rounded to
   /// nearest. A parameter's average restarts from them; moments and counters do not change. Throws Error, and changes

@@ -82,10 +82,11 @@ struct HALFSTEP_API TrainerOptions {
   /// running statistics once per micro-batch.
   std::int64_t accumulate = 1;
   /// Other processes that train the same model, each with a part of every batch. `accumulate`, the graph's batch and
-  /// everything else here must be the same on each; compile() compares them, and throws an Error that names the first
-  /// difference. Functions of a trainer that compile, load, step or evaluate must then be called by every rank. Several
-  /// ranks have no Precision::stop_on or snapshot_every, and no run_for(), record() or reopen(); shared inputs are each
-  /// rank's own.
+  /// everything else here that decides on the numbers must be the same on each; compile() compares them, and throws an
+  /// Error that names the first difference. `classes`, `log`, `cancel`, `trace` and the limits of memory may differ. Of
+  /// a Source, its name, count and fields are compared, not its samples. Functions of a trainer that compile, load,
+  /// step or evaluate must then be called by every rank. Several ranks have no Precision::stop_on or snapshot_every,
+  /// and no run_for(), record() or reopen(); shared inputs are each rank's own.
   Ranks ranks{};
   /// Keeps averages of the trained weights in f32. Every update sets average = ema_decay average + (1 -
   /// ema_decay) weight, starting from the initial weights. 0: no averages. load_weights() sets the averages to the
@@ -111,8 +112,8 @@ struct HALFSTEP_API TrainerOptions {
   const Dataset* training_set = nullptr;
   /// Likewise, in the place of a training set.
   const Source* source = nullptr;
-  /// Inputs that steps read from an application's memory, by their names, in the place of values; not with `feed`. Where
-  /// these are all inputs, step() and run_for() take no values.
+  /// Inputs that steps read from an application's memory, by their names, in the place of values; not with `feed`.
+  /// Where these are all inputs, step() and run_for() take no values.
   std::map<std::string, DeviceBuffer> shared_inputs{};
   /// Called with each decision of compile(), one line each: operators that compute in f16 instead of f32,
   /// hyperparameters that f16 cannot represent, parameters that the loss does not depend on.

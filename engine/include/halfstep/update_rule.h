@@ -26,12 +26,13 @@ struct UpdateCall {
 /// Describes a kernel that updates weights. Its GLSL includes shaders/optim/update.glsl, which declares the bindings
 /// and specialization constants 0 to 6, and has functions that load and store weights, gradients and states.
 struct UpdateKernel {
-  /// The shader's name without its storage type: "sgd" for "sgd.f32", "sgd.f16" and "sgd.packed".
+  /// The shader's name without its storage type: "sgd" for "sgd.f32", "sgd.f16", "sgd.packed" and "sgd.bf16".
   std::string shader;
   std::vector<std::uint32_t> constants;  ///< specialization constants 7, 8, ...
   std::vector<float> numbers;  ///< push constants after the words `first_quad`, `quads`, `first_moment`; at most 29
-  /// An application's own kernel: its SPIR-V for each storage type ("f32", "f16", "packed") that it must support.
-  /// Empty: `shader` names one of the library's kernels.
+  /// An application's own kernel: its SPIR-V for each storage type that it must support: "f32", "f16", "packed" (f16 in
+  /// 32-bit words) and "bf16". halfstep_kernels() of the CMake package makes all four. Empty: `shader` names one of the
+  /// library's kernels.
   std::map<std::string, std::vector<std::uint32_t>> spirv{};
 };
 
@@ -82,8 +83,9 @@ class HALFSTEP_API UpdateRule {
   /// Whether update() computes the update, rather than kernel().
   virtual bool in_operators() const { return false; }
   /// The update of one parameter, written in operators, as models are. It is called once for each parameter, and its
-  /// operators run in every step; where the step or the parameter is skipped, their results are not used. They store
-  /// what types the tensors have, rounded to nearest, whatever the trainer's precision. The default throws Error.
+  /// operators run in every step; where the step or the parameter is skipped, their results are not used. Each
+  /// operator stores its result in its tensor's type, f32 unless the rule casts, rounded to nearest whatever the
+  /// trainer's precision. The default throws Error.
   virtual UpdateResult update(const UpdateTensors& now) const;
 
   /// The optimizer that updates a parameter of this name and shape in place of this one, if this one is not made for
