@@ -17,7 +17,7 @@ void clip_gradients(const StageContext& step) {
     float limit;
   };
   plan::ProgramBuilder& builder = step.builder;
-  const std::uint32_t local_size = flat_local_size(builder.target());
+  const std::uint32_t local_size = std::bit_floor(flat_local_size(builder.target()));  // for the butterfly of clip.comp
   const std::int64_t most_rounds = std::int64_t{builder.target().max_rounds} - 1;
   const auto blocks = static_cast<std::uint32_t>(state::gradient_scales::blocks(step.layout.parameters));
   const auto least = static_cast<std::uint32_t>(plan::divided_up(blocks, most_rounds));

@@ -41,9 +41,10 @@ uint first_entry(uint level) {
   return first;
 }
 
+// The first one where a coordinate is NaN, of which Vulkan leaves open what clamping and conversion make.
 Cell cell_of(vec4 position, uint level) {
   float cells = float(resolutions[level]);
-  vec4 at = clamp(position, 0.0, 1.0) * cells;
+  vec4 at = mix(clamp(position, 0.0, 1.0), vec4(0.0), is_nan(position)) * cells;
   vec4 corner = min(floor(at), cells - 1.0);
   return Cell(uvec4(corner), at - corner, first_entry(level), resolutions[level] + 1u, level < DENSE_LEVELS);
 }

@@ -43,9 +43,13 @@ const int BANDS_KEPT = SIDE * SIDE * FRAGMENT_ROWS * BAND_PITCH;
 // Quads that a lane stores together, so that it waits for their arguments once.
 const int TOGETHER = BAND >= 4 * LANES ? 4 : BAND >= 2 * LANES ? 2 : 1;
 
+// Quads of an operand, along or across k: lines of a step; must match ops/gemm/gemm_kernels.cpp.
+const int KEPT_ALONG_K = TILE * PITCH;
+const int KEPT_ACROSS_K = K_QUADS * 4 * PITCH_ACROSS;
+const int OPERAND_KEPT = KEPT_ALONG_K > KEPT_ACROSS_K ? KEPT_ALONG_K : KEPT_ACROSS_K;
 const int KEPT_A = 0;
-const int KEPT_B = TILE * PITCH;
-const int OPERANDS_KEPT = 2 * TILE * PITCH;
+const int KEPT_B = OPERAND_KEPT;
+const int OPERANDS_KEPT = 2 * OPERAND_KEPT;
 // Quads as they are stored; in the end those of results.
 shared uvec2 kept[OPERANDS_KEPT > BANDS_KEPT ? OPERANDS_KEPT : BANDS_KEPT];
 

@@ -20,6 +20,7 @@ layout(std430, binding = 3) buffer Scales { float scales[]; };  // tensor t has 
 layout(std430, binding = 4) writeonly buffer Blocks { Block blocks[]; };
 
 shared uint most;
+shared int exponent;  // of the scale, which only the first invocation reads and writes
 
 const int HEADROOM = 4;            // bits between the largest magnitude and the end of f16's range
 const int WANTED = 15 - HEADROOM;  // exponent of the largest magnitude
@@ -31,7 +32,7 @@ float power_of_two(int exponent) { return uintBitsToFloat(uint(exponent + 127) <
 
 // A scale grows at most by the headroom, so that a step with small or zero gradients does not cause an overflow in the
 // next.
-int next_exponent(int exponent, bool skip_tensor) {
+int next_exponent(bool skip_tensor) {
   int rise = skip_tensor ? BACKOFF : min(WANTED - exponent_of(most), HEADROOM);
   return clamp(exponent + rise, -LIMIT, LIMIT);
 }
@@ -40,9 +41,11 @@ void main() {
   if (linear_group() >= count) return;
   Tensor tensor = tensors[linear_group()];
   uint place = linear_group() + 1u;
-  int exponent = exponent_of(floatBitsToUint(scales[place]));
   uint me = gl_LocalInvocationID.x;
-  if (me == 0u) most = 0u;
+  if (me == 0u) {
+    most = 0u;
+    exponent = exponent_of(floatBitsToUint(scales[place]));
+  }
   barrier();
   uint mine = 0u;
   for (uint i = me; i < tensor.blocks; i += gl_WorkGroupSize.x) mine = max(mine, largest[tensor.first_block + i]);
@@ -54,6 +57,6 @@ void main() {
     blocks[tensor.first_block + i] = Block(power_of_two(-exponent), uint(skip_tensor));
   }
   if (me != 0u || skipped) return;
-  scales[place] = power_of_two(next_exponent(exponent, skip_tensor));
+  scales[place] = power_of_two(next_exponent(skip_tensor));
   if (skip_tensor) atomicAdd(state.tensor_updates_skipped, 1u);
 }

@@ -79,10 +79,10 @@ std::vector<GemmKernel> dots(const plan::Target& target, const Problem& problem)
   return wanted && can ? tiles(target, problem, Arithmetic::dots) : std::vector<GemmKernel>{};
 }
 
-/// Shared memory of gemm_cooperative.glsl, in bytes: for operands, `step` quads of k at a time, and in the end for
-/// results.
+/// Shared memory of gemm_cooperative.glsl, in bytes: for operands, `step` quads of k at a time, in lines along or
+/// across k, and in the end for results.
 std::uint32_t shared_bytes(const plan::MatrixShape& shape, std::uint32_t tile, std::uint32_t side, std::uint32_t step) {
-  const std::uint32_t operand = tile * (step + 2) * 8;
+  const std::uint32_t operand = std::max(tile * (step + 2), 4 * step * (tile / 4 + 2)) * 8;
   const std::uint32_t band = shape.rows * (tile / side + 4) * 4;  // of a subgroup
   return std::max(2 * operand, side * side * band);
 }
@@ -105,8 +105,9 @@ std::optional<GemmKernel> cooperative(const plan::Target& target, const Problem&
   const std::uint32_t square = tile / side;
   const std::uint32_t threads = side * side * target.subgroups.size;
   const bool fits = square % shape.rows == 0 && square % shape.columns == 0 && 4 * step % shape.k == 0 &&
-                    shape.columns % 4 == 0 && threads % step == 0 && threads <= target.max_invocations &&
-                    tile * step / threads >= 2 && shared_bytes(shape, tile, side, step) <= target.shared_memory_bytes;
+                    shape.rows % 4 == 0 && shape.columns % 4 == 0 && threads % step == 0 &&
+                    threads <= target.max_invocations && tile * step / threads >= 2 &&
+                    shared_bytes(shape, tile, side, step) <= target.shared_memory_bytes;
   if (!fits) return std::nullopt;
   GemmKernel kernel;
   kernel.name = fmt::format("cooperative{}.{}x{}x{}", tile, shape.rows, shape.columns, shape.k);
