@@ -53,8 +53,7 @@ std::uint64_t shared_bytes_of(const GemmKernel& kernel) {
 
 }  // namespace
 
-TEST_CASE(
-    "the shared memory of tiles on matrix units holds both operands, however they lie, and is no more than there is") {
+TEST_CASE("the shared memory of tiles on matrix units holds both operands, however they lie") {
   int across_k = 0;
   const auto check = [&](Operands operands, std::uint32_t subgroup, std::uint32_t shared_bytes) {
     for (const GemmKernel& kernel : matrix_tiles(operands, subgroup, shared_bytes)) {
