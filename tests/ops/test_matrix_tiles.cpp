@@ -29,14 +29,6 @@ std::vector<GemmKernel> matrix_tiles(Operands operands, std::uint32_t subgroup, 
                            {.operands = operands, .dtype = DType::f16, .rows = 4096, .columns = 4096, .k = 4096});
 }
 
-bool a_lies_along_k(Operands operands) {
-  return operands != Operands::col_row && operands != Operands::col_col && operands != Operands::pixels_row;
-}
-
-bool b_lies_along_k(Operands operands) {
-  return operands == Operands::row_col || operands == Operands::col_col || operands == Operands::patches_col;
-}
-
 /// Bytes of an operand's part of a step, in padded lines along or across k.
 std::uint64_t bytes_of_part(const GemmKernel& kernel, bool along_k) {
   const std::uint64_t tile = kernel.constants[4];
