@@ -7,11 +7,13 @@ namespace halfstep::process {
 // This platform has no fork.
 Child::Child() = default;
 Child::~Child() = default;
-void Child::end() noexcept {}
+int Child::end() noexcept {
+  return 0;
+}
 bool Child::inside() {
   return false;
 }
-std::optional<std::string> Child::run(Work, std::string_view, std::chrono::milliseconds) {
+Child::Outcome Child::run(Work, std::string_view, std::chrono::milliseconds) {
   return {};
 }
 bool Child::alive() {
@@ -29,10 +31,13 @@ bool Child::alive() {
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <exception>
+#include <utility>
 
 namespace halfstep::process {
 namespace {
@@ -104,6 +109,15 @@ void fall_silent() {
   dup2(nowhere, STDERR_FILENO);
 }
 
+/// Whether a process ended in a way that its own code causes. Others than a fault's signals come from outside.
+bool is_crash(int status) {
+  if (WIFEXITED(status)) return WEXITSTATUS(status) != 0;
+  if (!WIFSIGNALED(status)) return false;
+  const int ended_by = WTERMSIG(status);
+  constexpr std::array faults{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
+  return std::ranges::find(faults, ended_by) != faults.end();
+}
+
 [[noreturn]] void serve(int socket) {
   inside_child = true;
   fall_silent();
@@ -146,14 +160,16 @@ Child::~Child() {
   end();
 }
 
-void Child::end() noexcept {
+int Child::end() noexcept {
   if (socket_ >= 0) close(socket_);
   socket_ = -1;
-  if (process_ <= 0) return;
-  kill(process_, SIGKILL);
-  while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+  if (process_ <= 0) return 0;
+  kill(process_, SIGKILL);  // changes nothing for one that has crashed
+  int status = 0;
+  while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
   }
   process_ = -1;
+  return status;
 }
 
 bool Child::inside() {
@@ -165,16 +181,16 @@ bool Child::alive() {
   return socket_ >= 0;
 }
 
-std::optional<std::string> Child::run(Work work, std::string_view argument, std::chrono::milliseconds limit) {
+Child::Outcome Child::run(Work work, std::string_view argument, std::chrono::milliseconds limit) {
   const std::lock_guard lock(mutex_);
   if (socket_ < 0) return {};
   Header header;
   std::string answer;
-  const bool answered =
-      send_message(socket_, work, argument) && receive_message(socket_, header, answer, Clock::now() + limit);
-  if (answered) return answer;
-  end();
-  return {};
+  const bool sent = send_message(socket_, work, argument);
+  if (sent && receive_message(socket_, header, answer, Clock::now() + limit))
+    return {.answer = std::move(answer), .crashed = false};
+  const bool crashed = is_crash(end());
+  return {.answer = {}, .crashed = sent && crashed};
 }
 
 }  // namespace halfstep::process

@@ -15,22 +15,30 @@ class Child {
  public:
   /// A function of this program.
   using Work = std::string (*)(std::string_view argument);
+  /// What became of work.
+  struct Outcome {
+    std::optional<std::string> answer{};  ///< what it returned; nothing if it did not return
+    /// Whether it ended the process: by a fault's signal, or as an exit with a failure. False where it threw or took
+    /// too long, and where something else ended the process, such as Ctrl-C or a system without memory.
+    bool crashed = false;
+  };
 
   Child();
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  /// Returns what `work` returns in the child. Returns nothing if it crashed, threw, or took longer than `limit`; the
-  /// child is then gone, and later calls also return nothing. Returns nothing on platforms without fork.
-  std::optional<std::string> run(Work work, std::string_view argument, std::chrono::milliseconds limit);
+  /// Runs `work` in the child, for `limit` at most. The child is gone after work without an answer, and later calls
+  /// have none. There is none on platforms without fork.
+  Outcome run(Work work, std::string_view argument, std::chrono::milliseconds limit);
   /// Whether it can still run work.
   bool alive();
   /// Whether this process is such a child.
   static bool inside();
 
  private:
-  void end() noexcept;
+  /// Returns the status that waitpid() tells; 0 if there is none.
+  int end() noexcept;
 
   std::mutex mutex_;
   int socket_ = -1;

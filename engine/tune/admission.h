@@ -1,6 +1,9 @@
 #pragma once
 
+#include <halfstep/error.h>
+
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,12 +14,25 @@
 namespace halfstep::tune {
 
 /// Runs the checks of choices of `kind` with the candidate called `name`, which must compute one of them at least.
+/// `target` is the context's, except for who rounds to f16.
 /// Returns what was wrong, or an empty text.
-/// Throws Error for what does not depend on the candidate: without memory, and if the compilation is cancelled.
-std::string check(vk::Context& context, vk::Pipelines& pipelines, const std::string& kind, const std::string& name);
+/// Throws Error for what does not depend on the candidate: without memory, if the compilation is cancelled, and if the
+/// device is lost.
+std::string check(vk::Context& context, vk::Pipelines& pipelines, const plan::Target& target, const std::string& kind,
+                  const std::string& name);
 
-/// The same in a child process, for "device index, kind, name" as lines. Returns "right" instead of an empty text.
-std::string check_in_child(std::string_view argument);
+/// The same in a child process, for a request_of(). Returns "right" instead of an empty text, and for what does not
+/// depend on the candidate, a text that begins with "?". Throws nothing.
+std::string check_in_child(std::string_view request);
+std::string request_of(const vk::Context& context, const plan::Target& target, const std::string& kind,
+                       const std::string& name);
+
+/// What is known of a candidate.
+struct Verdict {
+  std::string objection{};  ///< why it may not be used; empty if it may
+  /// What kept it from being judged. It may not be used now, but another time there may be memory, or a process.
+  std::optional<ErrorCode> hindrance{};
+};
 
 /// Checks whether candidates compute correct results on a device. A driver's own claims are not trusted.
 class Admission {
@@ -27,12 +43,13 @@ class Admission {
             process::Child::Work work = check_in_child)
       : context_(context), pipelines_(pipelines), notes_(notes), recheck_(recheck), child_(child), work_(work) {}
 
-  /// Why a candidate for choices of `kind` may not be used; empty if it may. A risky one is first run in a child
-  /// process.
-  std::string objection(const std::string& kind, const plan::Candidate& candidate);
+  /// Of a candidate for choices of `kind`, compiled for `target`: the context's, except for who rounds to f16. A risky
+  /// candidate is first run in a child process. Throws Error if the compilation is cancelled or the device is lost.
+  const Verdict& verdict(const plan::Target& target, const std::string& kind, const plan::Candidate& candidate);
 
  private:
-  std::string find_out(const std::string& kind, const plan::Candidate& candidate, bool& lasting);
+  Verdict find_out(const plan::Target& target, const std::string& kind, const plan::Candidate& candidate);
+  Verdict find_out_in_child(const plan::Target& target, const std::string& kind, const std::string& name);
 
   vk::Context& context_;
   vk::Pipelines& pipelines_;
@@ -40,7 +57,7 @@ class Admission {
   bool recheck_;
   process::Child* child_;
   process::Child::Work work_;
-  std::map<std::string, std::string> verdicts_;  ///< of this process
+  std::map<std::string, Verdict> verdicts_;  ///< of this process
 };
 
 }  // namespace halfstep::tune

@@ -5,10 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <optional>
 
 #include "ops/choices.h"
 #include "ops/elementwise/rounding_choice.h"
+#include "tune/note_key.h"
 #include "tune/trial_run.h"
 
 namespace halfstep::tune {
@@ -36,8 +39,10 @@ Tuner::Tuner(vk::Context& context, vk::Pipelines& pipelines, Tuning tuning, cons
     : context_(context),
       pipelines_(pipelines),
       tuning_(tuning),
-      notes_(context.capabilities(), cache_folder),
+      notes_(context.capabilities(), cache_folder,
+             tuning == Tuning::force ? vk::Notes::Stored::replaced : vk::Notes::Stored::kept),
       admission_(context, pipelines, notes_, tuning == Tuning::force, context.child()),
+      target_(context.target()),
       end_(Clock::now() + budget) {}
 
 Tuner::Tuner(vk::Context& context, vk::Pipelines& pipelines)
@@ -56,8 +61,9 @@ bool Tuner::settle(std::span<const plan::Choice> choices, plan::Target& target) 
   for (const plan::Choice& choice : choices) order.push_back(&choice);
   std::ranges::stable_sort(order, std::ranges::greater{}, [](const plan::Choice* choice) { return choice->flops; });
   bool changed = false;
+  target_.float16.rounded_by_driver = target.float16.rounded_by_driver;
   for (const plan::Choice* choice : order) {
-    const bool open = tuning_ == Tuning::force || (choice->candidates.size() > 1 && !choice->rule_is_known);
+    const bool open = tuning_ == Tuning::force || !choice->rule_is_known;
     if (!open || !settled_.insert(choice->key).second) continue;
     settle(*choice);
     if (findings_.back().chosen == choice->candidates.front().name) continue;
@@ -71,20 +77,26 @@ bool Tuner::settle(std::span<const plan::Choice> choices, plan::Target& target) 
 void Tuner::settle_rounding(plan::Target& target) {
   plan::Float16& float16 = target.float16;
   if (tuning_ == Tuning::off || !float16.rounding_is_promised || float16.rounded_by_driver) return;
-  float16.rounded_by_driver = admission_.objection(std::string(ops::rounding_kind), {.name = "driver"}).empty();
+  target_.float16.rounded_by_driver = false;
+  const Verdict& verdict = admission_.verdict(target_, std::string(ops::rounding_kind), {.name = "driver"});
+  float16.rounded_by_driver = verdict.objection.empty();
   notes_.save();
 }
 
 void Tuner::settle(const plan::Choice& choice) {
   Finding finding;
   finding.key = choice.key;
+  std::optional<ErrorCode> hindrance;
   for (const plan::Candidate& candidate : choice.candidates) {
-    finding.ways.push_back({candidate.name, admission_.objection(choice.kind, candidate)});
+    const Verdict& verdict = admission_.verdict(target_, choice.kind, candidate);
+    finding.ways.push_back({candidate.name, verdict.objection});
+    if (verdict.hindrance) hindrance = verdict.hindrance;
     if (admitted(finding).size() == most_candidates) break;
   }
   if (admitted(finding).empty()) {
-    fail("tune", fmt::format("expected a {} that matches its reference, got none on {}: {}", choice.kind,
-                             context_.info().name, finding.ways.front().objection));
+    fail(hindrance.value_or(ErrorCode::bad_argument), "tune",
+         fmt::format("expected a {} that matches its reference, got none on {}: {}", choice.kind, context_.info().name,
+                     finding.ways.front().objection));
   }
   finding.chosen = measured(choice, finding);
   findings_.push_back(std::move(finding));
@@ -95,8 +107,10 @@ std::string Tuner::measured(const plan::Choice& choice, Finding& finding) {
   const std::vector<Finding::Way*> ways = admitted(finding);
   const std::string rule = ways.front()->name;
   finding.reason = "by rule";
-  if (tuning_ == Tuning::off || (tuning_ == Tuning::on && !notes_.kept())) return rule;
-  if (const auto kept = notes_.find(choice.key); kept && tuning_ == Tuning::on) {
+  if (tuning_ == Tuning::off) return rule;
+  if (tuning_ == Tuning::on && (ways.size() == 1 || !notes_.kept())) return rule;
+  const std::string key = note_key(choice.key, context_.capabilities(), target_);
+  if (const auto kept = notes_.find(key); kept && tuning_ == Tuning::on) {
     const bool usable = std::ranges::any_of(ways, [&](const Finding::Way* way) { return way->name == *kept; });
     finding.reason = usable ? "kept" : "by rule";
     return usable ? *kept : rule;
@@ -113,15 +127,19 @@ std::string Tuner::measured(const plan::Choice& choice, Finding& finding) {
     const double to_beat = best->microseconds * (best == ways.front() ? 1 - least_gain : 1);
     if (way->microseconds < to_beat) best = way;
   }
-  notes_.add(choice.key, best->name);
+  if (!std::isfinite(best->microseconds)) {
+    finding.reason = "by rule, with no memory to measure";
+    return rule;
+  }
+  notes_.add(key, best->name);
   return best->name;
 }
 
-/// The minimum of a few runs after the first, which may compile.
+/// The minimum of a few runs after the first, which may compile; infinite if there is not enough memory.
 double Tuner::time(const plan::Choice& choice, const std::string& candidate) {
   constexpr int most_runs = 5;
   constexpr std::chrono::milliseconds enough(30);
-  const plan::Target target = ops::with_candidate(context_.target(), choice.kind, candidate);
+  const plan::Target target = ops::with_candidate(target_, choice.kind, candidate);
   double best = std::numeric_limits<double>::infinity();
   try {
     TrialRun run(context_, pipelines_, target, choice.problem);
@@ -129,8 +147,7 @@ double Tuner::time(const plan::Choice& choice, const std::string& candidate) {
     const Clock::time_point end = Clock::now() + enough;
     for (int i = 0; i < most_runs && (i == 0 || Clock::now() < end); ++i) best = std::min(best, run.run());
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::cancelled) throw;
-    // There is not enough memory: then it is not measured.
+    if (error.code() == ErrorCode::cancelled || error.code() == ErrorCode::device_lost) throw;
   }
   return best;
 }

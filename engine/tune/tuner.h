@@ -41,8 +41,10 @@ class Tuner {
   Tuner(const Tuner&) = delete;
   Tuner& operator=(const Tuner&) = delete;
 
-  /// Settles the choices, and adds those that differ from the first candidate to `target`. Returns whether there were
-  /// any, in which case the program must be lowered again. Throws Error if no candidate is correct.
+  /// Settles the choices of a program that was lowered for `target`, the context's with who rounds to f16 settled, and
+  /// adds those that differ from the first candidate to it. Returns whether there were any, in which case the program
+  /// must be lowered again. Where the rule is not known to be right, a lone candidate is checked too. Throws Error if
+  /// no candidate is correct, with the code of what kept one from being judged, if any.
   bool settle(std::span<const plan::Choice> choices, plan::Target& target);
 
   /// The program that `lower` makes for a target, with its choices and who rounds to f16 settled; by rule where the
@@ -64,6 +66,7 @@ class Tuner {
   Tuning tuning_;
   vk::Notes notes_;
   Admission admission_;
+  plan::Target target_;  ///< the context's, with who rounds to f16 as the program has it
   std::set<std::string> settled_;
   std::vector<Finding> findings_;
   std::chrono::steady_clock::time_point end_;

@@ -54,6 +54,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
   const bool told = environment("HALFSTEP_TUNE").has_value();
   tune::Tuner tuner(context, pipelines, told ? context.settings().tuning : Tuning::force,
                     context.settings().cache_folder);
+  tuner.settle_rounding(target);
   tuner.settle(choices_of(options, target), target);
   for (const tune::Finding& finding : tuner.findings()) add(finding, report);
   if (tuner.findings().empty())

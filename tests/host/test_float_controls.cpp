@@ -71,8 +71,11 @@ TEST_CASE("float controls: every shader gets the modes of the widths it has, in 
     const std::vector<std::uint32_t> patched = vk::with_float_controls(shader.words, c);
     const auto modes = float_modes(patched);
     const std::size_t widths = (facts.has_float16 ? 1u : 0u) + (facts.has_float32 ? 1u : 0u);
-    CHECK(modes.size() == 3 * widths);
-    for (const auto& [mode, width] : modes) CHECK((width == 16 ? facts.has_float16 : facts.has_float32));
+    const bool only_unpacks = facts.unpacks_halves && !facts.has_float16;
+    CHECK(modes.size() == 3 * widths + (only_unpacks ? 1u : 0u));
+    for (const auto& [mode, width] : modes) {
+      CHECK((width == 16 ? facts.has_float16 || (only_unpacks && mode == 4459) : facts.has_float32));
+    }
     CHECK(sections_in_order(patched));
     // 3 capabilities of 2 words, an extension of 7, and modes of 4.
     CHECK(patched.size() == shader.words.size() + (widths != 0 ? 13 + 4 * modes.size() : 0));
@@ -95,11 +98,32 @@ TEST_CASE("float controls: a device that cannot tell widths apart gets a mode fo
   CHECK(std::ranges::equal(vk::with_float_controls(both.words, c), both.words));
 }
 
+TEST_CASE("float controls: what unpacks f16 from words keeps its subnormals, where the device can") {
+  const auto unpacks = [](std::string_view name) {
+    const vk::ShaderFacts facts = vk::shader_facts(vk::find_shader(name).words, {});
+    return facts.unpacks_halves && !facts.has_float16;
+  };
+  const std::span<const std::string_view> names = vk::shader_names();
+  const auto found = std::ranges::find_if(names, unpacks);
+  REQUIRE(found != names.end());
+  const vk::EmbeddedShader& shader = vk::find_shader(*found);
+  using Modes = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+  vk::Capabilities c = capable();
+  const std::vector<std::uint32_t> controlled = vk::with_float_controls(shader.words, c);
+  CHECK(float_modes(controlled) == Modes{{4459, 16}, {4459, 32}, {4462, 32}, {4461, 32}});
+  vk::check_spirv(controlled, shader.name);
+  c.denormals_independent = false;
+  CHECK(float_modes(vk::with_float_controls(shader.words, c)) == Modes{{4459, 16}, {4459, 32}, {4462, 32}, {4461, 32}});
+  c.float16.preserves_denormals = false;
+  CHECK(float_modes(vk::with_float_controls(shader.words, c)) == Modes{{4459, 32}, {4462, 32}, {4461, 32}});
+}
+
 TEST_CASE("float controls: what rounds to f16 by the device has its modes, where the device promises them") {
   const vk::EmbeddedShader& shader = vk::find_shader("rounding_check");
-  REQUIRE_FALSE(vk::shader_facts(shader.words, {}).has_float16);
+  const vk::ShaderFacts facts = vk::shader_facts(shader.words, {});
+  REQUIRE_FALSE(facts.has_float16);
   vk::Capabilities c = capable();
-  CHECK(float_modes(vk::with_float_controls(shader.words, c)).size() == 3);
+  CHECK(float_modes(vk::with_float_controls(shader.words, c)).size() == (facts.unpacks_halves ? 4U : 3U));
   const std::vector<std::uint32_t> converting = vk::with_half_conversions(shader.words);
   vk::check_spirv(converting, shader.name);
   CHECK(vk::shader_facts(converting, {}).needs_float16);

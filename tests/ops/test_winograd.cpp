@@ -301,7 +301,8 @@ TEST_CASE("Winograd's algorithm is admitted by its error") {
   // 16 matrices of 105 tiles of 18 quads.
   if (!testing::device_takes(30'240, 483'840)) return;
   for (const std::string kind : {"gemm patches_row f32 f32", "gemm patches_col f32 f32"}) {
-    CHECK(tune::check(testing::context(), *testing::pipelines(), kind, "winograd").empty());
+    CHECK(
+        tune::check(testing::context(), *testing::pipelines(), testing::context().target(), kind, "winograd").empty());
     const std::vector<plan::Trial> checks = ops::gemm_checks(kind);
     const auto uses = [&](const plan::Trial& trial) {
       plan::ProgramBuilder builder(by_winograd(testing::context().target()));

@@ -49,7 +49,7 @@ std::size_t check_products(CaseReport& report, vk::Context& context, const Produ
     const std::string kind = fmt::format("gemm {} {} {}", ops::name(operands), name(products.dtype),
                                          products.float16_partials ? "f16" : "f32");
     for (const std::string& kernel : product_kernels(context, operands, products)) {
-      const std::string wrong = tune::check(context, pipelines, kind, kernel);
+      const std::string wrong = tune::check(context, pipelines, context.target(), kind, kernel);
       if (!wrong.empty()) add_fault(report, fmt::format("{} by {}: {}", kind, kernel, wrong));
       ++count;
     }

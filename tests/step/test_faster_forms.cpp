@@ -61,7 +61,7 @@ TEST_CASE("kernels compute the same with numbers from those of subgroups and wit
     for (const char* types : {"f32 f32", "f16 f32", "bf16 f32"}) {
       const std::string kind = std::string("gemm ") + operands + " " + types;
       CAPTURE(kind);
-      CHECK(tune::check(context, pipelines, kind, "tile32").empty());
+      CHECK(tune::check(context, pipelines, context.target(), kind, "tile32").empty());
     }
   }
 }

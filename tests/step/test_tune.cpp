@@ -23,6 +23,7 @@
 #include "ops/gemm/gemm_kernels.h"
 #include "ops/gemm/winograd.h"
 #include "step/execution.h"
+#include "tune/note_key.h"
 #include "tune/trial_run.h"
 #include "tune/tuner.h"
 #include "vk/shader/half_conversions.h"
@@ -97,10 +98,13 @@ TEST_CASE("every kernel is admitted on a driver that computes rightly") {
     for (const char* types : {"f32 f32", "f16 f32", "bf16 f32"}) {
       const std::string kind = std::string("gemm ") + operands + " " + types;
       INFO(kind);
-      CHECK(tune::check(testing::context(), *testing::pipelines(), kind, "tile32").empty());
+      CHECK(
+          tune::check(testing::context(), *testing::pipelines(), testing::context().target(), kind, "tile32").empty());
     }
   }
-  CHECK(tune::check(testing::context(), *testing::pipelines(), "gemm row_row f16 f16", "tile64").empty());
+  CHECK(tune::check(testing::context(), *testing::pipelines(), testing::context().target(), "gemm row_row f16 f16",
+                    "tile64")
+            .empty());
   // With matrix units, whose sums are of the type that the kind says.
   for (const plan::MatrixShape& shape : testing::context().target().matrix_shapes) {
     const std::string kind = fmt::format("gemm row_row {} {}", name(shape.dtype), shape.float16_sums ? "f16" : "f32");
@@ -109,7 +113,8 @@ TEST_CASE("every kernel is admitted on a driver that computes rightly") {
     const ops::Problem problem{.dtype = shape.dtype, .float16_partials = shape.float16_sums};
     for (const ops::GemmKernel& kernel : ops::gemm_kernels(target, problem)) {
       INFO(kind << " by " << kernel.name);
-      CHECK(tune::check(testing::context(), *testing::pipelines(), kind, kernel.name).empty());
+      CHECK(tune::check(testing::context(), *testing::pipelines(), testing::context().target(), kind, kernel.name)
+                .empty());
     }
   }
   CHECK_THROWS_AS(ops::checks("gemm of nothing"), Error);
@@ -120,8 +125,8 @@ TEST_CASE("every kernel is admitted on a driver that computes rightly") {
 TEST_CASE("a candidate that computes none of its checks is refused") {
   vk::Context& context = testing::context();
   if (!context.target().winograd) return;
-  const std::string wrong =
-      tune::check(context, *testing::pipelines(), "gemm row_row f32 f32", ops::winograd_kernel().name);
+  const std::string wrong = tune::check(context, *testing::pipelines(), context.target(), "gemm row_row f32 f32",
+                                        ops::winograd_kernel().name);
   CHECK(wrong == "it computes none of its checks");
 }
 
@@ -168,7 +173,7 @@ TEST_CASE("a kernel of networks is admitted on a driver that computes rightly, a
   }
   for (const auto& [kind, kernel] : ways) {
     INFO(kind << " by " << kernel);
-    CHECK(tune::check(testing::context(), *testing::pipelines(), kind, kernel).empty());
+    CHECK(tune::check(testing::context(), *testing::pipelines(), testing::context().target(), kind, kernel).empty());
   }
   // A network of other weights is not that one.
   plan::Trial trial = ops::checks("mlp f32 32").front();
@@ -202,7 +207,8 @@ TEST_CASE("every kernel of attention is admitted on a driver that computes right
            ops::attention_kernels(wanted, ops::AttentionPass::forward, {}, dtype)) {
         const std::string kind = fmt::format("attention {}", name(dtype));
         INFO(kind << " by " << kernel.name);
-        CHECK(tune::check(testing::context(), *testing::pipelines(), kind, kernel.name).empty());
+        CHECK(tune::check(testing::context(), *testing::pipelines(), testing::context().target(), kind, kernel.name)
+                  .empty());
       }
     }
   }
@@ -238,14 +244,21 @@ TEST_CASE("a candidate that crashes its first run is refused, and costs nothing 
   process::Child child;
   const auto crash = [](std::string_view) -> std::string { std::abort(); };
   tune::Admission admission(testing::context(), *testing::pipelines(), notes, false, &child, crash);
-  CHECK(admission.objection(kind, {"tile64", true}) == "it crashed");
-  CHECK(admission.objection(kind, {"tile64", true}) == "it crashed");
-  CHECK(admission.objection(kind, {"tile128", true}) == "no process to try it in");
-  CHECK(admission.objection(kind, {"tile32", false}).empty());
-  CHECK(notes.find("gemm row_row f32 f32 by tile32") == "right");
-  CHECK(notes.find("gemm row_row f32 f32 by tile64") == "it crashed");
+  const plan::Target target = testing::context().target();
+  const auto objection = [&](const char* name, bool risky) {
+    return admission.verdict(target, kind, {name, risky}).objection;
+  };
+  CHECK(objection("tile64", true) == "it crashed");
+  CHECK(objection("tile64", true) == "it crashed");
+  CHECK(objection("tile128", true) == "no process to try it in");
+  CHECK(objection("tile32", false).empty());
+  const auto noted = [&](const std::string& name) {
+    return notes.find(tune::note_key(kind + (" by " + name), testing::context().capabilities(), target));
+  };
+  CHECK(noted("tile32") == "right");
+  CHECK(noted("tile64") == "it crashed");
   // A candidate that was not tried may be tried later.
-  CHECK_FALSE(notes.find("gemm row_row f32 f32 by tile128").has_value());
+  CHECK_FALSE(noted("tile128").has_value());
 }
 
 TEST_CASE("a driver rounds to f16 where it promises to do as Halfstep does, and did") {
@@ -265,7 +278,10 @@ TEST_CASE("a driver rounds to f16 where it promises to do as Halfstep does, and 
     }
   }
   const vk::Notes notes(testing::context().capabilities(), cache.folder());
-  const std::string noted = notes.find("rounding to f16 by driver").value_or("nothing");
+  plan::Target target = testing::context().target();
+  target.float16.rounded_by_driver = false;
+  const std::string key = tune::note_key("rounding to f16 by driver", testing::context().capabilities(), target);
+  const std::string noted = notes.find(key).value_or("nothing");
   if (is_right) CHECK(noted == "right");
   if (!is_right) CHECK(noted.find("expected 0") != std::string::npos);
 }
@@ -281,7 +297,9 @@ TEST_CASE("conversions to f16 in the place of packing round the same") {
     return converting;
   });
   vk::Pipelines pipelines(testing::context());
-  CHECK(tune::check(testing::context(), pipelines, std::string(ops::rounding_kind), "driver").empty());
+  CHECK(
+      tune::check(testing::context(), pipelines, testing::context().target(), std::string(ops::rounding_kind), "driver")
+          .empty());
   vk::patch_shaders({});
 }
 

@@ -41,7 +41,7 @@ enum class Tuning : std::uint8_t {
   /// The fastest of the first few candidates, measured once and stored in the cache folder. If nothing can be stored,
   /// by rule, so that every run has the same bits.
   on,
-  force,  ///< measured and checked again, without a time limit
+  force,  ///< measured and checked again, without a time limit; replaces what is stored
 };
 
 /// Settings that an application makes in place of its user. A member that is not set falls back to the environment

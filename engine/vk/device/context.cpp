@@ -250,16 +250,17 @@ void Context::take_matrix_shapes(std::vector<plan::MatrixShape> shapes) {
   capabilities_.matrix_shapes = std::move(shapes);
 }
 
-/// Queries in a child, once per driver build. A query that crashed is not repeated.
+/// Queries in a child, once per driver build. A query that crashed is not repeated; one that failed otherwise is.
 void Context::find_matrix_shapes(std::shared_ptr<process::Child> child, std::size_t index) {
   constexpr std::chrono::seconds limit(10);
   if (!wants_matrices(capabilities_, settings_)) return;
   Notes notes(capabilities_, settings_.cache_folder);
   std::optional<std::string> shapes = notes.find("matrices");
   if (!shapes && child && child->alive()) {
-    shapes = child->run(ask_for_matrix_shapes, std::to_string(index), limit);
-    notes.add("matrices", shapes.value_or(""));
+    const process::Child::Outcome outcome = child->run(ask_for_matrix_shapes, std::to_string(index), limit);
+    if (outcome.answer || outcome.crashed) notes.add("matrices", outcome.answer.value_or(""));
     notes.save();
+    shapes = outcome.answer;
   }
   take_matrix_shapes(matrix_shapes_from(shapes.value_or("")));
   if (!capabilities_.matrix_shapes.empty()) child_ = std::move(child);

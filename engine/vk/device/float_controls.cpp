@@ -38,7 +38,10 @@ void want(std::vector<Wanted>& wanted, Mode mode, Promise promise, bool independ
 std::vector<Wanted> wanted_modes(const ShaderFacts& facts, const Capabilities& c) {
   std::vector<Wanted> wanted;
   if (!c.float_controls) return wanted;
-  want(wanted, denorm_preserve, &FloatControls::preserves_denormals, c.denormals_independent, facts, c);
+  // f16 in words takes no 16-bit type, but whether unpacking it keeps subnormals depends on the mode for that width.
+  ShaderFacts of_denormals = facts;
+  of_denormals.has_float16 |= facts.unpacks_halves && c.float16.preserves_denormals;
+  want(wanted, denorm_preserve, &FloatControls::preserves_denormals, c.denormals_independent, of_denormals, c);
   want(wanted, rounding_mode_rte, &FloatControls::rounds_to_nearest_even, c.rounding_independent, facts, c);
   want(wanted, signed_zero_inf_nan_preserve, &FloatControls::preserves_signed_zero_inf_nan, true, facts, c);
   return wanted;

@@ -37,8 +37,8 @@ std::filesystem::path device_file(std::string_view what, const Capabilities& c, 
   return folder / fmt::format("{}-{}-{:08x}-{:08x}", what, device, c.driver_version, shaders_checksum());
 }
 
-Notes::Notes(const Capabilities& capabilities, const std::filesystem::path& folder)
-    : file_(device_file("notes", capabilities, folder)) {
+Notes::Notes(const Capabilities& capabilities, const std::filesystem::path& folder, Stored stored)
+    : file_(device_file("notes", capabilities, folder)), stored_(stored) {
   if (kept()) notes_ = read_notes(file_);
 }
 
@@ -49,21 +49,24 @@ std::optional<std::string> Notes::find(const std::string& key) const {
 
 void Notes::add(const std::string& key, const std::string& value) {
   notes_[key] = value;
-  changed_ = true;
+  unsaved_[key] = value;
 }
 
 void Notes::save() noexcept {
-  if (!kept() || !changed_) return;
+  if (!kept() || unsaved_.empty()) return;
   try {
     std::map<std::string, std::string> all = read_notes(file_);
-    all.insert(notes_.begin(), notes_.end());
+    for (const auto& [key, value] : unsaved_) {
+      const bool is_new = all.emplace(key, value).second;
+      if (!is_new && stored_ == Stored::replaced) all[key] = value;
+    }
     std::string text;
     for (const auto& [key, value] : all) text += fmt::format("{}\t{}\n", key, value);
     text += fmt::format("{}\n", last_line);
     const Bytes parts[] = {std::as_bytes(std::span(text))};
     write_atomically(file_, parts);
     notes_ = std::move(all);
-    changed_ = false;
+    unsaved_.clear();
   } catch (const std::exception&) {
     file_.clear();  // the disk is full or not writable
   }

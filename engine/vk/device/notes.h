@@ -15,12 +15,15 @@ namespace halfstep::vk {
 std::filesystem::path device_file(std::string_view what, const Capabilities& capabilities,
                                   const std::filesystem::path& folder);
 
-/// Results about a device that are stored between processes, as lines of key and value. A stored note is never changed:
-/// if two processes find a result at the same time, the first one's is kept.
+/// Results about a device that are stored between processes, as lines of key and value.
 class Notes {
  public:
+  /// What happens to a stored note that is added anew. If two processes find a result at the same time, the first one's
+  /// is kept, unless the second was told to find out again.
+  enum class Stored : bool { kept, replaced };
+
   /// Reads the stored notes; a damaged file counts as empty.
-  Notes(const Capabilities& capabilities, const std::filesystem::path& folder);
+  Notes(const Capabilities& capabilities, const std::filesystem::path& folder, Stored stored = Stored::kept);
 
   /// Whether notes are stored beyond this process.
   bool kept() const { return !file_.empty(); }
@@ -32,8 +35,9 @@ class Notes {
 
  private:
   std::filesystem::path file_;
+  Stored stored_;
   std::map<std::string, std::string> notes_;
-  bool changed_ = false;
+  std::map<std::string, std::string> unsaved_;  ///< of these, those that were added since
 };
 
 }  // namespace halfstep::vk

@@ -9,8 +9,6 @@
 namespace halfstep::vk {
 namespace {
 
-constexpr std::uint32_t glsl_unpack_half_2x16 = 62;
-
 /// The dot products of a module whose factors are two unpacked words, by their ids.
 struct Dots {
   explicit Dots(std::span<const std::uint32_t> words) {

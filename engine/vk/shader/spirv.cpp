@@ -86,10 +86,17 @@ ShaderFacts shader_facts(std::span<const std::uint32_t> words, std::span<const s
   WorkgroupConstants known;
   std::map<std::uint32_t, std::uint32_t> bindings;  // variable: one more than its binding
   std::set<std::uint32_t> in_storing_set;
+  std::uint32_t glsl = 0;
   for_each_instruction(words, [&](const Instruction& i) {
     switch (i.opcode) {
       case op_capability:
         return read_capability(facts, i.operand(1));
+      case op_ext_inst_import:
+        if (i.operand(2) == glsl_begins) glsl = i.operand(1);
+        return;
+      case op_ext_inst:
+        facts.unpacks_halves |= i.operand(3) == glsl && i.operand(4) == glsl_unpack_half_2x16;
+        return;
       case op_entry_point:
         facts.entry_point = i.operand(2);
         return;

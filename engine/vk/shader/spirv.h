@@ -26,6 +26,8 @@ constexpr std::size_t spirv_header_words = 5;
 
 /// The first word of the name of GLSL.std.450, the set of extended instructions that GLSL's functions are.
 constexpr std::uint32_t glsl_begins = 0x4c534c47;
+/// unpackHalf2x16() in it.
+constexpr std::uint32_t glsl_unpack_half_2x16 = 62;
 
 /// Calls `visit` with each instruction in order. Throws Error if the words are not SPIR-V.
 void for_each_instruction(std::span<const std::uint32_t> words, const std::function<void(const Instruction&)>& visit);
@@ -39,6 +41,7 @@ void append_extension(std::vector<std::uint32_t>& words, std::string_view name);
 struct ShaderFacts {
   bool has_float16 = false;  ///< the 16-bit float type
   bool has_float32 = false;
+  bool unpacks_halves = false;    ///< converts f16 from words, for which it needs no 16-bit type
   bool needs_float16 = false;     ///< declares capability Float16: used for more than loads, stores and conversions
   bool uses_subgroups = false;    ///< any operation across the invocations of a subgroup
   std::uint32_t entry_point = 0;  ///< id of the entry point
