@@ -126,9 +126,8 @@ bool Pieces::measured(std::span<const double> microseconds) {
   std::vector<double> found(dispatches_.size(), 0);
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     const double expected = seconds(i);
-    if (expected == 0) continue;
-    for (const Slice& slice : pieces_[i])
-      found[slice.dispatch] += seconds_of(slice) * microseconds[i] * 1e-6 / expected;
+    const double taken = microseconds[i] > 0 ? microseconds[i] * 1e-6 : expected;
+    for (const Slice& slice : pieces_[i]) found[slice.dispatch] += seconds_of(slice) * taken / expected;
   }
   for (std::size_t i = 0; i < found.size(); ++i) {
     double& kept = dispatches_[i].seconds;

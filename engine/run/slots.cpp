@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "state/buffers.h"
 
@@ -38,6 +39,7 @@ Slots::~Slots() {
 }
 
 Slot& Slots::acquire(std::uint64_t before) {
+  if (is_open()) submit();  // which an error has left
   Slot& slot = slots_[next_];
   const std::uint64_t ticket = std::max(slot.ticket, before);
   if (!timeline_.finished(ticket)) {
@@ -53,16 +55,23 @@ Slot& Slots::acquire(std::uint64_t before) {
 void Slots::submit() {
   const std::vector<std::size_t> awaited =
       host_turns_.empty() ? std::vector<std::size_t>{} : slots_[next_].recording->awaited();
-  std::size_t next = 0;
-  for (const HostTurn& turn : host_turns_) {
-    std::vector<std::uint64_t> tickets;
-    for (std::size_t i = 0; i < turn.awaited; ++i) {
-      submit_to(awaited[next++]);
-      tickets.push_back(last_ticket_);
+  for (; turns_.taken < host_turns_.size(); ++turns_.taken) {
+    const HostTurn& turn = host_turns_[turns_.taken];
+    while (turns_.tickets.size() < turn.awaited) {
+      submit_to(awaited[turns_.awaited]);
+      ++turns_.awaited;
+      turns_.tickets.push_back(last_ticket_);
     }
-    turn.take(slots_[next_], tickets);
+    if (std::exchange(turns_.is_host, true)) {
+      fail("exchange", "expected a step that ranks have exchanged all of, got one that an error ended in an exchange",
+           "start all ranks again from a checkpoint");
+    }
+    turn.take(slots_[next_], turns_.tickets);
+    turns_.is_host = false;
+    turns_.tickets.clear();
   }
   submit_to(slots_[next_].recording->pieces());
+  turns_ = {};
 }
 
 bool Slots::submit_for(double seconds) {
@@ -76,9 +85,14 @@ void Slots::submit_to(std::size_t end) {
   if (runtime_.open != nullptr && runtime_.open != this) runtime_.open->submit();
   Slot& slot = slots_[next_];
   if (!is_open()) slot.input.flush(0, slot.input.bytes());
-  slot.ticket = last_ticket_ = slot.recording->submit(timeline_, begun_, end);
+  try {
+    slot.ticket = last_ticket_ = slot.recording->submit(timeline_, begun_, end);
+  } catch (...) {
+    if (is_open()) runtime_.open = this;
+    throw;
+  }
   const bool all = end == slot.recording->pieces();
-  begun_ = all ? 0 : end;
+  if (all) begun_ = 0;
   runtime_.open = all ? nullptr : this;
   if (!all) return;
   slot.unread = true;
@@ -104,8 +118,8 @@ void Slots::drain() {
 void Slots::read(Slot& slot) {
   if (!slot.unread) return;
   slot.report.invalidate(0, slot.report.bytes());
-  slot.unread = false;
   slot.recording->finished();
+  slot.unread = false;  // only now: what throws before is tried again
   read_(slot);
 }
 

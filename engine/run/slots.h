@@ -54,9 +54,11 @@ class Slots {
   Slots& operator=(const Slots&) = delete;
 
   /// The next slot, free to be filled. Waits for the run that was submitted in it last, where that is still running,
-  /// and for the submit `before`, of any program.
+  /// and for the submit `before`, of any program. Ends a run that an error has left open.
   Slot& acquire(std::uint64_t before = 0);
-  /// Submits the slot that acquire() gave, or what submit_for() left of it.
+  /// Submits the slot that acquire() gave, or what submit_for() or an error has left of it. Where this throws after a
+  /// part of the run was submitted, the run is open, as after submit_for(): what has run must not run again. Throws
+  /// Error from then on if that was in a turn of the host's.
   void submit();
   /// Submits as much of it as takes the device `seconds`, by measured times, and one piece at least. Returns whether
   /// that was all. Until then the run is open: whoever submits a run of another program on the runtime submits the rest
@@ -77,9 +79,20 @@ class Slots {
   /// The ticket of what was submitted last, 0 for nothing.
   std::uint64_t last_ticket() const { return last_ticket_; }
   /// The slot that was submitted last.
-  const Slot& last() const { return slots_[(next_ + slots_.size() - 1) % slots_.size()]; }
+  const Slot& last() const { return slots_[before_next()]; }
+  /// The slot of the open run, or else the one that was submitted last.
+  Slot& newest() { return slots_[is_open() ? next_ : before_next()]; }
 
  private:
+  /// How far the open run has come with what is awaited and with the host's turns.
+  struct Turns {
+    std::size_t taken = 0;                 ///< turns
+    std::size_t awaited = 0;               ///< dispatches that were submitted
+    std::vector<std::uint64_t> tickets{};  ///< of those among them that are for the next turn
+    bool is_host = false;                  ///< the next turn has begun
+  };
+
+  std::size_t before_next() const { return (next_ + slots_.size() - 1) % slots_.size(); }
   void submit_to(std::size_t end);
   void read(Slot& slot);
 
@@ -90,6 +103,7 @@ class Slots {
   std::vector<Slot> slots_;
   std::size_t next_ = 0;
   std::size_t begun_ = 0;  ///< pieces of the open run that were submitted; 0 if there is none
+  Turns turns_;
   std::uint64_t last_ticket_ = 0;
   std::uint64_t waits_ = 0;
   std::chrono::nanoseconds waited_{};

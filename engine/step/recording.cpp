@@ -132,15 +132,20 @@ void Recording::record(vk::Recorder& recorder, const plan::Slice& slice) {
   recorder.end_label();
 }
 
-std::uint64_t Recording::submit(vk::Timeline& timeline, std::size_t first, std::size_t end) {
+std::uint64_t Recording::submit(vk::Timeline& timeline) {
+  std::size_t next = 0;
+  return submit(timeline, next, pieces());
+}
+
+std::uint64_t Recording::submit(vk::Timeline& timeline, std::size_t& next, std::size_t end) {
   if (!is_recorded_) record();
   std::vector<const vk::Recorder*> wanted;
-  for (std::size_t i = first; i < end; ++i) wanted.push_back(recorders_[i].get());
-  return timeline.submit(wanted);
+  for (std::size_t i = next; i < end; ++i) wanted.push_back(recorders_[i].get());
+  return timeline.submit(wanted, next);
 }
 
 void Recording::limit(double seconds) {
-  if (pieces_.limit(seconds)) record();
+  if (pieces_.limit(seconds)) is_recorded_ = false;
 }
 
 std::size_t Recording::end_within(std::size_t first, double seconds) const {
@@ -162,7 +167,7 @@ void Recording::finished() {
   first_tick_ = ticks.front();
   microseconds_ = vk::microseconds(context_, ticks.front(), ticks.back());
   if (options_.timestamps) read_dispatch_times(ticks);
-  if (pieces_.measured(times)) record();
+  if (pieces_.measured(times)) is_recorded_ = false;
 }
 
 void Recording::run(vk::Timeline& timeline) {

@@ -43,17 +43,17 @@ class Recording {
             std::span<const vk::Buffer* const> buffers)
       : Recording(context, pipelines, plan, buffers, Options{}) {}
 
-  /// Submits all pieces, under one ticket, without waiting.
-  std::uint64_t submit(vk::Timeline& timeline) { return submit(timeline, 0, pieces()); }
-  /// The same of the pieces from `first` to before `end`. A run is all of them, in order. What an error kept from being
-  /// recorded anew is recorded first.
-  std::uint64_t submit(vk::Timeline& timeline, std::size_t first, std::size_t end);
-  /// Records anew if pieces take longer than `seconds`, or need no longer be so short. Not between the pieces of a run.
+  /// Submits all pieces, under one ticket, without waiting. Pieces that were cut anew are recorded first.
+  std::uint64_t submit(vk::Timeline& timeline);
+  /// The same of the pieces from `next` to before `end`. A run is all of them, in order, each once. `next` moves past
+  /// each piece that was submitted, also where this throws: the run goes on from there.
+  std::uint64_t submit(vk::Timeline& timeline, std::size_t& next, std::size_t end);
+  /// Cuts anew if pieces take longer than `seconds`, or need no longer be so short. Not between the pieces of a run.
   void limit(double seconds);
   /// Where pieces from `first` on end that are expected to take no longer than `seconds`: after one at least.
   std::size_t end_within(std::size_t first, double seconds) const;
   /// To be called once for each submit that has finished, before the next one: reads how long the pieces took, and
-  /// records anew if they should be cut in another way. Does not wait.
+  /// cuts anew if they should be cut in another way. Does not wait. Where it throws, it may be called again.
   void finished();
 
   /// Submits, and waits until that has finished.
@@ -105,7 +105,7 @@ class Recording {
   std::map<StoringKey, VkDescriptorSet> storing_sets_;
   std::vector<Bound> bound_;                              ///< of each dispatch
   std::vector<std::unique_ptr<vk::Recorder>> recorders_;  ///< of each piece
-  bool is_recorded_ = false;                              ///< as they are cut now
+  bool is_recorded_ = false;                              ///< as pieces are cut now
   double microseconds_ = 0;
   std::uint64_t first_tick_ = 0;
   std::vector<DispatchTime> dispatch_times_;

@@ -27,7 +27,8 @@ Evaluation Evaluator::evaluate(const Dataset& set, const std::function<bool()>& 
   std::vector<std::vector<Field>> fields;
   for (const auto& part : parts_) {
     fields.push_back(fed_fields("evaluate", set, *part->graph.samples, part->graph.ir));
-    part->program.slots().drain();  // what an evaluation left that `stop` ended with an exception
+    part->program.slots().drain();  // what an evaluation left that an exception ended, be it of `stop`
+    part->batches.clear();          // one that could not be submitted
   }
   const std::int64_t size = parts_.front()->graph.samples->batch;
   std::vector<std::uint32_t> buckets = buckets_of(set, lengths_);

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 namespace halfstep::train {
 namespace {
@@ -43,6 +45,18 @@ void check_timed(const run::Program& program, std::int64_t steps) {
   }
 }
 
+void submit_whole(run::Slots& slots) {
+  constexpr auto pause = std::chrono::milliseconds(10);
+  for (int tries = 0;; ++tries) {
+    try {
+      return slots.submit();
+    } catch (const Error& error) {
+      if (!slots.is_open() || error.code() != ErrorCode::out_of_memory || tries == 100) throw;
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
 std::vector<DispatchCost> profile(const run::Program& program, std::int64_t steps, run::Program::ReadReport read,
                                   const std::function<void(const run::Program&, run::Slot&)>& fill,
                                   const std::function<void()>& submitted) {
@@ -52,7 +66,7 @@ std::vector<DispatchCost> profile(const run::Program& program, std::int64_t step
   for (std::int64_t i = 0; i < steps; ++i) {
     run::Slot& slot = timed.slots().acquire();
     fill(timed, slot);
-    timed.slots().submit();
+    submit_whole(timed.slots());
     submitted();
     timed.slots().drain();
     const std::vector<step::DispatchTime>& times = slot.recording->dispatch_times();

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <span>
+#include <vector>
 
 #include "train/trainer_impl.h"
 
@@ -67,19 +70,37 @@ void Trainer::Impl::submitted(const Step& step) {
   batches->count_step();
 }
 
+void Trainer::Impl::count_for_ranks() {
+  if (local_steps) local_steps->count_step();
+  if (rank_exchange) rank_exchange->count_step();
+}
+
+/// To be called where a step could not be submitted. Where it has begun, it is open: what has run must not run again.
+/// Returns whether it is.
+bool Trainer::Impl::keep_open(const Step& step) {
+  const bool begun = step.program->slots().is_open();
+  if (begun) open_ = step;
+  return begun;
+}
+
 void Trainer::Impl::step(const Fill& fill) {
+  if (failed_) return end_failed_step(fill);
   if (balancer->begin_step()) take_share();
   const Step next = next_step();
   run::Slots& slots = next.program->slots();
   const auto start = std::chrono::steady_clock::now() - slots.waited();
   fill(*next.program, slots.acquire(submits_.front()));
   const std::uint64_t waits = workspace.runtime->timeline.waits();
-  slots.submit();
+  try {
+    slots.submit();
+  } catch (...) {
+    failed_ = keep_open(next);
+    throw;
+  }
   submitted(next);
   waits_elsewhere += workspace.runtime->timeline.waits() - waits;
   host_times.add(std::chrono::steady_clock::now() - (start + slots.waited()));
-  if (local_steps) local_steps->count_step();
-  if (rank_exchange) rank_exchange->count_step();
+  count_for_ranks();
   if (parts.size() > 1) poll();                        // the other programs' reports, of steps that have finished
   if (options.precision.stop_on.any()) slots.drain();  // a broken step must be known before the next one begins
 }
@@ -92,22 +113,53 @@ bool Trainer::Impl::run_for(double seconds, const Fill& fill) {
   const Step step = open_ ? *open_ : next_step();
   run::Slots& slots = step.program->slots();
   if (!open_) fill(*step.program, slots.acquire(submits_.front()));
-  const bool all = slots.submit_for(seconds);
+  bool all = false;
+  try {
+    all = slots.submit_for(seconds);
+  } catch (...) {
+    keep_open(step);
+    throw;
+  }
   open_ = step;
   parts_ = {parts_.back(), slots.last_ticket()};
   if (all) end_open_step();
   return all;
 }
 
-/// Submits what is left of the step that run_for() has begun.
+/// Submits what is left of the open step.
 void Trainer::Impl::end_open_step() {
   if (!open_) return;
   const Step step = *open_;
   if (step.program->slots().is_open()) step.program->slots().submit();
+  failed_ = false;
   open_.reset();
   submitted(step);
+  count_for_ranks();
   poll();
   if (options.precision.stop_on.any()) step.program->slots().drain();
+}
+
+/// Ends the step that step() has begun, in place of another one. It goes on with what it began on, so `fill` must give
+/// that again.
+void Trainer::Impl::end_failed_step(const Fill& fill) {
+  workspace.runtime->timeline.wait_for_all();  // the device may read the slot
+  run::Slot& slot = open_->program->slots().newest();
+  const std::span<std::byte> input(slot.input.mapped(), slot.input.bytes());
+  const std::vector<std::byte> begun_on(input.begin(), input.end());
+  bool same = false;
+  try {
+    fill(*open_->program, slot);
+    same = std::ranges::equal(begun_on, input);
+  } catch (...) {
+    std::ranges::copy(begun_on, input.begin());
+    throw;
+  }
+  std::ranges::copy(begun_on, input.begin());
+  if (!same) {
+    fail("trainer", "expected the values of the step that could be submitted only in part, got others",
+         "finish() ends that step");
+  }
+  end_open_step();
 }
 
 void Trainer::Impl::keep_snapshot() {

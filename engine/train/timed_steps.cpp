@@ -102,7 +102,7 @@ Timeline timeline(const run::Program& program, std::int64_t steps, run::Program:
     fill(timed, slot);
     begin = notes.note("fill", i, begin);
     notes.submitted(begin);
-    timed.slots().submit();
+    submit_whole(timed.slots());
     notes.note("submit", i, begin);
     batches.count_step();
   }

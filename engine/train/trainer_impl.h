@@ -149,10 +149,14 @@ class Trainer::Impl {
   void keep_snapshot();
   Step next_step();
   void submitted(const Step& step);
+  void count_for_ranks();
+  bool keep_open(const Step& step);
   void end_open_step();
+  void end_failed_step(const Fill& fill);
 
   std::array<std::uint64_t, 2> submits_{};  ///< of the step before the last one, and of the last one
-  std::optional<Step> open_{};              ///< that run_for() has begun
+  std::optional<Step> open_{};              ///< that is submitted in part: run_for() has begun it, or an error ended it
+  bool failed_ = false;                     ///< the open step is one of step(), which an error ended
   std::array<std::uint64_t, 2> parts_{};    ///< of the call of run_for() before the last one, and of the last one
 };
 

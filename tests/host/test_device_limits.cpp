@@ -192,6 +192,13 @@ TEST_CASE("a device told to have less has that, and the plan's target follows") 
   CHECK(vk::target(told(""), vk::settings({})).max_invocations == 1024);
 }
 
+TEST_CASE("storage buffers leave room for the three uniform buffers of what stores f16") {
+  vk::Capabilities c = ample();
+  CHECK(vk::target(c, vk::settings({})).max_storage_buffers == 64);
+  c.limits.maxPerStageResources = 20;
+  CHECK(vk::target(c, vk::settings({})).max_storage_buffers == 17);
+}
+
 TEST_CASE("limits that cannot be had are refused") {
   const auto refused = [](const std::string& limits, const char* why) {
     CAPTURE(limits);

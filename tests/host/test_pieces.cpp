@@ -196,3 +196,28 @@ TEST_CASE("pieces that took no measurable time change nothing") {
   CHECK_FALSE(pieces.measured(none));
   check_complete(program, pieces.list());
 }
+
+TEST_CASE("times of 0, as of a clock that stands still within a submit, leave what is expected as it was") {
+  const plan::Program program = program_of({1000, 1000, 1000}, 0.1);
+  Pieces pieces(program, gpu());
+  const std::vector<Piece> before = pieces.list();
+  const double first = pieces.seconds(0);
+  REQUIRE(before.size() > 2);
+  for (int run = 0; run < 5; ++run) CHECK_FALSE(pieces.measured(std::vector<double>(before.size(), 0)));
+  CHECK(pieces.list() == before);
+  CHECK(pieces.seconds(0) == doctest::Approx(first));
+  CHECK(pieces.limit(0.01));
+  check_complete(program, pieces.list());
+  for (std::size_t i = 0; i < pieces.list().size(); ++i) CHECK(pieces.seconds(i) <= 0.01);
+  CHECK(pieces.limit(10));
+  // One that took no time among others that did.
+  std::vector<double> times = times_of(program, pieces.list(), 0.1);
+  times.front() = 0;
+  CHECK_FALSE(pieces.measured(times));
+  CHECK(pieces.list() == before);
+  CHECK(pieces.seconds(0) == doctest::Approx(first).epsilon(0.01));
+  // A clock that goes is believed.
+  int runs = 1;
+  while (!pieces.measured(times_of(program, pieces.list(), 1e-3)) && runs < 100) ++runs;
+  CHECK(runs < 20);
+}

@@ -94,7 +94,9 @@ TEST_CASE("vk: tickets finish in order, and only wait() waits") {
   CHECK(timeline.completed() == 0);
   const std::uint64_t first = timeline.submit(a.recorder);
   const vk::Recorder* const both[] = {&b.recorder};
-  const std::uint64_t second = timeline.submit(both);
+  std::size_t submitted = 0;
+  const std::uint64_t second = timeline.submit(both, submitted);
+  CHECK(submitted == 1);
   CHECK(first == 1);
   CHECK(second == 2);
   while (!timeline.finished(second)) std::this_thread::yield();
@@ -126,7 +128,9 @@ TEST_CASE("vk: one submit of several recordings runs them in order") {
   after.host_barrier();
   after.end();
   const vk::Recorder* const both[] = {&work.recorder, &after};
-  work.timeline.wait(work.timeline.submit(both));
+  std::size_t submitted = 0;
+  work.timeline.wait(work.timeline.submit(both, submitted));
+  CHECK(submitted == 2);
   std::vector<std::byte> expected = pattern(512, 1);
   std::fill_n(expected.begin(), 8, std::byte{1});
   CHECK(work.result() == expected);

@@ -55,8 +55,8 @@ struct DeviceSettings {
   /// HALFSTEP_SUBMIT_MS, default 100: the milliseconds that one submit may take, by prediction and then by measurement.
   /// Longer steps are cut into several submits, with no wait between them: Windows and phones reset a device that is
   /// busy with one for a second or two, and a screen that the device also draws stands still meanwhile. A single
-  /// workgroup is never cut. Without timestamps of the queue, the library keeps its first estimate, which assumes a
-  /// phone's slow GPU. Results do not depend on it. Positive.
+  /// workgroup is never cut. Without timestamps of the queue, or with a clock that stands still within a submit, the
+  /// library keeps its first estimate, which assumes a phone's slow GPU. Results do not depend on it. Positive.
   std::optional<double> submit_milliseconds{};
   /// HALFSTEP_LIMITS, default "": lower limits than the device's own, for tests, as "invocations=128,groups=300". See
   /// engine/README.md, "Checking a driver".

@@ -83,19 +83,23 @@ class HALFSTEP_API Trainer {
   /// Precision::stop_on, blocks until this step has finished. HostCosts counts the first two. Throws Error if there is
   /// no training set or source, or if the source failed (Source::fill). Throws Error that names the gradients if an
   /// earlier step overflowed with a dynamic loss scale at its floor. With Precision::stop_on, throws Error if this step
-  /// is stopped; the step then changes nothing, and the next call takes the same batch again.
+  /// is stopped; the step then changes nothing, and the next call takes the same batch again. Where memory runs out
+  /// after a part of the step was submitted, throws Error and leaves the step open: the next step() or run_for() goes
+  /// on with it, and makes no other; members that wait for steps end it, or throw.
   void step();
   /// Likewise with values for every input, for all micro-batches one after the other. The values are copied. Also
   /// throws Error, and submits nothing, if an input is missing, unknown, or has another type or number of values, and
-  /// for a trainer with a Feed, whose steps take samples.
+  /// for a trainer with a Feed, whose steps take samples. Where an error left such a step open, takes the same values
+  /// again and refuses others; finish() ends the step without them.
   void step(const std::map<std::string, Values>& inputs);
 
   /// Submits as much of a step on the next batch as is expected to take the device `budget`, and returns without
   /// waiting for it: for training within the frames of an application that has other work for the device. The next call
   /// goes on where this one ended. Weights and reports are those of step(), bit for bit. A first step is cut by
-  /// predicted times, later ones by measured times. Without timestamps of the queue, the library keeps its first
-  /// estimate, which assumes a phone's slow GPU. Dispatches that take longer are cut too, but for those of an
-  /// application's own shaders and for single workgroups: one that takes longer than the budget is submitted alone.
+  /// predicted times, later ones by measured times. Without timestamps of the queue, or with a clock that stands still
+  /// within a submit, the library keeps its first estimate, which assumes a phone's slow GPU. Dispatches that take
+  /// longer are cut too, but for those of an application's own shaders and for single workgroups: one that takes longer
+  /// than the budget is submitted alone.
   /// Submits nothing while the device still works on what the call before the last one submitted. Returns whether a
   /// step was submitted to its end. Throws Error, and submits nothing, if the budget is not positive; otherwise blocks
   /// and throws as step() does, where a step begins or ends. step(), and every member that waits for steps, submits the
@@ -107,7 +111,7 @@ class HALFSTEP_API Trainer {
   /// to the adopted queue any number of times, each of which trains one step on what the buffers of
   /// TrainerOptions::shared_inputs contain then. Later changes of weights by other members of the trainer are seen. The
   /// trainer must outlive the command buffer's use. Nothing is cut (DeviceSettings::submit_milliseconds). The command
-  /// buffer must not be submitted while a step of run_for() is open; finish() ends it. Leaves pipeline, descriptor sets
+  /// buffer must not be submitted while a step is open; finish() ends it. Leaves pipeline, descriptor sets
   /// and push constants of the compute bind point changed. Throws Error unless all inputs are shared, and where the
   /// host has a part in each step: with Precision::stop_on, TrainerOptions::snapshot_every or several ranks. The
   /// command buffer is then as it was.

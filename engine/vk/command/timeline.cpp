@@ -15,16 +15,18 @@ Timeline::Timeline(Context& context) : context_(context.shared_from_this()) {}
 Timeline::~Timeline() {
   wait_for_all();
   const DeviceTable& table = context_->table();
-  for (const Pending& pending : pending_) table.vkDestroyFence(context_->device(), pending.fence, context_->allocator());
+  for (const Pending& pending : pending_)
+    table.vkDestroyFence(context_->device(), pending.fence, context_->allocator());
   for (VkFence fence : free_) table.vkDestroyFence(context_->device(), fence, context_->allocator());
 }
 
 std::uint64_t Timeline::submit(const Recorder& recording) {
   const Recorder* const recordings[] = {&recording};
-  return submit(recordings);
+  std::size_t submitted = 0;
+  return submit(recordings, submitted);
 }
 
-std::uint64_t Timeline::submit(std::span<const Recorder* const> recordings) {
+std::uint64_t Timeline::submit(std::span<const Recorder* const> recordings, std::size_t& submitted) {
   completed();  // recycles fences
   for (const Recorder* recording : recordings) {
     // A recording that is not the last completes no ticket but the one before.
@@ -35,6 +37,7 @@ std::uint64_t Timeline::submit(std::span<const Recorder* const> recordings) {
       if (recording != recordings.front()) wait_for_all();
       throw;
     }
+    ++submitted;
   }
   return ++last_;
 }

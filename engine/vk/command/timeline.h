@@ -2,6 +2,7 @@
 
 #include <vulkan/vulkan.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -25,8 +26,9 @@ class Timeline {
   /// Submits and returns immediately. Throws Error if the device is lost.
   std::uint64_t submit(const Recorder& recording);
   /// The same for several recordings under one ticket, in order, each in a submit of its own, since drivers may join
-  /// what is submitted together. If one cannot be submitted, waits for those before it and throws.
-  std::uint64_t submit(std::span<const Recorder* const> recordings);
+  /// what is submitted together. `submitted` is raised by one for each that was. If one cannot be submitted, waits for
+  /// those before it and throws.
+  std::uint64_t submit(std::span<const Recorder* const> recordings, std::size_t& submitted);
 
   /// Whether a ticket's work has finished; never blocks. True for 0.
   bool finished(std::uint64_t ticket);

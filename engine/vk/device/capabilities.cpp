@@ -42,6 +42,9 @@ class Chain {
   void** tail_ = &head_;
 };
 
+/// What shaders bind besides an operator's own, as uniform buffers: see Pipeline.
+constexpr std::uint32_t storing_buffers = 3;
+
 /// Without the list a device would seem to have no extensions, and other kernels would give other bits.
 constexpr const char* extensions_query = "vkEnumerateDeviceExtensionProperties";
 
@@ -339,8 +342,9 @@ plan::Target target(const Capabilities& c, const Settings& settings) {
                          has_shader("gemm_outer");
   target.vector_registers = process::vector_registers();
   target.winograd = has_shader("winograd");
-  target.max_storage_buffers = std::min(
-      {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
+  target.max_storage_buffers =
+      std::min({limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers,
+                limits.maxPerStageResources - storing_buffers});
   target.submit_seconds = settings.submit_milliseconds / 1000;
   target.wanted_groups = wanted_groups(c);
   target.compute_units = compute_units(c);

@@ -1,0 +1,194 @@
+// What is not step() or run_for() and runs out of memory in the middle, ranks, and reports.
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/device.h"
+#include "harness/faults.h"
+#include "train/failing_submits.h"
+#include "train/small_training.h"
+
+namespace halfstep {
+
+using testing::cut_device;
+using testing::failing_samples;
+using testing::failing_trainer;
+using testing::Failures;
+using testing::state_of;
+
+namespace {
+
+/// Another rank that does as this one does, until it fails.
+class Twin final : public Exchange {
+ public:
+  bool is_gone = false;
+
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  void begin_sum(std::span<float> values, const WireFormat&) override {
+    for (float& value : values) value *= 2;
+  }
+  void progress() override {}
+  void wait() override {
+    if (is_gone) fail("test", "expected the other rank, got none");
+  }
+  void broadcast(std::span<std::byte>, int) override {}
+  void barrier() override {}
+  [[noreturn]] void abort(std::string_view message, int) override { fail("test", message); }
+  ExchangeCosts costs() const override { return {}; }
+};
+
+Trainer rank_of(const std::shared_ptr<Twin>& twin, const Device& device) {
+  const auto change = [&](TrainerOptions& options) {
+    options.clip_norm = 0.5F;
+    options.ranks = Ranks(twin);
+    options.ranks.bucket_bytes = 1;
+  };
+  return testing::toy_trainer(failing_samples(), {.batch = 16, .device = device, .change = change});
+}
+
+}  // namespace
+
+TEST_CASE("a prediction that failed leaves nothing in the next one") {
+  Failures failures;
+  const Device device = cut_device();
+  Graph graph;
+  const Tensor x = graph.input("x", {16, 16});
+  Predictor predictor = Predictor::compile(device, graph, matmul(softmax(matmul(x, x)), x));
+  std::vector<float> values(256);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 37 % 101) / 50;
+  const std::vector<float> others(values.rbegin(), values.rend());
+  const std::map<std::string, Values> first{{"x", std::span<const float>(values)}};
+  const std::map<std::string, Values> second{{"x", std::span<const float>(others)}};
+  const std::vector<float> of_first = predictor.run(first);
+  const std::vector<float> of_second = predictor.run(second);
+  REQUIRE(of_first != of_second);
+  const std::size_t submits = failures.at_each([&](std::size_t submit) {
+    CAPTURE(submit);
+    std::vector<float> got = of_first;
+    const bool failed = failures.happen(submit, [&] { got = predictor.run(first); });
+    CHECK(got == of_first);
+    CHECK(predictor.run(second) == of_second);
+    return failed;
+  });
+  CHECK(submits > 1);
+}
+
+TEST_CASE("an evaluation that failed leaves nothing in the next one, nor in the training") {
+  Failures failures;
+  const Device device = cut_device();
+  Trainer whole = failing_trainer(device);
+  Trainer cut = failing_trainer(device);
+  whole.step();
+  cut.step();
+  const Evaluation wanted = whole.evaluate(failing_samples());
+  for (const std::size_t submit : {1U, 2U, 3U, 5U, 8U}) {
+    CAPTURE(submit);
+    CHECK(failures.happen(submit, [&] { static_cast<void>(cut.evaluate(failing_samples())); }));
+    const Evaluation got = cut.evaluate(failing_samples());
+    CHECK(got.loss == wanted.loss);
+    CHECK(got.metrics == wanted.metrics);
+  }
+  CHECK(failures.happen(3, [&] { static_cast<void>(cut.evaluate(failing_samples())); }));
+  whole.step();
+  cut.step();
+  CHECK(testing::toy_weights(cut) == testing::toy_weights(whole));
+  CHECK(cut.evaluate(failing_samples()).loss == whole.evaluate(failing_samples()).loss);
+}
+
+TEST_CASE("steps that are timed are whole although a submit fails") {
+  Failures failures;
+  const Device device = cut_device();
+  if (vk::context_of(device).capabilities().timestamp_bits == 0) return;
+  Trainer whole = failing_trainer(device);
+  Trainer cut = failing_trainer(device);
+  for (std::size_t submit = 1; submit <= 8; ++submit) {
+    CAPTURE(submit);
+    whole.step();
+    whole.finish();
+    const auto timed = [&] {
+      if (submit % 2 == 0) {
+        static_cast<void>(cut.inspect().profile(1));
+      } else {
+        static_cast<void>(cut.inspect().timeline(1));
+      }
+    };
+    failures.plan(submit);
+    try {
+      timed();
+    } catch (const Error&) {  // before the step
+      timed();
+    }
+    CHECK(failures.happened());
+    REQUIRE(testing::toy_weights(cut) == testing::toy_weights(whole));
+    CHECK(cut.report().step == whole.report().step);
+  }
+}
+
+TEST_CASE("a rank's step whose submits fail exchanges everything once") {
+  Failures failures;
+  const Device device = cut_device();
+  Trainer whole = rank_of(std::make_shared<Twin>(), device);
+  Trainer cut = rank_of(std::make_shared<Twin>(), device);
+  failures.at_each([&](std::size_t submit) {
+    CAPTURE(submit);
+    whole.step();
+    whole.finish();
+    const bool failed = failures.happen(submit, [&] { cut.step(); });
+    if (failed) cut.step();
+    REQUIRE(testing::toy_weights(cut) == testing::toy_weights(whole));
+    CHECK(cut.report().loss == whole.report().loss);
+    return failed;
+  });
+  CHECK((state_of(cut) == state_of(whole)));
+}
+
+TEST_CASE("a rank's step that fails in an exchange is not gone on with") {
+  const auto twin = std::make_shared<Twin>();
+  Trainer trainer = rank_of(twin, testing::device());
+  trainer.step();
+  twin->is_gone = true;
+  CHECK_THROWS_WITH_AS(trainer.step(), doctest::Contains("expected the other rank"), Error);
+  twin->is_gone = false;
+  for (int i = 0; i < 2; ++i) {
+    CHECK_THROWS_WITH_AS(trainer.step(), doctest::Contains("got one that an error ended in an exchange"), Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(trainer.checkpoint()), doctest::Contains("ended in an exchange"), Error);
+  }
+}
+
+TEST_CASE("a step's report is read, whatever keeps its times from being read or pieces from being recorded anew") {
+  Failures failures;
+  const Device device = cut_device();
+  if (vk::context_of(device).capabilities().timestamp_bits == 0) return;
+  Trainer whole = failing_trainer(device);
+  for (int i = 0; i < 8; ++i) whole.step();
+  const StepTotals wanted = whole.take_totals();
+  for (const char* function : {"vkGetQueryPoolResults", "vkBeginCommandBuffer"}) {
+    CAPTURE(function);
+    Trainer trainer = failing_trainer(device);
+    failures.plan(testing::Fault{function, 1, VK_ERROR_OUT_OF_HOST_MEMORY});
+    for (int i = 0; i < 8; ++i) {
+      try {
+        trainer.step();
+      } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::out_of_memory);
+        trainer.step();
+      }
+    }
+    CHECK(failures.happened());
+    const StepTotals totals = trainer.take_totals();
+    CHECK(totals.steps == 8);
+    CHECK(totals.mean_loss == wanted.mean_loss);
+    CHECK(testing::toy_weights(trainer) == testing::toy_weights(whole));
+  }
+}
+
+}  // namespace halfstep
