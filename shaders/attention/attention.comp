@@ -2,15 +2,10 @@
 #extension GL_EXT_shader_integer_mix : require
 //! PASS = forward queries keys
 //! STORAGE = f32 words
-//! BODY = rows rows_shared tile
+//! BODY = rows tile
 // Attention that stores no scores: see attention.glsl. f16 is read as 32-bit words, as by products.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#ifdef BODY_rows_shared
-#extension GL_KHR_shader_subgroup_basic : require
-#extension GL_KHR_shader_subgroup_ballot : require
-#extension GL_KHR_shader_subgroup_shuffle : require
-#endif
 
 #include "attention/attention.glsl"
 #ifdef BODY_tile

@@ -1,6 +1,6 @@
 // Each invocation has ROWS rows of its own, with their sums, in registers, and all invocations of a workgroup go over
 // the same other rows at the same time: so nothing is exchanged but what they load. For software drivers, which load a
-// row once for the ROWS of all LANES invocations, and keep registers in a cache.
+// row once for the ROWS of all invocations of a subgroup, and keep registers in a cache.
 #ifndef HALFSTEP_ATTENTION_ROWS
 #define HALFSTEP_ATTENTION_ROWS
 
@@ -31,30 +31,11 @@ float get(Tile tile, int r, int other) {
 }
 
 // Runs `use` with `v`, each quad of the other row that starts at quad `start` of `rows`, and its number q.
-#ifdef BODY_rows8
-const int LANES = 8;
-vec4 from_lane(vec4 v, int lane) {
-  return vec4(subgroupShuffle(v.x, lane), subgroupShuffle(v.y, lane), subgroupShuffle(v.z, lane),
-              subgroupShuffle(v.w, lane));
-}
-#define FOR_QUADS(QUADS, rows, start, use)                                                                \
-  [[unroll]] for (int begin = 0; begin < QUADS; begin += LANES) {                                         \
-    vec4 spread = from_quad(rows[(start) + uint(min(begin + int(gl_SubgroupInvocationID), QUADS - 1))]);  \
-    [[unroll]] for (int l = 0; l < LANES; l++) {                                                          \
-      if (begin + l < QUADS) {                                                                            \
-        int q = begin + l;                                                                                \
-        vec4 v = from_lane(spread, l);                                                                    \
-        use                                                                                               \
-      }                                                                                                   \
-    }                                                                                                     \
-  }
-#else
 #define FOR_QUADS(QUADS, rows, start, use)    \
   [[unroll]] for (int q = 0; q < QUADS; q++) { \
     vec4 v = from_quad(rows[(start) + uint(q)]); \
     use                                       \
   }
-#endif
 
 #define FOR_ROWS [[unroll]] for (int r = 0; r < ROWS; r++)
 

@@ -21,12 +21,10 @@ std::string shader_of(AttentionPass pass, DType dtype, std::string_view kernel) 
 AttentionKernel rows_kernel(const plan::Target& target, AttentionPass pass, const AttentionExtents& extents,
                             DType dtype) {
   constexpr std::int64_t rows_each = 2;
-  const bool lanes = target.subgroups.hand_over();
   AttentionKernel kernel;
-  kernel.name = lanes ? "rows_shared" : "rows";
+  kernel.name = "rows";
   kernel.shader = shader_of(pass, dtype, kernel.name);
-  kernel.local_size = lanes ? target.subgroups.size : 4;
-  if (lanes) kernel.constants = {kernel.local_size};
+  kernel.local_size = target.subgroups.hand_over() ? target.subgroups.size : 4;
   kernel.tile = 8;
   kernel.own_rows = rows_each * kernel.local_size;
   kernel.tile_rounds = 1 + (pass == AttentionPass::keys ? 3 : 2) * (kernel.tile + 1);
