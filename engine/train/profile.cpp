@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <thread>
 
 namespace halfstep::train {
@@ -51,7 +52,12 @@ void submit_whole(run::Slots& slots) {
     try {
       return slots.submit();
     } catch (const Error& error) {
-      if (!slots.is_open() || error.code() != ErrorCode::out_of_memory || tries == 100) throw;
+      if (!slots.is_open() || error.code() != ErrorCode::out_of_memory) throw;
+      if (tries == 100) {
+        fail(ErrorCode::out_of_memory, "profile",
+             std::string("expected memory for the rest of a step, got none for a second: ") + error.what(),
+             "the training is in the middle of that step: load() a checkpoint before the next");
+      }
     }
     std::this_thread::sleep_for(pause);
   }

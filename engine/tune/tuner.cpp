@@ -53,7 +53,9 @@ step::StepProgram Tuner::settled(plan::Target& target,
   if (target.reproducible) return lower(target);
   settle_rounding(target);
   step::StepProgram program = lower(target);
-  return settle(program.plan.program.choices, target) ? lower(target) : program;
+  // What is chosen may leave choices of its own, such as the products of layers that are computed one by one.
+  while (settle(program.plan.program.choices, target)) program = lower(target);
+  return program;
 }
 
 bool Tuner::settle(std::span<const plan::Choice> choices, plan::Target& target) {
