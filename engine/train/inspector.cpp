@@ -2,7 +2,10 @@
 #include <halfstep/inspector.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <memory>
+#include <utility>
 
 #include "train/planned.h"
 #include "train/profile.h"
@@ -13,16 +16,33 @@
 namespace halfstep {
 namespace {
 
-void check_profiled(Trainer::Impl& trainer) {
+/// Makes the program of steps that are timed. `finished` is called with each one's slot.
+run::Program& make_timed(Trainer::Impl& trainer, std::int64_t steps, std::function<void(const run::Slot&)> finished) {
   if (trainer.parts.size() > 1) fail("profile", "expected a trainer of one length, got one with buckets");
   if (trainer.rank_exchange) fail("profile", "expected one rank to time the dispatches of, got several");
+  const TrainerOptions& options = trainer.options;
+  if (options.precision.stop_on.any() || !options.trace.empty()) {
+    fail("profile",
+         "expected a trainer without Precision::stop_on and TrainerOptions::trace, got one that looks at tensors",
+         "steps that are timed look at none");
+  }
+  const run::Program& own = *trainer.own().training;
+  train::check_timed(own, steps);
   trainer.finish();
+  const auto read = [&trainer, finished = std::move(finished)](const run::Program& program, const run::Slot& slot) {
+    finished(slot);
+    trainer.reports->read(program, slot);
+  };
+  trainer.timed =
+      std::make_unique<run::Program>(own.workspace(), own.lowered(), read, run::Program::Options{.timestamps = true});
+  return *trainer.timed;
 }
 
 std::vector<DispatchCost> profiled(Trainer::Impl& trainer, std::int64_t steps, const Trainer::Impl::Fill& fill) {
-  check_profiled(trainer);
-  const auto read = [&](const run::Program& program, const run::Slot& slot) { trainer.reports->read(program, slot); };
-  return train::profile(*trainer.own().training, steps, read, fill, [&] { trainer.batches->count_step(); });
+  run::Program& timed = make_timed(trainer, steps, [](const run::Slot&) {});
+  std::vector<DispatchCost> costs = train::profile(timed, steps, [&] { trainer.timed_step(fill); });
+  trainer.timed.reset();
+  return costs;
 }
 
 }  // namespace
@@ -70,11 +90,17 @@ std::vector<DispatchCost> Inspector::profile(std::int64_t steps, const std::map<
   return profiled(*trainer_, steps, trainer_->from_values(inputs));
 }
 Timeline Inspector::timeline(std::int64_t steps) {
-  check_profiled(*trainer_);
-  const auto read = [this](const run::Program& program, const run::Slot& slot) {
-    trainer_->reports->read(program, slot);
+  Trainer::Impl& trainer = *trainer_;
+  const train::TimedSteps timed{
+      .make = [&](std::function<void(const run::Slot&)> finished) -> run::Program& {
+        return make_timed(trainer, steps, std::move(finished));
+      },
+      .step = [&](const Trainer::Impl::Fill& fill) { trainer.timed_step(fill); },
+      .fill = trainer.from_supply(),
   };
-  return train::timeline(*trainer_->own().training, steps, read, trainer_->from_supply(), *trainer_->batches);
+  Timeline timeline = train::timeline(timed, steps, trainer.batches->load_times());
+  trainer.timed.reset();
+  return timeline;
 }
 PlannedStep Inspector::planned() const {
   return train::planned(trainer_->own().training->plan().program);

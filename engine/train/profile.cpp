@@ -5,9 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <string>
-#include <thread>
 
 namespace halfstep::train {
 namespace {
@@ -46,36 +43,12 @@ void check_timed(const run::Program& program, std::int64_t steps) {
   }
 }
 
-void submit_whole(run::Slots& slots) {
-  constexpr auto pause = std::chrono::milliseconds(10);
-  for (int tries = 0;; ++tries) {
-    try {
-      return slots.submit();
-    } catch (const Error& error) {
-      if (!slots.is_open() || error.code() != ErrorCode::out_of_memory) throw;
-      if (tries == 100) {
-        fail(ErrorCode::out_of_memory, "profile",
-             std::string("expected memory for the rest of a step, got none for a second: ") + error.what(),
-             "the training is in the middle of that step: load() a checkpoint before the next");
-      }
-    }
-    std::this_thread::sleep_for(pause);
-  }
-}
-
-std::vector<DispatchCost> profile(const run::Program& program, std::int64_t steps, run::Program::ReadReport read,
-                                  const std::function<void(const run::Program&, run::Slot&)>& fill,
-                                  const std::function<void()>& submitted) {
-  check_timed(program, steps);
-  run::Program timed(program.workspace(), program.lowered(), std::move(read), {.timestamps = true});
+std::vector<DispatchCost> profile(run::Program& timed, std::int64_t steps, const std::function<void()>& step) {
   std::vector<DispatchCost> costs = dispatches_of(timed.plan().program);
   for (std::int64_t i = 0; i < steps; ++i) {
-    run::Slot& slot = timed.slots().acquire();
-    fill(timed, slot);
-    submit_whole(timed.slots());
-    submitted();
+    step();
     timed.slots().drain();
-    const std::vector<step::DispatchTime>& times = slot.recording->dispatch_times();
+    const std::vector<step::DispatchTime>& times = timed.slots().last().recording->dispatch_times();
     for (std::size_t j = 0; j < costs.size(); ++j) costs[j].runs.push_back({times[j].begin, times[j].end});
   }
   set_medians(costs);

@@ -55,10 +55,14 @@ void Trainer::Impl::executed() {
   stop_at_floor();
 }
 
-Trainer::Impl::Step Trainer::Impl::next_step() {
+void Trainer::Impl::before_step() {
   end_open_step();
   stop_at_floor();
   keep_snapshot();
+}
+
+Trainer::Impl::Step Trainer::Impl::next_step() {
+  before_step();
   const std::size_t next = batches->next_bucket();
   const Part& part = *parts[next];
   return {next, part.recorder->looks_at_next_step() ? part.recorder->program() : part.training.get()};
@@ -76,33 +80,46 @@ void Trainer::Impl::count_for_ranks() {
 }
 
 /// To be called where a step could not be submitted. Where it has begun, it is open: what has run must not run again.
-/// Returns whether it is.
-bool Trainer::Impl::keep_open(const Step& step) {
-  const bool begun = step.program->slots().is_open();
-  if (begun) open_ = step;
-  return begun;
+void Trainer::Impl::keep_open(const Step& step) {
+  if (step.program->slots().is_open()) open_ = step;
 }
 
 void Trainer::Impl::step(const Fill& fill) {
   if (failed_) return end_failed_step(fill);
   if (balancer->begin_step()) take_share();
   const Step next = next_step();
-  run::Slots& slots = next.program->slots();
+  const run::Slots& slots = next.program->slots();
   const auto start = std::chrono::steady_clock::now() - slots.waited();
-  fill(*next.program, slots.acquire(submits_.front()));
+  try {
+    submit_step(next, fill);
+  } catch (...) {
+    failed_ = open_.has_value();
+    throw;
+  }
+  host_times.add(std::chrono::steady_clock::now() - (start + slots.waited()));
+  count_for_ranks();
+  if (parts.size() > 1) poll();  // the other programs' reports, of steps that have finished
+  // A broken step must be known before the next one begins.
+  if (options.precision.stop_on.any()) next.program->slots().drain();
+}
+
+void Trainer::Impl::submit_step(const Step& step, const Fill& fill) {
+  run::Slots& slots = step.program->slots();
+  fill(*step.program, slots.acquire(submits_.front()));
   const std::uint64_t waits = workspace.runtime->timeline.waits();
   try {
     slots.submit();
   } catch (...) {
-    failed_ = keep_open(next);
+    keep_open(step);
     throw;
   }
-  submitted(next);
+  submitted(step);
   waits_elsewhere += workspace.runtime->timeline.waits() - waits;
-  host_times.add(std::chrono::steady_clock::now() - (start + slots.waited()));
-  count_for_ranks();
-  if (parts.size() > 1) poll();                        // the other programs' reports, of steps that have finished
-  if (options.precision.stop_on.any()) slots.drain();  // a broken step must be known before the next one begins
+}
+
+void Trainer::Impl::timed_step(const Fill& fill) {
+  before_step();
+  submit_step({parts.size() - 1, timed.get()}, fill);
 }
 
 bool Trainer::Impl::run_for(double seconds, const Fill& fill) {
@@ -189,19 +206,24 @@ void Trainer::Impl::stop_at_floor() {
        "a lower floor or rate, or these layers in f32");
 }
 
+/// Those that run steps.
+std::vector<run::Program*> Trainer::Impl::programs() const {
+  std::vector<run::Program*> all;
+  for (const auto& part : parts) {
+    all.push_back(part->training.get());
+    if (part->recorder->program() != nullptr) all.push_back(part->recorder->program());
+  }
+  if (timed) all.push_back(timed.get());
+  return all;
+}
+
 void Trainer::Impl::finish() {
   end_open_step();
-  for (const auto& part : parts) {
-    part->training->slots().drain();
-    if (part->recorder->program() != nullptr) part->recorder->program()->slots().drain();
-  }
+  for (run::Program* program : programs()) program->slots().drain();
 }
 
 void Trainer::Impl::poll() {
-  for (const auto& part : parts) {
-    part->training->slots().poll();
-    if (part->recorder->program() != nullptr) part->recorder->program()->slots().poll();
-  }
+  for (run::Program* program : programs()) program->slots().poll();
 }
 
 }  // namespace halfstep

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,19 @@ class Offset {
  private:
   double least_ = -std::numeric_limits<double>::infinity();
   double most_ = std::numeric_limits<double>::infinity();
+};
+
+/// Notes when batches are loaded, while it lives.
+class LoadsNoted {
+ public:
+  explicit LoadsNoted(LoadTimes& times) : times_(times) { times_.start(); }
+  ~LoadsNoted() { times_.stop(); }
+  LoadsNoted(const LoadsNoted&) = delete;
+  LoadsNoted& operator=(const LoadsNoted&) = delete;
+  std::vector<LoadTimes::Load> take() { return times_.stop(); }
+
+ private:
+  LoadTimes& times_;
 };
 
 /// Times of steps as they run.
@@ -82,38 +96,29 @@ class Notes {
 
 }  // namespace
 
-Timeline timeline(const run::Program& program, std::int64_t steps, run::Program::ReadReport read,
-                  const std::function<void(const run::Program&, run::Slot&)>& fill, Batches& batches) {
-  check_timed(program, steps);
-  Notes* noting = nullptr;
-  run::Program timed(program.workspace(), program.lowered(),
-                     [&](const run::Program& of, const run::Slot& slot) {
-                       noting->finished(slot);
-                       read(of, slot);
-                     },
-                     {.timestamps = true});
-  batches.load_times().start();
-  Notes notes;
-  noting = &notes;
+Timeline timeline(const TimedSteps& timed, std::int64_t steps, LoadTimes& load_times) {
+  const auto notes = std::make_shared<Notes>();
+  run::Program& program = timed.make([notes](const run::Slot& slot) { notes->finished(slot); });
+  LoadsNoted loads(load_times);
   for (std::int64_t i = 0; i < steps; ++i) {
-    double begin = notes.now();
-    run::Slot& slot = timed.slots().acquire();
-    begin = notes.note("wait", i, begin);
-    fill(timed, slot);
-    begin = notes.note("fill", i, begin);
-    notes.submitted(begin);
-    submit_whole(timed.slots());
-    notes.note("submit", i, begin);
-    batches.count_step();
+    double begin = notes->now();
+    timed.step([&](const run::Program& of, run::Slot& slot) {
+      begin = notes->note("wait", i, begin);
+      timed.fill(of, slot);
+      begin = notes->note("fill", i, begin);
+      notes->submitted(begin);
+    });
+    notes->note("submit", i, begin);
   }
-  const double begin = notes.now();
-  timed.slots().drain();
-  notes.note("wait", steps - 1, begin);
+  const double begin = notes->now();
+  program.slots().drain();
+  notes->note("wait", steps - 1, begin);
   Timeline result =
-      std::move(notes).timeline(dispatches_of(timed.plan().program), timed.workspace().runtime->context());
-  for (const LoadTimes::Load& load : batches.load_times().stop()) {
-    result.host.push_back(
-        {"load", static_cast<std::uint64_t>(load.batch), {notes.since_start(load.begin), notes.since_start(load.end)}});
+      std::move(*notes).timeline(dispatches_of(program.plan().program), program.workspace().runtime->context());
+  for (const LoadTimes::Load& load : loads.take()) {
+    result.host.push_back({"load",
+                           static_cast<std::uint64_t>(load.batch),
+                           {notes->since_start(load.begin), notes->since_start(load.end)}});
   }
   return result;
 }

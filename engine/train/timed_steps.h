@@ -9,10 +9,18 @@
 
 namespace halfstep::train {
 
-/// Runs what a program does `steps` times, from recordings with a timestamp after every dispatch, without waiting for
-/// one before the next is submitted; see Inspector::timeline. `fill` puts what a run needs into its slot, and `read` is
-/// called with each run's report.
-Timeline timeline(const run::Program& program, std::int64_t steps, run::Program::ReadReport read,
-                  const std::function<void(const run::Program&, run::Slot&)>& fill, Batches& batches);
+/// What a timeline is made from: a training's steps with a timestamp after every dispatch.
+struct TimedSteps {
+  using Fill = std::function<void(const run::Program&, run::Slot&)>;
+
+  /// The program that runs them. `finished` is called with each run's slot, even after an error has ended the timeline.
+  std::function<run::Program&(std::function<void(const run::Slot&)> finished)> make;
+  /// Submits one, on what its argument puts into a slot. Does not wait for it.
+  std::function<void(const Fill&)> step;
+  Fill fill;  ///< puts what a step needs into its slot
+};
+
+/// Takes `steps` steps without waiting for one before the next is submitted; see Inspector::timeline.
+Timeline timeline(const TimedSteps& timed, std::int64_t steps, LoadTimes& load_times);
 
 }  // namespace halfstep::train

@@ -68,6 +68,8 @@ class Trainer::Impl {
   }
   /// Submits one step on what `fill` puts into its slot.
   void step(const Fill& fill);
+  /// The same with a timestamp after every dispatch. `timed` must have been made.
+  void timed_step(const Fill& fill);
   /// Submits as much of a step as takes the device `seconds`: of the one that it left open, or of one on what `fill`
   /// puts into its slot. Returns whether that was the end of it.
   bool run_for(double seconds, const Fill& fill);
@@ -112,6 +114,7 @@ class Trainer::Impl {
   std::unique_ptr<train::Batches> batches;
   std::unique_ptr<train::Evaluator> evaluator;           ///< where there is a Feed
   std::unique_ptr<train::Evaluator> averaged_evaluator;  ///< and averages
+  std::unique_ptr<run::Program> timed;  ///< the trainer's own with timestamps, while steps are timed or one is open
   std::unique_ptr<train::Checkpoints> checkpoints;
   train::HostTimes host_times;
   std::uint64_t waits_elsewhere = 0;  ///< of steps, other than for slots and batches
@@ -147,15 +150,18 @@ class Trainer::Impl {
   void stop_at_floor();
   void with_synchronised(const std::function<void()>& call);
   void keep_snapshot();
+  void before_step();
   Step next_step();
+  void submit_step(const Step& step, const Fill& fill);
+  std::vector<run::Program*> programs() const;
   void submitted(const Step& step);
   void count_for_ranks();
-  bool keep_open(const Step& step);
+  void keep_open(const Step& step);
   void end_open_step();
   void end_failed_step(const Fill& fill);
 
   std::array<std::uint64_t, 2> submits_{};  ///< of the step before the last one, and of the last one
-  std::optional<Step> open_{};              ///< that is submitted in part: run_for() has begun it, or an error ended it
+  std::optional<Step> open_{};              ///< that is submitted in part: by run_for(), or since an error ended it
   bool failed_ = false;                     ///< the open step is one of step(), which an error ended
   std::array<std::uint64_t, 2> parts_{};    ///< of the call of run_for() before the last one, and of the last one
 };

@@ -121,4 +121,18 @@ TEST_CASE("a step that was stopped is taken again on its own batch, from a resid
   }
 }
 
+TEST_CASE("steps that look at tensors are not timed") {
+  Trainer stops = testing::toy_trainer(training_set(), stopping(0, 1));
+  Trainer traces =
+      testing::toy_trainer(training_set(), {.change = [](TrainerOptions& options) { options.trace = "*"; }});
+  for (Trainer* trainer : {&stops, &traces}) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(trainer->inspect().profile(1)), doctest::Contains("looks at tensors"),
+                         Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(trainer->inspect().timeline(1)), doctest::Contains("looks at tensors"),
+                         Error);
+    trainer->finish();
+    CHECK(trainer->report().step == 0);
+  }
+}
+
 }  // namespace halfstep

@@ -135,8 +135,11 @@ class HALFSTEP_API Inspector {
   HostCosts host_costs() const;
   /// Runs `steps` more training steps, like step(), from a recording with a timestamp after every dispatch, and waits
   /// for each. Returns every dispatch in order. The timestamps prevent dispatches from overlapping, so the sum may
-  /// exceed the time of an ordinary step. Throws Error unless `steps` is positive and the queue has timestamps, for a
-  /// trainer with buckets, whose steps differ, and for one of several ranks.
+  /// exceed the time of an ordinary step. Throws Error, and makes no step, unless `steps` is positive and the queue has
+  /// timestamps, for a trainer with buckets, whose steps differ, for one of several ranks, and for one with
+  /// Precision::stop_on or TrainerOptions::trace, since these steps look at no tensors. Otherwise throws as step()
+  /// does, after some of the steps; a step that it leaves open is ended by what waits for steps and by the next step(),
+  /// which makes another after it.
   std::vector<DispatchCost> profile(std::int64_t steps);
   /// Likewise for steps with values for every input.
   std::vector<DispatchCost> profile(std::int64_t steps, const std::map<std::string, Values>& inputs);
