@@ -20,35 +20,44 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
 
 }  // namespace
 
+TrialProgram lowered(const plan::Trial& trial, const plan::Target& target) {
+  const DType partials = trial.float16_partials ? DType::f16 : DType::f32;
+  plan::ProgramBuilder builder(target, {.partials = {partials, partials}});
+  const plan::BufferId buffer = builder.buffer("operands");
+  TrialProgram made{};
+  const auto place = [&](const TensorType& type) {
+    const plan::Region region{buffer, made.operand_bytes};
+    made.operand_bytes += round_up(plan::byte_size(type), target.offset_alignment);
+    return builder.place("operand", type, region);
+  };
+  for (const TensorType& type : trial.inputs) made.inputs.push_back(place(type));
+  made.output = place(trial.output);
+  plan::Lowering lowering(builder, "tune", made.inputs, {made.output});
+  trial.lower(lowering);
+  made.program = builder.finish();
+  if (trial.values.empty()) {
+    // It is only timed. A kernel that is compiled for any sizes serves all problems of a program.
+    for (plan::Dispatch& dispatch : made.program.dispatches) dispatch.push_is_known = false;
+  }
+  return made;
+}
+
 TrialRun::TrialRun(vk::Context& context, vk::Pipelines& pipelines, const plan::Target& target, const plan::Trial& trial)
-    : context_(context), trial_(trial), timeline_(context) {
-  lower(target);
-  arena_ = vk::Buffer::in_parts(context, plan_.arena.bytes, "trial's workspace");
-  operands_ = vk::Buffer(context, operand_bytes_, vk::Memory::device, "trial's operands");
+    : TrialRun(context, pipelines, target, trial, lowered(trial, target)) {}
+
+TrialRun::TrialRun(vk::Context& context, vk::Pipelines& pipelines, const plan::Target& target, const plan::Trial& trial,
+                   TrialProgram made)
+    : context_(context),
+      trial_(trial),
+      inputs_(std::move(made.inputs)),
+      output_(made.output),
+      plan_(plan::make_plan(std::move(made.program), plan::arena_options(target))),
+      arena_(vk::Buffer::in_parts(context, plan_.arena.bytes, "trial's workspace")),
+      operands_(context, made.operand_bytes, vk::Memory::device, "trial's operands"),
+      timeline_(context) {
   fill();
   const vk::Buffer* buffers[] = {&arena_, &operands_};
   recording_ = std::make_unique<step::Recording>(context, pipelines, plan_, buffers);
-}
-
-void TrialRun::lower(const plan::Target& target) {
-  const DType partials = trial_.float16_partials ? DType::f16 : DType::f32;
-  plan::ProgramBuilder builder(target, {.partials = {partials, partials}});
-  const plan::BufferId buffer = builder.buffer("operands");
-  const auto place = [&](const TensorType& type) {
-    const plan::Region region{buffer, operand_bytes_};
-    operand_bytes_ += round_up(plan::byte_size(type), target.offset_alignment);
-    return builder.place("operand", type, region);
-  };
-  for (const TensorType& type : trial_.inputs) inputs_.push_back(place(type));
-  output_ = place(trial_.output);
-  plan::Lowering lowering(builder, "tune", inputs_, {output_});
-  trial_.lower(lowering);
-  plan::Program program = builder.finish();
-  if (trial_.values.empty()) {
-    // It is only timed. A kernel that is compiled for any sizes serves all problems of a program.
-    for (plan::Dispatch& dispatch : program.dispatches) dispatch.push_is_known = false;
-  }
-  plan_ = plan::make_plan(std::move(program), plan::arena_options(target));
 }
 
 void TrialRun::fill() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,16 @@
 #include "vk/command/timeline.h"
 
 namespace halfstep::tune {
+
+/// A trial's program, with its operands one after the other in a buffer.
+struct TrialProgram {
+  plan::Program program;
+  std::vector<plan::TensorId> inputs;
+  plan::TensorId output;
+  std::uint64_t operand_bytes;
+};
+
+TrialProgram lowered(const plan::Trial& trial, const plan::Target& target);
 
 /// A trial recorded on a device.
 class TrialRun {
@@ -23,14 +34,14 @@ class TrialRun {
   std::vector<float> result();
 
  private:
-  void lower(const plan::Target& target);
+  TrialRun(vk::Context& context, vk::Pipelines& pipelines, const plan::Target& target, const plan::Trial& trial,
+           TrialProgram made);
   void fill();
 
   vk::Context& context_;
   const plan::Trial& trial_;
   std::vector<plan::TensorId> inputs_;
-  plan::TensorId output_{};
-  std::uint64_t operand_bytes_ = 0;
+  plan::TensorId output_;
   plan::Plan plan_;
   vk::Buffer arena_;
   vk::Buffer operands_;

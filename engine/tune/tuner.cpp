@@ -66,10 +66,10 @@ bool Tuner::settle(std::span<const plan::Choice> choices, plan::Target& target) 
   target_.float16.rounded_by_driver = target.float16.rounded_by_driver;
   for (const plan::Choice* choice : order) {
     const bool open = tuning_ == Tuning::force || !choice->rule_is_known;
-    if (!open || !settled_.insert(choice->key).second) continue;
-    settle(*choice);
-    if (findings_.back().chosen == choice->candidates.front().name) continue;
-    target.choices[choice->key] = findings_.back().chosen;
+    if (!open || target.choices.contains(choice->key)) continue;
+    if (!settled_.contains(choice->key)) settled_[choice->key] = chosen(*choice);
+    if (settled_[choice->key] == choice->candidates.front().name) continue;
+    target.choices[choice->key] = settled_[choice->key];
     changed = true;
   }
   notes_.save();
@@ -85,7 +85,7 @@ void Tuner::settle_rounding(plan::Target& target) {
   notes_.save();
 }
 
-void Tuner::settle(const plan::Choice& choice) {
+std::string Tuner::chosen(const plan::Choice& choice) {
   Finding finding;
   finding.key = choice.key;
   std::optional<ErrorCode> hindrance;
@@ -101,7 +101,7 @@ void Tuner::settle(const plan::Choice& choice) {
                      finding.ways.front().objection));
   }
   finding.chosen = measured(choice, finding);
-  findings_.push_back(std::move(finding));
+  return findings_.emplace_back(std::move(finding)).chosen;
 }
 
 /// The chosen candidate; the reason is stored in `finding`.
@@ -137,13 +137,26 @@ std::string Tuner::measured(const plan::Choice& choice, Finding& finding) {
   return best->name;
 }
 
+/// Settles what a trial leaves open, such as the products of layers that are computed one by one: what is timed is what
+/// will be used, and has been checked.
+void Tuner::settle_within(const plan::Choice& choice, plan::Target& target) {
+  const auto left_open = [&] {
+    std::vector<plan::Choice> choices = lowered(choice.problem, target).program.choices;
+    std::erase_if(choices, [&](const plan::Choice& each) { return each.kind == choice.kind; });
+    return choices;
+  };
+  while (settle(left_open(), target)) {
+  }
+}
+
 /// The minimum of a few runs after the first, which may compile; infinite if there is not enough memory.
 double Tuner::time(const plan::Choice& choice, const std::string& candidate) {
   constexpr int most_runs = 5;
   constexpr std::chrono::milliseconds enough(30);
-  const plan::Target target = ops::with_candidate(target_, choice.kind, candidate);
+  plan::Target target = ops::with_candidate(target_, choice.kind, candidate);
   double best = std::numeric_limits<double>::infinity();
   try {
+    settle_within(choice, target);
     TrialRun run(context_, pipelines_, target, choice.problem);
     run.run();
     const Clock::time_point end = Clock::now() + enough;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <set>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,8 +56,9 @@ class Tuner {
   const std::vector<Finding>& findings() const { return findings_; }
 
  private:
-  void settle(const plan::Choice& choice);
+  std::string chosen(const plan::Choice& choice);
   std::string measured(const plan::Choice& choice, Finding& finding);
+  void settle_within(const plan::Choice& choice, plan::Target& target);
   double time(const plan::Choice& choice, const std::string& candidate);
   bool out_of_time() const;
 
@@ -66,8 +67,8 @@ class Tuner {
   Tuning tuning_;
   vk::Notes notes_;
   Admission admission_;
-  plan::Target target_;  ///< the context's, with who rounds to f16 as the program has it
-  std::set<std::string> settled_;
+  plan::Target target_;                         ///< the context's, with who rounds to f16 as the program has it
+  std::map<std::string, std::string> settled_;  ///< what was chosen, by the choice's key
   std::vector<Finding> findings_;
   std::chrono::steady_clock::time_point end_;
 };

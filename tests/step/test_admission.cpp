@@ -1,5 +1,7 @@
 // What is noted of a way to compute something, and for what; and what says nothing about it and is never noted.
 #include <halfstep/error.h>
+#include <halfstep/graph.h>
+#include <halfstep/ops.h>
 
 #include <doctest/doctest.h>
 
@@ -12,10 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "graph/ir.h"
 #include "harness/device.h"
 #include "harness/faults.h"
 #include "host/temporary_folder.h"
 #include "ops/gemm/gemm_choice.h"
+#include "step/execution.h"
+#include "step/step_program.h"
 #include "tune/note_key.h"
 #include "tune/tuner.h"
 #include "vk/shader/shaders.h"
@@ -260,4 +265,50 @@ TEST_CASE("to check and measure anew replaces what is noted") {
     CHECK_FALSE(code_of(tuner, choice, context).has_value());
   }
   CHECK(noted(context, folder, products + " by tile32") == "right");
+}
+
+TEST_CASE("choices that a choice leaves are settled too, before it is timed where it may be chosen") {
+  vk::Context& context = testing::context();
+  if (context.target().max_rounds < 1000) return;  // it is computed layer by layer there
+  Graph graph;
+  const std::vector<DenseLayer> layers{{graph.input("w", {20, 16}), {}}, {graph.input("v", {16, 12}), {}}};
+  const Tensor y = fused_mlp(graph.input("x", {72, 20}), layers);
+  const auto lower = [&](const plan::Target& target) {
+    step::ExecutionOptions options;
+    options.target = target;
+    step::StepProgram lowered;
+    lowered.plan = step::Execution(context, graph::ir_of(y), {y.id()}, options).plan();
+    return lowered;
+  };
+  const auto is_product = [](const std::string& key) { return key.starts_with("gemm"); };
+  const auto is_network = [](const std::string& key) { return key.starts_with("mlp"); };
+
+  plan::Target gpu = context.target();
+  gpu.cpu = false;
+  const std::string network = lower(gpu).plan.program.choices.front().key;
+  REQUIRE(is_network(network));
+  const TemporaryFolder folder;
+  vk::Notes notes(context.capabilities(), folder.path());
+  notes.add(tune::note_key(network, context.capabilities(), context.target()), "layers");
+  notes.save();
+  tune::Tuner tuner(context, *testing::pipelines(), Tuning::on, folder.path());
+  const step::StepProgram program = tuner.settled(gpu, lower);
+  CHECK(gpu.choices.at(network) == "layers");
+  std::size_t products = 0;
+  for (const plan::Choice& choice : program.plan.program.choices) {
+    if (!is_product(choice.key)) continue;
+    ++products;
+    CHECK(std::ranges::count(tuner.findings(), choice.key, &tune::Finding::key) == 1);
+  }
+  CHECK(products == 2);
+
+  plan::Target target = context.target();
+  target.mlp_kernel = "layers";
+  tune::Tuner timing(context, *testing::pipelines(), Tuning::force, {});
+  static_cast<void>(timing.settled(target, lower));
+  const auto& findings = timing.findings();
+  const auto first_product = std::ranges::find_if(findings, is_product, &tune::Finding::key);
+  const auto timed_network = std::ranges::find_if(findings, is_network, &tune::Finding::key);
+  REQUIRE(timed_network != findings.end());
+  CHECK(first_product < timed_network);
 }
