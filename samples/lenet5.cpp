@@ -48,7 +48,7 @@ std::vector<std::string> levels() {
 
 void add_options(CLI::App& app, Options& options) {
   app.add_option("--amp-level", options.level,
-                 "O0: float32, O1: autocast, O2: mixed, O3: float16; or a name, as bfloat16")
+                 "O0: float32, O1: autocast, O2: mixed, O3: float16; or a name, as bfloat16 or float8")
       ->check(CLI::IsMember(levels()))
       ->capture_default_str();
   app.add_option("--to-float", options.to_float, "A layer, or a pattern of them, in another type: conv1=float16");

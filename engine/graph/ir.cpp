@@ -58,6 +58,10 @@ std::optional<Tensor> Operator::with_affine(std::span<const Tensor>, Tensor, Ten
   return std::nullopt;
 }
 
+std::optional<Tensor> Operator::in_float8(std::span<const Tensor>) const {
+  return {};
+}
+
 namespace {
 
 /// "conv1" for an operator that uses the parameter "conv1/weight".

@@ -82,6 +82,9 @@ class Operator {
   /// The first output times `factor` plus `offset`, both {c} along its last axis, computed by the same operator with
   /// other weights; empty if that is not possible.
   virtual std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const;
+  /// The first output of the same from factors of 8 bits (Precision::float8_linear), of inputs in f16; empty if there
+  /// is no such form.
+  virtual std::optional<Tensor> in_float8(std::span<const Tensor> inputs) const;
 };
 
 /// Applies an operator to tensors of one graph.

@@ -27,6 +27,7 @@ constexpr Preset presets[] = {
     {"O3", "float16", [] { return Precision::float16(); }},
     {"", "bfloat16", [] { return Precision::bfloat16(); }},
     {"", "bfloat16_weights", [] { return Precision::bfloat16(DType::bf16); }},
+    {"", "float8", Precision::float8},
 };
 
 }  // namespace
@@ -70,6 +71,13 @@ Precision Precision::bfloat16(DType weights) {
   precision.lists = all_in(DType::bf16);
   precision.lists.norms = DType::f32;
   if (weights != DType::f32) precision.rounding.weights = Rounding::stochastic;
+  return precision;
+}
+
+Precision Precision::float8() {
+  Precision precision = mixed();
+  precision.name = "float8";
+  precision.float8_linear = true;
   return precision;
 }
 

@@ -120,8 +120,8 @@ class Pass {
   }
 
   /// An input is fed in the type that operators read it in, unless one of them accepts it as it is, and a cache is kept
-  /// in that type; a state keeps its own. A parameter has the policy's type; its f32 master is read instead if there is one and all its readers compute in
-  /// f32.
+  /// in that type; a state keeps its own. A parameter has the policy's type; its f32 master is read instead if there is
+  /// one and all its readers compute in f32.
   ValueId leaf(ValueId id) {
     Value value = written_.values[id];
     if (is_floating(value.type.dtype)) {
@@ -186,8 +186,10 @@ class Pass {
       const ValueId now = result_.value[input];
       inputs.push_back(type ? in_type(now, *type) : result_.ir.tensor(now));
     }
-    const std::vector<Tensor> outputs = graph::apply(node.op, inputs);
-    result_.ir.attribute(first, node.scope, decision.why);
+    std::optional<Tensor> in_float8;
+    if (precision_.float8_linear && type == DType::f16) in_float8 = node.op->in_float8(inputs);
+    const std::vector<Tensor> outputs = in_float8 ? std::vector{*in_float8} : graph::apply(node.op, inputs);
+    result_.ir.attribute(first, node.scope, in_float8 ? decision.why + ", in float8" : decision.why);
     for (std::size_t i = 0; i < outputs.size(); ++i) result_.value[node.outputs[i]] = outputs[i].id();
     if (type && is_narrow(*type) && written_.values[node.outputs.front()].type.dtype == DType::f32) {
       const std::string name = node.scope.empty() ? written_.values[node.outputs.front()].name

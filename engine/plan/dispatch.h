@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/expression.h"
+#include "plan/target.h"
 #include "plan/windows.h"
 
 namespace halfstep::plan {
@@ -76,9 +77,9 @@ struct Dispatch {
   /// Whether each of the kernel's own operands may be f32 though its variant is for a narrow type, which follows from
   /// all operands when a program is finished: of shaders with STORED in common/precision.glsl.
   bool mixes = false;
-  std::optional<FormOfF32> of_f32{};  ///< taken where none of its operands turns out to be narrow
-  bool bfloat16_matrices = false;     ///< its shader's matrices of f16 are of bf16: vk/shader/bfloat16_matrices.h
-  bool rounded_by_driver = false;     ///< Float16::rounded_by_driver; set by ProgramBuilder
+  std::optional<FormOfF32> of_f32{};          ///< taken where none of its operands turns out to be narrow
+  MatrixType matrices = MatrixType::float16;  ///< what its shader's matrices of f16 are of
+  bool rounded_by_driver = false;             ///< Float16::rounded_by_driver; set by ProgramBuilder
   bool reproducible = false;  ///< in arithmetic that gives the same bits on every device: vk/shader/exact_arithmetic.h
   bool recomputed = false;    ///< recomputes values that were not kept
   double flops = 0;           ///< a multiply-add counts as two; 0 if it only moves data

@@ -19,13 +19,20 @@ enum class Storage16 : std::uint8_t {
   packed,  ///< as halves of 32-bit words, for devices without 16-bit storage
 };
 
+/// The types of factors that kernels for matrix units have: vk/shader/matrix_types.h.
+enum class MatrixType : std::uint8_t {
+  float16,
+  bfloat16,
+  float8,  ///< E4M3, of what is stored as ops/gemm/float8.h says
+};
+
 /// A matrix product of fragments that a device's matrix units support: {rows, k} times {k, columns}.
 struct MatrixShape {
   std::uint32_t rows = 0;
   std::uint32_t columns = 0;
   std::uint32_t k = 0;
-  bool float16_sums = false;  ///< its accumulator and result are f16 rather than f32
-  DType dtype = DType::f16;   ///< of the factors: f16 or bf16
+  bool float16_sums = false;              ///< its accumulator and result are f16 rather than f32
+  MatrixType type = MatrixType::float16;  ///< of the factors
 
   auto operator<=>(const MatrixShape&) const = default;
 };

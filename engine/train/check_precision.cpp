@@ -125,6 +125,8 @@ void check_precision(const Precision& precision, const std::vector<Optimizer>& o
   const bool partials = precision.partials.matmul == DType::f16 || precision.partials.conv2d == DType::f16;
   require(std::ranges::find(types, DType::f16) != types.end() || !partials,
           "operators in f16 with f16 partials, got none", "other products keep their sums in f32");
+  require(std::ranges::find(types, DType::f16) != types.end() || !precision.float8_linear,
+          "operators in f16 with float8_linear, got none", "choose float8");
   const bool searches = precision.loss_scale.kind == LossScale::Kind::dynamic;
   require(!precision.stop_on.any() || !searches, "a fixed loss scale or none with stop_on, got a dynamic one",
           "it finds its value by letting steps overflow");

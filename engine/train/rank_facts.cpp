@@ -45,7 +45,7 @@ std::string loss_scale_text(const LossScale& scale) {
 /// A Precision, member by member: one that is added must be named here before this compiles.
 std::vector<RankFact> precision_facts(const Precision& precision) {
   const auto& [preset, weights, parameters, moments, lists, operators, layers, promote, partials, rounding, overflow,
-               stop_on, reproducible, loss_scale, gradient_scales] = precision;
+               stop_on, reproducible, loss_scale, float8_linear, gradient_scales] = precision;
   std::vector<std::string> by_operator;
   for (const auto& [op, compute] : operators) by_operator.push_back(fmt::format("'{}' {}", op, type_text(compute)));
   std::vector<std::string> by_layer;
@@ -72,6 +72,7 @@ std::vector<RankFact> precision_facts(const Precision& precision) {
                              stop_on.divide_by_zero));
   add("reproducible", fmt::format("{}", reproducible));
   add("loss_scale", loss_scale_text(loss_scale));
+  add("float8_linear", fmt::format("{}", float8_linear));
   add("gradient_scales", gradient_scales == GradientScales::per_tensor ? "per_tensor" : "none");
   return all;
 }

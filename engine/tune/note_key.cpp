@@ -13,9 +13,9 @@ namespace {
 
 /// What code is rewritten by, and pipelines are made with. The rest of vk::Capabilities is the driver build's.
 std::string text_of(const vk::Capabilities& c) {
-  return fmt::format("{} {} {} {} {} {} {} {} {}", c.storage_16bit, c.float16_arithmetic, c.float_controls,
-                     c.buffer_address, c.cooperative_matrix, c.bfloat16_matrices, c.mixed_dots, c.subgroup_size,
-                     c.subgroup_size_control);
+  return fmt::format("{} {} {} {} {} {} {} {} {} {}", c.storage_16bit, c.float16_arithmetic, c.float_controls,
+                     c.buffer_address, c.cooperative_matrix, c.bfloat16_matrices, c.float8_matrices, c.mixed_dots,
+                     c.subgroup_size, c.subgroup_size_control);
 }
 
 /// What lowering depends on, but for who rounds to f16, a program's own choices and how steps are cut.

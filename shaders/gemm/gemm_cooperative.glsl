@@ -1,7 +1,8 @@
 // One tile of C per workgroup, computed by matrix units: TILE by TILE, divided into one square per subgroup, in
 // fragments of a shape that the device reports. A and B go through shared memory, a step of k at a time: as they lie in
 // memory, or with TRANSPOSE rows of A and columns of B each along k, which some matrix units read with the fewest
-// loads. Lines are padded by 16 bytes to avoid bank conflicts. Accumulators are f32 or f16 (SUMS).
+// loads. Lines are padded by 16 bytes to avoid bank conflicts. Accumulators are f32 or f16 (SUMS). Where factors are of 8
+// bits (IS_FLOAT8), f16 has them divided by 256: see engine/ops/gemm/float8.h.
 #ifndef HALFSTEP_GEMM_COOPERATIVE
 #define HALFSTEP_GEMM_COOPERATIVE
 
@@ -11,6 +12,7 @@ layout(constant_id = 9) const int FRAGMENT_K = 16;
 layout(constant_id = 10) const bool TRANSPOSE = true;
 layout(constant_id = 11) const int TILE = 64;
 layout(constant_id = 12) const int K_QUADS = 8;  // of a step
+layout(constant_id = 105) const bool IS_FLOAT8 = false;
 
 #define THREADS int(gl_WorkGroupSize.x)
 #define TRANSPOSES
@@ -18,15 +20,16 @@ layout(constant_id = 12) const int K_QUADS = 8;  // of a step
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
 
-// Subgroups along a side of the tile; must match ops/gemm/gemm_kernels.cpp.
+// Subgroups along a side of the tile; must match ops/gemm/tile_kernels.cpp.
 const int SIDE = TILE == 32 ? 1 : 2;
 const int LANES = THREADS / (SIDE * SIDE);  // of a subgroup
 const int SQUARE = TILE / SIDE;
 const int DOWN = SQUARE / FRAGMENT_ROWS;  // fragments of a subgroup's square
 const int ACROSS = SQUARE / FRAGMENT_COLUMNS;
-// Quads from one line that is kept to the next, along k and across.
-const int PITCH = K_QUADS + 2;
-const int PITCH_ACROSS = TILE / 4 + 2;
+const int PACKED = IS_FLOAT8 ? 2 : 1;  // quads in the room of four f16
+// From one line that is kept to the next, along k and across, in that room.
+const int PITCH = K_QUADS / PACKED + 2;
+const int PITCH_ACROSS = TILE / 4 / PACKED + 2;
 
 #ifdef SUMS_f16
 #define SUM float16_t
@@ -43,17 +46,33 @@ const int BANDS_KEPT = SIDE * SIDE * FRAGMENT_ROWS * BAND_PITCH;
 // Quads that a lane stores together, so that it waits for their arguments once.
 const int TOGETHER = BAND >= 4 * LANES ? 4 : BAND >= 2 * LANES ? 2 : 1;
 
-// Quads of an operand, along or across k: lines of a step; must match ops/gemm/gemm_kernels.cpp.
+// The room of an operand, along or across k: lines of a step; must match ops/gemm/tile_kernels.cpp.
 const int KEPT_ALONG_K = TILE * PITCH;
 const int KEPT_ACROSS_K = K_QUADS * 4 * PITCH_ACROSS;
 const int OPERAND_KEPT = KEPT_ALONG_K > KEPT_ACROSS_K ? KEPT_ALONG_K : KEPT_ACROSS_K;
 const int KEPT_A = 0;
 const int KEPT_B = OPERAND_KEPT;
 const int OPERANDS_KEPT = 2 * OPERAND_KEPT;
-// Quads as they are stored; in the end those of results.
+// Quads as they are stored, or of 8 bits; in the end those of results.
 shared uvec2 kept[OPERANDS_KEPT > BANDS_KEPT ? OPERANDS_KEPT : BANDS_KEPT];
 
 FRAGMENT(SUM, FRAGMENT_ROWS, FRAGMENT_COLUMNS, gl_MatrixUseAccumulator) sums[DOWN * ACROSS];
+
+// Four numbers of 8 bits from f16 that has them divided by 256: its sign, and the bits after the first one of its
+// exponent. There is neither infinity nor NaN: a tensor with such counts NaN as a whole.
+uint eights_of(uvec2 quad) {
+  uvec2 upper = quad << 1 & 0x7f007f00u | quad & 0x80ff80ffu;
+  return upper.x >> 8 & 0xffu | upper.x >> 16 & 0xff00u | upper.y << 8 & 0xff0000u | upper.y & 0xff000000u;
+}
+
+// Keeps a quad of a line.
+void keep(int line, int quad, uvec2 v) {
+  if (IS_FLOAT8) {
+    kept[line + quad / 2][quad % 2] = eights_of(v);
+  } else {
+    kept[line + quad] = v;
+  }
+}
 
 // The elements of a side, 0 or 1, of two words.
 uint paired(uint first, uint second, int side) {
@@ -68,18 +87,18 @@ void keep_transposed(int from, ivec2 at, uvec2 block[4]) {
     int word = side / 2;
     uvec2 along_k = uvec2(paired(block[0][word], block[1][word], side % 2),
                           paired(block[2][word], block[3][word], side % 2));
-    int quad = from + (at.x * 4 + side) * PITCH + at.y / 4;
+    int line = from + (at.x * 4 + side) * PITCH;
     if (TRANSPOSED == 4) {
-      kept[quad] = along_k;
+      keep(line, at.y / 4, along_k);
     } else {
-      kept[quad][at.y % 4 / 2] = along_k.x;
+      kept[line + at.y / 4][at.y % 4 / 2] = along_k.x;
     }
   }
 }
 
 // Keeps what was fetched of an operand, whose quads lie along or across k.
 #define KEEP_ALONG_K(from, place, fetched) \
-  [[unroll]] for (int i = 0; i < LOADS; i++) kept[(from) + place(i).x * PITCH + place(i).y] = fetched(i)
+  [[unroll]] for (int i = 0; i < LOADS; i++) keep((from) + place(i).x * PITCH, place(i).y, fetched(i))
 #define KEEP_ACROSS_K(from, place, fetched)                                               \
   [[unroll]] for (int i = 0; i < LOADS; i += TRANSPOSE ? TRANSPOSED : 1) {                \
     if (TRANSPOSE) {                                                                      \
@@ -87,7 +106,7 @@ void keep_transposed(int from, ivec2 at, uvec2 block[4]) {
       [[unroll]] for (int j = 0; j < TRANSPOSED; j++) block[j] = fetched(i + j);          \
       keep_transposed(from, place(i), block);                                             \
     } else {                                                                              \
-      kept[(from) + place(i).y * PITCH_ACROSS + place(i).x] = fetched(i);                 \
+      keep((from) + place(i).y * PITCH_ACROSS, place(i).x, fetched(i));                   \
     }                                                                                     \
   }
 
@@ -117,11 +136,11 @@ const bool B_IS_ALONG_K = TRANSPOSE;
 #endif
 
 // Loads a fragment of A or B, which begins at a row or column and a k of the step.
-#define LOAD_FRAGMENT(fragment, from, line, k, along_k, layout_along, layout_across)                      \
-  if (along_k) {                                                                                          \
-    coopMatLoad(fragment, kept, (from) + (line) * PITCH + (k) / 4, PITCH, layout_along);                  \
-  } else {                                                                                                \
-    coopMatLoad(fragment, kept, (from) + (k) * PITCH_ACROSS + (line) / 4, PITCH_ACROSS, layout_across);   \
+#define LOAD_FRAGMENT(fragment, from, line, k, along_k, layout_along, layout_across)                                \
+  if (along_k) {                                                                                                    \
+    coopMatLoad(fragment, kept, (from) + (line) * PITCH + (k) / 4 / PACKED, PITCH, layout_along);                   \
+  } else {                                                                                                          \
+    coopMatLoad(fragment, kept, (from) + (k) * PITCH_ACROSS + (line) / 4 / PACKED, PITCH_ACROSS, layout_across);    \
   }
 
 void add_products(ivec2 corner) {
@@ -155,7 +174,8 @@ void keep_band(int band, int from) {
 
 vec4 kept_result(int from, int in_band) {
   int at = from + in_band / BAND_QUADS * BAND_PITCH + in_band % BAND_QUADS * 2;
-  return vec4(uintBitsToFloat(kept[at]), uintBitsToFloat(kept[at + 1]));
+  vec4 v = vec4(uintBitsToFloat(kept[at]), uintBitsToFloat(kept[at + 1]));
+  return IS_FLOAT8 ? v * (1.0 / 65536.0) : v;
 }
 
 // Stores a band, whose first row and column are at a place of the tile.

@@ -26,7 +26,7 @@ precisions=mixed
 if [ -n "${HALFSTEP_EVERY_VARIANT:-}" ]; then
   models="bert_base bert_mini bert_tiny convolution fashion_cnn fashion_conv gpt image_fit image_fit_16 image_fit_32
           image_fit_128 lenet5 mlp mobilenet_v2 movement product resnet20 resnet50 resnet8"
-  precisions="float32 autocast mixed float16 bfloat16 bfloat16_weights"
+  precisions="float32 autocast mixed float16 bfloat16 bfloat16_weights float8"
 fi
 # In the folder that it is called from, which another root shares.
 results=compiler-results.$$
@@ -95,6 +95,7 @@ for gpu in "$@"; do
   for model in $models; do
     for precision in $precisions; do check "$gpu" --model "$model" --precision "$precision"; done
   done
+  [ -n "${HALFSTEP_EVERY_VARIANT:-}" ] || check "$gpu" --model bert_tiny --precision float8
   check_half "$gpu"
   check_peaks "$gpu"
   [ -z "${HALFSTEP_EVERY_VARIANT:-}" ] || check_compiles "$gpu" --every-variant

@@ -58,15 +58,17 @@ std::multimap<std::string, ops::GemmKernel> product_kernels(const plan::Target& 
   constexpr std::int64_t large = 4096;
   for (int operands = 0; operands <= static_cast<int>(ops::Operands::planes_row); ++operands) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-      for (const bool partials : {false, true}) {
+      for (const auto& [partials, float8] : {std::pair{false, false}, {true, false}, {false, true}}) {
         const ops::Problem problem{.operands = static_cast<ops::Operands>(operands),
                                    .dtype = dtype,
                                    .float16_partials = partials,
+                                   .float8 = float8 && dtype == DType::f16,
                                    .rows = large,
                                    .columns = large,
                                    .k = large};
         for (const ops::GemmKernel& kernel : ops::gemm_kernels(target, problem)) {
-          found.try_emplace({kernel.shader, kernel.name + (kernel.bfloat16_matrices ? ".bf16" : "")}, kernel);
+          found.try_emplace(
+              {kernel.shader, kernel.name + (kernel.matrices == plan::MatrixType::bfloat16 ? ".bf16" : "")}, kernel);
         }
       }
     }
@@ -112,7 +114,7 @@ plan::Program every_variant(const plan::Target& target) {
       plan::Dispatch& product = program.dispatches.emplace_back(dispatch);
       product.label = each->second.name;
       product.constants = constants_of(each->second);
-      product.bfloat16_matrices = each->second.bfloat16_matrices;
+      product.matrices = each->second.matrices;
       add_expression(product, words);
     }
     if (first != last || is_product(name)) continue;

@@ -129,7 +129,8 @@ Check check_of(const Sizes& size, const Activation& activation, bool predicts) {
 std::vector<std::string> gpu_kernels() {
   std::vector<std::string> names{"tile"};
   for (const plan::MatrixShape& shape : testing::context().target().matrix_shapes) {
-    if (!shape.float16_sums) names.push_back(fmt::format("units{}x{}x{}", shape.rows, shape.columns, shape.k));
+    if (!shape.float16_sums && shape.type == plan::MatrixType::float16)
+      names.push_back(fmt::format("units{}x{}x{}", shape.rows, shape.columns, shape.k));
   }
   return names;
 }

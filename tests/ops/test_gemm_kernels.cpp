@@ -324,9 +324,18 @@ TEST_CASE("matrix units are for products of the types that they have") {
   };
   CHECK(units(DType::f16) > 0);
   CHECK(units(DType::bf16) == 0);
-  target.matrix_shapes.push_back({16, 16, 16, false, DType::bf16});
+  target.matrix_shapes.push_back({16, 16, 16, false, plan::MatrixType::bfloat16});
   CHECK(units(DType::bf16) > 0);
   CHECK(units(DType::f32) == 0);
+  // Of numbers of 8 bits in f16, those for 8 bits come first, in fragments that have whole words of them.
+  target.matrix_shapes.push_back({16, 16, 4, false, plan::MatrixType::float8});
+  const ops::Problem in_8_bits{.dtype = DType::f16, .float8 = true};
+  CHECK(ops::gemm_kernels(target, in_8_bits).front().matrices == plan::MatrixType::float16);
+  target.matrix_shapes.push_back({16, 16, 16, false, plan::MatrixType::float8});
+  const ops::GemmKernel first = ops::gemm_kernels(target, in_8_bits).front();
+  CHECK(first.name.find(".float8") != std::string::npos);
+  CHECK(first.matrices == plan::MatrixType::float8);
+  CHECK(ops::gemm_kernels(target, {.dtype = DType::f16}).front().matrices == plan::MatrixType::float16);
 }
 
 TEST_CASE("tiles on matrix units go over k in long steps of the largest fragments, the best of each size first") {

@@ -107,10 +107,13 @@ TEST_CASE("every kernel is admitted on a driver that computes rightly") {
             .empty());
   // With matrix units, whose sums are of the type that the kind says.
   for (const plan::MatrixShape& shape : testing::context().target().matrix_shapes) {
-    const std::string kind = fmt::format("gemm row_row {} {}", name(shape.dtype), shape.float16_sums ? "f16" : "f32");
+    const DType dtype = shape.type == plan::MatrixType::bfloat16 ? DType::bf16 : DType::f16;
+    const bool float8 = shape.type == plan::MatrixType::float8;
+    const std::string kind =
+        fmt::format("gemm row_row {} {}", float8 ? "float8" : name(dtype), shape.float16_sums ? "f16" : "f32");
     plan::Target target = testing::context().target();
     target.gemm_kernels = "cooperative32";
-    const ops::Problem problem{.dtype = shape.dtype, .float16_partials = shape.float16_sums};
+    const ops::Problem problem{.dtype = dtype, .float16_partials = shape.float16_sums, .float8 = float8};
     for (const ops::GemmKernel& kernel : ops::gemm_kernels(target, problem)) {
       INFO(kind << " by " << kernel.name);
       CHECK(tune::check(testing::context(), *testing::pipelines(), testing::context().target(), kind, kernel.name)
@@ -164,7 +167,7 @@ TEST_CASE("a kernel of networks is admitted on a driver that computes rightly, a
     for (const char* dtype : {"f32", "f16", "bf16"}) ways.emplace_back(fmt::format("mlp {} {}", dtype, width), "tile");
   }
   for (const plan::MatrixShape& shape : testing::context().target().matrix_shapes) {
-    if (shape.float16_sums || shape.dtype != DType::f16) continue;
+    if (shape.float16_sums || shape.type != plan::MatrixType::float16) continue;
     for (const int width : {32, 64, 128}) {
       if (width > 32 && !testing::every_variant()) continue;
       ways.emplace_back(fmt::format("mlp f16 {}", width),

@@ -122,6 +122,12 @@ struct HALFSTEP_API Precision {
   /// function, such as sin, for which Halfstep has no implementation of its own.
   bool reproducible = false;
   LossScale loss_scale{};
+  /// Whether linear layers that work in f16 multiply numbers of 8 bits, E4M3, with sums in f32: each factor of the
+  /// product and of its gradients is rounded to nearest, after a power of two of the tensor's own that makes its
+  /// largest magnitude 224 to 448. Matrix units for E4M3 (VK_EXT_shader_float8) are used where the device has them; on
+  /// all others it takes longer, for the same products. Weights and results keep their type. Other products, such as
+  /// matmul, conv2d and attention, are as they were.
+  bool float8_linear = false;
   GradientScales gradient_scales = GradientScales::none;  ///< if parameters are f16 and overflow is infinity
 
   /// O0: everything in f32; no loss scale.
@@ -137,6 +143,8 @@ struct HALFSTEP_API Precision {
   /// As mixed, in bf16, which has f32's range: no loss scale. Weights are f32 masters with a bf16 copy; or bf16 alone,
   /// rounded stochastically, where `weights` says so ("bfloat16_weights").
   static Precision bfloat16(DType weights = DType::f32);
+  /// As mixed, with `float8_linear`.
+  static Precision float8();
   /// "O0" to "O3", or a preset's name. Throws Error for any other.
   static Precision level(std::string_view name);
   /// The names of the presets.

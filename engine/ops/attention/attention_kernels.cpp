@@ -61,7 +61,7 @@ std::vector<AttentionKernel> unit_kernels(const plan::Target& target, AttentionP
   if (dtype != DType::f16 || size == 0 || side * side % size != 0) return found;
   for (const plan::MatrixShape& shape : target.matrix_shapes) {
     constexpr std::uint32_t tile = 4 * side;
-    const bool fits = shape.dtype == dtype && !shape.float16_sums && tile % shape.rows == 0 &&
+    const bool fits = shape.type == plan::MatrixType::float16 && !shape.float16_sums && tile % shape.rows == 0 &&
                       tile % shape.columns == 0 && tile % shape.k == 0 && shape.columns % 4 == 0 && shape.k % 4 == 0;
     if (!fits) continue;
     AttentionKernel kernel = tile_kernel(pass, extents, dtype, tile / shape.k + 1);

@@ -271,7 +271,7 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
        .groups = plan::groups_for(out.target(), std::int64_t{push.groups} * kernel.local_size, kernel.local_size),
        .rounds = part_rounds(kernel, way.cut.split_quads, segment_quads(gemm)) + search_rounds(gemm),
        .expression = std::move(expression),
-       .bfloat16_matrices = kernel.bfloat16_matrices,
+       .matrices = kernel.matrices,
        .flops = 2.0 * static_cast<double>(results) * static_cast<double>(gemm.k * gemm.segments) / phases(gemm)});
 }
 

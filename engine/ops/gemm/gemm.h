@@ -64,6 +64,7 @@ struct Gemm {
   std::int64_t b_batch = 0;
   std::int64_t c_batch = 0;
   DType partials = DType::f32;  ///< the accumulator type: with f16, partial sums are rounded
+  bool float8 = false;          ///< A and B are f16 that hold numbers of 8 bits: see ops/gemm/float8.h
   Patches patches{};
 };
 

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "base/philox.h"
 #include "graph/dtype.h"
 #include "ops/conv/conv2d.h"
+#include "ops/gemm/float8.h"
 
 namespace halfstep::ops {
 namespace {
@@ -18,7 +20,7 @@ namespace {
 using Values = std::vector<float>;
 
 std::string kind_of(const Problem& problem) {
-  return fmt::format("gemm {} {} {}", name(problem.operands), name(problem.dtype),
+  return fmt::format("gemm {} {} {}", name(problem.operands), problem.float8 ? "float8" : name(problem.dtype),
                      problem.float16_partials ? "f16" : "f32");
 }
 
@@ -40,10 +42,11 @@ Problem problem_of(std::string_view kind) {
   Problem problem;
   for (int operands = 0; operands <= static_cast<int>(Operands::pixels_row); ++operands) {
     for (const graph::TypeInfo& type : graph::all_types()) {
-      for (const bool float16_partials : {false, true}) {
+      for (const auto& [float16_partials, float8] : {std::pair{false, false}, {true, false}, {false, true}}) {
         problem.operands = static_cast<Operands>(operands);
-        problem.dtype = type.dtype;
+        problem.dtype = float8 ? DType::f16 : type.dtype;
         problem.float16_partials = float16_partials;
+        problem.float8 = float8;
         if (kind_of(problem) == kind) return problem;
       }
     }
@@ -68,7 +71,7 @@ std::size_t at(std::int64_t i, std::int64_t j, std::int64_t columns) {
   return static_cast<std::size_t>(i * columns + j);
 }
 
-Definition matrices(Operands operands) {
+Definition matrices(Operands operands, bool float8) {
   const bool turn_a = operands == Operands::col_row || operands == Operands::col_col;
   const bool turn_b = operands == Operands::row_col || operands == Operands::col_col;
   constexpr std::int64_t m = 133;
@@ -98,6 +101,7 @@ Definition matrices(Operands operands) {
     gemm.columns = n;
     gemm.k = k;
     gemm.partials = out.partials().matmul;
+    gemm.float8 = float8;
     lower_gemm(out, gemm);
   };
   return made;
@@ -155,9 +159,9 @@ Definition convolution(Operands operands, const Convolution& conv) {
   return made;
 }
 
-Definition definition_of(Operands operands) {
-  if (operands < Operands::patches_row) return matrices(operands);
-  return convolution(operands, {{3, 9, 11, 6}, {3, 2, 6, 77}, {.stride = {1, 2}, .padding = {1, 1}}});
+Definition definition_of(const Problem& problem) {
+  if (problem.operands < Operands::patches_row) return matrices(problem.operands, problem.float8);
+  return convolution(problem.operands, {{3, 9, 11, 6}, {3, 2, 6, 77}, {.stride = {1, 2}, .padding = {1, 1}}});
 }
 
 /// One that Winograd's algorithm computes, and kernels whose taps share pixels.
@@ -166,24 +170,25 @@ Definition convolution_3x3(Operands operands) {
 }
 
 /// What the operands of a check are: whole numbers from -1 to 1, whose sums narrow types hold, or any in that range; or
-/// whole ones scaled so that those of A, or of B, are subnormal in f16, and their products are not.
+/// whole ones scaled so that those of A, or of B, are subnormal in f16, or in float8, and their products are not.
 enum class Numbers : std::uint8_t { whole, any, subnormal_a, subnormal_b };
 
 /// Numbers as the device will see them, the whole ones times `scale`.
-Values numbers(const Shape& shape, DType dtype, bool whole, float scale, std::uint64_t seed) {
+Values numbers(const Shape& shape, const Problem& problem, bool whole, float scale, std::uint64_t seed) {
   Values values(static_cast<std::size_t>(elements(shape)));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::uint32_t word =
         process::philox4x32({static_cast<std::uint32_t>(i), 0, 0, 0}, process::philox_key(seed))[0];
     const float value = static_cast<float>(word) * 0x1p-31F - 1;
-    values[i] = graph::stored(dtype, whole ? scale * static_cast<float>(static_cast<int>(word % 3) - 1) : value);
+    const float wanted = whole ? scale * static_cast<float>(static_cast<int>(word % 3) - 1) : value;
+    values[i] = problem.float8 ? nearest_float8(wanted) : graph::stored(problem.dtype, wanted);
   }
   return values;
 }
 
 plan::Trial check(const Problem& problem, const Definition& product, Numbers which) {
-  constexpr float small = 0x1p-20F;  // 16 times the smallest number of f16
-  constexpr float large = 0x1p10F;
+  const float small = problem.float8 ? 0x1p-17F : 0x1p-20F;  // the smallest number, or 16 times that of f16
+  const float large = problem.float8 ? 1 : 0x1p10F;
   const bool whole = which != Numbers::any;
   const bool scaled = which == Numbers::subnormal_a || which == Numbers::subnormal_b;
   const float scale_of_a = !scaled ? 1 : which == Numbers::subnormal_a ? small : large;
@@ -192,9 +197,8 @@ plan::Trial check(const Problem& problem, const Definition& product, Numbers whi
   trial.float16_partials = problem.float16_partials;
   trial.lower = product.lower;
   trial.inputs = {{problem.dtype, product.a}, {problem.dtype, product.b}};
-  trial.values = {numbers(product.a, problem.dtype, whole, scale_of_a, 1),
-                  numbers(product.b, problem.dtype, whole, scale_of_b, 2)};
-  trial.output = {problem.dtype, product.c};
+  trial.values = {numbers(product.a, problem, whole, scale_of_a, 1), numbers(product.b, problem, whole, scale_of_b, 2)};
+  trial.output = {problem.float8 ? DType::f32 : problem.dtype, product.c};
   std::vector<double> sums(static_cast<std::size_t>(elements(product.c)));
   const auto& values = trial.values;
   product.terms([&](std::size_t a, std::size_t b, std::size_t c) {
@@ -206,7 +210,7 @@ plan::Trial check(const Problem& problem, const Definition& product, Numbers whi
   const bool rough = problem.float16_partials;
   const auto terms = static_cast<double>(product.longest);
   trial.allowed_difference = terms * std::sqrt(terms) * (rough ? 0x1p-11 : 0x1p-23);
-  const graph::Narrow* narrow = graph::info(problem.dtype).narrow;
+  const graph::Narrow* narrow = graph::info(trial.output.dtype).narrow;
   if (narrow != nullptr) trial.allowed_difference += 4 * std::sqrt(terms) * narrow->unit;
   return trial;
 }
@@ -241,7 +245,7 @@ plan::Choice gemm_choice(const plan::Lowering& out, const Gemm& gemm, const Prob
 
 std::vector<plan::Trial> gemm_checks(std::string_view kind) {
   const Problem problem = problem_of(kind);
-  const Definition product = definition_of(problem.operands);
+  const Definition product = definition_of(problem);
   std::vector<plan::Trial> checks{check(problem, product, Numbers::whole), check(problem, product, Numbers::any)};
   if (problem.dtype == DType::f16) {
     checks.push_back(check(problem, product, Numbers::subnormal_a));

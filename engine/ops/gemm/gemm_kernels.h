@@ -20,16 +20,16 @@ struct GemmKernel {
   bool risky = false;    ///< see plan::Candidate
   bool texels = false;   ///< reads A and B through texel buffers
   bool uniform = false;  ///< reads them by address, in f32; the row that sums B's columns is a tile of its own
-  bool bfloat16_matrices = false;  ///< see plan::Dispatch
-  bool panels = false;             ///< reads B in panels of tile_columns, local_size at a time
-  std::int64_t b_pitch = 0;        ///< quads of a row of B, which is not packed but read along its rows
-  bool planes = false;             ///< reads A as planes: see ops/gemm/gemm_panels.h
-  bool bordered = false;           ///< reads A's images with borders: likewise
-  bool winograd = false;           ///< no kernel but several dispatches: see ops/gemm/winograd.h
-  std::int64_t row_group = 0;      ///< a tile has rows of one group of that many; 0: all are one
-  bool may_be_full = false;        ///< its last constant says that no workgroup is without a tile
-  std::int64_t k_quads = 1;        ///< quads of k per iteration: parts are multiples of them
-  std::int64_t moment_rows = 0;    ///< rows of C per set of column moments; 0: it cannot output them
+  plan::MatrixType matrices = plan::MatrixType::float16;  ///< see plan::Dispatch
+  bool panels = false;                                    ///< reads B in panels of tile_columns, local_size at a time
+  std::int64_t b_pitch = 0;      ///< quads of a row of B, which is not packed but read along its rows
+  bool planes = false;           ///< reads A as planes: see ops/gemm/gemm_panels.h
+  bool bordered = false;         ///< reads A's images with borders: likewise
+  bool winograd = false;         ///< no kernel but several dispatches: see ops/gemm/winograd.h
+  std::int64_t row_group = 0;    ///< a tile has rows of one group of that many; 0: all are one
+  bool may_be_full = false;      ///< its last constant says that no workgroup is without a tile
+  std::int64_t k_quads = 1;      ///< quads of k per iteration: parts are multiples of them
+  std::int64_t moment_rows = 0;  ///< rows of C per set of column moments; 0: it cannot output them
   /// Loop rounds of an invocation: per quad of k, per segment that a part of k overlaps, and for the rest of its work,
   /// such as storing its part of the tile.
   std::int64_t quad_rounds = 1;
@@ -64,6 +64,7 @@ struct Problem {
   Operands operands = Operands::row_row;
   DType dtype = DType::f32;  ///< of A and B
   bool float16_partials = false;
+  bool float8 = false;    ///< see Gemm
   std::int64_t rows = 1;  ///< of A
   std::int64_t columns = 1;
   std::int64_t k = 1;  ///< of one segment

@@ -5,6 +5,7 @@
 
 #include "ops/apply.h"
 #include "ops/expect.h"
+#include "ops/gemm/float8.h"
 #include "ops/gemm/gemm.h"
 #include "ops/gemm/rows_of.h"
 #include "ops/shape/broadcast.h"
@@ -99,6 +100,10 @@ class Linear final : public graph::Operator {
   std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const override {
     const Tensor bias = inputs.size() == 3 ? add(mul(inputs[2], factor), offset) : offset;
     return linear(inputs[0], mul(inputs[1], factor), bias);
+  }
+
+  std::optional<Tensor> in_float8(std::span<const Tensor> inputs) const override {
+    return ops::float8_linear(inputs[0], inputs[1], inputs.size() == 3 ? std::optional(inputs[2]) : std::nullopt);
   }
 
   void lower(plan::Lowering& out) const override {

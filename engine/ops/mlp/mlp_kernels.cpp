@@ -110,7 +110,7 @@ std::vector<MlpKernel> tiles(const plan::Lowering& out, MlpPass pass, const MlpF
   };
   if (out.input_type(0).dtype == DType::f16) {
     for (const plan::MatrixShape& shape : target.matrix_shapes) {
-      if (shape.dtype != DType::f16) continue;
+      if (shape.type != plan::MatrixType::float16) continue;
       add(fmt::format("units{}x{}x{}", shape.rows, shape.columns, shape.k), unit_tile(target, extents, shape));
     }
   }

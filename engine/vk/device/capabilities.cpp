@@ -160,6 +160,7 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_KHR);
   CooperativeMatrixFeatures matrices;
   Bfloat16Features bfloat16;
+  Float8Features float8;
   MixedDotFeatures dots;
   auto address = structure<VkPhysicalDeviceBufferDeviceAddressFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_KHR);
@@ -175,6 +176,7 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
   if (extensions.contains(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME)) chain.add(memory_model);
   if (extensions.contains(cooperative_matrix_extension)) chain.add(matrices);
   if (extensions.contains(bfloat16_extension)) chain.add(bfloat16);
+  if (extensions.contains(float8_extension)) chain.add(float8);
   if (extensions.contains(mixed_dot_extension)) chain.add(dots);
   features.pNext = chain.head();
   instance.features(device, &features);
@@ -189,6 +191,8 @@ void read_features(Capabilities& c, const InstanceTable& instance, VkPhysicalDev
                          cooperative_shaders_built();
   c.bfloat16_matrices = c.cooperative_matrix && bfloat16.shaderBFloat16Type == VK_TRUE &&
                         bfloat16.shaderBFloat16CooperativeMatrix == VK_TRUE;
+  c.float8_matrices =
+      c.cooperative_matrix && float8.shaderFloat8 == VK_TRUE && float8.shaderFloat8CooperativeMatrix == VK_TRUE;
   c.mixed_dots = dots.shaderMixedFloatDotProductFloat16AccFloat32 == VK_TRUE && c.float16_arithmetic;
   c.pipeline_executables = executables.pipelineExecutableInfo == VK_TRUE;
   c.memory_budget = extensions.contains(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);

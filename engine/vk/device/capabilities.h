@@ -65,6 +65,7 @@ struct Capabilities {
   bool timeline_semaphore = false;  ///< the extension is supported; it is not required
   bool cooperative_matrix = false;  ///< VK_KHR_cooperative_matrix, with the memory model and f16 that it requires
   bool bfloat16_matrices = false;   ///< of bf16 too
+  bool float8_matrices = false;     ///< of E4M3 too
   bool mixed_dots = false;          ///< VK_VALVE_shader_mixed_float_dot_product, of f16 with sums in f32
   std::vector<plan::MatrixShape> matrix_shapes;  ///< of matrix units, that may be used
   bool pipeline_executables = false;             ///< the driver can tell about the code that it compiles

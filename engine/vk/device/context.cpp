@@ -111,6 +111,12 @@ class DeviceFeatures {
       bfloat16_.shaderBFloat16CooperativeMatrix = VK_TRUE;
       append(bfloat16_);
     }
+    if (c.float8_matrices) {
+      extensions_.push_back(float8_extension);
+      float8_.shaderFloat8 = VK_TRUE;
+      float8_.shaderFloat8CooperativeMatrix = VK_TRUE;
+      append(float8_);
+    }
     if (c.mixed_dots) {
       extensions_.push_back(mixed_dot_extension);
       dots_.shaderMixedFloatDotProductFloat16AccFloat32 = VK_TRUE;
@@ -155,6 +161,7 @@ class DeviceFeatures {
   VkPhysicalDeviceFeatures2 core_ = structure<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
   CooperativeMatrixFeatures matrices_;
   Bfloat16Features bfloat16_;
+  Float8Features float8_;
   MixedDotFeatures dots_;
   VkPhysicalDeviceBufferDeviceAddressFeaturesKHR address_ = structure<VkPhysicalDeviceBufferDeviceAddressFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_KHR);
@@ -244,7 +251,8 @@ std::shared_ptr<Context> Context::adopt(const AdoptedDevice& handles, const Devi
 
 void Context::take_matrix_shapes(std::vector<plan::MatrixShape> shapes) {
   const auto unusable = [&](const plan::MatrixShape& shape) {
-    return shape.dtype == DType::bf16 && !capabilities_.bfloat16_matrices;
+    return (shape.type == plan::MatrixType::bfloat16 && !capabilities_.bfloat16_matrices) ||
+           (shape.type == plan::MatrixType::float8 && !capabilities_.float8_matrices);
   };
   std::erase_if(shapes, unusable);
   capabilities_.matrix_shapes = std::move(shapes);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <optional>
 #include <sstream>
 
 #include "vk/shader/shaders.h"
@@ -14,14 +16,34 @@ namespace {
 constexpr std::int32_t component_float16 = 0;
 constexpr std::int32_t component_float32 = 1;
 constexpr std::int32_t component_bfloat16 = 1000141000;
+constexpr std::int32_t component_float8_e4m3 = 1000491002;
 constexpr std::int32_t scope_subgroup = 3;
 
+/// The type of factors that kernels have, if they have such.
+std::optional<plan::MatrixType> type_of(std::int32_t component) {
+  switch (component) {
+    case component_float16:
+      return plan::MatrixType::float16;
+    case component_bfloat16:
+      return plan::MatrixType::bfloat16;
+    case component_float8_e4m3:
+      return plan::MatrixType::float8;
+    default:
+      return std::nullopt;
+  }
+}
+
 bool usable(const CooperativeMatrixProperties& p) {
-  const bool halves =
-      p.AType == component_float16 && (p.ResultType == component_float16 || p.ResultType == component_float32);
-  const bool brains = p.AType == component_bfloat16 && p.ResultType == component_float32;
-  return (halves || brains) && p.BType == p.AType && p.CType == p.ResultType && p.scope == scope_subgroup &&
+  const bool sums =
+      p.ResultType == component_float32 || (p.AType == component_float16 && p.ResultType == component_float16);
+  return type_of(p.AType) && sums && p.BType == p.AType && p.CType == p.ResultType && p.scope == scope_subgroup &&
          p.saturatingAccumulation == VK_FALSE && p.MSize != 0 && p.NSize != 0 && p.KSize != 0;
+}
+
+constexpr std::string_view type_names[] = {"f16", "bf16", "float8"};
+
+std::string_view type_name(plan::MatrixType type) {
+  return type_names[static_cast<std::size_t>(type)];
 }
 
 }  // namespace
@@ -41,8 +63,7 @@ std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPh
   std::vector<plan::MatrixShape> shapes;
   for (const CooperativeMatrixProperties& p : found) {
     if (!usable(p)) continue;
-    const DType dtype = p.AType == component_float16 ? DType::f16 : DType::bf16;
-    shapes.push_back({p.MSize, p.NSize, p.KSize, p.ResultType == component_float16, dtype});
+    shapes.push_back({p.MSize, p.NSize, p.KSize, p.ResultType == component_float16, *type_of(p.AType)});
   }
   std::ranges::stable_sort(shapes, std::greater{}, [](const plan::MatrixShape& s) { return s.rows * s.columns * s.k; });
   const auto repeated = std::ranges::unique(shapes);
@@ -53,7 +74,7 @@ std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPh
 std::string text(const std::vector<plan::MatrixShape>& shapes) {
   std::string all;
   for (const plan::MatrixShape& s : shapes) {
-    all += fmt::format("{}{}x{}x{} {} {}", all.empty() ? "" : ", ", s.rows, s.columns, s.k, name(s.dtype),
+    all += fmt::format("{}{}x{}x{} {} {}", all.empty() ? "" : ", ", s.rows, s.columns, s.k, type_name(s.type),
                        s.float16_sums ? "f16" : "f32");
   }
   return all;
@@ -65,11 +86,13 @@ std::vector<plan::MatrixShape> matrix_shapes_from(const std::string& text) {
   for (std::string shape; std::getline(stream, shape, ',');) {
     plan::MatrixShape s;
     std::istringstream part(shape);
-    std::string dtype;
+    std::string type;
     std::string sums;
     char times[2];
-    if (!(part >> s.rows >> times[0] >> s.columns >> times[1] >> s.k >> dtype >> sums)) return {};
-    s.dtype = dtype == name(DType::bf16) ? DType::bf16 : DType::f16;
+    if (!(part >> s.rows >> times[0] >> s.columns >> times[1] >> s.k >> type >> sums)) return {};
+    const auto* const known = std::ranges::find(type_names, type);
+    if (known == std::end(type_names)) return {};
+    s.type = static_cast<plan::MatrixType>(known - std::begin(type_names));
     s.float16_sums = sums == "f16";
     shapes.push_back(s);
   }

@@ -53,11 +53,22 @@ struct Bfloat16Features {
   VkBool32 shaderBFloat16CooperativeMatrix = VK_FALSE;
 };
 
-/// The shapes that `device` reports for f16 and bf16 within a subgroup, largest first; empty if it reports none. Some
-/// drivers crash in this query.
+/// VK_EXT_shader_float8. Declared here because Vulkan headers before 1.4.318 lack it.
+inline constexpr const char* float8_extension = "VK_EXT_shader_float8";
+
+/// VkPhysicalDeviceShaderFloat8FeaturesEXT.
+struct Float8Features {
+  VkStructureType sType = static_cast<VkStructureType>(1000567000);
+  void* pNext = nullptr;
+  VkBool32 shaderFloat8 = VK_FALSE;
+  VkBool32 shaderFloat8CooperativeMatrix = VK_FALSE;
+};
+
+/// The shapes that `device` reports for f16, bf16 and E4M3 within a subgroup, largest first; empty if it reports none.
+/// Some drivers crash in this query.
 std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPhysicalDevice device);
 
-/// Shapes as text, "16x16x16 f16 f32, 16x16x16 f16 f16" (the types of factors and of sums), and back.
+/// Shapes as text, "16x16x16 f16 f32, 16x16x16 float8 f32" (the types of factors and of sums), and back.
 std::string text(const std::vector<plan::MatrixShape>& shapes);
 std::vector<plan::MatrixShape> matrix_shapes_from(const std::string& text);
 

@@ -13,6 +13,7 @@ void keep_promised(Capabilities& c, const AdoptedDevice& handles) {
   c.pipeline_executables = false;
   c.cooperative_matrix = false;  // there is no way to declare these yet
   c.bfloat16_matrices = false;
+  c.float8_matrices = false;
   c.mixed_dots = false;
 }
 

@@ -102,7 +102,7 @@ std::optional<std::uint64_t> Declarations::bytes(std::uint32_t type) const {
   }
 }
 
-Additions::Additions(std::span<const std::uint32_t> words) : module_(words), bound_(words[3]) {
+Additions::Additions(std::span<const std::uint32_t> words) : module_(words), bound_(words[bound_word]) {
   std::copy_n(words.begin(), header_.size(), header_.begin());
   for (const auto& [id, declaration] : module_.types) types_.emplace(declaration, id);
 }
@@ -182,7 +182,7 @@ std::vector<std::uint32_t> Additions::finish(std::span<const std::uint32_t> body
   constexpr std::uint32_t lists_all_variables = 0x10400;  // entry points do, from SPIR-V 1.4 on
   std::vector<std::uint32_t> whole(header_.begin(), header_.end());
   std::vector<std::uint32_t> result = whole;
-  result[3] = bound_;
+  result[bound_word] = bound_;
   whole.insert(whole.end(), body.begin(), body.end());
   bool before_types = true;
   bool before_functions = true;

@@ -12,7 +12,6 @@
 namespace halfstep::vk {
 namespace {
 
-constexpr std::size_t bound_word = 3;  // of the header: one more than the largest id
 constexpr std::uint32_t built_in_workgroup_id = 26;
 
 /// Ids of what the rewriting needs, 0 where the module has none.

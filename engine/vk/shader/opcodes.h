@@ -17,6 +17,8 @@ enum Capability : std::uint32_t {
   capability_int64 = 11,
   capability_group_non_uniform = 61,
   capability_group_non_uniform_quad = 68,
+  capability_float8_type = 4212,
+  capability_float8_matrices = 4213,
   capability_bfloat16_type = 5116,
   capability_bfloat16_matrices = 5118,
   capability_physical_buffers = 5347,

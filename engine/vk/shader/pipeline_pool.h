@@ -51,7 +51,8 @@ struct PipelineKey {
   std::string shader{};                    ///< the variant's name
   std::vector<std::uint32_t> spirv{};      ///< if the application provided it
   std::vector<std::uint32_t> constants{};  ///< of its specialization
-  std::array<bool, 6> how{};               ///< it stores f16; it is reproducible, has matrices of bf16, who rounds
+  std::array<bool, 5> how{};               ///< it stores f16; it is reproducible, who rounds
+  plan::MatrixType matrices{};
   std::uint32_t push_bytes = 0;
   std::vector<std::byte> push{};  ///< that it was compiled for; empty: for any
   SetBindings set{};

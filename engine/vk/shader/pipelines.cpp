@@ -13,11 +13,11 @@
 #include "vk/device/result.h"
 #include "vk/device/structure.h"
 #include "vk/device/workarounds.h"
-#include "vk/shader/bfloat16_matrices.h"
 #include "vk/shader/binding_kinds.h"
 #include "vk/shader/exact_arithmetic.h"
 #include "vk/shader/first_group.h"
 #include "vk/shader/half_conversions.h"
+#include "vk/shader/matrix_types.h"
 #include "vk/shader/mixed_dots.h"
 #include "vk/shader/pair_access.h"
 #include "vk/shader/pushed_numbers.h"
@@ -174,12 +174,14 @@ Constants constants_of(const plan::Dispatch& dispatch, const EmbeddedShader& sha
   constexpr std::uint32_t scaled_id = 102;
   constexpr std::uint32_t driver_rounds_id = 103;
   constexpr std::uint32_t is_bf16_id = 104;
+  constexpr std::uint32_t is_float8_id = 105;
   Constants constants;
   for (std::uint32_t i = 0; i < dispatch.constants.size(); ++i) constants[i] = dispatch.constants[i];
   constants[stochastic_id] = dispatch.storing.stochastic ? 1 : 0;
   constants[saturate_id] = dispatch.storing.saturate ? 1 : 0;
   constants[scaled_id] = dispatch.storing.scaled ? 1 : 0;
-  constants[is_bf16_id] = shader.bf16 || dispatch.bfloat16_matrices ? 1 : 0;
+  constants[is_bf16_id] = shader.bf16 || dispatch.matrices == plan::MatrixType::bfloat16 ? 1 : 0;
+  if (dispatch.matrices == plan::MatrixType::float8) constants[is_float8_id] = 1;
   constants[driver_rounds_id] = dispatch.rounded_by_driver ? 1 : 0;
   return constants;
 }
@@ -218,7 +220,7 @@ std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<co
     code = with_pushed_numbers(code, first, dispatch.push);
   }
   if (dispatch.rounded_by_driver && promises_rounding(capabilities)) code = with_half_conversions(code);
-  if (dispatch.bfloat16_matrices) code = with_bfloat16_matrices(code);
+  code = with_matrices_of(dispatch.matrices, code);
   if (capabilities.mixed_dots && !dispatch.reproducible && !dispatch.spirv) code = with_mixed_dots(code);
   if (dispatch.reproducible) code = with_exact_arithmetic(code, dispatch.shader);
   if (!dispatch.windows.operands.empty()) code = with_windows(code, dispatch.windows, dispatch.shader);
@@ -252,7 +254,8 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
                         .spirv = dispatch.spirv ? *dispatch.spirv : std::vector<std::uint32_t>{},
                         .constants = dispatch.constants,
                         .how = {dispatch.storing.stochastic, dispatch.storing.saturate, dispatch.storing.scaled,
-                                dispatch.reproducible, dispatch.bfloat16_matrices, dispatch.rounded_by_driver},
+                                dispatch.reproducible, dispatch.rounded_by_driver},
+                        .matrices = dispatch.matrices,
                         .push_bytes = static_cast<std::uint32_t>(plan::pushed_bytes(dispatch)),
                         .push = dispatch.push_is_known ? dispatch.push : std::vector<std::byte>{},
                         .set = bindings_of(dispatch),

@@ -23,6 +23,7 @@ struct Instruction {
 
 /// Words before the first instruction.
 constexpr std::size_t spirv_header_words = 5;
+inline constexpr std::size_t bound_word = 3;  ///< of the header: one more than the largest id
 
 /// The first word of the name of GLSL.std.450, the set of extended instructions that GLSL's functions are.
 constexpr std::uint32_t glsl_begins = 0x4c534c47;
