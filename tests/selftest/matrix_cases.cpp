@@ -236,6 +236,7 @@ std::vector<Case> matrix_cases() {
   return {
       case_of("f16", "Matrix units: products of f16, " + how, [](Component c) { return c == Component::f16; }),
       case_of("bf16", "Matrix units: products of bf16, " + how, [](Component c) { return c == Component::bf16; }),
+      case_of("float8", "Matrix units: products of floats of 8 bits, " + how, is_float8),
       case_of("integers", "Matrix units: products of integers, " + how,
               [](Component c) { return is_tested(c) && is_integer(c); }),
       case_of("others", "Matrix units: products of f32, and of types that have no kernels here",

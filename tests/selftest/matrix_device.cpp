@@ -15,16 +15,6 @@
 namespace halfstep::selftest {
 namespace {
 
-/// VkPhysicalDeviceShaderBfloat16FeaturesKHR.
-struct BrainFeatures {
-  VkStructureType sType = static_cast<VkStructureType>(1000141000);
-  void* pNext = nullptr;
-  VkBool32 shaderBFloat16Type = VK_FALSE;
-  VkBool32 shaderBFloat16DotProduct = VK_FALSE;
-  VkBool32 shaderBFloat16CooperativeMatrix = VK_FALSE;
-};
-constexpr const char* brain_extension = "VK_KHR_shader_bfloat16";
-
 std::set<std::string> extensions_of(const vk::InstanceTable& instance, VkPhysicalDevice device) {
   std::uint32_t count = 0;
   instance.enumerate_device_extensions(device, nullptr, &count, nullptr);
@@ -53,7 +43,8 @@ struct MatrixDevice::Features {
   VkPhysicalDeviceSubgroupSizeControlFeaturesEXT subgroups =
       vk::structure<VkPhysicalDeviceSubgroupSizeControlFeaturesEXT>(
           VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT);
-  BrainFeatures brain;
+  vk::Bfloat16Features bfloat16;
+  vk::Float8Features float8;
   VkPhysicalDeviceFeatures2 core =
       vk::structure<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
   std::vector<const char*> extensions;
@@ -72,7 +63,8 @@ struct MatrixDevice::Features {
     add(VK_KHR_8BIT_STORAGE_EXTENSION_NAME, bytes);
     add(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, arithmetic);
     add(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, subgroups);
-    add(brain_extension, brain);
+    add(vk::bfloat16_extension, bfloat16);
+    add(vk::float8_extension, float8);
     instance.features(device, &core);
     const VkBool32 int16 = core.features.shaderInt16;
     core.features = {};
@@ -163,8 +155,10 @@ std::string MatrixDevice::lacks(const MatrixProduct& product) const {
   for (const Component component : {product.a, product.b, product.c, product.result}) {
     if (!is_tested(component)) return name(component) + " has no kernels in the self-test";
     if (component == Component::f16 && f.arithmetic.shaderFloat16 != VK_TRUE) return "no shaderFloat16";
-    if (component == Component::bf16 && f.brain.shaderBFloat16CooperativeMatrix != VK_TRUE)
+    if (component == Component::bf16 && f.bfloat16.shaderBFloat16CooperativeMatrix != VK_TRUE)
       return "no shaderBFloat16CooperativeMatrix";
+    if (is_float8(component) && f.float8.shaderFloat8CooperativeMatrix != VK_TRUE)
+      return "no shaderFloat8CooperativeMatrix";
     if (bytes(component) == 1 && f.arithmetic.shaderInt8 != VK_TRUE) return "no shaderInt8";
     if (bytes(component) == 1 && f.bytes.storageBuffer8BitAccess != VK_TRUE) return "no storageBuffer8BitAccess";
     if (bytes(component) == 2 && f.halves.storageBuffer16BitAccess != VK_TRUE) return "no storageBuffer16BitAccess";

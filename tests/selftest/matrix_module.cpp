@@ -11,7 +11,8 @@
 namespace halfstep::selftest {
 namespace {
 
-/// Opcodes and enumerants of the SPIR-V specification, of SPV_KHR_cooperative_matrix and of SPV_KHR_bfloat16.
+/// Opcodes and enumerants of the SPIR-V specification, of SPV_KHR_cooperative_matrix, SPV_KHR_bfloat16 and
+/// SPV_EXT_float8.
 namespace op {
 enum : std::uint32_t {
   extension = 10,
@@ -140,6 +141,8 @@ class Writer {
  private:
   std::uint32_t type_of(Component component) {
     if (component == Component::bf16) return module_.once(op::type_float, {16, 0});
+    if (component == Component::e4m3) return module_.once(op::type_float, {8, 4214});
+    if (component == Component::e5m2) return module_.once(op::type_float, {8, 4215});
     if (!is_integer(component)) return module_.once(op::type_float, {8 * bytes(component)});
     return module_.once(op::type_int, {8 * bytes(component), is_signed(component) ? 1U : 0U});
   }
@@ -157,12 +160,14 @@ class Writer {
       if (m.component == Component::f16) wanted.insert(9);
       if (m.component == Component::s16 || m.component == Component::u16) wanted.insert(22);
       if (m.component == Component::bf16) wanted.insert({5116, 5118});  // the type, and matrices of it
+      if (is_float8(m.component)) wanted.insert({4212, 4213});          // likewise
     }
     Words out;
     for (const std::uint32_t capability : wanted) Module::put(out, op::capability, {capability});
     Module::put(out, op::extension, Module::text("SPV_KHR_vulkan_memory_model"));
     Module::put(out, op::extension, Module::text("SPV_KHR_cooperative_matrix"));
     if (wanted.contains(4448)) Module::put(out, op::extension, Module::text("SPV_KHR_8bit_storage"));
+    if (wanted.contains(4212)) Module::put(out, op::extension, Module::text("SPV_EXT_float8"));
     if (wanted.contains(5116)) Module::put(out, op::extension, Module::text("SPV_KHR_bfloat16"));
     Module::put(out, op::memory_model, {0, 3});
     Module::put(out, op::entry_point, Module::text("main", {5, main_}, {local_index_}));

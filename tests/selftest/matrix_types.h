@@ -21,14 +21,18 @@ enum class Component : std::int32_t {
   u32 = 9,
   u64 = 10,
   bf16 = 1000141000,
+  e4m3 = 1000491002,
+  e5m2 = 1000491003,
 };
 
-/// "f16"; "type 1000491002" for one that is not listed.
+/// "f16"; "type 1000491000" for one that is not listed.
 std::string name(Component component);
 /// Whether the self-test has kernels for it.
 bool is_tested(Component component);
 bool is_integer(Component component);
 bool is_signed(Component component);
+/// Whether it is a float of 8 bits.
+bool is_float8(Component component);
 std::uint32_t bytes(Component component);
 
 /// Up to which magnitude it has every whole number.
