@@ -127,6 +127,8 @@ void check_precision(const Precision& precision, const std::vector<Optimizer>& o
           "operators in f16 with f16 partials, got none", "other products keep their sums in f32");
   require(std::ranges::find(types, DType::f16) != types.end() || !precision.float8_linear,
           "operators in f16 with float8_linear, got none", "choose float8");
+  require(precision.partials.matmul == DType::f32 || !precision.float8_linear,
+          "sums of products in f32 with float8_linear, got partials.matmul of f16", "its layers have no others");
   const bool searches = precision.loss_scale.kind == LossScale::Kind::dynamic;
   require(!precision.stop_on.any() || !searches, "a fixed loss scale or none with stop_on, got a dynamic one",
           "it finds its value by letting steps overflow");

@@ -246,6 +246,9 @@ TEST_CASE("linear layers in f16 have factors of 8 bits where the precision says 
   Precision none = Precision::float32();
   none.float8_linear = true;
   CHECK_THROWS_WITH_AS(explained(none), doctest::Contains("operators in f16 with float8_linear, got none"), Error);
+  Precision short_sums = Precision::float8();
+  short_sums.partials.matmul = DType::f16;
+  CHECK_THROWS_WITH_AS(explained(short_sums), doctest::Contains("sums of products in f32 with float8_linear"), Error);
 }
 
 TEST_CASE("training with factors of 8 bits converges, takes the same steps again, and skips one that overflows") {

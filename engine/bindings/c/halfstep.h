@@ -630,6 +630,7 @@ typedef struct hs_precision {
   float scale_ceiling;      ///< 0: 2^24
   uint32_t scale_interval;  ///< 0: 2000
   hs_choice reproducible;   ///< the same bits on every device, in more time; see Precision::reproducible
+  hs_choice float8_linear;  ///< linear layers in f16 multiply numbers of 8 bits; see Precision::float8_linear
 } hs_precision;
 
 typedef struct hs_metric {

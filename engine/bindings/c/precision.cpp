@@ -103,6 +103,7 @@ Precision precision_of(const hs_precision& options) {
                          (given.stop_on & HS_STOP_ON_DIVISION_BY_ZERO) != 0};
   }
   set_scale(precision.loss_scale, given);
+  precision.float8_linear = chosen(given.float8_linear, precision.float8_linear);
   precision.reproducible = chosen(given.reproducible, precision.reproducible);
   return precision;
 }
