@@ -29,6 +29,7 @@ run::Program& make_timed(Trainer::Impl& trainer, std::int64_t steps, std::functi
   const run::Program& own = *trainer.own().training;
   train::check_timed(own, steps);
   trainer.finish();
+  trainer.timed.reset();  // which an error has left
   const auto read = [&trainer, finished = std::move(finished)](const run::Program& program, const run::Slot& slot) {
     finished(slot);
     trainer.reports->read(program, slot);

@@ -114,7 +114,8 @@ class Trainer::Impl {
   std::unique_ptr<train::Batches> batches;
   std::unique_ptr<train::Evaluator> evaluator;           ///< where there is a Feed
   std::unique_ptr<train::Evaluator> averaged_evaluator;  ///< and averages
-  std::unique_ptr<run::Program> timed;  ///< the trainer's own with timestamps, while steps are timed or one is open
+  /// As own().training with timestamps: while steps are timed, and where an error ended that, until others are.
+  std::unique_ptr<run::Program> timed;
   std::unique_ptr<train::Checkpoints> checkpoints;
   train::HostTimes host_times;
   std::uint64_t waits_elsewhere = 0;  ///< of steps, other than for slots and batches

@@ -36,8 +36,11 @@ void main() {
     largest[row] = vec4(all, 0.0, 0.0, 0.0);
     return;
   }
-  // The power of two that brings it to between 0.875 and 1.75, and no larger than 2^60; NaN where it is unknown.
-  uint exponent = floatBitsToUint(min(1.75 / max(all, 1e-30), 1.152921504606846976e18)) & 0x7f800000u;
+  // The power of two that brings it to 1.75 or less, but more than half of that, and no larger than 2^60; NaN where it is
+  // unknown. In integers: a quotient may be one unit off.
+  uint bits = floatBitsToUint(all);
+  uint above = (bits & 0x7fffffu) > 0x600000u ? 1u : 0u;  // its significand is over 1.75
+  uint exponent = min(254u - (bits >> 23) - above, 187u) << 23;
   bool known = all < UNKNOWN;
   float not_a_number = uintBitsToFloat(0x7fc00000u);
   largest[0] = vec4(known ? uintBitsToFloat(exponent) : not_a_number, 0.0, 0.0, 0.0);

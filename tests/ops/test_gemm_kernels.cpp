@@ -336,6 +336,10 @@ TEST_CASE("matrix units are for products of the types that they have") {
   CHECK(first.name.find(".float8") != std::string::npos);
   CHECK(first.matrices == plan::MatrixType::float8);
   CHECK(ops::gemm_kernels(target, {.dtype = DType::f16}).front().matrices == plan::MatrixType::float16);
+  const std::vector<ops::GemmKernel> both = ops::gemm_kernels(target, in_8_bits);
+  CHECK(both[1].matrices == plan::MatrixType::float16);  // so that it is timed beside the first
+  target.gemm_kernels = first.name;                      // other products are computed as ever
+  CHECK(ops::gemm_kernels(target, {.dtype = DType::f16}).front().name.find(".float8") == std::string::npos);
 }
 
 TEST_CASE("tiles on matrix units go over k in long steps of the largest fragments, the best of each size first") {

@@ -87,10 +87,10 @@ Float8 product_inputs(std::span<const Tensor> inputs, std::size_t first) {
   return {inputs[first], inputs[first + 1]};
 }
 
-Tensor product(const Float8& a, const Float8& b, MatmulOptions options);
+Tensor product(const Float8& a, const Float8& b, MatmulOptions options, std::optional<Tensor> bias = std::nullopt);
 
-/// A product of matrices of to_float8(), in f16. Its inputs are values and units of a, then of b. The gradients of
-/// values are those of what was rounded to them.
+/// A product of matrices of to_float8(), in f16, plus a bias for each column where there is one. Its inputs are values
+/// and units of a, then of b, then the bias. The gradients of values are those of what was rounded to them.
 class Float8Product final : public graph::Operator {
  public:
   explicit Float8Product(MatmulOptions options) : options_(options) {}
@@ -102,7 +102,7 @@ class Float8Product final : public graph::Operator {
   graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
-    expect_count(name(), inputs, 4);
+    if (inputs.size() != 5) expect_count(name(), inputs, 4);
     return {{DType::f16, {rows(inputs[0].shape), columns(inputs[2].shape)}}};
   }
 
@@ -112,9 +112,10 @@ class Float8Product final : public graph::Operator {
     const Float8 a = product_inputs(call.inputs, 0);
     const Float8 b = product_inputs(call.inputs, 2);
     const Float8 dc = to_float8(*call.cotangents[0]);
-    graph::Gradients gradients(4);
+    graph::Gradients gradients(call.inputs.size());
     if (call.needed[0]) gradients[0] = ta ? product(b, dc, {tb, true}) : product(dc, b, {false, !tb});
     if (call.needed[2]) gradients[2] = tb ? product(dc, a, {true, ta}) : product(a, dc, {!ta, false});
+    if (gradients.size() == 5 && call.needed[4]) gradients[4] = sum(*call.cotangents[0], {0});
     return gradients;
   }
 
@@ -132,8 +133,12 @@ class Float8Product final : public graph::Operator {
                      .columns = c[1],
                      .k = options_.transpose_a ? a[0] : a[1],
                      .float8 = true});
-    lower_elementwise(out, std::array{sums, out.input(1), out.input(3)}, out.output(0),
-                      [](std::span<const Number> x) { return x[0] * x[1] * x[2]; });
+    std::vector<plan::TensorId> inputs{sums, out.input(1), out.input(3)};
+    if (out.input_count() == 5) inputs.push_back(out.input(4));
+    lower_elementwise(out, inputs, out.output(0), [](std::span<const Number> x) {
+      const Number unscaled = x[0] * x[1] * x[2];
+      return x.size() == 4 ? unscaled + x[3] : unscaled;
+    });
   }
 
  private:
@@ -143,8 +148,9 @@ class Float8Product final : public graph::Operator {
   MatmulOptions options_;
 };
 
-Tensor product(const Float8& a, const Float8& b, MatmulOptions options) {
-  const Tensor inputs[] = {a.values, a.unit, b.values, b.unit};
+Tensor product(const Float8& a, const Float8& b, MatmulOptions options, std::optional<Tensor> bias) {
+  std::vector<Tensor> inputs{a.values, a.unit, b.values, b.unit};
+  if (bias) inputs.push_back(*bias);
   return graph::apply_one(std::make_shared<Float8Product>(options), inputs);
 }
 
@@ -166,8 +172,7 @@ Float8 to_float8(Tensor x) {
 Tensor float8_linear(Tensor x, Tensor weight, std::optional<Tensor> bias) {
   Shape shape = x.shape();
   shape.back() = weight.shape().back();
-  const Tensor y = reshape(product(to_float8(rows_of(x)), to_float8(weight), {}), shape);
-  return bias ? add(y, *bias) : y;
+  return reshape(product(to_float8(rows_of(x)), to_float8(weight), {}, bias), shape);
 }
 
 }  // namespace halfstep::ops

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "graph/dtype.h"
 #include "ops/gemm/gemm_panels.h"
@@ -49,12 +50,13 @@ std::vector<GemmKernel> registers(const plan::Target& target, const Problem& pro
   return found;
 }
 
-/// Moves the first kernel of each size of tile to the front: a GPU times the first few, and the size matters most.
+/// Moves the first kernel of each size of tile, and of each type of matrices, to the front: a GPU times the first few,
+/// and these matter most.
 void put_sizes_first(std::vector<GemmKernel>& kernels) {
-  std::set<std::int64_t> sizes;
+  std::set<std::pair<std::int64_t, plan::MatrixType>> sizes;
   std::vector<GemmKernel> others;
   std::erase_if(kernels, [&](const GemmKernel& kernel) {
-    const bool is_first = sizes.insert(kernel.tile_rows).second;
+    const bool is_first = sizes.emplace(kernel.tile_rows, kernel.matrices).second;
     if (!is_first) others.push_back(kernel);
     return !is_first;
   });
@@ -138,9 +140,10 @@ void expect_known(const plan::Target& target, Problem problem) {
   problem.row_taps = 3;
   problem.row_positions = 8;
   for (const Operands operands : {Operands::row_row, Operands::col_row}) {
-    for (const bool float16_partials : {false, true}) {
+    for (const auto& [float16_partials, float8] : {std::pair{false, false}, {true, false}, {false, true}}) {
       problem.operands = operands;
       problem.float16_partials = float16_partials;
+      problem.float8 = float8;
       for (const GemmKernel& kernel : possible(target, problem)) names.insert(kernel.name);
     }
   }
