@@ -124,9 +124,9 @@ struct HALFSTEP_API Precision {
   LossScale loss_scale{};
   /// Whether linear layers that work in f16 multiply numbers of 8 bits, E4M3, with sums in f32: each factor of the
   /// product and of its gradients is rounded to nearest, after a power of two of the tensor's own that makes its
-  /// largest magnitude 224 to 448. Matrix units for E4M3 (VK_EXT_shader_float8) are used where the device has them; on
-  /// all others it takes longer, for the same products. Weights and results keep their type. Other products, such as
-  /// matmul, conv2d and attention, are as they were.
+  /// largest magnitude 224 to 448. Matrix units for E4M3 (VK_EXT_shader_float8) may be used where the device has them;
+  /// without, layers take longer than in f16. Weights and results keep their type. Other products, such as matmul,
+  /// conv2d and attention, are as they were.
   bool float8_linear = false;
   GradientScales gradient_scales = GradientScales::none;  ///< if parameters are f16 and overflow is infinity
 
