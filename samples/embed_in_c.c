@@ -201,7 +201,7 @@ static hs_trainer *make_trainer(const application *app, const hs_dataset *pictur
   const hs_trainer_options options = {
       .size = sizeof options,
       .loss = hs_mse_loss(graph, x, colour),
-      .optimizer = {.size = sizeof options.optimizer, .kind = HS_ADAM, .rate = 0.01f},
+      .optimizer = &(hs_optimizer){.size = sizeof(hs_optimizer), .kind = HS_ADAM, .rate = 0.01f},
       .feeds = feeds,
       .feed_count = 2,
       .training_set = picture,

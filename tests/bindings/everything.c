@@ -95,13 +95,15 @@ static hs_trainer_options options_of(model m, const hs_metric *metric, const hs_
   static const hs_optimizer sgd = {.size = sizeof sgd, .kind = HS_SGD, .rate = 0.05f};
   static const hs_parameter_group groups[] = {{.pattern = "last/*", .rate = 0.5f, .weight_decay = HS_ZERO},
                                               {.pattern = "first/gain", .optimizer = &sgd}};
+  static const hs_optimizer adamw = {.size = sizeof adamw, .kind = HS_ADAMW, .rate = 0.05f};
+  static const hs_precision mixed = {.size = sizeof mixed, .preset = "mixed"};
   static const char *const classes[] = {"a", "b", "c"};
   hs_trainer_options options = {.size = sizeof options};
   options.loss = m.loss;
   options.metrics = metric;
   options.metric_count = 1;
-  options.optimizer = (hs_optimizer){.size = sizeof options.optimizer, .kind = HS_ADAMW, .rate = 0.05f};
-  options.precision = (hs_precision){.size = sizeof options.precision, .preset = "mixed"};
+  options.optimizer = &adamw;
+  options.precision = &mixed;
   options.groups = groups;
   options.group_count = COUNT(groups);
   options.feeds = feeds;

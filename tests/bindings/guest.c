@@ -116,8 +116,8 @@ static void train(hs_device *lent) {
       {.name = "y", .buffer = NUMBER(buffer), .offset = 256, .bytes = 16}};
   const hs_device_buffer output = {.buffer = NUMBER(buffer), .offset = 512, .bytes = 16};
   hs_trainer_options options = {.size = sizeof options, .loss = hs_mse_loss(graph, estimate, y)};
-  options.optimizer = (hs_optimizer){.size = sizeof options.optimizer, .kind = HS_SGD, .rate = 0.1f};
-  options.precision = (hs_precision){.size = sizeof options.precision, .preset = "float32"};
+  options.optimizer = &(hs_optimizer){.size = sizeof(hs_optimizer), .kind = HS_SGD, .rate = 0.1f};
+  options.precision = &(hs_precision){.size = sizeof(hs_precision), .preset = "float32"};
   options.shared_inputs = inputs;
   options.shared_input_count = 2;
   OK(hs_trainer_create(lent, graph, &options, &trainer));

@@ -20,7 +20,7 @@ static float fit(void *library) {
   hs_tensor weight = OF(library, hs_parameter)(graph, "w", HS_SHAPE(1, 1), OF(library, hs_constant)(0));
   hs_trainer_options options = {.size = sizeof options};
   options.loss = OF(library, hs_mse_loss)(graph, OF(library, hs_linear)(graph, x, weight, 0), y);
-  options.precision = (hs_precision){.size = sizeof options.precision, .preset = "float32"};
+  options.precision = &(hs_precision){.size = sizeof(hs_precision), .preset = "float32"};
   const hs_values inputs[] = {{.name = "x", .f32 = xs, .count = 4}, {.name = "y", .f32 = ys, .count = 4}};
   EXPECT(OF(library, hs_device_open)(NULL, NULL, &device) == HS_OK);
   EXPECT(OF(library, hs_trainer_create)(device, graph, &options, &trainer) == HS_OK);

@@ -117,6 +117,11 @@ TEST_CASE("C: options of older and newer programs") {
   const hs_pool2d_options from_older = c::read(&older, "pool");
   CHECK(from_older.kernel[0] == 5);
   CHECK(from_older.padding[0] == 0);
+  hs_pool2d_options reserved{};
+  reserved.size = sizeof reserved;
+  reserved.reserved = 1;
+  CHECK_THROWS_WITH_AS(c::read(&reserved, "pool"), "[pool] got an option of a newer version of the library than this",
+                       Error);
 }
 
 TEST_CASE("C: optimizers and precisions have C++'s defaults, and their own members only") {
@@ -126,22 +131,25 @@ TEST_CASE("C: optimizers and precisions have C++'s defaults, and their own membe
     optimizer.kind = which;
     return optimizer;
   };
-  CHECK(c::optimizer_of(hs_optimizer{})->name() == "sgd");
+  CHECK(c::optimizer_of(nullptr)->name() == "sgd");
   const std::array<Optimizer, 6> defaults{Sgd{}, Adam{}, AdamW{}, Lion{}, RmsProp{}, Muon{}};
   for (int i = 0; i < 6; i++) {
-    const Optimizer made = c::optimizer_of(kind(static_cast<hs_optimizer_kind>(i)));
+    const hs_optimizer given = kind(static_cast<hs_optimizer_kind>(i));
+    const Optimizer made = c::optimizer_of(&given);
     CHECK(made->name() == defaults.at(static_cast<std::size_t>(i))->name());
     CHECK(made->rate().rates == defaults.at(static_cast<std::size_t>(i))->rate().rates);
     CHECK(made->weight_decay() == defaults.at(static_cast<std::size_t>(i))->weight_decay());
   }
   hs_optimizer adamw = kind(HS_ADAMW);
   adamw.weight_decay = HS_ZERO;
-  CHECK(c::optimizer_of(adamw)->weight_decay() == 0);
+  CHECK(c::optimizer_of(&adamw)->weight_decay() == 0);
   adamw.momentum = 0.9F;
-  CHECK_THROWS_WITH_AS(c::optimizer_of(adamw), "[optimizer] expected members of its kind only, got momentum", Error);
-  CHECK_THROWS_AS(c::optimizer_of(kind(static_cast<hs_optimizer_kind>(6))), Error);
+  CHECK_THROWS_WITH_AS(c::optimizer_of(&adamw), "[optimizer] expected members of its kind only, got momentum", Error);
+  const hs_optimizer unknown = kind(static_cast<hs_optimizer_kind>(6));
+  CHECK_THROWS_AS(c::optimizer_of(&unknown), Error);
+  CHECK(c::precision_of(nullptr).name == "mixed");
   hs_precision precision{};
-  CHECK(c::precision_of(precision).name == "mixed");
+  CHECK_THROWS_AS(c::precision_of(&precision), Error);  // without its size
   precision.size = sizeof precision;
   precision.preset = "O3";
   precision.norms = HS_F32;
@@ -154,7 +162,7 @@ TEST_CASE("C: optimizers and precisions have C++'s defaults, and their own membe
   const hs_dtype_of layer{"fc", HS_F32};
   precision.layers = &layer;
   precision.layer_count = 1;
-  const Precision made = c::precision_of(precision);
+  const Precision made = c::precision_of(&precision);
   CHECK(made.name == "float16");
   CHECK(made.lists.norms == DType::f32);
   CHECK(made.lists.pairs == widest);
@@ -167,10 +175,10 @@ TEST_CASE("C: optimizers and precisions have C++'s defaults, and their own membe
   CHECK_FALSE(made.stop_on.overflow);
   CHECK(made.layers == std::vector<std::pair<std::string, DType>>{{"fc", DType::f32}});
   precision.stop_on = 8;
-  CHECK_THROWS_AS(c::precision_of(precision), Error);
+  CHECK_THROWS_AS(c::precision_of(&precision), Error);
   precision.stop_on = 0;
   precision.preset = "O4";
-  CHECK_THROWS_AS(c::precision_of(precision), Error);
+  CHECK_THROWS_AS(c::precision_of(&precision), Error);
 }
 
 TEST_CASE("C: schedules have C++'s rates") {

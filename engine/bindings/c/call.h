@@ -66,6 +66,7 @@ std::string text_or(const char* given, std::string_view otherwise);
 /// Error if the size is no size of such options, or if a member that this version does not know is set.
 template <typename Options>
 Options read(const Options* given, const char* what) {
+  constexpr const char* newer = "got an option of a newer version of the library than this";
   Options known{};
   if (given == nullptr) return known;
   if (given->size < sizeof(std::size_t)) {
@@ -76,16 +77,12 @@ Options read(const Options* given, const char* what) {
   std::memcpy(static_cast<void*>(&known), bytes, std::min(given->size, sizeof known));
   if (given->size > sizeof known &&
       std::any_of(bytes + sizeof known, bytes + given->size, [](unsigned char byte) { return byte != 0; })) {
-    fail(ErrorCode::unsupported, what, "got an option of a newer version of the library than this");
+    fail(ErrorCode::unsupported, what, newer);
+  }
+  if constexpr (requires { known.reserved; }) {
+    if (known.reserved != 0) fail(ErrorCode::unsupported, what, newer);
   }
   return known;
-}
-/// Likewise for options within others, which may be zero as a whole.
-template <typename Options>
-Options read_within(const Options& given, const char* what) {
-  const auto* bytes = reinterpret_cast<const unsigned char*>(&given);
-  const bool zero = std::all_of(bytes, bytes + sizeof given, [](unsigned char byte) { return byte == 0; });
-  return read(zero ? nullptr : &given, what);
 }
 
 /// Writes results up to the size that the program knew. Throws Error as read() does.

@@ -17,7 +17,7 @@
 ///       hs_tensor bias = hs_parameter(graph, "line/bias", HS_SHAPE(1), hs_constant(0));
 ///       hs_trainer_options options = {.size = sizeof options};
 ///       options.loss = hs_mse_loss(graph, hs_linear(graph, x, weight, bias), y);
-///       options.optimizer = (hs_optimizer){.size = sizeof options.optimizer, .kind = HS_SGD, .rate = 0.1f};
+///       options.optimizer = &(hs_optimizer){.size = sizeof(hs_optimizer), .kind = HS_SGD, .rate = 0.1f};
 ///       hs_values inputs[] = {{.name = "x", .f32 = xs, .count = 4}, {.name = "y", .f32 = ys, .count = 4}};
 ///       hs_status status = hs_device_open(NULL, NULL, &device);
 ///       if (!status) status = hs_trainer_create(device, graph, &options, &trainer);
@@ -39,8 +39,8 @@
 ///   keeps it. NULL may be freed. No memory is allocated on one side and freed on the other.
 /// - Structs of options begin with their size, so that they can grow: set it to sizeof, and the rest to zero but for
 ///   what is wanted. A member that is 0 or NULL has its default, which is named where it is not zero. Where the number
-///   0 itself is meant, HS_ZERO stands for it. NULL in the place of a struct stands for defaults alone. Structs without
-///   a size never change.
+///   0 itself is meant, HS_ZERO stands for it. NULL in the place of a struct stands for defaults alone. An option that
+///   the library does not know is refused, so `reserved` must be 0. Structs without a size never change.
 /// - Numbers of tensors are row-major, without padding. Images are {batch, height, width, channels}.
 /// - A device may be used by several threads at once; everything else by one at a time. Callbacks may come from other
 ///   threads where it is said; they must not throw, and must not call functions on what they are called by.
@@ -127,6 +127,7 @@ typedef struct hs_device_settings {
   hs_choice may_fork;    ///< default off: the process's first call may fork it, to try calls that have crashed drivers
   hs_choice
       low_priority;  ///< HALFSTEP_LOW_PRIORITY, default off: other programs are served first; not for an adopted one
+  uint32_t reserved;
 } hs_device_settings;
 
 /// An application's own Vulkan objects, of an instance for Vulkan 1.1 or later. All must outlive the device and what
@@ -272,6 +273,7 @@ typedef struct hs_pool2d_options {
   int64_t stride[2];        ///< 0: the kernel's extent
   int64_t padding[2];       ///< at most half the kernel
   hs_choice count_padding;  ///< default on: whether padding counts in an average's divisor
+  uint32_t reserved;
 } hs_pool2d_options;
 
 typedef struct hs_fused_mlp_options {
@@ -300,6 +302,7 @@ typedef struct hs_attention_options {
   hs_tensor mask;         ///< added to the scores
   float dropout;
   hs_choice fused;  ///< default on: stores no scores
+  uint32_t reserved;
 } hs_attention_options;
 
 typedef struct hs_hash_grid_options {
@@ -316,7 +319,7 @@ typedef struct hs_hash_grid_options {
 HS_API hs_tensor hs_matmul(hs_graph* graph, hs_tensor a, hs_tensor b, int transpose_a, int transpose_b);
 /// x {..., in} times weight {in, out}, plus bias {out} or none.
 HS_API hs_tensor hs_linear(hs_graph* graph, hs_tensor x, hs_tensor weight, hs_tensor bias);
-/// x {..., in} through `count` layers, each with a weight {in, out} and, unless `biases` is NULL or has 0 there, a bias.
+/// x {..., in} through `count` layers, each of a weight {in, out} and, unless `biases` is NULL or has 0 there, a bias.
 HS_API hs_tensor hs_fused_mlp(hs_graph* graph, hs_tensor x, const hs_tensor* weights, const hs_tensor* biases,
                               size_t count, const hs_fused_mlp_options* options);
 /// Images {n, h, w, in} with weight {kh, kw, in / groups, out}, plus bias {out} or none.
@@ -458,6 +461,7 @@ typedef struct hs_transformer_options {
   int64_t vocabulary;   ///< 0: GPT 50257, BERT 30522
   int64_t token_types;  ///< of BERT; 0: 2
   float dropout;        ///< 0: 0.1; HS_ZERO: none
+  uint32_t reserved;
 } hs_transformer_options;
 /// GPT-2: the logits {n, t, vocabulary} of the token after each of u32 tokens {n, t}.
 HS_API hs_tensor hs_gpt(hs_graph* graph, const char* path, hs_tensor tokens, const hs_transformer_options* options);
@@ -544,6 +548,7 @@ typedef struct hs_augmentation {
   float saturation;
   float hue;
   float contrast;
+  uint32_t reserved;
 } hs_augmentation;
 
 // --------------------------------------------------------------------------------------------------------- Training
@@ -654,13 +659,13 @@ typedef struct hs_trainer_options {
   hs_tensor loss;  ///< a scalar
   const hs_metric* metrics;
   size_t metric_count;
-  hs_optimizer optimizer;
-  hs_precision precision;
+  const hs_optimizer* optimizer;  ///< NULL: SGD
+  const hs_precision* precision;  ///< NULL: "mixed"
   const hs_parameter_group* groups;
   size_t group_count;
   const hs_feed* feeds;  ///< how fields of a data set enter the inputs
   size_t feed_count;
-  hs_augmentation augmentation;
+  const hs_augmentation* augmentation;  ///< NULL: none
   const hs_dataset* training_set;
   const hs_source* source;   ///< in place of a training set
   const char* bucket_field;  ///< with `buckets`: the field of lengths; NULL: "lengths"
@@ -712,6 +717,7 @@ typedef struct hs_report {
   uint32_t metric_count;  ///< of the room at `metrics`
   float* metrics;         ///< room for the metrics, in the order of the options; or NULL
   float gradient_norm;    ///< before clipping; NaN unless `clip_norm` or `gradient_norm` of the options asks for it
+  uint32_t reserved;
 } hs_report;
 
 typedef struct hs_evaluation {

@@ -87,8 +87,9 @@ Initializer initializer_of(const hs_initializer& initializer);
 Scope scope_of(Graph& graph, std::string_view path);
 Field field_of(const hs_field& field);
 Source source_of(const hs_source& source);
-Precision precision_of(const hs_precision& precision);
-Optimizer optimizer_of(const hs_optimizer& optimizer);
+/// Of these two, null stands for defaults.
+Precision precision_of(const hs_precision* precision);
+Optimizer optimizer_of(const hs_optimizer* optimizer);
 /// Reads all of a trainer's options. Throws Error if one is not valid, or if the graph has a failure.
 Training training_of(const hs_graph& graph, const hs_trainer_options& options);
 std::map<std::string, Values> values_of(const hs_values* inputs, std::size_t count);

@@ -76,8 +76,8 @@ RmsProp rms_prop(const hs_optimizer& given) {
 
 }  // namespace
 
-Optimizer optimizer_of(const hs_optimizer& options) {
-  const hs_optimizer given = read_within(options, "optimizer");
+Optimizer optimizer_of(const hs_optimizer* options) {
+  const hs_optimizer given = read(options, "optimizer");
   if (given.kind < HS_SGD || given.kind > HS_MUON) {
     fail("optimizer", "expected a value of hs_optimizer_kind, got " + std::to_string(static_cast<int>(given.kind)));
   }

@@ -10,7 +10,7 @@ ParameterGroup group_of(const hs_parameter_group& given) {
   group.rate = number_or(given.rate, 1.0F);
   if (given.weight_decay != 0) group.weight_decay = number_or(given.weight_decay, 0.0F);
   group.frozen = given.frozen != 0;
-  if (given.optimizer != nullptr) group.optimizer = optimizer_of(*given.optimizer);
+  if (given.optimizer != nullptr) group.optimizer = optimizer_of(given.optimizer);
   return group;
 }
 
@@ -38,8 +38,8 @@ InputFeed feed_of(const hs_graph& graph, const hs_feed& given) {
   return feed;
 }
 
-Augmentation augmentation_of(const hs_augmentation& options) {
-  const hs_augmentation given = read_within(options, "augmentation");
+Augmentation augmentation_of(const hs_augmentation* options) {
+  const hs_augmentation given = read(options, "augmentation");
   Augmentation augmentation;
   augmentation.crop_padding = given.crop_padding;
   augmentation.flip = given.flip;

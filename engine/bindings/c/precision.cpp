@@ -82,8 +82,8 @@ void set_types(Precision& precision, const hs_precision& given) {
 
 }  // namespace
 
-Precision precision_of(const hs_precision& options) {
-  const hs_precision given = read_within(options, "precision");
+Precision precision_of(const hs_precision* options) {
+  const hs_precision given = read(options, "precision");
   Precision precision = Precision::level(text_or(given.preset, "mixed"));
   set_types(precision, given);
   precision.promote = chosen(given.promote, precision.promote);

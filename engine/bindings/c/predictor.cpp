@@ -50,7 +50,7 @@ hs_status hs_predictor_create_shared(const hs_device* device, const hs_graph* gr
   return created(predictor, [&] {
     const Device& on = given(device, "a device").device;
     const Tensor computed = tensor_of(given(graph, "a graph"), output);
-    const Precision with = precision == nullptr ? Precision::float32() : precision_of(*precision);
+    const Precision with = precision == nullptr ? Precision::float32() : precision_of(precision);
     return new hs_predictor{Predictor::compile(on, *graph->graph, computed, with, shared_of(shared))};
   });
 }
