@@ -17,6 +17,7 @@
 
 layout(constant_id = 18) const int QUADS = 8;   // of a hidden layer
 layout(constant_id = 19) const int HIDDEN = 1;  // layers but the last
+layout(constant_id = 20) const int COLUMNS = 32;  // of a hidden layer
 
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer QuadsAt { vec4 v[1024]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer QuadAt { vec4 v[1]; };
@@ -41,6 +42,12 @@ int stored_column_quad;
 vec4 values[QUADS];  // of this row, after a hidden layer
 QuadAt at;           // the next layer's weights
 
+// An activation may be infinite at 0, and the weights of columns that are not there are zeros.
+vec4 hidden_quad(vec4 sum, int quad) {
+  vec4 v = activated(sum);
+  return COLUMNS == 4 * QUADS ? v : keep_columns(v, uint(quad) * 4u, uint(COLUMNS));
+}
+
 // Each layer's weights are rows of its outputs: the bias, and one for each input, in whole quads.
 void first_layer(int row) {
   at = weights;
@@ -57,7 +64,7 @@ void first_layer(int row) {
     at = at + 4 * QUADS;
     k_quad++;
   } while (k_quad < in_quads);
-  [[unroll]] for (int q = 0; q < QUADS; q++) values[q] = activated(sums[q]);
+  [[unroll]] for (int q = 0; q < QUADS; q++) values[q] = hidden_quad(sums[q], q);
 }
 
 void next_layer() {
@@ -67,7 +74,7 @@ void next_layer() {
     [[unroll]] for (int k = 0; k < 4 * QUADS; k++) {
       sum = fma(vec4(values[k / 4][k % 4]), QuadsAt(at).v[(1 + k) * QUADS + q], sum);
     }
-    results[q] = activated(sum);
+    results[q] = hidden_quad(sum, q);
   }
   [[unroll]] for (int q = 0; q < QUADS; q++) values[q] = results[q];
   at = at + (1 + 4 * QUADS) * QUADS;

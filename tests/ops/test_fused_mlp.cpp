@@ -276,6 +276,19 @@ TEST_CASE("a fused network layer by layer and by rows, of every width and depth"
   testing::check_gradient(check);
 }
 
+TEST_CASE("a fused network whose activation is infinite at 0, where a row has columns that are not there") {
+  const Activation inverse{[](Tensor x) { return pow(x, -1.0F); }, [](double v) { return 1 / v; },
+                           [](double v) { return -1 / (v * v); }};
+  for (const std::int64_t width : {5, 7, 30}) {
+    Check check = check_of({9, 3, width, 2, 6}, inverse, true);
+    for (testing::Operand& operand : check.inputs) {
+      for (double& value : operand.values.values) value = 0.5 + std::abs(value);
+    }
+    check.dtypes = {DType::f32};
+    testing::check_operator(check);
+  }
+}
+
 TEST_CASE("a network that is no operator of its own is computed layer by layer") {
   Graph graph;
   const Tensor x = graph.input("x", {2, 3});

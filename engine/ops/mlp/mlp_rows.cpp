@@ -50,6 +50,7 @@ void lower_mlp_rows(plan::Lowering& out, const MlpForm& form, std::span<const pl
   constants.insert(constants.end(), steps.begin(), steps.end());
   constants.push_back(index32(out, quads(extents.width)));
   constants.push_back(index32(out, extents.hidden));
+  constants.push_back(index32(out, extents.width));
   plan::Expression expression = result_expression(out, y, 2, 3);
   expression.noise = false;
   expression.rows_known = true;
