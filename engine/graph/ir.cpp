@@ -100,8 +100,10 @@ void widen(const Ir& ir, std::span<const Tensor> inputs, std::vector<TensorType>
   }
 }
 
-std::string result_name(const Node& node, NodeId id) {
-  return fmt::format("{}{}{}:{}", node.scope, node.scope.empty() ? "" : "/", node.op->name(), id);
+/// "scope/operator:3", and "scope/operator:3.1" for the second result: names key noise, so they differ.
+std::string result_name(const Node& node, NodeId id, std::size_t result) {
+  return fmt::format("{}{}{}:{}{}", node.scope, node.scope.empty() ? "" : "/", node.op->name(), id,
+                     result == 0 ? "" : fmt::format(".{}", result));
 }
 
 }  // namespace
@@ -112,7 +114,7 @@ void Ir::attribute(NodeId first, std::string_view scope, std::string_view why) {
     node.why = why;
     if (!node.scope.empty()) continue;
     node.scope = scope;
-    for (const ValueId output : node.outputs) values[output].name = result_name(node, id);
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) values[node.outputs[i]].name = result_name(node, id, i);
   }
 }
 
@@ -161,7 +163,7 @@ std::vector<Tensor> apply(std::shared_ptr<const Operator> op, std::span<const Te
   const auto id = static_cast<NodeId>(ir.nodes.size());
   std::vector<Tensor> outputs;
   for (const TensorType& type : results) {
-    node.outputs.push_back(ir.add_value({type, result_name(node, id), Origin::node, id, {}}));
+    node.outputs.push_back(ir.add_value({type, result_name(node, id, outputs.size()), Origin::node, id, {}}));
     outputs.push_back(ir.tensor(node.outputs.back()));
   }
   ir.nodes.push_back(std::move(node));

@@ -35,9 +35,10 @@ struct Storing {
   bool stochastic = false;  ///< rounded up or down at random, without bias; otherwise to nearest
   bool saturate = false;    ///< too large a result becomes the largest number; otherwise infinity
   bool scaled = false;  ///< times a scale of the tensor's own; what is finite and too large then becomes the largest
-  std::uint32_t stream = 0;  ///< what the noise is keyed on beside seed, step and quad: which tensor it is for
-  /// Where `scaled`: for each narrow tensor that is written, in the order of operands, its place in the table of
-  /// scales; 0 for one that is stored as it is.
+  /// For each narrow tensor that is written, in the order of operands, what its noise is keyed on beside seed, step and
+  /// quad; common/storing.glsl makes streams of these for those after the second.
+  std::array<std::uint32_t, 2> streams{};
+  /// Where `scaled`: likewise its place in the table of scales; 0 for one that is stored as it is.
   std::array<std::uint32_t, 2> scales{};
 
   friend bool operator==(const Storing&, const Storing&) = default;

@@ -12,6 +12,8 @@ std::uint32_t noise_stream(std::string_view tensor, std::uint32_t run) {
   std::uint32_t hash = 2166136261U;
   const auto add = [&](std::uint32_t byte) { hash = (hash ^ byte) * 16777619U; };
   for (const char c : tensor) add(static_cast<unsigned char>(c));
+  constexpr std::uint32_t end_of_name = 0xFF;  // no byte of UTF-8
+  if (run != 0) add(end_of_name);
   for (std::uint32_t rest = run; rest != 0; rest >>= 8) add(rest & 0xFF);
   return hash | 0x80000000U;
 }

@@ -31,8 +31,12 @@ TensorType Lowering::type(TensorId tensor) const {
   return builder_->info(tensor).type;
 }
 
+const std::string& Lowering::name_of_first() const {
+  return builder_->info(outputs_.front()).name;
+}
+
 TensorId Lowering::workspace(std::string_view name, TensorType type) {
-  return builder_->tensor(fmt::format("{}.{}", label_, name), std::move(type));
+  return builder_->tensor(fmt::format("{}.{}", name_of_first(), name), std::move(type));
 }
 
 void Lowering::alias(std::size_t out, std::size_t in) {
@@ -51,6 +55,9 @@ void Lowering::lower_as(const std::function<std::vector<Tensor>(std::span<const 
   }
   const std::vector<Tensor> results = build(inputs);
   ir->attribute(0, label_, "lowered as other operators");
+  for (graph::Value& value : ir->values) {
+    if (value.origin == graph::Origin::node) value.name = fmt::format("{} as {}", name_of_first(), value.name);
+  }
   // The values that are bound are those of the graph that this operator belongs to.
   const GraphValues outer = builder_->values();
   builder_->values().begin_part();

@@ -54,7 +54,7 @@ class Lowering {
   TensorType type(TensorId tensor) const;
   TensorType input_type(std::size_t i) const { return type(input(i)); }
 
-  /// A tensor that exists only within this operator.
+  /// A tensor that exists only within this operator, whose own name for it is `name`.
   TensorId workspace(std::string_view name, TensorType type);
   /// Makes output `out` use the memory of input `in`, without a dispatch; both must have the same size.
   void alias(std::size_t out, std::size_t in);
@@ -91,6 +91,9 @@ class Lowering {
   const std::string& label() const { return label_; }
 
  private:
+  /// Of the first output, which no other tensor has.
+  const std::string& name_of_first() const;
+
   ProgramBuilder* builder_;
   std::string label_;
   std::vector<TensorId> inputs_;

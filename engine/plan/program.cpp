@@ -37,29 +37,31 @@ bool writes_narrow(const Program& program, const Operand& operand) {
 }
 
 /// The scales of what a dispatch writes in narrow types.
-void set_scales(const Program& program, const StoreRules& rules, Dispatch& dispatch) {
+void set_scales(const StoreRules& rules, std::span<const TensorId> written, Dispatch& dispatch) {
   Storing& storing = dispatch.storing;
-  std::size_t results = 0;
-  for (const Operand& operand : dispatch.operands) {
-    if (!writes_narrow(program, operand)) continue;
-    const std::uint32_t place = rules.scale_of(operand.tensor);
-    if (place != 0 && results >= storing.scales.size()) {
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    const std::uint32_t place = rules.scale_of(written[i]);
+    if (place != 0 && i >= storing.scales.size()) {
       fail(dispatch.label,
            fmt::format("expected at most {} results with scaled ones among them, got more", storing.scales.size()));
     }
-    if (place != 0) storing.scales[results] = place;
+    if (place != 0) storing.scales[i] = place;
     storing.scaled |= place != 0;
-    ++results;
   }
 }
 
 void set_storing(const Program& program, const StoreRules& rules, const GraphValues& values, Dispatch& dispatch) {
-  const auto written =
-      std::ranges::find_if(dispatch.operands, [&](const Operand& operand) { return writes_narrow(program, operand); });
-  if (written == dispatch.operands.end()) return;
+  std::vector<TensorId> written;
+  for (const Operand& operand : dispatch.operands) {
+    if (writes_narrow(program, operand)) written.push_back(operand.tensor);
+  }
+  if (written.empty()) return;
   dispatch.storing = rules.storing();
-  if (dispatch.storing.stochastic) dispatch.storing.stream = values.stream_of(program.tensors[written->tensor].name);
-  set_scales(program, rules, dispatch);
+  std::array<std::uint32_t, 2>& streams = dispatch.storing.streams;
+  for (std::size_t i = 0; dispatch.storing.stochastic && i < std::min(streams.size(), written.size()); ++i) {
+    streams[i] = values.stream_of(program.tensors[written[i]].name);
+  }
+  set_scales(rules, written, dispatch);
 }
 
 void check_limits(const Program& program, const Target& target, const Dispatch& dispatch) {

@@ -106,7 +106,7 @@ plan::Dispatch update_dispatch(const StageContext& step, const state::ParameterR
           .groups = plan::groups_for(step.builder.target(), static_cast<std::int64_t>(chunk.count), local_size),
           .storing = {.stochastic = precision.rounding.weights == Rounding::stochastic,
                       .saturate = precision.overflow == Overflow::saturate,
-                      .stream = state::weight_rounding_stream},
+                      .streams = {state::weight_rounding_stream}},
           .spirv = spirv_of(kernel, storage)};
 }
 

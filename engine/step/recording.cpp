@@ -37,9 +37,7 @@ void Recording::make_keys() {
   }
   std::vector<std::byte> keys(key_places_.size() * key_alignment);
   for (const auto& [key, place] : key_places_) {
-    const auto& [stream, scales] = key;
-    const std::array<std::uint32_t, 4> words{stream, 0, scales[0], scales[1]};
-    std::memcpy(&keys[place], words.data(), sizeof words);
+    std::memcpy(&keys[place], key.data(), sizeof key);
   }
   keys_ = vk::Buffer(context_, keys.size(), vk::Memory::device, "keys of noise and scales");
   vk::upload(context_, keys_, 0, keys);

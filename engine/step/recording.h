@@ -75,9 +75,10 @@ class Recording {
 
  private:
   /// What set 1 holds for a dispatch.
-  using StoringKey = std::pair<std::uint32_t, std::array<std::uint32_t, 2>>;  ///< Storing's stream and scales
+  using StoringKey = std::array<std::uint32_t, 4>;  ///< Storing's streams and scales
   static StoringKey key_of(const plan::Dispatch& dispatch) {
-    return {dispatch.storing.stream, dispatch.storing.scales};
+    const plan::Storing& storing = dispatch.storing;
+    return {storing.streams[0], storing.streams[1], storing.scales[0], storing.scales[1]};
   }
   /// What a dispatch is recorded with.
   struct Bound {

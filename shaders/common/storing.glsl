@@ -6,15 +6,16 @@
 
 layout(constant_id = 101) const bool SATURATE = false;
 layout(constant_id = 102) const bool SCALED = false;
-// Of the dispatch: its stream of noise, and the place of each result's scale in the table, 0 for none.
+// Of the dispatch: the streams of noise of its first two results, and the places of their scales in the table, 0 for
+// none.
 layout(set = 1, binding = 1, std140) uniform StoringKey {
-  uint noise_stream;
+  uvec2 noise_streams;
   uvec2 scale_places;
 };
 layout(set = 1, binding = 2, std140) uniform Scales { vec4 scales[1024]; };
 
 #ifdef NEAREST_ONLY
-uvec4 rounded_bits(vec4 v, uint place) { return bits_nearest(v); }
+uvec4 rounded_bits(vec4 v, uint place, uint result) { return bits_nearest(v); }
 #else
 #include "common/rng.glsl"
 #include "step/step_state.glsl"
@@ -22,10 +23,11 @@ uvec4 rounded_bits(vec4 v, uint place) { return bits_nearest(v); }
 layout(constant_id = 100) const bool STOCHASTIC = false;
 layout(set = 1, binding = 0, std140) uniform NoiseKey { StepState noise_key; };
 
-uvec4 rounded_bits(vec4 v, uint place) {
+uvec4 rounded_bits(vec4 v, uint place, uint result) {
   if (!STOCHASTIC) return bits_nearest(v);
   uvec2 seed = uvec2(noise_key.seed_low, noise_key.seed_high);
-  return bits_stochastic(v, quad_noise(seed, noise_key.attempted, noise_stream, place));
+  uint stream = noise_streams[result & 1u] ^ result >> 1;
+  return bits_stochastic(v, quad_noise(seed, noise_key.attempted, stream, place));
 }
 #endif
 
@@ -42,7 +44,7 @@ uvec4 saturated(uvec4 bits) {
 // The bits that are stored for the four numbers of quad `place` of the dispatch's narrow result number `result`.
 uvec4 stored_bits(vec4 v, uint place, uint result) {
   if (SCALED) v = times_scale(v, result);
-  uvec4 bits = rounded_bits(v, place);
+  uvec4 bits = rounded_bits(v, place, result);
   return SATURATE ? saturated(bits) : bits;
 }
 

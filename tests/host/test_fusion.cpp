@@ -186,7 +186,7 @@ class Reader {
   /// What storing in a narrow type makes of a value; at random it takes the stream, and scaled the scale.
   static Meaning rounded(Meaning value, DType dtype, const plan::Storing& storing) {
     return of({value, static_cast<Meaning>(dtype), storing.saturate,
-               storing.stochastic ? 1 + Meaning{storing.stream} : 0, storing.scaled ? Meaning{storing.scales[0]} : 0});
+               storing.stochastic ? 1 + Meaning{storing.streams[0]} : 0, storing.scaled ? Meaning{storing.scales[0]} : 0});
   }
 
   void store(TensorId tensor, Meaning value, const plan::Storing& storing) {

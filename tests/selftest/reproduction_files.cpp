@@ -74,10 +74,12 @@ json json_of(const plan::Dispatch& d, const std::string& spirv) {
   json push = json::array();
   for (const std::byte byte : d.push) push.push_back(std::to_integer<unsigned>(byte));
   const plan::Storing& s = d.storing;
-  return {
-      {"label", d.label},       {"kernel", d.shader},   {"spirv", spirv},     {"specialization_constants", d.constants},
-      {"push_constants", push}, {"bindings", operands}, {"groups", d.groups}, {"stochastic", s.stochastic},
-      {"saturate", s.saturate}, {"scaled", s.scaled},   {"stream", s.stream}, {"scales", s.scales}};
+  return {{"label", d.label},       {"kernel", d.shader},
+          {"spirv", spirv},         {"specialization_constants", d.constants},
+          {"push_constants", push}, {"bindings", operands},
+          {"groups", d.groups},     {"stochastic", s.stochastic},
+          {"saturate", s.saturate}, {"scaled", s.scaled},
+          {"streams", s.streams},   {"scales", s.scales}};
 }
 
 plan::Dispatch dispatch_of(const json& j, const fs::path& folder) {
@@ -90,7 +92,7 @@ plan::Dispatch dispatch_of(const json& j, const fs::path& folder) {
   for (const json& o : j.at("bindings"))
     d.operands.push_back({o.at("tensor"), plan::Access::read_write, o.at("texels"), o.at("address")});
   d.groups = j.at("groups");
-  d.storing = {j.at("stochastic"), j.at("saturate"), j.at("scaled"), j.at("stream"), j.at("scales")};
+  d.storing = {j.at("stochastic"), j.at("saturate"), j.at("scaled"), j.at("streams"), j.at("scales")};
   return d;
 }
 

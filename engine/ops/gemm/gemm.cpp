@@ -344,7 +344,7 @@ void lower_in_parts(plan::Lowering& out, const Gemm& gemm, const Gemm& product, 
 }
 
 /// Whether a GEMM can also sum the columns of B: not with f16 accumulators, and not if results are rounded
-/// stochastically, since the noise is keyed on the tensor and a dispatch has only one key.
+/// stochastically: noise is keyed on places, and those of the sums are others than where they are summed alone.
 bool sums_columns(const plan::Lowering& out, const Gemm& gemm) {
   return out.target().fusion && gemm.partials == DType::f32 && !out.storing().stochastic;
 }
