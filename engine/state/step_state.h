@@ -18,7 +18,7 @@ struct StepState {
   float rate = 0;                   ///< of this step, of the trainer's own optimizer
   std::uint32_t overflow = 0;       ///< not 0 where this step makes no update: not_finite_flag, stopped_flag
   std::uint32_t good_steps = 0;     ///< applied in a row since the loss scale last changed
-  std::uint32_t applied = 0;        ///< updates made
+  std::uint32_t applied = 0;        ///< updates made, of which 2^32 - 1 are counted
   std::uint32_t attempted[2] = {};  ///< steps run, low word first: what the noise counts
   std::uint32_t skipped = 0;        ///< steps that made no update
   float beta1_power = 1;            ///< beta1^(applied + 1): for its bias correction

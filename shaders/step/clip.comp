@@ -1,7 +1,7 @@
 #version 440
 #extension GL_GOOGLE_include_directive : require
 // One workgroup: computes the norm of all unscaled gradients, and the factor that reduces it to the limit, if there is
-// one.
+// one. An infinite sum of squares of finite gradients is an overflow, too: there is no factor for it.
 #include "loss/row_mean.glsl"
 #include "step/step_state.glsl"
 
@@ -19,5 +19,6 @@ void main() {
   if (gl_LocalInvocationID.x != 0u) return;
   float norm = sqrt(square) / state.loss_scale.x;
   state.gradient_norm = norm;
+  if (limit > 0.0 && floatBitsToUint(square) >= 0x7f800000u) state.overflow |= NOT_FINITE;
   state.clip = limit > 0.0 && norm > limit ? limit / norm : 1.0;
 }

@@ -20,8 +20,8 @@ layout(std430, binding = 1) readonly buffer Schedule { float schedule[]; };
 
 void main() {
   if (state.overflow != 0u) return;
-  int entry = clamp(int(state.applied) + 1 + state.rate_offset, 0, int(rates) - 1);
-  optimizers[optimizer].rate = schedule[first_rate + uint(entry)];
+  uint entry = schedule_entry(one_more(state.applied), state.rate_offset, rates);
+  optimizers[optimizer].rate = schedule[first_rate + entry];
   optimizers[optimizer].beta1_power *= beta1;
   optimizers[optimizer].beta2_power *= beta2;
 }

@@ -50,13 +50,13 @@ void main() {
   next.attempted.x = now.attempted.x + 1u;
   if (next.attempted.x == 0u) next.attempted.y++;
   if (applied) {
-    next.applied++;
+    next.applied = one_more(now.applied);
     next.beta1_power *= beta1;
     next.beta2_power *= beta2;
   } else {
-    next.skipped++;
+    next.skipped = one_more(now.skipped);
   }
-  next.rate = schedule[clamp(int(next.applied) + next.rate_offset, 0, int(rates) - 1)];
+  next.rate = schedule[schedule_entry(next.applied, next.rate_offset, rates)];
   if ((now.overflow & STOPPED) != 0u) {
     next = now;
     next.overflow = 0u;

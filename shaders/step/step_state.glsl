@@ -24,4 +24,14 @@ struct StepState {
   float gradient_norm;
 };
 
+// One more update than `updates`, of which no more are counted than there is room for.
+uint one_more(uint updates) { return max(updates + 1u, updates); }
+
+// The entry of a schedule of `rates` after so many updates.
+uint schedule_entry(uint updates, int offset, uint rates) {
+  uint behind = uint(max(-offset, 0));
+  uint entry = updates < behind ? 0u : min(updates - behind, rates);
+  return min(entry + uint(max(offset, 0)), rates - 1u);
+}
+
 #endif

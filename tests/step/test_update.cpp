@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
 #include "harness/device.h"
+#include "host/temporary_folder.h"
+#include "io/safetensors.h"
+#include "state/step_state.h"
 #include "step/check_update.h"
 #include "train/small_training.h"
 
@@ -15,6 +20,21 @@ namespace {
 using testing::Pull;
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
+
+/// Has a training go on as if it had made so many updates.
+void set_updates(Trainer& trainer, std::uint32_t updates) {
+  const TemporaryFolder folder;
+  trainer.save(folder.path() / "saved");
+  const io::SafetensorsFile saved(folder.path() / "saved");
+  std::vector<io::StoredTensor> tensors = saved.tensors();
+  const auto found = std::ranges::find(tensors, "halfstep.state", &io::StoredTensor::name);
+  REQUIRE(found != tensors.end());
+  std::vector<std::byte> state(found->data.begin(), found->data.end());
+  std::memcpy(state.data() + offsetof(state::StepState, applied), &updates, sizeof updates);
+  found->data = state;
+  io::write_safetensors(folder.path() / "changed", tensors, saved.metadata());
+  trainer.load(folder.path() / "changed");
+}
 
 double mean_of(const std::vector<float>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -196,6 +216,38 @@ TEST_CASE("rates follow the schedule by applied step, and its last holds") {
   pull.run(1, 5);
   CHECK(pull.weights()[0] == -(1 + 0.5F + 0.25F * 3));
   CHECK(pull.trainer().report().rate == 0.25F);
+}
+
+TEST_CASE("the last rate holds however many updates were made") {
+  const Sgd by_schedule{.rate = Schedule(std::vector<float>{1, 0.5F, 0.25F})};
+  for (const bool of_group : {false, true}) {
+    CAPTURE(of_group);
+    Pull pull(4, 0, of_group ? Sgd{.rate = 1} : by_schedule, Precision::float32(), 5, [&](TrainerOptions& options) {
+      if (of_group) options.groups = {{.pattern = "w", .optimizer = by_schedule}};
+    });
+    for (const std::uint32_t updates : {0x7FFFFFFDU, 0xFFFFFFFDU}) {
+      set_updates(pull.trainer(), updates);
+      pull.run(1, 1);
+      float weight = pull.weights()[0];
+      for (int i = 0; i < 4; ++i) {
+        pull.run(1, 1);
+        CHECK(pull.weights()[0] == weight - 0.25F);
+        weight = pull.weights()[0];
+      }
+      CHECK(pull.trainer().report().applied == std::min<std::uint64_t>(std::uint64_t{updates} + 5, 0xFFFFFFFF));
+    }
+  }
+}
+
+TEST_CASE("finite gradients whose squares overflow skip a step that clips them") {
+  for (const float limit : {0.0F, 1.0F}) {
+    CAPTURE(limit);
+    Pull pull(4, 1, Sgd{.rate = 1}, Precision::float32(), 5,
+              [&](TrainerOptions& options) { options.clip_norm = limit; });
+    pull.run(1e20F, 1);
+    CHECK(pull.trainer().report().skipped == (limit > 0 ? 1 : 0));
+    CHECK((pull.weights()[0] == 1) == (limit > 0));
+  }
 }
 
 TEST_CASE("stochastic rounding is unbiased where nearest would stand still") {

@@ -23,7 +23,7 @@ namespace halfstep {
 /// The results of one finished step.
 struct StepReport {
   std::uint64_t step = 0;     ///< steps attempted so far, this one included
-  std::uint64_t applied = 0;  ///< updates made so far
+  std::uint64_t applied = 0;  ///< updates made so far, of which 2^32 - 1 are counted
   std::uint64_t skipped = 0;  ///< steps skipped so far because a gradient was not finite
   std::uint64_t tensor_updates_skipped =
       0;                 ///< updates of single tensors that were skipped (Precision::gradient_scales)
