@@ -138,6 +138,16 @@ uvec2 rows_of_segments(Head head, uint low, uint high) {
   return uvec2(rows_before(head, segment_of(head, low), false), rows_before(head, segment_of(head, high), true));
 }
 
+// 0; NaN where the rows found for the queries from ends.x to ends.y are not all that have the segment of `query`, one of
+// them: numbers of segments decrease somewhere.
+float disorder(Head head, uint query, uvec2 ends) {
+  if (!SEGMENTS || query > ends.y) return 0.0;
+  uvec2 own = rows_of_segments(head, query, query);
+  uvec2 found = rows_of_segments(head, ends.x, ends.y);
+  bool all = own.x <= query && query < own.y && found.x <= own.x && own.y <= found.y;
+  return all ? 0.0 : uintBitsToFloat(0x7fc00000u);
+}
+
 bool sees(Head head, uint query, uint key) {
   bool seen = key < head.visible && query < queries;
   if (SEGMENTS) seen = seen && segment_of(head, query) == segment_of(head, key);
@@ -179,6 +189,12 @@ uvec2 others_of(Head head, uint low, uint high) { return keys_seen(head, low, hi
 #define QUERY(own, other) (own)
 #define KEY(own, other) (other)
 #endif
+
+// The first and the last own row of this workgroup, which has so many.
+uvec2 own_ends(uint rows) {
+  uint low = linear_group() % own_tiles * rows;
+  return uvec2(low, min(low + rows, own_count()) - 1u);
+}
 
 // Padded rows of statistics are whole quads.
 uint statistic_at(Head head, uint query) { return head.query_head * ((queries + 3u) / 4u * 4u) + query; }

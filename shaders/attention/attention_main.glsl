@@ -5,9 +5,8 @@
 
 // Adds the other rows of this part that `head` has.
 void add_head(Head head, uint own) {
-  uint low = linear_group() % own_tiles * own_rows_of_group();
-  uint high = min(low + own_rows_of_group(), own_count()) - 1u;
-  uvec2 range = others_of(head, low, high);
+  uvec2 ends = own_ends(own_rows_of_group());
+  uvec2 range = others_of(head, ends.x, ends.y);
   range = uvec2(max(range.x, first) / uint(TILE) * uint(TILE), min(range.y, end));
   // The newest lavapipe runs a loop's first round even where no invocation does, and crashes on what that loads. (A do-while
   // loop takes AMD's compiler more registers than there are.)
@@ -28,7 +27,7 @@ void main() {
 #endif
   uint carried_row = index * own_tiles * own_rows_of_group() + own;
   prepare(head, own);
-  start_sums(carried_row);
+  start_sums(head, own, carried_row);
 #ifdef PASS_keys
   for (uint h = first_head; h < end_head; h++) {
     add_head(head, own);

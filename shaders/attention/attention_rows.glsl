@@ -174,8 +174,10 @@ void find_deltas(Head head, uint own) {
 }
 #endif
 
+uint own_rows_of_group() { return gl_WorkGroupSize.x * uint(ROWS); }
+
 // The sums before the first other row.
-void start_sums(uint carried_row) {
+void start_sums(Head head, uint own, uint carried_row) {
   FOR_ROWS {
     uint at = (carried_row + uint(r)) * uint(CARRIED_QUADS);
 #ifndef PASS_forward
@@ -189,7 +191,7 @@ void start_sums(uint carried_row) {
 #ifdef PASS_forward
     vec4 last = RESUMED ? carried[at + uint(C_QUADS + D_QUADS)] : vec4(minus_infinity(), vec3(0.0));
     largest[r] = last.x;
-    total[r] = last.y;
+    total[r] = last.y + disorder(head, own + uint(r), own_ends(own_rows_of_group()));
 #endif
   }
 }
@@ -242,7 +244,6 @@ void store_results(Head head, uint own) {
   }
 }
 
-uint own_rows_of_group() { return gl_WorkGroupSize.x * uint(ROWS); }
 uint own_row() {
   return linear_group() % own_tiles * own_rows_of_group() + gl_LocalInvocationID.x * uint(ROWS);
 }

@@ -19,6 +19,7 @@ vec4 sums_c[4][C_PARTS];
 vec4 sums_d[4][D_PARTS];
 #endif
 
+uint own_rows_of_group() { return uint(TILE); }
 int down() { return int(gl_LocalInvocationIndex) / SIDE; }
 int across() { return int(gl_LocalInvocationIndex) % SIDE; }
 
@@ -205,7 +206,7 @@ void find_deltas(Head head, uint own) {
   }
 
 // The sums before the first other row.
-void start_sums(uint carried_row) {
+void start_sums(Head head, uint own, uint carried_row) {
 #ifndef PASS_forward
   FOUR(i) [[unroll]] for (int part = 0; part < C_PARTS; part++) sums_c[i][part] = vec4(0.0);
   if (RESUMED) FOR_CARRIED(C_QUADS, C_PARTS, 0, sums_c[i][part] = carried[at];)
@@ -216,12 +217,12 @@ void start_sums(uint carried_row) {
 #endif
 #ifdef PASS_forward
   largest = vec4(minus_infinity());
-  total = vec4(0.0);
+  FOUR(i) total[i] = disorder(head, own + uint(down() * 4 + i), own_ends(own_rows_of_group()));
   if (RESUMED) {
     FOUR(i) {
       vec4 last = carried[(carried_row + uint(down() * 4 + i) + 1u) * uint(CARRIED_QUADS) - 1u];
       largest[i] = last.x;
-      total[i] = across() == 0 ? last.y : 0.0;
+      total[i] += across() == 0 ? last.y : 0.0;
     }
   }
 #endif
@@ -285,7 +286,6 @@ void store_results(Head head, uint own) {
 }
 
 uint own_row() { return linear_group() % own_tiles * uint(TILE); }
-uint own_rows_of_group() { return uint(TILE); }
 void prepare(Head head, uint own) {
 #ifdef PASS_queries
   find_deltas(head, own);

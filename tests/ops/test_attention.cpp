@@ -3,8 +3,10 @@
 #include <halfstep/ops.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "plan/graph_values.h"
 #include "reference/array.h"
 #include "reference/attention.h"
+#include "step/execution.h"
 
 using namespace halfstep;
 using reference::Array;
@@ -214,6 +217,48 @@ TEST_CASE("attention of packed sequences sees each of them alone") {
     testing::check_gradient(with_formula(check, masks));
     check = check_of({2, 4, 2, 72, 72, 8, 6}, masks, false);
     testing::check_operator(check);
+  }
+}
+
+TEST_CASE("attention of segments whose numbers decrease is right or NaN") {
+  if (!wide_heads_run()) return;
+  const std::int64_t rows = 72;
+  std::vector<plan::Target> targets = attention_targets();
+  targets.push_back(targets.front());
+  targets.back().cpu = false;  // with the kernels for GPUs
+  if (on_swiftshader()) targets.resize(1);
+  for (const plan::Target& target : targets) {
+    // The numbers of packed sequences, whose padding is often numbered 0, and of sequences in two parts.
+    for (const auto& [first, second, third] : {std::array{1, 2, 0}, std::array{5, 4, 3}, std::array{1, 2, 1}}) {
+      Check check = check_of({1, 2, 2, rows, rows, 8, 6}, {.segments = std::vector<double>(rows, third)});
+      for (std::size_t i = 0; i < 30; ++i) check.inputs[3].values.values[i] = i < 10 ? first : second;
+      Graph graph;
+      std::vector<Tensor> inputs;
+      for (const testing::Operand& operand : check.inputs) {
+        const DType dtype = operand.kind == testing::Kind::labels ? DType::u32 : DType::f32;
+        inputs.push_back(graph.input(fmt::format("x{}", inputs.size()), operand.values.shape, dtype));
+      }
+      const Tensor y = check.build(inputs);
+      step::ExecutionOptions options;
+      options.target = target;
+      step::Execution execution(testing::context(), graph.ir(), {y.id()}, options);
+      std::vector<Array> values;
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const std::vector<double>& given = check.inputs[i].values.values;
+        const std::vector<float> floats(given.begin(), given.end());
+        if (i < 3) execution.set(inputs[i].id(), floats);
+        if (i == 3) execution.set(inputs[i].id(), std::vector<std::uint32_t>(given.begin(), given.end()));
+        values.push_back(Array(check.inputs[i].values.shape, std::vector<double>(floats.begin(), floats.end())));
+      }
+      execution.run();
+      const Array expected = reference::attention(values, {.segments = values[3].values});
+      const std::vector<float> found = execution.floats(y.id());
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        wrong += !std::isnan(found[i]) && std::abs(found[i] - expected.values[i]) > 1e-4 ? 1U : 0U;
+      }
+      CHECK(wrong == 0);
+    }
   }
 }
 

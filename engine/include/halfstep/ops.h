@@ -243,7 +243,7 @@ struct AttentionOptions {
   std::optional<Tensor> key_lengths{};  ///< u32 {n}: keys from a batch's length on are padding, which no query sees
   /// u32 {n, keys}, of as many keys as queries, in place of key lengths: each row is several sequences one after another,
   /// packed without padding. A query sees the keys whose number here is its own. Numbers do not decrease along a row:
-  /// tiles without a segment in common are skipped.
+  /// tiles without a segment in common are skipped. Where they do, queries that would miss keys give NaN.
   std::optional<Tensor> segments{};
   std::optional<Tensor> mask{};         ///< added to the scores; broadcasts to {n, h, queries, keys}
   std::optional<float> scale{};         ///< of the scores; defaults to 1 / sqrt(c)
