@@ -15,10 +15,13 @@ void main() {
   ivec2 begin = window_begin(at.pixel);
   ivec2 end = window_end(at.pixel);
   vec4 total = vec4(0.0);
+  // Row by row: the error of one sum over a large image would grow with its pixels.
   for (int row = begin.x; row < end.x; row++) {
+    vec4 of_row = vec4(0.0);
     for (int column = begin.y; column < end.y; column++) {
-      total += from_quad(x[quad_at(at, ivec2(row, column), input_size)]);
+      of_row += from_quad(x[quad_at(at, ivec2(row, column), input_size)]);
     }
+    total += of_row;
   }
   store(i, total * weight_in(at.pixel));
 }

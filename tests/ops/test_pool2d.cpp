@@ -2,11 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <limits>
+#include <vector>
 
 #include "harness/check.h"
+#include "harness/device.h"
 #include "harness/values.h"
 #include "reference/pool2d.h"
+#include "step/execution.h"
 
 using namespace halfstep;
 using testing::Check;
@@ -105,6 +109,16 @@ TEST_CASE("average pooling") {
       testing::check_gradient(average_check(c, count_padding));
     }
   }
+}
+
+TEST_CASE("the average of a large image") {
+  Graph graph;
+  const Tensor x = graph.input("x", {1, 250, 250, 1});
+  const Tensor y = adaptive_average_pool2d(x, {1, 1});
+  step::Execution execution(testing::context(), graph.ir(), {y.id()});
+  execution.set(x.id(), std::vector<float>(62500, 0.1F));
+  execution.run();
+  CHECK(std::abs(execution.floats(y.id())[0] - 0.1F) < 5e-6F);
 }
 
 TEST_CASE("adaptive pooling divides images evenly or not") {
