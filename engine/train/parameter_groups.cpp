@@ -98,6 +98,14 @@ void expect_trained(const state::Training& first) {
   if (first.frozen) fail("trainer", "expected a parameter to train, got frozen ones only");
 }
 
+/// What a value was before the precision's casts of it.
+const graph::Value& before_casts(const graph::Ir& ir, graph::ValueId id) {
+  const graph::Value& value = ir.values[id];
+  if (value.origin != graph::Origin::node) return value;
+  const graph::Node& node = ir.nodes[value.producer];
+  return node.op->name() == "cast" ? before_casts(ir, node.inputs.front()) : value;
+}
+
 }  // namespace
 
 void group_parameters(step::StepGraph& graph, const graph::Ir& written, const TrainerOptions& options) {
@@ -139,8 +147,8 @@ void group_parameters(step::StepGraph& graph, const graph::Ir& written, const Tr
 
 bool is_frozen(const graph::Ir& ir, const graph::Node& node, const TrainerOptions& options) {
   bool any = false;
-  for (const graph::ValueId input : node.inputs) {
-    const graph::Value& value = ir.values[input];
+  for (const graph::ValueId input : std::span(node.inputs).subspan(1)) {
+    const graph::Value& value = before_casts(ir, input);
     if (value.origin != graph::Origin::parameter) continue;
     const ParameterGroup* group = group_of(value.name, options);
     if (group == nullptr || !group->frozen) return false;

@@ -11,7 +11,8 @@ namespace halfstep::train {
 /// where a group is for no parameter, or none is left to train.
 void group_parameters(step::StepGraph& graph, const graph::Ir& written, const TrainerOptions& options);
 
-/// Whether the parameters that a node reads are all frozen, of which it has at least one.
+/// Whether the parameters that a node reads, as they are or cast, are all frozen, of which it has at least one. What it
+/// is applied to, its first input, is none of its own.
 bool is_frozen(const graph::Ir& ir, const graph::Node& node, const TrainerOptions& options);
 
 /// Throws Error where a group's numbers are out of their range.
