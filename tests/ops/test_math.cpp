@@ -216,6 +216,7 @@ TEST_CASE("gradients of functions of one number at the ends of their domains are
   check_slope("square", [](Tensor x) { return pow(x, 2); }, {0, -3, 2}, {0, -6, 4});
   check_slope("identity", [](Tensor x) { return pow(x, 1); }, {0, -3, 2}, {1, 1, 1});
   check_slope("zeroth power", [](Tensor x) { return pow(x, 0); }, {0, -3, 2}, {0, 0, 0});
+  check_slope("hardswish", hardswish, {-3, 3, 0, -4, 4}, {0, 1, 0.5, 0, 1});
 }
 
 TEST_CASE("powers, the larger and the smaller of two tensors, and their gradients") {
@@ -237,12 +238,13 @@ TEST_CASE("powers, the larger and the smaller of two tensors, and their gradient
 }
 
 TEST_CASE("powers of two tensors at the ends of their domain are C's") {
-  const std::vector<double> a{-2,        -2,   -2, 0, 0, -0.0, -0.0, infinity,  infinity,
-                              -infinity, none, 1,  2, 2, 1,    3,    -infinity, 0.5};
-  const std::vector<double> b{3, 2, 0.5, -1, 2, -3, 3, 2, -2, 3, 0, none, infinity, none, infinity, 0, 2, infinity};
-  Array want({18});
+  const std::vector<double> a{-2, -2, -2, 0, 0, -0.0,      -0.0, infinity,  infinity,  -infinity, none,
+                              1,  2,  2,  1, 3, -infinity, 0.5,  -infinity, -infinity, -0.0,      -0.0};
+  const std::vector<double> b{3,    2,        0.5,  -1,       2, -3, 3,        2,   -2,   3,    0,
+                              none, infinity, none, infinity, 0, 2,  infinity, 1.5, -0.5, -0.5, 0.5};
+  Array want({22});
   for (std::size_t i = 0; i < a.size(); ++i) want.values[i] = std::pow(a[i], b[i]);
-  Check check = pair("pow", pow_of_two(), std::pow, Array({18}, a), Array({18}, b));
+  Check check = pair("pow", pow_of_two(), std::pow, Array({22}, a), Array({22}, b));
   check.reference = [=](std::span<const Array>) { return want; };
   testing::check_operator(check);
   // 2^b, where b times the exponent needs more bits than f32 has.
