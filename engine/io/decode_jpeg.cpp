@@ -97,8 +97,8 @@ std::vector<std::uint8_t> colours_of_inks(std::span<const std::uint8_t> inks, bo
   for (std::size_t i = 0; i < inks.size(); i += 4) {
     const auto light = [&](std::size_t k) { return std::uint32_t{inverted ? inks[i + k] : 255U - inks[i + k]}; };
     const auto colour = [&](std::size_t k) { return (light(k) * light(3) + 127) / 255; };
-    if (channels == 1) {  // libjpeg's weights for grey
-      colours.push_back(static_cast<std::uint8_t>((299 * colour(0) + 587 * colour(1) + 114 * colour(2) + 500) / 1000));
+    if (channels == 1) {
+      colours.push_back(grey_of(colour(0), colour(1), colour(2)));
     } else {
       for (std::size_t k = 0; k < 3; k++) colours.push_back(static_cast<std::uint8_t>(colour(k)));
     }

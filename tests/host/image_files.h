@@ -81,6 +81,65 @@ inline void append(FileBytes& bytes, std::uint64_t number, int size, bool big_en
   }
 }
 
+/// A chunk of a PNG file.
+inline FileBytes png_chunk(const std::string& type, const FileBytes& content) {
+  FileBytes chunk;
+  append(chunk, content.size(), 4);
+  chunk.insert(chunk.end(), type.begin(), type.end());
+  chunk.insert(chunk.end(), content.begin(), content.end());
+  append(chunk, crc32(0, chunk.data() + 4, static_cast<uInt>(chunk.size() - 4)), 4);
+  return chunk;
+}
+
+/// What the header of a PNG file says of its pixels.
+struct PngPixels {
+  std::uint32_t height = 1;
+  std::uint32_t width = 1;
+  std::uint8_t bits = 8;  ///< of a channel
+  std::uint8_t colour_type = PNG_COLOR_TYPE_GRAY;
+  bool interlaced = false;  ///< in Adam7's seven passes
+};
+
+/// A PNG file of rows of bytes, which hold the pixels as PNG does.
+inline FileBytes png_of_rows(const PngPixels& pixels, const FileBytes& rows, const FileBytes& chunks = {}) {
+  const std::size_t stride = rows.size() / pixels.height;
+  FileBytes lines;
+  // Bytes of each row from `x` on, `size` in every `step`.
+  const auto add_line = [&](std::size_t y, std::size_t x, std::size_t size, std::size_t step) {
+    lines.push_back(0);  // no filter
+    for (; x < stride; x += step) {
+      for (std::size_t i = 0; i < size; i++) lines.push_back(rows[y * stride + x + i]);
+    }
+  };
+  if (!pixels.interlaced) {
+    for (std::size_t y = 0; y < pixels.height; y++) add_line(y, 0, stride, stride);
+  } else {
+    const std::size_t size = stride / pixels.width;
+    struct Pass {
+      std::size_t y, x, down, along;
+    };
+    for (const auto& [first, x, down, along] : {Pass{0, 0, 8, 8}, Pass{0, 4, 8, 8}, Pass{4, 0, 8, 4}, Pass{0, 2, 4, 4},
+                                                Pass{2, 0, 4, 2}, Pass{0, 1, 2, 2}, Pass{1, 0, 2, 1}}) {
+      for (std::size_t y = first; y < pixels.height && x < pixels.width; y += down) {
+        add_line(y, x * size, size, along * size);
+      }
+    }
+  }
+  FileBytes header;
+  append(header, pixels.width, 4);
+  append(header, pixels.height, 4);
+  header.insert(header.end(), {pixels.bits, pixels.colour_type, 0, 0, std::uint8_t{pixels.interlaced}});
+  uLongf size = compressBound(static_cast<uLong>(lines.size()));
+  FileBytes data(size);
+  compress(data.data(), &size, lines.data(), static_cast<uLong>(lines.size()));
+  data.resize(size);
+  FileBytes file{0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+  for (const FileBytes& part : {png_chunk("IHDR", header), chunks, png_chunk("IDAT", data), png_chunk("IEND", {})}) {
+    file.insert(file.end(), part.begin(), part.end());
+  }
+  return file;
+}
+
 /// EXIF data with one other tag and this orientation.
 inline FileBytes exif(std::uint32_t orientation, bool big_endian) {
   FileBytes bytes = big_endian ? FileBytes{'M', 'M'} : FileBytes{'I', 'I'};
@@ -104,10 +163,7 @@ inline FileBytes with_exif(FileBytes file, const FileBytes& exif) {
   const bool png = file[0] == 0x89;
   FileBytes block;
   if (png) {
-    append(block, exif.size(), 4);
-    for (const char c : {'e', 'X', 'I', 'f'}) block.push_back(static_cast<std::uint8_t>(c));
-    block.insert(block.end(), exif.begin(), exif.end());
-    append(block, crc32(0, block.data() + 4, static_cast<uInt>(block.size() - 4)), 4);
+    block = png_chunk("eXIf", exif);
   } else {
     append(block, 0xFFE1, 2);
     append(block, exif.size() + 8, 2);

@@ -65,9 +65,69 @@ TEST_CASE("PNG and JPEG files become pixels, in as many channels as asked for") 
   CHECK(io::decode_image(image_files::jpeg(5, 3, 1, grey), 3).bytes.size() == 45);
 }
 
+TEST_CASE("The numbers of PNG files are used as they are stored, whatever gamma they claim") {
+  const FileBytes grey{0, 1, 16, 64, 128, 192, 250, 255};
+  FileBytes colours;
+  FileBytes words;
+  for (const std::uint8_t value : grey) {
+    colours.insert(colours.end(), 3, value);
+    image_files::append(words, value < 128 ? 257U * value + 128 : 257U * value - 128,
+                        2);  // the farthest that are nearest to it
+  }
+  FileBytes linear;
+  image_files::append(linear, 100000, 4);
+  for (const FileBytes& claim :
+       {FileBytes{}, image_files::png_chunk("gAMA", linear), image_files::png_chunk("sRGB", {0})}) {
+    for (const bool interlaced : {false, true}) {
+      const image_files::PngPixels pixels{.height = 2, .width = 4, .interlaced = interlaced};
+      image_files::PngPixels wide = pixels;
+      wide.bits = 16;
+      for (const FileBytes& file :
+           {image_files::png_of_rows(pixels, grey, claim), image_files::png_of_rows(wide, words, claim)}) {
+        CHECK(io::decode_image(file, 1).bytes == grey);
+        CHECK(io::decode_image(file, 3).bytes == colours);
+      }
+    }
+  }
+}
+
+TEST_CASE("A colour has the same grey in a PNG file as in a JPEG file") {
+  for (const auto& [colour, grey] :
+       {std::pair(FileBytes{255, 0, 0}, 76), std::pair(FileBytes{0, 255, 0}, 150), std::pair(FileBytes{0, 0, 255}, 29),
+        std::pair(FileBytes{200, 60, 30}, 98), std::pair(FileBytes{255, 255, 255}, 255)}) {
+    CHECK(io::decode_image(image_files::png(1, 1, 3, colour), 1).bytes == FileBytes{static_cast<std::uint8_t>(grey)});
+    CHECK(std::abs(io::decode_image(image_files::jpeg(1, 1, 3, colour), 1).bytes[0] - grey) <= 1);
+  }
+}
+
 TEST_CASE("What is transparent lies on black") {
   const DecodedImage image = io::decode_image(image_files::png(1, 2, 4, {200, 100, 50, 0, 200, 100, 50, 255}), 3);
   CHECK(image.bytes == FileBytes{0, 0, 0, 200, 100, 50});
+  const FileBytes half = image_files::png(1, 3, 4, {255, 255, 255, 128, 255, 255, 255, 16, 200, 100, 50, 128});
+  CHECK(io::decode_image(half, 3).bytes == FileBytes{128, 128, 128, 16, 16, 16, 100, 50, 25});
+  CHECK(io::decode_image(half, 1).bytes == FileBytes{128, 16, 62});
+  const FileBytes grey =
+      image_files::png_of_rows({.width = 2, .colour_type = PNG_COLOR_TYPE_GRAY_ALPHA}, {200, 128, 9, 0});
+  CHECK(io::decode_image(grey, 1).bytes == FileBytes{100, 0});
+  CHECK(io::decode_image(grey, 3).bytes == FileBytes{100, 100, 100, 0, 0, 0});
+  // Two bits a pixel, of which the second colour is transparent.
+  FileBytes colours = image_files::png_chunk("PLTE", {10, 20, 30, 40, 50, 60, 70, 80, 90});
+  const FileBytes alpha = image_files::png_chunk("tRNS", {255, 0});
+  colours.insert(colours.end(), alpha.begin(), alpha.end());
+  const image_files::PngPixels pixels{.width = 3, .bits = 2, .colour_type = PNG_COLOR_TYPE_PALETTE};
+  CHECK(io::decode_image(image_files::png_of_rows(pixels, {0b00011000}, colours), 3).bytes ==
+        FileBytes{10, 20, 30, 0, 0, 0, 70, 80, 90});
+}
+
+TEST_CASE("An interlaced PNG file has the pixels of one that is not") {
+  const FileBytes rows = gradient(9, 11, 8);
+  image_files::PngPixels pixels{.height = 9, .width = 11, .bits = 16, .colour_type = PNG_COLOR_TYPE_RGB_ALPHA};
+  const FileBytes straight = image_files::png_of_rows(pixels, rows);
+  pixels.interlaced = true;
+  const FileBytes interlaced = image_files::png_of_rows(pixels, rows);
+  for (const std::int64_t channels : {1, 3}) {
+    CHECK(io::decode_image(interlaced, channels).bytes == io::decode_image(straight, channels).bytes);
+  }
 }
 
 TEST_CASE("Images are turned the way that their EXIF orientation says") {
@@ -210,9 +270,13 @@ TEST_CASE("Arbitrary bytes never do worse than an Error") {
   std::mt19937 random(3);
   const FileBytes pixels = gradient(9, 11, 3);
   const FileBytes exif = image_files::exif(6, true);
-  for (const FileBytes& whole : {image_files::png(9, 11, 3, pixels), image_files::jpeg(9, 11, 3, pixels),
-                                 image_files::with_exif(image_files::jpeg(9, 11, 3, pixels), exif),
-                                 image_files::jpeg(9, 11, 4, gradient(9, 11, 4), {.adobe_marker = true})}) {
+  for (const FileBytes& whole :
+       {image_files::png(9, 11, 3, pixels), image_files::jpeg(9, 11, 3, pixels),
+        image_files::png_of_rows(
+            {.height = 9, .width = 11, .bits = 16, .colour_type = PNG_COLOR_TYPE_RGB_ALPHA, .interlaced = true},
+            gradient(9, 11, 8)),
+        image_files::with_exif(image_files::jpeg(9, 11, 3, pixels), exif),
+        image_files::jpeg(9, 11, 4, gradient(9, 11, 4), {.adobe_marker = true})}) {
     for (int round = 0; round < 2000; round++) {
       FileBytes file = whole;
       for (auto edits = 1 + random() % 4; edits > 0; edits--)

@@ -54,7 +54,8 @@ struct ImageFolder {
 };
 
 /// Decodes the files on worker threads, applies their EXIF orientation, and resizes them on the device, bilinearly
-/// (with a wider triangle filter when shrinking). Transparent images are blended onto black. An image that is too large
+/// (with a wider triangle filter when shrinking). The numbers of a file are used as they are, whatever gamma or colour
+/// profile it claims; 16 bits are scaled to 8. Transparent images are blended onto black. An image that is too large
 /// to be resized counts as corrupt: the device cannot bind its bytes, or its height times the samples' width times 16
 /// bytes; or it is more than 8,190 times as high or wide as the samples, on a driver that ends loops after 65,535
 /// rounds. Throws Error, naming the first, if some files are corrupt and must not be skipped, or if all are. Throws
@@ -78,8 +79,8 @@ struct Image {
   std::vector<std::uint8_t> pixels{};  ///< RGB {height, width, 3}, row-major
 };
 
-/// Decodes a PNG or JPEG file in its own size, with its EXIF orientation applied; what is transparent is blended onto
-/// black. Throws Error if the file cannot be read or decoded, or has more than 2^26 pixels.
+/// Decodes a PNG or JPEG file in its own size, with its EXIF orientation applied, as read_images() does. Throws Error
+/// if the file cannot be read or decoded, or has more than 2^26 pixels.
 HALFSTEP_API Image read_image(const std::filesystem::path& file);
 
 /// Writes rows of RGB bytes, {height, width, 3}, atomically as a PNG file. Throws Error if the file cannot be written,
