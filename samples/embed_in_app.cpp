@@ -254,7 +254,8 @@ void write_json(const Options& options, Application& application, const Times& o
                               {"psnr", application.decibels()},
                               {"without_training", off.json()},
                               {"with_training", on.json()}};
-  const std::string text = report.dump(2) + "\n";
+  // A device's name comes from its driver and may not be UTF-8.
+  const std::string text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   const Bytes parts[] = {std::as_bytes(std::span(text))};
   write_atomically(options.json, parts);
 }

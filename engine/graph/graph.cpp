@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/utf8.h"
 #include "graph/ir.h"
 
 namespace halfstep {
@@ -14,6 +15,10 @@ namespace {
 
 void check_new(const graph::Ir& ir, std::string_view name, const Shape& shape) {
   if (name.empty()) fail("graph", "expected a name, got an empty one");
+  // Checkpoints store names as JSON. Bytes that are replaced there would not be found again.
+  if (const std::size_t valid = utf8_bytes(name); valid < name.size()) {
+    fail("graph", fmt::format("expected a name in UTF-8, got another byte after '{}'", name.substr(0, valid)));
+  }
   for (const graph::Value& value : ir.values) {
     if (value.name == name) {
       fail("graph", fmt::format("expected a new name, got '{}' a second time", name),

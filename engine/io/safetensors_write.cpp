@@ -35,7 +35,8 @@ std::string header_of(const std::vector<StoredTensor>& tensors, const Metadata& 
     header[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump();
+  // Metadata may come from a file system or a terminal and need not be UTF-8; names of tensors are.
+  std::string text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   // Spaces after the header keep the tensors aligned to eight bytes.
   text.resize((text.size() + 7) / 8 * 8, ' ');
   return text;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/utf8.h"
 #include "state/gradient_scales.h"
 #include "train/checkpoint_contents.h"
 #include "train/checkpoint_reader.h"
@@ -117,6 +118,11 @@ Checkpoint Checkpoints::take(const std::map<std::string, std::string>& notes) co
     add(contents, scales_name, "F32", std::as_bytes(std::span(scales)));
   }
   for (const auto& [key, text] : notes) {
+    const std::size_t valid = utf8_bytes(key);
+    if (valid < key.size()) {
+      fail("checkpoint",
+           fmt::format("expected notes under names in UTF-8, got another byte after '{}'", key.substr(0, valid)));
+    }
     if (contents.metadata.emplace(key, text).second) continue;
     fail("checkpoint", fmt::format("expected notes under names of their own, got '{}'", key));
   }

@@ -45,7 +45,8 @@ void write_results(const GraphicsOptions& options, nlohmann::json results, const
   if (options.json.empty()) return;
   results["device"] = device.info().name;
   results["precision"] = options.precision;
-  const std::string text = results.dump(2) + "\n";
+  // A device's name comes from its driver and may not be UTF-8.
+  const std::string text = results.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   const Bytes parts[] = {std::as_bytes(std::span(text))};
   write_atomically(options.json, parts);
 }

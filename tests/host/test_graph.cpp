@@ -38,10 +38,14 @@ TEST_CASE("names are taken once, and shapes are positive") {
                        Error);
   CHECK_THROWS_AS(graph.input("y", {2, 0}), Error);
   CHECK_THROWS_AS(graph.input("", {2}), Error);
+  // Checkpoints could not store it.
+  CHECK_THROWS_WITH_AS((graph.root() / "couch\xe9").parameter("weight", {4}, constant(0)),
+                       "[graph] expected a name in UTF-8, got another byte after 'couch'", Error);
+  (graph.root() / "couch\u00e9").parameter("weight", {4}, constant(0));
   const Scope layer = graph.root() / "layer";
   layer.parameter("weight", {4, 5}, constant(0));
   CHECK_THROWS_AS(layer.parameter("weight", {4}, constant(0)), Error);
-  CHECK(graph.parameter_count() == 20);
+  CHECK(graph.parameter_count() == 24);
 }
 
 TEST_CASE("tensors of two graphs do not mix") {

@@ -95,6 +95,11 @@ TEST_CASE_FIXTURE(Fixture, "What is written is read back") {
   CHECK(file.find("a") == nullptr);
 }
 
+TEST_CASE_FIXTURE(Fixture, "Metadata that is no UTF-8 is written with U+FFFD in its place") {
+  write_safetensors(path, {{"a", "U8", {1}, bytes_of("x")}}, {{"model", "mod\xe8le"}, {"note", "\xff"}});
+  CHECK(SafetensorsFile(path).metadata() == io::Metadata{{"model", "mod\ufffdle"}, {"note", "\ufffd"}});
+}
+
 TEST_CASE_FIXTURE(Fixture, "The same tensors give the same bytes, aligned, whatever their order") {
   const StoredTensor a{"a", "F16", {1}, bytes_of("12")};
   const StoredTensor b{"b", "F32", {1}, bytes_of("3456")};

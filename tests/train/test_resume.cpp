@@ -231,6 +231,7 @@ TEST_CASE("a checkpoint is written on another thread as it was when it was taken
   trainer.checkpoint({{"colour", "blue"}}).write(folder.path() / "noted");
   CHECK(io::SafetensorsFile(folder.path() / "noted").metadata().at("colour") == "blue");
   CHECK_THROWS_WITH_AS(trainer.checkpoint({{"seed", "5"}}), doctest::Contains("got 'seed'"), Error);
+  CHECK_THROWS_WITH_AS(trainer.checkpoint({{"a\xff", "5"}}), doctest::Contains("got another byte after 'a'"), Error);
 }
 
 TEST_CASE("with another batch size or fewer samples, the epoch in progress goes on where it was") {

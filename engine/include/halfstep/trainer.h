@@ -152,7 +152,8 @@ class HALFSTEP_API Trainer {
   void save(const std::filesystem::path& path);
   /// Returns what save() would write, so that another thread can write it while training continues. Waits for every
   /// step submitted, and for the copy from the device. Takes as much host memory as the file's size. `notes` are added
-  /// to the file's metadata. Throws Error if one of them has the name of an entry that the trainer writes.
+  /// to the file's metadata; bytes of their texts that are no UTF-8 are stored as U+FFFD. Throws Error if one of them
+  /// has the name of an entry that the trainer writes, or one that is no UTF-8.
   Checkpoint checkpoint(const std::map<std::string, std::string>& notes = {});
   /// Writes only weights and states, for use by others: names and axes are PyTorch's if the layers' are, and Hugging
   /// Face's transformers loads the file.

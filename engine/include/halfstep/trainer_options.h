@@ -102,8 +102,9 @@ struct HALFSTEP_API TrainerOptions {
   bool decay_vectors = true;  ///< whether weight decay also applies to parameters of one axis: norms and biases
   Precision precision = Precision::mixed();
   std::uint64_t seed = 42;
-  std::string model{};                 ///< stored in checkpoints
-  std::vector<std::string> classes{};  ///< their names, stored in checkpoints
+  // Stored in checkpoints; bytes that are no UTF-8 are stored as U+FFFD.
+  std::string model{};
+  std::vector<std::string> classes{};  ///< their names
   std::optional<Feed> feed{};          ///< how inputs are filled from data sets
   /// With `feed` and a training set: graphs for shorter samples. They must have the parameters and states of the
   /// trainer's graph, created in the same order, and its batch size. Inspector shows the trainer's own graph.

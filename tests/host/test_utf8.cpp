@@ -1,0 +1,24 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <string_view>
+
+#include "base/utf8.h"
+
+using halfstep::utf8_bytes;
+using namespace std::string_view_literals;
+
+TEST_CASE("UTF-8 is told from other bytes, as Unicode defines it") {
+  for (const std::string_view text :
+       {""sv, "weight"sv, "\0\x7f"sv, "\xc2\x80"sv, "\xdf\xbf"sv, "\xe0\xa0\x80"sv, "\xed\x9f\xbf"sv, "\xee\x80\x80"sv,
+        "\xef\xbf\xbf"sv, "\xf0\x90\x80\x80"sv, "\xf4\x8f\xbf\xbf"sv}) {
+    CHECK(utf8_bytes(text) == text.size());
+  }
+  // Alone, cut, longer than needed, half a pair of UTF-16, beyond the last code.
+  for (const std::string_view text :
+       {"\x80"sv, "\xff"sv, "\xe9t"sv, "\xc2"sv, "\xe0\xa0"sv, "\xf0\x90\x80"sv, "\xc1\xbf"sv, "\xe0\x9f\xbf"sv,
+        "\xf0\x8f\xbf\xbf"sv, "\xed\xa0\x80"sv, "\xed\xbf\xbf"sv, "\xf4\x90\x80\x80"sv, "\xf8\x88\x80\x80\x80"sv}) {
+    CHECK(utf8_bytes(text) == 0);
+    CHECK(utf8_bytes("caf\xc3\xa9" + std::string(text) + "e") == 5);
+  }
+}
