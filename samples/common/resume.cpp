@@ -76,7 +76,9 @@ void refuse_other_data(const Texts& metadata, const Data& data, const CommonOpti
     halfstep::fail(
         file, fmt::format("expected a checkpoint of {} classes, got one of {}", data.classes.size(), classes.size()));
   }
-  const nlohmann::json own = data.classes;
+  // As the checkpoint has them: names of folders need not be UTF-8.
+  const nlohmann::json own = nlohmann::json::parse(
+      nlohmann::json(data.classes).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   if (named(classes) && named(own) && classes != own) {
     halfstep::fail(
         file, fmt::format("expected a checkpoint of the classes of {}, {}, ..., got one of {}, ...",

@@ -275,6 +275,7 @@ mkdir "$place/named"
 cp -r "$photos/cat" "$place/named/grün 猫"
 cp -r "$photos/dog" "$place/named/"$'a\e[1mb\xff\xc2\x9b'
 trains "$place/named" "${tiny[@]}" --save "$place/named.safetensors"
+trains "$place/named" -m resnet8 --size 8 --epochs 2 --batch-size 4 --resume "$place/named.safetensors"
 program=$1/classify
 trains "$place/named.safetensors" "$photos/dog/grey.jpeg"
 check "names in UTF-8 are printed as they are" grep -qE '^ +[0-9.]+%  grün 猫$' "$place/output"
