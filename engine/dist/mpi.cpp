@@ -210,20 +210,22 @@ class Mpi final : public Exchange {
   int size() const override { return size_; }
 
   void begin_sum(std::span<float> values, const WireFormat& format) override {
-    for_each_piece(values, [&](std::span<float> piece, std::size_t) {
-      begin(piece, equal_ends(piece.size(), static_cast<std::size_t>(size_)), format, false);
+    for_each_piece(values, dist::most_values, [&](std::span<float> piece, std::size_t first) {
+      begin(piece, equal_ends(piece.size(), static_cast<std::size_t>(size_)), format, first, false);
     });
+    place_ += places_of(values.size());
   }
 
   void begin_scattered_sum(std::span<float> values, std::span<const std::size_t> ends,
                            const WireFormat& format) override {
-    for_each_piece(values, [&](std::span<float> piece, std::size_t first) {
-      begin(piece, within(ends, first, piece.size()), format, true);
+    for_each_piece(values, dist::most_values_of(ends), [&](std::span<float> piece, std::size_t first) {
+      begin(piece, within(ends, first, piece.size()), format, first, true);
     });
+    place_ += places_of(values.size());
   }
 
   void begin_gather(std::span<std::byte> bytes, std::span<const std::size_t> ends) override {
-    for_each_piece(bytes, [&](std::span<std::byte> piece, std::size_t first) {
+    for_each_piece(bytes, dist::most_values, [&](std::span<std::byte> piece, std::size_t first) {
       gatherings_.push_back(MPI_REQUEST_NULL);
       costs_.bytes_sent +=
           begin_gathering(piece, within(ends, first, piece.size()), parts_group_, rank_, gatherings_.back());
@@ -288,17 +290,20 @@ class Mpi final : public Exchange {
   ExchangeCosts costs() const override { return costs_; }
 
  private:
-  /// MPI counts bytes in ints, of all parts and of all ranks' terms of one part.
   template <typename Value, typename Visit>
-  static void for_each_piece(std::span<Value> values, const Visit& visit) {
-    constexpr std::size_t most = std::size_t{1} << 27;
+  static void for_each_piece(std::span<Value> values, std::size_t most, const Visit& visit) {
     for (std::size_t first = 0; first < values.size(); first += most) {
       visit(values.subspan(first, std::min(most, values.size() - first)), first);
     }
   }
-  void begin(std::span<float> values, std::span<const std::size_t> ends, const WireFormat& format, bool scattered) {
-    sums_.emplace_back(sums_group_, gather_group_, rank_, size_, values, ends, format, place_, scattered);
-    place_ += std::uint64_t{1} << 27;
+  /// How far apart the places of two sums are.
+  static std::uint64_t places_of(std::size_t count) {
+    return (count + dist::most_values - 1) / dist::most_values * dist::most_values;
+  }
+  /// `first`: where the values begin in the sum.
+  void begin(std::span<float> values, std::span<const std::size_t> ends, const WireFormat& format, std::size_t first,
+             bool scattered) {
+    sums_.emplace_back(sums_group_, gather_group_, rank_, size_, values, ends, format, place_ + first, scattered);
     costs_.bytes_sent += sums_.back().bytes_sent();
   }
 

@@ -73,6 +73,18 @@ int power_of(std::span<const float> values) {
 
 }  // namespace
 
+std::size_t most_values_of(std::span<const std::size_t> ends) {
+  std::size_t largest = 0;
+  std::size_t first = 0;
+  for (const std::size_t end : ends) {
+    largest = std::max(largest, end - first);
+    first = end;
+  }
+  // Equal parts may be rounded up to whole blocks.
+  if (largest * ends.size() <= 2 * most_values) return most_values;
+  return std::max(block, most_values / ends.size() / block * block);
+}
+
 std::size_t wire_bytes(DType type, std::size_t count) {
   if (type == DType::f32) return 4 * count;
   if (type == DType::bf16) return 2 * count;

@@ -135,3 +135,33 @@ TEST_CASE("sums that are subnormal become 0, and what is not finite stays") {
   CHECK(std::isnan(sums[4]));
   CHECK(sums[5] == infinity);
 }
+
+TEST_CASE("MPI can count the bytes of all ranks' terms of a part, whoever owns it") {
+  const auto bytes_of_terms = [](const std::vector<std::size_t>& ends, std::size_t count) {
+    std::size_t largest = 0;
+    std::size_t first = 0;
+    for (const std::size_t end : ends) {
+      largest = std::max(largest, std::min(end - first, count));
+      first = end;
+    }
+    return ends.size() * dist::wire_bytes(DType::f32, largest);
+  };
+  for (const std::size_t ranks : {1U, 2U, 4U, 5U, 7U, 64U, 1000U, 10000U}) {
+    for (const std::size_t values : {std::size_t{1} << 20, dist::most_values, std::size_t{622'329'856}}) {
+      CAPTURE(ranks);
+      CAPTURE(values);
+      const std::vector<std::size_t> of_first(ranks, values);
+      std::vector<std::size_t> equal;
+      for (std::size_t r = 1; r <= ranks; ++r) equal.push_back(values * r / ranks);
+      for (const auto& ends : {of_first, equal}) {
+        const std::size_t most = dist::most_values_of(ends);
+        CHECK(most > 0);
+        CHECK(most % dist::block == 0);
+        CHECK(most <= dist::most_values);
+        CHECK(bytes_of_terms(ends, most) <= std::size_t{std::numeric_limits<int>::max()});
+      }
+      // No more operations than are needed.
+      if (values <= dist::most_values) CHECK(dist::most_values_of(equal) == dist::most_values);
+    }
+  }
+}
