@@ -39,6 +39,8 @@ bool Child::alive() {
 #include <exception>
 #include <utility>
 
+#include "base/descriptor.h"
+
 namespace halfstep::process {
 namespace {
 
@@ -139,7 +141,8 @@ bool is_crash(int status) {
 Child::Child() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return;
-  for (const int end : ends) {
+  for (int& end : ends) {
+    end = beyond_standard_streams(end);
     fcntl(end, F_SETFD, FD_CLOEXEC);
 #if defined(SO_NOSIGPIPE)
     const int yes = 1;

@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
 #include "base/files.h"
 #include "base/host_memory.h"
 #include "base/library.h"
@@ -130,7 +131,7 @@ Temporary::Temporary(const std::filesystem::path& destination)
   do {
     path_ = folder(destination) / (std::string(temporary_start) + std::to_string(getpid()) + "-" +
                                    std::to_string(made++) + std::string(temporary_end));
-    handle_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    handle_ = beyond_standard_streams(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   } while (handle_ < 0 && errno == EEXIST);
   if (handle_ < 0) fail_to("write", destination, system_error());
   static_cast<void>(flock(static_cast<int>(handle_), LOCK_EX | LOCK_NB));
@@ -237,6 +238,13 @@ bool interrupted() {
 
 int interrupt_signal() {
   return first_interrupt;
+}
+
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // open() returns the lowest number that is free, which is this one.
+    if (fcntl(stream, F_GETFD) < 0) static_cast<void>(open("/dev/null", O_RDWR));
+  }
 }
 
 bool is_terminal(Stream stream) {

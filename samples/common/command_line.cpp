@@ -193,6 +193,7 @@ static bool is_bad_input(halfstep::ErrorCode code) {
 }
 
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
+  halfstep::open_standard_streams();
   try {
     join_ranks();
     app.parse(argc, argv);

@@ -1,5 +1,7 @@
 // Work that may crash runs in a forked process.
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -54,6 +56,22 @@ TEST_CASE("a child does work as often as it is asked, on memory of its own") {
   CHECK(child.run(echo, large, 10s).answer == large + " from inside, 3");
   CHECK(calls == 0);
   CHECK_FALSE(Child::inside());
+}
+
+TEST_CASE("what a program prints does not reach its child, where its standard streams are closed") {
+  const pid_t program = fork();
+  REQUIRE(program >= 0);
+  if (program == 0) {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(stream);
+    Child child;
+    if (write(STDIN_FILENO, "x", 1) >= 0 || write(STDOUT_FILENO, "x", 1) >= 0 || write(STDERR_FILENO, "x", 1) >= 0) {
+      _exit(1);
+    }
+    _exit(child.run(echo, "two", 10s).answer == "two from inside, 1" ? 0 : 2);
+  }
+  int status = 0;
+  waitpid(program, &status, 0);
+  CHECK(status == 0);
 }
 
 TEST_CASE("what crashes, throws or hangs a child costs its answer only") {

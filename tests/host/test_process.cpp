@@ -199,6 +199,38 @@ TEST_CASE("When the space runs out the old file survives and no temporary is lef
   CHECK(entries(folder.path()) == 1);
 }
 
+TEST_CASE("What is printed is not written into a file, where standard streams are closed") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "weights";
+  CHECK(in_child([&] {
+          for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(stream);
+          process::Temporary written(file);
+          written.write(std::as_bytes(std::span(std::string_view("weights"))));
+          for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+            if (::write(stream, "printed", 7) >= 0) return 1;
+          }
+          written.replace();
+          return 0;
+        }) == 0);
+  CHECK(contents(file) == "weights");
+}
+
+TEST_CASE("Closed standard streams are opened, open ones are kept") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "file";
+  CHECK(in_child([&] {
+          close(STDIN_FILENO);
+          close(STDERR_FILENO);
+          const int output = open(file.c_str(), O_CREAT | O_WRONLY, 0600);  // the place of standard input
+          dup2(output, STDOUT_FILENO);
+          close(output);
+          open_standard_streams();
+          if (::write(STDERR_FILENO, "nowhere", 7) != 7 || ::write(STDOUT_FILENO, "kept", 4) != 4) return 1;
+          return open(file.c_str(), O_RDONLY) > STDERR_FILENO ? 0 : 2;
+        }) == 0);
+  CHECK(contents(file) == "kept");
+}
+
 TEST_CASE("The first interrupt is noted, the second ends the process") {
   CHECK(in_child([] {
           watch_interrupts();

@@ -62,6 +62,12 @@ if command -v mpirun >"$place/until"; then
   fi
 fi
 
+# A program whose standard streams are closed prints into none of its files.
+"$program" "${small[@]}" --epochs 1 --log "$place/closed.jsonl" <&- >&- 2>&-
+check "closed standard streams: exit code 0" test $? = 0
+check "closed standard streams: the log has records" grep -q '"kind":"end"' "$place/closed.jsonl"
+check "closed standard streams: the log has nothing else" test "$(grep -vc '^{' "$place/closed.jsonl")" = 0
+
 # What is measured changes no bit.
 trains "${small[@]}" --epochs 2 --save "$place/plain" --quiet
 trains "${small[@]}" --epochs 2 --save "$place/watched" --log "$log" --trace "$place/trace.json" --graph "$place/graph.svg"

@@ -49,6 +49,11 @@ HALFSTEP_API bool interrupted();
 /// The number of the first signal since watch_interrupts(); 0 if there was none.
 HALFSTEP_API int interrupt_signal();
 
+/// Opens the null device in the place of each standard stream that is closed. A program should call this before it
+/// opens anything: what it opens later, drivers' files included, would get that stream's place, and all that is
+/// printed.
+HALFSTEP_API void open_standard_streams();
+
 enum class Stream : bool { output, error };
 
 /// Whether standard output, or standard error, is a terminal rather than a file or a pipe.
