@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -148,8 +149,10 @@ Temporary::~Temporary() {
 }
 
 void Temporary::write(Bytes bytes) {
+  // macOS refuses to write more than 2^31 - 1 bytes in one call.
+  constexpr std::size_t most = std::size_t{1} << 30;
   while (!bytes.empty()) {
-    const ssize_t written = ::write(static_cast<int>(handle_), bytes.data(), bytes.size());
+    const ssize_t written = ::write(static_cast<int>(handle_), bytes.data(), std::min(bytes.size(), most));
     if (written >= 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(written));
     } else if (errno != EINTR) {
