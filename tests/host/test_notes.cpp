@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <set>
 #include <string>
 
@@ -44,6 +45,31 @@ TEST_CASE("a note is the first one's that found it, unless it was to be found an
   CHECK(note("right", vk::Notes::Stored::kept) == "wrong");
   CHECK(note("right", vk::Notes::Stored::replaced) == "right");
   CHECK(vk::Notes(c, folder.path()).find("kernel") == "right");
+}
+
+TEST_CASE("each device, driver build and set of pipelines has notes of its own") {
+  const TemporaryFolder folder;
+  std::set<std::filesystem::path> files;
+  const auto is_new = [&](const vk::Capabilities& c) {
+    return files.insert(vk::device_file("notes", c, folder.path())).second;
+  };
+  const vk::Capabilities c = capable();
+  CHECK(is_new(c));
+  CHECK_FALSE(is_new(c));
+  const auto with = [&](const auto& change) {
+    vk::Capabilities other = c;
+    change(other);
+    return other;
+  };
+  CHECK(is_new(with([](vk::Capabilities& o) { o.device_uuid[15] = 1; })));
+  CHECK(is_new(with([](vk::Capabilities& o) { o.driver_uuid[15] = 1; })));
+  CHECK(is_new(with([](vk::Capabilities& o) { o.driver_version = 1; })));
+  // The next GPU in the same slot, and the same version built anew, may differ in these alone.
+  CHECK(is_new(with([](vk::Capabilities& o) { o.vendor_id = 1; })));
+  CHECK(is_new(with([](vk::Capabilities& o) { o.device_id = 1; })));
+  CHECK(is_new(with([](vk::Capabilities& o) { o.name = "Test GPU of the next generation"; })));
+  CHECK(is_new(with([](vk::Capabilities& o) { o.driver_info = "with another compiler"; })));
+  CHECK(is_new(with([](vk::Capabilities& o) { o.pipeline_cache_uuid[15] = 1; })));
 }
 
 TEST_CASE("a note about kernels is of the form that a device compiles") {

@@ -3,6 +3,8 @@
 #include <halfstep/process.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <zlib.h>
 
 #include <exception>
 #include <fstream>
@@ -29,12 +31,21 @@ std::map<std::string, std::string> read_notes(const std::filesystem::path& file)
   return {};
 }
 
+/// Of what tells GPUs and driver builds apart that have the same UUIDs and version: RADV's UUID of a device is its
+/// place on the bus, that of the driver a constant, and so is lavapipe's, whichever LLVM it was built with.
+std::uint32_t build_checksum(const Capabilities& c) {
+  const std::string all = fmt::format("{} {} {} {} {}", c.vendor_id, c.device_id, fmt::join(c.pipeline_cache_uuid, " "),
+                                      c.name, c.driver_info);
+  return static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(all.data()), all.size()));
+}
+
 }  // namespace
 
 std::filesystem::path device_file(std::string_view what, const Capabilities& c, const std::filesystem::path& folder) {
   if (folder.empty()) return {};
   const std::string device = fmt::format("{:02x}{:02x}", fmt::join(c.device_uuid, ""), fmt::join(c.driver_uuid, ""));
-  return folder / fmt::format("{}-{}-{:08x}-{:08x}", what, device, c.driver_version, shaders_checksum());
+  return folder / fmt::format("{}-{}-{:08x}-{:08x}-{:08x}", what, device, c.driver_version, build_checksum(c),
+                              shaders_checksum());
 }
 
 Notes::Notes(const Capabilities& capabilities, const std::filesystem::path& folder, Stored stored)
