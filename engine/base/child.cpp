@@ -10,6 +10,9 @@ Child::~Child() = default;
 int Child::end() noexcept {
   return 0;
 }
+bool Child::is_parent() const {
+  return true;
+}
 bool Child::inside() {
   return false;
 }
@@ -28,6 +31,7 @@ bool Child::alive() {
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,8 +40,13 @@ bool Child::alive() {
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/descriptor.h"
 
@@ -52,6 +61,7 @@ bool inside_child = false;
 struct Header {
   Child::Work work = nullptr;  ///< of requests: the child has the same functions at the same addresses
   std::uint64_t bytes = 0;
+  std::chrono::milliseconds limit{};  ///< of requests: for the work
 };
 
 bool send_all(int socket, const void* data, std::size_t size) {
@@ -89,8 +99,8 @@ bool receive_all(int socket, void* data, std::size_t size, Clock::time_point end
   return true;
 }
 
-bool send_message(int socket, Child::Work work, std::string_view text) {
-  const Header header{work, text.size()};
+bool send_message(int socket, Header header, std::string_view text) {
+  header.bytes = text.size();
   return send_all(socket, &header, sizeof header) && send_all(socket, text.data(), text.size());
 }
 
@@ -100,15 +110,33 @@ bool receive_message(int socket, Header& header, std::string& text, Clock::time_
   return receive_all(socket, text.data(), text.size(), end);
 }
 
+/// Closes what the program has open, but for its streams: locks, ports and the ends of pipes are the program's alone.
+void close_all_but(int socket) {
+  std::vector<int> others;
+  std::error_code error;
+  for (const char* folder : {"/dev/fd", "/proc/self/fd"}) {
+    for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+      const int descriptor = std::atoi(entry->path().filename().c_str());
+      if (descriptor > STDERR_FILENO && descriptor != socket) others.push_back(descriptor);
+    }
+  }
+  for (const int descriptor : others) close(descriptor);
+}
+
 /// A crash is expected here: no signal handlers of the program, no core file, no output on the terminal.
 void fall_silent() {
-  for (const int signal : {SIGINT, SIGTERM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(signal, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM, SIGALRM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+    std::signal(signal, SIG_DFL);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigprocmask(SIG_SETMASK, &blocked, nullptr);
   const rlimit none{0, 0};
   static_cast<void>(setrlimit(RLIMIT_CORE, &none));
   const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nowhere < 0) return;
-  dup2(nowhere, STDOUT_FILENO);
-  dup2(nowhere, STDERR_FILENO);
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, stream);
+  if (nowhere > STDERR_FILENO) close(nowhere);
 }
 
 /// Whether a process ended in a way that its own code causes. Others than a fault's signals come from outside.
@@ -120,36 +148,49 @@ bool is_crash(int status) {
   return std::ranges::find(faults, ended_by) != faults.end();
 }
 
+/// Has this process end after so long; 0: no more. Its parent cannot see to that: where the application ignores
+/// SIGCHLD, or waits for any process that ends, a child's number may already be another process's.
+void end_after(std::chrono::milliseconds limit) {
+  itimerval timer{};
+  timer.it_value.tv_sec = static_cast<time_t>(limit.count() / 1000);
+  timer.it_value.tv_usec = static_cast<suseconds_t>(limit.count() % 1000 * 1000);
+  setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
 [[noreturn]] void serve(int socket) {
   inside_child = true;
+  close_all_but(socket);
   fall_silent();
   Header header;
   std::string text;
   // The loop ends when the other end is closed.
   while (receive_message(socket, header, text, Clock::now() + std::chrono::hours(24))) {
+    end_after(header.limit);
     try {
-      if (!send_message(socket, nullptr, header.work(text))) break;
+      text = header.work(text);
     } catch (const std::exception&) {
       break;
     }
+    end_after({});
+    if (!send_message(socket, {}, text)) break;
   }
   _exit(0);
 }
 
 }  // namespace
 
-Child::Child() {
+Child::Child() : parent_(getpid()) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return;
   for (int& end : ends) {
     end = beyond_standard_streams(end);
-    fcntl(end, F_SETFD, FD_CLOEXEC);
+    if (end >= 0) fcntl(end, F_SETFD, FD_CLOEXEC);
 #if defined(SO_NOSIGPIPE)
     const int yes = 1;
     setsockopt(end, SOL_SOCKET, SO_NOSIGPIPE, &yes, sizeof yes);
 #endif
   }
-  process_ = fork();
+  if (ends[0] >= 0 && ends[1] >= 0) process_ = fork();
   if (process_ == 0) {
     close(ends[0]);
     serve(ends[1]);
@@ -164,15 +205,23 @@ Child::~Child() {
 }
 
 int Child::end() noexcept {
-  if (socket_ >= 0) close(socket_);
-  socket_ = -1;
-  if (process_ <= 0) return 0;
-  kill(process_, SIGKILL);  // changes nothing for one that has crashed
+  constexpr std::chrono::seconds limit(10);
+  const int socket = std::exchange(socket_, -1);
+  const int process = std::exchange(process_, -1);
+  if (socket >= 0 && is_parent()) shutdown(socket, SHUT_RDWR);  // processes forked since have it open, too
+  if (socket >= 0) close(socket);
+  if (process <= 0 || !is_parent()) return 0;
+  // The child ends by itself, unless a driver's part of the kernel does not let it.
   int status = 0;
-  while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
-  }
-  process_ = -1;
+  const Clock::time_point last = Clock::now() + limit;
+  while (waitpid(process, &status, WNOHANG) == 0 && Clock::now() < last)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return status;
+}
+
+/// False in processes that were forked from the child's parent: an answer there could be that of another's request.
+bool Child::is_parent() const {
+  return parent_ == getpid();
 }
 
 bool Child::inside() {
@@ -180,16 +229,18 @@ bool Child::inside() {
 }
 
 bool Child::alive() {
+  if (!is_parent()) return false;  // and mutex_ may be locked for ever
   const std::lock_guard lock(mutex_);
   return socket_ >= 0;
 }
 
 Child::Outcome Child::run(Work work, std::string_view argument, std::chrono::milliseconds limit) {
+  if (!is_parent()) return {};
   const std::lock_guard lock(mutex_);
   if (socket_ < 0) return {};
   Header header;
   std::string answer;
-  const bool sent = send_message(socket_, work, argument);
+  const bool sent = send_message(socket_, {.work = work, .limit = limit}, argument);
   if (sent && receive_message(socket_, header, answer, Clock::now() + limit))
     return {.answer = std::move(answer), .crashed = false};
   const bool crashed = is_crash(end());

@@ -9,8 +9,9 @@
 namespace halfstep::process {
 
 /// A fork of this process that waits for work that may crash. It is created before the graphics drivers are loaded,
-/// because they do not survive a fork. It prints nothing on the terminal and ends with this object. Several threads may
-/// use it: one waits for the work of another.
+/// because they do not survive a fork. It prints nothing on the terminal, has none of the process's files open, and
+/// ends with this object. Several threads may use it: one waits for the work of another. In other processes that are
+/// forked from this one, it is not alive.
 class Child {
  public:
   /// A function of this program.
@@ -39,10 +40,12 @@ class Child {
  private:
   /// Returns the status that waitpid() tells; 0 if there is none.
   int end() noexcept;
+  bool is_parent() const;
 
   std::mutex mutex_;
   int socket_ = -1;
   int process_ = -1;
+  int parent_ = -1;  ///< the process that made it
 };
 
 }  // namespace halfstep::process

@@ -124,7 +124,8 @@ typedef struct hs_device_settings {
   hs_choice fusion;            ///< HALFSTEP_FUSION, default on
   hs_tuning tuning;            ///< HALFSTEP_TUNE, default on
   hs_choice validation;  ///< HALFSTEP_VALIDATION, default off: the Khronos validation layer; not for an adopted one
-  hs_choice may_fork;    ///< default off: the process's first call may fork it, to try calls that have crashed drivers
+  hs_choice may_fork;    ///< default off: the process's first call may fork it, to try calls that have crashed drivers;
+                         ///< memory that was filled before and is freed later stays in use
   hs_choice
       low_priority;  ///< HALFSTEP_LOW_PRIORITY, default off: other programs are served first; not for an adopted one
   uint32_t reserved;

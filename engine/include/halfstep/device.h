@@ -72,8 +72,10 @@ struct DeviceSettings {
   std::optional<bool> low_priority{};
   /// Whether open() may fork the process before it loads a driver, to try calls that have crashed drivers in the child:
   /// queries about matrix units and their first use. The first open() or list() of a process does, for all later ones;
-  /// the child ends with the process. If false, or if the process had loaded Vulkan before, matrix units are used only
-  /// if an earlier run has already checked them. Never done for an adopted device.
+  /// the child ends with the process. Memory that the process had filled by then, and changes or frees later, stays in
+  /// use for the child: open a device before loading data. If false, or if the process had loaded Vulkan before, or was
+  /// forked from the one that has the child, matrix units are used only if an earlier run has already checked them.
+  /// Never done for an adopted device.
   bool may_fork = true;
 };
 
