@@ -17,6 +17,10 @@ constexpr double assumed_seconds_per_dispatch = 20e-6;
 /// The weight of the newest measurement beside those before it.
 constexpr double newest = 0.25;
 
+/// A piece is believed to have taken so many times what was expected of it, and no more at once: where a clock was
+/// reset, or a process or a machine stood still, the measured time may be hours.
+constexpr double most_times = 100;
+
 /// Pieces are cut to this part of the limit, since measured times vary.
 constexpr double filled = 0.5;
 
@@ -127,7 +131,8 @@ bool Pieces::measured(std::span<const double> microseconds) {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     const double expected = seconds(i);
     const double taken = microseconds[i] > 0 ? microseconds[i] * 1e-6 : expected;
-    for (const Slice& slice : pieces_[i]) found[slice.dispatch] += seconds_of(slice) * taken / expected;
+    const double believed = std::min(taken, most_times * expected);
+    for (const Slice& slice : pieces_[i]) found[slice.dispatch] += seconds_of(slice) * believed / expected;
   }
   for (std::size_t i = 0; i < found.size(); ++i) {
     double& kept = dispatches_[i].seconds;

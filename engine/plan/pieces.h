@@ -46,7 +46,8 @@ class Pieces {
   /// Takes note of how long each piece of list() took: the first time as it is, later as a moving average. Returns
   /// whether they were cut anew: because one takes too long, or half as many would do. A software driver compiles a
   /// kernel when it first runs it, so there the first time after each cut is passed over. So is a time of 0: some
-  /// clocks stand still within a submit, such as MoltenVK's where Metal samples no counters.
+  /// clocks stand still within a submit, such as MoltenVK's where Metal samples no counters. A time a hundred times as
+  /// long as expected, or longer, is taken as that.
   bool measured(std::span<const double> microseconds);
 
  private:

@@ -221,3 +221,31 @@ TEST_CASE("times of 0, as of a clock that stands still within a submit, leave wh
   while (!pieces.measured(times_of(program, pieces.list(), 1e-3)) && runs < 100) ++runs;
   CHECK(runs < 20);
 }
+
+TEST_CASE("one time that is wrong by hours cuts no piece into one for each group") {
+  const plan::Program program = program_of({10000, 10000, 10000}, 0.02);
+  for (const bool first : {false, true}) {
+    CAPTURE(first);
+    Pieces pieces(program, gpu());
+    if (!first) pieces.measured(times_of(program, pieces.list(), 0.02));
+    const std::size_t before = pieces.list().size();
+    std::vector<double> times = times_of(program, pieces.list(), 0.02);
+    times.back() = 3600e6;
+    CHECK(pieces.measured(times));
+    CHECK(pieces.list().size() < 200);
+    check_complete(program, pieces.list());
+    int runs = 0;
+    while (pieces.list().size() > before && runs < 100) {
+      pieces.measured(times_of(program, pieces.list(), 0.02));
+      ++runs;
+    }
+    CHECK(runs < 30);
+  }
+}
+
+TEST_CASE("a device that is far slower than expected is believed within a few runs") {
+  const plan::Program program = program_of({10000}, 0.01);
+  Pieces pieces(program, gpu());
+  for (int run = 0; run < 5; ++run) pieces.measured(times_of(program, pieces.list(), 50));
+  for (const double time : times_of(program, pieces.list(), 50)) CHECK(time <= 100e3);
+}
