@@ -24,6 +24,7 @@ namespace {
 constexpr std::string_view state_name = "halfstep.state";
 constexpr std::string_view scales_name = "halfstep.gradient_scales";
 constexpr std::string_view optimizers_name = "halfstep.optimizers";
+constexpr const char* in_rate_key = "loss_scale_in_rate";
 
 /// What a StepState took before it counted tensors that were left out.
 constexpr std::size_t first_state_bytes = 64;
@@ -77,6 +78,18 @@ float resumed_scale(const LossScale& scale, float stored) {
   return std::clamp(stored, scale.floor, scale.ceiling);
 }
 
+/// What moments are multiplied by.
+float moment_scale(bool in_rate, float loss_scale) {
+  return in_rate ? loss_scale : 1;
+}
+
+/// Whether a file's moments are multiplied by its loss scale. A file of an older version does not say: then nothing is
+/// assumed to have changed.
+bool in_rate_of(const io::Metadata& metadata, const LossScale& own) {
+  const auto found = metadata.find(in_rate_key);
+  return found == metadata.end() ? own.in_rate : found->second == "true";
+}
+
 }  // namespace
 
 io::Metadata Checkpoints::metadata(const state::StepState& state) const {
@@ -88,7 +101,8 @@ io::Metadata Checkpoints::metadata(const state::StepState& state) const {
                       {"step", std::to_string(batches_.steps())},
                       {"applied", std::to_string(state.applied)},
                       {"average_decay", fmt::format("{}", options_.ema_decay)},
-                      {"loss_scale", fmt::format("{}", state.loss_scale)}};
+                      {"loss_scale", fmt::format("{}", state.loss_scale)},
+                      {in_rate_key, options_.precision.loss_scale.in_rate ? "true" : "false"}};
   result.insert(about_.begin(), about_.end());
   if (batches_.has_epochs()) note_position(result, batches_.epoch_size(), batches_.drawn());
   return result;
@@ -152,7 +166,6 @@ state::RunState Checkpoints::state_from(const Source& source) const {
          "only a file that save() wrote can be resumed; load_weights() takes others");
   }
   std::memcpy(&state, stored->data.data(), size);
-  state.loss_scale = resumed_scale(options_.precision.loss_scale, state.loss_scale);
   std::ranges::fill(state.padding, 0.0F);
   state.overflow = 0;
   state.clip = 1;
@@ -202,6 +215,11 @@ Checkpoints::Resumed Checkpoints::load(const io::SafetensorsFile& file, const st
   }
   const Source source{file, name, prefix};
   Resumed resumed{state_from(source)};
+  const LossScale& loss_scale = options_.precision.loss_scale;
+  float& scale = resumed.state.step.loss_scale;
+  const float stored_moments = moment_scale(in_rate_of(file.metadata(), loss_scale), scale);
+  scale = resumed_scale(loss_scale, scale);
+  const float moment_factor = moment_scale(loss_scale.in_rate, scale) / stored_moments;
   const std::vector<float> scales = scales_from(source);
   const LoadOptions options{.ignored = {"halfstep.state", "halfstep.gradient_scales", "halfstep.optimizers",
                                         "halfstep.rank*", "halfstep.outer.*"}};
@@ -214,6 +232,8 @@ Checkpoints::Resumed Checkpoints::load(const io::SafetensorsFile& file, const st
     if (const std::string preferred = source.preferred(stored); preferred != stored) {
       values.back() = take_present(file, name, preferred, *tensor.entry);
     }
+    if (tensor.kind != state::KeptTensor::Kind::moment) continue;
+    for (float& value : values.back()) value *= moment_factor;
   }
   reader.report(name);
   const auto steps = static_cast<std::int64_t>(attempted(resumed.state.step));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
 #include "base/philox.h"
 #include "harness/device.h"
@@ -249,6 +250,68 @@ TEST_CASE("with the scale in the rate, momentum keeps the scale, and the weights
   CHECK(relative(moved(false, momentum, 0, 0x1p-23F), exact) > 0.01);
   const Sgd decay{.rate = 0.5F, .weight_decay = 0.5F};
   CHECK(moved(true, decay, 1, 0.25F) == moved(false, decay, 1, 0.25F));
+}
+
+TEST_CASE("momentum goes on from a file under another loss scale, in the rate or not") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "checkpoint.safetensors";
+  const auto pull = [](LossScale scale) {
+    Precision precision = plain(Precision::mixed());
+    precision.loss_scale = scale;
+    return Pull(4, 1, Sgd{.rate = 0.01F, .momentum = 0.75F}, precision);
+  };
+  const auto in_rate = [](float scale) {
+    return LossScale{.kind = LossScale::Kind::fixed, .initial = scale, .in_rate = true};
+  };
+  // Of scales that are powers of two, the same bits.
+  const LossScale scales[] = {LossScale::none(), LossScale::fixed(8), LossScale::dynamic(1024),
+                              in_rate(8),        in_rate(64),         in_rate(1024)};
+  Pull whole = pull(LossScale::none());
+  whole.run(0.3F, 9);
+  for (const LossScale& before : scales) {
+    Pull first = pull(before);
+    first.run(0.3F, 5);
+    first.trainer().save(path);
+    for (const LossScale& after : scales) {
+      CAPTURE(before.initial);
+      CAPTURE(before.in_rate);
+      CAPTURE(after.initial);
+      CAPTURE(after.in_rate);
+      Pull resumed = pull(after);
+      resumed.trainer().load(path);
+      resumed.run(0.3F, 4);
+      CHECK(resumed.weights() == whole.weights());
+    }
+  }
+}
+
+TEST_CASE("a file that does not say whether the scale was in the rate is taken as written with the trainer's choice") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "checkpoint.safetensors";
+  for (const bool in_rate : {false, true}) {
+    CAPTURE(in_rate);
+    const auto pull = [in_rate](float scale) {
+      Precision precision = plain(Precision::mixed());
+      precision.loss_scale = {.kind = LossScale::Kind::fixed, .initial = scale, .in_rate = in_rate};
+      return Pull(4, 1, Sgd{.rate = 0.01F, .momentum = 0.75F}, precision);
+    };
+    Pull whole = pull(64);
+    whole.run(0.3F, 5);
+    whole.trainer().save(path);
+    whole.run(0.3F, 4);
+    {
+      const io::SafetensorsFile saved(path);
+      io::Metadata metadata = saved.metadata();
+      CHECK(metadata.erase("loss_scale_in_rate") == 1);
+      io::write_safetensors(path, saved.tensors(), metadata);
+    }
+    for (const float scale : {64.0F, 1024.0F}) {
+      Pull resumed = pull(scale);
+      resumed.trainer().load(path);
+      resumed.run(0.3F, 4);
+      CHECK(resumed.weights() == whole.weights());
+    }
+  }
 }
 
 TEST_CASE("f16 partials cost a long dot product its digits, f32 partials do not") {

@@ -24,6 +24,7 @@ struct HALFSTEP_API LossScale {
   float floor = 1;           ///< dynamic: the lower bound
   float ceiling = 16777216;  ///< dynamic: the upper bound (2^24)
   /// fixed, with Sgd: gradients and momentum stay multiplied by the scale, and the rate is divided by it instead.
+  /// Files then hold the momentum so multiplied, and say it; Trainer::load converts it to the trainer's own scale.
   bool in_rate = false;
 
   static LossScale none() { return {}; }
