@@ -177,6 +177,18 @@ TEST_CASE("the dynamic loss scale backs off, holds at the floor, grows after the
   CHECK(pull.trainer().report().loss_scale == 32);
 }
 
+TEST_CASE("a load undoes an overflow at the floor with its step") {
+  Precision precision = Precision::mixed();
+  precision.loss_scale = LossScale::dynamic(1);
+  Pull pull(3, 1, Sgd{.rate = 0.5F}, precision);
+  pull.step(1);
+  const Checkpoint good = pull.trainer().checkpoint();
+  pull.step(infinity);
+  CHECK(pull.trainer().load(good).step == 1);
+  CHECK_NOTHROW(pull.run(1, 2));
+  CHECK(pull.weights() == std::vector<float>(3, -0.5F));
+}
+
 TEST_CASE("good steps are counted from the last overflow, and from the last growth") {
   Precision precision = Precision::mixed();
   precision.loss_scale = LossScale{.kind = LossScale::Kind::dynamic, .initial = 16, .growth = 2, .interval = 3};
