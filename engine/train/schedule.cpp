@@ -86,6 +86,7 @@ Schedule Schedule::with_warmup(std::int64_t steps) const {
   if (steps < 0 || steps > most)
     fail("schedule", fmt::format("expected a warmup of 0 to {} steps, got {}", most, steps));
   Schedule result = *this;
+  if (rates.empty()) return result;  // which Trainer::compile refuses
   result.rates.resize(std::max(rates.size(), static_cast<std::size_t>(steps) + 1), rates.back());
   for (std::int64_t i = 0; i < steps; ++i) {
     result.rates[static_cast<std::size_t>(i)] *= static_cast<float>(i + 1) / static_cast<float>(steps);
