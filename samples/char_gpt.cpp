@@ -313,6 +313,15 @@ class Run {
   Clock::time_point start_;  ///< of it
 };
 
+/// Writes what the folder of the model has besides weights: once nothing can be refused any more, as it replaces what
+/// is there.
+void save_description(const Options& options, const Tokenizer& tokenizer) {
+  if (options.common.save.empty() || !samples::is_first_rank()) return;
+  const fs::path folder = options.common.save.parent_path();
+  samples::save_tokenizer(folder, tokenizer);
+  samples::write_config(folder, samples::gpt_config(options.model));
+}
+
 int train(const Device& device, const Options& options, std::int64_t batch, const samples::Data& data,
           const Tokenizer& tokenizer) {
   const Precision precision = Precision::level(options.precision);
@@ -329,6 +338,7 @@ int train(const Device& device, const Options& options, std::int64_t batch, cons
   }
   run.watch({options.common.program, report.device, precision.name, trainer.report().step, options.steps,
              options.plan.batch_size, options.common.seed, options.common.flags});
+  save_description(options, tokenizer);
   const auto start = std::chrono::steady_clock::now();
   const bool complete = run.train();
   trainer.finish();
@@ -359,11 +369,6 @@ int run(Options& options) {
   if (!options.common.quiet) {
     samples::say("{} tokens of {} to train on, {} to validate\n", data.train.count + options.model.positions,
                  tokenizer.size(), data.test.count * options.model.positions);
-  }
-  if (!options.common.save.empty() && samples::is_first_rank()) {
-    const fs::path folder = options.common.save.parent_path();
-    samples::save_tokenizer(folder, tokenizer);
-    samples::write_config(folder, samples::gpt_config(options.model));
   }
   return train(device, options, batch, data, tokenizer);
 }

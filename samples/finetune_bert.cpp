@@ -324,10 +324,12 @@ int run(Options& options) {
   if (!options.common.quiet) print_lengths(classifier);
   if (options.compare) return compare(classifier, options);
   if (!options.common.save.empty() && samples::is_first_rank()) {
-    const fs::path folder = options.common.save.parent_path();
-    samples::save_tokenizer(folder, tokenizer);
-    tokenizer.save_vocabulary(folder / "vocab.txt");
-    classifier.save_config(folder);
+    options.plan.before_first_step = [&] {
+      const fs::path folder = options.common.save.parent_path();
+      samples::save_tokenizer(folder, tokenizer);
+      tokenizer.save_vocabulary(folder / "vocab.txt");
+      classifier.save_config(folder);
+    };
   }
   return classifier.train(options.precision, options.plan, options.common);
 }

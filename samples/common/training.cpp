@@ -292,6 +292,7 @@ int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Prec
   const auto start = std::chrono::steady_clock::now();
   run.watch({options.program, report.device, precision.name, trainer.report().step, run.last_step(), plan.batch_size,
              options.seed, options.flags});
+  if (plan.before_first_step) plan.before_first_step();
   const bool complete = run.train(report.epochs);
   trainer.finish();
   if (!complete) run.save();

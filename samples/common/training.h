@@ -25,6 +25,8 @@ struct Plan {
   halfstep::Weights weights = halfstep::Weights::current;  ///< which weights are tested and saved as the best
   const char* samples = "images";                          ///< what is trained on, in what is printed
   const char* test = "test";                               ///< what is tested on, likewise
+  /// Called once nothing can be refused any more: writes what replaces files of an earlier run.
+  std::function<void()> before_first_step{};
   /// What a test finds besides the accuracy, by name, from 0 to 1.
   std::function<std::map<std::string, double>()> scores{};
 };

@@ -38,6 +38,12 @@ check "a resumed run ends like one that was not stopped" cmp "$place/resumed/mod
 for file in config.json model.safetensors tokenizer.json tokenizer_config.json checkpoint.safetensors; do
   check "the folder has $file" test -s "$place/whole/$file"
 done
+cp -r "$place/whole" "$place/kept"
+echo "other text" >"$place/other"
+for i in $(seq 60); do echo "0123456789"; done >>"$place/other"
+refused "multiple of the heads" --data "$place/other" --layers 1 --heads 3 --width 16 --save "$place/kept"
+refused "expected the tensors of this model" --data "$text" --resume "$place/kept" --save "$place/kept"
+check "a run that is refused leaves the folder as it was" diff -r "$place/whole" "$place/kept"
 refused "excludes" "${small[@]}" --resume "$place/half" --tokenizer bytes
 trains "${small[@]}" --steps 20 --optimizer muon --tokenizer bytes --save "$place/bytes" --json "$place/report"
 check "the report has the validation loss" grep -q '"validation_loss"' "$place/report"

@@ -70,6 +70,9 @@ refused "expected a BERT of --config mini" --data "$data" --config mini --weight
   --vocab "$place/whole/vocab.txt"
 LC_ALL=C sed 's/encoder\.layer\.1\./encoder.layer.9./g' "$place/whole/model.safetensors" >"$place/other"
 refused "lacks bert.encoder.layer.1." --data "$data" --config tiny --weights "$place/other" --vocab "$place/whole"
+cp -r "$place/whole" "$place/kept"
+refused "expected" --data "$data" --config mini --batch-size 8 --resume "$place/kept" --save "$place/kept"
+check "a run that is refused leaves the folder as it was" diff -r "$place/whole" "$place/kept"
 refused "excludes" "${small[@]}" --resume "$place/half"
 refused "excludes" --data "$data" --config tiny --resume "$place/half" --cased
 trains "${small[@]}" --epochs 1 --buckets 1 --recompute
