@@ -7,6 +7,7 @@
 #include <future>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "samples/common/command_line.h"
 
@@ -24,6 +25,8 @@ class Saver {
   /// Waits for the file being written.
   ~Saver();
 
+  /// Has the files' metadata say this too, from the next save on.
+  void note(const std::string& key, std::string text) { notes_[key] = std::move(text); }
   /// After `step` steps: saves if --save-every is due. Skipped while the previous save is still being written.
   void after_step(std::int64_t step);
   /// Saves after the previous save has been written.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
@@ -47,6 +48,8 @@ void print_epoch(std::int64_t epoch, const Plan& plan, const EpochResult& result
       result.seconds, result.samples_per_second, plan.samples, plan.test, 100 * *result.test_accuracy, scores);
 }
 
+constexpr const char* best_key = "best_accuracy";
+
 /// The training of one command, from the trainer's current position to the last epoch.
 class Run {
  public:
@@ -67,6 +70,11 @@ class Run {
     const halfstep::ResumePoint point = samples::resume(trainer_, precision, data_, epoch_steps_, options_);
     position_ = point.epoch * epoch_steps_ + point.epoch_step;
     steps_before_ = static_cast<std::int64_t>(point.step) - position_;
+    if (!std::filesystem::exists(plan_.best)) return;
+    const auto metadata = halfstep::summarize_checkpoint(options_.resume).metadata;
+    const auto found = metadata.find(best_key);
+    double accuracy = 0;
+    if (found != metadata.end() && CLI::detail::lexical_cast(found->second, accuracy)) set_best(accuracy);
   }
 
   /// Whether it came to the last epoch's end, its test included.
@@ -129,12 +137,18 @@ class Run {
     }
   }
 
+  /// The accuracy of the weights in the --best file. Checkpoints note it for the run that goes on from them.
+  void set_best(double accuracy) {
+    best_accuracy_ = accuracy;
+    saver_.note(best_key, fmt::format("{}", accuracy));
+  }
+
   void keep_best(const EpochResult& result) {
     // Every rank takes part in reading the weights, and only the first one knows what it could write.
     if (plan_.best.empty() || !first_rank_says(*result.test_accuracy > best_accuracy_)) return;
     try {
       trainer_.save_weights(plan_.best, plan_.weights);
-      best_accuracy_ = *result.test_accuracy;
+      set_best(*result.test_accuracy);
       best_failure_.reset();
     } catch (const halfstep::Error& error) {
       warn_not_saved(error);

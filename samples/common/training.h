@@ -19,8 +19,8 @@ struct Plan {
   std::int64_t accumulate = 1;   ///< micro-batches in a step of each rank
   halfstep::Ranks ranks{};       ///< without the exchange, which micro_batch() sets
   std::int64_t epochs = 1;       ///< from the start of training, including epochs before a resume
-  /// Receives the weights and running statistics after every epoch of this run with a better test result than all
-  /// before.
+  /// Receives the weights and running statistics after every epoch with a better test result than all before, those of
+  /// the run that is resumed included.
   std::filesystem::path best{};
   halfstep::Weights weights = halfstep::Weights::current;  ///< which weights are tested and saved as the best
   const char* samples = "images";                          ///< what is trained on, in what is printed
