@@ -219,11 +219,11 @@ class Run {
     if (step_ >= options_.steps && !options_.common.quiet) {
       samples::say("nothing left to train: {} steps are done\n", step_);
     }
+    step_ += std::exchange(ahead_, 0);  // before the clock starts
     begin_part();
     samples::Progress progress("training", options_.steps, 0, options_.plan.batch_size * options_.model.positions,
                                "tokens", options_.common.quiet);
     const std::int64_t first = step_;
-    step_ += std::exchange(ahead_, 0);
     while (step_ < options_.steps) {
       if (samples::any_interrupted()) return false;
       trainer_.step();

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -112,7 +113,9 @@ class Run {
       predictions_.emplace(trainer_, *options_.watch.model, data_, options_.watch.pictures);
     }
     const std::int64_t left = epoch_steps_ - position_ % epoch_steps_;  // in its epoch
-    if (position_ < plan_.epochs * epoch_steps_) ahead_ = watch_->first_steps(left);
+    // The others are timed: one at least, where there are two.
+    const std::int64_t most = std::max<std::int64_t>(1, left - 1);
+    if (position_ < plan_.epochs * epoch_steps_) ahead_ = watch_->first_steps(most);
   }
   void end_watching(bool complete) { watch_->end(complete); }
 
@@ -158,9 +161,9 @@ class Run {
 
   // Trains the rest of the epoch that position_ is in; returns false if interrupted.
   bool train_epoch(std::int64_t epoch, EpochResult& result) {
+    position_ += std::exchange(ahead_, 0);
     const auto start = std::chrono::steady_clock::now();
     const std::int64_t first = position_;
-    position_ += std::exchange(ahead_, 0);
     {
       Progress progress(fmt::format("epoch {}/{}", epoch, plan_.epochs), epoch_steps_,
                         (plan_.epochs - epoch) * epoch_steps_, plan_.batch_size, plan_.samples, options_.quiet);

@@ -15,7 +15,12 @@ small=(mixed --data "$data" --batch-size 8)  # 12 steps an epoch
 
 # A run, and one that goes on: the log is appended to, the picture shows both.
 trains "${small[@]}" --epochs 2 --save "$place/model" --log "$log" --plot "$place/plot.svg" --trace "$place/trace.json" \
-  --tensorboard "$place/events" --watch 'conv1/weight.gradient' --watch-every 10 --pictures "$place/pictures"
+  --tensorboard "$place/events" --watch 'conv1/weight.gradient' --watch-every 10 --pictures "$place/pictures" \
+  --json "$place/report"
+timed=$(python3 -c 'import json, sys
+for epoch in json.load(open(sys.argv[1]))["epochs"]:
+    print(round(epoch["samples_per_second"] * epoch["seconds"] / 8))' "$place/report")
+check "the speed is that of the steps after the timeline's 8: of ${timed//$'\n'/ and } steps" test "$timed" = $'4\n12'
 check "a record for each step, got $(lines step)" test "$(lines step)" = 24
 check "a record for each test" test "$(lines evaluation)" = 2
 check "a picture for each test" test "$(lines picture)$(ls "$place/pictures" | wc -l)" = 22
