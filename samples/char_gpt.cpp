@@ -211,7 +211,13 @@ class Run {
 
   void resume(const Precision& precision) {
     const std::int64_t epoch_steps = data_.train.count / options_.plan.batch_size;
-    step_ = static_cast<std::int64_t>(samples::resume(trainer_, precision, data_, epoch_steps, options_.common).step);
+    const ResumePoint point = samples::resume(trainer_, precision, data_, epoch_steps, options_.common);
+    step_ = static_cast<std::int64_t>(point.step);
+    const std::int64_t place = point.epoch * epoch_steps + point.epoch_step;
+    if (place == step_) return;
+    samples::say(
+        "the learning rate goes on as after {} steps: the schedule keeps its place in epochs, whose size has changed\n",
+        place);
   }
 
   /// Whether it came to the last step, evaluation included.

@@ -44,6 +44,10 @@ for i in $(seq 60); do echo "0123456789"; done >>"$place/other"
 refused "multiple of the heads" --data "$place/other" --layers 1 --heads 3 --width 16 --save "$place/kept"
 refused "expected the tensors of this model" --data "$text" --resume "$place/kept" --save "$place/kept"
 check "a run that is refused leaves the folder as it was" diff -r "$place/whole" "$place/kept"
+trains "${small[@]}" --steps 64 --resume "$place/whole"
+check "nothing is said of the rate in epochs of the same size" bash -c "! grep -q 'learning rate' '$place/output'"
+trains "${small[@]}" --steps 64 --resume "$place/whole" --limit 100
+check "another place in the schedule is named" grep -q '^the learning rate goes on as after [0-9]* steps' "$place/output"
 refused "excludes" "${small[@]}" --resume "$place/half" --tokenizer bytes
 trains "${small[@]}" --steps 20 --optimizer muon --tokenizer bytes --save "$place/bytes" --json "$place/report"
 check "the report has the validation loss" grep -q '"validation_loss"' "$place/report"
