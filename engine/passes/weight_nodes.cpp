@@ -27,15 +27,20 @@ void keep_nodes(Ir& ir, const std::vector<bool>& kept) {
 
 }  // namespace
 
-WeightSplit split_at_weights(const Ir& ir) {
+WeightSplit split_at_weights(const Ir& ir, DType parameters, std::span<const ValueId> wanted) {
   std::vector<bool> of_weights(ir.values.size());
   for (ValueId id = 0; id < ir.values.size(); ++id) {
     const Origin origin = ir.values[id].origin;
     of_weights[id] = origin == Origin::parameter || origin == Origin::state;
   }
+  const auto may_be_early = [&](ValueId output) {
+    const DType dtype = ir.values[output].type.dtype;
+    return (dtype == DType::f32 || dtype == parameters) && std::ranges::find(wanted, output) == wanted.end();
+  };
   std::vector<bool> early;
   for (const Node& node : ir.nodes) {
-    early.push_back(std::ranges::all_of(node.inputs, [&](ValueId input) { return of_weights[input]; }));
+    early.push_back(std::ranges::all_of(node.inputs, [&](ValueId input) { return of_weights[input]; }) &&
+                    std::ranges::all_of(node.outputs, may_be_early));
     for (const ValueId output : node.outputs) of_weights[output] = early.back();
   }
   WeightSplit split{ir, ir, {}};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "graph/ir.h"
@@ -15,6 +16,8 @@ struct WeightSplit {
   std::vector<graph::ValueId> made;  ///< computed by the first part, read by the second
 };
 
-WeightSplit split_at_weights(const graph::Ir& ir);
+/// Stores of weights have a place for results in f32 and in `parameters`, and the second part computes what is
+/// `wanted`: a node of another type, or that computes one of these, belongs to the second part.
+WeightSplit split_at_weights(const graph::Ir& ir, DType parameters, std::span<const graph::ValueId> wanted);
 
 }  // namespace halfstep::passes

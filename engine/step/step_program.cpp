@@ -260,6 +260,10 @@ class Builder {
   void bind_parameter(graph::ValueId value) {
     state::ParameterEntry place = entry_of(layout_.parameters, value);
     const bool in_masters = place.type.dtype != precision_.parameters;
+    if (in_masters && place.type.dtype != DType::f32) {
+      fail("program", fmt::format("expected '{}' in f32 or Precision::parameters, as stores have weights, got {}",
+                                  place.name, halfstep::name(place.type.dtype)));
+    }
     if (in_masters) place.first_element = layout_.master_place(place.first_element);
     bind(value, place, place.name, place.type.dtype, {in_masters ? buffers::masters : buffers::weights, 0});
   }

@@ -99,8 +99,8 @@ step::StepGraph prediction_graph(const Graph& written, Tensor output, const Prec
   return result;
 }
 
-FoldedPrediction fold(const step::StepGraph& prediction) {
-  passes::WeightSplit split = passes::split_at_weights(prediction.ir);
+FoldedPrediction fold(const step::StepGraph& prediction, const Precision& precision) {
+  passes::WeightSplit split = passes::split_at_weights(prediction.ir, precision.parameters, prediction.outputs);
   FoldedPrediction folded{.weights = {}, .rest = prediction};
   folded.weights.ir = std::move(split.weights);
   folded.weights.ir.updates.clear();

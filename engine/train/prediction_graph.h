@@ -18,6 +18,6 @@ struct FoldedPrediction {
   step::StepGraph weights;
   step::StepGraph rest;
 };
-FoldedPrediction fold(const step::StepGraph& prediction);
+FoldedPrediction fold(const step::StepGraph& prediction, const Precision& precision);
 
 }  // namespace halfstep::train

@@ -83,7 +83,7 @@ class Predictor::Impl {
       : workspace_{std::make_shared<run::Runtime>(device, precision.reproducible), nullptr},
         precision_(of_forward_pass(precision)) {
     const train::FoldedPrediction prediction =
-        train::fold(sharing(train::prediction_graph(graph, output, precision), shared));
+        train::fold(sharing(train::prediction_graph(graph, output, precision), shared), precision);
     workspace_.store =
         std::make_shared<state::ParameterStore>(vk::context_of(device), store_form(prediction, precision));
     workspace_.store->write_state({});

@@ -167,6 +167,28 @@ TEST_CASE("micro-batches take the memory of one, and nothing but their own dispa
   }
 }
 
+TEST_CASE("a program refuses weights in a type that no store has, and results that no operator computes") {
+  Graph graph;
+  const Tensor w = graph.root().parameter("w", {4}, constant(1));
+  step::StepGraph prediction;
+  prediction.ir = graph.ir();
+  prediction.outputs = {scale(prediction.ir.tensor(w.id()), 2).id()};
+  prediction.parameters = {w.id()};
+  prediction.training = {{.frozen = true}};
+  const auto lowered = [&](const Precision& precision) {
+    return step::evaluation_program(gpu(), prediction, step::layout_of(prediction), precision);
+  };
+  CHECK(lowered(Precision::float32()).plan.program.dispatches.size() == 1);
+  CHECK(lowered(Precision::mixed()).plan.program.dispatches.size() == 1);
+  prediction.ir.values[w.id()].type.dtype = DType::f16;
+  CHECK_THROWS_WITH_AS(lowered(Precision::float32()),
+                       "[program] expected 'w' in f32 or Precision::parameters, as stores have weights, got f16",
+                       Error);
+  prediction.ir.values[w.id()].type.dtype = DType::f32;
+  prediction.ir.nodes.clear();
+  CHECK_THROWS_WITH_AS(lowered(Precision::float32()), doctest::Contains("an operator that computes 'scale:0'"), Error);
+}
+
 TEST_CASE("parameters start on 256 bytes in every type, in the order of the model, and nowhere twice") {
   Graph graph;
   const Tensor images = graph.input("images", {2, 28, 28, 1});

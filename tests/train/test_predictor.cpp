@@ -1,15 +1,19 @@
 #include <halfstep/halfstep.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "harness/device.h"
 #include "harness/values.h"
@@ -128,7 +132,8 @@ TEST_CASE("what follows from weights alone is computed when they are loaded, and
   const Layer layer;
   const passes::LoweredPrecision lowered = passes::for_inference(
       passes::apply_precision(layer.graph.ir(), Precision::float32()), [](const graph::Node&) { return true; });
-  const passes::WeightSplit split = passes::split_at_weights(lowered.ir);
+  const graph::ValueId wanted[] = {lowered.value.at(layer.result.id())};
+  const passes::WeightSplit split = passes::split_at_weights(lowered.ir, DType::f32, wanted);
   const auto has = [](const graph::Ir& ir, std::string_view op) {
     return std::ranges::any_of(ir.nodes, [&](const graph::Node& node) { return node.op->name() == op; });
   };
@@ -228,6 +233,99 @@ TEST_CASE("a predictor with weights of its own honours what a precision says of 
                     testing::rounded(testing::uniform({8192, 8}, 2, 0, 1), DType::f16));
   };
   CHECK(sums(DType::f16) != sums(DType::f32));
+}
+
+namespace {
+
+/// Dense layers a to d with norms in between, trained from random weights.
+struct Layers {
+  Graph graph;
+  Tensor x = graph.input("x", {4, 6});
+  Tensor labels = graph.input("labels", {4}, DType::u32);
+  Tensor logits;
+
+  Layers() {
+    const auto layer = [&](const char* name, Tensor in, std::int64_t out) {
+      const Scope scope = graph.root() / name;
+      return linear(in, scope.parameter("weight", {in.shape().back(), out}, normal(0.5F)),
+                    scope.parameter("bias", {out}, uniform(-1, 1)));
+    };
+    const auto affine = [&](const char* name) {
+      const Scope scope = graph.root() / name;
+      return std::pair{scope.parameter("weight", {20}, uniform(0.5F, 1.5F)),
+                       scope.parameter("bias", {20}, uniform(-1, 1))};
+    };
+    Tensor h = layer("c", tanh(layer("b", relu(layer("a", x, 40)), 24)), 20);
+    const auto [weight, bias] = affine("batch");
+    const Scope batch = graph.root() / "batch";
+    h = batch_norm(h, weight, bias, {batch.state("mean", {20}, constant(0.1F)), batch.state("var", {20}, constant(1))});
+    const auto [row_weight, row_bias] = affine("row");
+    logits = layer("d", layer_norm(h, row_weight, row_bias), 3);
+  }
+
+  /// What predictors over a trainer, and with the trainer's weights from a file, make of the same numbers.
+  std::pair<std::vector<float>, std::vector<float>> predicted(const Precision& precision) const {
+    const TemporaryFolder folder;
+    const std::filesystem::path path = folder.path() / "layers.safetensors";
+    Trainer trainer =
+        Trainer::compile(testing::device(), graph, {.loss = cross_entropy(logits, labels), .precision = precision});
+    trainer.save_weights(path);
+    const Array numbers = testing::uniform(x.shape(), 1);
+    const std::vector<float> values(numbers.values.begin(), numbers.values.end());
+    const std::map<std::string, Values> inputs{{"x", std::span<const float>(values)}};
+    Predictor over = Predictor::compile(trainer, graph, logits);
+    Predictor own = Predictor::compile(testing::device(), graph, logits, precision);
+    own.load_weights(path);
+    return {over.run(inputs), own.run(inputs)};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a predictor computes from a file what one over the trainer does, in every precision and in mixed types") {
+  std::vector<Precision> precisions;
+  for (const std::string& name : Precision::names()) precisions.push_back(Precision::level(name));
+  const auto mix = [&](Precision precision, std::initializer_list<std::pair<const char*, DType>> layers) {
+    for (const auto& [layer, dtype] : layers) precision.name += fmt::format(" {} {}", layer, name(dtype));
+    for (const auto& [layer, dtype] : layers) precision.layer(layer, dtype);
+    precisions.push_back(std::move(precision));
+  };
+  mix(Precision::float32(), {{"a", DType::f16}, {"b", DType::bf16}});
+  mix(Precision::autocast(), {{"c", DType::bf16}});
+  mix(Precision::mixed(), {{"a", DType::f32}, {"b", DType::bf16}});
+  mix(Precision::mixed(), {{"c", DType::bf16}, {"d", DType::f32}});
+  mix(Precision::bfloat16(), {{"a", DType::f16}, {"d", DType::f16}});
+  for (const Precision& precision : precisions) {
+    CAPTURE(precision.name);
+    const auto [over, own] = Layers().predicted(precision);
+    CHECK(own == over);
+  }
+}
+
+TEST_CASE("a predictor of what depends on weights or states alone computes it") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "weights.safetensors";
+  const std::vector<float> weights{0, 0.5F, -1, 2, 3, -4};
+  const std::vector<float> state{3, 7};
+  io::write_safetensors(
+      path,
+      {{"w", "F32", {2, 3}, std::as_bytes(std::span(weights))}, {"s", "F32", {2}, std::as_bytes(std::span(state))}},
+      {});
+  for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::autocast()}) {
+    CAPTURE(precision.name);
+    const auto predicted = [&](const std::function<Tensor(Tensor, Tensor)>& output) {
+      Graph graph;
+      const Tensor w = graph.root().parameter("w", {2, 3}, constant(0));
+      const Tensor s = graph.root().state("s", {2}, constant(0));
+      Predictor predictor = Predictor::compile(testing::device(), graph, output(w, s), precision);
+      predictor.load_weights(path);
+      return predictor.run({});
+    };
+    CHECK(predicted([](Tensor w, Tensor) { return w; }) == weights);
+    CHECK(predicted([](Tensor, Tensor s) { return s; }) == state);
+    CHECK(predicted([](Tensor w, Tensor) { return mul(w, w); }) == std::vector<float>{0, 0.25F, 1, 4, 9, 16});
+    CHECK(predicted([](Tensor w, Tensor) { return scale(sum(mul(w, w)), 2); }) == std::vector<float>{60.5F});
+  }
 }
 
 TEST_CASE("a checkpoint says which model wrote it and what that is fed, and a predictor computes what it learned") {
