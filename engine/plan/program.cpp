@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <span>
 
 #include "plan/casts.h"
@@ -34,6 +35,12 @@ namespace {
 
 bool writes_narrow(const Program& program, const Operand& operand) {
   return operand.access != Access::read && is_narrow(program.tensors[operand.tensor].type.dtype);
+}
+
+bool is_writer(const Dispatch& dispatch, TensorId tensor) {
+  return std::ranges::any_of(dispatch.operands, [&](const Operand& operand) {
+    return operand.tensor == tensor && operand.access != Access::read;
+  });
 }
 
 /// The scales of what a dispatch writes in narrow types.
@@ -148,12 +155,8 @@ std::optional<ChannelMoments> ProgramBuilder::moments_of(TensorId tensor) const 
   const TensorId root = resolve(tensor);
   const auto found = moments_.find(root);
   if (found == moments_.end()) return std::nullopt;
-  const auto writes = [&](const Dispatch& dispatch) {
-    return std::ranges::any_of(dispatch.operands, [&](const Operand& operand) {
-      return operand.tensor == root && operand.access != Access::read;
-    });
-  };
-  if (std::ranges::count_if(program_.dispatches, writes) != 1) return std::nullopt;
+  const auto writes_root = [&](const Dispatch& dispatch) { return is_writer(dispatch, root); };
+  if (std::ranges::count_if(program_.dispatches, writes_root) != 1) return std::nullopt;
   if (info(tensor).type.shape.back() != info(root).type.shape.back()) return std::nullopt;
   return found->second;
 }
@@ -197,6 +200,13 @@ TensorId ProgramBuilder::keep(TensorId tensor) {
 TensorId ProgramBuilder::resolve(TensorId tensor) const {
   const auto found = aliases_.find(tensor);
   return found == aliases_.end() ? tensor : found->second;
+}
+
+bool ProgramBuilder::is_written(TensorId tensor) const {
+  const TensorId root = resolve(tensor);
+  if (program_.tensors[root].region.buffer != arena_buffer) return true;
+  return std::ranges::any_of(std::views::reverse(program_.dispatches),
+                             [&](const Dispatch& dispatch) { return is_writer(dispatch, root); });
 }
 
 Program ProgramBuilder::finish() {

@@ -107,6 +107,8 @@ class ProgramBuilder {
   const Target& target() const { return target_; }
   const LoweringOptions& options() const { return options_; }
   const ProgramTensor& info(TensorId tensor) const { return program_.tensors.at(tensor); }
+  /// Whether a tensor has values to read: a dispatch so far wrote it, or it lies in a buffer of the caller.
+  bool is_written(TensorId tensor) const;
   /// Returns the program, with fusion if the target enables it.
   Program finish();
 

@@ -14,7 +14,7 @@ void Watcher::look(graph::ValueId value, const Producer& producer, std::uint32_t
   const std::string name = builder_.info(tensor).name;
   const bool keep = matches(watch_.keep, name);
   const bool has_statistics = matches(watch_.statistics, name);
-  if (!keep && !has_statistics) return;
+  if ((!keep && !has_statistics) || !builder_.is_written(tensor)) return;
   Watched& watched = watched_.emplace_back();
   watched.micro_batch = micro_batch;
   watched.op = producer.label;
@@ -24,7 +24,9 @@ void Watcher::look(graph::ValueId value, const Producer& producer, std::uint32_t
   watched.tensor = {name, builder_.info(tensor).type, tensor};
   if (keep) {
     watched.tensor = kept(value);
-    for (const graph::ValueId input : producer.inputs) watched.inputs.push_back(kept(input));
+    for (const graph::ValueId input : producer.inputs) {
+      if (builder_.is_written(builder_.values().tensor_of(ir_, input))) watched.inputs.push_back(kept(input));
+    }
   }
   if (!has_statistics) return;
   constexpr std::uint64_t row_bytes = 4 * reported_words;

@@ -26,7 +26,8 @@ class Watcher {
   Watcher(plan::ProgramBuilder& builder, const graph::Ir& ir, Watch watch, std::uint64_t& report_bytes)
       : builder_(builder), ir_(ir), watch_(std::move(watch)), report_bytes_(report_bytes) {}
 
-  /// To be called when `value` was just computed. Does nothing unless the watch names it.
+  /// To be called when `value` was just computed. Does nothing unless the watch names it, nor where the operator left
+  /// it out, as attention that is computed as products does with what only its own kernels read.
   void look(graph::ValueId value, const Producer& producer, std::uint32_t micro_batch);
   std::vector<Watched> take() { return std::move(watched_); }
 

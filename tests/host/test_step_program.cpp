@@ -1,9 +1,14 @@
 #include <halfstep/halfstep.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "models/fashion_cnn.h"
 #include "models/lenet5.h"
@@ -41,7 +46,8 @@ plan::Target software() {
 using Model = std::function<Tensor(const Scope&, Tensor)>;
 
 step::StepProgram program(const Model& model, std::int64_t batch, const Precision& precision,
-                          std::uint32_t accumulate = 1, const plan::Target& target = gpu()) {
+                          std::uint32_t accumulate = 1, const plan::Target& target = gpu(),
+                          const step::Watch& watch = {}) {
   Graph graph;
   const Tensor images = graph.input("images", {batch, 28, 28, 1});
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
@@ -52,7 +58,7 @@ step::StepProgram program(const Model& model, std::int64_t batch, const Precisio
                                .feed = Feed{.samples = images, .labels = labels}};
   const step::StepGraph step_graph = train::training_graph(graph, options);
   const state::StoreLayout layout = step::layout_of(step_graph);
-  return step::training_program(target, step_graph, layout, options, {.count = accumulate, .all = accumulate});
+  return step::training_program(target, step_graph, layout, options, {.count = accumulate, .all = accumulate}, watch);
 }
 
 Tensor fashion_cnn(const Scope& scope, Tensor images) {
@@ -63,6 +69,36 @@ Tensor lenet5(const Scope& scope, Tensor images) {
 }
 Tensor resnet8(const Scope& scope, Tensor images) {
   return models::resnet_cifar(scope, images, 8);
+}
+/// Attention between the rows of an image.
+Tensor attentive(const Scope& scope, Tensor images) {
+  const Tensor rows = mul(reshape(images, {images.shape()[0], 1, 28, 28}), scope.parameter("scale", {28}, constant(1)));
+  const Tensor y = attention(rows, rows, rows);
+  return linear(flatten(y), scope.parameter("weight", {28 * 28, 10}, normal(0.1F)));
+}
+
+/// The tensors of the arena that are read, by a dispatch or the host, where nothing has written them.
+std::vector<std::string> read_unwritten(const step::StepProgram& step) {
+  const plan::Program& program = step.plan.program;
+  std::vector<bool> written;
+  for (const plan::ProgramTensor& tensor : program.tensors)
+    written.push_back(tensor.region.buffer != plan::arena_buffer);
+  std::vector<std::string> found;
+  const auto read = [&](plan::TensorId tensor) {
+    if (!written[tensor]) found.push_back(program.tensors[tensor].name);
+  };
+  for (const plan::Dispatch& dispatch : program.dispatches) {
+    // What a kernel writes may also be bound in place of an operand that it does not use.
+    for (const plan::Operand& operand : dispatch.operands) {
+      if (operand.access == plan::Access::write) written[operand.tensor] = true;
+    }
+    for (const plan::Operand& operand : dispatch.operands) read(operand.tensor);
+  }
+  for (const step::Watched& watched : step.watched) {
+    read(watched.tensor.memory);
+    for (const step::Recorded& input : watched.inputs) read(input.memory);
+  }
+  return found;
 }
 
 }  // namespace
@@ -164,6 +200,18 @@ TEST_CASE("micro-batches take the memory of one, and nothing but their own dispa
     const std::size_t each = dispatches(one) - tail + 1;  // and one that adds the gradients
     CHECK(dispatches(two) == 2 * each + tail);
     CHECK(dispatches(five) == 5 * each + tail);
+  }
+}
+
+TEST_CASE("nothing is read of the arena that was not written before, whatever is watched and kept") {
+  for (const Model model : {fashion_cnn, lenet5, resnet8, attentive}) {
+    for (const plan::Target& target : {gpu(), software()}) {
+      for (const step::Watch& watch : {step::Watch{}, step::Watch{.statistics = "*", .keep = "*"}}) {
+        const step::StepProgram step = program(model, 16, Precision::mixed(), 2, target, watch);
+        CHECK(fmt::to_string(fmt::join(read_unwritten(step), ", ")) == "");
+        CHECK(step.watched.empty() == watch.keep.empty());
+      }
+    }
   }
 }
 
