@@ -178,6 +178,13 @@ void ProgramBuilder::alias(TensorId alias, TensorId source, std::string label) {
     aliases_[alias] = resolve(source);
     return;
   }
+  if (stores_.scale_of(alias) != 0) {  // which a copy of the bytes would not apply
+    Expression same{.layout = layout(info(alias).type.shape), .reads = {Reading{}}, .value = 0};
+    Dispatch stored = pointwise(std::move(same), {{alias, Access::write}, {source, Access::read}});
+    stored.label = std::move(label);
+    dispatch(std::move(stored));
+    return;
+  }
   struct Push {
     std::uint32_t pairs;
   };

@@ -99,7 +99,8 @@ class ProgramBuilder {
   void count_unfused(std::ptrdiff_t dispatches) { unfused_ += dispatches; }
   /// Which of a choice's candidates to use; see Lowering::choose.
   std::size_t choose(Choice choice);
-  /// Makes `alias` use the memory of `source`; if `alias` already has a place of its own, copies instead.
+  /// Makes `alias` use the memory of `source`; if `alias` already has a place of its own, copies instead, times the
+  /// scale that it may have.
   void alias(TensorId alias, TensorId source, std::string label);
   /// Keeps a tensor's memory until the end of the program; returns the tensor that owns the memory.
   TensorId keep(TensorId tensor);

@@ -21,6 +21,20 @@ namespace halfstep {
 using testing::scaled;
 using testing::unscaled;
 
+namespace {
+
+/// Whether gradients are the same numbers, rounded to f16 once, to what is maybe a subnormal in one of them.
+bool equal_but_for_rounding(const std::vector<float>& got, const std::vector<float>& want) {
+  bool equal = got.size() == want.size();
+  for (std::size_t i = 0; equal && i < got.size(); ++i) {
+    const double apart = std::abs(static_cast<double>(got[i]) - static_cast<double>(want[i]));
+    equal = apart <= 0x1p-11 * std::abs(static_cast<double>(got[i])) + 0x1p-25;
+  }
+  return equal;
+}
+
+}  // namespace
+
 TEST_CASE("every kernel that stores a parameter's gradient scales it: products, sums, norms, and what is shared") {
   const auto gradients = [](const Precision& precision) {
     Graph graph;
@@ -63,16 +77,31 @@ TEST_CASE("every kernel that stores a parameter's gradient scales it: products, 
     const std::string& name = entry.first;
     const std::vector<float>& got = entry.second;
     CAPTURE(name);
-    REQUIRE(got.size() == want.at(name).size());
     CHECK(std::ranges::any_of(got, [](float v) { return v != 0; }));
-    bool equal = true;
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      // Both were rounded to f16 once, one of them maybe to a subnormal.
-      const double apart = std::abs(static_cast<double>(got[i]) - static_cast<double>(want.at(name)[i]));
-      equal &= apart <= 0x1p-11 * std::abs(static_cast<double>(got[i])) + 0x1p-25;
-    }
-    CHECK(equal);
+    CHECK(equal_but_for_rounding(got, want.at(name)));
   }
+}
+
+TEST_CASE("the gradient of queries that share keys is scaled, though the last of its operators moves bits") {
+  const auto gradient = [](const Precision& precision) {
+    Graph graph;
+    const Tensor x = graph.input("x", {2, 2, 6, 8});
+    const Tensor queries = graph.root().parameter("queries", {2, 4, 6, 8}, normal(1));
+    const Tensor y = attention(queries, x, x);
+    TrainerOptions options{.loss = mean(mul(y, y))};
+    options.optimizer = Sgd{.rate = 0};
+    options.precision = precision;
+    options.trace = "*gradient";
+    Trainer trainer = Trainer::compile(testing::device(), graph, options);
+    const auto numbers = testing::uniform({2, 2, 6, 8}, 5).values;
+    const std::vector<float> values(numbers.begin(), numbers.end());
+    for (int i = 0; i < 5; ++i) trainer.step({{"x", std::span<const float>(values)}});
+    CHECK(trainer.report().applied == 5);
+    return trainer.inspect().trace("queries.gradient");
+  };
+  const std::vector<float> got = gradient(scaled());
+  CHECK(std::ranges::any_of(got, [](float v) { return v != 0; }));
+  CHECK(equal_but_for_rounding(got, gradient(unscaled())));
 }
 
 }  // namespace halfstep
