@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "harness/device.h"
+#include "harness/values.h"
 #include "train/small_training.h"
 
 namespace halfstep {
@@ -157,6 +158,53 @@ TEST_CASE("any tensor of the last step that is kept can be read, and no other") 
   Product other(unscaled(Precision::mixed()));
   other.step();
   CHECK_THROWS_WITH_AS(other.trainer.inspect().trace("mul:0"), doctest::Contains("trace"), Error);
+}
+
+namespace {
+
+/// Attention, a norm and a split, which all have several results.
+struct ManyResults {
+  Graph graph;
+  Tensor x = graph.input("x", {2, 2, 4, 8});
+  Tensor q = mul(x, graph.root().parameter("w", {8}, constant(0.5F)));
+  Tensor attended = attention(q, q, x);
+  Tensor normal = layer_norm(attended, graph.root().parameter("weight", {8}, constant(1)),
+                             graph.root().parameter("bias", {8}, constant(0)));
+  std::vector<Tensor> parts = split(normal, {3, 5}, 3);
+  std::vector<float> values;
+
+  ManyResults() {
+    const reference::Array numbers = testing::uniform(x.shape(), 1);
+    values.assign(numbers.values.begin(), numbers.values.end());
+  }
+
+  Trainer trainer() const {
+    return Trainer::compile(testing::device(), graph,
+                            {.loss = add(sum(mul(parts[0], parts[0])), sum(sin(parts[1]))),
+                             .optimizer = Sgd{.rate = 0},
+                             .precision = Precision::float32(),
+                             .trace = "*"});
+  }
+
+  /// What a predictor makes of the same weights.
+  std::vector<float> predicted(const Trainer& trainer, Tensor output) const {
+    return Predictor::compile(trainer, graph, output).run({{"x", std::span<const float>(values)}});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("each result of an operator that has several can be traced by its name") {
+  const ManyResults model;
+  Trainer trainer = model.trainer();
+  trainer.step({{"x", std::span<const float>(model.values)}});
+  for (const Tensor& tensor : {model.q, model.attended, model.normal, model.parts[0], model.parts[1]}) {
+    CAPTURE(tensor.name());
+    const std::vector<float> got = trainer.inspect().trace(tensor.name());
+    const std::vector<float> want = model.predicted(trainer, tensor);
+    REQUIRE(got.size() == want.size());
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(want[i]).epsilon(1e-5));
+  }
 }
 
 TEST_CASE("an infinity stops training at the operator that made it first, with what it was made of") {
