@@ -7,6 +7,7 @@
 #include <array>
 #include <set>
 
+#include "base/utf8.h"
 #include "io/safetensors.h"
 
 namespace halfstep::io {
@@ -16,6 +17,10 @@ namespace {
 void check(const std::filesystem::path& path, const std::vector<StoredTensor>& tensors) {
   std::set<std::string_view> names{"__metadata__"};
   for (const StoredTensor& tensor : tensors) {
+    if (const std::size_t valid = utf8_bytes(tensor.name); valid < tensor.name.size()) {
+      fail("safetensors", fmt::format("{}: expected names in UTF-8, got another byte after '{}'", path.string(),
+                                      tensor.name.substr(0, valid)));
+    }
     if (!names.insert(tensor.name).second) {
       fail("safetensors", fmt::format("{}: expected every name once, got {} twice", path.string(), tensor.name));
     }
@@ -35,7 +40,7 @@ std::string header_of(const std::vector<StoredTensor>& tensors, const Metadata& 
     header[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  // Metadata may come from a file system or a terminal and need not be UTF-8; names of tensors are.
+  // Metadata may come from a file system or a terminal and need not be UTF-8.
   std::string text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   // Spaces after the header keep the tensors aligned to eight bytes.
   text.resize((text.size() + 7) / 8 * 8, ' ');

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <set>
 
-#include "base/utf8.h"
 #include "optim/rule.h"
 
 namespace halfstep::optim {
@@ -24,11 +23,6 @@ void check_names(const UpdateRule& rule) {
   }
   std::set<std::string> names;
   for (const std::string& state : states) {
-    const std::size_t valid = utf8_bytes(state);
-    if (valid < state.size()) {
-      fail(rule.name(),
-           fmt::format("expected states of names in UTF-8, got another byte after '{}'", state.substr(0, valid)));
-    }
     if (!state.empty() && state != averages && names.insert(state).second) continue;
     fail(rule.name(), fmt::format("expected states of names of their own, other than '{}', got '{}'", averages, state));
   }

@@ -100,6 +100,12 @@ TEST_CASE_FIXTURE(Fixture, "Metadata that is no UTF-8 is written with U+FFFD in 
   CHECK(SafetensorsFile(path).metadata() == io::Metadata{{"model", "mod\ufffdle"}, {"note", "\ufffd"}});
 }
 
+TEST_CASE_FIXTURE(Fixture, "A tensor whose name is no UTF-8, and would not be found again, is not written") {
+  CHECK_THROWS_WITH_AS(write_safetensors(path, {{"couch\xe9", "U8", {1}, bytes_of("x")}}, {}),
+                       doctest::Contains("expected names in UTF-8, got another byte after 'couch'"), Error);
+  CHECK(!fs::exists(path));
+}
+
 TEST_CASE_FIXTURE(Fixture, "The same tensors give the same bytes, aligned, whatever their order") {
   const StoredTensor a{"a", "F16", {1}, bytes_of("12")};
   const StoredTensor b{"b", "F32", {1}, bytes_of("3456")};
