@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <filesystem>
@@ -135,10 +134,9 @@ Verdict Admission::find_out(const plan::Target& target, const std::string& kind,
 }
 
 Verdict Admission::find_out_in_child(const plan::Target& target, const std::string& kind, const std::string& name) {
-  constexpr std::chrono::seconds limit(60);
   if (child_ == nullptr || !child_->alive())
     return {.objection = "no process to try it in", .hindrance = ErrorCode::unsupported};
-  const process::Child::Outcome outcome = child_->run(work_, request_of(context_, target, kind, name), limit);
+  const process::Child::Outcome outcome = child_->run(work_, request_of(context_, target, kind, name), vk::child_limit);
   if (outcome.crashed) return {.objection = "it crashed", .hindrance = {}};
   if (!outcome.answer)
     return {.objection = "the process to try it in has ended, or took too long", .hindrance = ErrorCode::system};

@@ -177,6 +177,10 @@ TEST_CASE("devices are chosen by rank, index and part of the name") {
   CHECK(vk::select_device(devices, "IRIS") == 2);
   CHECK(vk::select_device(devices, "geforce") == 3);
   CHECK(vk::select_device(devices, "4080") == 4);  // no such index: part of a name
+  for (const char* index : {"5", "8", "08", "15", "40"}) {
+    CAPTURE(index);
+    CHECK_THROWS_WITH_AS(vk::select_device(devices, index), doctest::Contains("expected an index below 5, "), Error);
+  }
   CHECK_THROWS_WITH_AS(vk::select_device(devices, "Radeon"),
                        "[device] expected one of 0: llvmpipe (LLVM 15), 1: Old Card, 2: Intel Iris, 3: GeForce 4090, "
                        "4: GeForce 4080, got Radeon. Hint: bin/devices lists them",

@@ -178,7 +178,8 @@ typedef struct hs_device_buffer {
 /// The number of the machine's devices, usable or not.
 HS_API hs_status hs_device_count(uint32_t* count);
 HS_API hs_status hs_device_describe(uint32_t index, hs_device_info* info);
-/// Opens a device by its index or a part of its name; NULL: HALFSTEP_DEVICE, or else the best. May take seconds.
+/// Opens a device by its index (one or two digits) or a part of its name; NULL: HALFSTEP_DEVICE, or else the best. May
+/// take seconds.
 HS_API hs_status hs_device_open(const char* selector, const hs_device_settings* settings, hs_device** device);
 /// Uses an application's own device and queue; destroys and reconfigures nothing of it.
 HS_API hs_status hs_device_adopt(const hs_adopted_device* handles, const hs_device_settings* settings,

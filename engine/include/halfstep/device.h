@@ -82,10 +82,11 @@ struct DeviceSettings {
 /// The device that training runs on. Copies share it. They may be used from several threads at once.
 class HALFSTEP_API Device {
  public:
-  /// Opens a device by its index in list(), or by a case-insensitive part of its name. If `selector` is empty, the
-  /// environment variable HALFSTEP_DEVICE is used. If that is empty too, the best usable device is chosen: discrete
-  /// before integrated before virtual before CPU. Throws Error if there is no such device or it is not usable. Forks
-  /// the process briefly if `settings` allow it. May block for seconds while drivers load.
+  /// Opens a device by its index in list(), or by a case-insensitive part of its name; one or two digits are an index,
+  /// whether there is such a device or not. If `selector` is empty, the environment variable HALFSTEP_DEVICE is used.
+  /// If that is empty too, the best usable device is chosen: discrete before integrated before virtual before CPU.
+  /// Throws Error if there is no such device or it is not usable. Forks the process briefly if `settings` allow it. May
+  /// block for seconds while drivers load.
   static Device open(std::string_view selector = {}, const DeviceSettings& settings = {});
 
   /// Uses an application's own device and queue. Does not destroy or reconfigure any object of the application. Uses

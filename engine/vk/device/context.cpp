@@ -260,12 +260,11 @@ void Context::take_matrix_shapes(std::vector<plan::MatrixShape> shapes) {
 
 /// Queries in a child, once per driver build. A query that crashed is not repeated; one that failed otherwise is.
 void Context::find_matrix_shapes(std::shared_ptr<process::Child> child, std::size_t index) {
-  constexpr std::chrono::seconds limit(10);
   if (!wants_matrices(capabilities_, settings_)) return;
   Notes notes(capabilities_, settings_.cache_folder);
   std::optional<std::string> shapes = notes.find("matrices");
   if (!shapes && child && child->alive()) {
-    const process::Child::Outcome outcome = child->run(ask_for_matrix_shapes, std::to_string(index), limit);
+    const process::Child::Outcome outcome = child->run(ask_for_matrix_shapes, std::to_string(index), child_limit);
     if (outcome.answer || outcome.crashed) notes.add("matrices", outcome.answer.value_or(""));
     notes.save();
     shapes = outcome.answer;

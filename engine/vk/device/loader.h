@@ -2,6 +2,7 @@
 
 #include <vulkan/vulkan.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -120,6 +121,8 @@ void replace_loader(PFN_vkGetInstanceProcAddr get_proc);
 /// Vulkan before. NVIDIA's driver does not survive a fork: when the child of a process that has a device calls it or
 /// ends, that device is lost (driver 580, H200).
 std::shared_ptr<process::Child> child_without_drivers();
+/// What it may take for one piece of work. The first one loads the drivers, maybe from a slow disk.
+constexpr std::chrono::seconds child_limit(60);
 /// Ends it, once nobody who was given it has it any more: for a machine where it is of no use.
 void end_child_without_drivers();
 

@@ -36,9 +36,16 @@ std::optional<std::size_t> as_index(std::string_view selector, std::size_t count
   return number && index < count ? std::optional(index) : std::nullopt;
 }
 
+/// A rank or a count may be an index beyond the last device, and its digit part of any name. More digits are a model's.
+bool is_index_only(std::string_view selector) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return !selector.empty() && selector.size() <= 2 && std::ranges::all_of(selector, is_digit);
+}
+
 /// The devices that the selector matches, best first; ties in the order of the list.
 std::vector<std::size_t> matches(std::span<const DeviceInfo> devices, std::string_view selector) {
   if (const auto index = as_index(selector, devices.size())) return {*index};
+  if (is_index_only(selector)) return {};
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (lower(devices[i].name).find(lower(selector)) != std::string::npos) found.push_back(i);
@@ -65,7 +72,10 @@ std::size_t select_device(std::span<const DeviceInfo> devices, std::string_view 
          "install a driver, on Debian or Ubuntu: apt install mesa-vulkan-drivers");
   }
   const std::vector<std::size_t> found = matches(devices, selector);
-  if (found.empty()) fail("device", fmt::format("expected one of {}, got {}", listing(devices), selector), hint);
+  if (found.empty()) {
+    const std::string index = is_index_only(selector) ? fmt::format("an index below {}, ", devices.size()) : "";
+    fail("device", fmt::format("expected {}one of {}, got {}", index, listing(devices), selector), hint);
+  }
   const DeviceInfo& best = devices[found.front()];
   if (!best.usable) {
     fail(ErrorCode::unsupported, "device",
