@@ -52,7 +52,7 @@ WeightSplit split_at_weights(const Ir& ir, DType parameters, std::span<const Val
       Value& value = split.rest.values[input];
       if (value.origin != Origin::node || !of_weights[input]) continue;
       value.origin = Origin::parameter;
-      // Results of one operator share its name.
+      // A name that no parameter has.
       value.name = split.weights.values[input].name = fmt::format("{} #{}", value.name, input);
       split.made.push_back(input);
     }
