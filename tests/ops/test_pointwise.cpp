@@ -178,7 +178,7 @@ TEST_CASE("gradients of activations at their kinks are those of the side that is
   kink_check(
       "leaky_relu", [](Tensor x) { return leaky_relu(x, slope); },
       [](double v) { return v > 0 ? 1.0 : static_cast<double>(slope); });
-  kink_check("hardswish", hardswish, [](double v) { return v < -3 ? 0 : v > 3 ? 1 : v / 3 + 0.5; });
+  kink_check("hardswish", hardswish, [](double v) { return v <= -3 ? 0 : v >= 3 ? 1 : v / 3 + 0.5; });
 }
 
 TEST_CASE("arithmetic on one shape") {

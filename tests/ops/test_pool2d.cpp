@@ -112,6 +112,7 @@ TEST_CASE("average pooling") {
 }
 
 TEST_CASE("the average of a large image") {
+  if (testing::context().target().max_rounds < 65535) return;  // a device that is told to end loops sooner
   Graph graph;
   const Tensor x = graph.input("x", {1, 250, 250, 1});
   const Tensor y = adaptive_average_pool2d(x, {1, 1});
