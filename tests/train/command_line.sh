@@ -206,14 +206,14 @@ refused "a scope that matches" --recompute "block*" --data "$place/cifar"
 refused "average" --average 1 --data "$place/cifar"
 trains -m resnet8 -n 1 --batch-size 8 --accumulate 2 --average 0.9 --recompute "layer?/?" --data "$place/cifar"
 check "the best weights are kept under PyTorch's names" grep -q '"layer3.0.bn2.running_var"' "$place/best"
-small=(-m resnet8 --batch-size 8 --data "$place/cifar")
-trains "${small[@]}" -n 1 --save "$place/first" --best "$place/kept"
+resnet8=(-m resnet8 --batch-size 8 --data "$place/cifar")
+trains "${resnet8[@]}" -n 1 --save "$place/first" --best "$place/kept"
 cp "$place/kept" "$place/before"
 LC_ALL=C sed 's/"best_accuracy":"[01]/"best_accuracy":"9/' "$place/first" >"$place/unbeaten"
 check "a checkpoint notes the best accuracy" test "$(cmp -l "$place/first" "$place/unbeaten" | wc -l)" = 1
-trains "${small[@]}" -n 2 --resume "$place/unbeaten" --best "$place/kept"
+trains "${resnet8[@]}" -n 2 --resume "$place/unbeaten" --best "$place/kept"
 check "a resumed run keeps better weights of the run before" cmp "$place/kept" "$place/before"
-trains "${small[@]}" -n 2 --resume "$place/unbeaten" --best "$place/anew"
+trains "${resnet8[@]}" -n 2 --resume "$place/unbeaten" --best "$place/anew"
 check "a resumed run keeps its own best weights where there are none" test -s "$place/anew"
 
 # Saying what images show, by the best weights.
