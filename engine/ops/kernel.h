@@ -16,6 +16,10 @@ std::uint32_t index32(const plan::Lowering& out, std::int64_t value);
 /// The variant of a shader for tensors of `dtype` on this device: "slice.packed".
 std::string variant(const plan::Lowering& out, std::string_view shader, DType dtype);
 
+/// How many terms a kernel adds up one by one in f32, about. Each addition is rounded to the unit of the sum: so many
+/// equal terms are off by up to 8e-5 of their sum, and half a million by 5e-3. More are cut into parts.
+inline constexpr std::int64_t longest_sum = 8192;
+
 /// More of a dispatch; see the members of plan::Dispatch.
 struct Work {
   double flops = 0;

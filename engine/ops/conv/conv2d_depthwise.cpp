@@ -49,7 +49,8 @@ void lower_weight_gradient(plan::Lowering& out, const Convolution& convolution) 
   const std::int64_t wanted = std::int64_t{out.target().wanted_groups} * flat_local_size(out.target());
   const std::int64_t most = plan::divided_up(push.lines, std::max<std::int64_t>(1, 64 / push.window.positions[1]));
   const std::int64_t line_rounds = std::int64_t{push.window.positions[1]} + 2;
-  const std::int64_t longest = std::max<std::int64_t>((std::int64_t{out.target().max_rounds} - 1) / line_rounds, 1);
+  const std::int64_t most_rounds = std::min<std::int64_t>(std::int64_t{out.target().max_rounds} - 1, longest_sum);
+  const std::int64_t longest = std::max<std::int64_t>(most_rounds / line_rounds, 1);
   const std::int64_t part_lines =
       std::min(plan::divided_up(push.lines, std::min(plan::divided_up(wanted, sums), most)), longest);
   const std::int64_t parts = plan::divided_up(push.lines, part_lines);

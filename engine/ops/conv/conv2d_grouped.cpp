@@ -35,9 +35,10 @@ std::int64_t rounds_of(const Sum& sum, std::int64_t segments) {
   return 4 * (segments * (sum.terms + 2) + 2) + 1;
 }
 
-/// Segments of a part: all, or as many as the driver's limit of loop rounds allows.
+/// Segments of a part: all, or as many as the driver's limit of loop rounds and `longest_sum` allow.
 std::int64_t part_length(const plan::Target& target, const Sum& sum) {
-  const std::int64_t most = ((std::int64_t{target.max_rounds} - 1) / 4 - 2) / (sum.terms + 2);
+  const std::int64_t most_rounds = (std::int64_t{target.max_rounds} - 1) / 4 - 2;
+  const std::int64_t most = std::min(most_rounds, longest_sum) / (sum.terms + 2);
   return std::clamp<std::int64_t>(most, 1, sum.segments);
 }
 

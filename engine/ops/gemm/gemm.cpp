@@ -79,9 +79,9 @@ std::int64_t cached_parts(const plan::Lowering& out, const Gemm& gemm, const Gem
   return std::min(plan::divided_up(read, cache_bytes), read / (4 * bytes));
 }
 
-/// k is split if there are too few tiles to occupy the device, or for the caches of a software driver, but into parts
-/// of at least `least_part_quads`, and only as far as `most_part_bytes` allow. Parts are short enough for the driver's
-/// limit of loop rounds.
+/// k is split if there are too few tiles to occupy the device, for the caches of a software driver, or if its sums would
+/// be long, but into parts of at least `least_part_quads`, and only as far as `most_part_bytes` allow. Parts are short
+/// enough for the driver's limit of loop rounds.
 Cut cut(const plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
   Cut result{row_tiles(kernel, gemm), plan::divided_up(gemm.columns, kernel.tile_columns), 1, k_quads(gemm)};
   const std::int64_t tiles = result.row_tiles * result.column_tiles * gemm.batches;
@@ -91,7 +91,8 @@ Cut cut(const plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
   const std::int64_t least =
       plan::divided_up(k_quads(gemm), most_part_quads(out.target(), kernel, segment_quads(gemm)));
   const std::int64_t caching = std::min(most, cached_parts(out, gemm, kernel, bytes));
-  const std::int64_t wanted = std::max({occupying, least, caching});
+  const std::int64_t exact = std::min(most, plan::divided_up(k_quads(gemm) * 4, longest_sum));
+  const std::int64_t wanted = std::max({occupying, least, caching, exact});
   if (wanted < 2) return result;
   result.split_quads = plan::divided_up(plan::divided_up(k_quads(gemm), wanted), kernel.k_quads) * kernel.k_quads;
   result.splits = plan::divided_up(k_quads(gemm), result.split_quads);

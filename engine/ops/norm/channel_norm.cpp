@@ -41,9 +41,9 @@ std::int64_t rounds_of(std::int64_t length, std::int64_t passes) {
   return passes * (length + 1);
 }
 
-/// The longest slice for that many passes within the driver's limit of loop rounds.
+/// The longest slice for that many passes within the driver's limit of loop rounds, and within `longest_sum`.
 std::int64_t longest_slice(const plan::Target& target, std::int64_t passes) {
-  return std::int64_t{target.max_rounds} / passes - 1;
+  return std::min(std::int64_t{target.max_rounds} / passes - 1, longest_sum);
 }
 
 constexpr std::int64_t moment_passes = 2;  ///< of channel_moments.comp and channel_moments_merge.comp
