@@ -18,8 +18,6 @@ struct ImageShape {
   std::uint32_t height = 1;
   std::uint32_t width = 1;
   std::uint32_t channels = 1;
-
-  friend bool operator==(const ImageShape&, const ImageShape&) = default;
 };
 
 ImageShape image_shape(std::span<const std::int64_t> sample) {

@@ -49,7 +49,7 @@ bool select(Module& module, Function& function);
 /// Removes functions that no entry point calls.
 void remove_functions(Module& module);
 /// Removes instructions whose results are not used.
-void remove_values(Module& module, Function& function);
+void remove_values(Function& function);
 /// Removes types, constants, variables, names and decorations that nothing uses.
 void remove_globals(Module& module);
 

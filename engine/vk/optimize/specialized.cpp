@@ -26,12 +26,12 @@ void finish(Module& module, Function& function) {
     do fold(module, function);
     while (ir::unroll(module, function));
     ir::simplify(module, function);
-    ir::remove_values(module, function);
+    ir::remove_values(function);
     again = ir::select(module, function);
     ir::remove_branches(module, function);
     ir::join_blocks(function);
   }
-  ir::remove_values(module, function);
+  ir::remove_values(function);
 }
 
 bool is_entry_point(const Module& module, const Function& function) {

@@ -16,7 +16,7 @@ bool directs_flow(std::uint32_t opcode) {
 /// Finds the instructions of a function that must stay.
 class Marker {
  public:
-  Marker(const Module& module, const Function& function) : module_(module) {
+  explicit Marker(const Function& function) {
     for (const Block& block : function.blocks) {
       for (const Instruction& i : block.code) {
         if (i.result != 0) definitions_[i.result] = &i;
@@ -68,7 +68,6 @@ class Marker {
     return found != definitions_.end() && found->second->opcode == op_variable;
   }
 
-  const Module& module_;
   std::unordered_map<Id, const Instruction*> definitions_;
   std::unordered_map<Id, std::vector<const Instruction*>> stores_;  ///< by variable
   std::unordered_set<const Instruction*> kept_;
@@ -77,8 +76,8 @@ class Marker {
 
 }  // namespace
 
-void remove_values(Module& module, Function& function) {
-  const Marker marker(module, function);
+void remove_values(Function& function) {
+  const Marker marker(function);
   for (Block& block : function.blocks) {
     // In place, so that what is asked for has not moved yet.
     std::size_t end = 0;
