@@ -30,8 +30,8 @@ void main() {
   } else {
     g += weight_decay * w;
   }
-  vec4 m = mix(g, load_moment(2u * i), beta1);
-  vec4 v = mix(g * g, load_moment(2u * i + 1u), beta2);
+  vec4 m = averaged(load_moment(2u * i), g, beta1);
+  vec4 v = averaged(load_moment(2u * i + 1u), g * g, beta2);
   store_moment(2u * i, first_moment + 2u * i, m);
   store_moment(2u * i + 1u, first_moment + 2u * i + 1u, v);
   vec4 m_hat = m / (1.0 - beta_powers().x);

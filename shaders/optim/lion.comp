@@ -24,6 +24,6 @@ void main() {
   vec4 w = load_weight(i);
   vec4 g = unscaled_gradient(i, quad);
   vec4 m = load_moment(i);
-  store_moment(i, first_moment + i, mix(g, m, beta2));
-  store_weight(i, quad, w - step_rate() * (sign(mix(g, m, beta1)) + weight_decay * w));
+  store_moment(i, first_moment + i, averaged(m, g, beta2));
+  store_weight(i, quad, w - step_rate() * (sign(averaged(m, g, beta1)) + weight_decay * w));
 }

@@ -37,7 +37,7 @@ void main() {
     square = alpha * (square + (1.0 - alpha) * away * away);
     store_moment(states * i + 1u, first_moment + states * i + 1u, m + (1.0 - alpha) * away);
   } else {
-    square = mix(g * g, square, alpha);
+    square = averaged(square, g * g, alpha);
   }
   store_moment(states * i, first_moment + states * i, square);
   vec4 direction = g / (sqrt(square) + epsilon);

@@ -40,6 +40,10 @@ bool is_updated(uint quad) { return state.overflow == 0u && !is_skipped(quad); }
 // The optimizer's rate in this step.
 float optimizer_rate() { return OPTIMIZER == 0u ? state.rate : others[max(OPTIMIZER, 1u) - 1u].rate; }
 
+// Where an average moves to with `now`, of weight 1 - beta. GLSL's mix may be computed as now + beta (before - now), which
+// leaves few bits of a small 1 - beta.
+vec4 averaged(vec4 before, vec4 now, float beta) { return beta * before + (1.0 - beta) * now; }
+
 // Its betas, each to the power of the updates made so far plus this one: for Adam's bias correction.
 vec2 beta_powers() {
   OptimizerState other = others[max(OPTIMIZER, 1u) - 1u];

@@ -85,6 +85,14 @@ TEST_CASE("optimizers follow their formulas in every precision") {
   testing::check_update(adam, gradients, reference_adam(adam, true, 2, 0.5, 20));
 }
 
+TEST_CASE("Adam's first update is the rate, however little of a gradient the second moment takes") {
+  std::vector<float> gradients(101);
+  for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] = 0.5F + static_cast<float>(i) / 101;
+  Pull pull(101, 0, Adam{.rate = 1, .beta2 = 0.99999F}, Precision::float32());
+  pull.trainer().step({{"pull", std::span<const float>(gradients)}});
+  for (const float w : pull.weights()) CHECK(w == doctest::Approx(-1).epsilon(1e-6));
+}
+
 TEST_CASE("a loss scale changes nothing but the range of the gradients") {
   const auto weights = [](LossScale scale) {
     Precision precision = Precision::mixed();
