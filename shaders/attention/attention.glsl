@@ -150,7 +150,8 @@ float disorder(Head head, uint query, uvec2 ends) {
 
 bool sees(Head head, uint query, uint key) {
   bool seen = key < head.visible && query < queries;
-  if (SEGMENTS) seen = seen && segment_of(head, query) == segment_of(head, key);
+  bool same = !SEGMENTS || segment_of(head, query) == segment_of(head, key);
+  seen = seen && same;
   if (CAUSAL) seen = seen && key <= query;
   if (WINDOW) seen = seen && key < query + window && query < key + window;
   return seen;

@@ -60,11 +60,12 @@ void find_scores(Head head, uint own, uint other, out Tile scores, out Tile prod
   FOR_ROWS [[unroll]] for (int j = 0; j < TILE; j++) {
     uint own_row = own + uint(r);
     uint other_row = other + uint(j);
-    if (sees(head, QUERY(own_row, other_row), KEY(own_row, other_row)) && own_row < own_count()) {
-      if (MASK != 0u) scores.at[r][j] += mask_at(head, QUERY(own_row, other_row), KEY(own_row, other_row));
-    } else {
-      scores.at[r][j] = minus_infinity();
-    }
+    uint query = QUERY(own_row, other_row);
+    uint key = KEY(own_row, other_row);
+    // Without branches: SwiftShader takes minutes and gigabytes to compile so many loads under conditions of their own.
+    if (MASK != 0u) scores.at[r][j] += mask_at(head, min(query, queries - 1u), min(key, keys - 1u));
+    bool seen = sees(head, query, key) && own_row < own_count();
+    scores.at[r][j] = seen ? scores.at[r][j] : minus_infinity();
   }
 }
 

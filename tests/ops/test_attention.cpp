@@ -218,6 +218,8 @@ TEST_CASE("attention of packed sequences sees each of them alone") {
     check = check_of({2, 4, 2, 72, 72, 8, 6}, masks, false);
     testing::check_operator(check);
   }
+  masks.masked = true;
+  testing::check_operator(check_of({2, 4, 2, 72, 72, 8, 6}, masks));
 }
 
 TEST_CASE("attention of segments whose numbers decrease is right or NaN") {
