@@ -96,7 +96,6 @@ layout(std430, binding = 12) writeonly buffer DK { QUAD dk_rows[]; };
 const int CARRIED_QUADS = C_QUADS + D_QUADS + 1;
 
 float minus_infinity() { return uintBitsToFloat(0xff800000u); }
-float exp_of(float v) { return isnan(v) ? v : exp(v); }
 
 // Where a head's rows are: of queries {batch, head} and of keys.
 struct Head {

@@ -105,11 +105,11 @@ void add_tile(Head head, uint own, uint other) {
     [[unroll]] for (int j = 0; j < TILE; j++) top = max(top, weights.at[r][j]);
     // While all that was seen is minus infinity, nothing is subtracted from it.
     float base = top == minus_infinity() ? 0.0 : top;
-    float shrink = exp_of(largest[r] - base);
+    float shrink = exp_or_nan(largest[r] - base);
     largest[r] = top;
     float sum = 0.0;
     [[unroll]] for (int j = 0; j < TILE; j++) {
-      weights.at[r][j] = exp_of(weights.at[r][j] - base);
+      weights.at[r][j] = exp_or_nan(weights.at[r][j] - base);
       sum += weights.at[r][j];
     }
     total[r] = fma(total[r], shrink, sum);
@@ -131,7 +131,7 @@ void add_tile(Head head, uint own, uint other) {
   FOR_ROWS [[unroll]] for (int j = 0; j < TILE; j++) {
     uint query = min(QUERY(own + uint(r), other + uint(j)), queries - 1u);
     uint at = statistic_at(head, query);
-    float p = exp_of(weights.at[r][j] - largest_of[at]) * inverse_total_of[at];
+    float p = exp_or_nan(weights.at[r][j] - largest_of[at]) * inverse_total_of[at];
     float kept = DROPOUT ? factors.at[r][j] : 1.0;
 #ifdef PASS_keys
     gradients.at[r][j] = p * (gradients.at[r][j] * kept - delta_of[at]);

@@ -131,8 +131,8 @@ void add_tile(Head head, uint own, uint other) {
   // While all that was seen is minus infinity, nothing is subtracted from it.
   vec4 base = mix(top, vec4(0.0), equal(top, vec4(minus_infinity())));
   FOUR(i) {
-    float shrink = exp_of(largest[i] - base[i]);
-    FOUR(j) weights[i][j] = exp_of(weights[i][j] - base[i]);
+    float shrink = exp_or_nan(largest[i] - base[i]);
+    FOUR(j) weights[i][j] = exp_or_nan(weights[i][j] - base[i]);
     total[i] = fma(total[i], shrink, sum_of(weights[i]));
     [[unroll]] for (int part = 0; part < D_PARTS; part++) sums_d[i][part] *= shrink;
   }
@@ -160,7 +160,7 @@ void add_tile(Head head, uint own, uint other) {
   FOUR(i) FOUR(j) {
     uint query = QUERY(own + uint(down() * 4 + i), other + uint(across() * 4 + j));
     uint at = statistic_at(head, min(query, queries - 1u));
-    float p = exp_of(weights[i][j] - largest_of[at]) * inverse_total_of[at];
+    float p = exp_or_nan(weights[i][j] - largest_of[at]) * inverse_total_of[at];
 #ifdef PASS_keys
     gradients[i][j] = p * (gradients[i][j] * factors[i][j] - delta_of[at]);
 #else

@@ -3,12 +3,14 @@
 #ifndef HALFSTEP_MATH
 #define HALFSTEP_MATH
 
+bool is_nan(float v) { return (floatBitsToUint(v) & 0x7fffffffu) > 0x7f800000u; }
 bvec4 is_nan(vec4 v) { return greaterThan(floatBitsToUint(v) & 0x7fffffffu, uvec4(0x7f800000u)); }
 // Not NaN, and above 0.
 bvec4 is_positive(vec4 v) { return lessThan(floatBitsToUint(v) - 1u, uvec4(0x7f800000u)); }
 // Not NaN, and below 0 or -0.
 bvec4 is_negative(vec4 v) { return lessThanEqual(floatBitsToUint(v) - 0x80000000u, uvec4(0x7f800000u)); }
-bvec4 same_bits(vec4 a, vec4 b) { return equal(floatBitsToUint(a), floatBitsToUint(b)); }
+// 0 or -0.
+bvec4 is_zero(vec4 v) { return equal(floatBitsToUint(v) & 0x7fffffffu, uvec4(0u)); }
 
 // Floats as integers in the same order, -0 before 0; NaN comes last.
 ivec4 order_of(vec4 v) {
@@ -19,6 +21,7 @@ vec4 number_at(ivec4 order) { return intBitsToFloat(order ^ ((order >> 31) & 0x7
 
 // NaN stays NaN: SwiftShader's exp() returns infinity for it, and its log() a number, which would hide an error.
 vec4 exp_or_nan(vec4 v) { return mix(exp(v), v, is_nan(v)); }
-float log_or_nan(float v) { return isnan(v) ? v : log(v); }
+float exp_or_nan(float v) { return is_nan(v) ? v : exp(v); }
+float log_or_nan(float v) { return is_nan(v) ? v : log(v); }
 
 #endif

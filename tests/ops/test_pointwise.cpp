@@ -158,8 +158,9 @@ TEST_CASE("gradients of activations and scale") {
   }
 }
 
-TEST_CASE("gradients of activations at their kinks are those of the side that is documented") {
-  const reference::Array kinks({5}, {-3, -0.0, 0, 3, 6});
+TEST_CASE("gradients of activations at their kinks are those of the side that is documented, and of NaN PyTorch's") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const reference::Array kinks({7}, {-3, -0.0, 0, 3, 6, nan, -nan});
   const auto kink_check = [&](const char* name, Tensor (*build)(Tensor), double (*gradient)(double)) {
     testing::check_operator(
         {.name = name,
@@ -173,8 +174,8 @@ TEST_CASE("gradients of activations at their kinks are those of the side that is
          .inputs = {{kinks}, {reference::Array({}, 1.0)}},
          .reference = [=](std::span<const reference::Array> x) { return reference::map(x[0], gradient); }});
   };
-  kink_check("relu", relu, [](double v) { return v > 0 ? 1.0 : 0.0; });
-  kink_check("relu6", relu6, [](double v) { return v > 0 && v < 6 ? 1.0 : 0.0; });
+  kink_check("relu", relu, [](double v) { return v <= 0 ? 0.0 : 1.0; });
+  kink_check("relu6", relu6, [](double v) { return v <= 0 || v >= 6 ? 0.0 : 1.0; });
   kink_check(
       "leaky_relu", [](Tensor x) { return leaky_relu(x, slope); },
       [](double v) { return v > 0 ? 1.0 : static_cast<double>(slope); });

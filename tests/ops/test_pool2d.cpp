@@ -101,6 +101,32 @@ TEST_CASE("the first of equal elements takes the gradient of a max pooling windo
   }
 }
 
+TEST_CASE("what is not a number takes the gradient of the max pooling windows that it is in") {
+  // Windows that tile, overlap, and of whole subgroups of channels.
+  for (const Case& c : {Case{{1, 4, 6, 3}, {}}, Case{{1, 5, 6, 2}, {.kernel = {3, 3}, .stride = Pair{1, 1}}},
+                        Case{{1, 4, 4, 16}, {}}}) {
+    Check check = max_check(c);
+    const std::size_t place = check.inputs[0].values.values.size() / 2 + 1;
+    check.inputs[0].values.values[place] = std::numeric_limits<double>::quiet_NaN();
+    check.gradients = [=](std::span<const reference::Array> x, const reference::Array& dy) {
+      reference::Array number = x[0];
+      number.values[place] = 100;  // larger than all others
+      const reference::Array y = reference::max_pool2d(number, c.options);
+      reference::Array dx(c.images);
+      for (std::size_t i = 0; i < dx.values.size(); ++i) {
+        reference::Array moved = number;
+        moved.values[i] += 1e-6;
+        const reference::Array moved_y = reference::max_pool2d(moved, c.options);
+        for (std::size_t j = 0; j < y.values.size(); ++j) {
+          if (moved_y.values[j] != y.values[j]) dx.values[i] += dy.values[j];
+        }
+      }
+      return std::vector{dx};
+    };
+    testing::check_gradient(check);
+  }
+}
+
 TEST_CASE("average pooling") {
   for (const Case& c : cases) {
     for (const bool count_padding : {false, true}) {

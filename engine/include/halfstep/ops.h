@@ -42,9 +42,9 @@ HALFSTEP_API Tensor conv2d_transpose(Tensor images, Tensor weight, Conv2dOptions
 /// x {..., c} plus b {c}.
 HALFSTEP_API Tensor bias(Tensor x, Tensor b);
 
-/// max(x, 0); the gradient at 0 is 0.
+/// max(x, 0); the gradient at 0 is 0, at NaN that of the result.
 HALFSTEP_API Tensor relu(Tensor x);
-/// min(max(x, 0), 6); the gradient at 0 and 6 is 0.
+/// min(max(x, 0), 6); the gradient at 0 and 6 is 0, at NaN that of the result.
 HALFSTEP_API Tensor relu6(Tensor x);
 /// x if x > 0, else slope x. `slope` is at least 0; it is also the gradient at 0.
 HALFSTEP_API Tensor leaky_relu(Tensor x, float slope = 0.01F);
@@ -120,7 +120,8 @@ struct Pool2dOptions {
   Pair padding{0, 0};            ///< at most half the kernel
   bool count_padding = true;     ///< average pooling: whether padding counts in the divisor
 };
-/// The maximum of each window of {n, h, w, c}. Among equal elements the first receives the gradient.
+/// The maximum of each window of {n, h, w, c}; NaN is larger than any number. Among equal elements the first receives
+/// the gradient.
 HALFSTEP_API Tensor max_pool2d(Tensor images, Pool2dOptions options = {});
 /// The mean of each window of {n, h, w, c}.
 HALFSTEP_API Tensor average_pool2d(Tensor images, Pool2dOptions options = {});

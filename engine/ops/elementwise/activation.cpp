@@ -15,13 +15,13 @@ using ops::unary;
 
 Tensor relu(Tensor x) {
   return unary(
-      "relu", x, [](Numbers v) { return relu(v[0]); }, [](Numbers v) { return where_positive(v[0], v[1]); });
+      "relu", x, [](Numbers v) { return relu(v[0]); }, [](Numbers v) { return where_nonzero(v[0], v[1]); });
 }
 
 Tensor relu6(Tensor x) {
   return unary(
       "relu6", x, [](Numbers v) { return at_most(relu(v[0]), 6); },
-      [](Numbers v) { return where_positive(where_positive(v[0], v[1]), 6.0F - v[1]); });
+      [](Numbers v) { return where_nonzero(where_nonzero(v[0], v[1]), 6.0F - v[1]); });
 }
 
 // The result has the sign of the input; for a negative input it may also be 0.

@@ -40,7 +40,7 @@ class Extreme final : public ops::Elementwise {
     graph::Gradients gradients(2);
     const auto formula = [larger = larger_](Numbers v) {
       const ops::Number share = larger ? share_of_larger(v[1], v[2]) : share_of_larger(v[2], v[1]);
-      return where_positive(v[0], share) * share;
+      return where_nonzero(v[0], share) * share;
     };
     for (std::size_t i = 0; i < 2; ++i) {
       if (!call.needed[i]) continue;
