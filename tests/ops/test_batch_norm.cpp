@@ -7,6 +7,7 @@
 #include "graph/ir.h"
 #include "harness/check.h"
 #include "harness/device.h"
+#include "harness/kernel_targets.h"
 #include "harness/values.h"
 #include "ops/norm/batch_norm.h"
 #include "reference/conv2d.h"
@@ -102,6 +103,30 @@ TEST_CASE("batch norm keeps what varies about a mean far from zero") {
   check = check_of(uniform({2, 96, 96, 3}, 1, same, same), y);
   check.dtypes = {DType::f32};
   testing::check_operator(check);
+}
+
+TEST_CASE("batch norm of large constants, whose squares would overflow") {
+  const double large = 0x1p67;
+  // The constants themselves, and as the result of a product, which leaves moments.
+  for (const bool of_product : {false, true}) {
+    const std::int64_t rows = of_product ? 61 : 18432;
+    Check check = check_of(uniform({rows, 1, 1, 1}, 1, 1, 1), y);
+    check.inputs[0].values = uniform({rows, 1, 1, of_product ? 1 : 37}, 1, large, large);
+    for (std::size_t i = 1; i < 5; ++i) check.inputs[i].values = uniform({37}, i, 0.5, 2);
+    if (of_product) check.inputs.push_back({uniform({1, 1, 1, 37}, 1, 1, 1)});
+    check.build = [=](std::span<const Tensor> in) {
+      const Tensor x = of_product ? conv2d(in[0], in[5]) : in[0];
+      return ops::batch_norm_training(x, in[1], in[2], {in[3], in[4]}, options).y;
+    };
+    check.reference = [=](std::span<const Array> in) {
+      Array result({rows, 1, 1, 37});
+      for (std::size_t i = 0; i < result.values.size(); ++i) result.values[i] = in[2].values[i % 37];
+      return result;
+    };
+    check.dtypes = {DType::f32};
+    if (of_product) check.targets = testing::kernel_targets();
+    testing::check_operator(check);
+  }
 }
 
 TEST_CASE("the statistics of a batch, and what the running ones become") {
