@@ -30,12 +30,12 @@ inline std::uint64_t words(const StoreLayout& layout) {
 inline std::uint64_t largest(const StoreLayout& layout) {
   return step_state(layout) + alignment;
 }
-/// Words: the sums of their squares.
-inline std::uint64_t squares(const StoreLayout& layout) {
+/// Words: the blocks' norms.
+inline std::uint64_t norms(const StoreLayout& layout) {
   return largest(layout) + words(layout);
 }
 inline std::uint64_t bytes(const StoreLayout& layout) {
-  return layout.shard ? squares(layout) + words(layout) : step_state(layout);
+  return layout.shard ? norms(layout) + words(layout) : step_state(layout);
 }
 
 }  // namespace halfstep::state::exchange_places

@@ -13,13 +13,13 @@ void square_gradients(const StageContext& step) {
   if (limit == 0 && !step.options.gradient_norm) return;
   plan::ProgramBuilder& builder = step.builder;
   const std::uint32_t local_size = flat_local_size(builder.target());
-  step.found.squares = place_found(step, "gradient squares", DType::f32, state::exchange_places::squares(step.layout));
+  step.found.norms = place_found(step, "norms of blocks", DType::f32, state::exchange_places::norms(step.layout));
   for (const Blocks& blocks : blocks_of(step)) {
     builder.dispatch({.label = "squares",
                       .shader = fmt::format("squares.{}", storage(builder.target(), step.weights.compute)),
                       .constants = {local_size},
                       .push = plan::push_bytes(blocks.push),
-                      .operands = {{blocks.gradients, plan::Access::read}, {*step.found.squares, blocks.access}},
+                      .operands = {{blocks.gradients, plan::Access::read}, {*step.found.norms, blocks.access}},
                       .groups = plan::groups_for(builder.target(), blocks.push.count, local_size)});
   }
 }

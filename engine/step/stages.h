@@ -86,7 +86,7 @@ std::vector<Chunk> cut(const plan::Target& target, const state::Parts& parts, st
 /// What a stage found in the gradients that later ones read: of each block of gradient_scales a word.
 struct Findings {
   std::optional<plan::TensorId> largest{};  ///< magnitude, as the bits of f32
-  std::optional<plan::TensorId> squares{};  ///< the sum of the squares, of gradients as they are stored
+  std::optional<plan::TensorId> norms{};    ///< of gradients as they are stored
 };
 
 /// Weights that one dispatch updates, in quads.
@@ -163,7 +163,7 @@ plan::TensorId place_found(const StageContext& step, const char* name, DType dty
 /// largest magnitudes.
 void check_gradients(const StageContext& step);
 
-/// 42. Where the norm of all gradients is wanted: finds the sums of their squares.
+/// 42. Where the norm of all gradients is wanted: finds the norms of their blocks.
 void square_gradients(const StageContext& step);
 
 /// 45. Where ranks share out the optimizers' states: the step goes on when each of them knows what was found in the

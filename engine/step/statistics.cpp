@@ -16,7 +16,9 @@ enum Word : std::size_t {
   smallest,
   largest,
   sum,
-  sum_of_squares,
+  squares_of_small,
+  squares_of_medium,
+  squares_of_large,
   zeros,
   subnormals,
   large,
@@ -39,6 +41,13 @@ float number(std::span<const std::byte> row, std::size_t index) {
 
 std::uint64_t count(std::span<const std::byte> row, std::size_t index) {
   return static_cast<std::uint64_t>(word(row, index));
+}
+
+/// The sum of squares of what shaders/step/norm.glsl has added up apart.
+double sum_of_squares(std::span<const std::byte> row) {
+  return static_cast<double>(number(row, squares_of_small)) * 0x1p-192 +
+         static_cast<double>(number(row, squares_of_medium)) +
+         static_cast<double>(number(row, squares_of_large)) * 0x1p160;
 }
 
 }  // namespace
@@ -99,7 +108,7 @@ TensorStatistics read_statistics(std::span<const std::byte> row, std::uint64_t e
     result.min = number(row, smallest);
     result.max = number(row, largest);
     result.mean_magnitude = static_cast<double>(number(row, sum)) / static_cast<double>(finite);
-    result.rms = std::sqrt(static_cast<double>(number(row, sum_of_squares)) / static_cast<double>(finite));
+    result.rms = std::sqrt(sum_of_squares(row) / static_cast<double>(finite));
   }
   result.zeros = count(row, zeros);
   result.subnormals = count(row, subnormals);

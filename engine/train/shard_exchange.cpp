@@ -44,7 +44,7 @@ void ShardExchange::share_findings() {
   float overflows = state.overflow != 0 ? 1 : 0;
   exchange_.begin_sum({&overflows, 1}, {});
   if (spec.weights.scaled) gather_words(places::largest(spec.layout));
-  if (options_.clip_norm > 0 || options_.gradient_norm) gather_words(places::squares(spec.layout));
+  if (options_.clip_norm > 0 || options_.gradient_norm) gather_words(places::norms(spec.layout));
   exchange_.wait();
   state.overflow = overflows > 0 ? state::not_finite_flag : 0;
   std::memcpy(buffer.mapped() + first, &state, sizeof state);

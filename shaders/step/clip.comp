@@ -1,24 +1,27 @@
 #version 440
+#extension GL_EXT_shader_integer_mix : require
 #extension GL_GOOGLE_include_directive : require
 // One workgroup: computes the norm of all unscaled gradients, and the factor that reduces it to the limit, if there is
-// one. An infinite sum of squares of finite gradients is an overflow, too: there is no factor for it.
+// one. An infinite norm of finite gradients is an overflow, too: there is no factor for it.
 #include "loss/row_mean.glsl"
+#include "step/norm.glsl"
 #include "step/step_state.glsl"
 
 layout(push_constant) uniform Push {
-  uint sums;
+  uint slices;
   float limit;  // 0: none
 };
 layout(std430, binding = 0) buffer State { StepState state; };
-layout(std430, binding = 1) readonly buffer Sums { float squares[]; };
+layout(std430, binding = 1) readonly buffer NormsOfSlices { float norms_of_slices[]; };
 
 void main() {
-  float total = 0.0;
-  for (uint i = gl_LocalInvocationID.x; i < sums; i += gl_WorkGroupSize.x) total += squares[i];
-  float square = sum_over(gl_WorkGroupSize.x, vec2(total, 0.0)).x;
+  vec3 total = vec3(0.0);
+  for (uint i = gl_LocalInvocationID.x; i < slices; i += gl_WorkGroupSize.x) total += squares_of(norms_of_slices[i]);
+  vec2 small_and_medium = sum_over(gl_WorkGroupSize.x, total.xy);
+  float large = sum_over(gl_WorkGroupSize.x, vec2(total.z, 0.0)).x;
   if (gl_LocalInvocationID.x != 0u) return;
-  float norm = sqrt(square) / state.loss_scale.x;
+  float norm = norm_of(vec3(small_and_medium, large)) / state.loss_scale.x;
   state.gradient_norm = norm;
-  if (limit > 0.0 && floatBitsToUint(square) >= 0x7f800000u) state.overflow |= NOT_FINITE;
+  if (limit > 0.0 && floatBitsToUint(norm) >= 0x7f800000u) state.overflow |= NOT_FINITE;
   state.clip = limit > 0.0 && norm > limit ? limit / norm : 1.0;
 }

@@ -7,6 +7,7 @@
 #include "common/indexing.glsl"
 #include "common/math.glsl"
 #include "common/precision.glsl"
+#include "step/norm.glsl"
 #include "step/statistics.glsl"
 
 // What is subnormal, and large, in STORAGE; for f32 tensors in f16, which they might have been stored in.
@@ -29,11 +30,11 @@ layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
 layout(std430, binding = 1) writeonly buffer Rows { int rows[]; };
 
 shared int row[ROW_WORDS];
-shared vec2 sums[256];
+shared vec4 sums[256];
 
 // The statistics of one invocation; words 0 to BIN_0 of a row, without the sums.
 int found[BIN_0];
-vec2 sum;
+vec4 sum;
 
 void look_at(float v, ivec2 element) {
   uint magnitude = floatBitsToUint(v) & 0x7fffffffu;
@@ -45,7 +46,7 @@ void look_at(float v, ivec2 element) {
   int order = order_of(vec4(v)).x;
   found[SMALLEST] = min(found[SMALLEST], order);
   found[LARGEST] = max(found[LARGEST], order);
-  sum += vec2(abs(v), v * v);
+  sum += vec4(abs(v), squares_of(v));
   if (magnitude == 0u) {
     found[ZEROS]++;
     return;
@@ -61,7 +62,7 @@ void main() {
   uint me = gl_LocalInvocationID.x;
   for (uint i = me; i < uint(ROW_WORDS); i += gl_WorkGroupSize.x) row[i] = empty_word(int(i));
   [[unroll]] for (int i = 0; i < BIN_0; i++) found[i] = empty_word(i);
-  sum = vec2(0.0);
+  sum = vec4(0.0);
   barrier();
   uint stride = groups * gl_WorkGroupSize.x;
   for (uint i = linear_group() * gl_WorkGroupSize.x + me; i < quads; i += stride) {
@@ -79,10 +80,9 @@ void main() {
   barrier();
   if (me == 0u) {
     // In order, so that the same values give the same bits.
-    vec2 total = vec2(0.0);
+    vec4 total = vec4(0.0);
     for (uint i = 0u; i < gl_WorkGroupSize.x; i++) total += sums[i];
-    row[SUM] = floatBitsToInt(total.x);
-    row[SUM_OF_SQUARES] = floatBitsToInt(total.y);
+    [[unroll]] for (int i = 0; i < 4; i++) row[SUM + i] = floatBitsToInt(total[i]);
   }
   barrier();
   uint begin = linear_group() * uint(ROW_WORDS);

@@ -259,14 +259,30 @@ TEST_CASE("the last rate holds however many updates were made") {
   }
 }
 
-TEST_CASE("finite gradients whose squares overflow skip a step that clips them") {
+TEST_CASE("finite gradients whose norm is infinite skip a step that clips them") {
   for (const float limit : {0.0F, 1.0F}) {
     CAPTURE(limit);
     Pull pull(4, 1, Sgd{.rate = 1}, Precision::float32(), 5,
               [&](TrainerOptions& options) { options.clip_norm = limit; });
-    pull.run(1e20F, 1);
+    pull.run(3e38F, 1);
     CHECK(pull.trainer().report().skipped == (limit > 0 ? 1 : 0));
     CHECK((pull.weights()[0] == 1) == (limit > 0));
+  }
+}
+
+TEST_CASE("gradients are clipped whose squares underflow or overflow") {
+  struct Case {
+    float limit;
+    float pull;
+  };
+  for (const Case& c : {Case{1e-30F, 1e-25F}, Case{1, 1e20F}, Case{2e3F, 1e30F}}) {
+    CAPTURE(c.pull);
+    Pull pull(4, 0, Sgd{.rate = 1}, Precision::float32(), 5,
+              [&](TrainerOptions& options) { options.clip_norm = c.limit; });
+    pull.run(c.pull, 1);
+    CHECK(pull.trainer().report().gradient_norm / c.pull == doctest::Approx(2));
+    CHECK(pull.trainer().report().skipped == 0);
+    CHECK(pull.weights()[0] / c.limit == doctest::Approx(-0.5));
   }
 }
 
