@@ -105,6 +105,19 @@ TEST_CASE("a loss scale changes nothing but the range of the gradients") {
   CHECK(weights(LossScale::none()) == weights(LossScale::dynamic(256)));
 }
 
+TEST_CASE("the mean of a tensor in f16 takes a loss scale that is no number of f16") {
+  constexpr std::int64_t count = 1024;
+  Graph graph;
+  const Tensor pull = graph.input("pull", {count});
+  const Tensor w = graph.root().parameter("w", {count}, constant(0));
+  Trainer trainer = Trainer::compile(
+      testing::device(), graph,
+      {.loss = mean(mul(w, pull)), .optimizer = Sgd{.rate = count}, .precision = Precision::float16(0x1p17F)});
+  trainer.step({{"pull", std::span<const float>(std::vector<float>(count, 0.5F))}});
+  CHECK(trainer.report().skipped == 0);
+  CHECK(trainer.parameter("w")[0] == -0.5F);
+}
+
 TEST_CASE("a gradient too small for f16 arrives with a loss scale, and not without") {
   const auto moved = [](LossScale scale) {
     Precision precision = Precision::mixed();

@@ -99,7 +99,7 @@ class WeightGradient final : public graph::Operator {
     if (with_bias_) v = call.cotangents[1];
     graph::Gradients gradients(2);
     if (call.needed[0] && u) gradients[0] = ops::conv2d_data_gradient(dy, *u, x.shape(), options_);
-    if (call.needed[1]) gradients[1] = u ? conv2d(x, *u, options_, v) : ops::expand(*v, dy.shape());
+    if (call.needed[1]) gradients[1] = u ? conv2d(x, *u, options_, v) : ops::expand(*v, dy.type());
     return gradients;
   }
 

@@ -78,6 +78,16 @@ Tensor cast(Tensor x, DType dtype) {
   return ops::apply<Cast>({x}, dtype);
 }
 
+Tensor ops::before_cast(Tensor x) {
+  graph::Ir& ir = graph::ir_of(x);
+  const graph::Value& value = ir.values[x.id()];
+  if (value.origin != graph::Origin::node) return x;
+  const graph::Node& producer = ir.nodes[value.producer];
+  if (dynamic_cast<const Cast*>(producer.op.get()) == nullptr) return x;
+  const Tensor wide = ir.tensor(producer.inputs[0]);
+  return wide.dtype() == DType::f32 ? wide : x;
+}
+
 void ops::lower_cast(plan::Lowering& out, plan::TensorId from, plan::TensorId to) {
   lower_elementwise(out, std::array{from}, to, [](std::span<const Number> x) { return x[0]; });
 }

@@ -1,8 +1,13 @@
 #pragma once
 
+#include <halfstep/tensor.h>
+
 #include "plan/lowering.h"
 
 namespace halfstep::ops {
+
+/// What `x` is a cast of, if that is f32; `x` otherwise.
+Tensor before_cast(Tensor x);
 
 /// Appends the dispatch that converts `from` to the type of `to`.
 void lower_cast(plan::Lowering& out, plan::TensorId from, plan::TensorId to);

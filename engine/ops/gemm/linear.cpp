@@ -35,7 +35,7 @@ class ParameterGradients final : public graph::Operator {
     const std::optional<Tensor>& v = call.cotangents[1];
     graph::Gradients gradients(2);
     if (call.needed[0] && u) gradients[0] = reshape(matmul(ops::rows_of(dy), *u, {false, true}), x.shape());
-    if (call.needed[1]) gradients[1] = u ? linear(x, *u, v) : ops::expand(*v, dy.shape());
+    if (call.needed[1]) gradients[1] = u ? linear(x, *u, v) : ops::expand(*v, dy.type());
     return gradients;
   }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ops/apply.h"
+#include "ops/elementwise/cast.h"
 #include "ops/expect.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/broadcast.h"
@@ -35,11 +36,12 @@ class Sum final : public graph::Operator {
     return {{inputs[0].dtype, result_shape(inputs[0].shape, keep_)}};
   }
 
-  // dx = dy repeated along the summed axes; for a mean, divided by the number of elements
+  // dx = dy repeated along the summed axes; for a mean, divided by the number of elements before it is rounded: a loss
+  // scale may be larger than any number of x's type
   graph::Gradients vjp(const graph::Vjp& call) const override {
-    const Shape shape = call.inputs[0].shape();
-    const Tensor dy = reshape(*call.cotangents[0], result_shape(shape, true));
-    return {ops::expand(dy, shape, factor(shape))};
+    const TensorType x = call.inputs[0].type();
+    const Tensor dy = reshape(ops::before_cast(*call.cotangents[0]), result_shape(x.shape, true));
+    return {ops::expand(dy, x, factor(x.shape))};
   }
 
   void lower(plan::Lowering& out) const override {

@@ -32,30 +32,32 @@ std::vector<std::int64_t> repeated_axes(const Shape& result, const Shape& shape)
 /// The gradient of a sum or mean: x repeated along the axes it lacks, times a factor.
 class Expand final : public Elementwise {
  public:
-  Expand(Shape shape, float factor)
+  Expand(TensorType result, float factor)
       : Elementwise("expand", [factor](std::span<const Number> x) { return factor == 1 ? x[0] : x[0] * factor; },
-                    {{"shape", shape}, {"factor", factor}}),
-        shape_(std::move(shape)),
+                    {{"shape", result.shape}, {"dtype", result.dtype}, {"factor", factor}}),
+        result_(std::move(result)),
         factor_(factor) {}
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     expect_count(name(), inputs, 1);
     expect_float(name(), "a tensor", inputs[0]);
-    if (broadcast_shape(name(), inputs[0].shape, shape_) != shape_) {
-      fail(name(), fmt::format("expected a tensor that can be repeated to {}, got {}", to_string(shape_),
+    if (broadcast_shape(name(), inputs[0].shape, result_.shape) != result_.shape) {
+      fail(name(), fmt::format("expected a tensor that can be repeated to {}, got {}", to_string(result_.shape),
                                to_string(inputs[0])));
     }
-    return {{inputs[0].dtype, shape_}};
+    return {result_};
   }
 
   // dx = factor * dy summed over the repeated axes
   graph::Gradients vjp(const graph::Vjp& call) const override {
-    const Tensor sum = sum_to_shape(*call.cotangents[0], call.inputs[0].shape());
-    return {factor_ == 1 ? sum : scale(sum, factor_)};
+    const TensorType x = call.inputs[0].type();
+    const Tensor sum = sum_to_shape(*call.cotangents[0], x.shape);
+    const Tensor dx = factor_ == 1 ? sum : scale(sum, factor_);
+    return {x.dtype == result_.dtype ? dx : cast(dx, x.dtype)};
   }
 
  private:
-  Shape shape_;
+  TensorType result_;
   float factor_;
 };
 
@@ -81,8 +83,8 @@ Tensor sum_to_shape(Tensor gradient, Shape shape) {
   return summed.shape() == shape ? summed : reshape(summed, std::move(shape));
 }
 
-Tensor expand(Tensor x, Shape shape, float factor) {
-  return apply<Expand>({x}, std::move(shape), factor);
+Tensor expand(Tensor x, TensorType result, float factor) {
+  return apply<Expand>({x}, std::move(result), factor);
 }
 
 }  // namespace halfstep::ops

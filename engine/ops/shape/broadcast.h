@@ -14,7 +14,7 @@ Shape broadcast_shape(std::string_view op, const Shape& a, const Shape& b);
 /// is passed by value, because a reference into a tensor becomes invalid when operators are added to its graph.
 Tensor sum_to_shape(Tensor gradient, Shape shape);
 
-/// x repeated to `shape`, which it broadcasts to, times `factor`.
-Tensor expand(Tensor x, Shape shape, float factor = 1);
+/// x repeated to the shape of `result`, which it broadcasts to, times `factor`, in the type of `result`.
+Tensor expand(Tensor x, TensorType result, float factor = 1);
 
 }  // namespace halfstep::ops
