@@ -13,6 +13,7 @@
 #include "reference/conv2d.h"
 #include "reference/elementwise.h"
 #include "reference/sum.h"
+#include "reference/window.h"
 
 using namespace halfstep;
 using testing::Check;
@@ -225,10 +226,37 @@ TEST_CASE("conv2d_transpose undoes the shapes of conv2d, and is its transpose") 
     check.build = [=](std::span<const Tensor> x) { return conv2d_transpose(x[0], x[1], c.options, padding); };
     testing::check_operator(check);
   }
+}
+
+TEST_CASE("conv2d_transpose pads its result by whole strides where the dilation is larger") {
+  // By the definition: the result without padding, zeros after it, and from that the padding cut off.
+  for (const Pair more : {Pair{1, 4}, Pair{2, 3}, Pair{0, 2}}) {
+    const Conv2dOptions options{.stride = {1, 2}, .padding = {1, 2}, .dilation = {3, 5}};
+    const Shape x{2, 4, 3, 3};
+    const Shape whole{2, 3 * 1 + 3 * 1 + 1, 2 * 2 + 5 * 2 + 1, 2};
+    const Shape end{2, whole[1] + more[0] - 1, whole[2] + more[1] - 2, 2};
+    Check check{.name = "conv2d_transpose",
+                .build = [=](std::span<const Tensor> in) { return conv2d_transpose(in[0], in[1], options, more); },
+                .inputs = {{uniform(x, 1)}, {uniform(Shape{2, 3, 2, 3}, 2)}},
+                .reference =
+                    [=](std::span<const reference::Array> in) {
+                      const Conv2dOptions unpadded{.stride = options.stride, .dilation = options.dilation};
+                      const auto all = reference::conv2d_data_gradient(in[0], in[1], whole, unpadded);
+                      return reference::slice(reference::pad(all, {0, 0, 0, 0}, {0, more[0], more[1], 0}), {0, 1, 2, 0},
+                                              end, {1, 1, 1, 1});
+                    },
+                .arithmetic = 4e-6};
+    testing::check_operator(check);
+    testing::check_gradient(check);
+  }
+}
+
+TEST_CASE("conv2d_transpose says what does not fit") {
   Graph graph;
   const Tensor x = graph.input("x", {1, 4, 4, 6});
   const Tensor w = graph.input("w", {3, 3, 5, 6});
   CHECK(conv2d_transpose(x, w, {.stride = {2, 2}, .padding = {1, 1}}, {1, 0}).shape() == Shape{1, 8, 7, 5});
   CHECK_THROWS_WITH_AS(conv2d_transpose(x, w, {}, {1, 0}), doctest::Contains("output padding"), Error);
+  CHECK_THROWS_WITH_AS(conv2d_transpose(x, w, {.dilation = {1, 2}}, {0, 2}), doctest::Contains("below 2"), Error);
   CHECK_THROWS_WITH_AS(conv2d_transpose(x, w, {.padding = {4, 4}}), doctest::Contains("within the padding"), Error);
 }

@@ -35,7 +35,8 @@ struct Conv2dOptions {
 HALFSTEP_API Tensor conv2d(Tensor images, Tensor weight, Conv2dOptions options = {}, std::optional<Tensor> bias = {});
 
 /// The transpose of conv2d with these options: images {n, h, w, in} and weight {kh, kw, out / groups, in} give
-/// {n, oh, ow, out} with oh = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
+/// {n, oh, ow, out} with oh = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1. The output padding
+/// is smaller than the stride or the dilation.
 HALFSTEP_API Tensor conv2d_transpose(Tensor images, Tensor weight, Conv2dOptions options = {},
                                      Pair output_padding = {0, 0});
 

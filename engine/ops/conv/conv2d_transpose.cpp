@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "graph/ir.h"
 #include "ops/apply.h"
 #include "ops/conv/conv2d.h"
@@ -22,9 +24,10 @@ Tensor conv2d_transpose(Tensor images, Tensor weight, Conv2dOptions options, Pai
   Shape result{images.dim(0), 0, 0, elements({weight.dim(2), options.groups})};
   for (std::size_t i = 0; i < 2; ++i) {
     const auto axis = static_cast<std::int64_t>(i);
-    if (output_padding[i] < 0 || output_padding[i] >= options.stride[i]) {
-      fail(op, fmt::format("expected an output padding from 0 up to the stride {}, got {}", options.stride[i],
-                           output_padding[i]));
+    const std::int64_t limit = std::max(options.stride[i], options.dilation[i]);
+    if (output_padding[i] < 0 || output_padding[i] >= limit) {
+      fail(op, fmt::format("expected an output padding from 0 to below {}, the larger of stride and dilation, got {}",
+                           limit, output_padding[i]));
     }
     result[i + 1] = (images.dim(axis + 1) - 1) * options.stride[i] - 2 * options.padding[i] +
                     options.dilation[i] * (weight.dim(axis) - 1) + output_padding[i] + 1;
@@ -34,6 +37,9 @@ Tensor conv2d_transpose(Tensor images, Tensor weight, Conv2dOptions options, Pai
     }
   }
   graph::check_extents(op, "the result", result);
+  // A convolution of the result has a position more for each whole stride that pads it: there, images are 0.
+  const Pair more{output_padding[0] / options.stride[0], output_padding[1] / options.stride[1]};
+  if (more != Pair{0, 0}) images = pad(images, {0, 0, 0, 0}, {0, more[0], more[1], 0});
   return ops::conv2d_data_gradient(images, weight, std::move(result), options);
 }
 
