@@ -92,8 +92,10 @@ TEST_CASE("concat joins along any axis") {
     std::vector<Shape> parts;
     std::int64_t axis;
   };
-  for (const Case& c : {Case{{{3}, {5}}, 0}, Case{{{2, 3}, {2, 6}, {2, 1}}, -1}, Case{{{2, 3}, {4, 3}, {1, 3}}, 0},
-                        Case{{{2, 3, 5, 4}, {2, 1, 5, 4}}, 1}, Case{{{2, 2, 3, 8}, {2, 2, 3, 4}}, 3}}) {
+  for (const Case& c :
+       {Case{{{3}, {5}}, 0}, Case{{{2, 3}, {2, 6}, {2, 1}}, -1}, Case{{{2, 3}, {4, 3}, {1, 3}}, 0},
+        Case{{{2, 3, 5, 4}, {2, 1, 5, 4}}, 1}, Case{{{2, 2, 3, 8}, {2, 2, 3, 4}}, 3},
+        Case{{{2, 1, 2, 3, 1, 3}, {2, 1, 2, 1, 1, 3}}, 3}, Case{{{2, 1, 2, 1, 2, 3}, {2, 1, 2, 1, 2, 2}}, -1}}) {
     Check check;
     check.name = "concat";
     for (const Shape& part : c.parts) check.inputs.push_back({uniform(part, check.inputs.size() + 1)});

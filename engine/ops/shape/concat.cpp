@@ -6,6 +6,7 @@
 #include "ops/apply.h"
 #include "ops/expect.h"
 #include "ops/kernel.h"
+#include "ops/shape/slice.h"
 
 namespace halfstep {
 namespace {
@@ -34,17 +35,19 @@ class Concat final : public graph::Operator {
     return {{inputs[0].dtype, shape}};
   }
 
-  // da, db: the corresponding parts of dy
+  // da, db: the corresponding parts of dy, of three axes, since slices take no more than 5
   graph::Gradients vjp(const graph::Vjp& call) const override {
     graph::Gradients gradients(2);
-    const Tensor dy = *call.cotangents[0];
-    Shape begin(dy.shape().size(), 0);
-    Shape end = dy.shape();
-    end[axis_] = call.inputs[0].shape()[axis_];
-    if (call.needed[0]) gradients[0] = slice(dy, begin, end);
-    begin[axis_] = end[axis_];
-    end[axis_] = dy.shape()[axis_];
-    if (call.needed[1]) gradients[1] = slice(dy, begin, end);
+    const ops::AxisView view = ops::view_of_axis(call.cotangents[0]->shape(), axis_);
+    const Tensor dy = reshape(*call.cotangents[0], view.shape);
+    Shape begin(view.shape.size(), 0);
+    Shape end = view.shape;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Shape part = call.inputs[i].shape();
+      end[1] = begin[1] + part[axis_] * view.inner;
+      if (call.needed[i]) gradients[i] = reshape(slice(dy, begin, end), part);
+      begin[1] = end[1];
+    }
     return gradients;
   }
 

@@ -127,6 +127,15 @@ void ops::lower_window(plan::Lowering& out, plan::TensorId x, plan::TensorId res
                 .expression = result_expression(out, result, 1, 2)});
 }
 
+ops::AxisView ops::view_of_axis(const Shape& shape, std::size_t axis) {
+  const auto at = shape.begin() + static_cast<std::ptrdiff_t>(axis);
+  const bool last = at + 1 == shape.end();
+  const std::int64_t inner = last ? 1 : elements({at + 1, shape.end() - 1});
+  Shape view{elements({shape.begin(), at}), *at * inner};
+  if (!last) view.push_back(shape.back());
+  return {std::move(view), inner};
+}
+
 Tensor ops::window(Tensor x, Shape shape, std::vector<WindowAxis> axes) {
   join_windows(x, shape, axes);
   return apply<Window>({x}, std::move(shape), std::move(axes));

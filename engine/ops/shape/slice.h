@@ -23,4 +23,12 @@ Tensor window(Tensor x, Shape shape, std::vector<WindowAxis> axes);
 /// Appends the dispatch that does so for tensors of at most 5 axes.
 void lower_window(plan::Lowering& out, plan::TensorId x, plan::TensorId result, const std::vector<WindowAxis>& axes);
 
+/// `shape` with the axes around one taken together: {before the axis, the axis and all inside it but the last, the
+/// last}, or {before the axis, the axis} where it is the last. Parts along the axis are parts along axis 1 of the view.
+struct AxisView {
+  Shape shape;
+  std::int64_t inner;  ///< positions on axis 1 for each on the axis
+};
+AxisView view_of_axis(const Shape& shape, std::size_t axis);
+
 }  // namespace halfstep::ops

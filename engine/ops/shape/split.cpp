@@ -83,19 +83,13 @@ std::vector<Tensor> split(Tensor x, const std::vector<std::int64_t>& sizes, std:
     fail("split", fmt::format("expected positive sizes with a sum of {}, axis {} of {}, got {}", x.dim(place), axis,
                               to_string(x.type()), to_string(sizes)));
   }
-  // {before the axis, the axis and all inside it but the last, the last}; two axes where it is the last.
-  const Shape shape = x.shape();
-  const auto at = shape.begin() + static_cast<std::ptrdiff_t>(place);
-  const bool last = at + 1 == shape.end();
-  const std::int64_t inner = last ? 1 : elements({at + 1, shape.end() - 1});
-  Shape view{elements({shape.begin(), at}), *at * inner};
-  if (!last) view.push_back(shape.back());
+  const ops::AxisView view = ops::view_of_axis(x.shape(), static_cast<std::size_t>(place));
   std::vector<std::int64_t> lengths;
-  for (const std::int64_t size : sizes) lengths.push_back(size * inner);
-  const Tensor inputs[] = {reshape(x, view)};
+  for (const std::int64_t size : sizes) lengths.push_back(size * view.inner);
+  const Tensor inputs[] = {reshape(x, view.shape)};
   std::vector<Tensor> parts = graph::apply(std::make_shared<Split>(std::move(lengths)), inputs);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    Shape part = shape;
+    Shape part = x.shape();
     part[static_cast<std::size_t>(place)] = sizes[i];
     parts[i] = reshape(parts[i], std::move(part));
   }
