@@ -248,9 +248,23 @@ class Classifier {
     for (const std::string& name : report.unexpected) {
       if (name.starts_with("bert.encoder.")) refuse_config("has more:", name);
     }
+    check_config();
     if (options_.common.quiet) return;
     samples::say("{}: {} tensors, {} are new{}{}\n", options_.weights.string(), report.loaded.size(),
                  report.missing.size(), report.missing.empty() ? "" : ": ", fmt::join(report.missing, ", "));
+  }
+
+  /// Throws Error if a config.json beside the weights says what their shapes do not: that the model is computed in
+  /// another way.
+  void check_config() const {
+    const fs::path file = options_.weights.parent_path() / samples::config_name;
+    std::error_code error;
+    if (!fs::exists(file, error)) return;
+    const nlohmann::json config = samples::read_config(file, "BERT");
+    const std::pair<const char*, nlohmann::json> computed[] = {
+        {"model_type", "bert"},    {"num_attention_heads", size_.heads},    {"hidden_act", "gelu"},
+        {"layer_norm_eps", 1e-12}, {"position_embedding_type", "absolute"}, {"is_decoder", false}};
+    for (const auto& [name, only] : computed) samples::expect_only(config, name, only, file);
   }
 
   [[noreturn]] void refuse_config(const char* what, const std::string& name) const {

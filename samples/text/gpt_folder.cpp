@@ -4,8 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <fstream>
 #include <string>
 
 #include "samples/common/checkpoint.h"
@@ -17,10 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse_config(const fs::path& file, const std::string& message) {
-  halfstep::fail(halfstep::ErrorCode::bad_file, "config", fmt::format("{}: {}", file.string(), message));
-}
-
 /// A positive whole number of config.json.
 std::int64_t size_of(const nlohmann::json& config, const char* name, const fs::path& file) {
   const auto found = config.find(name);
@@ -31,13 +25,6 @@ std::int64_t size_of(const nlohmann::json& config, const char* name, const fs::p
     refuse_config(file, fmt::format("expected '{}' from 1 to {}, got {}", name, most, printable(found->dump())));
   }
   return found->get<std::int64_t>();
-}
-
-/// Throws Error if config.json says anything but `only` of what models::gpt has one way to compute.
-void expect_only(const nlohmann::json& config, const char* name, const nlohmann::json& only, const fs::path& file) {
-  const auto found = config.find(name);
-  if (found == config.end() || found->is_null() || *found == only) return;
-  refuse_config(file, fmt::format("expected '{}' to be {}, got {}", name, only.dump(), printable(found->dump())));
 }
 
 }  // namespace
@@ -64,10 +51,7 @@ nlohmann::ordered_json gpt_config(const halfstep::models::GptOptions& options) {
 
 GptConfig read_gpt_config(const fs::path& folder) {
   const fs::path file = folder / config_name;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) refuse_config(file, "expected the configuration of a GPT-2, got no file that can be read");
-  const nlohmann::json config = nlohmann::json::parse(stream, nullptr, false);
-  if (!config.is_object()) refuse_config(file, "expected the configuration of a GPT-2, got no JSON object");
+  const nlohmann::json config = read_config(file, "GPT-2");
   expect_only(config, "model_type", "gpt2", file);
   expect_only(config, "activation_function", "gelu_new", file);
   expect_only(config, "scale_attn_weights", true, file);
@@ -81,10 +65,7 @@ GptConfig read_gpt_config(const fs::path& folder) {
                                              .vocabulary = size("vocab_size"),
                                              .dropout = 0};
   expect_only(config, "n_inner", 4 * options.width, file);
-  const auto epsilon = config.value("layer_norm_epsilon", nlohmann::json(1e-5));
-  if (!epsilon.is_number() || std::abs(epsilon.get<double>() / 1e-5 - 1) > 1e-6) {
-    refuse_config(file, fmt::format("expected 'layer_norm_epsilon' to be 1e-05, got {}", printable(epsilon.dump())));
-  }
+  expect_only(config, "layer_norm_epsilon", 1e-5, file);
   if (options.width % options.heads != 0) {
     refuse_config(file, fmt::format("expected 'n_embd' to be a multiple of 'n_head', got {} and {}", options.width,
                                     options.heads));

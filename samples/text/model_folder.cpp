@@ -1,12 +1,18 @@
 #include "samples/text/model_folder.h"
 
+#include <halfstep/error.h>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <string>
 #include <utility>
+
+#include "samples/common/say.h"
 
 namespace samples {
 
@@ -22,6 +28,32 @@ void name_checkpoints(CommonOptions& options) {
     options.save /= checkpoint_name;
   }
   if (!options.resume.empty()) options.resume /= checkpoint_name;
+}
+
+nlohmann::json read_config(const std::filesystem::path& file, std::string_view model) {
+  std::ifstream stream(file, std::ios::binary);
+  const auto refuse = [&](const char* got) {
+    refuse_config(file, fmt::format("expected the configuration of a {}, got {}", model, got));
+  };
+  if (!stream) refuse("no file that can be read");
+  nlohmann::json config = nlohmann::json::parse(stream, nullptr, false);
+  if (!config.is_object()) refuse("no JSON object");
+  return config;
+}
+
+void refuse_config(const std::filesystem::path& file, const std::string& message) {
+  halfstep::fail(halfstep::ErrorCode::bad_file, "config", fmt::format("{}: {}", file.string(), message));
+}
+
+void expect_only(const nlohmann::json& config, const char* name, const nlohmann::json& only,
+                 const std::filesystem::path& file) {
+  const auto found = config.find(name);
+  if (found == config.end() || found->is_null() || *found == only) return;
+  // A number may have been an f32 before it was written.
+  const bool close =
+      only.is_number_float() && found->is_number() && std::abs(found->get<double>() / only.get<double>() - 1) <= 1e-6;
+  if (close) return;
+  refuse_config(file, fmt::format("expected '{}' to be {}, got {}", name, only.dump(), printable(found->dump())));
 }
 
 namespace {

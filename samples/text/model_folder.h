@@ -5,6 +5,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <filesystem>
+#include <string>
+#include <string_view>
 
 #include "samples/common/command_line.h"
 
@@ -22,6 +24,17 @@ void describe_folders(CLI::App& app, const std::string& when);
 
 /// Makes the folder that --save names, and has --save and --resume mean the checkpoints in their folders.
 void name_checkpoints(CommonOptions& options);
+
+/// What a config.json says. Throws Error that names the file, and the `model` that it should be of, if it cannot be
+/// read or is no JSON object.
+nlohmann::json read_config(const std::filesystem::path& file, std::string_view model);
+
+/// Throws an Error about a config.json.
+[[noreturn]] void refuse_config(const std::filesystem::path& file, const std::string& message);
+
+/// Throws Error if a config.json says anything but `only` of what the samples' models have one way to compute.
+void expect_only(const nlohmann::json& config, const char* name, const nlohmann::json& only,
+                 const std::filesystem::path& file);
 
 /// Writes config.json. Bytes that are not UTF-8 are replaced. Throws Error if it cannot be written.
 void write_config(const std::filesystem::path& folder, const nlohmann::ordered_json& config);

@@ -68,6 +68,14 @@ trains "${resumed[@]}" --epochs 1 --buckets 1 --weights "$place/whole/model.safe
 check "all of the weights are found" grep -q ': 41 tensors, 0 are new$' "$place/output"
 refused "expected a BERT of --config mini" --data "$data" --config mini --weights "$place/whole/model.safetensors" \
   --vocab "$place/whole/vocab.txt"
+cp -r "$place/whole" "$place/relu"
+sed -i 's/"hidden_act": "gelu"/"hidden_act": "relu"/' "$place/relu/config.json"
+refused "config.json: expected 'hidden_act' to be \"gelu\", got \"relu\"" "${resumed[@]}" \
+  --weights "$place/relu/model.safetensors" --vocab "$place/whole"
+cp -r "$place/whole" "$place/heads"
+sed -i 's/"num_attention_heads": 2/"num_attention_heads": 4/' "$place/heads/config.json"
+refused "config.json: expected 'num_attention_heads' to be 2, got 4" "${resumed[@]}" \
+  --weights "$place/heads/model.safetensors" --vocab "$place/whole"
 LC_ALL=C sed 's/encoder\.layer\.1\./encoder.layer.9./g' "$place/whole/model.safetensors" >"$place/other"
 refused "lacks bert.encoder.layer.1." --data "$data" --config tiny --weights "$place/other" --vocab "$place/whole"
 cp -r "$place/whole" "$place/kept"
