@@ -1,11 +1,15 @@
-# halfstep_together(TARGET): compiles files of a folder together, up to ten at once. Most of a file's compiling goes to
-# headers and templates that the files beside it use too. So names in the unnamed namespaces of a folder differ. Headers
-# that a file uses it includes itself: the presets debug, asan and tsan compile each file alone.
+# halfstep_together(TARGET [SOURCES...]): compiles files of a folder together, up to ten at once: all of the target's, or
+# these. Most of a file's compiling goes to headers and templates that the files beside it use too. So names in the
+# unnamed namespaces of a folder differ. Headers that a file uses it includes itself: the presets debug, asan and tsan
+# compile each file alone.
 option(HALFSTEP_TOGETHER "Compile files of a folder together: the build takes half the time, a change of one file more" ON)
 
 function(halfstep_together target)
   set(most 10)
-  get_target_property(sources ${target} SOURCES)
+  set(sources "${ARGN}")
+  if(NOT sources)
+    get_target_property(sources ${target} SOURCES)
+  endif()
   list(FILTER sources INCLUDE REGEX "\\.cpp$")
   set(folders "")
   foreach(source IN LISTS sources)

@@ -14,7 +14,7 @@ namespace {
 
 using namespace halfstep;
 
-struct Options {
+struct AttentionOptions {
   std::int64_t batch = 16;
   std::int64_t heads = 2;
   std::int64_t key_heads = 2;
@@ -25,7 +25,7 @@ struct Options {
   std::string dtype = "f32";
 };
 
-void run(const Options& options, const Bench& bench, Report& report) {
+void run(const AttentionOptions& options, const Bench& bench, Report& report) {
   const DType dtype = dtype_of(options.dtype);
   const Shape queries{options.batch, options.heads, options.length, options.width};
   const Shape keys{options.batch, options.key_heads, options.length, options.width};
@@ -56,7 +56,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
 
 Command add_attention(CLI::App& app) {
   CLI::App* command = app.add_subcommand("attention", "Attention, and its gradients for queries, keys and values");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<AttentionOptions>();
   const auto add = [&](const char* flag, std::int64_t& value, const char* description) {
     command->add_option(flag, value, description)->transform(samples::whole_number(1, 65536))->capture_default_str();
   };

@@ -13,7 +13,7 @@ namespace {
 
 using namespace halfstep;
 
-struct Options {
+struct ConvOptions {
   std::int64_t batch = 64;
   std::int64_t height = 28;
   std::int64_t width = 28;
@@ -27,7 +27,7 @@ struct Options {
   std::string dtype = "f32";
 };
 
-std::string name_of(const Options& options, std::string_view part) {
+std::string name_of(const ConvOptions& options, std::string_view part) {
   std::string name = fmt::format("conv {} {}x{}x{}x{} to {}, {}x{}", options.dtype, options.batch, options.height,
                                  options.width, options.in, options.out, options.kernel, options.kernel);
   if (options.stride != 1) name += fmt::format(" /{}", options.stride);
@@ -42,7 +42,7 @@ double flops_of(const ops::Convolution& convolution) {
          static_cast<double>(convolution.taps() * convolution.in_channels());
 }
 
-void run(const Options& options, const Bench& bench, Report& report) {
+void run(const ConvOptions& options, const Bench& bench, Report& report) {
   const DType dtype = dtype_of(options.dtype);
   const Conv2dOptions how{.stride = {options.stride, options.stride},
                           .padding = {options.padding, options.padding},
@@ -71,7 +71,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
 
 Command add_conv(CLI::App& app) {
   CLI::App* command = app.add_subcommand("conv", "A convolution and both of its gradients");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ConvOptions>();
   const auto add = [&](const char* flag, std::int64_t& value, const char* description) {
     command->add_option(flag, value, description)->transform(samples::whole_number(1, 65536))->capture_default_str();
   };

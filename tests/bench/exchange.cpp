@@ -25,7 +25,7 @@ namespace {
 using namespace halfstep;
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct ExchangeOptions {
   std::string model = "resnet20";
   PrecisionFlags precision;
   std::int64_t batch = 32;
@@ -80,7 +80,7 @@ class Slowed final : public Exchange {
   Clock::time_point free_;
 };
 
-Trainer trainer_of(const Options& options, const Device& device, const Dataset& set, Ranks ranks) {
+Trainer trainer_of(const ExchangeOptions& options, const Device& device, const Dataset& set, Ranks ranks) {
   Graph graph;
   Training training = model_of(options.model).build(graph, options.batch, 3);
   return Trainer::compile(device, graph,
@@ -93,7 +93,7 @@ Trainer trainer_of(const Options& options, const Device& device, const Dataset& 
                            .training_set = &set});
 }
 
-Times step_times(const Options& options, const Bench& bench, Trainer& trainer) {
+Times step_times(const ExchangeOptions& options, const Bench& bench, Trainer& trainer) {
   const Times times = bench.time([&] {
     for (std::int64_t i = 0; i < options.steps; ++i) trainer.step();
     trainer.finish();
@@ -135,7 +135,7 @@ void measure_sums(const Bench& bench, Exchange& exchange, Json& results) {
 
 /// Steps of the ranks that mpirun started, or of one process. Returns the least milliseconds: what others do on the
 /// machine only adds to them.
-double measure_step(const Options& options, const Bench& bench, const Ranks& ranks, const std::string& name,
+double measure_step(const ExchangeOptions& options, const Bench& bench, const Ranks& ranks, const std::string& name,
                     Json& results, const std::function<Json(double)>& figures = {}) {
   const Dataset set = model_of(options.model).set(4 * options.batch * ranks.size());
   Trainer trainer = trainer_of(options, bench.device(), set, ranks);
@@ -146,7 +146,7 @@ double measure_step(const Options& options, const Bench& bench, const Ranks& ran
 }
 
 /// How long the backward pass takes the device, by its dispatches.
-double backward_milliseconds(const Options& options, const Bench& bench) {
+double backward_milliseconds(const ExchangeOptions& options, const Bench& bench) {
   const Dataset set = model_of(options.model).set(4 * options.batch);
   const Trainer trainer = trainer_of(options, bench.device(), set, {});
   const std::vector<DispatchCost> costs = trainer.inspect().profile(std::max(3, bench.repeats() / 4));
@@ -159,7 +159,7 @@ double backward_milliseconds(const Options& options, const Bench& bench) {
 }
 
 /// Steps with a rank that is not there, over a link that takes `share` of the backward pass.
-void measure_overlap(const Options& options, const Bench& bench, Json& results) {
+void measure_overlap(const ExchangeOptions& options, const Bench& bench, Json& results) {
   Ranks ranks;
   ranks.bucket_bytes = options.bucket_kib << 10;
   ranks.compare_every = 0;
@@ -226,7 +226,7 @@ void predict() {
   }
 }
 
-void run(const Options& options, const Bench& bench, const std::filesystem::path& json) {
+void run(const ExchangeOptions& options, const Bench& bench, const std::filesystem::path& json) {
   if (options.predict) return predict();
   Json results = Json::array();
   Ranks ranks(samples::joined_ranks());
@@ -248,10 +248,8 @@ void run(const Options& options, const Bench& bench, const std::filesystem::path
 Command add_exchange(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "exchange", "Under mpirun, sums over ranks and steps; else how much of a slow link the backward pass hides");
-  const auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "What is trained")
-      ->check(trained_model())
-      ->capture_default_str();
+  const auto options = std::make_shared<ExchangeOptions>();
+  command->add_option("--model", options->model, "What is trained")->check(trained_model())->capture_default_str();
   add_precision(*command, options->precision);
   command->add_option("--batch", options->batch, "Samples in a step of each rank")
       ->transform(samples::whole_number(1, 65536))

@@ -12,7 +12,7 @@ namespace {
 
 using namespace halfstep;
 
-struct Options {
+struct GemmOptions {
   std::int64_t m = 1024;
   std::int64_t n = 1024;
   std::int64_t k = 1024;
@@ -28,13 +28,13 @@ Shape matrix(std::int64_t batch, std::int64_t rows, std::int64_t columns, bool t
   return shape;
 }
 
-std::string name_of(const Options& options) {
+std::string name_of(const GemmOptions& options) {
   return fmt::format("gemm {} {}{}x{}x{}{}{}", options.dtype,
                      options.batch > 1 ? fmt::format("{} of ", options.batch) : "", options.m, options.n, options.k,
                      options.transposes.transpose_a ? " A^T" : "", options.transposes.transpose_b ? " B^T" : "");
 }
 
-void run(const Options& options, const Bench& bench, Report& report) {
+void run(const GemmOptions& options, const Bench& bench, Report& report) {
   const auto [m, n, k, batch, transposes, dtype] = options;
   Graph graph;
   const Tensor a = graph.input("a", matrix(batch, m, k, transposes.transpose_a), dtype_of(dtype));
@@ -48,7 +48,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
 
 Command add_gemm(CLI::App& app) {
   CLI::App* command = app.add_subcommand("gemm", "A matrix product: m x k times k x n");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<GemmOptions>();
   constexpr std::int64_t most = 1 << 20;
   command->add_option("--m", options->m, "Rows of the result")
       ->transform(samples::whole_number(1, most))

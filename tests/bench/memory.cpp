@@ -15,7 +15,7 @@ namespace {
 
 using namespace halfstep;
 
-struct Options {
+struct MemoryOptions {
   Shape shape{64, 28, 28, 32};
   std::string dtype = "f32";
 };
@@ -33,7 +33,7 @@ Tensor gradient(Graph& graph, Tensor y, std::size_t i = 0) {
   return *node.op->vjp({inputs, outputs, cotangents, std::vector<bool>(inputs.size(), true)}).at(i);
 }
 
-void run(const Options& options, const Bench& bench, Report& report) {
+void run(const MemoryOptions& options, const Bench& bench, Report& report) {
   Graph graph;
   const DType dtype = dtype_of(options.dtype);
   const Tensor x = graph.input("x", options.shape, dtype);
@@ -62,7 +62,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
 
 Command add_memory(CLI::App& app) {
   CLI::App* command = app.add_subcommand("memory", "Operators that move data; the first row, a copy, is the roof");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<MemoryOptions>();
   constexpr std::array<const char*, 4> flags{"--batch", "--height", "--width", "--channels"};
   for (std::size_t i = 0; i < flags.size(); ++i) {
     command->add_option(flags[i], options->shape[i], "Extent of the images")

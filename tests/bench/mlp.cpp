@@ -15,7 +15,7 @@ namespace {
 
 using namespace halfstep;
 
-struct Options {
+struct MlpOptions {
   std::int64_t batch = 65536;
   std::int64_t in = 32;
   std::int64_t width = 32;
@@ -40,7 +40,7 @@ Tensor predicted(Tensor y) {
   return node.op->inference(inputs).value_or(y);
 }
 
-void run(const Options& options, bool fused, const Bench& bench, Report& report) {
+void run(const MlpOptions& options, bool fused, const Bench& bench, Report& report) {
   const DType dtype = dtype_of(options.dtype);
   Graph graph;
   const Tensor x = graph.input("x", {options.batch, options.in}, dtype);
@@ -81,7 +81,7 @@ void run(const Options& options, bool fused, const Bench& bench, Report& report)
 
 Command add_mlp(CLI::App& app) {
   CLI::App* command = app.add_subcommand("mlp", "A small network");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<MlpOptions>();
   const auto add = [&](const char* flag, std::int64_t& value, const char* description) {
     command->add_option(flag, value, description)->transform(samples::whole_number(1, 1 << 24))->capture_default_str();
   };

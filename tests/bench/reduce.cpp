@@ -12,13 +12,13 @@ namespace {
 
 using namespace halfstep;
 
-struct Options {
+struct ReduceOptions {
   std::int64_t rows = 65536;
   std::int64_t columns = 64;
   std::string dtype = "f32";
 };
 
-void run(const Options& options, const Bench& bench, Report& report) {
+void run(const ReduceOptions& options, const Bench& bench, Report& report) {
   Graph graph;
   const Tensor x = graph.input("x", {options.rows, options.columns}, dtype_of(options.dtype));
   const auto add = [&](const char* over, Tensor result) {
@@ -33,7 +33,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
 
 Command add_reduce(CLI::App& app) {
   CLI::App* command = app.add_subcommand("reduce", "Sums of a matrix: whole, over its rows and over its columns");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReduceOptions>();
   command->add_option("--rows", options->rows, "Rows")
       ->transform(samples::whole_number(1, 1 << 28))
       ->capture_default_str();

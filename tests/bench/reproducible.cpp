@@ -24,7 +24,7 @@ namespace {
 
 using namespace halfstep;
 
-struct Options {
+struct ReproducibleOptions {
   std::vector<std::string> models{"lenet5", "fashion_cnn", "resnet8", "bert_tiny", "gpt"};
   std::vector<std::string> precisions{"float32", "float16", "bfloat16_weights"};
   std::int64_t batch = 2;
@@ -105,7 +105,7 @@ Trained train(const Device& device, const Model& model, const Precision& precisi
   return {time.count() / static_cast<double>(std::max<std::int64_t>(steps - 1, 1)), hash, trainer.report().loss};
 }
 
-void run(const Options& options, const Device& device) {
+void run(const ReproducibleOptions& options, const Device& device) {
   KnownHashes known(options.hashes);
   samples::say("{}\n{:<14}{:<18}{:>18}  {:>10}{:>12}{:>12}{:>10}\n", device.info().name, "model", "precision",
                "hash of weights", "loss", "ms a step", "otherwise", "slowdown");
@@ -133,7 +133,7 @@ Command add_reproducible(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "reproducible",
       "Trains models with Precision::reproducible: hashes of their weights, to be equal on every device");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReproducibleOptions>();
   command->add_option("--models", options->models, "What is trained")
       ->check(trained_model())
       ->delimiter(',')

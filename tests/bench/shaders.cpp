@@ -36,7 +36,7 @@ namespace {
 using namespace halfstep;
 using nlohmann::ordered_json;
 
-struct Options {
+struct ShadersOptions {
   std::string model = "fashion_cnn";
   PrecisionFlags precision;
   std::int64_t batch = 64;
@@ -73,7 +73,7 @@ struct Kernel {
   }
 };
 
-plan::Plan plan_of(const Options& options, const plan::Target& target) {
+plan::Plan plan_of(const ShadersOptions& options, const plan::Target& target) {
   Graph graph;
   const Training model = model_of(options.model).build(graph, options.batch, 3);
   const TrainerOptions training{
@@ -208,7 +208,7 @@ std::vector<Kernel> print_every_variant(vk::Context& context) {
   });
 }
 
-std::vector<Kernel> print_step(const Options& options, vk::Context& context, const std::optional<Gpu>& gpu) {
+std::vector<Kernel> print_step(const ShadersOptions& options, vk::Context& context, const std::optional<Gpu>& gpu) {
   plan::Target target = context.target();
   // As on a device that keeps its promise, which a device that only compiles cannot show.
   target.float16.rounded_by_driver |= target.float16.rounding_is_promised;
@@ -253,7 +253,7 @@ ordered_json json_of(const Kernel& kernel, const std::optional<Gpu>& gpu) {
   return row;
 }
 
-void write_json(const std::filesystem::path& json, const Options& options, const DeviceInfo& device,
+void write_json(const std::filesystem::path& json, const ShadersOptions& options, const DeviceInfo& device,
                 const std::vector<Kernel>& kernels, const std::optional<Gpu>& gpu) {
   ordered_json file{{"device", device.name},
                     {"driver", device.driver},
@@ -267,7 +267,7 @@ void write_json(const std::filesystem::path& json, const Options& options, const
 }
 
 /// What a kernel lacks beside the least part of the peak that its dispatches are to reach.
-std::vector<std::string> shortcomings(const Kernel& kernel, const Options& options, const plan::Target& target,
+std::vector<std::string> shortcomings(const Kernel& kernel, const ShadersOptions& options, const plan::Target& target,
                                       double step_milliseconds) {
   constexpr double small = 0.01;  // of the step: too short to occupy a GPU, and of no account
   std::vector<std::string> found;
@@ -289,7 +289,7 @@ std::vector<std::string> shortcomings(const Kernel& kernel, const Options& optio
 }
 
 /// Throws Error, with all shortcomings, if there are any.
-void expect_peak(const std::vector<Kernel>& kernels, const Options& options, const plan::Target& target) {
+void expect_peak(const std::vector<Kernel>& kernels, const ShadersOptions& options, const plan::Target& target) {
   double milliseconds = 0;
   for (const Kernel& kernel : kernels) milliseconds += kernel.milliseconds;
   if (milliseconds <= 0) {
@@ -303,7 +303,7 @@ void expect_peak(const std::vector<Kernel>& kernels, const Options& options, con
   fail("bench", fmt::format("expected {}% of the GPU's peak, got {}", options.least, fmt::join(found, ", ")));
 }
 
-void run(const Options& options, const Bench& bench, const std::filesystem::path& json) {
+void run(const ShadersOptions& options, const Bench& bench, const std::filesystem::path& json) {
   vk::Context& context = vk::context_of(bench.device());
   const std::optional<Gpu> gpu = gpu_of(context.info().name);
   const std::vector<Kernel> kernels =
@@ -323,7 +323,7 @@ void run(const Options& options, const Bench& bench, const std::filesystem::path
 Command add_shaders(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "shaders", "What the driver compiles the kernels of a model's step to; nothing runs, and no memory is allocated");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ShadersOptions>();
   command->add_option("--model", options->model, "What is trained, or a single operator of a large size")
       ->check(any_model())
       ->capture_default_str();

@@ -20,7 +20,7 @@ namespace {
 
 using namespace halfstep;
 
-struct Options {
+struct StepOptions {
   std::string model = "fashion_cnn";
   PrecisionFlags precision;
   bool stochastic = false;
@@ -38,7 +38,7 @@ struct Options {
   std::filesystem::path trace;
 };
 
-Precision policy_of(const Options& options) {
+Precision policy_of(const StepOptions& options) {
   Precision precision = precision_of(options.precision);
   if (options.stochastic) {
     precision.rounding.activations = precision.rounding.gradients = Rounding::stochastic;
@@ -53,7 +53,7 @@ Precision policy_of(const Options& options) {
   return precision;
 }
 
-Trainer trainer_of(const Options& options, const Device& device, const Dataset& set) {
+Trainer trainer_of(const StepOptions& options, const Device& device, const Dataset& set) {
   Graph graph;
   Training training = model_of(options.model).build(graph, options.batch, options.layers);
   return Trainer::compile(device, graph,
@@ -118,7 +118,7 @@ void add_budget(double budget, const Bench& bench, Trainer& trainer, std::map<st
 }
 
 /// Steps are timed by the host's clock, a few at a time, as in a training loop.
-void run(const Options& options, const Bench& bench, Report& report) {
+void run(const StepOptions& options, const Bench& bench, Report& report) {
   if (!options.trace.empty()) {
     if (!bench.has_timestamps()) fail("bench", "expected a queue with timestamps for --trace, got one without");
     check_writable(options.trace);
@@ -149,10 +149,8 @@ void run(const Options& options, const Bench& bench, Report& report) {
 
 Command add_step(CLI::App& app) {
   CLI::App* command = app.add_subcommand("step", "A whole training step of a model, with its most costly operators");
-  const auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "What is trained")
-      ->check(trained_model())
-      ->capture_default_str();
+  const auto options = std::make_shared<StepOptions>();
+  command->add_option("--model", options->model, "What is trained")->check(trained_model())->capture_default_str();
   add_precision(*command, options->precision);
   command->add_flag("--stochastic", options->stochastic, "Round activations and gradients in f16 stochastically");
   command->add_flag("--saturate", options->saturate, "Store 65504 for what is too large for f16");

@@ -16,7 +16,7 @@ namespace {
 
 using namespace halfstep;
 
-struct Options {
+struct TuneOptions {
   std::string model = "fashion_cnn";
   PrecisionFlags precision;
   std::int64_t batch = 64;
@@ -24,7 +24,7 @@ struct Options {
 };
 
 /// The open choices of a model's training step.
-std::vector<plan::Choice> choices_of(const Options& options, const plan::Target& target) {
+std::vector<plan::Choice> choices_of(const TuneOptions& options, const plan::Target& target) {
   Graph graph;
   const Training model = model_of(options.model).build(graph, options.batch, options.layers);
   const TrainerOptions training{.loss = model.loss, .precision = precision_of(options.precision)};
@@ -47,7 +47,7 @@ void add(const tune::Finding& finding, Report& report) {
   }
 }
 
-void run(const Options& options, const Bench& bench, Report& report) {
+void run(const TuneOptions& options, const Bench& bench, Report& report) {
   vk::Context& context = vk::context_of(bench.device());
   plan::Target target = context.target();
   vk::Pipelines pipelines(context);
@@ -66,10 +66,8 @@ void run(const Options& options, const Bench& bench, Report& report) {
 Command add_tune(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "tune", "What a model's step leaves open, what is chosen and why; HALFSTEP_TUNE=force if unset");
-  const auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "What is trained")
-      ->check(trained_model())
-      ->capture_default_str();
+  const auto options = std::make_shared<TuneOptions>();
+  command->add_option("--model", options->model, "What is trained")->check(trained_model())->capture_default_str();
   add_precision(*command, options->precision);
   command->add_option("--batch", options->batch, "Samples in a step")
       ->transform(samples::whole_number(1, 65536))

@@ -13,13 +13,13 @@ namespace {
 
 using namespace halfstep;
 
-struct Options {
+struct UpdateOptions {
   std::int64_t parameters = 1 << 22;
   PrecisionFlags precision{.name = "float32"};
 };
 
 /// A step on the sum of the squares of a number of parameters: the time of each stage after the backward pass.
-std::map<std::string, Measured> stages(const Options& options, const Optimizer& optimizer, const Bench& bench) {
+std::map<std::string, Measured> stages(const UpdateOptions& options, const Optimizer& optimizer, const Bench& bench) {
   Graph graph;
   const Tensor weights = graph.root().parameter("weights", {options.parameters}, normal(0.01F));
   TrainerOptions how{.loss = cast(sum(mul(weights, weights)), DType::f32)};
@@ -45,7 +45,7 @@ std::map<std::string, Measured> stages(const Options& options, const Optimizer& 
   return result;
 }
 
-void run(const Options& options, const Bench& bench, Report& report) {
+void run(const UpdateOptions& options, const Bench& bench, Report& report) {
   const std::map<std::string, Optimizer> optimizers{
       {"sgd", Sgd{}},
       {"sgd with momentum", Sgd{.momentum = 0.9F}},
@@ -66,7 +66,7 @@ void run(const Options& options, const Bench& bench, Report& report) {
 
 Command add_update(CLI::App& app) {
   CLI::App* command = app.add_subcommand("update", "The check of the gradients, and each optimizer's update");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<UpdateOptions>();
   command->add_option("--parameters", options->parameters, "Trainable scalars")
       ->transform(samples::whole_number(1, 1 << 24))
       ->capture_default_str();

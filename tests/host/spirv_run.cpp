@@ -9,10 +9,11 @@
 #include "vk/optimize/module.h"
 
 using namespace halfstep::vk;
-using ir::Id;
-using ir::Instruction;
 
 namespace {
+
+using ir::Id;
+using ir::Instruction;  // vk has one, too
 
 using Words = std::vector<std::uint32_t>;
 

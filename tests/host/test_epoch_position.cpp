@@ -6,8 +6,10 @@
 
 #include "train/epoch_position.h"
 
-namespace halfstep::train {
+namespace halfstep {
 namespace {
+
+using namespace train;
 
 io::Metadata at(const EpochSize& size, std::int64_t drawn) {
   io::Metadata metadata;
@@ -66,4 +68,4 @@ TEST_CASE("a newer format is refused, another program's is none of ours") {
   CHECK_NOTHROW(check_format({}, "file"));
 }
 
-}  // namespace halfstep::train
+}  // namespace halfstep

@@ -1,6 +1,10 @@
 #include "selftest/cases.h"
 
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "selftest/bed.h"
 
 namespace halfstep::selftest {
 
@@ -19,6 +23,12 @@ const std::vector<Case>& all_cases() {
 void add_fault(CaseReport& report, std::string fault) {
   report.verdict = Verdict::wrong;
   report.faults.push_back(std::move(fault));
+}
+
+void expect(CaseReport& report, const std::string& what, std::uint64_t got, std::uint64_t want) {
+  if (got == want) return;
+  add_fault(report, fmt::format("{} is {}, not {}", what, got, want));
+  if (report.kernel.empty()) report.kernel = last_kernel();
 }
 
 void set_missing(CaseReport& report, std::string reason) {

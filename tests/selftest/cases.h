@@ -45,6 +45,8 @@ void keep_dispatches(const Keeping& keeping);
 
 /// Adds a fault, which makes the case wrong.
 void add_fault(CaseReport& report, std::string fault);
+/// Adds one of the last kernel where a number is another.
+void expect(CaseReport& report, const std::string& what, std::uint64_t got, std::uint64_t want);
 /// Makes the case one that the device does not offer, for a reason.
 void set_missing(CaseReport& report, std::string reason);
 

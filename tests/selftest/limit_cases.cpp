@@ -12,12 +12,6 @@
 namespace halfstep::selftest {
 namespace {
 
-void expect(CaseReport& report, const std::string& what, std::uint64_t got, std::uint64_t want) {
-  if (got == want) return;
-  add_fault(report, fmt::format("{} is {}, not {}", what, got, want));
-  if (report.kernel.empty()) report.kernel = last_kernel();
-}
-
 void check_constants(CaseReport& report) {
   std::array<std::uint32_t, 32> pushed{};
   for (std::uint32_t i = 0; i < 32; ++i) pushed[i] = 0x01010101U * i + 7;

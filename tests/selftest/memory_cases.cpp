@@ -15,12 +15,6 @@
 namespace halfstep::selftest {
 namespace {
 
-void expect(CaseReport& report, const std::string& what, std::uint64_t got, std::uint64_t want) {
-  if (got == want) return;
-  add_fault(report, fmt::format("{} is {}, not {}", what, got, want));
-  if (report.kernel.empty()) report.kernel = last_kernel();
-}
-
 void check_atomics(CaseReport& report) {
   constexpr std::uint32_t count = 64 * 128;
   const std::uint32_t most = std::numeric_limits<std::uint32_t>::max();

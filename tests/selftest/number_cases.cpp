@@ -18,10 +18,10 @@ constexpr std::size_t count = 16384;
 /// Runs one operation of arithmetic.comp on each triple. Adds a fault if the kernel writes where it may not.
 Words computed(CaseReport& report, const std::string& operation, const std::vector<Words>& inputs) {
   const std::string kernel = "arithmetic." + operation;
-  const Words poison(inputs[0].size(), 0xA5A5A5A5U);
+  const Words poisoned(inputs[0].size(), 0xA5A5A5A5U);
   const auto size = static_cast<std::uint32_t>(inputs[0].size());
   const Launch launch{kernel, {64}, plan::push_bytes(size), {0, 1, 2, 3}, groups_of(inputs[0].size())};
-  const Outcome outcome = run({launch}, {inputs[0], inputs[1], inputs[2], poison});
+  const Outcome outcome = run({launch}, {inputs[0], inputs[1], inputs[2], poisoned});
   if (!outcome.guards_intact) add_fault(report, kernel + " wrote next to its buffers");
   return outcome.buffers[3];
 }
@@ -231,9 +231,9 @@ void check_conversions(CaseReport& report) {
 
 /// unpackHalf2x16 of every pattern of 16 bits, and packHalf2x16 of numbers that f16 has, and of ties.
 void check_half_conversions(CaseReport& report) {
-  Words all(65536);
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint32_t>(i);
-  const Words wide = computed(report, "unpack_half", {all, all, all});
+  Words halves(65536);
+  for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint32_t>(i);
+  const Words wide = computed(report, "unpack_half", {halves, halves, halves});
   std::size_t wrong = 0;
   std::size_t flushed = 0;
   std::string first;
