@@ -58,9 +58,9 @@ TEST_CASE("every kernel can have its faster forms, one after the other, and is v
     if (uses_of(words, local_invocation_id) > 0) ++in_subgroups;
     if (count(made, vk::op_bitcast) > count(words, vk::op_bitcast)) ++in_pairs;
     if (name.find("cooperative") != std::string_view::npos) continue;  // which old validators do not know
-    vk::check_spirv(made, name);
+    // The last form has every instruction of those before, and validating takes most of this test's time.
     const auto pushed = static_cast<std::uint32_t>(vk::variable_bytes(made, {}).pushed);
-    if (pushed != 0) vk::check_spirv(vk::with_first_group(made, pushed), name);
+    vk::check_spirv(pushed != 0 ? vk::with_first_group(made, pushed) : made, name);
   }
   CHECK(in_subgroups > 300);
   CHECK(in_pairs > 300);
