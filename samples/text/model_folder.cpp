@@ -1,7 +1,5 @@
 #include "samples/text/model_folder.h"
 
-#include <halfstep/error.h>
-
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
