@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
@@ -27,11 +28,8 @@ class AdamRule final : public optim::RuleOf<Numbers> {
     const Numbers& adam = this->numbers();
     return {.shader = "adam",
             .constants = {decoupled},
-            .numbers = {call.rate, adam.beta1, adam.beta2, adam.epsilon, call.weight_decay}};
-  }
-
-  std::optional<BiasCorrection> bias_correction() const override {
-    return BiasCorrection{this->numbers().beta1, this->numbers().beta2};
+            .numbers = {call.rate, adam.beta1, adam.beta2, adam.epsilon, call.weight_decay, log(adam.beta1),
+                        log(adam.beta2)}};
   }
 
   std::vector<NamedNumber> small_numbers() const override {
@@ -40,6 +38,9 @@ class AdamRule final : public optim::RuleOf<Numbers> {
   }
 
  private:
+  /// Finite also for 0, whose powers it gives as 0.
+  static float log(float beta) { return static_cast<float>(std::max(std::log(static_cast<double>(beta)), -1000.0)); }
+
   static constexpr bool decoupled = std::is_same_v<Numbers, AdamW>;
 };
 

@@ -21,8 +21,7 @@ struct StepState {
   std::uint32_t applied = 0;        ///< updates made, of which 2^32 - 1 are counted
   std::uint32_t attempted[2] = {};  ///< steps run, low word first: what the noise counts
   std::uint32_t skipped = 0;        ///< steps that made no update
-  float beta1_power = 1;            ///< beta1^(applied + 1): for its bias correction
-  float beta2_power = 1;
+  float unused[2] = {};             ///< files of older versions have Adam's powers of betas here
   std::uint32_t seed[2] = {};  ///< low word first
   float clip = 1;  ///< what this step's gradients are multiplied by so that their norm stays within the limit
   std::uint32_t tensor_updates_skipped =
@@ -36,10 +35,8 @@ static_assert(sizeof(StepState) == 80);
 /// What differs from step to step for an optimizer other than the trainer's own. They follow the StepState in its
 /// buffer, in the order of StoreLayout::optimizers from the second on.
 struct OptimizerState {
-  float rate = 0;  ///< of this step
-  float beta1_power = 1;
-  float beta2_power = 1;
-  float reserved = 0;
+  float rate = 0;        ///< of this step
+  float unused[3] = {};  ///< files of older versions have Adam's powers of betas here
 };
 static_assert(sizeof(OptimizerState) == 16);
 

@@ -14,20 +14,17 @@ void set_next_rates(const StageContext& step) {
     std::uint32_t optimizer;
     std::uint32_t first_rate;
     std::uint32_t rates;
-    float beta1;
-    float beta2;
   };
   const std::vector<Optimizer>& optimizers = step.layout.optimizers;
   const plan::TensorId schedule = step.builder.place_bytes(
       "schedule", step.layout.first_rate(optimizers.size()) * sizeof(float), {state::buffers::schedule, 0});
   for (std::size_t i = 1; i < optimizers.size(); ++i) {
-    const BiasCorrection correction = optimizers[i]->bias_correction().value_or(BiasCorrection{});
     step.builder.dispatch({.label = "rescale",
                            .shader = "next_rate",
                            .constants = {},
-                           .push = plan::push_bytes(Push{
-                               static_cast<std::uint32_t>(i - 1), static_cast<std::uint32_t>(step.layout.first_rate(i)),
-                               count_of_rates(optimizers[i]), correction.beta1, correction.beta2}),
+                           .push = plan::push_bytes(Push{static_cast<std::uint32_t>(i - 1),
+                                                         static_cast<std::uint32_t>(step.layout.first_rate(i)),
+                                                         count_of_rates(optimizers[i])}),
                            .operands = {{step.state, plan::Access::read_write}, {schedule, plan::Access::read}}});
   }
 }
@@ -42,15 +39,11 @@ void rescale(const StageContext& step) {
     float floor;
     float ceiling;
     std::uint32_t rates;
-    float beta1;
-    float beta2;
   };
   set_next_rates(step);
-  const Optimizer& optimizer = step.layout.optimizers.front();
-  const BiasCorrection correction = optimizer->bias_correction().value_or(BiasCorrection{});
   const LossScale& scale = step.options.precision.loss_scale;
   const bool dynamic = scale.kind == LossScale::Kind::dynamic;
-  const std::uint32_t rates = count_of_rates(optimizer);
+  const std::uint32_t rates = count_of_rates(step.layout.optimizers.front());
   const plan::TensorId schedule =
       step.builder.place_bytes("schedule", std::uint64_t{rates} * 4, {state::buffers::schedule, 0});
   const plan::TensorId report = step.builder.place_bytes("report", sizeof(ReportHeader), {state::buffers::report, 0});
@@ -58,8 +51,7 @@ void rescale(const StageContext& step) {
       {.label = "rescale",
        .shader = "rescale",
        .constants = {1, dynamic},
-       .push = plan::push_bytes(Push{scale.growth, scale.backoff, scale.interval, scale.floor, scale.ceiling, rates,
-                                     correction.beta1, correction.beta2}),
+       .push = plan::push_bytes(Push{scale.growth, scale.backoff, scale.interval, scale.floor, scale.ceiling, rates}),
        .operands = {
            {step.state, plan::Access::read_write}, {schedule, plan::Access::read}, {report, plan::Access::write}}});
 }

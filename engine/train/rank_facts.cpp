@@ -171,9 +171,6 @@ std::string kernel_text(const UpdateKernel& kernel) {
 std::string update_text(const step::StepGraph& lowered, std::size_t index) {
   const UpdateRule& rule = *lowered.optimizers[index];
   std::string text = fmt::format("\n{} ", rule.weight_decay());
-  if (const std::optional<BiasCorrection> correction = rule.bias_correction()) {
-    text += fmt::format("{} {} ", correction->beta1, correction->beta2);
-  }
   if (!rule.in_operators()) return text + kernel_text(rule.kernel({}));
   for (std::size_t i = 0; i < lowered.parameters.size(); ++i) {
     const state::Training& training = lowered.training[i];

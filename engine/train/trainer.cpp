@@ -43,24 +43,16 @@ state::StoreSpec store_spec(const step::StepGraph& graph, const TrainerOptions& 
   return spec;
 }
 
-/// The rate and the powers of betas of an optimizer in the first step.
-template <typename State>
-void begin(State& state, const UpdateRule& optimizer) {
-  state.rate = optimizer.rate().rates.front();
-  const std::optional<BiasCorrection> correction = optimizer.bias_correction();
-  if (!correction) return;
-  state.beta1_power = correction->beta1;
-  state.beta2_power = correction->beta2;
-}
-
 /// The state that the first step finds.
 state::RunState first_state(const Precision& precision, const std::vector<Optimizer>& optimizers, std::uint64_t seed) {
   state::RunState state;
   state.step.loss_scale = precision.loss_scale.initial;
   state.step.seed[0] = static_cast<std::uint32_t>(seed);
   state.step.seed[1] = static_cast<std::uint32_t>(seed >> 32);
-  begin(state.step, *optimizers.front());
-  for (std::size_t i = 1; i < optimizers.size(); ++i) begin(state.optimizers.emplace_back(), *optimizers[i]);
+  state.step.rate = optimizers.front()->rate().rates.front();
+  for (std::size_t i = 1; i < optimizers.size(); ++i) {
+    state.optimizers.emplace_back().rate = optimizers[i]->rate().rates.front();
+  }
   return state;
 }
 

@@ -15,6 +15,8 @@ layout(push_constant) uniform Push {
   float beta2;
   float epsilon;
   float weight_decay;
+  float log_beta1;
+  float log_beta2;
 };
 
 float step_rate() { return rate * optimizer_rate(); }
@@ -34,7 +36,7 @@ void main() {
   vec4 v = averaged(load_moment(2u * i + 1u), g * g, beta2);
   store_moment(2u * i, first_moment + 2u * i, m);
   store_moment(2u * i + 1u, first_moment + 2u * i + 1u, v);
-  vec4 m_hat = m / (1.0 - beta_powers().x);
-  vec4 v_hat = v / (1.0 - beta_powers().y);
+  vec4 m_hat = m / bias_correction(log_beta1);
+  vec4 v_hat = v / bias_correction(log_beta2);
   store_weight(i, quad, w - step_rate() * m_hat / (sqrt(v_hat) + epsilon));
 }

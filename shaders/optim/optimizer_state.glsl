@@ -5,9 +5,7 @@
 // Of an optimizer other than the trainer's own. An array of them follows the StepState in its buffer.
 struct OptimizerState {
   float rate;
-  float beta1_power;
-  float beta2_power;
-  float reserved;
+  float unused[3];
 };
 
 #endif

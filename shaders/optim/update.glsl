@@ -44,10 +44,22 @@ float optimizer_rate() { return OPTIMIZER == 0u ? state.rate : others[max(OPTIMI
 // leaves few bits of a small 1 - beta.
 vec4 averaged(vec4 before, vec4 now, float beta) { return beta * before + (1.0 - beta) * now; }
 
-// Its betas, each to the power of the updates made so far plus this one: for Adam's bias correction.
-vec2 beta_powers() {
-  OptimizerState other = others[max(OPTIMIZER, 1u) - 1u];
-  return OPTIMIZER == 0u ? vec2(state.beta1_power, state.beta2_power) : vec2(other.beta1_power, other.beta2_power);
+// Adam's bias correction: 1 - beta^t, with t the updates made so far and this one. It takes the logarithm of beta, since
+// a product of f32 betas, of which each is near 1, would be off by far more than its difference from 1 can bear.
+float bias_correction(float log_beta) {
+  float x = max(log_beta * (float(state.applied) + 1.0), -100.0);
+  if (x < -1.0) return 1.0 - exp(x);
+  // x + x^2 / 2! + ... + x^10 / 10!, without the cancellation of exp(x) - 1.
+  float sum = 1.0 + x / 10.0;
+  sum = 1.0 + sum * x / 9.0;
+  sum = 1.0 + sum * x / 8.0;
+  sum = 1.0 + sum * x / 7.0;
+  sum = 1.0 + sum * x / 6.0;
+  sum = 1.0 + sum * x / 5.0;
+  sum = 1.0 + sum * x / 4.0;
+  sum = 1.0 + sum * x / 3.0;
+  sum = 1.0 + sum * x / 2.0;
+  return -x * sum;
 }
 
 // Clipped by the limit on the gradients' norm; still multiplied by the loss scale.

@@ -1,6 +1,6 @@
 #version 440
 #extension GL_GOOGLE_include_directive : require
-// The end of a step for an optimizer of a group, one invocation: its rate and its powers of betas in the next step.
+// The end of a step for an optimizer of a group, one invocation: its rate in the next step.
 #include "optim/optimizer_state.glsl"
 #include "step/step_state.glsl"
 
@@ -9,8 +9,6 @@ layout(push_constant) uniform Push {
   uint optimizer;   // among those of groups
   uint first_rate;  // of its entries in the schedule
   uint rates;
-  float beta1;
-  float beta2;
 };
 layout(std430, binding = 0) buffer State {
   StepState state;
@@ -22,6 +20,4 @@ void main() {
   if (state.overflow != 0u) return;
   uint entry = schedule_entry(one_more(state.applied), state.rate_offset, rates);
   optimizers[optimizer].rate = schedule[first_rate + entry];
-  optimizers[optimizer].beta1_power *= beta1;
-  optimizers[optimizer].beta2_power *= beta2;
 }

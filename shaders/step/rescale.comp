@@ -12,8 +12,6 @@ layout(push_constant) uniform Push {
   float lowest;
   float highest;
   uint rates;  // entries of the schedule
-  float beta1;
-  float beta2;
 };
 struct Report {
   uvec2 attempted;
@@ -51,8 +49,6 @@ void main() {
   if (next.attempted.x == 0u) next.attempted.y++;
   if (applied) {
     next.applied = one_more(now.applied);
-    next.beta1_power *= beta1;
-    next.beta2_power *= beta2;
   } else {
     next.skipped = one_more(now.skipped);
   }

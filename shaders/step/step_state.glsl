@@ -14,8 +14,7 @@ struct StepState {
   uint applied;
   uvec2 attempted;
   uint skipped;
-  float beta1_power;
-  float beta2_power;
+  float unused[2];
   uint seed_low;
   uint seed_high;
   float clip;

@@ -93,6 +93,26 @@ TEST_CASE("Adam's first update is the rate, however little of a gradient the sec
   for (const float w : pull.weights()) CHECK(w == doctest::Approx(-1).epsilon(1e-6));
 }
 
+TEST_CASE("Adam's bias correction is exact after any number of updates") {
+  for (const float beta2 : {0.0F, 0.9F, 0.999F, 0.99999F, 0.9999999F}) {
+    const Adam adam{.rate = 1, .beta1 = 0.75F, .beta2 = beta2};
+    const auto correction = [](double beta, std::uint32_t t) { return 1 - std::pow(beta, t); };
+    for (const std::uint32_t before : {0U, 1U, 2U, 5U, 30U, 999U, 1'000U, 50'000U, 2'000'000U}) {
+      CAPTURE(beta2);
+      CAPTURE(before);
+      Pull pull(3, 0, adam, Precision::float32());
+      set_updates(pull.trainer(), before);
+      pull.run(0.5F, 1);
+      // The moments were zero.
+      const auto beta = static_cast<double>(beta2);
+      const double m = 0.25 * 0.5 / correction(0.75, before + 1);
+      const double v = (1 - beta) * 0.25 / correction(beta, before + 1);
+      const double wanted = m / (std::sqrt(v) + static_cast<double>(adam.epsilon));
+      for (const float w : pull.weights()) CHECK(static_cast<double>(w) == doctest::Approx(-wanted).epsilon(1e-6));
+    }
+  }
+}
+
 TEST_CASE("a loss scale changes nothing but the range of the gradients") {
   const auto weights = [](LossScale scale) {
     Precision precision = Precision::mixed();

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,12 +33,6 @@ struct UpdateKernel {
   /// 32-bit words) and "bf16". halfstep_kernels() of the CMake package makes all four. Empty: `shader` names one of the
   /// library's kernels.
   std::map<std::string, std::vector<std::uint32_t>> spirv{};
-};
-
-/// Betas of Adam's bias correction. The rule's kernel gets beta^(updates made + 1) from beta_powers() of update.glsl.
-struct BiasCorrection {
-  float beta1 = 0;
-  float beta2 = 0;
 };
 
 /// A parameter as a rule in operators finds it: f32 tensors of the parameter's shape.
@@ -92,7 +85,6 @@ class HALFSTEP_API UpdateRule {
   /// it; null otherwise. The pointer is valid as long as the rule, and the same for all parameters that share an
   /// optimizer.
   virtual const Optimizer* substitute(std::string_view /*name*/, const Shape& /*shape*/) const { return nullptr; }
-  virtual std::optional<BiasCorrection> bias_correction() const { return std::nullopt; }
   /// Hyperparameters, other than rate and weight_decay, that f16 may not represent. The log names them; they are used
   /// in f32.
   virtual std::vector<NamedNumber> small_numbers() const { return {}; }
