@@ -95,7 +95,7 @@ struct HALFSTEP_API Muon {
 struct ParameterGroup {
   std::string pattern;                  ///< of their names, see matches(): "layer1/*", "*/bias"
   float rate = 1;                       ///< multiplies the rate of their optimizer
-  std::optional<float> weight_decay{};  ///< replaces that of their optimizer
+  std::optional<float> weight_decay{};  ///< replaces that of their optimizer, also without decay_vectors
   /// Not trained at all: these parameters have no gradient, no moments and no memory for either, and f16 parameters
   /// have no f32 master. Batch norm then uses its running statistics, which do not change, and is folded.
   bool frozen = false;

@@ -99,7 +99,9 @@ struct HALFSTEP_API TrainerOptions {
   /// for the backward pass, but recomputed there from the inputs of the scope. The result is bit-identical, with less
   /// memory and more time. Inspector::plan() prints both.
   std::string recompute{};
-  bool decay_vectors = true;  ///< whether weight decay also applies to parameters of one axis: norms and biases
+  /// Whether the weight decay of an optimizer also applies to parameters of one axis: norms and biases. That of a group
+  /// applies to all its parameters.
+  bool decay_vectors = true;
   Precision precision = Precision::mixed();
   std::uint64_t seed = 42;
   // Stored in checkpoints; bytes that are no UTF-8 are stored as U+FFFD.
