@@ -215,7 +215,8 @@ class Classifier {
     const std::int64_t warmup = std::max<std::int64_t>(1, steps / 10);
     const samples::TextClassifier& longest = *models_.back();
     TrainerOptions training{.loss = longest.loss, .metrics = {{"accuracy", longest.accuracy}}};
-    training.optimizer = AdamW{.rate = Schedule::polynomial(options_.learning_rate, steps).with_warmup(warmup)};
+    const std::int64_t falling = std::max<std::int64_t>(1, steps - warmup);
+    training.optimizer = AdamW{.rate = Schedule::polynomial(options_.learning_rate, falling).after_warmup(warmup)};
     training.decay_vectors = false;
     training.clip_norm = 1;
     if (options_.recompute) training.recompute = "bert/encoder/layer/*";

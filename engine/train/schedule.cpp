@@ -23,6 +23,12 @@ Schedule table(std::int64_t steps, const Rate& rate) {
   return Schedule(std::move(rates));
 }
 
+void check_warmup(std::int64_t steps) {
+  constexpr std::int64_t most = 10'000'000;
+  if (steps < 0 || steps > most)
+    fail("schedule", fmt::format("expected a warmup of 0 to {} steps, got {}", most, steps));
+}
+
 }  // namespace
 
 Schedule Schedule::step(float rate, std::int64_t every, float factor, std::int64_t steps) {
@@ -82,15 +88,22 @@ Schedule Schedule::one_cycle(float peak, std::int64_t steps, float rise) {
 }
 
 Schedule Schedule::with_warmup(std::int64_t steps) const {
-  constexpr std::int64_t most = 10'000'000;
-  if (steps < 0 || steps > most)
-    fail("schedule", fmt::format("expected a warmup of 0 to {} steps, got {}", most, steps));
+  check_warmup(steps);
   Schedule result = *this;
   if (rates.empty()) return result;  // which Trainer::compile refuses
   result.rates.resize(std::max(rates.size(), static_cast<std::size_t>(steps) + 1), rates.back());
   for (std::int64_t i = 0; i < steps; ++i) {
     result.rates[static_cast<std::size_t>(i)] *= static_cast<float>(i + 1) / static_cast<float>(steps);
   }
+  return result;
+}
+
+Schedule Schedule::after_warmup(std::int64_t steps) const {
+  check_warmup(steps);
+  if (rates.empty()) return *this;  // which Trainer::compile refuses
+  Schedule result = Schedule(rates.front()).with_warmup(steps);
+  result.rates.pop_back();
+  result.rates.insert(result.rates.end(), rates.begin(), rates.end());
   return result;
 }
 

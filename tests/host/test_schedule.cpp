@@ -46,5 +46,8 @@ TEST_CASE("warmup scales the first rates of any schedule") {
   CHECK(schedule.rates == std::vector<float>{0.5F, 1, 0.5F, 0.5F});
   CHECK(Schedule(3).with_warmup(0).rates.front() == 3);
   CHECK_THROWS_AS(Schedule(1).with_warmup(-1), Error);
+  CHECK(Schedule::polynomial(4, 4).after_warmup(2).rates == std::vector<float>{2, 4, 4, 3, 2, 1});
+  CHECK(Schedule::polynomial(4, 4).after_warmup(0).rates == Schedule::polynomial(4, 4).rates);
+  CHECK_THROWS_AS(Schedule(1).after_warmup(-1), Error);
   CHECK(Schedule(std::vector<float>{}).with_warmup(5).rates.empty());
 }

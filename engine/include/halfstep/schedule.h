@@ -9,7 +9,7 @@ namespace halfstep {
 
 /// A learning rate for every applied step: a table on the device, indexed by the number of updates made so far. A
 /// skipped step does not advance it. After the end of the table the last rate is used. All functions throw Error unless
-/// `steps` is from 1 to 10,000,000 (of with_warmup, from 0) and the other arguments are in the ranges given. A table
+/// `steps` is from 1 to 10,000,000 (of a warmup, from 0) and the other arguments are in the ranges given. A table
 /// that is empty, or has a rate that is negative or not finite, is an Error of Trainer::compile.
 struct HALFSTEP_API Schedule {
   std::vector<float> rates;
@@ -36,6 +36,8 @@ struct HALFSTEP_API Schedule {
 
   /// This schedule, with its first `steps` rates multiplied by 1 / steps, 2 / steps, ..., 1.
   Schedule with_warmup(std::int64_t steps) const;
+  /// Before this schedule, `steps` rates more: its first, multiplied by 1 / steps, 2 / steps, ..., 1.
+  Schedule after_warmup(std::int64_t steps) const;
 };
 
 }  // namespace halfstep
