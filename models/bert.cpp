@@ -1,6 +1,8 @@
 #include "models/bert.h"
 
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "models/transformer.h"
 
@@ -63,6 +65,20 @@ Tensor bert_classifier(const Scope& scope, const BertInputs& inputs, std::int64_
   if (inputs.packing) firsts = inputs.packing->firsts;
   const Tensor pooled = bert_pooler(scope / "bert", bert(scope / "bert", inputs, options), firsts);
   return projection(scope / "classifier", dropout(pooled, options.dropout), classes);
+}
+
+std::vector<std::string> bert_other_names(const std::string& name) {
+  constexpr std::string_view prefix = "bert.";
+  std::vector<std::string> names;
+  const std::pair<std::string_view, std::string_view> older[] = {{"LayerNorm.weight", "LayerNorm.gamma"},
+                                                                 {"LayerNorm.bias", "LayerNorm.beta"}};
+  for (const auto& [now, then] : older) {
+    if (name.ends_with(now)) names.push_back(name.substr(0, name.size() - now.size()).append(then));
+  }
+  if (!name.starts_with(prefix)) return names;
+  for (const std::string& other : std::vector(names)) names.push_back(other.substr(prefix.size()));
+  names.push_back(name.substr(prefix.size()));
+  return names;
 }
 
 }  // namespace halfstep::models

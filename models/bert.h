@@ -3,6 +3,8 @@
 #include <halfstep/graph.h>
 
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace halfstep::models {
 
@@ -49,5 +51,9 @@ HALFSTEP_API Tensor bert_pooler(const Scope& scope, Tensor encoded, const std::o
 /// a dense layer "classifier", as in BertForSequenceClassification.
 HALFSTEP_API Tensor bert_classifier(const Scope& scope, const BertInputs& inputs, std::int64_t classes,
                                     const BertOptions& options = {});
+
+/// Other names that files have for a tensor of bert_classifier(), for LoadOptions::other_names: norms' "gamma" and
+/// "beta", as in bert-base-uncased, and no "bert." before the encoder's, as BertModel saves them.
+HALFSTEP_API std::vector<std::string> bert_other_names(const std::string& name);
 
 }  // namespace halfstep::models

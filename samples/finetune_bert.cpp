@@ -235,7 +235,8 @@ class Classifier {
 
   /// Reads weights that may lack the classifier, and have heads for other tasks.
   void load(Trainer& trainer) const {
-    const LoadReport report = trainer.load_weights(options_.weights, {.strict = false});
+    const LoadReport report =
+        trainer.load_weights(options_.weights, {.strict = false, .other_names = models::bert_other_names});
     if (report.loaded.empty() || !report.mismatched.empty()) {
       fail(ErrorCode::bad_file, options_.weights.string(),
            report.mismatched.empty()
@@ -247,7 +248,7 @@ class Classifier {
       if (name.starts_with("bert.") && !name.starts_with("bert.pooler.")) refuse_config("lacks", name);
     }
     for (const std::string& name : report.unexpected) {
-      if (name.starts_with("bert.encoder.")) refuse_config("has more:", name);
+      if (name.starts_with("bert.encoder.") || name.starts_with("encoder.")) refuse_config("has more:", name);
     }
     check_config();
     if (options_.common.quiet) return;

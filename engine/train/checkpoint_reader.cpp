@@ -18,7 +18,16 @@ bool CheckpointReader::ignored(std::string_view name) const {
   return std::ranges::any_of(options_.ignored, [&](const std::string& pattern) { return matches(pattern, name); });
 }
 
-std::vector<float> CheckpointReader::take(const std::string& name, const state::ParameterEntry& entry) {
+std::string CheckpointReader::name_in_file(const std::string& name) const {
+  if (!options_.other_names || file_.find(name) != nullptr) return name;
+  const std::vector<std::string> others = options_.other_names(name);
+  const auto found =
+      std::ranges::find_if(others, [&](const std::string& other) { return file_.find(other) != nullptr; });
+  return found == others.end() ? name : *found;
+}
+
+std::vector<float> CheckpointReader::take(const std::string& models_name, const state::ParameterEntry& entry) {
+  const std::string name = name_in_file(models_name);
   asked_.insert(name);
   if (ignored(name)) return {};
   const io::StoredTensor* tensor = file_.find(name);

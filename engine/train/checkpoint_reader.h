@@ -17,8 +17,8 @@ class CheckpointReader {
  public:
   CheckpointReader(const io::SafetensorsFile& file, const LoadOptions& options) : file_(file), options_(options) {}
 
-  /// The values of a tensor; empty where the file has none that fits.
-  std::vector<float> take(const std::string& name, const state::ParameterEntry& entry);
+  /// The values of a tensor of the model; empty where the file has none that fits.
+  std::vector<float> take(const std::string& models_name, const state::ParameterEntry& entry);
 
   /// A tensor of the model that is not needed, in the file or not.
   void pass_over(const std::string& name) { asked_.insert(name); }
@@ -30,6 +30,8 @@ class CheckpointReader {
   LoadReport report(std::string_view path);
 
  private:
+  /// What the file calls a tensor of the model: one of LoadOptions::other_names, if it has none of the model's name.
+  std::string name_in_file(const std::string& name) const;
   bool ignored(std::string_view name) const;
   void refuse_differences(std::string_view path) const;
 

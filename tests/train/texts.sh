@@ -66,6 +66,17 @@ for file in config.json model.safetensors tokenizer.json tokenizer_config.json v
 done
 trains "${resumed[@]}" --epochs 1 --buckets 1 --weights "$place/whole/model.safetensors" --vocab "$place/whole"
 check "all of the weights are found" grep -q ': 41 tensors, 0 are new$' "$place/output"
+LC_ALL=C sed 's/LayerNorm\.weight"/LayerNorm.gamma" /g; s/LayerNorm\.bias"/LayerNorm.beta"/g' "$place/whole/model.safetensors" \
+  >"$place/older"
+trains "${resumed[@]}" --epochs 1 --buckets 1 --weights "$place/older" --vocab "$place/whole"
+check "an older file's names of norms are found" grep -q ': 41 tensors, 0 are new$' "$place/output"
+for file in older whole/model.safetensors; do
+  LC_ALL=C sed 's/"bert\./     "/g; s/"classifier\./"unrelated_./g' "$place/$file" >"$place/encoder"
+  trains "${resumed[@]}" --epochs 1 --buckets 1 --weights "$place/encoder" --vocab "$place/whole"
+  check "an encoder's file is found" grep -q ': 39 tensors, 2 are new: classifier.weight, classifier.bias$' "$place/output"
+done
+LC_ALL=C sed 's/encoder\.layer\.1\./encoder.layer.9./g' "$place/encoder" >"$place/other"
+refused "lacks bert.encoder.layer.1." --data "$data" --config tiny --weights "$place/other" --vocab "$place/whole"
 refused "expected a BERT of --config mini" --data "$data" --config mini --weights "$place/whole/model.safetensors" \
   --vocab "$place/whole/vocab.txt"
 cp -r "$place/whole" "$place/relu"

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -22,6 +23,9 @@ struct LoadOptions {
   /// Trainer::save has beside each weight, its average and the optimizer's states, needs no pattern: it is not the
   /// model's, and is not reported.
   std::vector<std::string> ignored{"*.num_batches_tracked", "halfstep.*"};
+  /// Other names that files give a tensor of this name, such as an older program's: the first that the file has is read
+  /// if it has none of the model's own name. Empty: none.
+  std::function<std::vector<std::string>(const std::string& name)> other_names{};
 };
 
 /// The names in a file compared with the names in a model.
