@@ -1,4 +1,4 @@
-// Must match engine/step/step_state.h, which documents the fields.
+// Must match engine/state/step_state.h, which documents the fields, by the rules of std430 and of std140: no arrays.
 #ifndef HALFSTEP_STEP_STATE
 #define HALFSTEP_STEP_STATE
 
@@ -14,7 +14,8 @@ struct StepState {
   uint applied;
   uvec2 attempted;
   uint skipped;
-  float unused[2];
+  float unused_low;
+  float unused_high;
   uint seed_low;
   uint seed_high;
   float clip;
