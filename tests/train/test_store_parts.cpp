@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <span>
@@ -237,6 +238,19 @@ bool compiles_slowly() {
   return slow && !testing::every_variant();
 }
 
+/// Of some of the cases, on devices with such limits and on one that holds the store whole.
+void expect_same_bits(std::initializer_list<std::size_t> chosen, const Device& whole,
+                      std::initializer_list<const char*> limits) {
+  for (const std::size_t i : chosen) {
+    CAPTURE(std::string(cases()[i].name));
+    const Result wanted = trained(cases()[i], whole);
+    for (const char* const each : limits) {
+      CAPTURE(std::string(each));
+      CHECK(trained(cases()[i], told(each)) == wanted);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a store in several buffers trains to the same bits") {
@@ -257,29 +271,14 @@ TEST_CASE("a store in several buffers trains to the same bits") {
 
 TEST_CASE("a store in several buffers trains to the same bits where bindings are smaller, or as large") {
   if (compiles_slowly()) return;
-  const Device whole = told("");
-  for (const char* const limits :
-       {"buffer_bytes=65536,storage_range=65536", "buffer_bytes=70000,storage_range=30000"}) {
-    const Device in_parts = told(limits);
-    CAPTURE(std::string(limits));
-    for (const std::size_t i : {1U, 2U, 3U}) {
-      CAPTURE(std::string(cases()[i].name));
-      CHECK(trained(cases()[i], in_parts) == trained(cases()[i], whole));
-    }
-  }
+  expect_same_bits({1, 2, 3}, told(""),
+                   {"buffer_bytes=65536,storage_range=65536", "buffer_bytes=70000,storage_range=30000"});
 }
 
 TEST_CASE("parameters that are larger than the largest buffer, too, train to the same bits") {
   if (compiles_slowly()) return;
   const Device whole = told("texels=2048");  // as many as a part has, so that products have the same kernels
-  for (const char* const limits : {"buffer_bytes=33000", "buffer_bytes=33000,storage_range=9000"}) {
-    const Device in_parts = told(limits);
-    CAPTURE(std::string(limits));
-    for (const std::size_t i : {1U, 3U, 5U, 6U}) {
-      CAPTURE(std::string(cases()[i].name));
-      CHECK(trained(cases()[i], in_parts) == trained(cases()[i], whole));
-    }
-  }
+  expect_same_bits({1, 3, 5, 6}, whole, {"buffer_bytes=33000", "buffer_bytes=33000,storage_range=9000"});
 }
 
 TEST_CASE("what cannot consist of several buffers is an error that names it") {
