@@ -71,10 +71,13 @@ std::int32_t offset_within_limits(std::int64_t offset) {
   return static_cast<std::int32_t>(std::clamp(offset, -most, most));
 }
 
+bool is_loss_scale(float stored) {
+  return std::isfinite(stored) && stored > 0;
+}
+
 /// The loss scale to go on with: a dynamic one where it was, any other as it is asked for now.
 float resumed_scale(const LossScale& scale, float stored) {
-  const bool usable = std::isfinite(stored) && stored > 0;
-  if (scale.kind != LossScale::Kind::dynamic || !usable) return scale.initial;
+  if (scale.kind != LossScale::Kind::dynamic || !is_loss_scale(stored)) return scale.initial;
   return std::clamp(stored, scale.floor, scale.ceiling);
 }
 
@@ -83,11 +86,15 @@ float moment_scale(bool in_rate, float loss_scale) {
   return in_rate ? loss_scale : 1;
 }
 
-/// Whether a file's moments are multiplied by its loss scale. A file of an older version does not say: then nothing is
-/// assumed to have changed.
-bool in_rate_of(const io::Metadata& metadata, const LossScale& own) {
+/// What a file's moments are multiplied by: 1 or its loss scale. A file of an older version does not say which: then
+/// nothing is assumed to have changed.
+float stored_moment_scale(const io::Metadata& metadata, float loss_scale, const LossScale& own,
+                          const std::string& name) {
   const auto found = metadata.find(in_rate_key);
-  return found == metadata.end() ? own.in_rate : found->second == "true";
+  const float scale = moment_scale(found == metadata.end() ? own.in_rate : found->second == "true", loss_scale);
+  if (!is_loss_scale(scale))
+    fail(ErrorCode::bad_file, name, fmt::format("expected a positive loss scale, got {}", scale));
+  return scale;
 }
 
 }  // namespace
@@ -217,7 +224,7 @@ Checkpoints::Resumed Checkpoints::load(const io::SafetensorsFile& file, const st
   Resumed resumed{state_from(source)};
   const LossScale& loss_scale = options_.precision.loss_scale;
   float& scale = resumed.state.step.loss_scale;
-  const float stored_moments = moment_scale(in_rate_of(file.metadata(), loss_scale), scale);
+  const float stored_moments = stored_moment_scale(file.metadata(), scale, loss_scale, name);
   scale = resumed_scale(loss_scale, scale);
   const float moment_factor = moment_scale(loss_scale.in_rate, scale) / stored_moments;
   const std::vector<float> scales = scales_from(source);

@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 #include <limits>
 #include <numeric>
 
 #include "harness/device.h"
-#include "host/temporary_folder.h"
-#include "io/safetensors.h"
-#include "state/step_state.h"
 #include "step/check_update.h"
 #include "train/small_training.h"
 
@@ -23,17 +19,7 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// Has a training go on as if it had made so many updates.
 void set_updates(Trainer& trainer, std::uint32_t updates) {
-  const TemporaryFolder folder;
-  trainer.save(folder.path() / "saved");
-  const io::SafetensorsFile saved(folder.path() / "saved");
-  std::vector<io::StoredTensor> tensors = saved.tensors();
-  const auto found = std::ranges::find(tensors, "halfstep.state", &io::StoredTensor::name);
-  REQUIRE(found != tensors.end());
-  std::vector<std::byte> state(found->data.begin(), found->data.end());
-  std::memcpy(state.data() + offsetof(state::StepState, applied), &updates, sizeof updates);
-  found->data = state;
-  io::write_safetensors(folder.path() / "changed", tensors, saved.metadata());
-  trainer.load(folder.path() / "changed");
+  testing::change_state(trainer, [=](state::StepState& state) { state.applied = updates; });
 }
 
 double mean_of(const std::vector<float>& values) {

@@ -1,7 +1,14 @@
 #include "train/small_training.h"
 
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+
 #include "base/philox.h"
 #include "harness/device.h"
+#include "host/temporary_folder.h"
+#include "io/safetensors.h"
 #include "models/layers.h"
 
 namespace halfstep::testing {
@@ -69,6 +76,22 @@ void Pull::step(const std::vector<float>& pulls) {
 
 void Pull::run(float pull, int steps) {
   for (int i = 0; i < steps; ++i) step(pull);
+}
+
+void change_state(Trainer& trainer, const std::function<void(state::StepState&)>& change) {
+  const TemporaryFolder folder;
+  trainer.save(folder.path() / "saved");
+  const io::SafetensorsFile saved(folder.path() / "saved");
+  std::vector<io::StoredTensor> tensors = saved.tensors();
+  const auto found = std::ranges::find(tensors, "halfstep.state", &io::StoredTensor::name);
+  REQUIRE(found != tensors.end());
+  state::StepState state;
+  REQUIRE(found->data.size() == sizeof state);
+  std::memcpy(&state, found->data.data(), sizeof state);
+  change(state);
+  found->data = std::as_bytes(std::span(&state, 1));
+  io::write_safetensors(folder.path() / "changed", tensors, saved.metadata());
+  trainer.load(folder.path() / "changed");
 }
 
 Precision overflowing() {

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "state/step_state.h"
+
 /// Trainings small enough to run a thousand steps in a test.
 namespace halfstep::testing {
 
@@ -30,6 +32,9 @@ struct ToyOptions {
   std::function<void(TrainerOptions&)> change{};  ///< applied to the options last
 };
 Trainer toy_trainer(const Dataset& set, const ToyOptions& options);
+
+/// Has a training go on from its checkpoint with another state.
+void change_state(Trainer& trainer, const std::function<void(state::StepState&)>& change);
 
 /// Mixed, with a loss scale so large that the first steps overflow.
 Precision overflowing();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -11,7 +10,6 @@
 #include "harness/device.h"
 #include "host/temporary_folder.h"
 #include "io/safetensors.h"
-#include "state/step_state.h"
 #include "train/small_training.h"
 
 namespace halfstep {
@@ -175,27 +173,25 @@ TEST_CASE("checkpoints name an optimizer and its states as they always did") {
 }
 
 TEST_CASE("attempted steps carry over into their high word, which noise is keyed on too") {
-  const TemporaryFolder folder;
-  const std::filesystem::path path = folder.path() / "late.safetensors";
   testing::Pull pull(4, 1, Sgd{.rate = 0.5F}, Precision::float32());
   pull.step(1);
-  pull.trainer().save(path);
-  {
-    const io::SafetensorsFile saved(path);
-    std::vector<io::StoredTensor> tensors = saved.tensors();
-    const auto found = std::ranges::find(tensors, "halfstep.state", &io::StoredTensor::name);
-    REQUIRE(found != tensors.end());
-    std::vector<std::byte> state(found->data.begin(), found->data.end());
-    constexpr std::uint32_t last = 0xFFFFFFFF;
-    std::memcpy(state.data() + offsetof(state::StepState, attempted), &last, sizeof last);
-    found->data = state;
-    io::write_safetensors(path, tensors, saved.metadata());
-  }
-  pull.trainer().load(path);
+  testing::change_state(pull.trainer(), [](state::StepState& state) { state.attempted[0] = 0xFFFFFFFF; });
   pull.step(1);
   CHECK(pull.trainer().report().step == std::uint64_t{1} << 32);
   pull.step(1);
   CHECK(pull.trainer().report().step == (std::uint64_t{1} << 32) + 1);
+}
+
+TEST_CASE("moments multiplied by what is no loss scale are refused") {
+  Precision precision = Precision::mixed();
+  precision.loss_scale = {.kind = LossScale::Kind::fixed, .initial = 16, .in_rate = true};
+  testing::Pull pull(4, 1, Sgd{.rate = 0.5F, .momentum = 0.5F}, precision);
+  pull.step(1);
+  for (const float scale : {0.0F, -1.0F, std::nanf("")}) {
+    CHECK_THROWS_WITH_AS(
+        testing::change_state(pull.trainer(), [=](state::StepState& state) { state.loss_scale = scale; }),
+        doctest::Contains("expected a positive loss scale"), Error);
+  }
 }
 
 TEST_CASE("saving disturbs nothing, and saves the same bytes twice") {
