@@ -352,4 +352,12 @@ TEST_CASE("attention says what it cannot take") {
                        doctest::Contains("expected key lengths or segments, got both"), Error);
   CHECK_THROWS_WITH_AS(attention(q, k, k, {.mask = graph.input("mask", {7, 2, 4, 3, 5})}),
                        "[attention] expected a mask that broadcasts to {2, 4, 3, 5}, got f32 {7, 2, 4, 3, 5}", Error);
+  // Its bits would be read as numbers near 0, which hide nothing.
+  const Tensor ones = graph.input("ones", {3, 5}, DType::u32);
+  CHECK_THROWS_WITH_AS(attention(q, k, k, {.mask = ones}),
+                       "[attention] expected a mask of f32, f16 or bf16, got u32 {3, 5}", Error);
+  const Tensor ids = graph.input("ids", {2, 2, 5, 8}, DType::u32);
+  CHECK_THROWS_WITH_AS(attention(ids, k, k), doctest::Contains("expected queries of f32, f16 or bf16, got u32"), Error);
+  CHECK_THROWS_WITH_AS(attention(q, ids, k), doctest::Contains("expected keys of f32, f16 or bf16, got u32"), Error);
+  CHECK_THROWS_WITH_AS(attention(q, k, ids), doctest::Contains("expected values of f32, f16 or bf16, got u32"), Error);
 }

@@ -8,12 +8,16 @@
 
 #include "graph/ir.h"
 #include "ops/elementwise/dropout.h"
+#include "ops/expect.h"
 #include "ops/shape/broadcast.h"
 
 namespace halfstep {
 namespace {
 
-void check_shapes(const TensorType& q, const TensorType& k, const TensorType& v) {
+void check_types(const TensorType& q, const TensorType& k, const TensorType& v) {
+  ops::expect_float("attention", "queries", q);
+  ops::expect_float("attention", "keys", k);
+  ops::expect_float("attention", "values", v);
   const auto four = [](const TensorType& type) { return type.shape.size() == 4; };
   const bool fit = four(q) && four(k) && four(v) && k.shape[0] == q.shape[0] && v.shape[0] == q.shape[0] &&
                    k.shape[3] == q.shape[3] && k.shape[1] == v.shape[1] && k.shape[2] == v.shape[2];
@@ -61,9 +65,10 @@ bool fits(const Shape& mask, const Shape& scores) {
 }  // namespace
 
 Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options) {
-  check_shapes(q.type(), k.type(), v.type());
+  check_types(q.type(), k.type(), v.type());
   check_options(q.type(), k.type(), options);
   const Shape scores{q.dim(0), q.dim(1), q.dim(2), k.dim(2)};
+  if (options.mask) ops::expect_float("attention", "a mask", options.mask->type());
   if (options.mask && !fits(options.mask->shape(), scores)) {
     fail("attention", fmt::format("expected a mask that broadcasts to {}, got {}", to_string(scores),
                                   to_string(options.mask->type())));
