@@ -141,7 +141,11 @@ void check_values(const Graph& graph, const TrainerOptions& options) {
          "a Predictor keeps them, from run to run");
   }
   if (options.feed) check_feed_values(*options.feed, graph.ir());
-  if (options.training_set != nullptr) options.training_set->check();
+  if (const Dataset* set = options.training_set; set != nullptr) {
+    set->check();
+    if (set->count == 0)
+      fail("trainer", fmt::format("expected a training set with samples, got none in '{}'", set->name));
+  }
   if (options.source == nullptr) return;
   if (options.training_set != nullptr) fail("trainer", "expected a training set or a source, got both");
   options.source->check();

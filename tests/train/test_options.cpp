@@ -124,6 +124,25 @@ TEST_CASE("a data set whose members disagree is refused where it is trained on a
   CHECK(trainer.evaluate(training_set()).samples == 40);
 }
 
+// Windows that are longer than the text they lie on: data, and no sample.
+TEST_CASE("a training set without samples is refused, as an evaluation of it is") {
+  Field windows = Field::own("tokens", {4}, std::vector<float>(3));
+  windows.stride = 1;
+  const Dataset none = Dataset::of("short", {windows});
+  CHECK(none.count == 0);
+  Graph graph;
+  const Tensor tokens = graph.input("tokens", {2, 4});
+  const Tensor weight = graph.root().parameter("weight", {4}, constant(1));
+  TrainerOptions options;
+  options.loss = mean(mul(tokens, weight));
+  options.feed = Feed{.inputs = {{.input = tokens}}};
+  Trainer trainer = Trainer::compile(testing::device(), graph, options);
+  CHECK_THROWS_WITH_AS(trainer.evaluate(none), "[evaluate] expected samples, got none in 'short'", Error);
+  options.training_set = &none;
+  CHECK_THROWS_WITH_AS(Trainer::compile(testing::device(), graph, options),
+                       "[trainer] expected a training set with samples, got none in 'short'", Error);
+}
+
 TEST_CASE("a batch that no memory has room for is refused, and so is it times its micro-batches") {
   Graph graph;
   const std::int64_t batch = std::int64_t{1} << 53;
