@@ -65,6 +65,8 @@ class Operator {
   /// Whether the second input holds labels: each the number of a class, of as many as the first input's last axis is
   /// long. Losses and metrics of classes.
   virtual bool reads_labels() const { return false; }
+  /// Of these: a label, beside ignored_label, of rows that do not count. It need not be a class.
+  virtual std::optional<std::uint32_t> also_ignored() const { return std::nullopt; }
   /// Whether an infinite result from finite inputs is a division by zero.
   virtual bool divides() const { return false; }
   /// Whether it begins with the mean and variance of each channel (of the last axis) of its first input, over all other

@@ -159,20 +159,22 @@ void check_normalisation(const InputFeed& feed, const Field& field) {
 
 /// The largest of an integer field's values that is no ignored label, plus one.
 template <Element T>
-std::int64_t largest_label(const Field& field) {
+std::int64_t largest_label(const Field& field, std::uint32_t also_ignored) {
   const std::span values(reinterpret_cast<const T*>(field.data.data()), field.data.size() / sizeof(T));  // NOLINT
   std::int64_t count = 0;
   for (const T value : values) {
-    if (static_cast<std::uint32_t>(value) != ignored_label) count = std::max(count, std::int64_t{value} + 1);
+    const auto label = static_cast<std::uint32_t>(value);
+    if (label != ignored_label && label != also_ignored) count = std::max(count, std::int64_t{value} + 1);
   }
   return count;
 }
 
-std::int64_t labels_of(const Field& field) {
-  if (field.bound != 0) return field.bound;
-  if (field.type == ElementType::u8) return largest_label<std::uint8_t>(field);
-  if (field.type == ElementType::u16) return largest_label<std::uint16_t>(field);
-  return largest_label<std::uint32_t>(field);
+std::int64_t labels_of(const Field& field, const Classes& classes) {
+  // The bound says it, unless what exceeds the classes may be the label that is ignored.
+  if (field.bound != 0 && (field.bound <= classes.count || field.bound <= classes.also_ignored)) return field.bound;
+  if (field.type == ElementType::u8) return largest_label<std::uint8_t>(field, classes.also_ignored);
+  if (field.type == ElementType::u16) return largest_label<std::uint16_t>(field, classes.also_ignored);
+  return largest_label<std::uint32_t>(field, classes.also_ignored);
 }
 
 }  // namespace
@@ -232,21 +234,25 @@ step::SampleInputs sample_inputs(const Feed& feed, const graph::Ir& ir, const Tr
   return result;
 }
 
-std::optional<Classes> classes_of(const graph::Ir& ir, graph::ValueId input) {
+bool Classes::allow(std::uint32_t label) const {
+  return label < count || label == ignored_label || label == also_ignored;
+}
+
+std::vector<Classes> classes_of(const graph::Ir& ir, graph::ValueId input) {
   if (ir.values[input].type.dtype != DType::u32) return {};
   std::set<graph::ValueId> labels{input};  // and what has the same bits, such as a reshape
-  std::optional<Classes> fewest;
+  std::vector<Classes> all;
   for (const graph::Node& node : ir.nodes) {
     if (node.op->reads_labels() && labels.contains(node.inputs[1])) {
-      const std::int64_t count = ir.values[node.inputs[0]].type.shape.back();
-      if (!fewest || count < fewest->count) fewest = {node.op->name(), count};
+      all.push_back({node.op->name(), ir.values[node.inputs[0]].type.shape.back(),
+                     node.op->also_ignored().value_or(ignored_label)});
     } else if (node.inputs.size() == 1 && labels.contains(node.inputs[0])) {
       for (const graph::ValueId output : node.outputs) {
         if (ir.values[output].type.dtype == DType::u32) labels.insert(output);
       }
     }
   }
-  return fewest;
+  return all;
 }
 
 std::vector<Field> fed_fields(std::string_view where, const Dataset& set, const step::SampleInputs& inputs,
@@ -265,10 +271,12 @@ std::vector<Field> fed_fields(std::string_view where, const Dataset& set, const 
     Field& field = result.emplace_back(*found);
     if (input.length > 0) field.stride = field.step();
     field.shape = input.read();
-    const std::optional<Classes> classes = classes_of(ir, input.input);
-    if (!classes || labels_of(*found) <= classes->count) continue;
-    fail("feed", fmt::format("expected a set of at most {} classes, as many as {} has logits, got {} in '{}'",
-                             classes->count, classes->judge, labels_of(*found), set.name));
+    for (const Classes& classes : classes_of(ir, input.input)) {
+      const std::int64_t labels = labels_of(*found, classes);
+      if (labels <= classes.count) continue;
+      fail("feed", fmt::format("expected a set of at most {} classes, as many as {} has logits, got {} in '{}'",
+                               classes.count, classes.judge, labels, set.name));
+    }
   }
   return result;
 }

@@ -16,10 +16,21 @@
 namespace halfstep::train {
 namespace {
 
-/// What the integers of a source's field must be below: 2^32 where anything will do.
+/// What the integers of a source's field may be.
 struct Limit {
-  std::int64_t bound = std::int64_t{1} << 32;
-  bool labels = false;  ///< which may also be ignored_label
+  std::int64_t bound = std::int64_t{1} << 32;  ///< above each of them; 2^32 where anything will do
+  std::vector<Classes> classes{};              ///< of the losses and metrics that they are labels of
+
+  bool allows(std::uint32_t value) const {
+    const auto allowed = [&](const Classes& each) { return each.allow(value); };
+    return (value < bound || (!classes.empty() && value == ignored_label)) && std::ranges::all_of(classes, allowed);
+  }
+  /// What they are below, but for ignored labels.
+  std::int64_t below() const {
+    std::int64_t least = bound;
+    for (const Classes& each : classes) least = std::min(least, each.count);
+    return least;
+  }
 };
 
 template <Element T>
@@ -27,11 +38,9 @@ void check_values(const Source& source, std::int64_t number, const Field& field,
                   std::span<const std::byte> data) {
   const std::span values(reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T));  // NOLINT: of a vector
   for (const T value : values) {
-    const bool fine =
-        std::int64_t{value} < limit.bound || (limit.labels && static_cast<std::uint32_t>(value) == ignored_label);
-    if (fine) continue;
+    if (limit.allows(value)) continue;
     fail("source", fmt::format("'{}': expected values below {} in field '{}', got {} in batch {}", source.name,
-                               limit.bound, field.name, value, number));
+                               limit.below(), field.name, value, number));
   }
 }
 
@@ -102,10 +111,7 @@ Supply source_supply(const Source& source, const step::SampleInputs& inputs, con
     filler.fed.push_back(static_cast<std::size_t>(found - source.fields.begin()));
     Limit& limit = filler.limits.emplace_back();
     if (found->bound != 0) limit.bound = found->bound;
-    const std::optional<Classes> classes = classes_of(ir, input.input);
-    if (!classes) continue;
-    limit.bound = std::min(limit.bound, classes->count);
-    limit.labels = true;
+    limit.classes = classes_of(ir, input.input);
   }
   return {.name = source.name, .count = source.count, .gather = std::move(filler)};
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <optional>
 
 #include "ops/apply.h"
 #include "ops/expect.h"
@@ -61,6 +62,7 @@ class CrossEntropy final : public graph::Operator {
   }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
   bool reads_labels() const override { return true; }
+  std::optional<std::uint32_t> also_ignored() const override { return ignore_; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_classification(name(), inputs);
