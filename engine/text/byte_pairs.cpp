@@ -133,29 +133,14 @@ class BytePairs : public Model {
     }
   }
 
-  std::string decode(std::span<const std::string_view> tokens) const override {
-    std::string text;
-    for (const std::string_view token : tokens) {
-      if (rules_.bytes) {
-        append_bytes(text, token);
-      } else {
-        text += token;
-      }
-    }
-    return encode_utf8(decode_utf8(text));  // tokens may end within a character
-  }
-
   void describe(nlohmann::ordered_json& file) const override {
     file["normalizer"] = nullptr;
     file["pre_tokenizer"] = nullptr;
-    file["decoder"] = {{"type", "Fuse"}};
     if (rules_.bytes) {
       file["pre_tokenizer"] = {{"type", "ByteLevel"},
                                {"add_prefix_space", rules_.space_first},
                                {"trim_offsets", true},
                                {"use_regex", rules_.split}};
-      file["decoder"] = {
-          {"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}};
     }
     nlohmann::ordered_json merges = nlohmann::ordered_json::array();
     for (const Merge& merge : merges_) merges.push_back({merge.first, merge.second});
@@ -229,25 +214,6 @@ class BytePairs : public Model {
       }
     }
     return symbols;
-  }
-
-  /// Added tokens consist of other characters too, which stand for themselves.
-  static void append_bytes(std::string& text, std::string_view token) {
-    static const std::unordered_map<char32_t, char> bytes = [] {
-      std::unordered_map<char32_t, char> result;
-      for (std::size_t i = 0; i < 256; ++i) result[byte_characters()[i]] = static_cast<char>(i);
-      return result;
-    }();
-    std::string decoded;
-    for (const char32_t c : decode_utf8(token)) {
-      const auto byte = bytes.find(c);
-      if (byte == bytes.end()) {
-        text += token;
-        return;
-      }
-      decoded.push_back(byte->second);
-    }
-    text += decoded;
   }
 
   Vocabulary vocabulary_;

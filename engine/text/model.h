@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +12,7 @@
 
 namespace halfstep::text {
 
-/// How text between special tokens becomes tokens, and tokens text. Values that never change: any number of threads may
+/// How text between special tokens becomes tokens. Values that never change: any number of threads may
 /// use one.
 class Model {
  public:
@@ -22,8 +21,6 @@ class Model {
   virtual const Vocabulary& vocabulary() const = 0;
   /// Appends the tokens of a text in UTF-8.
   virtual void encode(std::string_view text, std::vector<std::uint32_t>& tokens) const = 0;
-  /// The text of tokens that all are in the vocabulary or among the `added` ones, as valid UTF-8.
-  virtual std::string decode(std::span<const std::string_view> tokens) const = 0;
   /// Its members of a tokenizer.json.
   virtual void describe(nlohmann::ordered_json& file) const = 0;
 };

@@ -37,17 +37,19 @@ Tokenizer bert_tokenizer(Vocabulary vocabulary, const WordPieceOptions& options,
   Impl::Template two = framed ? Impl::bert_template(*cls, *sep, true) : Impl::plain_template(true);
   const WordPieceRules rules{.lower_case = options.lower_case,
                              .strip_accents = options.strip_accents.value_or(options.lower_case)};
-  return Tokenizer(std::make_shared<Impl>(word_piece(std::move(vocabulary), rules, place), std::move(added),
-                                          std::move(one), std::move(two)));
+  return Tokenizer(std::make_shared<Impl>(word_piece(std::move(vocabulary), rules, place),
+                                          Decoder{.kind = Decoder::Kind::word_pieces, .prefix = rules.prefix},
+                                          std::move(added), std::move(one), std::move(two)));
 }
 
 namespace {
 
 /// Without special tokens around texts.
-Tokenizer plain_tokenizer(std::shared_ptr<const Model> model, std::vector<Tokenizer::Impl::Added> added = {}) {
+Tokenizer plain_tokenizer(std::shared_ptr<const Model> model, Decoder::Kind decoder,
+                          std::vector<Tokenizer::Impl::Added> added = {}) {
   using Impl = Tokenizer::Impl;
-  return Tokenizer(std::make_shared<Impl>(std::move(model), std::move(added), Impl::plain_template(false),
-                                          Impl::plain_template(true)));
+  return Tokenizer(std::make_shared<Impl>(std::move(model), Decoder{.kind = decoder}, std::move(added),
+                                          Impl::plain_template(false), Impl::plain_template(true)));
 }
 
 std::vector<Merge> read_merges(const fs::path& file) {
@@ -100,13 +102,14 @@ Tokenizer Tokenizer::byte_pairs(const fs::path& vocabulary, const fs::path& merg
   if (const auto id = tokens.find(end_of_text)) added.push_back({.text = end_of_text, .id = *id});
   return text::plain_tokenizer(
       text::byte_pairs(std::move(tokens), text::read_merges(merges), {}, vocabulary.string() + ", " + merges.string()),
-      std::move(added));
+      text::Decoder::Kind::bytes, std::move(added));
 }
 
 Tokenizer Tokenizer::bytes() {
   text::Vocabulary vocabulary;
   for (unsigned byte = 0; byte < 256; ++byte) vocabulary.add(text::symbol_of(static_cast<std::uint8_t>(byte)));
-  return text::plain_tokenizer(text::byte_pairs(std::move(vocabulary), {}, {.split = false}, "bytes"));
+  return text::plain_tokenizer(text::byte_pairs(std::move(vocabulary), {}, {.split = false}, "bytes"),
+                               text::Decoder::Kind::bytes);
 }
 
 Tokenizer Tokenizer::characters(std::string_view text) {
@@ -114,7 +117,8 @@ Tokenizer Tokenizer::characters(std::string_view text) {
   text::Vocabulary vocabulary;
   for (const char32_t c : std::set<char32_t>(all.begin(), all.end())) vocabulary.add(text::encode_utf8({&c, 1}));
   return text::plain_tokenizer(
-      text::byte_pairs(std::move(vocabulary), {}, {.bytes = false, .split = false}, "characters"));
+      text::byte_pairs(std::move(vocabulary), {}, {.bytes = false, .split = false}, "characters"),
+      text::Decoder::Kind::fused);
 }
 
 std::uint32_t Tokenizer::size() const {

@@ -38,7 +38,7 @@ class Reader {
       }
       std::vector<Impl::Added> added = added_tokens();
       const auto [one, two] = templates();
-      return Tokenizer(std::make_shared<Impl>(std::move(model), std::move(added), one, two));
+      return Tokenizer(std::make_shared<Impl>(std::move(model), decoder(), std::move(added), one, two));
     } catch (const json::exception& error) {
       fail(ErrorCode::bad_file, "tokenizer",
            fmt::format("{}: expected a tokenizer.json, got: {}", path_.string(), error.what()));
@@ -135,6 +135,19 @@ class Reader {
       refuse("a pre_tokenizer ByteLevel or none", splitter);
     }
     return text::byte_pairs(vocabulary(), merges(), std::move(rules), path_.string());
+  }
+
+  text::Decoder decoder() const {
+    using DecoderKind = text::Decoder::Kind;
+    const std::string kind = type_of("decoder");
+    if (kind.empty()) return {.kind = DecoderKind::spaces};
+    if (kind == "Fuse") return {.kind = DecoderKind::fused};
+    if (kind == "ByteLevel") return {.kind = DecoderKind::bytes};
+    if (kind != "WordPiece") refuse("a decoder WordPiece, ByteLevel, Fuse or none", kind);
+    const json& from = file_.at("decoder");
+    return {.kind = DecoderKind::word_pieces,
+            .prefix = text_or(from, "prefix", "##"),
+            .clean = from.value("cleanup", true)};
   }
 
   std::vector<Impl::Added> added_tokens() const {

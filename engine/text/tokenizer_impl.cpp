@@ -107,8 +107,10 @@ Tokenizer::Impl::Template Tokenizer::Impl::plain_template(bool two) {
   return parts;
 }
 
-Tokenizer::Impl::Impl(std::shared_ptr<const text::Model> model, std::vector<Added> added, Template one, Template two)
+Tokenizer::Impl::Impl(std::shared_ptr<const text::Model> model, text::Decoder decoder, std::vector<Added> added,
+                      Template one, Template two)
     : model_(std::move(model)),
+      decoder_(std::move(decoder)),
       added_(std::move(added)),
       one_(std::move(one)),
       two_(std::move(two)),
@@ -186,10 +188,11 @@ std::string Tokenizer::Impl::decode(std::span<const std::uint32_t> tokens, bool 
   std::vector<std::string_view> texts;
   for (const std::uint32_t id : tokens) {
     const std::string_view text = token(id);
+    if (text.empty()) continue;  // no token has the id
     const Added* added = added_of(id);
     if (added == nullptr || !added->special || with_special) texts.push_back(text);
   }
-  return model_->decode(texts);
+  return decoder_.decode(texts);
 }
 
 ordered_json Tokenizer::Impl::describe() const {
@@ -205,6 +208,7 @@ ordered_json Tokenizer::Impl::describe() const {
                                     {"special", token.special}});
   }
   file["post_processor"] = nullptr;
+  file["decoder"] = decoder_.describe();
   model_->describe(file);
   ordered_json special = ordered_json::object();
   const auto template_json = [&](const Template& parts) {

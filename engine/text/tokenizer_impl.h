@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/decoder.h"
 #include "text/model.h"
 
 namespace halfstep {
@@ -38,7 +39,8 @@ class Tokenizer::Impl {
   static Template plain_template(bool two);
 
   /// Throws Error if an added token is empty, or disagrees with the vocabulary.
-  Impl(std::shared_ptr<const text::Model> model, std::vector<Added> added, Template one, Template two);
+  Impl(std::shared_ptr<const text::Model> model, text::Decoder decoder, std::vector<Added> added, Template one,
+       Template two);
 
   std::uint32_t size() const { return size_; }
   std::optional<std::uint32_t> find(std::string_view token) const;
@@ -53,6 +55,7 @@ class Tokenizer::Impl {
   const Added* added_of(std::uint32_t id) const;
 
   std::shared_ptr<const text::Model> model_;
+  text::Decoder decoder_;
   std::vector<Added> added_;  ///< in the order of their ids
   Template one_;
   Template two_;

@@ -222,7 +222,8 @@ Tokenizer Tokenizer::train_byte_pairs(std::span<const std::string> texts, const 
   const std::vector<text::Merge> merges =
       text::Learning(tokens, std::move(words), "").run(vocabulary.size, vocabulary.least_count);
   return Tokenizer(std::make_shared<Impl>(text::byte_pairs(std::move(tokens), merges, {}, "the vocabulary"),
-                                          std::move(added), Impl::plain_template(false), Impl::plain_template(true)));
+                                          text::Decoder{.kind = text::Decoder::Kind::bytes}, std::move(added),
+                                          Impl::plain_template(false), Impl::plain_template(true)));
 }
 
 }  // namespace halfstep

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <utility>
 
@@ -50,27 +49,6 @@ std::u32string normalised(std::u32string text, const WordPieceRules& rules) {
   return lower;
 }
 
-/// As transformers undoes the spaces that splitting at punctuation made.
-std::string without_split_spaces(std::string text) {
-  constexpr auto pairs = std::to_array<std::pair<std::string_view, std::string_view>>({{" .", "."},
-                                                                                       {" ?", "?"},
-                                                                                       {" !", "!"},
-                                                                                       {" ,", ","},
-                                                                                       {" ' ", "'"},
-                                                                                       {" n't", "n't"},
-                                                                                       {" 'm", "'m"},
-                                                                                       {" do not", " don't"},
-                                                                                       {" 's", "'s"},
-                                                                                       {" 've", "'ve"},
-                                                                                       {" 're", "'re"}});
-  for (const auto& [from, to] : pairs) {
-    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-      text.replace(at, from.size(), to);
-    }
-  }
-  return text;
-}
-
 class WordPiece : public Model {
  public:
   WordPiece(Vocabulary vocabulary, WordPieceRules rules, std::string_view place)
@@ -86,16 +64,6 @@ class WordPiece : public Model {
     for (const std::u32string& word : words_of(text, rules_)) append_word(word, tokens);
   }
 
-  std::string decode(std::span<const std::string_view> tokens) const override {
-    std::string text;
-    for (const std::string_view token : tokens) {
-      std::string piece(token);
-      if (!text.empty()) piece = token.starts_with(rules_.prefix) ? piece.substr(rules_.prefix.size()) : " " + piece;
-      text += without_split_spaces(std::move(piece));
-    }
-    return text;
-  }
-
   void describe(nlohmann::ordered_json& file) const override {
     file["normalizer"] = {{"type", "BertNormalizer"},
                           {"clean_text", rules_.clean},
@@ -103,7 +71,6 @@ class WordPiece : public Model {
                           {"strip_accents", rules_.strip_accents},
                           {"lowercase", rules_.lower_case}};
     file["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
-    file["decoder"] = {{"type", "WordPiece"}, {"prefix", rules_.prefix}, {"cleanup", true}};
     file["model"] = {{"type", "WordPiece"},
                      {"unk_token", rules_.unknown},
                      {"continuing_subword_prefix", rules_.prefix},

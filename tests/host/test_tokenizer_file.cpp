@@ -94,8 +94,45 @@ TEST_CASE("a tokenizer.json that asks for what is not known here is refused by n
     file["pre_tokenizer"] = {{"type", "Split"}};
   });
   refused(pairs, "got 'Sequence'", [](auto& file) { file["post_processor"] = {{"type", "Sequence"}}; });
+  refused(pairs, "a decoder WordPiece, ByteLevel, Fuse or none, got 'Metaspace'", [](auto& file) {
+    file["decoder"] = {{"type", "Metaspace"}};
+  });
   refused(pairs, "a tokenizer.json, got:", [](auto& file) { file.erase("model"); });
   refused(pairs, "a vocabulary of tokens and ids, got '3'", [](auto& file) { file["model"]["vocab"] = 3; });
+}
+
+TEST_CASE("the decoder of a tokenizer.json says how tokens become text") {
+  using Json = nlohmann::ordered_json;
+  TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "tokenizer.json";
+  Json file{{"pre_tokenizer", {{"type", "BertPreTokenizer"}}}};
+  file["model"] = {{"type", "WordPiece"},
+                   {"unk_token", "?"},
+                   {"continuing_subword_prefix", "@"},
+                   {"vocab", {{"?", 0}, {"Ġcat", 1}, {"##s", 2}, {"@s", 3}, {"!", 4}, {"it", 6}}}};
+  const Json word_piece{{"type", "WordPiece"}, {"prefix", "##"}};
+  const auto changed = [&](const char* member, const Json& value) {
+    Json decoder = word_piece;
+    decoder[member] = value;
+    return decoder;
+  };
+  // As tokenizers 0.23 decodes the same ids, but for 5, which is no token's.
+  const std::vector<std::pair<Json, std::string>> decoded{{nullptr, "it Ġcat ##s @s !"},
+                                                          {Json{{"type", "Fuse"}}, "itĠcat##s@s!"},
+                                                          {Json{{"type", "ByteLevel"}}, "it cat##s@s!"},
+                                                          {word_piece, "it Ġcats @s!"},
+                                                          {changed("cleanup", false), "it Ġcats @s !"},
+                                                          {changed("prefix", "@"), "it Ġcat ##ss!"}};
+  const std::vector<std::uint32_t> ids{5, 6, 1, 2, 3, 5, 4};
+  for (const auto& [decoder, text] : decoded) {
+    CAPTURE(decoder.dump());
+    file["decoder"] = decoder;
+    std::ofstream(path) << file.dump();
+    const Tokenizer tokenizer = Tokenizer::load(path);
+    CHECK(tokenizer.decode(ids) == text);
+    tokenizer.save(path);
+    CHECK(Tokenizer::load(path).decode(ids) == text);
+  }
 }
 
 TEST_CASE("damaged parts of a tokenizer.json are refused") {
