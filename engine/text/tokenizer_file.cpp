@@ -160,7 +160,8 @@ class Reader {
                         .id = token.at("id").get<std::uint32_t>(),
                         .special = token.value("special", false),
                         .takes_left = token.value("lstrip", false),
-                        .takes_right = token.value("rstrip", false)});
+                        .takes_right = token.value("rstrip", false),
+                        .later = token.value("normalized", false)});
     }
     return result;
   }

@@ -52,7 +52,7 @@ std::size_t begin_of_spaces(std::string_view text) {
   return begin;
 }
 
-/// Looks for added tokens in a text, from the front.
+/// Looks for added tokens, those of one pass, in a text from the front.
 class AddedSearch {
  public:
   using Added = Tokenizer::Impl::Added;
@@ -62,8 +62,10 @@ class AddedSearch {
     const Added* token;  ///< null: there is none before the text's end
   };
 
-  AddedSearch(const std::vector<Added>& added, std::string_view text) : added_(added), text_(text) {
-    for (const Added& token : added) places_.push_back(text.find(token.text));
+  AddedSearch(const std::vector<Added>& added, bool later, std::string_view text) : added_(added), text_(text) {
+    for (const Added& token : added) {
+      places_.push_back(token.later == later ? text.find(token.text) : std::string_view::npos);
+    }
   }
 
   /// The first added token from `at` on, the longest of those that begin there.
@@ -152,11 +154,21 @@ std::string_view Tokenizer::Impl::token(std::uint32_t id) const {
 
 std::vector<std::uint32_t> Tokenizer::Impl::encode(std::string_view text) const {
   std::vector<std::uint32_t> tokens;
-  AddedSearch search(added_, text);
+  encode(text, false, tokens);
+  return tokens;
+}
+
+void Tokenizer::Impl::encode(std::string_view text, bool later, std::vector<std::uint32_t>& tokens) const {
+  AddedSearch search(added_, later, text);
   for (std::size_t at = 0;;) {
     const auto found = search.next(at);
-    model_->encode(text.substr(at, found.begin - at), tokens);
-    if (found.token == nullptr) return tokens;
+    const std::string_view between = text.substr(at, found.begin - at);
+    if (later) {
+      model_->encode(between, tokens);
+    } else {
+      encode(between, true, tokens);
+    }
+    if (found.token == nullptr) return;
     tokens.push_back(found.token->id);
     at = found.end;
   }
@@ -204,7 +216,7 @@ ordered_json Tokenizer::Impl::describe() const {
                                     {"single_word", false},
                                     {"lstrip", token.takes_left},
                                     {"rstrip", token.takes_right},
-                                    {"normalized", false},
+                                    {"normalized", token.later},
                                     {"special", token.special}});
   }
   file["post_processor"] = nullptr;

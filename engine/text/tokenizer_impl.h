@@ -25,6 +25,7 @@ class Tokenizer::Impl {
     bool special = true;      ///< decode() leaves it out
     bool takes_left = false;  ///< the spaces before it
     bool takes_right = false;
+    bool later = false;  ///< looked for in what the others leave of a text: "normalized" in files
   };
   /// A token that a model's input has, or one of the texts.
   struct TemplatePart {
@@ -53,6 +54,7 @@ class Tokenizer::Impl {
 
  private:
   const Added* added_of(std::uint32_t id) const;
+  void encode(std::string_view text, bool later, std::vector<std::uint32_t>& tokens) const;
 
   std::shared_ptr<const text::Model> model_;
   text::Decoder decoder_;

@@ -65,11 +65,14 @@ class WordPiece : public Model {
   }
 
   void describe(nlohmann::ordered_json& file) const override {
-    file["normalizer"] = {{"type", "BertNormalizer"},
-                          {"clean_text", rules_.clean},
-                          {"handle_chinese_chars", rules_.split_chinese},
-                          {"strip_accents", rules_.strip_accents},
-                          {"lowercase", rules_.lower_case}};
+    file["normalizer"] = nullptr;
+    if (rules_.clean || rules_.split_chinese || rules_.strip_accents || rules_.lower_case) {
+      file["normalizer"] = {{"type", "BertNormalizer"},
+                            {"clean_text", rules_.clean},
+                            {"handle_chinese_chars", rules_.split_chinese},
+                            {"strip_accents", rules_.strip_accents},
+                            {"lowercase", rules_.lower_case}};
+    }
     file["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
     file["model"] = {{"type", "WordPiece"},
                      {"unk_token", rules_.unknown},

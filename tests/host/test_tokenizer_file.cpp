@@ -135,6 +135,33 @@ TEST_CASE("the decoder of a tokenizer.json says how tokens become text") {
   }
 }
 
+TEST_CASE("added tokens that are normalized are found in what the others leave") {
+  TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "tokenizer.json";
+  const Tokenizer pieces = Tokenizer::train_word_piece(texts, {.size = 80});
+  const Tokenizer pairs = Tokenizer::train_byte_pairs(texts, {.size = 300, .special = {"<|end|>"}});
+  for (const bool normalized : {false, true}) {
+    for (const Tokenizer& tokenizer : {pieces, pairs}) {
+      tokenizer.save(path);
+      nlohmann::ordered_json file = nlohmann::ordered_json::parse(std::ifstream(path));
+      const auto first = file["added_tokens"][0]["content"].get<std::string>();
+      nlohmann::ordered_json longer = file["added_tokens"][0];
+      longer["id"] = tokenizer.size();
+      longer["content"] = first + "s";
+      longer["normalized"] = normalized;
+      file["added_tokens"].push_back(longer);
+      file["normalizer"] = nullptr;
+      std::ofstream(path) << file.dump();
+      const Tokenizer loaded = Tokenizer::load(path);
+      std::vector<std::uint32_t> expected{*loaded.find("a"), tokenizer.size()};
+      if (normalized) expected = {*loaded.find("a"), *loaded.find(first), *loaded.find("s")};
+      CHECK(loaded.encode("a" + first + "s") == expected);
+      loaded.save(path);
+      CHECK(Tokenizer::load(path).encode("a" + first + "s") == expected);
+    }
+  }
+}
+
 TEST_CASE("damaged parts of a tokenizer.json are refused") {
   const Tokenizer pieces = Tokenizer::train_word_piece(texts, {.size = 80});
   CHECK(message_of(pieces, [](auto& file) { file["added_tokens"][0]["id"] = 7; }).find("'[PAD]' with 7") !=
