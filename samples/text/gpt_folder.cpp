@@ -124,7 +124,13 @@ void TextStream::add(std::uint32_t token) {
 }
 
 void TextStream::finish() {
-  say("{}", tokenizer_.decode(waiting_));
+  if (waiting_.empty()) return;
+  std::vector<std::uint32_t> tokens = last_;
+  tokens.insert(tokens.end(), waiting_.begin(), waiting_.end());
+  const std::string before = tokenizer_.decode(last_);
+  const std::string text = tokenizer_.decode(tokens);
+  say("{}", text.starts_with(before) ? text.substr(before.size()) : tokenizer_.decode(waiting_));
+  last_ = {waiting_.back()};
   waiting_.clear();
 }
 

@@ -47,6 +47,7 @@ class TextStream {
  private:
   const halfstep::Tokenizer& tokenizer_;
   std::vector<std::uint32_t> waiting_;  ///< tokens that end within a character
+  std::vector<std::uint32_t> last_;     ///< the token before them: a tokenizer may put a space between
 };
 
 }  // namespace samples

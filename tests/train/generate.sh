@@ -67,6 +67,12 @@ trains "$place/whole" "fox" "The lazy dog jumps över the" --number 2 --tokens 1
 check "four texts" test "$(grep -c '^---$' "$place/output")" = 3
 trains "$place/bytes" "ö" --tokens 60 --top-k 5 --top-p 0.9 --precision mixed
 check "whole characters are printed" iconv -f UTF-8 -t UTF-16 "$place/output" -o /dev/null
+# Without a decoder there is a space between tokens. The first text is printed as its tokens come, the second at once.
+cp -r "$place/whole" "$place/spaced"
+sed -i ':all; N; $!b all; s/"decoder": {[^}]*}/"decoder": null/' "$place/spaced/tokenizer.json"
+trains "$place/spaced" "The" --number 2 --tokens 12 --temperature 0 --quiet
+check "spaces are between tokens" grep -q '[a-z] [a-z] [a-z]' "$place/output"
+check "texts are the same as they come" cmp <(sed '/^---$/,$d' "$place/output") <(sed '1,/^---$/d' "$place/output")
 refused "prompt is required" "$place/whole"
 refused "--top-p" "${generate[@]}" --top-p 1.5
 refused "expected characters that the tokenizer has tokens for, got 'Q'" "$place/whole" "Quick"
