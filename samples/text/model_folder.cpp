@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "samples/common/checkpoint.h"
 #include "samples/common/say.h"
 
 namespace samples {
