@@ -43,6 +43,10 @@ void draw_order(std::vector<std::uint32_t>& order, std::uint32_t stream, std::in
   }
 }
 
+void check_step(std::int64_t step) {
+  if (step < 0) fail("data", fmt::format("expected a step from 0 on, got {}", step));
+}
+
 }  // namespace
 
 BatchSampler::BatchSampler(std::int64_t count, std::int64_t batch_size, std::uint64_t seed, bool shuffled)
@@ -116,11 +120,12 @@ BatchSampler::Range BatchSampler::evaluated(std::int64_t step) const {
 }
 
 std::int64_t BatchSampler::samples(std::int64_t step) const {
+  check_step(step);
   return shuffled_ ? batch_size_ : evaluated(step).count;
 }
 
 std::span<const std::uint32_t> BatchSampler::batch(std::int64_t step) {
-  if (step < 0) fail("data", fmt::format("expected a step from 0 on, got {}", step));
+  check_step(step);
   if (shuffled_) {
     if (shuffled_epoch_ != epoch(step)) shuffle(epoch(step));
     const std::int64_t turn = step % batches_;
@@ -140,6 +145,7 @@ std::span<const std::uint32_t> BatchSampler::batch(std::int64_t step) {
 
 // A batch is sorted by bucket.
 std::uint32_t BatchSampler::bucket(std::int64_t step) {
+  check_step(step);
   return buckets_.empty() ? 0 : buckets_[batch(step).back()];
 }
 

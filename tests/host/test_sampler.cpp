@@ -215,6 +215,9 @@ TEST_CASE("Sizes that make no batch are refused") {
   CHECK_THROWS_AS(BatchSampler::evaluation(4, 0), Error);
   CHECK_THROWS_AS(BatchSampler::evaluation(4, std::int64_t{1} << 40), Error);
   CHECK_THROWS_AS(BatchSampler::training(4, 2, 0).batch(-1), Error);
+  CHECK_THROWS_AS(BatchSampler::training(4, 2, 0).samples(-1), Error);
+  CHECK_THROWS_AS(BatchSampler::evaluation(3, 2).samples(-1), Error);
+  CHECK_THROWS_AS(BatchSampler::evaluation(3, 2).bucket(-1), Error);
   CHECK_THROWS_AS(BatchSampler::training(Indices{0, 1}, 3, 0), Error);
   CHECK_THROWS_AS(BatchSampler::evaluation(Indices{}, 3), Error);
 }

@@ -240,7 +240,7 @@ class HALFSTEP_API BatchSampler {
   std::int64_t epoch(std::int64_t step) const { return step / batches_; }
   /// The sample indices of batch `step`; valid until the next call.
   std::span<const std::uint32_t> batch(std::int64_t step);
-  /// The number of different samples in batch `step`.
+  /// The number of different samples in batch `step`. This, batch() and bucket() throw Error for a negative step.
   std::int64_t samples(std::int64_t step) const;
   /// The largest bucket of the samples of batch `step`; 0 if there are no buckets.
   std::uint32_t bucket(std::int64_t step);
