@@ -3,11 +3,6 @@
 // scratch.
 //
 //   $ bin/finetune_bert --data tweeteval/datasets/offensive --config tiny --learning-rate 3e-4
-//   ...
-//   epoch 3/5: loss 0.3522, 155.1 s, 77 texts/s, validation accuracy 76.06%, macro-F1 0.7091
-//   ...
-//   epoch 5/5: loss 0.2144, 305.3 s, 39 texts/s, validation accuracy 72.36%, macro-F1 0.6882
-//   test accuracy 74.88%, macro-F1 0.6855
 #include <halfstep/halfstep.h>
 
 #include <CLI/CLI.hpp>
