@@ -20,6 +20,8 @@
 namespace halfstep {
 namespace {
 
+using testing::run;
+
 Precision reproducible() {
   Precision precision = Precision::float32();
   precision.reproducible = true;
@@ -83,11 +85,6 @@ std::uint64_t hash_of(const std::vector<float>& values) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const float value : values) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001b3;
   return hash;
-}
-
-void run(Trainer& trainer, int steps) {
-  for (int i = 0; i < steps; ++i) trainer.step();
-  trainer.finish();
 }
 
 }  // namespace

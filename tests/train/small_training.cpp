@@ -31,6 +31,16 @@ Dataset toy_dataset(std::int64_t count, Shape shape, std::uint32_t classes, std:
   return set;
 }
 
+const Dataset& toy_set() {
+  static const Dataset set = toy_dataset(203, {6, 5, 1}, 3);
+  return set;
+}
+
+void run(Trainer& trainer, int steps) {
+  for (int i = 0; i < steps; ++i) trainer.step();
+  trainer.finish();
+}
+
 Trainer toy_trainer(const Dataset& set, const ToyOptions& options) {
   Graph graph;
   Shape shape = set.sample_shape;

@@ -19,6 +19,12 @@ namespace halfstep::testing {
 /// A set of `count` random samples of `shape`, labelled by a fixed rule.
 Dataset toy_dataset(std::int64_t count, Shape shape, std::uint32_t classes, std::uint64_t seed = 1);
 
+/// 203 of its samples {6, 5, 1}, of 3 classes.
+const Dataset& toy_set();
+
+/// Makes steps and waits for them.
+void run(Trainer& trainer, int steps);
+
 /// A trainer with a convolution, pooling and a dense layer on toy_dataset's samples {6, 5, 1}.
 struct ToyOptions {
   std::int64_t batch = 8;

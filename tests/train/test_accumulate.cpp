@@ -14,21 +14,13 @@
 namespace halfstep {
 namespace {
 
-const Dataset& training_set() {
-  static const Dataset set = testing::toy_dataset(203, {6, 5, 1}, 3);
-  return set;
-}
+using testing::run;
 
 /// A trainer with micro-batches of `batch` samples.
 Trainer accumulating(std::int64_t micro_batches, std::int64_t batch, testing::ToyOptions options) {
   options.batch = batch;
   options.change = [=](TrainerOptions& made) { made.accumulate = micro_batches; };
-  return testing::toy_trainer(training_set(), options);
-}
-
-void run(Trainer& trainer, int steps) {
-  for (int i = 0; i < steps; ++i) trainer.step();
-  trainer.finish();
+  return testing::toy_trainer(testing::toy_set(), options);
 }
 
 /// The distance between two vectors, relative to the length of their path from a third.

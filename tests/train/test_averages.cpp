@@ -13,17 +13,14 @@
 namespace halfstep {
 namespace {
 
-const Dataset& training_set() {
-  static const Dataset set = testing::toy_dataset(203, {6, 5, 1}, 3);
-  return set;
-}
+using testing::run;
 
 Trainer averaging(float decay, testing::ToyOptions options = {}, std::vector<ParameterGroup> groups = {}) {
   options.change = [=](TrainerOptions& made) {
     made.ema_decay = decay;
     made.groups = groups;
   };
-  return testing::toy_trainer(training_set(), options);
+  return testing::toy_trainer(testing::toy_set(), options);
 }
 
 std::vector<float> averages(Trainer& trainer) {
@@ -33,11 +30,6 @@ std::vector<float> averages(Trainer& trainer) {
     all.insert(all.end(), values.begin(), values.end());
   }
   return all;
-}
-
-void run(Trainer& trainer, int steps) {
-  for (int i = 0; i < steps; ++i) trainer.step();
-  trainer.finish();
 }
 
 }  // namespace
@@ -91,7 +83,7 @@ TEST_CASE("averages do not change the training, are saved under their own names,
   const TemporaryFolder folder;
   for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
     CAPTURE(precision.name);
-    Trainer plain = testing::toy_trainer(training_set(), {.precision = precision});
+    Trainer plain = testing::toy_trainer(testing::toy_set(), {.precision = precision});
     Trainer whole = averaging(0.95F, {.precision = precision});
     run(plain, 30);
     run(whole, 30);
@@ -127,7 +119,7 @@ TEST_CASE("the plan has the averages' bytes, and frozen parameters have none") {
     run(part, 2);
     CHECK(part.parameter("conv/weight", Weights::averaged) == part.parameter("conv/weight"));
     CHECK(part.parameter("dense/weight", Weights::averaged) != part.parameter("dense/weight"));
-    CHECK(std::isfinite(part.evaluate(training_set(), Weights::averaged).loss));
+    CHECK(std::isfinite(part.evaluate(testing::toy_set(), Weights::averaged).loss));
     Trainer without = averaging(0, {.precision = precision});
     CHECK(without.inspect().summary().average_bytes == 0);
     CHECK(without.inspect().plan().find("averages") == std::string::npos);
@@ -139,7 +131,7 @@ TEST_CASE("averages that cannot be are refused") {
     CHECK_THROWS_WITH_AS(averaging(decay), doctest::Contains("ema_decay to be in [0, 1)"), Error);
   }
   Trainer trainer = averaging(0);
-  CHECK_THROWS_WITH_AS(trainer.evaluate(training_set(), Weights::averaged), doctest::Contains("ema_decay"), Error);
+  CHECK_THROWS_WITH_AS(trainer.evaluate(testing::toy_set(), Weights::averaged), doctest::Contains("ema_decay"), Error);
   CHECK_THROWS_WITH_AS(trainer.parameter("conv/bias", Weights::averaged), doctest::Contains("ema_decay"), Error);
   CHECK_THROWS_WITH_AS(trainer.save_weights("/nowhere", Weights::averaged), doctest::Contains("ema_decay"), Error);
 }

@@ -40,15 +40,10 @@ struct Result {
   }
 };
 
-const Dataset& training_set() {
-  static const Dataset set = testing::toy_dataset(203, {6, 5, 1}, 3);
-  return set;
-}
-
 Result result_of(Trainer& trainer) {
   const StepTotals totals = trainer.take_totals();
   return {testing::toy_weights(trainer), totals.mean_loss, totals.mean_metrics.at("accuracy"),
-          trainer.evaluate(training_set())};
+          trainer.evaluate(testing::toy_set())};
 }
 
 testing::ToyOptions toy(const std::function<void(TrainerOptions&)>& change) {
@@ -65,8 +60,8 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
 
 /// The training set as a source.
 Source source_of_set() {
-  const std::vector<Field> fields = training_set().all_fields();
-  Source source{.name = "set", .count = training_set().count, .fields = fields};
+  const std::vector<Field> fields = testing::toy_set().all_fields();
+  Source source{.name = "set", .count = testing::toy_set().count, .fields = fields};
   for (Field& field : source.fields) field.data = {};
   source.fill = [fields](const SourceBatch& batch) {
     for (std::size_t f = 0; f < fields.size(); ++f) {
@@ -121,7 +116,7 @@ TEST_CASE("ranks with given shares train as one process does") {
     testing::ToyOptions alone = toy([&](TrainerOptions& options) { options.accumulate = 2 * ranks; });
     alone.precision = precision;
     alone.resident_limit = resident;
-    Trainer one = testing::toy_trainer(training_set(), alone);
+    Trainer one = testing::toy_trainer(testing::toy_set(), alone);
     for (int step = 0; step < 14; ++step) one.step();
     const Result wanted = result_of(one);
     const std::vector<Result> got = testing::results_of_ranks<Result>(ranks, [&](int, const Ranks& as) {
@@ -132,7 +127,7 @@ TEST_CASE("ranks with given shares train as one process does") {
         options.ranks.balance.shares = shares;
         options.ranks.compare_every = 5;
       };
-      Trainer trainer = testing::toy_trainer(training_set(), part);
+      Trainer trainer = testing::toy_trainer(testing::toy_set(), part);
       for (int step = 0; step < 14; ++step) trainer.step();
       return result_of(trainer);
     });
@@ -158,7 +153,7 @@ TEST_CASE("a rank that becomes slow is given less, and a checkpoint goes on with
   };
   const std::vector<Result> got = testing::results_of_ranks<Result>(2, [&](int rank, const Ranks& as) {
     const auto told = std::make_shared<ToldTimes>(as.exchange, rank == 0 ? 1.0F : 5.0F);
-    Trainer trainer = testing::toy_trainer(training_set(), from_source([&](TrainerOptions& options) {
+    Trainer trainer = testing::toy_trainer(testing::toy_set(), from_source([&](TrainerOptions& options) {
                                              options.accumulate = 3;
                                              options.ranks = Ranks(told);
                                              options.ranks.balance = {.measured = true, .every = 5};
@@ -180,7 +175,8 @@ TEST_CASE("a rank that becomes slow is given less, and a checkpoint goes on with
   CHECK(logs[1] == logs[0]);
 
   // The same steps in one process.
-  Trainer one = testing::toy_trainer(training_set(), from_source([](TrainerOptions& made) { made.accumulate = 6; }));
+  Trainer one =
+      testing::toy_trainer(testing::toy_set(), from_source([](TrainerOptions& made) { made.accumulate = 6; }));
   for (int step = 0; step < 18; ++step) one.step();
   const Result wanted = result_of(one);
   CHECK(largest_difference(got[0].weights, wanted.weights) < 4e-3);
@@ -230,7 +226,7 @@ TEST_CASE("a balance that cannot be is refused") {
   const auto refused = [](const std::function<void(TrainerOptions&)>& change) {
     const std::vector<std::string> errors = testing::results_of_ranks<std::string>(2, [&](int, const Ranks& as) {
       return error_of([&] {
-        static_cast<void>(testing::toy_trainer(training_set(), toy([&](TrainerOptions& options) {
+        static_cast<void>(testing::toy_trainer(testing::toy_set(), toy([&](TrainerOptions& options) {
                                                  options.ranks = as;
                                                  change(options);
                                                })));
@@ -262,7 +258,7 @@ TEST_CASE("a balance that cannot be is refused") {
   std::vector<std::string> errors(2);
   testing::on_ranks(2, [&](int rank, const Ranks& as) {
     errors[static_cast<std::size_t>(rank)] = error_of([&] {
-      static_cast<void>(testing::toy_trainer(training_set(), toy([&](TrainerOptions& options) {
+      static_cast<void>(testing::toy_trainer(testing::toy_set(), toy([&](TrainerOptions& options) {
                                                options.ranks = as;
                                                options.accumulate = 2;
                                                if (rank == 1) options.ranks.balance.measured = true;

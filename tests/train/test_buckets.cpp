@@ -14,6 +14,8 @@
 namespace halfstep {
 namespace {
 
+using testing::run;
+
 constexpr std::int64_t longest = testing::longest_text;
 constexpr std::int64_t batch = testing::text_batch;
 
@@ -22,11 +24,6 @@ float furthest(const std::vector<float>& a, const std::vector<float>& b) {
   float most = 0;
   for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
   return most;
-}
-
-void run(Trainer& trainer, int steps) {
-  for (int i = 0; i < steps; ++i) trainer.step();
-  trainer.finish();
 }
 
 /// The values of samples for a graph of the longest length.

@@ -12,24 +12,12 @@
 #include "train/small_training.h"
 
 namespace halfstep {
-namespace {
-
-const Dataset& training_set() {
-  static const Dataset set = testing::toy_dataset(203, {6, 5, 1}, 3);
-  return set;
-}
-
-void run(Trainer& trainer, int steps) {
-  for (int i = 0; i < steps; ++i) trainer.step();
-  trainer.finish();
-}
-
-}  // namespace
+using testing::run;
 
 TEST_CASE("weights are saved by the names and axes that PyTorch has, and load into another model by them") {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "weights.safetensors";
-  Trainer trainer = testing::toy_trainer(training_set(), {});
+  Trainer trainer = testing::toy_trainer(testing::toy_set(), {});
   run(trainer, 7);
   trainer.save_weights(path);
   const io::SafetensorsFile file(path);
@@ -46,7 +34,7 @@ TEST_CASE("weights are saved by the names and axes that PyTorch has, and load in
   float there = 0;
   std::memcpy(&there, file.find("conv.weight")->data.data() + 4 * (5 * 9 + 1 * 3 + 2), 4);
   CHECK(there == weights[(1 * 3 + 2) * 6 + 5]);
-  Trainer other = testing::toy_trainer(training_set(), {.seed = 77});
+  Trainer other = testing::toy_trainer(testing::toy_set(), {.seed = 77});
   const LoadReport report = other.load_weights(path);
   CHECK(report.loaded.size() == 4);
   CHECK(testing::toy_weights(other) == testing::toy_weights(trainer));
@@ -58,7 +46,7 @@ TEST_CASE("weights are saved by the names and axes that PyTorch has, and load in
 TEST_CASE("a file of other tensors is refused with lists of what differs, or gives what fits") {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "weights.safetensors";
-  Trainer trainer = testing::toy_trainer(training_set(), {});
+  Trainer trainer = testing::toy_trainer(testing::toy_set(), {});
   const std::vector<float> before = trainer.parameter("dense/weight");
   // -1.5 as BF16; the dense bias has another shape, its weight another name, and the convolution's bias is NaN.
   const std::vector<std::uint16_t> weight(6 * 9, 0xBFC0);
@@ -92,7 +80,7 @@ TEST_CASE("a file of other tensors is refused with lists of what differs, or giv
 TEST_CASE("a tensor is read under another name that its file may have for it") {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "weights.safetensors";
-  Trainer trainer = testing::toy_trainer(training_set(), {});
+  Trainer trainer = testing::toy_trainer(testing::toy_set(), {});
   trainer.save_weights(path);
   const io::SafetensorsFile saved(path);
   std::vector<io::StoredTensor> tensors = saved.tensors();
@@ -125,11 +113,11 @@ TEST_CASE("narrow weights saved from stochastic rounding load into f32 unchanged
     CAPTURE(saved);
     const TemporaryFolder folder;
     const std::filesystem::path file = folder.path() / "narrow.safetensors";
-    Trainer narrow = testing::toy_trainer(training_set(), {.precision = precision});
+    Trainer narrow = testing::toy_trainer(testing::toy_set(), {.precision = precision});
     run(narrow, 20);
     narrow.save(file);
     CHECK(io::SafetensorsFile(file).find("conv.weight")->dtype == saved);
-    Trainer wide = testing::toy_trainer(training_set(), {.precision = Precision::float32()});
+    Trainer wide = testing::toy_trainer(testing::toy_set(), {.precision = Precision::float32()});
     wide.load(file);
     CHECK(testing::toy_weights(wide) == testing::toy_weights(narrow));
   }

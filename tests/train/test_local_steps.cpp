@@ -26,6 +26,7 @@ namespace halfstep {
 
 using testing::error_of;
 using testing::has;
+using testing::run;
 
 namespace {
 
@@ -61,11 +62,6 @@ class Counting final : public Exchange {
   std::shared_ptr<Exchange> whole_;
 };
 
-const Dataset& training_set() {
-  static const Dataset set = testing::toy_dataset(203, {6, 5, 1}, 3);
-  return set;
-}
-
 /// With running statistics, a frozen parameter and a micro-batch of each rank's own. Synchronises every 4 steps.
 Trainer trainer_of(const Ranks& ranks, const Precision& precision, const Change& change = {}) {
   Graph graph;
@@ -83,16 +79,11 @@ Trainer trainer_of(const Ranks& ranks, const Precision& precision, const Change&
                          .precision = precision,
                          .seed = 3,
                          .feed = Feed{.samples = images, .labels = labels},
-                         .training_set = &training_set()};
+                         .training_set = &testing::toy_set()};
   options.ranks.sync_every = 4;
   options.ranks.compare_every = 1;
   if (change) change(options);
   return Trainer::compile(testing::device(), graph, std::move(options));
-}
-
-void run(Trainer& trainer, int steps) {
-  for (int step = 0; step < steps; ++step) trainer.step();
-  trainer.finish();
 }
 
 std::vector<float> weights_of(Trainer& trainer) {
@@ -234,11 +225,11 @@ TEST_CASE("weights of the last synchronisation are evaluated and saved, and trai
       const auto trained = [&](bool looks) {
         Trainer trainer = trainer_of(ranks, precision);
         run(trainer, 4);
-        const Evaluation synchronised = trainer.evaluate(training_set());
+        const Evaluation synchronised = trainer.evaluate(testing::toy_set());
         trainer.save_weights(folder.path() / "synchronised");
         run(trainer, 2);
         if (looks) {
-          const Evaluation later = trainer.evaluate(training_set());
+          const Evaluation later = trainer.evaluate(testing::toy_set());
           trainer.save_weights(folder.path() / "later");
           ranks.exchange->barrier();
           if (rank == 0) {

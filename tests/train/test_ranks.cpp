@@ -58,20 +58,15 @@ struct Result {
   }
 };
 
-const Dataset& training_set() {
-  static const Dataset set = testing::toy_dataset(203, {6, 5, 1}, 3);
-  return set;
-}
-
 testing::ToyOptions toy(const std::function<void(TrainerOptions&)>& change) {
   return {.batch = 4, .dropout = 0.25F, .change = change};
 }
 
 Result trained(const testing::ToyOptions& options) {
-  Trainer trainer = testing::toy_trainer(training_set(), options);
+  Trainer trainer = testing::toy_trainer(testing::toy_set(), options);
   for (int step = 0; step < 12; ++step) trainer.step();
   const double loss = trainer.take_totals().mean_loss;
-  return {testing::toy_weights(trainer), loss, trainer.evaluate(training_set())};
+  return {testing::toy_weights(trainer), loss, trainer.evaluate(testing::toy_set())};
 }
 
 }  // namespace
@@ -132,7 +127,7 @@ std::vector<std::string> refusals(const Change& first, const Change& second) {
       options.ranks = as;
       (rank == 0 ? first : second)(options);
     };
-    return error_of([&] { static_cast<void>(testing::toy_trainer(training_set(), toy(here))); });
+    return error_of([&] { static_cast<void>(testing::toy_trainer(testing::toy_set(), toy(here))); });
   });
 }
 
@@ -149,7 +144,7 @@ void check_refused(const std::string& what, const Change& change) {
 
 TEST_CASE("ranks that differ are refused, and what differs is named") {
   const Dataset other = testing::toy_dataset(203, {6, 5, 1}, 3, 2);
-  Dataset longer = training_set();
+  Dataset longer = testing::toy_set();
   longer.fields.push_back(Field::own("more", {}, std::vector<std::uint32_t>(203)));
   check_refused("seed", [](TrainerOptions& options) { options.seed = 4; });
   check_refused("optimizer", [](TrainerOptions& options) { options.optimizer = Adam{.rate = 0.02F}; });
@@ -216,7 +211,7 @@ TEST_CASE("ranks that differ in any member of their precision are refused by its
 TEST_CASE("ranks compare their weights, and name the rank and the tensor that differs") {
   std::vector<std::string> errors(2);
   testing::on_ranks(2, [&](int rank, const Ranks& as) {
-    Trainer trainer = testing::toy_trainer(training_set(), toy([&](TrainerOptions& options) {
+    Trainer trainer = testing::toy_trainer(testing::toy_set(), toy([&](TrainerOptions& options) {
                                              options.ranks = as;
                                              options.ranks.compare_every = 2;
                                            }));
@@ -232,7 +227,7 @@ TEST_CASE("ranks compare their weights, and name the rank and the tensor that di
 TEST_CASE("what several ranks cannot do is refused") {
   const auto compiled = [](const std::function<void(TrainerOptions&)>& change) {
     return error_of([&] {
-      static_cast<void>(testing::toy_trainer(training_set(), toy([&](TrainerOptions& options) {
+      static_cast<void>(testing::toy_trainer(testing::toy_set(), toy([&](TrainerOptions& options) {
                                                options.ranks = Ranks(std::make_shared<Mirror>());
                                                change(options);
                                              })));
@@ -244,7 +239,7 @@ TEST_CASE("what several ranks cannot do is refused") {
   CHECK(has(compiled([](TrainerOptions& options) { options.ranks.bucket_bytes = 0; }), "bucket_bytes"));
 
   Trainer trainer = testing::toy_trainer(
-      training_set(), toy([](TrainerOptions& options) { options.ranks = Ranks(std::make_shared<Mirror>()); }));
+      testing::toy_set(), toy([](TrainerOptions& options) { options.ranks = Ranks(std::make_shared<Mirror>()); }));
   int commands = 0;
   CHECK(has(error_of([&] { trainer.run_for(std::chrono::milliseconds(1)); }), "one rank"));
   CHECK(has(error_of([&] { trainer.record(&commands); }), "one rank"));
@@ -260,12 +255,13 @@ TEST_CASE("a step that tensors are watched in is exchanged like any other") {
   std::vector<std::size_t> records(2);
   testing::on_ranks(2, [&](int rank, const Ranks& as) {
     const auto place = static_cast<std::size_t>(rank);
-    Trainer trainer = testing::toy_trainer(training_set(), toy([&](TrainerOptions& options) { options.ranks = as; }));
+    Trainer trainer =
+        testing::toy_trainer(testing::toy_set(), toy([&](TrainerOptions& options) { options.ranks = as; }));
     if (rank == 0) trainer.inspect().watch("*gradient", 2);
     for (int step = 0; step < 12; ++step) trainer.step();
     const double loss = trainer.take_totals().mean_loss;
     records[place] = trainer.inspect().take_records().size();
-    got[place] = {testing::toy_weights(trainer), loss, trainer.evaluate(training_set())};
+    got[place] = {testing::toy_weights(trainer), loss, trainer.evaluate(testing::toy_set())};
   });
   const Result wanted = trained(toy([](TrainerOptions& options) { options.accumulate = 2; }));
   CHECK(got[0] == wanted);
@@ -278,7 +274,7 @@ TEST_CASE("a rank that loses its device ends all") {
   const Device device = Device::open(testing::device().info().name, {.tuning = Tuning::off, .may_fork = false});
   testing::ToyOptions options = toy([](TrainerOptions& made) { made.ranks = Ranks(std::make_shared<Mirror>()); });
   options.device = device;
-  Trainer trainer = testing::toy_trainer(training_set(), options);
+  Trainer trainer = testing::toy_trainer(testing::toy_set(), options);
   trainer.step();
   vulkan.plan(testing::Fault{"vkQueueSubmit", 2, VK_ERROR_DEVICE_LOST});
   try {

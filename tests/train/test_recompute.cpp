@@ -10,11 +10,6 @@
 namespace halfstep {
 namespace {
 
-const Dataset& training_set() {
-  static const Dataset set = testing::toy_dataset(203, {6, 5, 1}, 3);
-  return set;
-}
-
 Tensor block(const Scope& scope, Tensor x) {
   Tensor y = relu(models::batch_norm(scope / "bn1", models::same_conv(scope / "conv1", x, 7, 3, models::Bias::none)));
   y = dropout(y, 0.25F);
@@ -36,7 +31,7 @@ Trainer trainer(const Precision& precision, const std::string& recompute, std::i
                            .recompute = recompute,
                            .precision = precision,
                            .feed = Feed{.samples = images, .labels = labels},
-                           .training_set = &training_set()});
+                           .training_set = &testing::toy_set()});
 }
 
 std::vector<float> everything(Trainer& trainer) {

@@ -13,19 +13,7 @@
 #include "train/small_training.h"
 
 namespace halfstep {
-namespace {
-
-const Dataset& training_set() {
-  static const Dataset set = testing::toy_dataset(203, {6, 5, 1}, 3);
-  return set;
-}
-
-void run(Trainer& trainer, int steps) {
-  for (int i = 0; i < steps; ++i) trainer.step();
-  trainer.finish();
-}
-
-}  // namespace
+using testing::run;
 
 TEST_CASE("a run that was stopped and resumed ends on the same bits") {
   const TemporaryFolder folder;
@@ -49,14 +37,14 @@ TEST_CASE("a run that was stopped and resumed ends on the same bits") {
           .resident_limit = limit,
           .augmentation = {.crop_padding = 1, .flip = 0.5F, .brightness = 0.3F, .cutout = 2},
           .dropout = 0.3F};
-      Trainer whole = testing::toy_trainer(training_set(), options);
+      Trainer whole = testing::toy_trainer(testing::toy_set(), options);
       run(whole, 70);
-      Trainer first = testing::toy_trainer(training_set(), options);
+      Trainer first = testing::toy_trainer(testing::toy_set(), options);
       run(first, 33);  // in the middle of the second epoch
       first.save(file);
       testing::ToyOptions other = options;
       other.seed = 99;  // the checkpoint's seed is used instead
-      Trainer second = testing::toy_trainer(training_set(), other);
+      Trainer second = testing::toy_trainer(testing::toy_set(), other);
       run(second, 5);
       second.load(file);
       run(second, 37);
@@ -74,14 +62,14 @@ void check_resumed(const testing::ToyOptions& options, const std::filesystem::pa
     std::ifstream file(folder / name, std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
-  Trainer whole = testing::toy_trainer(training_set(), options);
+  Trainer whole = testing::toy_trainer(testing::toy_set(), options);
   run(whole, 5);
   whole.save(folder / "middle");
   run(whole, 4);
   whole.save(folder / "whole");
   testing::ToyOptions other = options;
   other.seed = 99;
-  Trainer resumed = testing::toy_trainer(training_set(), other);
+  Trainer resumed = testing::toy_trainer(testing::toy_set(), other);
   run(resumed, 1);
   resumed.load(folder / "middle");
   run(resumed, 4);
@@ -145,7 +133,7 @@ TEST_CASE("groups of several optimizers go on from a checkpoint on the same bits
     std::vector<io::StoredTensor> tensors = file.tensors();
     std::erase_if(tensors, [](const io::StoredTensor& tensor) { return tensor.name == "halfstep.optimizers"; });
     io::write_safetensors(folder.path() / "without", tensors, file.metadata());
-    Trainer trainer = testing::toy_trainer(training_set(), options);
+    Trainer trainer = testing::toy_trainer(testing::toy_set(), options);
     CHECK_THROWS_WITH_AS(trainer.load(folder.path() / "without"),
                          doctest::Contains("expected 'halfstep.optimizers' as F32 {8}, got none"), Error);
   }
@@ -164,7 +152,7 @@ TEST_CASE("checkpoints name an optimizer and its states as they always did") {
                         {AdamW{}, "adamw", {"first_moment", "second_moment"}}};
   for (const Case& c : cases) {
     CAPTURE(c.name);
-    testing::toy_trainer(training_set(), {.optimizer = c.optimizer}).save(folder.path() / "checkpoint");
+    testing::toy_trainer(testing::toy_set(), {.optimizer = c.optimizer}).save(folder.path() / "checkpoint");
     const io::SafetensorsFile file(folder.path() / "checkpoint");
     CHECK(file.metadata().at("optimizer") == c.name);
     CHECK(file.tensors().size() == 4 * (1 + c.states.size()) + 1);
@@ -200,7 +188,7 @@ TEST_CASE("saving disturbs nothing, and saves the same bytes twice") {
     std::ifstream file(folder.path() / name, std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
-  Trainer trainer = testing::toy_trainer(training_set(), {});
+  Trainer trainer = testing::toy_trainer(testing::toy_set(), {});
   run(trainer, 9);
   trainer.save(folder.path() / "a");
   trainer.save(folder.path() / "b");
@@ -214,7 +202,7 @@ TEST_CASE("a checkpoint is written on another thread as it was when it was taken
     std::ifstream file(folder.path() / name, std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
-  Trainer trainer = testing::toy_trainer(training_set(), {});
+  Trainer trainer = testing::toy_trainer(testing::toy_set(), {});
   run(trainer, 9);
   trainer.save(folder.path() / "then");
   const Checkpoint taken = trainer.checkpoint();
@@ -234,7 +222,7 @@ TEST_CASE("a checkpoint is written on another thread as it was when it was taken
 TEST_CASE("with another batch size or fewer samples, the epoch in progress goes on where it was") {
   const TemporaryFolder folder;
   const std::filesystem::path file = folder.path() / "checkpoint.safetensors";
-  Trainer trainer = testing::toy_trainer(training_set(), {});  // 25 steps of 8 of 203 samples
+  Trainer trainer = testing::toy_trainer(testing::toy_set(), {});  // 25 steps of 8 of 203 samples
   run(trainer, 35);
   trainer.save(file);
   const auto same = [](const ResumePoint& point, std::uint64_t step, std::int64_t epoch, std::int64_t epoch_step) {
@@ -242,7 +230,7 @@ TEST_CASE("with another batch size or fewer samples, the epoch in progress goes 
   };
   CHECK(same(trainer.load(file), 35, 1, 10));
   for (const std::uint64_t resident_limit : {0U, 1U}) {
-    Trainer wider = testing::toy_trainer(training_set(), {.batch = 16, .resident_limit = resident_limit});
+    Trainer wider = testing::toy_trainer(testing::toy_set(), {.batch = 16, .resident_limit = resident_limit});
     CHECK(same(wider.load(file), 35, 1, 5));
     run(wider, 7);
     wider.save(folder.path() / "wider");
@@ -252,7 +240,7 @@ TEST_CASE("with another batch size or fewer samples, the epoch in progress goes 
     CHECK(saved.metadata().at("step") == "42");
     CHECK(same(wider.load(folder.path() / "wider"), 42, 2, 0));
   }
-  const Dataset fewer = training_set().take(100);
+  const Dataset fewer = testing::toy_set().take(100);
   Trainer shorter = testing::toy_trainer(fewer, {});
   CHECK(same(shorter.load(file), 35, 1, 4));  // 80 of 203 samples are 39 of 100
 }
@@ -263,7 +251,7 @@ TEST_CASE("with another batch size, the schedule goes on at the same place in ep
   const auto trainer = [&](std::int64_t batch) {
     std::vector<float> rates;  // falls by 1e-5 with every step
     for (int i = 0; i < 60; ++i) rates.push_back(1e-5F * static_cast<float>(1000 - i));
-    return testing::toy_trainer(training_set(), {.batch = batch, .optimizer = Adam{.rate = Schedule(rates)}});
+    return testing::toy_trainer(testing::toy_set(), {.batch = batch, .optimizer = Adam{.rate = Schedule(rates)}});
   };
   const auto place = [](Trainer& of) { return std::lround(1000 - 1e5F * of.report().rate); };
   Trainer narrow = trainer(8);  // 25 steps an epoch
@@ -287,7 +275,8 @@ TEST_CASE("with another batch size, the schedule goes on at the same place in ep
 TEST_CASE("a checkpoint that says it is of another model is refused") {
   const TemporaryFolder folder;
   const auto called = [](const char* name) {
-    return testing::toy_trainer(training_set(), {.change = [name](TrainerOptions& options) { options.model = name; }});
+    return testing::toy_trainer(testing::toy_set(),
+                                {.change = [name](TrainerOptions& options) { options.model = name; }});
   };
   called("one").save(folder.path() / "checkpoint");
   CHECK_NOTHROW(called("one").load(folder.path() / "checkpoint"));
@@ -302,12 +291,12 @@ TEST_CASE("another model's checkpoint is refused by its first tensor that differ
   const Dataset other_set = testing::toy_dataset(50, {6, 5, 1}, 4);
   Trainer other = testing::toy_trainer(other_set, {});
   other.save(file);
-  Trainer trainer = testing::toy_trainer(training_set(), {});
+  Trainer trainer = testing::toy_trainer(testing::toy_set(), {});
   run(trainer, 5);
   const std::vector<float> before = testing::toy_weights(trainer);
   CHECK_THROWS_WITH_AS(trainer.load(file), doctest::Contains("dense.weight: expected"), Error);
   CHECK(testing::toy_weights(trainer) == before);
-  Trainer with_sgd = testing::toy_trainer(training_set(), {.optimizer = Sgd{.rate = 0.01F}});
+  Trainer with_sgd = testing::toy_trainer(testing::toy_set(), {.optimizer = Sgd{.rate = 0.01F}});
   with_sgd.save(file);
   CHECK_THROWS_AS(trainer.load(file), Error);
   CHECK_THROWS_AS(with_sgd.load(folder.path() / "missing"), Error);

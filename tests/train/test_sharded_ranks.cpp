@@ -73,11 +73,6 @@ struct Case {
   Change change;
 };
 
-const Dataset& training_set() {
-  static const Dataset set = testing::toy_dataset(203, {6, 5, 1}, 3);
-  return set;
-}
-
 /// With a norm, whose parameters operators read in f32, and running statistics.
 Trainer trainer_of(const Case& of, const Ranks& ranks, bool sharded) {
   Graph graph;
@@ -94,7 +89,7 @@ Trainer trainer_of(const Case& of, const Ranks& ranks, bool sharded) {
                          .precision = of.precision,
                          .seed = 3,
                          .feed = Feed{.samples = images, .labels = labels},
-                         .training_set = &training_set()};
+                         .training_set = &testing::toy_set()};
   if (of.change) of.change(options);
   options.ranks = ranks;
   options.ranks.bucket_bytes = of.bucket_bytes;
@@ -124,7 +119,7 @@ Result trained(Trainer& trainer, const std::filesystem::path& file) {
   for (int step = 0; step < steps; ++step) trainer.step();
   Result result;
   result.loss = trainer.take_totals().mean_loss;
-  result.test_loss = trainer.evaluate(training_set()).loss;
+  result.test_loss = trainer.evaluate(testing::toy_set()).loss;
   result.skipped = trainer.report().skipped;
   result.summary = trainer.inspect().summary();
   trainer.save(file);

@@ -8,20 +8,12 @@
 namespace halfstep {
 namespace {
 
-const Dataset& training_set() {
-  static const Dataset set = testing::toy_dataset(203, {6, 5, 1}, 3);
-  return set;
-}
+using testing::run;
 
 Precision precision_called(std::string_view name) {
   if (name == "float32") return Precision::float32();
   if (name == "mixed") return Precision::mixed();
   return Precision::float16();
-}
-
-void run(Trainer& trainer, int steps) {
-  for (int i = 0; i < steps; ++i) trainer.step();
-  trainer.finish();
 }
 
 }  // namespace
@@ -40,7 +32,7 @@ TEST_CASE("every precision and optimizer learns") {
       CAPTURE(name);
       CAPTURE(optimizer->name());
       Trainer trainer =
-          testing::toy_trainer(training_set(), {.optimizer = optimizer, .precision = precision_called(name)});
+          testing::toy_trainer(testing::toy_set(), {.optimizer = optimizer, .precision = precision_called(name)});
       const Evaluation before = trainer.evaluate(test);
       run(trainer, 300);
       const Evaluation after = trainer.evaluate(test);
@@ -56,7 +48,7 @@ TEST_CASE("the same seed gives the same bits, and another seed others") {
     CAPTURE(name);
     std::vector<std::vector<float>> weights;
     for (const std::uint64_t seed : {3U, 3U, 4U}) {
-      Trainer trainer = testing::toy_trainer(training_set(), {.precision = precision_called(name), .seed = seed});
+      Trainer trainer = testing::toy_trainer(testing::toy_set(), {.precision = precision_called(name), .seed = seed});
       run(trainer, 60);
       weights.push_back(testing::toy_weights(trainer));
     }
@@ -66,8 +58,8 @@ TEST_CASE("the same seed gives the same bits, and another seed others") {
 }
 
 TEST_CASE("a set that is streamed trains to the same bits as one on the device") {
-  Trainer resident = testing::toy_trainer(training_set(), {});
-  Trainer streamed = testing::toy_trainer(training_set(), {.resident_limit = 1});
+  Trainer resident = testing::toy_trainer(testing::toy_set(), {});
+  Trainer streamed = testing::toy_trainer(testing::toy_set(), {.resident_limit = 1});
   CHECK(resident.inspect().summary().data_bytes > 0);
   CHECK(streamed.inspect().summary().data_bytes == 0);
   run(resident, 80);
@@ -79,7 +71,7 @@ TEST_CASE("evaluation counts every sample once, whatever the batch") {
   const Dataset test = testing::toy_dataset(37, {6, 5, 1}, 3, 2);
   std::vector<double> losses;
   for (const std::int64_t batch : {1, 8, 37, 50}) {
-    Trainer trainer = testing::toy_trainer(training_set(), {.batch = batch, .precision = Precision::float32()});
+    Trainer trainer = testing::toy_trainer(testing::toy_set(), {.batch = batch, .precision = Precision::float32()});
     const Evaluation all = trainer.evaluate(test);
     CHECK(all.samples == 37);
     losses.push_back(all.loss);
@@ -92,8 +84,8 @@ TEST_CASE("evaluation counts every sample once, whatever the batch") {
 
 TEST_CASE("training does not disturb evaluation, or evaluation training") {
   const Dataset test = testing::toy_dataset(37, {6, 5, 1}, 3, 2);
-  Trainer plain = testing::toy_trainer(training_set(), {});
-  Trainer interrupted = testing::toy_trainer(training_set(), {});
+  Trainer plain = testing::toy_trainer(testing::toy_set(), {});
+  Trainer interrupted = testing::toy_trainer(testing::toy_set(), {});
   run(plain, 40);
   for (int i = 0; i < 40; ++i) {
     interrupted.step();
@@ -104,7 +96,7 @@ TEST_CASE("training does not disturb evaluation, or evaluation training") {
 }
 
 TEST_CASE("evaluation ends where it is asked to stop, with what it has evaluated so far") {
-  Trainer trainer = testing::toy_trainer(training_set(), {});
+  Trainer trainer = testing::toy_trainer(testing::toy_set(), {});
   const Dataset test = testing::toy_dataset(53, {6, 5, 1}, 3, 2);
   const auto after = [](int batches) { return [batches]() mutable { return batches-- == 0; }; };
   const Evaluation part = trainer.evaluate(test, Weights::current, after(3));
@@ -120,7 +112,7 @@ TEST_CASE("evaluation ends where it is asked to stop, with what it has evaluated
 }
 
 TEST_CASE("totals are the means over the steps since the last ones, each step once") {
-  Trainer trainer = testing::toy_trainer(training_set(), {});
+  Trainer trainer = testing::toy_trainer(testing::toy_set(), {});
   for (const std::uint64_t steps : {25U, 10U}) {
     double loss = 0;
     double accuracy = 0;
@@ -141,7 +133,7 @@ TEST_CASE("totals are the means over the steps since the last ones, each step on
 }
 
 TEST_CASE("step() waits for nothing but a free slot") {
-  Trainer trainer = testing::toy_trainer(training_set(), {});
+  Trainer trainer = testing::toy_trainer(testing::toy_set(), {});
   for (int i = 0; i < 2; ++i) trainer.step();  // both slots were free
   CHECK(trainer.inspect().host_costs().waits_for_slot == 0);
   for (int i = 0; i < 10; ++i) {
@@ -172,14 +164,14 @@ TEST_CASE("the plan's bytes a parameter are those of the form the weights are ke
   narrow.moments = DType::f16;
   narrow.rounding.optimizer = Rounding::stochastic;
   const auto summary = [&](const Precision& precision) {
-    return testing::toy_trainer(training_set(), {.optimizer = Adam{}, .precision = precision}).inspect().summary();
+    return testing::toy_trainer(testing::toy_set(), {.optimizer = Adam{}, .precision = precision}).inspect().summary();
   };
   const PlanSummary wide = summary(Precision::float32());
   const std::uint64_t elements = wide.weight_bytes / 4;
   const auto check = [&](const Precision& precision, std::uint64_t weights, std::uint64_t gradients,
                          std::uint64_t moments) {
     CAPTURE(precision.name);
-    Trainer trainer = testing::toy_trainer(training_set(), {.optimizer = Adam{}, .precision = precision});
+    Trainer trainer = testing::toy_trainer(testing::toy_set(), {.optimizer = Adam{}, .precision = precision});
     const PlanSummary& plan = trainer.inspect().summary();
     CHECK(plan.weight_bytes == weights * elements);
     CHECK(plan.gradient_bytes == gradients * elements);
@@ -206,8 +198,8 @@ TEST_CASE("the plan's bytes a parameter are those of the form the weights are ke
 }
 
 TEST_CASE("a profile times every dispatch of every step, and its steps train as any other") {
-  Trainer profiled = testing::toy_trainer(training_set(), {});
-  Trainer plain = testing::toy_trainer(training_set(), {});
+  Trainer profiled = testing::toy_trainer(testing::toy_set(), {});
+  Trainer plain = testing::toy_trainer(testing::toy_set(), {});
   run(plain, 3);
   CHECK_THROWS_AS(profiled.inspect().profile(0), Error);
   const std::vector<DispatchCost> costs = profiled.inspect().profile(3);
