@@ -8,7 +8,7 @@ zlib1g-dev libpng-dev libjpeg-dev nlohmann-json3-dev libcli11-dev libfmt-dev lib
 dataset-fashion-mnist"
 if [ "${1:-}" = --tests ]; then
   packages="$packages mesa-vulkan-drivers vulkan-validationlayers chromium-common libvulkan-volk-dev libdrm-dev curl doxygen
- libsdl2-dev xvfb xauth x11-apps openmpi-bin libopenmpi-dev"
+ libsdl2-dev xvfb x11-apps openmpi-bin libopenmpi-dev"
 elif ! ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json >/dev/null 2>&1; then
   # No Vulkan driver at all: Mesa brings one for each common GPU, and lavapipe, which needs none.
   packages="$packages mesa-vulkan-drivers"
