@@ -70,7 +70,9 @@ restore() {
   local changed
   cp -p "$scratch/original_source/${file#"$source"/}" "$file"
   while IFS= read -r -d '' changed; do
-    cp -p "$scratch/original_build/$changed" "$build/$changed" 2>/dev/null || rm -f "${build:?}/$changed"
+    # A program that still runs can be replaced, but not written to.
+    cp -p --remove-destination "$scratch/original_build/$changed" "$build/$changed" 2>/dev/null ||
+      rm -f "${build:?}/$changed"
   done < <(cd "$build" && find . -newer "$scratch/start" -type f -print0)
 }
 
@@ -134,15 +136,28 @@ for_each() {
   done < <(for file in "$source"/tests/mutation/*.txt; do cat "$file" && echo; done)
 }
 
+# names TESTS: each of these patterns is of a test case
+names() {
+  local pattern patterns
+  IFS=, read -ra patterns <<<"$1"
+  for pattern in "${patterns[@]}"; do
+    pattern=$(sed 's/[][\\.^$]/\\&/g; s/\*/.*/g' <<<"$pattern")
+    grep -qix -- "$pattern" <<<"$test_cases" || return
+  done
+}
+
 show() {
   local file text
-  applies "$1" "$2" "$5" && echo "$1 ($2): $4"
+  applies "$1" "$2" "$5" || return
+  names "$4" || { error "$1" "no test case is called $4" && return; }
+  echo "$1 ($2): $4"
 }
 
 chosen=0
 survived=0
 errors=0
 if [ -n "$list" ]; then
+  test_cases=$(grep -rhoPz --include='test_*.cpp' 'TEST_CASE[A-Z_]*\([^"]*"\K[^"]*' "$source/tests" | tr '\0' '\n')
   for_each show
   [ "$errors" = 0 ] || exit 2
   exit
