@@ -62,10 +62,9 @@ class Operator {
   /// Appends the dispatches that compute the outputs.
   virtual void lower(plan::Lowering& out) const = 0;
   virtual Numerics numerics() const { return Numerics::other; }
-  /// Whether the second input holds labels: each the number of a class, of as many as the first input's last axis is
-  /// long. Losses and metrics of classes.
-  virtual bool reads_labels() const { return false; }
-  /// Of these: a label, beside ignored_label, of rows that do not count. It need not be a class.
+  /// Of losses and metrics of classes, whose second input holds labels: each the number of a class, of as many as the
+  /// first input's last axis is long. The first output is a mean over the rows that count. Those with ignored_label do
+  /// not, nor do those with the label that this returns, which need not be a class.
   virtual std::optional<std::uint32_t> also_ignored() const { return std::nullopt; }
   /// Whether an infinite result from finite inputs is a division by zero.
   virtual bool divides() const { return false; }

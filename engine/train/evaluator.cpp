@@ -14,10 +14,13 @@ Evaluator::Evaluator(const run::Workspace& workspace, std::vector<EvaluationProg
                      std::vector<std::string> metrics, Lengths lengths, Ranks ranks)
     : metrics_(std::move(metrics)), lengths_(std::move(lengths)), ranks_(std::move(ranks)) {
   for (EvaluationProgram& made : programs) {
-    const std::size_t part = parts_.size();
-    parts_.push_back(std::make_unique<Part>(
+    const std::size_t number = parts_.size();
+    Part& part = *parts_.emplace_back(std::make_unique<Part>(
         workspace, std::move(made),
-        [this, part](const run::Program&, const run::Slot& slot) { read(*parts_[part], slot); }));
+        [this, number](const run::Program&, const run::Slot& slot) { read(*parts_[number], slot); }));
+    for (const graph::ValueId output : part.graph.outputs) {
+      part.rows.push_back(judged_rows(part.graph.ir, output, *part.graph.samples));
+    }
   }
 }
 
@@ -34,7 +37,7 @@ Evaluation Evaluator::evaluate(const Dataset& set, const std::function<bool()>& 
   std::vector<std::uint32_t> buckets = buckets_of(set, lengths_);
   BatchSampler sampler =
       buckets.empty() ? BatchSampler::evaluation(set.count, size) : BatchSampler::evaluation(std::move(buckets), size);
-  results_.assign(static_cast<std::size_t>(sampler.batches_per_epoch()) * (1 + metrics_.size()), 0);
+  terms_.assign(static_cast<std::size_t>(sampler.batches_per_epoch()) * (1 + metrics_.size()), {});
   data::HostBatch batch;
   std::int64_t i = 0;
   for (; i < sampler.batches_per_epoch() && !stop(); ++i) {
@@ -42,32 +45,54 @@ Evaluation Evaluator::evaluate(const Dataset& set, const std::function<bool()>& 
     const std::uint32_t bucket = sampler.bucket(i);
     Part& part = *parts_[bucket];
     data::gather(fields[bucket], sampler.batch(i), batch);
+    count_rows(part, batch, size / sampler.samples(i), terms(i));
     part.program.fill(part.program.slots().acquire(), batch);
     part.batches.push_back(i);
     part.program.slots().submit();
   }
   for (const auto& part : parts_) part->program.slots().drain();
-  if (ranks_.size() > 1) {  // exact: all terms but one are 0
-    ranks_.exchange->begin_sum(results_, {});
-    ranks_.exchange->wait();
-  }
+  if (ranks_.size() > 1) exchange_terms();
   return mean_over(sampler, i);
 }
 
-/// Loss and metrics are means over a batch's samples, so that each is weighted by how many different ones there are.
-Evaluation Evaluator::mean_over(const BatchSampler& sampler, std::int64_t batches) const {
+std::span<Evaluator::Term> Evaluator::terms(std::int64_t batch) {
+  const std::size_t each = 1 + metrics_.size();
+  return std::span(terms_).subspan(static_cast<std::size_t>(batch) * each, each);
+}
+
+/// A batch of fewer samples has each several times.
+void Evaluator::count_rows(const Part& part, const data::HostBatch& batch, std::int64_t repetitions,
+                           std::span<Term> to) const {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const std::optional<JudgedRows>& rows = part.rows[i];
+    to[i].rows =
+        static_cast<float>((rows ? rows->count(batch.fields[rows->field]) : part.graph.samples->batch) / repetitions);
+  }
+}
+
+void Evaluator::exchange_terms() {
+  std::vector<float> all;
+  for (const Term& term : terms_) all.insert(all.end(), {term.mean, term.rows});
+  ranks_.exchange->begin_sum(all, {});  // exact: of each number all but one are 0
+  ranks_.exchange->wait();
+  for (std::size_t i = 0; i < terms_.size(); ++i) terms_[i] = {all[2 * i], all[2 * i + 1]};
+}
+
+Evaluation Evaluator::mean_over(const BatchSampler& sampler, std::int64_t batches) {
   Evaluation result;
-  std::size_t next = 0;
+  std::vector<double> sums(1 + metrics_.size());
+  std::vector<double> rows(sums.size());
   for (std::int64_t i = 0; i < batches; ++i) {
-    const auto weight = static_cast<double>(sampler.samples(i));
     result.samples += sampler.samples(i);
-    result.loss += weight * static_cast<double>(results_[next++]);
-    for (const std::string& name : metrics_) {
-      result.metrics[name] += weight * static_cast<double>(results_[next++]);
+    const std::span<const Term> of_batch = terms(i);
+    for (std::size_t k = 0; k < sums.size(); ++k) {
+      const auto [mean, count] = of_batch[k];
+      sums[k] += static_cast<double>(count) * static_cast<double>(mean);
+      rows[k] += static_cast<double>(count);
     }
   }
-  result.loss /= static_cast<double>(result.samples);
-  for (auto& [name, value] : result.metrics) value /= static_cast<double>(result.samples);
+  result.loss = sums[0] / rows[0];
+  for (std::size_t k = 0; k < metrics_.size(); ++k) result.metrics[metrics_[k]] = sums[k + 1] / rows[k + 1];
   return result;
 }
 
@@ -78,10 +103,9 @@ std::uint64_t Evaluator::slot_bytes() const {
 }
 
 void Evaluator::read(Part& part, const run::Slot& slot) {
-  const std::size_t outputs = 1 + metrics_.size();
-  const std::size_t first = static_cast<std::size_t>(part.batches.front()) * outputs;
+  const std::span<Term> to = terms(part.batches.front());
   part.batches.pop_front();
-  for (std::size_t i = 0; i < outputs; ++i) results_[first + i] = part.program.mean_output(slot, i);
+  for (std::size_t i = 0; i < to.size(); ++i) to[i].mean = part.program.mean_output(slot, i);
 }
 
 }  // namespace halfstep::train

@@ -7,12 +7,15 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "run/program.h"
 #include "train/buckets.h"
+#include "train/labels.h"
 
 namespace halfstep::train {
 
@@ -43,16 +46,26 @@ class Evaluator {
         : graph(std::move(made.graph)), program(workspace, std::move(made.lowered), std::move(read)) {}
 
     step::StepGraph graph;
-    std::deque<std::int64_t> batches{};  ///< whose reports have yet to be read
+    std::vector<std::optional<JudgedRows>> rows{};  ///< that the loss and each metric are means over, if not samples
+    std::deque<std::int64_t> batches{};             ///< whose reports have yet to be read
     run::Program program;
   };
+  /// What the loss, or a metric, adds to its mean over the set.
+  struct Term {
+    float mean = 0;  ///< over a batch
+    float rows = 0;  ///< of the batch
+  };
+  /// Of a batch: the loss's and each metric's.
+  std::span<Term> terms(std::int64_t batch);
+  void count_rows(const Part& part, const data::HostBatch& batch, std::int64_t repetitions, std::span<Term> to) const;
   void read(Part& part, const run::Slot& slot);
-  Evaluation mean_over(const BatchSampler& sampler, std::int64_t batches) const;
+  void exchange_terms();
+  Evaluation mean_over(const BatchSampler& sampler, std::int64_t batches);
 
   std::vector<std::string> metrics_;
   Lengths lengths_;
   Ranks ranks_;
-  std::vector<float> results_;  ///< loss and metrics of each batch
+  std::vector<Term> terms_;  ///< of each batch
   std::vector<std::unique_ptr<Part>> parts_;
 };
 

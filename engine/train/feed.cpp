@@ -1,7 +1,6 @@
 #include "train/feed.h"
 
 #include <halfstep/error.h>
-#include <halfstep/ops.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,8 +10,8 @@
 #include <cmath>
 #include <set>
 
-#include "graph/operator.h"
 #include "step/report.h"
+#include "train/labels.h"
 
 namespace halfstep::train {
 namespace {
@@ -157,26 +156,6 @@ void check_normalisation(const InputFeed& feed, const Field& field) {
   }
 }
 
-/// The largest of an integer field's values that is no ignored label, plus one.
-template <Element T>
-std::int64_t largest_label(const Field& field, std::uint32_t also_ignored) {
-  const std::span values(reinterpret_cast<const T*>(field.data.data()), field.data.size() / sizeof(T));  // NOLINT
-  std::int64_t count = 0;
-  for (const T value : values) {
-    const auto label = static_cast<std::uint32_t>(value);
-    if (label != ignored_label && label != also_ignored) count = std::max(count, std::int64_t{value} + 1);
-  }
-  return count;
-}
-
-std::int64_t labels_of(const Field& field, const Classes& classes) {
-  // The bound says it, unless what exceeds the classes may be the label that is ignored.
-  if (field.bound != 0 && (field.bound <= classes.count || field.bound <= classes.also_ignored)) return field.bound;
-  if (field.type == ElementType::u8) return largest_label<std::uint8_t>(field, classes.also_ignored);
-  if (field.type == ElementType::u16) return largest_label<std::uint16_t>(field, classes.also_ignored);
-  return largest_label<std::uint32_t>(field, classes.also_ignored);
-}
-
 }  // namespace
 
 TrainingData::TrainingData(const TrainerOptions& options) : source(options.source) {
@@ -234,27 +213,6 @@ step::SampleInputs sample_inputs(const Feed& feed, const graph::Ir& ir, const Tr
   return result;
 }
 
-bool Classes::allow(std::uint32_t label) const {
-  return label < count || label == ignored_label || label == also_ignored;
-}
-
-std::vector<Classes> classes_of(const graph::Ir& ir, graph::ValueId input) {
-  if (ir.values[input].type.dtype != DType::u32) return {};
-  std::set<graph::ValueId> labels{input};  // and what has the same bits, such as a reshape
-  std::vector<Classes> all;
-  for (const graph::Node& node : ir.nodes) {
-    if (node.op->reads_labels() && labels.contains(node.inputs[1])) {
-      all.push_back({node.op->name(), ir.values[node.inputs[0]].type.shape.back(),
-                     node.op->also_ignored().value_or(ignored_label)});
-    } else if (node.inputs.size() == 1 && labels.contains(node.inputs[0])) {
-      for (const graph::ValueId output : node.outputs) {
-        if (ir.values[output].type.dtype == DType::u32) labels.insert(output);
-      }
-    }
-  }
-  return all;
-}
-
 std::vector<Field> fed_fields(std::string_view where, const Dataset& set, const step::SampleInputs& inputs,
                               const graph::Ir& ir) {
   const std::vector<Field> all = set.all_fields();
@@ -272,7 +230,7 @@ std::vector<Field> fed_fields(std::string_view where, const Dataset& set, const 
     if (input.length > 0) field.stride = field.step();
     field.shape = input.read();
     for (const Classes& classes : classes_of(ir, input.input)) {
-      const std::int64_t labels = labels_of(*found, classes);
+      const std::int64_t labels = classes.largest_in(*found);
       if (labels <= classes.count) continue;
       fail("feed", fmt::format("expected a set of at most {} classes, as many as {} has logits, got {} in '{}'",
                                classes.count, classes.judge, labels, set.name));

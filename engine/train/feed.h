@@ -30,17 +30,6 @@ void check_feed_values(const Feed& feed, const graph::Ir& ir);
 /// they are inputs of `ir`, each of one batch, and every field can be converted to its input as the feed asks.
 step::SampleInputs sample_inputs(const Feed& feed, const graph::Ir& ir, const TrainingData& data, std::int64_t length);
 
-/// The classes that a loss or metric tells apart, and the labels of no class that it allows.
-struct Classes {
-  std::string judge;  ///< the loss or metric
-  std::int64_t count = 0;
-  std::uint32_t also_ignored = 0;  ///< beside ignored_label
-
-  bool allow(std::uint32_t label) const;
-};
-/// Those of every loss and metric of the labels `input`. Empty where it is read as no labels.
-std::vector<Classes> classes_of(const graph::Ir& ir, graph::ValueId input);
-
 /// The fields of a set that `inputs` are fed from, in their order, as much of each as is read. Throws Error where one
 /// is missing, of another type or shape, or has a label that stands for no class. `where` begins the text.
 std::vector<Field> fed_fields(std::string_view where, const Dataset& set, const step::SampleInputs& inputs,

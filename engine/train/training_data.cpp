@@ -10,7 +10,7 @@
 
 #include "state/buffers.h"
 #include "step/report.h"
-#include "train/feed.h"
+#include "train/labels.h"
 #include "vk/command/transfer.h"
 
 namespace halfstep::train {
@@ -33,22 +33,13 @@ struct Limit {
   }
 };
 
-template <Element T>
 void check_values(const Source& source, std::int64_t number, const Field& field, const Limit& limit,
                   std::span<const std::byte> data) {
-  const std::span values(reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T));  // NOLINT: of a vector
-  for (const T value : values) {
-    if (limit.allows(value)) continue;
+  for_each_integer(field.type, data, [&](std::uint32_t value) {
+    if (limit.allows(value)) return;
     fail("source", fmt::format("'{}': expected values below {} in field '{}', got {} in batch {}", source.name,
                                limit.below(), field.name, value, number));
-  }
-}
-
-void check_values(const Source& source, std::int64_t number, const Field& field, const Limit& limit,
-                  std::span<const std::byte> data) {
-  if (field.type == ElementType::u8) check_values<std::uint8_t>(source, number, field, limit, data);
-  if (field.type == ElementType::u16) check_values<std::uint16_t>(source, number, field, limit, data);
-  if (field.type == ElementType::u32) check_values<std::uint32_t>(source, number, field, limit, data);
+  });
 }
 
 /// Calls the application; whatever it throws becomes an Error.

@@ -6,7 +6,7 @@
 #include "loss/row_loss.glsl"
 
 // The fraction of a row's target probability that is spread over all classes.
-layout(constant_id = 2) const float SMOOTHING = 0.0;
+layout(constant_id = 3) const float SMOOTHING = 0.0;
 
 float max_over_lanes(float v) {
   uint i = gl_LocalInvocationID.x;

@@ -21,7 +21,7 @@ layout(std430, binding = 2) writeonly buffer Statistics { vec4 statistics[]; };
 layout(std430, binding = 3) writeonly buffer Mean { vec4 mean[]; };
 
 const uint IGNORED_LABEL = 0xFFFFFFFFu;
-layout(constant_id = 3) const uint ALSO_IGNORED = IGNORED_LABEL;
+layout(constant_id = 2) const uint ALSO_IGNORED = IGNORED_LABEL;
 
 float minus_infinity() { return uintBitsToFloat(0xFF800000u); }
 

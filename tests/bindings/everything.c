@@ -55,7 +55,7 @@ static model build(hs_graph *graph, int64_t rows) {
   hs_tensor hidden = hs_relu(graph, hs_mul(graph, hs_linear(graph, m.x, weight, 0), gain));
   m.logits = hs_linear(graph, hidden, stored, bias);
   m.loss = hs_cross_entropy(graph, m.logits, m.labels, 0, HS_IGNORED_LABEL);
-  m.accuracy = hs_accuracy(graph, m.logits, m.labels);
+  m.accuracy = hs_accuracy(graph, m.logits, m.labels, HS_IGNORED_LABEL);
   OK(hs_graph_status(graph));
   hs_dtype dtype;
   hs_shape shape;

@@ -244,8 +244,8 @@ TEST_CASE("C: losses and the rest make the graph that C++ makes") {
   cross_entropy(x.cpp, labels.cpp, 0.1F, 3);
   hs_huber_loss(g, x.c, y.c, 2);
   huber_loss(x.cpp, y.cpp, 2);
-  hs_accuracy(g, x.c, labels.c);
-  accuracy(x.cpp, labels.cpp);
+  hs_accuracy(g, x.c, labels.c, 3);
+  accuracy(x.cpp, labels.cpp, 3);
   hs_gelu_tanh(g, x.c);
   gelu(x.cpp, Gelu::tanh);
   hs_geglu_tanh(g, x.c, y.c);

@@ -13,7 +13,7 @@
 #include "harness/values.h"
 #include "plan/layout.h"
 #include "reference/array.h"
-#include "train/feed.h"
+#include "train/labels.h"
 #include "vk/shader/pair_access.h"
 #include "vk/shader/texel_reads.h"
 

@@ -106,6 +106,12 @@ Array with_ignored(Array labels) {
   return labels;
 }
 
+/// With ignored_label in place of another label.
+Array marked(Array labels, std::uint32_t ignore) {
+  std::ranges::replace(labels.values, static_cast<double>(ignore), static_cast<double>(ignored_label));
+  return labels;
+}
+
 }  // namespace
 
 TEST_CASE("cross-entropy") {
@@ -208,17 +214,17 @@ TEST_CASE("rows with the label to ignore do not count, be it a class or none") {
     for (std::size_t i = 0; i < labels.values.size(); i += 5) labels.values[i] = static_cast<double>(ignore);
     Check check = cross_entropy_check(uniform({64, 10}, 18, -4, 4), labels);
     check.build = [=](std::span<const Tensor> x) { return cross_entropy(x[0], x[1], 0, ignore); };
-    check.reference = [=](std::span<const Array> x) {
-      Array marked = x[1];
-      std::ranges::replace(marked.values, static_cast<double>(ignore), static_cast<double>(ignored_label));
-      return reference::cross_entropy(x[0], marked);
-    };
+    check.reference = [=](std::span<const Array> x) { return reference::cross_entropy(x[0], marked(x[1], ignore)); };
     testing::check_operator(check);
     check.magnitude = 2.0 / 64;
     testing::check_gradient(check);
     check.inputs[1].values = Array({64}, static_cast<double>(ignore));
     testing::check_operator(check);
     testing::check_gradient(check);
+    Check right = accuracy_check(uniform({64, 10}, 18, -4, 4), labels);
+    right.build = [=](std::span<const Tensor> x) { return accuracy(x[0], x[1], ignore); };
+    right.reference = [=](std::span<const Array> x) { return reference::accuracy(x[0], marked(x[1], ignore)); };
+    testing::check_operator(right);
   }
 }
 

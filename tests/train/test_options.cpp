@@ -147,45 +147,6 @@ TEST_CASE("a training set without samples is refused, as an evaluation of it is"
                        "[trainer] expected a training set with samples, got none in 'short'", Error);
 }
 
-// As 255 is for pixels of no class, where there are 21.
-TEST_CASE("a label to ignore need be no class, in a set and from a source") {
-  const std::vector<std::uint8_t> values{1, 255, 2, 255};
-  const auto losses = [&](std::uint32_t ignore, std::uint32_t bound, bool streamed, bool judged) {
-    const Dataset set = Dataset::of("pixels", {Field::own("labels", {}, values, bound)});
-    const Source source{
-        .name = "pixels",
-        .fields = {{.name = "labels", .type = ElementType::u8, .bound = bound}},
-        .fill = [&](const SourceBatch& to) { std::ranges::copy(values, to.values<std::uint8_t>(0).begin()); }};
-    Graph graph;
-    const Tensor labels = graph.input("labels", {4}, DType::u32);
-    const Tensor logits = graph.root().parameter("logits", {4, 3}, constant(0));
-    TrainerOptions options;
-    options.loss = cross_entropy(logits, labels, 0, ignore);
-    if (judged) options.metrics = {{"accuracy", accuracy(logits, labels)}};
-    options.feed = Feed{.inputs = {{.input = labels}}};
-    if (!streamed) options.training_set = &set;
-    if (streamed) options.source = &source;
-    Trainer trainer = Trainer::compile(testing::device(), graph, options);
-    trainer.step();
-    trainer.finish();
-    trainer.set_parameter("logits", std::vector<float>(12));
-    return std::pair{trainer.report().loss, trainer.evaluate(set).loss};
-  };
-  for (const std::uint32_t bound : {0U, 256U}) {
-    for (const bool streamed : {false, true}) {
-      const auto [trained, evaluated] = losses(255, bound, streamed, false);
-      CHECK(trained == doctest::Approx(std::log(3.0)));
-      CHECK(evaluated == doctest::Approx(std::log(3.0)));
-      const auto refused = [&](std::uint32_t ignore, bool judged, const char* by) {
-        const char* text = streamed ? "expected values below 3 in field 'labels', got 255 in batch 0" : by;
-        CHECK_THROWS_WITH_AS(losses(ignore, bound, streamed, judged), doctest::Contains(text), Error);
-      };
-      refused(254, false, "at most 3 classes, as many as cross_entropy has logits, got 256 in 'pixels'");
-      refused(255, true, "at most 3 classes, as many as accuracy has logits, got 256 in 'pixels'");  // it counts them
-    }
-  }
-}
-
 TEST_CASE("a batch that no memory has room for is refused, and so is it times its micro-batches") {
   Graph graph;
   const std::int64_t batch = std::int64_t{1} << 53;

@@ -441,7 +441,7 @@ HS_API hs_tensor hs_mse_loss(hs_graph* graph, hs_tensor prediction, hs_tensor ta
 HS_API hs_tensor hs_l1_loss(hs_graph* graph, hs_tensor prediction, hs_tensor target);
 HS_API hs_tensor hs_huber_loss(hs_graph* graph, hs_tensor prediction, hs_tensor target, float delta);
 HS_API hs_tensor hs_binary_cross_entropy(hs_graph* graph, hs_tensor logits, hs_tensor targets);
-HS_API hs_tensor hs_accuracy(hs_graph* graph, hs_tensor logits, hs_tensor labels);
+HS_API hs_tensor hs_accuracy(hs_graph* graph, hs_tensor logits, hs_tensor labels, uint32_t ignore);
 
 // ----------------------------------------------------------------------------------------------------------- Models
 // Their parameters are in the scope `path`; "" or NULL is the outermost one.

@@ -144,7 +144,6 @@ HS_OF_TWO(embedding)
 HS_OF_TWO(mse_loss)
 HS_OF_TWO(l1_loss)
 HS_OF_TWO(binary_cross_entropy)
-HS_OF_TWO(accuracy)
 HS_OF_ONE_AND(leaky_relu, float)
 HS_OF_ONE_AND(scale, float)
 HS_OF_ONE_AND(offset, float)
@@ -351,6 +350,10 @@ hs_tensor hs_hash_grid(hs_graph* graph, hs_tensor positions, hs_tensor table, co
   return added(graph, [&](const hs_graph& g) {
     return hash_grid(tensor_of(g, positions), tensor_of(g, table), hash_grid_options(options));
   });
+}
+
+hs_tensor hs_accuracy(hs_graph* graph, hs_tensor logits, hs_tensor labels, uint32_t ignore) {
+  return added(graph, [&](const hs_graph& g) { return accuracy(tensor_of(g, logits), tensor_of(g, labels), ignore); });
 }
 
 hs_tensor hs_cross_entropy(hs_graph* graph, hs_tensor logits, hs_tensor labels, float label_smoothing,

@@ -275,7 +275,8 @@ HALFSTEP_API Tensor huber_loss(Tensor prediction, Tensor target, float delta = 1
 /// Mean over all elements of -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)); targets are
 /// probabilities of the logits' shape.
 HALFSTEP_API Tensor binary_cross_entropy(Tensor logits, Tensor targets);
-/// The fraction of rows whose largest logit is the label's: f32 scalar. Rows with ignored_label do not count.
-HALFSTEP_API Tensor accuracy(Tensor logits, Tensor labels);
+/// The fraction of rows whose largest logit is the label's: f32 scalar. Rows with ignored_label, or with the label
+/// `ignore`, do not count; of no rows it is 0.
+HALFSTEP_API Tensor accuracy(Tensor logits, Tensor labels, std::uint32_t ignore = ignored_label);
 
 }  // namespace halfstep

@@ -61,7 +61,6 @@ class CrossEntropy final : public graph::Operator {
     return {{"smoothing", smoothing_}, {"ignore", static_cast<std::int64_t>(ignore_)}};
   }
   graph::Numerics numerics() const override { return graph::Numerics::as_is; }
-  bool reads_labels() const override { return true; }
   std::optional<std::uint32_t> also_ignored() const override { return ignore_; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
@@ -77,7 +76,7 @@ class CrossEntropy final : public graph::Operator {
   }
 
   void lower(plan::Lowering& out) const override {
-    ops::lower_rows(out, name(), out.output(1), {std::bit_cast<std::uint32_t>(smoothing_), ignore_});
+    ops::lower_rows(out, name(), out.output(1), ignore_, {std::bit_cast<std::uint32_t>(smoothing_)});
   }
 
  private:

@@ -104,7 +104,7 @@ Shape statistics_shape(std::int64_t rows) {
   return {rows + 1, 4};
 }
 
-void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId statistics,
+void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId statistics, std::uint32_t also_ignored,
                 const std::vector<std::uint32_t>& constants) {
   struct Push {
     std::uint32_t rows;
@@ -118,7 +118,7 @@ void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId s
   const Spread spread = ops::spread(out.target(), lay);
   const Push push{index32(out, lay.rows), index32(out, lay.columns), index32(out, lay.quads_per_row()), spread.groups};
   const std::int64_t rows_each = plan::divided_up(lay.rows, spread.groups * (spread.local_size / spread.lanes));
-  std::vector<std::uint32_t> all{spread.local_size, spread.lanes};
+  std::vector<std::uint32_t> all{spread.local_size, spread.lanes, also_ignored};
   all.insert(all.end(), constants.begin(), constants.end());
   out.dispatch(
       {.label = {},

@@ -13,9 +13,9 @@ namespace halfstep::ops {
 Shape statistics_shape(std::int64_t rows);
 
 /// Appends a kernel of shaders/loss/row_loss.glsl: one value for each row of logits {n, classes} with labels {n}, their
-/// mean {} over the rows that count, and the statistics.
-/// `constants` are specialization constants 2, 3, ...
-void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId statistics,
+/// mean {} over the rows that count, which neither ignored_label nor `also_ignored` has marked, and the statistics.
+/// `constants` are specialization constants 3, 4, ...
+void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId statistics, std::uint32_t also_ignored,
                 const std::vector<std::uint32_t>& constants = {});
 
 }  // namespace halfstep::ops

@@ -1,0 +1,89 @@
+#include "train/labels.h"
+
+#include <halfstep/ops.h>
+
+#include <algorithm>
+#include <ranges>
+#include <set>
+
+#include "graph/operator.h"
+
+namespace halfstep::train {
+namespace {
+
+bool is_ignored(std::uint32_t label, std::uint32_t also_ignored) {
+  return label == ignored_label || label == also_ignored;
+}
+
+/// Whether the node gives labels the bits that its only input has, such as a reshape.
+bool passes_labels_on(const graph::Ir& ir, const graph::Node& node) {
+  const auto is_integer = [&](graph::ValueId value) { return ir.values[value].type.dtype == DType::u32; };
+  return node.inputs.size() == 1 && is_integer(node.inputs[0]) && std::ranges::all_of(node.outputs, is_integer);
+}
+
+std::optional<JudgedRows> rows_of(const graph::Ir& ir, const graph::Node& judge, const step::SampleInputs& inputs) {
+  graph::ValueId labels = judge.inputs[1];
+  const std::int64_t rows = elements(ir.values[labels].type.shape);
+  while (ir.values[labels].origin == graph::Origin::node) {
+    const graph::Node& node = ir.nodes[ir.values[labels].producer];
+    if (!passes_labels_on(ir, node)) return std::nullopt;
+    labels = node.inputs[0];
+  }
+  const auto found = std::ranges::find(inputs.fields, labels, &step::FieldInput::input);
+  if (found == inputs.fields.end() || elements(ir.values[labels].type.shape) != rows) return std::nullopt;
+  return JudgedRows{static_cast<std::size_t>(found - inputs.fields.begin()), found->type, *judge.op->also_ignored()};
+}
+
+}  // namespace
+
+bool Classes::allow(std::uint32_t label) const {
+  return label < count || is_ignored(label, also_ignored);
+}
+
+std::int64_t Classes::largest_in(const Field& field) const {
+  // The bound says it, unless what exceeds the classes may be the label that is ignored.
+  if (field.bound != 0 && (field.bound <= count || field.bound <= also_ignored)) return field.bound;
+  std::int64_t largest = 0;
+  for_each_integer(field.type, field.data, [&](std::uint32_t label) {
+    if (!is_ignored(label, also_ignored)) largest = std::max(largest, std::int64_t{label} + 1);
+  });
+  return largest;
+}
+
+std::vector<Classes> classes_of(const graph::Ir& ir, graph::ValueId input) {
+  if (ir.values[input].type.dtype != DType::u32) return {};
+  std::set<graph::ValueId> labels{input};
+  std::vector<Classes> all;
+  for (const graph::Node& node : ir.nodes) {
+    if (node.op->also_ignored() && labels.contains(node.inputs[1])) {
+      all.push_back({node.op->name(), ir.values[node.inputs[0]].type.shape.back(), *node.op->also_ignored()});
+    } else if (passes_labels_on(ir, node) && labels.contains(node.inputs[0])) {
+      labels.insert(node.outputs.begin(), node.outputs.end());
+    }
+  }
+  return all;
+}
+
+std::int64_t JudgedRows::count(std::span<const std::byte> labels) const {
+  std::int64_t counted = 0;
+  for_each_integer(type, labels, [&](std::uint32_t label) { counted += is_ignored(label, also_ignored) ? 0 : 1; });
+  return counted;
+}
+
+std::optional<JudgedRows> judged_rows(const graph::Ir& ir, graph::ValueId value, const step::SampleInputs& inputs) {
+  std::set<graph::ValueId> needed{value};
+  std::optional<JudgedRows> found;
+  for (const graph::Node& node : ir.nodes | std::views::reverse) {
+    if (std::ranges::none_of(node.outputs, [&](graph::ValueId output) { return needed.contains(output); })) continue;
+    if (!node.op->also_ignored()) {
+      needed.insert(node.inputs.begin(), node.inputs.end());
+      continue;
+    }
+    const std::optional<JudgedRows> rows = rows_of(ir, node, inputs);
+    if (!rows || (found && rows != found)) return std::nullopt;
+    found = rows;
+  }
+  return found;
+}
+
+}  // namespace halfstep::train

@@ -1,0 +1,173 @@
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "harness/device.h"
+#include "harness/values.h"
+#include "reference/losses.h"
+
+namespace halfstep {
+
+// As 255 is for pixels of no class, where there are 21.
+TEST_CASE("a label to ignore need be no class, in a set and from a source") {
+  const std::vector<std::uint8_t> values{1, 255, 2, 255};
+  const auto losses = [&](std::uint32_t ignore, std::uint32_t bound, bool streamed,
+                          std::optional<std::uint32_t> judged) {
+    const Dataset set = Dataset::of("pixels", {Field::own("labels", {}, values, bound)});
+    const Source source{
+        .name = "pixels",
+        .fields = {{.name = "labels", .type = ElementType::u8, .bound = bound}},
+        .fill = [&](const SourceBatch& to) { std::ranges::copy(values, to.values<std::uint8_t>(0).begin()); }};
+    Graph graph;
+    const Tensor labels = graph.input("labels", {4}, DType::u32);
+    const Tensor logits = graph.root().parameter("logits", {4, 3}, constant(0));
+    TrainerOptions options;
+    options.loss = cross_entropy(logits, labels, 0, ignore);
+    if (judged) options.metrics = {{"accuracy", accuracy(logits, labels, *judged)}};
+    options.feed = Feed{.inputs = {{.input = labels}}};
+    if (!streamed) options.training_set = &set;
+    if (streamed) options.source = &source;
+    Trainer trainer = Trainer::compile(testing::device(), graph, options);
+    trainer.step();
+    trainer.finish();
+    trainer.set_parameter("logits", std::vector<float>(12));
+    return std::pair{trainer.report().loss, trainer.evaluate(set).loss};
+  };
+  for (const std::uint32_t bound : {0U, 256U}) {
+    for (const bool streamed : {false, true}) {
+      const auto [trained, evaluated] = losses(255, bound, streamed, 255);
+      CHECK(trained == doctest::Approx(std::log(3.0)));
+      CHECK(evaluated == doctest::Approx(std::log(3.0)));
+      const auto refused = [&](std::uint32_t ignore, std::optional<std::uint32_t> judged, const char* by) {
+        const char* text = streamed ? "expected values below 3 in field 'labels', got 255 in batch 0" : by;
+        CHECK_THROWS_WITH_AS(losses(ignore, bound, streamed, judged), doctest::Contains(text), Error);
+      };
+      refused(254, std::nullopt, "at most 3 classes, as many as cross_entropy has logits, got 256 in 'pixels'");
+      refused(255, ignored_label, "at most 3 classes, as many as accuracy has logits, got 256 in 'pixels'");
+    }
+  }
+}
+
+namespace {
+
+constexpr std::int64_t places = 3;  ///< of a sample, each with a label
+constexpr std::int64_t classes = 4;
+constexpr std::uint8_t none = 255;
+
+/// Samples of logits, and of labels, of which fewer count the later the sample is.
+struct Places {
+  explicit Places(std::int64_t count) : logits(testing::uniform({count * places, classes}, 3, -2, 2)) {
+    const std::int64_t rows = count * places;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const bool counts = i * 7 % rows >= i;
+      labels.push_back(counts ? static_cast<std::uint8_t>(i % classes) : none);
+    }
+  }
+
+  Dataset set() const {
+    std::vector<float> numbers(logits.values.begin(), logits.values.end());
+    return Dataset::of("places", {Field::own("logits", {places, classes}, std::move(numbers)),
+                                  Field::own("labels", {places}, labels)});
+  }
+  /// The labels as the references take them.
+  reference::Array marked() const {
+    reference::Array all({std::ssize(labels)}, std::vector<double>(labels.begin(), labels.end()));
+    std::ranges::replace(all.values, double{none}, double{ignored_label});
+    return all;
+  }
+
+  reference::Array logits;
+  std::vector<std::uint8_t> labels;
+};
+
+/// A trainer for such sets as `set`, which must outlive it.
+Trainer judge(std::int64_t batch, const Dataset& set) {
+  Graph graph;
+  const Tensor in = graph.input("logits", {batch, places, classes});
+  const Tensor all = graph.input("labels", {batch, places}, DType::u32);
+  const Tensor w = graph.root().parameter("w", {classes}, constant(0));
+  const Tensor logits = bias(reshape(in, {batch * places, classes}), w);
+  const Tensor labels = reshape(all, {batch * places});
+  const Tensor loss = cross_entropy(logits, labels, 0, none);
+  return Trainer::compile(testing::device(), graph,
+                          {.loss = loss,
+                           .metrics = {{"accuracy", accuracy(logits, labels, none)},
+                                       {"again", loss},
+                                       {"mean", mean(in)},
+                                       {"moved", offset(scale(loss, 2), 1)}},
+                           .precision = Precision::float32(),
+                           .feed = Feed{.inputs = {{.input = in}, {.input = all}}},
+                           .training_set = &set});
+}
+
+}  // namespace
+
+TEST_CASE("an evaluation is a mean over the rows whose labels count, whatever the batch") {
+  const Dataset like = Places(48).set();
+  for (const std::int64_t batch : {1, 8, 37, 48}) {
+    Trainer trainer = judge(batch, like);
+    for (const std::int64_t count : {37, 5}) {
+      CAPTURE(batch);
+      CAPTURE(count);
+      const Places set(count);
+      const Evaluation got = trainer.evaluate(set.set());
+      CHECK(got.samples == count);
+      const double loss = reference::cross_entropy(set.logits, set.marked()).values[0];
+      CHECK(got.loss == doctest::Approx(loss).epsilon(1e-6));
+      CHECK(got.metrics.at("again") == got.loss);
+      CHECK(got.metrics.at("moved") == doctest::Approx(2 * loss + 1).epsilon(1e-6));
+      const double right = reference::accuracy(set.logits, set.marked()).values[0];
+      CHECK(got.metrics.at("accuracy") == doctest::Approx(right).epsilon(1e-6));
+      const std::vector<double>& all = set.logits.values;
+      const double mean = std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+      CHECK(got.metrics.at("mean") == doctest::Approx(mean).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("an evaluation over two kinds of rows at once is a mean over the samples") {
+  Graph graph;
+  const Tensor logits = graph.input("logits", {8, classes});
+  const Tensor labels = graph.input("labels", {8}, DType::u32);
+  const Tensor w = graph.root().parameter("w", {classes}, constant(0));
+  const Tensor loss = add(cross_entropy(bias(logits, w), labels, 0, 2), accuracy(logits, labels, 3));
+  Trainer trainer = Trainer::compile(testing::device(), graph,
+                                     {.loss = loss,
+                                      .precision = Precision::float32(),
+                                      .feed = Feed{.inputs = {{.input = logits}, {.input = labels}}}});
+  const reference::Array numbers = testing::uniform({16, classes}, 3, -2, 2);
+  const auto evaluated = [&](std::ptrdiff_t first, std::ptrdiff_t count) {
+    const auto from = numbers.values.begin() + first * classes;
+    std::vector<std::uint32_t> kinds(static_cast<std::size_t>(count),
+                                     2);  // of the second eight, one counts in the loss
+    for (std::ptrdiff_t i = first; i < std::min<std::ptrdiff_t>(first + count, 9); ++i) {
+      kinds[static_cast<std::size_t>(i - first)] = static_cast<std::uint32_t>(i % 2);
+    }
+    return trainer
+        .evaluate(Dataset::of("two", {Field::own("logits", {classes}, std::vector<float>(from, from + count * classes)),
+                                      Field::own("labels", {}, std::move(kinds))}))
+        .loss;
+  };
+  CHECK(evaluated(0, 16) == doctest::Approx((evaluated(0, 8) + evaluated(8, 8)) / 2).epsilon(1e-6));
+}
+
+TEST_CASE("an evaluation in which no label counts is no number, but for what is no mean over labels") {
+  Places set(10);
+  std::ranges::fill(set.labels, none);
+  const Dataset unlabelled = set.set();
+  const Evaluation got = judge(8, unlabelled).evaluate(unlabelled);
+  CHECK(got.samples == 10);
+  CHECK(std::isnan(got.loss));
+  CHECK(std::isnan(got.metrics.at("accuracy")));
+  CHECK(std::isfinite(got.metrics.at("mean")));
+}
+
+}  // namespace halfstep
