@@ -80,8 +80,8 @@ class Operator {
   virtual bool works_in_place() const { return false; }
   /// The replacement of the first output in inference; empty to keep the operator.
   virtual std::optional<Tensor> inference(std::span<const Tensor> inputs) const;
-  /// The first output times `factor` plus `offset`, both {c} along its last axis, computed by the same operator with
-  /// other weights; empty if that is not possible.
+  /// The first output times `factor` plus `offset`, both {c} along its last axis and of a type at least as wide, computed
+  /// by the same operator with other weights; empty if that is not possible.
   virtual std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const;
   /// The first output of the same from factors of 8 bits (Precision::float8_linear), of inputs in f16; empty if there
   /// is no such form.

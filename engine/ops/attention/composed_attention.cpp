@@ -1,6 +1,7 @@
 #include <halfstep/ops.h>
 
 #include "ops/attention/attention.h"
+#include "ops/elementwise/cast.h"
 #include "ops/elementwise/dropout.h"
 #include "ops/reduce/softmax.h"
 
@@ -16,10 +17,6 @@ Tensor by_key_head(Tensor x, const AttentionInputs& inputs) {
 /// The rows of a product as {n, h, queries, keys}.
 Tensor by_query_head(Tensor x, const AttentionInputs& inputs) {
   return reshape(x, {inputs.q.dim(0), inputs.q.dim(1), inputs.q.dim(2), x.dim(3)});
-}
-
-Tensor in_type(Tensor x, DType dtype) {
-  return x.dtype() == dtype ? x : cast(x, dtype);
 }
 
 /// The weights {n, h, queries, keys} before dropout, in f32.

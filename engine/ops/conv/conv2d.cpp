@@ -11,6 +11,7 @@
 #include "ops/apply.h"
 #include "ops/expect.h"
 #include "ops/shape/broadcast.h"
+#include "ops/with_affine.h"
 
 namespace halfstep {
 namespace {
@@ -156,8 +157,8 @@ class Conv2d final : public graph::Operator {
   }
 
   std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const override {
-    const Tensor bias = inputs.size() == 3 ? add(mul(inputs[2], factor), offset) : offset;
-    return conv2d(inputs[0], mul(inputs[1], factor), options_, bias);
+    const auto [weight, bias] = ops::with_affine(inputs, factor, offset);
+    return conv2d(inputs[0], weight, options_, bias);
   }
 
   void lower(plan::Lowering& out) const override {

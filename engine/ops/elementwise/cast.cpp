@@ -44,16 +44,15 @@ class Cast final : public graph::Operator {
     return {dy.dtype() == call.inputs[0].dtype() ? dy : cast(dy, call.inputs[0].dtype())};
   }
 
-  // Applies to the operator before the cast, in that operator's type.
+  // Applies to the operator before the cast.
   std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const override {
     graph::Ir& ir = graph::ir_of(inputs[0]);
     const graph::Value& value = ir.values[inputs[0].id()];
     if (value.origin != graph::Origin::node) return {};
-    const DType dtype = value.type.dtype;
     const graph::Node producer = ir.nodes[value.producer];  // a copy: this appends nodes
     std::vector<Tensor> operands;
     for (const graph::ValueId input : producer.inputs) operands.push_back(ir.tensor(input));
-    const auto folded = producer.op->with_affine(operands, cast(factor, dtype), cast(offset, dtype));
+    const auto folded = producer.op->with_affine(operands, factor, offset);
     if (!folded) return {};
     return cast(*folded, dtype_);
   }
@@ -86,6 +85,10 @@ Tensor ops::before_cast(Tensor x) {
   if (dynamic_cast<const Cast*>(producer.op.get()) == nullptr) return x;
   const Tensor wide = ir.tensor(producer.inputs[0]);
   return wide.dtype() == DType::f32 ? wide : x;
+}
+
+Tensor ops::in_type(Tensor x, DType dtype) {
+  return x.dtype() == dtype ? x : cast(x, dtype);
 }
 
 void ops::lower_cast(plan::Lowering& out, plan::TensorId from, plan::TensorId to) {

@@ -9,6 +9,9 @@ namespace halfstep::ops {
 /// What `x` is a cast of, if that is f32; `x` otherwise.
 Tensor before_cast(Tensor x);
 
+/// `x` if it is of that type, otherwise a cast of it.
+Tensor in_type(Tensor x, DType dtype);
+
 /// Appends the dispatch that converts `from` to the type of `to`.
 void lower_cast(plan::Lowering& out, plan::TensorId from, plan::TensorId to);
 

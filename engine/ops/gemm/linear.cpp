@@ -9,6 +9,7 @@
 #include "ops/gemm/gemm.h"
 #include "ops/gemm/rows_of.h"
 #include "ops/shape/broadcast.h"
+#include "ops/with_affine.h"
 
 namespace halfstep {
 namespace {
@@ -98,8 +99,8 @@ class Linear final : public graph::Operator {
   }
 
   std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const override {
-    const Tensor bias = inputs.size() == 3 ? add(mul(inputs[2], factor), offset) : offset;
-    return linear(inputs[0], mul(inputs[1], factor), bias);
+    const auto [weight, bias] = ops::with_affine(inputs, factor, offset);
+    return linear(inputs[0], weight, bias);
   }
 
   std::optional<Tensor> in_float8(std::span<const Tensor> inputs) const override {

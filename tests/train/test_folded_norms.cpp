@@ -1,0 +1,54 @@
+#include <halfstep/halfstep.h>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "harness/device.h"
+#include "harness/values.h"
+#include "host/temporary_folder.h"
+#include "io/safetensors.h"
+
+namespace halfstep {
+
+// With a factor that was itself rounded to f16, all results of a channel would be off by the same.
+TEST_CASE("a norm's factor is folded into weights of 16 bits without being rounded itself") {
+  constexpr std::int64_t inputs = 64;
+  constexpr std::int64_t outputs = 256;
+  constexpr float factor = 1.33345F;  // 1.33301 in f16
+  const reference::Array random = testing::uniform({inputs, outputs}, 1, 1, 2);
+  const std::vector<float> kernel(random.values.begin(), random.values.end());
+  const std::vector<float> ones(2 * inputs, 1);
+  const TemporaryFolder folder;
+  for (const bool convolution : {true, false}) {
+    const Shape stored = convolution ? Shape{1, 1, inputs, outputs} : Shape{inputs, outputs};
+    io::write_safetensors(folder.path() / "w", {{"w", "F32", stored, std::as_bytes(std::span(kernel))}}, {});
+    Graph graph;
+    const Tensor x = graph.input("x", convolution ? Shape{2, 1, 1, inputs} : Shape{2, inputs});
+    const Tensor w = graph.root().parameter("w", stored, constant(0));
+    const Tensor scale = graph.root().parameter("scale", {outputs}, constant(factor));
+    const Tensor moved = graph.root().parameter("moved", {outputs}, constant(0));
+    const RunningStatistics running{graph.root().state("mean", {outputs}, constant(0)),
+                                    graph.root().state("variance", {outputs}, constant(1))};
+    const Tensor y = batch_norm(convolution ? conv2d(x, w) : linear(x, w), scale, moved, running);
+    for (const Precision& precision : {Precision::autocast(), Precision::mixed()}) {
+      CAPTURE(precision.name);
+      Predictor predictor = Predictor::compile(testing::device(), graph, y, precision);
+      predictor.load_weights(folder.path() / "w", {.strict = false});
+      const std::vector<float> got = predictor.run({{"x", std::span<const float>(ones)}});
+      double error = 0;
+      for (std::size_t o = 0; o < outputs; ++o) {
+        double sum = 0;
+        for (std::size_t i = 0; i < inputs; ++i) sum += double{kernel[i * outputs + o]};
+        error += double{got[o]} / (sum * double{factor} / std::sqrt(1 + 1e-5)) - 1;
+      }
+      CHECK(std::abs(error / outputs) < 1e-4);
+    }
+  }
+}
+
+}  // namespace halfstep
