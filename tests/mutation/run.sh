@@ -136,14 +136,12 @@ for_each() {
   done < <(for file in "$source"/tests/mutation/*.txt; do cat "$file" && echo; done)
 }
 
-# names TESTS: each of these patterns is of a test case
+# names TESTS: each of these patterns is of a test case (a * may span several here)
 names() {
   local pattern patterns
   IFS=, read -ra patterns <<<"$1"
-  for pattern in "${patterns[@]}"; do
-    pattern=$(sed 's/[][\\.^$]/\\&/g; s/\*/.*/g' <<<"$pattern")
-    grep -qix -- "$pattern" <<<"$test_cases" || return
-  done
+  # shellcheck disable=SC2053 # a pattern
+  for pattern in "${patterns[@]}"; do [[ $test_cases == *$'\n'$pattern$'\n'* ]] || return; done
 }
 
 show() {
@@ -158,6 +156,7 @@ survived=0
 errors=0
 if [ -n "$list" ]; then
   test_cases=$(grep -rhoPz --include='test_*.cpp' 'TEST_CASE[A-Z_]*\([^"]*"\K[^"]*' "$source/tests" | tr '\0' '\n')
+  test_cases=$'\n'$test_cases$'\n'
   for_each show
   [ "$errors" = 0 ] || exit 2
   exit
