@@ -6,7 +6,8 @@
 //   queries   own: queries and dy; other: keys, values;  dq = scale sum over keys of ds k, with ds = p (dy . v - dy . y)
 //   keys      own: keys, values; other: queries and dy;  dk = scale sum over queries of ds q, dv = sum of p dy
 // Tensors named _c have C_QUADS quads a row (queries and keys), those named _d D_QUADS (values and results). Dao et al.
-// 2022 and Dao 2023 describe the method; sums are kept by one owner each, so there are no atomics.
+// 2022 and Dao 2023 describe the method; sums are kept by one owner each, so there are no atomics. A tile's terms are
+// summed by themselves before they are added to a sum over all tiles: that has fewer additions, each of which rounds.
 #ifndef HALFSTEP_ATTENTION
 #define HALFSTEP_ATTENTION
 

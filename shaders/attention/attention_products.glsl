@@ -32,14 +32,17 @@ void finish_products(inout vec4 products[4]) {}
 
 // The other rows, times the weights in own_part.
 void add_weighted_rows(inout vec4 sums[4]) {
+  vec4 added[4];
+  FOUR(i) added[i] = vec4(0.0);
   for (int quad = 0; quad < SIDE; quad++) {
     vec4 weights[4];
     FOUR(i) weights[i] = own_part[(down() * 4 + i) * PITCH + quad];
     FOUR(j) {
       vec4 v = other_part[(quad * 4 + j) * PITCH + across()];
-      FOUR(i) sums[i] = fma(vec4(weights[i][j]), v, sums[i]);
+      FOUR(i) added[i] = fma(vec4(weights[i][j]), v, added[i]);
     }
   }
+  FOUR(i) sums[i] += added[i];
 }
 
 #endif

@@ -85,12 +85,17 @@ void find_factors(Head head, uint own, uint other, out Tile factors) {
 }
 
 // Adds the other rows from `other` on, times their weights, to the sums.
-#define ADD_ROWS(sums, weights, QUADS, rows)                                         \
-  for (int j = 0; j < TILE; j++) {                                                   \
-    uint row = other_head(head) + min(other + uint(j), other_count() - 1u);          \
-    float weight[ROWS];                                                              \
-    FOR_ROWS weight[r] = get(weights, r, j);                                         \
-    FOR_QUADS(QUADS, rows, row * uint(QUADS), FOR_ROWS sums[r][q] = fma(vec4(weight[r]), v, sums[r][q]);) \
+#define ADD_ROWS(sums, weights, QUADS, rows)                                                                \
+  {                                                                                                         \
+    vec4 added[ROWS][QUADS];                                                                                \
+    FOR_ROWS [[unroll]] for (int q = 0; q < QUADS; q++) added[r][q] = vec4(0.0);                            \
+    for (int j = 0; j < TILE; j++) {                                                                        \
+      uint row = other_head(head) + min(other + uint(j), other_count() - 1u);                               \
+      float weight[ROWS];                                                                                   \
+      FOR_ROWS weight[r] = get(weights, r, j);                                                              \
+      FOR_QUADS(QUADS, rows, row * uint(QUADS), FOR_ROWS added[r][q] = fma(vec4(weight[r]), v, added[r][q]);) \
+    }                                                                                                       \
+    FOR_ROWS [[unroll]] for (int q = 0; q < QUADS; q++) sums[r][q] += added[r][q];                          \
   }
 
 #ifdef PASS_forward
