@@ -441,6 +441,7 @@ HS_API hs_tensor hs_mse_loss(hs_graph* graph, hs_tensor prediction, hs_tensor ta
 HS_API hs_tensor hs_l1_loss(hs_graph* graph, hs_tensor prediction, hs_tensor target);
 HS_API hs_tensor hs_huber_loss(hs_graph* graph, hs_tensor prediction, hs_tensor target, float delta);
 HS_API hs_tensor hs_binary_cross_entropy(hs_graph* graph, hs_tensor logits, hs_tensor targets);
+/// Of logits and labels as hs_cross_entropy takes them.
 HS_API hs_tensor hs_accuracy(hs_graph* graph, hs_tensor logits, hs_tensor labels, uint32_t ignore);
 
 // ----------------------------------------------------------------------------------------------------------- Models
