@@ -18,8 +18,8 @@ namespace halfstep::train {
 template <typename F>
 void for_each_integer(ElementType type, std::span<const std::byte> data, const F& f) {
   const auto all = [&]<Element T>(T) {
-    for (const T value : std::span(reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T)))
-      f(value);  // NOLINT
+    const std::span values(reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T));  // NOLINT: of a vector
+    for (const T value : values) f(value);
   };
   if (type == ElementType::u8) all(std::uint8_t{});
   if (type == ElementType::u16) all(std::uint16_t{});
