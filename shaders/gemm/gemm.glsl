@@ -23,6 +23,7 @@ layout(constant_id = 4) const int QUAD_ELEMENTS = 4;
 // Of which operands two adjacent quads of 16-bit elements may be read as one, as PAIR_OF_A and PAIR_OF_B.
 layout(constant_id = 5) const uint PAIRS = 0u;
 layout(constant_id = 6) const int TAP_STRIDE_X = 0;
+layout(constant_id = 7) const bool WHOLE_QUADS = false;  // k is a multiple of four: no quad has k past the last
 const bool IN_PHASES = TAP_STRIDE_Y != 0;
 
 #ifdef ADDRESSED
@@ -109,6 +110,10 @@ const bool SUM_COLUMNS = EDGE == 2u || EDGE == 3u;
 const bool SUMS_APART = EDGE == 2u;
 
 int quads(int elements) { return (elements + 3) >> 2; }
+
+// Whether a quad's k is in the segment, and the nearest one that is.
+bool is_in_segment(int k_place) { return WHOLE_QUADS || k_place < k; }
+int in_segment(int k_place) { return WHOLE_QUADS ? k_place : min(k_place, k - 1); }
 
 // The row of B at a quad of k, counted over all segments.
 int row_of_b(int k_at) {

@@ -51,11 +51,11 @@ ACursor a_cursor(Tile tile, int row_quad) {
 
 void a_seek(inout ACursor cursor, Segment segment) {}
 
-int a_address(ACursor cursor, int k_place) { return cursor.base + min(k_place, k - 1) * a_pitch; }
+int a_address(ACursor cursor, int k_place) { return cursor.base + in_segment(k_place) * a_pitch; }
 
 OPERAND a_value(ACursor cursor, int k_place, OPERAND v) {
   v = cursor.ones ? FIRST_ONE : v;
-  return k_place < k ? v : OPERAND(0);
+  return is_in_segment(k_place) ? v : OPERAND(0);
 }
 
 #elif defined(OPERANDS_patches_row) || defined(OPERANDS_patches_col)
@@ -146,7 +146,7 @@ int a_address(ACursor cursor, int k_place) {
 OPERAND a_value(ACursor cursor, int k_place, OPERAND v) {
   v = a_is_inside(cursor, k_place) ? v : OPERAND(0);
   v = cursor.ones ? FIRST_ONE : v;
-  return k_place < k ? v : OPERAND(0);
+  return is_in_segment(k_place) ? v : OPERAND(0);
 }
 
 #endif

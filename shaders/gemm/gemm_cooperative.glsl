@@ -6,12 +6,12 @@
 #ifndef HALFSTEP_GEMM_COOPERATIVE
 #define HALFSTEP_GEMM_COOPERATIVE
 
-layout(constant_id = 7) const int FRAGMENT_ROWS = 16;
-layout(constant_id = 8) const int FRAGMENT_COLUMNS = 16;
-layout(constant_id = 9) const int FRAGMENT_K = 16;
-layout(constant_id = 10) const bool TRANSPOSE = true;
-layout(constant_id = 11) const int TILE = 64;
-layout(constant_id = 12) const int K_QUADS = 8;  // of a step
+layout(constant_id = 8) const int FRAGMENT_ROWS = 16;
+layout(constant_id = 9) const int FRAGMENT_COLUMNS = 16;
+layout(constant_id = 10) const int FRAGMENT_K = 16;
+layout(constant_id = 11) const bool TRANSPOSE = true;
+layout(constant_id = 12) const int TILE = 64;
+layout(constant_id = 13) const int K_QUADS = 8;  // of a step
 layout(constant_id = 105) const bool IS_FLOAT8 = false;
 
 #define THREADS int(gl_WorkGroupSize.x)

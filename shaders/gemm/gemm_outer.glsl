@@ -7,20 +7,20 @@
 #ifndef HALFSTEP_GEMM_OUTER
 #define HALFSTEP_GEMM_OUTER
 
-layout(constant_id = 7) const int STEP = 1;      // quads of k that are added at a time; a divisor of those of a segment
-layout(constant_id = 8) const int SEGMENTS = 0;  // see gemm_segments.glsl
-layout(constant_id = 9) const int LANES = 8;     // of a subgroup: 8 or 16
-layout(constant_id = 10) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
-layout(constant_id = 11) const int ROW_QUADS = 1;     // quads of rows of a tile
-layout(constant_id = 12) const int ROWS_OF_QUAD = 4;  // that are not padding
-layout(constant_id = 13) const bool ONE_TAP = true;   // a tile has rows of one tap; else there are padding channels
-layout(constant_id = 14) const bool FULL = false;     // no tile has rows or columns past the last one
-layout(constant_id = 15) const int LENGTH = 0;        // k that STEP quads have, where that is always as many; else 0
-layout(constant_id = 16) const int IN_ROW = 0;        // see gemm_taps.glsl
+layout(constant_id = 8) const int STEP = 1;      // quads of k that are added at a time; a divisor of those of a segment
+layout(constant_id = 9) const int SEGMENTS = 0;  // see gemm_segments.glsl
+layout(constant_id = 10) const int LANES = 8;     // of a subgroup: 8 or 16
+layout(constant_id = 11) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
+layout(constant_id = 12) const int ROW_QUADS = 1;     // quads of rows of a tile
+layout(constant_id = 13) const int ROWS_OF_QUAD = 4;  // that are not padding
+layout(constant_id = 14) const bool ONE_TAP = true;   // a tile has rows of one tap; else there are padding channels
+layout(constant_id = 15) const bool FULL = false;     // no tile has rows or columns past the last one
+layout(constant_id = 16) const int LENGTH = 0;        // k that STEP quads have, where that is always as many; else 0
+layout(constant_id = 17) const int IN_ROW = 0;        // see gemm_taps.glsl
 #define HAS_IN_ROW
-layout(constant_id = 17) const int A_APART = 1;  // quads from an element of A to that of the next k, and likewise of B
-layout(constant_id = 18) const int B_APART = 1;
-layout(constant_id = 19) const int MARGIN = 0;   // k at either end of a segment at which some tap may be outside
+layout(constant_id = 18) const int A_APART = 1;  // quads from an element of A to that of the next k, and likewise of B
+layout(constant_id = 19) const int B_APART = 1;
+layout(constant_id = 20) const int MARGIN = 0;   // k at either end of a segment at which some tap may be outside
 
 int lane() { return int(gl_SubgroupInvocationID); }
 
@@ -57,7 +57,9 @@ void load_b(QuadAt row, bool inside, out float found[COLUMNS]) {
   }
 }
 
-// All addresses of a step are constants from its first ones, so that no instructions are spent on them.
+// All addresses of a step are constants from its first ones, so that no instructions are spent on them. Where there is
+// no pixel, both factors are zeros; only of a whole line outside the image A's are those of the first one, times zeros
+// of B: zeros of A, too, cost an eighth of the time, and would only make infinity of NaN where that line is infinite.
 void add_products(int k_quad) {
   int k_place = k_quad * 4;
   QuadAt first_of_b = b + (b_line + k_place * B_APART);
@@ -95,6 +97,7 @@ void add_products(int k_quad) {
         ElementAt at = ElementAt(quad) + e;
         if (!ONE_TAP) at = inside[i] ? at : padding;
         float of_a = at.v;
+        if (ONE_TAP && in_margin) of_a = inside[0] ? of_a : 0.0;
         [[unroll]] for (int j = 0; j < COLUMNS; j++) {
           sums[i * COLUMNS + j][e] = fma(of_a, columns_of_b[j], sums[i * COLUMNS + j][e]);
         }

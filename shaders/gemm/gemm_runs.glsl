@@ -9,9 +9,9 @@
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
 
-layout(constant_id = 7) const int ROWS = 8;          // positions of an invocation; a line has a whole number of runs
-layout(constant_id = 8) const int ROW_TAPS = 3;      // in a row
-layout(constant_id = 9) const int COLUMN_QUADS = 4;  // of the tile; 2 or 4
+layout(constant_id = 8) const int ROWS = 8;          // positions of an invocation; a line has a whole number of runs
+layout(constant_id = 9) const int ROW_TAPS = 3;      // in a row
+layout(constant_id = 10) const int COLUMN_QUADS = 4;  // of the tile; 2 or 4
 
 const int LANES = 8;
 int lane_zero;

@@ -75,7 +75,8 @@ KPlace a_place;
 KPlace b_place;
 OPERAND a_next[LOADS];
 OPERAND b_next[LOADS];
-bool a_is_in_part;  // its place along k is before the end of the workgroup's part
+bool a_is_in_part;  // its place along k is before the end of the workgroup's part; likewise of B
+bool b_is_in_part;
 // A step along k.
 int step_segments;
 int step_quads;
@@ -107,7 +108,7 @@ const int B_PARTNER = PARTNER;
 #define B_K(load) (b_place.quad * 4 + B_PLACE(load).y % 4)
 #endif
 
-// A place past the end of the part is at its start instead, where there is memory; it is multiplied by zeros of A.
+// A place past the end of the part is at its start instead, where there is memory; what is read there is not used.
 KPlace k_place(Tile tile, int ahead) {
   int all = tile.k_begin + ahead;
   int quad = all < tile.k_end ? all : tile.k_begin;
@@ -150,6 +151,7 @@ void place_operands(Tile tile) {
   a_place = k_place(tile, A_QUAD_OF_K);
   b_place = k_place(tile, B_QUAD_OF_K);
   a_is_in_part = a_place.all < tile.k_end;
+  b_is_in_part = b_place.all < tile.k_end;
   [[unroll]] for (int i = 0; i < LOADS; i++) {
 #ifdef A_ALONG_K
     a_at[i] = a_cursor(tile, tile.row + A_PLACE(i).x);
@@ -172,6 +174,7 @@ void advance_operands(Tile tile) {
   k_advance(tile, a_place);
   k_advance(tile, b_place);
   a_is_in_part = a_place.all < tile.k_end;
+  b_is_in_part = b_place.all < tile.k_end;
   if (a_place.segment != a_segment) seek_a();
   if (b_place.segment != b_segment) seek_b();
 }
@@ -213,8 +216,8 @@ void fetch_next(Tile tile, bool is_there) {
   }
 }
 
-// What was fetched; of A, zeros where there is nothing.
+// What was fetched, or zeros where there is nothing.
 OPERAND fetched_a(int load) { return a_is_in_part ? a_value(a_at[load], A_K(load), a_next[load]) : OPERAND(0); }
-OPERAND fetched_b(int load) { return b_next[load]; }
+OPERAND fetched_b(int load) { return b_is_in_part ? b_value(B_K(load), b_next[load]) : OPERAND(0); }
 
 #endif

@@ -17,10 +17,10 @@ const int ROWS = 8;
 const bool ROUNDS = false;
 const int ELEMENTS = 4;  // for the same reason
 #else
-layout(constant_id = 7) const int LANES = 8;  // of a subgroup: 8 or 16
+layout(constant_id = 8) const int LANES = 8;  // of a subgroup: 8 or 16
 // Lanes that have the same rows, and columns of their own: all, or half of them where columns are few. The other half
 // then has the next ROWS rows.
-layout(constant_id = 8) const int COLUMN_LANES = 8;
+layout(constant_id = 9) const int COLUMN_LANES = 8;
 const int ROWS = 32;
 const bool ROUNDS = PARTIALS_IN_F16;
 const int ELEMENTS = QUAD_ELEMENTS;

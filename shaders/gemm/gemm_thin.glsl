@@ -10,8 +10,8 @@
 #define SHUFFLES
 #include "gemm/gemm_moments.glsl"
 
-layout(constant_id = 7) const int ROWS = 16;  // per invocation; a multiple of four if A does not lie along k
-layout(constant_id = 8) const int LANES = 8;  // of a subgroup: 8 or 16
+layout(constant_id = 8) const int ROWS = 16;  // per invocation; a multiple of four if A does not lie along k
+layout(constant_id = 9) const int LANES = 8;  // of a subgroup: 8 or 16
 
 int lane_zero;
 #define LANE_ZERO lane_zero

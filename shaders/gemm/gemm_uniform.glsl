@@ -8,17 +8,17 @@
 #ifndef HALFSTEP_GEMM_UNIFORM
 #define HALFSTEP_GEMM_UNIFORM
 
-layout(constant_id = 7) const int STEP = 1;      // quads of k that are added at a time; a divisor of those of a segment
-layout(constant_id = 8) const int SEGMENTS = 0;  // see gemm_segments.glsl
-layout(constant_id = 9) const int LANES = 8;     // of a subgroup: 8 or 16
-layout(constant_id = 10) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
-layout(constant_id = 11) const int LENGTH = 0;   // k that STEP quads have, where that is always as many; else 0
-layout(constant_id = 12) const int SUMS = 24;    // of an invocation: 12, 16 or 24, so whole quads
-layout(constant_id = 13) const int IN_ROW = 0;   // see gemm_taps.glsl
-layout(constant_id = 14) const int B_PITCH = 0;  // quads of a row of B, which is read where it is; 0: it is in panels
-layout(constant_id = 15) const bool INSIDE = false;  // patches: no tap of a position is outside the image
-layout(constant_id = 16) const bool ALL = false;  // SEGMENTS are all there are
-layout(constant_id = 17) const bool FULL = false;  // all groups have 8 lanes and a tile, no tile columns past the last
+layout(constant_id = 8) const int STEP = 1;      // quads of k that are added at a time; a divisor of those of a segment
+layout(constant_id = 9) const int SEGMENTS = 0;  // see gemm_segments.glsl
+layout(constant_id = 10) const int LANES = 8;     // of a subgroup: 8 or 16
+layout(constant_id = 11) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
+layout(constant_id = 12) const int LENGTH = 0;   // k that STEP quads have, where that is always as many; else 0
+layout(constant_id = 13) const int SUMS = 24;    // of an invocation: 12, 16 or 24, so whole quads
+layout(constant_id = 14) const int IN_ROW = 0;   // see gemm_taps.glsl
+layout(constant_id = 15) const int B_PITCH = 0;  // quads of a row of B, which is read where it is; 0: it is in panels
+layout(constant_id = 16) const bool INSIDE = false;  // patches: no tap of a position is outside the image
+layout(constant_id = 17) const bool ALL = false;  // SEGMENTS are all there are
+layout(constant_id = 18) const bool FULL = false;  // all groups have 8 lanes and a tile, no tile columns past the last
 #define ALL_AT_ONCE ALL
 #define HAS_IN_ROW
 
@@ -102,11 +102,12 @@ void place_a(Tile tile) {
   [[unroll]] for (int i = 0; i < ROWS; i++)
     row_at[i] = ElementAt(a) + row_start(tile, min(tile.row + i, rows - 1));
 }
-// k past the last read the last one again, and are multiplied by zeros of B.
+// k past the last read the last one again, and give zeros.
 float a_of(int i, int k_quad, int q, int kk) {
   int k_place = (k_quad + q) * 4 + kk;
-  if (LENGTH == 0) k_place = min(k_place, k - 1);
-  return (row_at[i] + (segment_start + k_place * k_pitch())).v;
+  if (LENGTH > 0) return (row_at[i] + (segment_start + k_place * k_pitch())).v;
+  float v = (row_at[i] + (segment_start + in_segment(k_place) * k_pitch())).v;
+  return is_in_segment(k_place) ? v : 0.0;
 }
 #endif
 

@@ -128,8 +128,6 @@ plan::Target gpu_target() {
   return target;
 }
 
-/// A software driver with loads of one address for all of eight lanes.
-
 }  // namespace
 
 TEST_CASE("every kernel computes matrix products") {

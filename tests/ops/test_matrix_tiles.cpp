@@ -40,7 +40,7 @@ std::uint64_t bytes_of_part(const GemmKernel& kernel, bool along_k) {
 }
 
 std::uint64_t shared_bytes_of(const GemmKernel& kernel) {
-  constexpr std::uint32_t first_of_kernel = 7;  // see shaders/gemm/gemm.glsl
+  constexpr std::uint32_t first_of_kernel = 8;  // see shaders/gemm/gemm.glsl
   vk::Constants constants{{0, kernel.local_size}};
   if (kernel.matrices == plan::MatrixType::float8) constants[105] = 1;
   for (std::uint32_t i = 0; i < kernel.constants.size(); ++i) constants[first_of_kernel + i] = kernel.constants[i];

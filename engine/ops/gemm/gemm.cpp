@@ -251,10 +251,10 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
                                        tap_stride[0],
                                        quad_elements(gemm),
                                        pairs(out, gemm),
-                                       tap_stride[1]};
+                                       tap_stride[1],
+                                       gemm.k % 4 == 0};
   constants.insert(constants.end(), kernel.constants.begin(), kernel.constants.end());
-  const auto most_in_line = std::int64_t{out.target().max_groups[0]};
-  if (kernel.may_be_full) constants.push_back(std::int64_t{push.groups} <= most_in_line);
+  if (kernel.may_be_full) constants.push_back(push.groups <= std::int64_t{out.target().max_groups[0]});
   plan::Expression expression = result_expression(out, gemm.c, 2, 4);
   expression.storage = way.storage;
   expression.noise = false;
