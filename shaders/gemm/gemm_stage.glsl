@@ -17,13 +17,22 @@ const int LOADS = TILE * K_QUADS / THREADS;  // quads of A, and of B, per invoca
 // Loads of consecutive k, for the same rows or columns, where the kernel defines TRANSPOSES and exchanges them.
 const int TRANSPOSED = LOADS < 4 ? LOADS : 4;
 
+// Where an invocation is if all of them have one place each, in lines of that length, round after round: {place in its
+// line, line}. From one round to the next that is a constant, which compilers do not see past a division.
+ivec2 in_lines(int length, int round) {
+  int i = int(gl_LocalInvocationIndex);
+  if (THREADS % length == 0) return ivec2(i % length, i / length + round * (THREADS / length));
+  i += round * THREADS;
+  return ivec2(i % length, i / length);
+}
+
 // The quad of the tile that an invocation loads: {row or column, quad of k} if quads lie along k, else {quad of rows or
 // columns, k}. All loads of an invocation are in the same quad of k, or with `pairs` along k in two. Adjacent
 // invocations load adjacent quads, or with `pairs` adjacent pairs of quads.
 ivec2 place_along_k(int load, bool pairs) {
   const int width = pairs ? 2 : 1;
-  int i = int(gl_LocalInvocationIndex) + load / width * THREADS;
-  return ivec2(i / (K_QUADS / width), i % (K_QUADS / width) * width + load % width);
+  ivec2 place = in_lines(K_QUADS / width, load / width);
+  return ivec2(place.y, place.x * width + load % width);
 }
 #ifdef TRANSPOSES
 // Without exchanging, adjacent invocations load adjacent pairs of quads, and each has up to four consecutive k.
@@ -31,17 +40,16 @@ const int STORED_K = LOADS >= 8 ? 4 : LOADS / 2;
 const int PARTNER = TRANSPOSE ? TRANSPOSED : 1;  // the second quad of a pair is this many loads after the first
 const bool PAIRS_ACROSS = TRANSPOSE ? LOADS >= 2 * PARTNER : LOADS >= 2;
 ivec2 place_across_k(int load, bool pairs) {
-  int i = int(gl_LocalInvocationIndex);
   if (!TRANSPOSE) {
+    int i = int(gl_LocalInvocationIndex);
     const int across = TILE / 4 * STORED_K / LOADS;  // invocations
     return ivec2((load / (2 * STORED_K) * across + i % across) * 2 + load % 2,
                  i / across * STORED_K + load / 2 % STORED_K);
   }
   const int width = pairs ? 2 : 1;
-  const int blocks = K_QUADS * 4 / TRANSPOSED;
   int block = load / TRANSPOSED;
-  i += block / width * THREADS;
-  return ivec2(i / blocks * width + block % width, i % blocks * TRANSPOSED + load % TRANSPOSED);
+  ivec2 place = in_lines(K_QUADS * 4 / TRANSPOSED, block / width);
+  return ivec2(place.y * width + block % width, place.x * TRANSPOSED + load % TRANSPOSED);
 }
 #elif defined(DOTS)
 // Each load with an even number and the one after it are at two consecutive k.
