@@ -132,14 +132,20 @@ std::vector<float> Program::output(const Slot& slot, std::size_t index, std::uin
 }
 
 float Program::mean_output(const Slot& slot, std::size_t index) const {
+  const step::ReportedValue& value = lowered_.reported[index];
+  const auto number = [&](const step::ReportedValue& of, std::size_t micro_batch) {
+    float found;
+    std::memcpy(&found, slot.report.mapped() + of.places[micro_batch], sizeof found);
+    return static_cast<double>(found);
+  };
   double sum = 0;
-  const std::vector<std::uint64_t>& places = lowered_.reported[index].places;
-  for (const std::uint64_t place : places) {
-    float value;
-    std::memcpy(&value, slot.report.mapped() + place, sizeof value);
-    sum += static_cast<double>(value);
+  double weights = 0;
+  for (std::size_t i = 0; i < value.places.size(); ++i) {
+    const double weight = value.of_counted ? number(lowered_.reported.back(), i) : 1;
+    if (weight > 0) sum += weight * number(value, i);
+    weights += weight;
   }
-  return static_cast<float>(sum / static_cast<double>(places.size()));
+  return static_cast<float>(weights > 0 ? sum / weights : 0);
 }
 
 std::vector<float> Program::read(const Slot& slot, plan::TensorId tensor, const TensorType& type) const {

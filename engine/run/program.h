@@ -59,7 +59,7 @@ class Program {
 
   /// What a finished run reports: output `index` of the graph, of one micro-batch.
   std::vector<float> output(const Slot& slot, std::size_t index, std::uint32_t micro_batch = 0) const;
-  /// The same of a scalar: the mean over all micro-batches.
+  /// The same of a scalar: the mean over all micro-batches, where rows are counted over those; 0 if there are none.
   float mean_output(const Slot& slot, std::size_t index) const;
   /// Any tensor of the program's, as the run in `slot` left it. Scales of
   /// gradients of their own are undone.

@@ -1,8 +1,12 @@
+#include <halfstep/error.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "step/stages.h"
+#include "step/step_program.h"
 
 namespace halfstep::step {
 namespace {
@@ -14,11 +18,37 @@ struct Turn {
   bool part = false;   ///< the sums have these gradients already
 };
 
+/// Where the report has how many rows of each micro-batch count.
+struct Counts {
+  std::optional<plan::TensorId> place{};  ///< from the first number to the last
+  std::uint32_t apart = 0;                ///< numbers from one to the next
+  float rows = 0;                         ///< of a micro-batch
+};
+
+Counts counts_of(const StageContext& step) {
+  if (step.counted == nullptr) return {};
+  const std::int64_t most = step.builder.target().max_rounds;
+  if (std::int64_t{step.all_micro_batches()} > most) {
+    fail("trainer", fmt::format("expected at most {} micro-batches of a loss with labels, since this driver ends loops "
+                                "after so many rounds, got {}",
+                                most, step.all_micro_batches()));
+  }
+  const std::uint64_t first = step.counts.front();
+  const std::uint64_t each = step.counts.size() > 1 ? step.counts[1] - first : sizeof(float);
+  const plan::Region place{state::buffers::report, first};
+  return {.place = step.builder.place_bytes("rows that count", step.counts.back() - first + sizeof(float), place),
+          .apart = static_cast<std::uint32_t>(each / sizeof(float)),
+          .rows = static_cast<float>(step.counted->all)};
+}
+
 void accumulate(const StageContext& step, const Chunk& chunk, plan::Region sums_at, const Turn& turn) {
   struct Push {
     std::uint32_t first_quad;
     std::uint32_t quads;
-    float count;
+    float micro_batches;
+    std::uint32_t micro_batch;
+    std::uint32_t counts_apart;
+    float rows;
   };
   plan::ProgramBuilder& builder = step.builder;
   const DType stored = step.weights.compute;
@@ -34,14 +64,19 @@ void accumulate(const StageContext& step, const Chunk& chunk, plan::Region sums_
   const plan::Access of_sums = turn.part || turn.last ? plan::Access::read
                                : turn.first           ? plan::Access::write
                                                       : plan::Access::read_write;
+  const Counts counts = counts_of(step);
+  const auto all = static_cast<float>(step.all_micro_batches());
   builder.dispatch(
       {.label = "accumulate",
        .shader = fmt::format("accumulate.{}", storage(builder.target(), stored)),
-       .constants = {local_size, turn.first, turn.last, step.weights.scaled, turn.part},
+       .constants = {local_size, turn.first, turn.last, step.weights.scaled, turn.part, counts.place.has_value()},
        .push = plan::push_bytes(Push{static_cast<std::uint32_t>(chunk.first), static_cast<std::uint32_t>(chunk.count),
-                                     static_cast<float>(step.all_micro_batches())}),
-       .operands = {{gradients, of_gradients}, {sums, of_sums}},
-       .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(chunk.count), local_size)});
+                                     all, step.share.first_reported() + step.micro_batch, counts.apart, counts.rows}),
+       .operands = {{gradients, of_gradients},
+                    {sums, of_sums},
+                    counts.place ? plan::Operand{*counts.place, plan::Access::read} : plan::Operand{sums, of_sums}},
+       .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(chunk.count), local_size),
+       .rounds = counts.place && turn.last ? std::int64_t{step.all_micro_batches()} : 0});
 }
 
 /// What of `chunk` lies in `within`.

@@ -96,6 +96,8 @@ struct Update {
   std::uint64_t first_moment = 0;  ///< in that of moments
 };
 
+struct CountedRows;
+
 /// What the stages after a backward pass work on.
 struct StageContext {
   plan::ProgramBuilder& builder;
@@ -103,10 +105,12 @@ struct StageContext {
   const state::StoreLayout& layout;
   const state::Parts& parts;  ///< of a store of this layout
   const TrainerOptions& options;
-  Share share;                   ///< of this rank
-  state::WeightStorage weights;  ///< of the options' precision
-  std::uint32_t micro_batch;     ///< of the step, the one whose backward pass was last
-  plan::Region next_states;      ///< what the states become if the step is applied
+  Share share;                            ///< of this rank
+  state::WeightStorage weights;           ///< of the options' precision
+  std::uint32_t micro_batch;              ///< of the step, the one whose backward pass was last
+  plan::Region next_states;               ///< what the states become if the step is applied
+  const CountedRows* counted;             ///< StepGraph::counted; nullptr: micro-batches count alike
+  std::span<const std::uint64_t> counts;  ///< where the report has that number, of each micro-batch
   Findings& found;
 
   /// Micro-batches that gradients are means over: of all ranks that exchange them.

@@ -192,6 +192,9 @@ class Builder {
             .weights = state::weight_storage(options.precision),
             .micro_batch = micro_batch_,
             .next_states = next_states(micro_batch_),
+            .counted = graph_.counted ? &*graph_.counted : nullptr,
+            .counts = graph_.counted ? std::span<const std::uint64_t>(reported_.back().places)
+                                     : std::span<const std::uint64_t>(),
             .found = found_};
   }
 
@@ -282,6 +285,9 @@ class Builder {
     report_bytes_ = report_place_bytes;
     if (graph_.written) return;
     for (const graph::ValueId output : graph_.outputs) reported_.push_back({graph_.ir.values[output].type, {}});
+    if (graph_.counted) {
+      for (std::size_t i = 0; i + 1 < reported_.size(); ++i) reported_[i].of_counted = graph_.counted->means_of[i];
+    }
     for (std::uint32_t i = 0; i < share_.reported(); ++i) {
       for (ReportedValue& value : reported_) {
         value.places.push_back(report_bytes_);

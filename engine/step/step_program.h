@@ -25,12 +25,21 @@ struct SharedTensor {
   DeviceBuffer memory;
 };
 
+/// Where a loss ignores labels: how many rows of a micro-batch count. Micro-batches weigh as much in the means over a
+/// step, so that those are the means over its rows, as in one batch of all.
+struct CountedRows {
+  std::int64_t all = 0;        ///< rows of a micro-batch
+  std::vector<bool> means_of;  ///< which of the other outputs are means over these rows: the loss, and the gradients
+};
+
 /// A graph in the types it is computed in, with its gradients, and what to do with it.
 struct StepGraph {
   graph::Ir ir;
   std::size_t forward_nodes = 0;  ///< nodes of the forward pass; those of the backward pass follow
   /// What it reports, all different: of training and evaluation the loss and then the metrics, which are f32 scalars.
   std::vector<graph::ValueId> outputs;
+  /// Where this is there, the last output is that number.
+  std::optional<CountedRows> counted;
   /// What it computes into the parameters of the same names: nothing in training and evaluation.
   std::vector<graph::ValueId> stored;
   graph::ValueId loss_scale = 0;                    ///< the loss's gradient
@@ -51,6 +60,7 @@ struct StepGraph {
 struct ReportedValue {
   TensorType type;
   std::vector<std::uint64_t> places;  ///< in the report, of each micro-batch
+  bool of_counted = false;            ///< a mean over StepGraph::counted, which is the last that is reported
 };
 
 /// What the flight recorder wants of a step. Patterns are matched with tensors' names; empty ones match none.

@@ -21,17 +21,16 @@ bool passes_labels_on(const graph::Ir& ir, const graph::Node& node) {
   return node.inputs.size() == 1 && is_integer(node.inputs[0]) && std::ranges::all_of(node.outputs, is_integer);
 }
 
-std::optional<JudgedRows> rows_of(const graph::Ir& ir, const graph::Node& judge, const step::SampleInputs& inputs) {
-  graph::ValueId labels = judge.inputs[1];
-  const std::int64_t rows = elements(ir.values[labels].type.shape);
-  while (ir.values[labels].origin == graph::Origin::node) {
-    const graph::Node& node = ir.nodes[ir.values[labels].producer];
-    if (!passes_labels_on(ir, node)) return std::nullopt;
-    labels = node.inputs[0];
+Judged judged_by(const graph::Ir& ir, const graph::Node& judge) {
+  Judged result{.labels = judge.inputs[1], .also_ignored = *judge.op->also_ignored()};
+  result.rows = elements(ir.values[result.labels].type.shape);
+  if (judge.outputs.size() > 1) result.statistics = judge.outputs[1];
+  while (ir.values[result.labels].origin == graph::Origin::node) {
+    const graph::Node& node = ir.nodes[ir.values[result.labels].producer];
+    if (!passes_labels_on(ir, node)) break;
+    result.labels = node.inputs[0];
   }
-  const auto found = std::ranges::find(inputs.fields, labels, &step::FieldInput::input);
-  if (found == inputs.fields.end() || elements(ir.values[labels].type.shape) != rows) return std::nullopt;
-  return JudgedRows{static_cast<std::size_t>(found - inputs.fields.begin()), found->type, *judge.op->also_ignored()};
+  return result;
 }
 
 }  // namespace
@@ -70,20 +69,28 @@ std::int64_t JudgedRows::count(std::span<const std::byte> labels) const {
   return counted;
 }
 
-std::optional<JudgedRows> judged_rows(const graph::Ir& ir, graph::ValueId value, const step::SampleInputs& inputs) {
+std::optional<Judged> judged(const graph::Ir& ir, graph::ValueId value) {
   std::set<graph::ValueId> needed{value};
-  std::optional<JudgedRows> found;
+  std::optional<Judged> found;
   for (const graph::Node& node : ir.nodes | std::views::reverse) {
     if (std::ranges::none_of(node.outputs, [&](graph::ValueId output) { return needed.contains(output); })) continue;
     if (!node.op->also_ignored()) {
       needed.insert(node.inputs.begin(), node.inputs.end());
       continue;
     }
-    const std::optional<JudgedRows> rows = rows_of(ir, node, inputs);
-    if (!rows || (found && rows != found)) return std::nullopt;
-    found = rows;
+    const Judged judge = judged_by(ir, node);
+    if (found && !found->has_rows_of(judge)) return std::nullopt;
+    if (!found || judge.statistics) found = judge;
   }
   return found;
+}
+
+std::optional<JudgedRows> judged_rows(const graph::Ir& ir, graph::ValueId value, const step::SampleInputs& inputs) {
+  const std::optional<Judged> judge = judged(ir, value);
+  if (!judge || elements(ir.values[judge->labels].type.shape) != judge->rows) return std::nullopt;
+  const auto found = std::ranges::find(inputs.fields, judge->labels, &step::FieldInput::input);
+  if (found == inputs.fields.end()) return std::nullopt;
+  return JudgedRows{static_cast<std::size_t>(found - inputs.fields.begin()), found->type, judge->also_ignored};
 }
 
 }  // namespace halfstep::train

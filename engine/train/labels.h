@@ -40,6 +40,23 @@ struct Classes {
 /// Those of every loss and metric of the labels `input`. Empty where it is read as no labels.
 std::vector<Classes> classes_of(const graph::Ir& ir, graph::ValueId input);
 
+/// What the rows that a value is a mean over have in common: each loss and metric of classes that it is computed from
+/// is of these labels, and ignores the same.
+struct Judged {
+  graph::ValueId labels = 0;
+  std::int64_t rows = 0;
+  std::uint32_t also_ignored = 0;  ///< beside ignored_label
+  /// Of one of them that has any: see ops::statistics_shape.
+  std::optional<graph::ValueId> statistics{};
+
+  /// Whether both are means over the same rows.
+  bool has_rows_of(const Judged& other) const {
+    return labels == other.labels && rows == other.rows && also_ignored == other.also_ignored;
+  }
+};
+/// nullopt if `value` is computed from no such loss or metric, or from two with other rows.
+std::optional<Judged> judged(const graph::Ir& ir, graph::ValueId value);
+
 /// Rows of samples that a loss or metric is a mean over: those whose labels, of the input `field` of SampleInputs,
 /// count.
 struct JudgedRows {
@@ -47,12 +64,10 @@ struct JudgedRows {
   ElementType type = ElementType::u32;
   std::uint32_t also_ignored = 0;  ///< beside ignored_label
 
-  bool operator==(const JudgedRows&) const = default;
   /// How many of a batch's labels count.
   std::int64_t count(std::span<const std::byte> labels) const;
 };
-/// Those of `value`: of every loss and metric of classes that it is computed from. nullopt if there is none, if they
-/// are not the same of all, or where rows are not as many as the input has labels.
+/// Those of `value`. nullopt where it is not judged(), or rows are not as many as an input has labels.
 std::optional<JudgedRows> judged_rows(const graph::Ir& ir, graph::ValueId value, const step::SampleInputs& inputs);
 
 }  // namespace halfstep::train

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ops/loss/row_loss.h"
 #include "optim/check.h"
 #include "optim/rule.h"
 #include "passes/backward.h"
@@ -16,6 +17,7 @@
 #include "passes/precision.h"
 #include "passes/recompute.h"
 #include "train/feed.h"
+#include "train/labels.h"
 #include "train/parameter_groups.h"
 #include "train/shared_memory.h"
 
@@ -53,6 +55,19 @@ bool is_scalable(const graph::Ir& ir, graph::ValueId value) {
   std::vector<TensorType> inputs;
   for (const graph::ValueId input : producer.inputs) inputs.push_back(ir.values[input].type);
   return !producer.op->moves_bits(inputs);
+}
+
+/// Has micro-batches count by their rows that do, where a label may be ignored.
+void count_rows(step::StepGraph& result, Placeable& placeable) {
+  const std::optional<Judged> loss = judged(result.ir, result.outputs.front());
+  if (!loss || !loss->statistics) return;
+  step::CountedRows counted{.all = loss->rows, .means_of = {}};
+  for (const graph::ValueId output : result.outputs) {
+    const std::optional<Judged> found = judged(result.ir, output);
+    counted.means_of.push_back(found && found->has_rows_of(*loss));
+  }
+  result.outputs.push_back(placeable(ops::rows_that_count(result.ir.tensor(*loss->statistics)).id()));
+  result.counted = std::move(counted);
 }
 
 /// Has every parameter's gradient computed in the type it is stored in, in a place of its own.
@@ -179,6 +194,7 @@ step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options
   result.ir = std::move(lowered.ir);
   Placeable placeable(result.ir);
   add_forward(result, placeable, lowered, graph, options, length);
+  if (options.accumulate > 1 || options.ranks.exchange_gradients()) count_rows(result, placeable);
   const auto trained = std::ranges::count(result.training, false, &state::Training::frozen);
   const std::span parameters = std::span(result.parameters).first(static_cast<std::size_t>(trained));
   if (options.log) note_unreached(result, options);

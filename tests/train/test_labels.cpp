@@ -5,14 +5,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "harness/device.h"
 #include "harness/values.h"
 #include "reference/losses.h"
+#include "train/rank_threads.h"
 
 namespace halfstep {
 
@@ -89,7 +93,8 @@ struct Places {
 };
 
 /// A trainer for such sets as `set`, which must outlive it.
-Trainer judge(std::int64_t batch, const Dataset& set) {
+Trainer judge(std::int64_t batch, const Dataset& set, const std::function<void(TrainerOptions&)>& change = {},
+              const Device& device = testing::device()) {
   Graph graph;
   const Tensor in = graph.input("logits", {batch, places, classes});
   const Tensor all = graph.input("labels", {batch, places}, DType::u32);
@@ -97,15 +102,32 @@ Trainer judge(std::int64_t batch, const Dataset& set) {
   const Tensor logits = bias(reshape(in, {batch * places, classes}), w);
   const Tensor labels = reshape(all, {batch * places});
   const Tensor loss = cross_entropy(logits, labels, 0, none);
-  return Trainer::compile(testing::device(), graph,
-                          {.loss = loss,
-                           .metrics = {{"accuracy", accuracy(logits, labels, none)},
-                                       {"again", loss},
-                                       {"mean", mean(in)},
-                                       {"moved", offset(scale(loss, 2), 1)}},
-                           .precision = Precision::float32(),
-                           .feed = Feed{.inputs = {{.input = in}, {.input = all}}},
-                           .training_set = &set});
+  TrainerOptions options{.loss = loss,
+                         .metrics = {{"accuracy", accuracy(logits, labels, none)},
+                                     {"again", loss},
+                                     {"mean", mean(in)},
+                                     {"moved", offset(scale(loss, 2), 1)}},
+                         .optimizer = Sgd{.rate = 0.5F},
+                         .precision = Precision::float32(),
+                         .feed = Feed{.inputs = {{.input = in}, {.input = all}}},
+                         .training_set = &set};
+  if (change) change(options);
+  return Trainer::compile(device, graph, options);
+}
+
+/// What training comes to: the weights, and of its last step the loss and the metrics.
+struct Trained {
+  std::vector<float> weights;
+  double loss = 0;
+  std::map<std::string, float> metrics;
+
+  bool operator==(const Trained&) const = default;
+};
+
+Trained trained(Trainer trainer) {
+  for (int step = 0; step < 6; ++step) trainer.step();
+  trainer.finish();
+  return {trainer.parameter("w"), trainer.report().loss, trainer.report().metrics};
 }
 
 }  // namespace
@@ -167,6 +189,79 @@ TEST_CASE("an evaluation in which no label counts is no number, but for what is 
   CHECK(std::isnan(got.loss));
   CHECK(std::isnan(got.metrics.at("accuracy")));
   CHECK(std::isfinite(got.metrics.at("mean")));
+}
+
+TEST_CASE("micro-batches train as one batch of all their rows that count") {
+  const Dataset set = Places(72).set();
+  for (Precision precision : {Precision::float32(), Precision::mixed()}) {
+    CAPTURE(precision.name);
+    const bool narrow = precision.name == "mixed";
+    if (narrow) precision.loss_scale = LossScale::fixed(256);
+    const auto train = [&](std::int64_t micro_batches) {
+      return trained(judge(24 / micro_batches, set, [&](TrainerOptions& options) {
+        options.accumulate = micro_batches;
+        options.precision = precision;
+      }));
+    };
+    const Trained whole = train(1);
+    const double tolerance = narrow ? 2e-3 : 2e-6;
+    for (const std::int64_t micro_batches : {2, 8, 24}) {  // of one sample each, some have no label that counts
+      CAPTURE(micro_batches);
+      const Trained parts = train(micro_batches);
+      for (std::size_t i = 0; i < whole.weights.size(); ++i) {
+        CHECK(std::abs(parts.weights[i] - whole.weights[i]) < tolerance);
+      }
+      CHECK(parts.loss == doctest::Approx(whole.loss).epsilon(tolerance));
+      for (const auto& [name, value] : whole.metrics) {
+        CAPTURE(name);
+        CHECK(parts.metrics.at(name) == doctest::Approx(value).epsilon(tolerance));
+      }
+    }
+  }
+}
+
+TEST_CASE("ranks train as one process where labels are ignored") {
+  const Dataset set = Places(72).set();
+  const Trained wanted = trained(judge(3, set, [](TrainerOptions& options) { options.accumulate = 8; }));
+  for (const int ranks : {2, 8}) {
+    std::vector<Trained> got(static_cast<std::size_t>(ranks));
+    testing::on_ranks(ranks, [&](int rank, const Ranks& as) {
+      got[static_cast<std::size_t>(rank)] = trained(judge(3, set, [&](TrainerOptions& options) {
+        options.accumulate = 8 / ranks;
+        options.ranks = as;
+      }));
+    });
+    for (const Trained& result : got) {
+      CHECK(result == got.front());
+      if (ranks == 8) CHECK(result == wanted);  // two ranks add in another order
+      for (std::size_t i = 0; i < wanted.weights.size(); ++i) {
+        CHECK(std::abs(result.weights[i] - wanted.weights[i]) < 1e-6);
+      }
+    }
+  }
+}
+
+TEST_CASE("more micro-batches than a loop of the driver can count rows of are refused") {
+  const Device device = Device::open({}, {.limits = "loop_rounds=100"});
+  const Dataset set = Places(202).set();
+  const auto compile = [&](std::int64_t micro_batches) {
+    judge(
+        1, set, [&](TrainerOptions& options) { options.accumulate = micro_batches; }, device);
+  };
+  compile(100);
+  CHECK_THROWS_WITH_AS(compile(101), doctest::Contains("expected at most 100 micro-batches"), Error);
+}
+
+TEST_CASE("a step of micro-batches in which no label counts trains nothing, and has a loss of 0") {
+  Places places_of_none(24);
+  std::ranges::fill(places_of_none.labels, none);
+  const Dataset set = places_of_none.set();
+  for (const std::int64_t micro_batches : {1, 3}) {
+    const Trained got = trained(judge(6, set, [&](TrainerOptions& options) { options.accumulate = micro_batches; }));
+    CHECK(got.weights == std::vector<float>(classes));
+    CHECK(got.loss == 0);
+    CHECK(std::isfinite(got.metrics.at("mean")));
+  }
 }
 
 }  // namespace halfstep

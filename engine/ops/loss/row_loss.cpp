@@ -1,6 +1,7 @@
 #include "ops/loss/row_loss.h"
 
 #include <halfstep/error.h>
+#include <halfstep/ops.h>
 
 #include <fmt/format.h>
 
@@ -102,6 +103,11 @@ void lower_row_mean(plan::Lowering& out, plan::TensorId statistics, std::int64_t
 
 Shape statistics_shape(std::int64_t rows) {
   return {rows + 1, 4};
+}
+
+Tensor rows_that_count(Tensor statistics) {
+  const std::int64_t rows = statistics.shape().front() - 1;
+  return slice(statistics, {rows, 1}, {rows + 1, 2});
 }
 
 void lower_rows(plan::Lowering& out, const std::string& shader, plan::TensorId statistics, std::uint32_t also_ignored,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <halfstep/tensor.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,8 +11,10 @@
 namespace halfstep::ops {
 
 /// Shape of the statistics of `rows` rows after lower_rows: for each row its value, its label and a number for its
-/// gradient; and one more row with the weight of a row in the mean.
+/// gradient; and one more row with the weight of a row in the mean, and how many rows count.
 Shape statistics_shape(std::int64_t rows);
+/// How many rows count {1, 1}, of those statistics.
+Tensor rows_that_count(Tensor statistics);
 
 /// Appends a kernel of shaders/loss/row_loss.glsl: one value for each row of logits {n, classes} with labels {n}, their
 /// mean {} over the rows that count, which neither ignored_label nor `also_ignored` has marked, and the statistics.
