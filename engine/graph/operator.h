@@ -64,7 +64,8 @@ class Operator {
   virtual Numerics numerics() const { return Numerics::other; }
   /// Of losses and metrics of classes, whose second input holds labels: each the number of a class, of as many as the
   /// first input's last axis is long. The first output is a mean over the rows that count. Those with ignored_label do
-  /// not, nor do those with the label that this returns, which need not be a class.
+  /// not, nor do those with the label that this returns, which need not be a class. The second output, if there is one,
+  /// is as ops::statistics_shape says.
   virtual std::optional<std::uint32_t> also_ignored() const { return std::nullopt; }
   /// Whether an infinite result from finite inputs is a division by zero.
   virtual bool divides() const { return false; }

@@ -27,7 +27,9 @@ Judged judged_by(const graph::Ir& ir, const graph::Node& judge) {
   if (judge.outputs.size() > 1) result.statistics = judge.outputs[1];
   while (ir.values[result.labels].origin == graph::Origin::node) {
     const graph::Node& node = ir.nodes[ir.values[result.labels].producer];
-    if (!passes_labels_on(ir, node)) break;
+    const bool passes_all_on =
+        passes_labels_on(ir, node) && elements(ir.values[node.inputs[0]].type.shape) == result.rows;
+    if (!passes_all_on) break;
     result.labels = node.inputs[0];
   }
   return result;
@@ -87,7 +89,7 @@ std::optional<Judged> judged(const graph::Ir& ir, graph::ValueId value) {
 
 std::optional<JudgedRows> judged_rows(const graph::Ir& ir, graph::ValueId value, const step::SampleInputs& inputs) {
   const std::optional<Judged> judge = judged(ir, value);
-  if (!judge || elements(ir.values[judge->labels].type.shape) != judge->rows) return std::nullopt;
+  if (!judge) return std::nullopt;
   const auto found = std::ranges::find(inputs.fields, judge->labels, &step::FieldInput::input);
   if (found == inputs.fields.end()) return std::nullopt;
   return JudgedRows{static_cast<std::size_t>(found - inputs.fields.begin()), found->type, judge->also_ignored};

@@ -43,7 +43,7 @@ std::vector<Classes> classes_of(const graph::Ir& ir, graph::ValueId input);
 /// What the rows that a value is a mean over have in common: each loss and metric of classes that it is computed from
 /// is of these labels, and ignores the same.
 struct Judged {
-  graph::ValueId labels = 0;
+  graph::ValueId labels = 0;  ///< as many as rows
   std::int64_t rows = 0;
   std::uint32_t also_ignored = 0;  ///< beside ignored_label
   /// Of one of them that has any: see ops::statistics_shape.
@@ -67,7 +67,7 @@ struct JudgedRows {
   /// How many of a batch's labels count.
   std::int64_t count(std::span<const std::byte> labels) const;
 };
-/// Those of `value`. nullopt where it is not judged(), or rows are not as many as an input has labels.
+/// Those of `value`. nullopt where it is not judged(), or its labels are not all of an input's.
 std::optional<JudgedRows> judged_rows(const graph::Ir& ir, graph::ValueId value, const step::SampleInputs& inputs);
 
 }  // namespace halfstep::train

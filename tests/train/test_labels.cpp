@@ -127,6 +127,7 @@ struct Trained {
 Trained trained(Trainer trainer) {
   for (int step = 0; step < 6; ++step) trainer.step();
   trainer.finish();
+  CHECK(trainer.report().applied == 6);
   return {trainer.parameter("w"), trainer.report().loss, trainer.report().metrics};
 }
 
@@ -218,6 +219,26 @@ TEST_CASE("micro-batches train as one batch of all their rows that count") {
       }
     }
   }
+}
+
+TEST_CASE("losses of other rows each count micro-batches alike") {
+  using Labels = std::vector<std::uint32_t>;
+  const auto reported = [](std::int64_t micro_batches, const Labels& a, const Labels& b) {
+    Graph graph;
+    const Tensor logits = graph.root().parameter("logits", {2, classes}, normal(1));
+    const auto loss = [&](const char* labels) {
+      return cross_entropy(logits, graph.input(labels, {2}, DType::u32), 0, none);
+    };
+    Trainer trainer = Trainer::compile(
+        testing::device(), graph,
+        {.loss = add(loss("a"), loss("b")), .accumulate = micro_batches, .precision = Precision::float32(), .seed = 1});
+    trainer.step({{"a", std::span<const std::uint32_t>(a)}, {"b", std::span<const std::uint32_t>(b)}});
+    trainer.finish();
+    return double{trainer.report().loss};
+  };
+  const double first = reported(1, {0, 1}, {2, 3});
+  const double second = reported(1, {none, 1}, {2, 2});
+  CHECK(reported(2, {0, 1, none, 1}, {2, 3, 2, 2}) == doctest::Approx((first + second) / 2).epsilon(1e-6));
 }
 
 TEST_CASE("ranks train as one process where labels are ignored") {
