@@ -2,9 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <string>
 
+#include "base/utf8.h"
+
 namespace halfstep {
+
+namespace {
+
+/// `text` as one line of UTF-8. What it quotes may come from a file: control characters, and bytes that are no UTF-8,
+/// are written as "\x0a".
+std::string on_one_line(std::string_view text) {
+  std::string line;
+  std::size_t valid = 0;  // where the UTF-8 that was found last ends
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (i >= valid) valid = i + utf8_bytes(text.substr(i));
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool control = byte < 0x20 || byte == 0x7F;
+    line += i < valid && !control ? std::string(1, text[i]) : fmt::format("\\x{:02x}", byte);
+  }
+  return line;
+}
+
+}  // namespace
 
 std::string_view name(ErrorCode code) {
   switch (code) {
@@ -30,7 +51,7 @@ std::string_view name(ErrorCode code) {
 
 void fail(ErrorCode code, std::string_view where, std::string_view message, std::string_view hint) {
   const std::string text = fmt::format("[{}] {}", where, message);
-  throw Error(hint.empty() ? text : fmt::format("{}. Hint: {}", text, hint), code);
+  throw Error(on_one_line(hint.empty() ? text : fmt::format("{}. Hint: {}", text, hint)), code);
 }
 
 void fail(std::string_view where, std::string_view message, std::string_view hint) {

@@ -1,3 +1,5 @@
+#include <halfstep/error.h>
+
 #include <doctest/doctest.h>
 
 #include <string>
@@ -21,4 +23,18 @@ TEST_CASE("UTF-8 is told from other bytes, as Unicode defines it") {
     CHECK(utf8_bytes(text) == 0);
     CHECK(utf8_bytes("caf\xc3\xa9" + std::string(text) + "e") == 5);
   }
+}
+
+TEST_CASE("an Error is one line of UTF-8, whatever a name in it has") {
+  const auto quoted = [](std::string_view name) -> std::string {
+    try {
+      halfstep::fail("file", "got " + std::string(name));
+    } catch (const halfstep::Error& error) {
+      return error.what();
+    }
+  };
+  CHECK(quoted("caf\xc3\xa9 \\n") == "[file] got caf\xc3\xa9 \\n");
+  CHECK(quoted("a\nb\r\x1b[31m\x7f") == "[file] got a\\x0ab\\x0d\\x1b[31m\\x7f");
+  CHECK(quoted("\0c"sv) == "[file] got \\x00c");
+  CHECK(quoted("\xff\xc3\xa9\xe9t\xf0\x90") == "[file] got \\xff\xc3\xa9\\xe9t\\xf0\\x90");
 }

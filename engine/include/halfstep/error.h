@@ -37,7 +37,7 @@ class HALFSTEP_API Error : public std::runtime_error {
 };
 
 /// Throws Error with the text "[where] message. Hint: hint", or without the hint if it is empty. `message` does not end
-/// in a full stop.
+/// in a full stop. The text is one line of UTF-8: control characters and other bytes are written as "\x0a".
 [[noreturn]] HALFSTEP_API void fail(ErrorCode code, std::string_view where, std::string_view message,
                                     std::string_view hint = {});
 /// The same with ErrorCode::bad_argument.
