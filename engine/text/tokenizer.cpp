@@ -72,12 +72,7 @@ std::vector<Merge> read_merges(const fs::path& file) {
 
 Vocabulary read_json_vocabulary(const fs::path& file) {
   try {
-    Vocabulary vocabulary;
-    const auto json = nlohmann::json::parse(read_text(file));
-    for (const auto& [token, id] : json.items()) {
-      vocabulary.add(token, id.get<std::uint32_t>());
-    }
-    return vocabulary;
+    return vocabulary_of(nlohmann::json::parse(read_text(file)), file.string());
   } catch (const nlohmann::json::exception&) {
     fail(ErrorCode::bad_file, "vocabulary", fmt::format("{}: expected an object of tokens and ids", file.string()));
   }

@@ -69,13 +69,9 @@ class Reader {
     return found == from.end() || found->is_null() ? otherwise : found->get<std::string>();
   }
 
-  text::Vocabulary vocabulary() const {
-    text::Vocabulary result;
-    const json& from = file_.at("model").at("vocab");
-    if (!from.is_object()) refuse("a tokenizer.json with a vocabulary of tokens and ids", from.dump());
-    for (const auto& [token, id] : from.items()) result.add(token, id.get<std::uint32_t>());
-    return result;
-  }
+  std::uint32_t id_of(const json& number) const { return text::id_of(number, path_.string()); }
+
+  text::Vocabulary vocabulary() const { return text::vocabulary_of(file_.at("model").at("vocab"), path_.string()); }
 
   std::shared_ptr<const text::Model> word_piece() const {
     const json& model = file_.at("model");
@@ -157,7 +153,7 @@ class Reader {
       expect(token, "single_word", false);
       if (normalises) expect(token, "normalized", false);
       result.push_back({.text = token.at("content").get<std::string>(),
-                        .id = token.at("id").get<std::uint32_t>(),
+                        .id = id_of(token.at("id")),
                         .special = token.value("special", false),
                         .takes_left = token.value("lstrip", false),
                         .takes_right = token.value("rstrip", false),
@@ -178,7 +174,7 @@ class Reader {
         continue;
       }
       for (const json& token : special.at(id).at("ids")) {
-        result.push_back({Kind::token, token.get<std::uint32_t>(), segment});
+        result.push_back({Kind::token, id_of(token), segment});
       }
     }
     return result;
@@ -193,8 +189,8 @@ class Reader {
               template_of(from.at("pair"), from.at("special_tokens"))};
     }
     if (kind != "BertProcessing") refuse("a post_processor TemplateProcessing, BertProcessing or ByteLevel", kind);
-    const auto cls = from.at("cls").at(1).get<std::uint32_t>();
-    const auto sep = from.at("sep").at(1).get<std::uint32_t>();
+    const auto cls = id_of(from.at("cls").at(1));
+    const auto sep = id_of(from.at("sep").at(1));
     return {Impl::bert_template(cls, sep, false), Impl::bert_template(cls, sep, true)};
   }
 

@@ -3,6 +3,7 @@
 #include <halfstep/error.h>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -12,16 +13,18 @@
 
 namespace halfstep::text {
 
-void Vocabulary::add(std::string token, std::uint32_t id) {
-  if (id >= most) fail(ErrorCode::bad_file, "vocabulary", fmt::format("expected ids below {}, got {}", most, id));
+void Vocabulary::add(std::string token, std::uint32_t id, std::string_view place) {
+  if (id >= most) {
+    fail(ErrorCode::bad_file, "vocabulary", fmt::format("{}: expected ids below {}, got {}", place, most, id));
+  }
   if (const auto there = find(token)) {
     fail(ErrorCode::bad_file, "vocabulary",
-         fmt::format("expected every token once, got '{}' as {} and {}", token, *there, id));
+         fmt::format("{}: expected every token once, got '{}' as {} and {}", place, token, *there, id));
   }
   if (id >= size()) tokens_.resize(id + 1);
   if (!tokens_[id].empty()) {
     fail(ErrorCode::bad_file, "vocabulary",
-         fmt::format("expected every id once, got {} for '{}' and '{}'", id, tokens_[id], token));
+         fmt::format("{}: expected every id once, got {} for '{}' and '{}'", place, id, tokens_[id], token));
   }
   tokens_[id] = token;
   ids_.emplace(std::move(token), id);
@@ -30,7 +33,7 @@ void Vocabulary::add(std::string token, std::uint32_t id) {
 std::uint32_t Vocabulary::add(std::string token) {
   if (const auto there = find(token)) return *there;
   const std::uint32_t id = size();
-  add(std::move(token), id);
+  add(std::move(token), id, "the tokens");
   return id;
 }
 
@@ -47,6 +50,22 @@ std::uint32_t Vocabulary::at(std::string_view token, std::string_view place) con
 const std::string& Vocabulary::token(std::uint32_t id) const {
   if (id >= size()) fail("vocabulary", fmt::format("expected ids below {}, got {}", size(), id));
   return tokens_[id];
+}
+
+std::uint32_t id_of(const nlohmann::json& number, std::string_view place) {
+  if (number.is_number_unsigned() && number.get<std::uint64_t>() < Vocabulary::most) return number.get<std::uint32_t>();
+  fail(ErrorCode::bad_file, "vocabulary",
+       fmt::format("{}: expected ids from 0 to {}, got '{:.40}'", place, Vocabulary::most - 1, number.dump()));
+}
+
+Vocabulary vocabulary_of(const nlohmann::json& ids, std::string_view place) {
+  if (!ids.is_object()) {
+    fail(ErrorCode::bad_file, "vocabulary",
+         fmt::format("{}: expected an object of tokens and ids, got '{:.40}'", place, ids.dump()));
+  }
+  Vocabulary vocabulary;
+  for (const auto& [token, id] : ids.items()) vocabulary.add(token, id_of(id, place), place);
+  return vocabulary;
 }
 
 std::string read_text(const std::filesystem::path& file) {

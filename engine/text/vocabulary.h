@@ -1,5 +1,7 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -24,8 +26,8 @@ class Vocabulary {
   /// Ids from here on are refused, so that a damaged file cannot fill memory.
   static constexpr std::uint32_t most = 1U << 24;
 
-  /// Throws Error if the token or the id is there, or the id is too large.
-  void add(std::string token, std::uint32_t id);
+  /// Throws Error that calls `place` what has them if the token or the id is there, or the id is too large.
+  void add(std::string token, std::uint32_t id, std::string_view place);
   /// The token's id: the next free one if it is new.
   std::uint32_t add(std::string token);
 
@@ -46,6 +48,12 @@ class Vocabulary {
 std::string read_text(const std::filesystem::path& file);
 /// The lines of `text`, without the "\n" or "\r\n" that they end in.
 std::vector<std::string_view> lines_of(std::string_view text);
+
+/// The id that a file has. Throws Error that calls the file `place` unless it is a whole number that a Vocabulary
+/// takes.
+std::uint32_t id_of(const nlohmann::json& number, std::string_view place);
+/// The tokens of an object of tokens and ids. Throws Error likewise, also where a token or an id is there twice.
+Vocabulary vocabulary_of(const nlohmann::json& ids, std::string_view place);
 
 /// Reads a file with one token a line; the first has id 0. Throws Error that names the file, and the line if a token
 /// repeats.

@@ -95,10 +95,11 @@ TEST_CASE("merges that cannot be used are named") {
   const Files files("", {});
   std::ofstream(files.folder.path() / "vocab.json") << "{\"a\": 0}";
   CHECK_THROWS_WITH_AS(files.read(), doctest::Contains("expected the token '\u0100' in it, got none"), Error);
-  for (const char* damaged : {"", "[", "[1]", "{\"a\": \"b\"}", "{\"a\": -1}", "{\"a\": 4294967295}"}) {
+  for (const char* damaged : {"", "[", "[1]", "{\"a\": \"b\"}", "{\"a\": -1}", "{\"a\": 1.5}", "{\"a\": 4294967295}",
+                              "{\"a\": 4294967296}", "{\"a\": 0, \"b\": 0}"}) {
     std::ofstream(files.folder.path() / "vocab.json") << damaged;
     CAPTURE(damaged);
-    CHECK_THROWS_AS(files.read(), Error);
+    CHECK_THROWS_WITH_AS(files.read(), doctest::Contains("vocab.json: expected "), Error);
   }
 }
 

@@ -98,7 +98,7 @@ TEST_CASE("a tokenizer.json that asks for what is not known here is refused by n
     file["decoder"] = {{"type", "Metaspace"}};
   });
   refused(pairs, "a tokenizer.json, got:", [](auto& file) { file.erase("model"); });
-  refused(pairs, "a vocabulary of tokens and ids, got '3'", [](auto& file) { file["model"]["vocab"] = 3; });
+  refused(pairs, "an object of tokens and ids, got '3'", [](auto& file) { file["model"]["vocab"] = 3; });
 }
 
 TEST_CASE("the decoder of a tokenizer.json says how tokens become text") {
@@ -171,6 +171,24 @@ TEST_CASE("damaged parts of a tokenizer.json are refused") {
   CHECK(message_of(pieces, [](auto& file) {
           file["post_processor"]["special_tokens"]["[CLS]"]["ids"] = {4096};
         }).find("around texts, got 4096") != std::string::npos);
+  // No id is taken for another: of too many bits, below zero, of another type.
+  for (const nlohmann::ordered_json& id :
+       {nlohmann::ordered_json(4294967296 + 1), nlohmann::ordered_json(-1), nlohmann::ordered_json(1.5),
+        nlohmann::ordered_json(true), nlohmann::ordered_json("1"), nlohmann::ordered_json(1 << 24)}) {
+    CAPTURE(id);
+    const auto refused = [&](const auto& change) {
+      const std::string message = message_of(pieces, change);
+      CAPTURE(message);
+      CHECK(message.find("tokenizer.json: expected ids from 0 to 16777215, got '") != std::string::npos);
+      CHECK(message.find(id.dump()) != std::string::npos);
+    };
+    refused([&](auto& file) { file["model"]["vocab"]["mat"] = id; });
+    refused([&](auto& file) { file["added_tokens"][0]["id"] = id; });
+    refused([&](auto& file) { file["post_processor"]["special_tokens"]["[CLS]"]["ids"] = {id}; });
+  }
+  CHECK(message_of(pieces, [](auto& file) {
+          file["model"]["vocab"]["mat"] = 0;
+        }).find("tokenizer.json: expected every id once, got 0 for") != std::string::npos);
   TemporaryFolder folder;
   for (const char* text : {"", "{", "[]", "{\"model\": {\"type\": 3}}", "\xff\xfe"}) {
     CAPTURE(text);
