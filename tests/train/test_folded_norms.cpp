@@ -12,6 +12,7 @@
 #include "harness/values.h"
 #include "host/temporary_folder.h"
 #include "io/safetensors.h"
+#include "models/layers.h"
 
 namespace halfstep {
 
@@ -49,6 +50,48 @@ TEST_CASE("a norm's factor is folded into weights of 16 bits without being round
       CHECK(std::abs(error / outputs) < 1e-4);
     }
   }
+}
+
+TEST_CASE("a norm of one row is predicted and trained frozen, as one of several rows is") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "norm.safetensors";
+  const std::vector<float> x{0.5F, -3, 2, 7, 1, -0.25F};
+  const auto norm = [&](Graph& graph, std::int64_t rows) {
+    const Tensor normed = models::batch_norm(graph.root() / "bn", graph.input("x", {rows, 3}));
+    return mul(normed, graph.root().parameter("w", {3}, constant(1.5F)));
+  };
+  const auto options = [](Tensor y) {
+    TrainerOptions result{.loss = mean(y)};
+    result.precision = Precision::float32();
+    return result;
+  };
+  const std::span<const float> all(x);
+  Graph two;
+  const Tensor of_two = norm(two, 2);
+  Trainer trainer = Trainer::compile(testing::device(), two, options(of_two));
+  for (int i = 0; i < 3; ++i) trainer.step({{"x", all}});
+  trainer.save_weights(path);
+  Graph one;
+  const Tensor of_one = norm(one, 1);
+  Predictor shared = Predictor::compile(trainer, one, of_one);
+  Predictor predictor = Predictor::compile(testing::device(), one, of_one);
+  predictor.load_weights(path);
+  const std::vector<float> want = Predictor::compile(trainer, two, of_two).run({{"x", all}});
+  for (std::size_t row = 0; row < 2; ++row) {
+    const std::span<const float> of_row = std::span(want).subspan(3 * row, 3);
+    const std::vector<float> wanted(of_row.begin(), of_row.end());
+    CHECK(shared.run({{"x", all.subspan(3 * row, 3)}}) == wanted);
+    CHECK(predictor.run({{"x", all.subspan(3 * row, 3)}}) == wanted);
+  }
+  TrainerOptions training = options(of_one);
+  CHECK_THROWS_WITH_AS(Trainer::compile(testing::device(), one, training),
+                       doctest::Contains("[batch_norm] expected more than one element a channel in training"), Error);
+  training.groups = {{.pattern = "bn/*", .frozen = true}};
+  Trainer frozen = Trainer::compile(testing::device(), one, training);
+  frozen.load_weights(path);
+  frozen.step({{"x", all.first(3)}});
+  frozen.finish();
+  CHECK(frozen.report().loss == doctest::Approx((want[0] + want[1] + want[2]) / 3));
 }
 
 }  // namespace halfstep

@@ -73,10 +73,6 @@ class BatchNorm final : public graph::Operator {
     ops::expect_float(name(), "x", x);
     if (x.shape.size() < 2) fail(name(), fmt::format("expected x {{n, ..., c}}, got {}", to_string(x)));
     const std::int64_t channels = x.shape.back();
-    if (elements(x.shape) == channels) {
-      fail(name(), fmt::format("expected more than one element a channel, got {}", to_string(x)),
-           "a variance takes at least two: make the batch larger");
-    }
     expect_parameters(name(), inputs, 1, x.dtype, channels);
     return {x, {DType::f32, {1, 2, channels}}, inputs[3], inputs[4]};
   }
@@ -94,8 +90,14 @@ class BatchNorm final : public graph::Operator {
     return ops::batch_norm_inference(inputs[0], inputs[1], inputs[2], {inputs[3], inputs[4]}, options_.epsilon);
   }
 
+  // Where the running statistics are used, inference() has replaced this operator: one element is enough there.
   void lower(plan::Lowering& out) const override {
     const ops::ChannelSets sets = whole_batch(out.input_type(0).shape);
+    if (sets.rows == 1) {
+      fail(name(),
+           fmt::format("expected more than one element a channel in training, got {}", to_string(out.input_type(0))),
+           "a variance takes at least two: make the batch larger");
+    }
     ops::lower_batch_statistics(out, out.input(0),
                                 {.running_mean = out.input(3),
                                  .running_variance = out.input(4),
