@@ -24,9 +24,17 @@ constexpr std::size_t files_at_once = 64;
 constexpr std::int64_t most_extent = 8192;
 
 io::DecodedImage read(const fs::path& path, std::int64_t channels) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    fail(ErrorCode::bad_file, "image", "it is not an ordinary file");
+  }
   std::ifstream file(path, std::ios::binary);
-  if (!file) fail(ErrorCode::bad_file, "image", "it cannot be opened");
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (!file || error) fail(ErrorCode::bad_file, "image", "it cannot be opened");
+  std::vector<char> bytes(size);
+  // Unlike an iterator of the stream's buffer, this does not throw what is no Error where the disk fails.
+  if (!file.read(bytes.data(), std::ssize(bytes))) fail(ErrorCode::bad_file, "image", "it cannot be read");
   const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());  // NOLINT: bytes of a file
   return io::decode_image({data, bytes.size()}, channels);
 }

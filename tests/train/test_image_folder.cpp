@@ -247,17 +247,18 @@ TEST_CASE_FIXTURE(Pets, "a folder to test on has the labels of the folder traine
 TEST_CASE_FIXTURE(Pets, "files that are listed are read in their order, whatever they are called, and bad ones named") {
   const fs::path odd = folder.path() / "a dog";
   fs::copy_file(folder.path() / "dog" / "rex.jpeg", odd);
-  const fs::path files[] = {odd, folder.path() / "notes.txt", folder.path() / "cat" / "a.png",
-                            folder.path() / "no.png"};
+  const fs::path files[] = {odd, folder.path() / "notes.txt", folder.path() / "cat" / "a.png", folder.path() / "no.png",
+                            folder.path() / "dog"};
   const ImageFolder read =
       read_images(testing::device(), files, {.height = 11, .width = 7, .corrupt = CorruptFiles::skip});
   CHECK(read.files == std::vector<fs::path>{files[0], files[2]});
   CHECK(read.data.count == 2);
   CHECK(read.data.labels == std::vector<std::uint32_t>{0, 0});
   CHECK(is_resized(read.data, 1, cat, 11, 7));
-  REQUIRE(read.skipped.size() == 2);
+  REQUIRE(read.skipped.size() == 3);
   CHECK(read.skipped[0].starts_with(files[1].string()));
   CHECK(read.skipped[1].find("cannot be opened") != std::string::npos);
+  CHECK(read.skipped[2].find("not an ordinary file") != std::string::npos);
   CHECK(read_images(testing::device(), std::span(files).subspan(3), {.corrupt = CorruptFiles::skip}).data.count == 0);
   CHECK_THROWS_WITH_AS(read_images(testing::device(), files), doctest::Contains("notes.txt"), Error);
 }
@@ -273,6 +274,7 @@ TEST_CASE_FIXTURE(Pets, "an image that is written as PNG is read again as it was
   CHECK(image.pixels == cat);
   CHECK_THROWS_WITH_AS(read_image(folder.path() / "cat" / "notes.txt"), doctest::Contains("notes.txt"), Error);
   CHECK_THROWS_WITH_AS(read_image(folder.path() / "none.png"), doctest::Contains("cannot be opened"), Error);
+  CHECK_THROWS_WITH_AS(read_image(folder.path() / "cat"), doctest::Contains("not an ordinary file"), Error);
   CHECK_THROWS_WITH_AS(write_png(path, cat, 11, 8), doctest::Contains("{11, 8, 3}"), Error);
   CHECK_THROWS_AS(write_png(path, {}, 0, 7), Error);
   CHECK_THROWS_AS(write_png(folder.path() / "none" / "x.png", cat, 11, 7), Error);
