@@ -32,6 +32,8 @@ std::vector<std::string> read_lines(const fs::path& file) {
     lines.push_back(std::move(line));
   }
   if (lines.empty()) refuse(file, "expected a line for each text, got an empty file");
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // some editors begin UTF-8 with it
+  if (lines.front().starts_with(byte_order_mark)) lines.front().erase(0, byte_order_mark.size());
   return lines;
 }
 
@@ -54,7 +56,9 @@ std::vector<std::string> read_classes(const fs::path& file) {
     const std::size_t tab = lines[i].find('\t');
     const std::uint32_t label = read_label(std::string_view(lines[i]).substr(0, tab), file, i + 1);
     if (tab == std::string::npos) refuse(file, fmt::format("expected a label, a tab and a name in line {}", i + 1));
-    names[label] = lines[i].substr(tab + 1);
+    if (!names.try_emplace(label, lines[i].substr(tab + 1)).second) {
+      refuse(file, fmt::format("expected every label once, got {} again in line {}", label, i + 1));
+    }
   }
   std::vector<std::string> classes;
   for (const auto& [label, name] : names) {

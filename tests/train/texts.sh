@@ -42,8 +42,12 @@ sed -i '3s/.*/2/' "$data/train_labels.txt"
 broken "train_labels.txt: expected labels below 2, got 2 in line 3"
 echo "no label" >"$data/mapping.txt"
 broken "mapping.txt: expected a label in line 1, got 'no label'"
+printf '0\tkind\n1\trude\n0\tdull\n' >"$data/mapping.txt"
+broken "mapping.txt: expected every label once, got 0 again in line 3"
+sed -i '1s/^/\xef\xbb\xbf/' "$data"/*  # a byte order mark, which is no part of a label
 printf '[PAD]\n[CLS]\n[SEP]\nyou\n' >"$place/vocab.txt"
 refused "vocab.txt: expected the token '[UNK]'" "${resumed[@]}" --vocab "$place/vocab.txt"
+write_tweets
 echo '{}' >"$place/tokenizer.json"
 refused "tokenizer.json: expected a tokenizer.json" "${resumed[@]}" --vocab "$place/tokenizer.json"
 refused "cannot make the folder" "${small[@]}" --save "$data/mapping.txt/model"
