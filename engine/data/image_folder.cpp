@@ -68,7 +68,7 @@ std::vector<Outcome> decode_all(const data::ImageResizer& resizer, std::span<con
   };
   std::vector<std::jthread> workers;
   const unsigned threads = options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
-  for (unsigned i = 0; i < threads; ++i) workers.emplace_back(work);
+  for (std::size_t i = 0; i < std::min<std::size_t>(threads, files.size()); ++i) workers.emplace_back(work);
   workers.clear();  // joins them
   return outcomes;
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <span>
 
@@ -261,6 +262,10 @@ TEST_CASE_FIXTURE(Pets, "files that are listed are read in their order, whatever
   CHECK(read.skipped[2].find("not an ordinary file") != std::string::npos);
   CHECK(read_images(testing::device(), std::span(files).subspan(3), {.corrupt = CorruptFiles::skip}).data.count == 0);
   CHECK_THROWS_WITH_AS(read_images(testing::device(), files), doctest::Contains("notes.txt"), Error);
+  // No more threads than files, however many are asked for.
+  const ImageFolderOptions many{
+      .height = 11, .width = 7, .corrupt = CorruptFiles::skip, .threads = std::numeric_limits<unsigned>::max()};
+  CHECK(read_images(testing::device(), files, many).data.samples == read.data.samples);
 }
 
 TEST_CASE_FIXTURE(Pets, "an image that is written as PNG is read again as it was") {
