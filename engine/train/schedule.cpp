@@ -76,8 +76,9 @@ Schedule Schedule::one_cycle(float peak, std::int64_t steps, float rise) {
   if (!(rise > 0 && rise < 1)) fail("schedule", fmt::format("expected a rise between 0 and 1, got {}", rise));
   const double first = static_cast<double>(peak) / 25;
   const double last = first * 1e-4;
-  const double top = std::max(1.0, std::floor(rise * static_cast<double>(steps)) - 1);
-  const double fall = std::max(1.0, static_cast<double>(steps) - 1 - top);
+  // Not rounded to a whole step: of 10 steps, an f32 fraction of 0.7 is a little less than 7.
+  const double top = std::max(1.0, static_cast<double>(rise) * static_cast<double>(steps) - 1);
+  const double fall = static_cast<double>(steps) - 1 - top;
   const auto between = [](double from, double to, double share) {
     return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * share));
   };

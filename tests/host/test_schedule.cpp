@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <utility>
 
 using namespace halfstep;
 
@@ -36,6 +37,15 @@ TEST_CASE("one cycle rises, peaks and falls to almost nothing, as PyTorch's does
   const float wanted[] = {0.04F,     0.52F,     1,           0.95048446F, 0.8117457F,
                           0.611262F, 0.388742F, 0.18825835F, 0.04951937F, 4e-6F};
   for (std::size_t i = 0; i < 10; ++i) CHECK(at(schedule, i) == doctest::Approx(wanted[i]).epsilon(1e-4));
+  // pct_start=0.7, of which f32 has a little less, and 12 steps, of which 0.3 end between two.
+  const Schedule late = Schedule::one_cycle(1, 10, 0.7F);
+  for (const auto& [i, rate] : {std::pair{5, 0.935692194F}, {6, 1.0F}, {7, 0.750001F}}) {
+    CHECK(at(late, static_cast<std::size_t>(i)) == doctest::Approx(rate).epsilon(1e-4));
+  }
+  const Schedule between = Schedule::one_cycle(1, 12);
+  for (const auto& [i, rate] : {std::pair{1, 0.349789654F}, {2, 0.879285159F}, {3, 0.994415435F}, {11, 4e-6F}}) {
+    CHECK(at(between, static_cast<std::size_t>(i)) == doctest::Approx(rate).epsilon(1e-4));
+  }
   CHECK_THROWS_AS(Schedule::one_cycle(1, 10, 1), Error);
   CHECK_THROWS_AS(Schedule::one_cycle(1, 0), Error);
 }

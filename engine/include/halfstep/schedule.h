@@ -31,7 +31,8 @@ struct HALFSTEP_API Schedule {
   /// `rate` times (1 - i / steps)^power at step i, but not below `floor`; `power` is positive.
   static Schedule polynomial(float rate, std::int64_t steps, float power = 1, float floor = 0);
   /// Rises from peak / 25 to `peak` over the fraction `rise` (between 0 and 1) of `steps` steps, then falls to
-  /// peak / 250000, each along half a cosine: Smith and Topin 2018, with fast.ai's constants.
+  /// peak / 250000, each along half a cosine: Smith and Topin 2018, with fast.ai's constants. Where that fraction ends
+  /// between two steps, so does the rise, as PyTorch's does.
   static Schedule one_cycle(float peak, std::int64_t steps, float rise = 0.3F);
 
   /// This schedule, with its first `steps` rates multiplied by 1 / steps, 2 / steps, ..., 1.
