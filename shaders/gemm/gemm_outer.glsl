@@ -58,9 +58,11 @@ void load_b(QuadAt row, bool inside, out float found[COLUMNS]) {
 }
 
 // All addresses of a step are constants from its first ones, so that no instructions are spent on them. Where there is
-// no pixel, both factors are zeros; only of a whole line outside the image A's are those of the first one, times zeros
-// of B: zeros of A, too, cost an eighth of the time, and would only make infinity of NaN where that line is infinite.
+// no pixel, both factors are zeros; a whole line outside the image is left out.
 void add_products(int k_quad) {
+#ifdef OPERANDS_pixels_row
+  if (ONE_TAP && a_at[0].width == 0) return;
+#endif
   int k_place = k_quad * 4;
   QuadAt first_of_b = b + (b_line + k_place * B_APART);
   QuadAt first_of_a[CURSORS];

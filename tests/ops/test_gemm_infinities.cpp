@@ -78,7 +78,7 @@ TEST_CASE("every kernel gives infinity where a convolution has an infinite facto
   check.dtypes = {DType::f32};  // f16 is read as words, as in products
   check.targets = testing::kernel_targets();
   for (const std::int64_t padding : {0, 1}) {
-    const Conv2dOptions options{.padding = {0, padding}};
+    const Conv2dOptions options{.padding = {padding, padding}};
     const Shape output = ops::Convolution{images, weight, options}.output("test");
     for (const bool in_images : {true, false}) {
       if (padding > 0 && !in_images) continue;  // what of a weight or cotangent that meets no pixel is left open
