@@ -14,7 +14,6 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "models/gpt.h"
@@ -195,6 +194,13 @@ class Writer {
   std::vector<std::uint32_t> begin_;
 };
 
+/// Writes what the folder of the model has besides weights.
+void save_description(const Options& options, const Tokenizer& tokenizer) {
+  const fs::path folder = options.common.save.parent_path();
+  samples::save_tokenizer(folder, tokenizer);
+  samples::write_config(folder, samples::gpt_config(options.model));
+}
+
 /// The training of one command, from the trainer's position to the last step.
 class Run {
  public:
@@ -204,14 +210,16 @@ class Run {
         options_(options),
         saver_(trainer, options.common,
                options.common.save.empty() ? std::map<std::string, std::string>{}
-                                           : samples::run_notes(options.common, data)) {
+                                           : samples::run_notes(options.common, data),
+               [&] { save_description(options, tokenizer); }) {
     if (options.sample_every > 0 && !options.common.quiet && samples::is_first_rank())
       writer_.emplace(trainer, options, tokenizer);
   }
 
   void resume(const Precision& precision) {
     const std::int64_t epoch_steps = data_.train.count / options_.plan.batch_size;
-    const ResumePoint point = samples::resume(trainer_, precision, data_, epoch_steps, options_.common);
+    const auto [point, notes, untested] = samples::resume(trainer_, precision, data_, epoch_steps, options_.common);
+    untested_ = untested;
     step_ = static_cast<std::int64_t>(point.step);
     const std::int64_t place = point.epoch * epoch_steps + point.epoch_step;
     if (place == step_) return;
@@ -222,10 +230,14 @@ class Run {
 
   /// Whether it came to the last step, evaluation included.
   bool train() {
-    if (step_ >= options_.steps && !options_.common.quiet) {
+    if (untested_) {
+      if (!evaluate(*untested_)) return false;
+      write_if_due();
+    } else if (step_ >= options_.steps && !options_.common.quiet) {
       samples::say("nothing left to train: {} steps are done\n", step_);
     }
-    step_ += std::exchange(ahead_, 0);  // before the clock starts
+    const std::int64_t left = std::min(options_.steps - step_, options_.eval_every - step_ % options_.eval_every);
+    if (left > 0) step_ += watch_->first_steps(left - 1);
     begin_part();
     samples::Progress progress("training", options_.steps, 0, options_.plan.batch_size * options_.model.positions,
                                "tokens", options_.common.quiet);
@@ -242,11 +254,11 @@ class Run {
                           (writer_ && step_ % options_.sample_every == 0);
       if (prints) progress.clear();
       if (step_ % options_.eval_every == 0 || step_ == options_.steps) {
-        if (!evaluate()) return false;
+        if (!evaluate(trained())) return false;
       } else {
         saver_.after_step(step_);
       }
-      if (writer_ && (step_ % options_.sample_every == 0 || step_ == options_.steps)) write();
+      write_if_due();
     }
     return true;
   }
@@ -258,9 +270,6 @@ class Run {
   /// Begins what the flags ask for besides, at the current step.
   void watch(const samples::RunStart& start) {
     watch_.emplace(trainer_, options_.common.watch, start, samples::is_first_rank());
-    if (step_ < options_.steps)
-      ahead_ =
-          watch_->first_steps(std::min(options_.steps - step_, options_.eval_every - step_ % options_.eval_every) - 1);
   }
   /// Waits for pending writes. Throws the Error of the last save that failed.
   void finish(bool complete) {
@@ -280,20 +289,26 @@ class Run {
   }
 
   /// Its time does not count as training's.
-  void write() {
+  void write_if_due() {
+    if (!writer_ || (step_ % options_.sample_every != 0 && step_ != options_.steps)) return;
     trainer_.finish();
     const Clock::time_point before = Clock::now();
     writer_->write(step_);
     start_ += Clock::now() - before;
   }
 
-  /// Returns false if interrupted.
-  bool evaluate() {
+  /// Of the part that ends here.
+  samples::EpochResult trained() {
     const StepTotals totals = trainer_.take_totals();
-    samples::EpochResult result{.loss = totals.mean_loss};
+    samples::EpochResult result{.loss = totals.mean_loss, .steps = totals.steps};
     result.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-    const double speed = static_cast<double>(step_ - part_) / result.seconds;
-    result.samples_per_second = speed * static_cast<double>(options_.plan.batch_size);
+    result.samples_per_second = static_cast<double>((step_ - part_) * options_.plan.batch_size) / result.seconds;
+    return result;
+  }
+
+  /// Returns false if interrupted: where the evaluation was, it is noted as due.
+  bool evaluate(samples::EpochResult result) {
+    saver_.note(samples::untested_key, samples::untested_note(result));
     trainer_.synchronise();
     const Evaluation validation = trainer_.evaluate(data_.test, Weights::current, samples::alone_interrupted);
     if (validation.samples < data_.test.count) return false;
@@ -301,7 +316,9 @@ class Run {
     results.push_back(result);
     watch_->evaluated(result);
     samples::say("step {}/{}: loss {:.4f}, validation loss {:.4f}, {:.2f} steps/s\n", step_, options_.steps,
-                 result.loss, validation.loss, speed);
+                 result.loss, validation.loss,
+                 result.samples_per_second / static_cast<double>(options_.plan.batch_size));
+    saver_.forget(samples::untested_key);
     save();
     begin_part();
     return true;
@@ -314,19 +331,10 @@ class Run {
   std::optional<Writer> writer_;
   std::optional<samples::Watch> watch_;
   std::int64_t step_ = 0;
-  std::int64_t ahead_ = 0;   ///< steps made that step_ does not count yet
+  std::optional<samples::EpochResult> untested_;  ///< of the part before step_, where its evaluation is due
   std::int64_t part_ = 0;    ///< the step after which the present part began: what is reported together
   Clock::time_point start_;  ///< of it
 };
-
-/// Writes what the folder of the model has besides weights: once nothing can be refused any more, as it replaces what
-/// is there.
-void save_description(const Options& options, const Tokenizer& tokenizer) {
-  if (options.common.save.empty() || !samples::is_first_rank()) return;
-  const fs::path folder = options.common.save.parent_path();
-  samples::save_tokenizer(folder, tokenizer);
-  samples::write_config(folder, samples::gpt_config(options.model));
-}
 
 int train(const Device& device, const Options& options, std::int64_t batch, const samples::Data& data,
           const Tokenizer& tokenizer) {
@@ -344,7 +352,6 @@ int train(const Device& device, const Options& options, std::int64_t batch, cons
   }
   run.watch({options.common.program, report.device, precision.name, trainer.report().step, options.steps,
              options.plan.batch_size, options.common.seed, options.common.flags});
-  save_description(options, tokenizer);
   const auto start = std::chrono::steady_clock::now();
   const bool complete = run.train();
   trainer.finish();

@@ -155,11 +155,12 @@ class Classifier {
     samples::TextPredictor predictor(trainer, models_);
     plan.samples = "texts";
     plan.test = "validation";
-    plan.scores = [&] {
-      if (!common.save.empty()) samples::save_weights(trainer, common.save.parent_path());
-      return std::map<std::string, double>{
-          {"macro-F1", score(predictor, data_.test, texts_.validation.labels).macro_f1}};
+    plan.scores = [&]() -> std::map<std::string, double> {
+      return {{"macro-F1", score(predictor, data_.test, texts_.validation.labels).macro_f1}};
     };
+    if (!common.save.empty()) {
+      plan.save_weights = [&] { samples::save_weights(trainer, common.save.parent_path()); };
+    }
     const int code = samples::train(trainer, device_, precision, data_, plan, common);
     if (code != samples::exit_done) return code;
     tested_ = score(predictor, test_, texts_.test.labels);
@@ -334,14 +335,12 @@ int run(Options& options) {
   Classifier classifier(device, options, texts, tokenizer, length, batch);
   if (!options.common.quiet) print_lengths(classifier);
   if (options.compare) return compare(classifier, options);
-  if (!options.common.save.empty() && samples::is_first_rank()) {
-    options.plan.before_first_step = [&] {
-      const fs::path folder = options.common.save.parent_path();
-      samples::save_tokenizer(folder, tokenizer);
-      tokenizer.save_vocabulary(folder / "vocab.txt");
-      classifier.save_config(folder);
-    };
-  }
+  options.plan.describe = [&] {
+    const fs::path folder = options.common.save.parent_path();
+    samples::save_tokenizer(folder, tokenizer);
+    tokenizer.save_vocabulary(folder / "vocab.txt");
+    classifier.save_config(folder);
+  };
   return classifier.train(options.precision, options.plan, options.common);
 }
 

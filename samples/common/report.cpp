@@ -13,8 +13,10 @@ void write_json(const Report& report, const std::filesystem::path& path) {
   using Json = nlohmann::ordered_json;
   Json epochs = Json::array();
   for (const EpochResult& epoch : report.epochs) {
-    epochs.push_back(
-        {{"loss", epoch.loss}, {"seconds", epoch.seconds}, {"samples_per_second", epoch.samples_per_second}});
+    epochs.push_back({{"loss", epoch.loss},
+                      {"steps", epoch.steps},
+                      {"seconds", epoch.seconds},
+                      {"samples_per_second", epoch.samples_per_second}});
     if (epoch.test_accuracy) epochs.back()["test_accuracy"] = *epoch.test_accuracy;
     for (const auto& [name, score] : epoch.scores) epochs.back()[name] = score;
   }

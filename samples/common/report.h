@@ -2,6 +2,7 @@
 
 #include <halfstep/halfstep.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -12,7 +13,8 @@ namespace samples {
 
 /// The results of one epoch, or between two evaluations where training is not counted in epochs.
 struct EpochResult {
-  double loss = 0;  ///< mean over its steps, unscaled
+  double loss = 0;          ///< mean over its steps, unscaled
+  std::uint64_t steps = 0;  ///< of the mean: those since a resume, where the run was resumed within the epoch
   double seconds = 0;
   double samples_per_second = 0;
   std::optional<double> test_accuracy{};   ///< fraction of the test set, from 0 to 1, if it is tested

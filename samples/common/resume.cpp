@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -140,7 +141,31 @@ Differences compare(const Texts& metadata, const CommonOptions& options, const h
   return differences;
 }
 
+std::optional<EpochResult> untested_of(const Texts& metadata) {
+  const nlohmann::json json = nlohmann::json::parse(entry(metadata, untested_key), nullptr, false);
+  if (!json.is_object()) return {};
+  const auto number = [&json](const char* name) {
+    const auto found = json.find(name);
+    const bool finite = found != json.end() && found->is_number();
+    return finite ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
+  };
+  EpochResult result{.loss = number("loss")};
+  const auto steps = json.find("steps");
+  if (steps != json.end() && steps->is_number_unsigned()) result.steps = steps->get<std::uint64_t>();
+  result.seconds = number("seconds");
+  result.samples_per_second = number("samples_per_second");
+  return result;
+}
+
 }  // namespace
+
+std::string untested_note(const EpochResult& result) {
+  const nlohmann::json json{{"loss", result.loss},
+                            {"steps", result.steps},
+                            {"seconds", result.seconds},
+                            {"samples_per_second", result.samples_per_second}};
+  return json.dump();
+}
 
 Texts run_notes(const CommonOptions& options, const Data& data) {
   return {{flags_key, nlohmann::json(options.flags).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)},
@@ -148,17 +173,19 @@ Texts run_notes(const CommonOptions& options, const Data& data) {
           {checksum_key, checksum(data.train)}};
 }
 
-halfstep::ResumePoint resume(halfstep::Trainer& trainer, const halfstep::Precision& precision, const Data& data,
-                             std::int64_t epoch_steps, const CommonOptions& options) {
+Resumed resume(halfstep::Trainer& trainer, const halfstep::Precision& precision, const Data& data,
+               std::int64_t epoch_steps, const CommonOptions& options) {
   const halfstep::CheckpointSummary summary = halfstep::summarize_checkpoint(options.resume);
   const Texts& metadata = summary.metadata;
   halfstep::check_format(metadata, options.resume.string());
   refuse_other_data(metadata, data, options);
   const halfstep::ResumePoint point = trainer.load(options.resume);
   warn_of_values_not_finite(options.resume, summary);
+  const std::optional<EpochResult> untested = untested_of(metadata);
   const Differences differences = compare(metadata, options, precision, data);
   std::string line = fmt::format("resumed from {} after {} steps, with {} of the {} steps of epoch {} done",
                                  options.resume.string(), point.step, point.epoch_step, epoch_steps, point.epoch + 1);
+  if (untested) line += "; the test that is due then comes first";
   if (!differences.of_command_line.empty()) {
     line += fmt::format("; the command line counts for {}", fmt::join(differences.of_command_line, ", "));
   }
@@ -168,7 +195,7 @@ halfstep::ResumePoint resume(halfstep::Trainer& trainer, const halfstep::Precisi
   if (!metadata.contains(flags_key)) line += "; an older version wrote it, so flags cannot be compared";
   const bool differs = !differences.of_command_line.empty() || !differences.of_checkpoint.empty();
   if (!options.quiet || differs) say("{}\n", line);
-  return point;
+  return {point, metadata, untested};
 }
 
 }  // namespace samples

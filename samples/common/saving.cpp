@@ -9,8 +9,13 @@
 
 namespace samples {
 
-Saver::Saver(halfstep::Trainer& trainer, const CommonOptions& options, std::map<std::string, std::string> notes)
-    : trainer_(trainer), options_(options), saves_(!options.save.empty()), notes_(std::move(notes)) {}
+Saver::Saver(halfstep::Trainer& trainer, const CommonOptions& options, std::map<std::string, std::string> notes,
+             std::function<void()> describe)
+    : trainer_(trainer),
+      options_(options),
+      saves_(!options.save.empty()),
+      notes_(std::move(notes)),
+      describe_(std::move(describe)) {}
 
 Saver::~Saver() {
   if (writing_.valid()) writing_.wait();
@@ -46,8 +51,10 @@ void Saver::begin() {
   last_ = std::chrono::steady_clock::now();
   halfstep::Checkpoint taken = trainer_.checkpoint(notes_);  // of what every rank has a part
   if (!is_first_rank()) return;
-  writing_ =
-      std::async(std::launch::async, [checkpoint = std::move(taken), file = options_.save] { checkpoint.write(file); });
+  writing_ = std::async(std::launch::async, [this, checkpoint = std::move(taken)] {
+    if (describe_) describe_();
+    checkpoint.write(options_.save);
+  });
 }
 
 void Saver::settle() {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <map>
 #include <string>
@@ -17,9 +18,11 @@ namespace samples {
 /// Does nothing if there is no file to save to.
 class Saver {
  public:
-  /// `notes` are added to the files' metadata. Of several ranks, every one calls the functions, and the first one
-  /// writes.
-  Saver(halfstep::Trainer& trainer, const CommonOptions& options, std::map<std::string, std::string> notes);
+  /// `notes` are added to the files' metadata. `describe`, if any, writes what lies beside a checkpoint, before each
+  /// one and on the thread that writes it: it replaces the files of an earlier run not before there is a checkpoint to
+  /// go with them. Of several ranks, every one calls the functions, and the first one writes.
+  Saver(halfstep::Trainer& trainer, const CommonOptions& options, std::map<std::string, std::string> notes,
+        std::function<void()> describe = {});
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
   /// Waits for the file being written.
@@ -27,6 +30,8 @@ class Saver {
 
   /// Has the files' metadata say this too, from the next save on.
   void note(const std::string& key, std::string text) { notes_[key] = std::move(text); }
+  /// Has it say so no more.
+  void forget(const std::string& key) { notes_.erase(key); }
   /// After `step` steps: saves if --save-every is due. Skipped while the previous save is still being written.
   void after_step(std::int64_t step);
   /// Saves after the previous save has been written.
@@ -46,6 +51,7 @@ class Saver {
   const CommonOptions& options_;
   bool saves_;  ///< any rank does
   std::map<std::string, std::string> notes_;
+  std::function<void()> describe_;
   std::future<void> writing_;
   bool failing_ = false;  ///< whether the last finished save failed
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();

@@ -42,10 +42,12 @@ void print_start(const Report& report) {
   }
 }
 
-void print_epoch(std::int64_t epoch, const Plan& plan, const EpochResult& result) {
+void print_epoch(std::int64_t epoch, std::int64_t steps, const Plan& plan, const EpochResult& result) {
+  const bool part = static_cast<std::int64_t>(result.steps) < steps;
+  const std::string of = part ? fmt::format(" of the last {} steps", result.steps) : "";
   std::string scores;
   for (const auto& [name, score] : result.scores) scores += fmt::format(", {} {:.4f}", name, score);
-  say("epoch {}/{}: loss {:.4f}, {:.1f} s, {:.0f} {}/s, {} accuracy {:.2f}%{}\n", epoch, plan.epochs, result.loss,
+  say("epoch {}/{}: loss {:.4f}{}, {:.1f} s, {:.0f} {}/s, {} accuracy {:.2f}%{}\n", epoch, plan.epochs, result.loss, of,
       result.seconds, result.samples_per_second, plan.samples, plan.test, 100 * *result.test_accuracy, scores);
 }
 
@@ -60,51 +62,45 @@ class Run {
         plan_(plan),
         options_(options),
         epoch_steps_(data.train.count / plan.batch_size),
-        saver_(trainer, options,
-               options.save.empty() ? std::map<std::string, std::string>{} : run_notes(options, data)) {}
+        saver_(trainer, options, options.save.empty() ? std::map<std::string, std::string>{} : run_notes(options, data),
+               plan.describe) {}
 
   /// Steps that the whole training is to have, those of checkpoints included.
   std::int64_t last_step() const { return plan_.epochs * epoch_steps_ + steps_before_; }
 
   /// Continues from the checkpoint that the flags name.
   void resume(const halfstep::Precision& precision) {
-    const halfstep::ResumePoint point = samples::resume(trainer_, precision, data_, epoch_steps_, options_);
-    position_ = point.epoch * epoch_steps_ + point.epoch_step;
-    steps_before_ = static_cast<std::int64_t>(point.step) - position_;
+    const Resumed resumed = samples::resume(trainer_, precision, data_, epoch_steps_, options_);
+    position_ = resumed.point.epoch * epoch_steps_ + resumed.point.epoch_step;
+    steps_before_ = static_cast<std::int64_t>(resumed.point.step) - position_;
+    untested_ = resumed.untested;
     if (!std::filesystem::exists(plan_.best)) return;
-    const auto metadata = halfstep::summarize_checkpoint(options_.resume).metadata;
-    const auto found = metadata.find(best_key);
+    const auto found = resumed.notes.find(best_key);
     double accuracy = 0;
-    if (found != metadata.end() && CLI::detail::lexical_cast(found->second, accuracy)) set_best(accuracy);
+    if (found != resumed.notes.end() && CLI::detail::lexical_cast(found->second, accuracy)) set_best(accuracy);
   }
 
   /// Whether it came to the last epoch's end, its test included.
   bool train(std::vector<EpochResult>& results) {
     const std::int64_t end = plan_.epochs * epoch_steps_;
-    if (position_ >= end && !options_.quiet) {
+    if (untested_) {
+      if (!test(position_ / epoch_steps_, *untested_, results)) return false;
+    } else if (position_ >= end && !options_.quiet) {
       say("nothing left to train: {} steps are done\n", position_ + steps_before_);
     }
+    if (position_ < end) make_first_steps();
     while (position_ < end) {
       const std::int64_t epoch = position_ / epoch_steps_ + 1;
       EpochResult result;
-      if (!train_epoch(epoch, result)) return false;
-      trainer_.synchronise();
-      const halfstep::Evaluation test = trainer_.evaluate(data_.test, plan_.weights, alone_interrupted);
-      if (test.samples < data_.test.count) return false;
-      result.test_accuracy = test.metrics.at("accuracy");
-      if (plan_.scores) result.scores = plan_.scores();
-      results.push_back(result);
-      watch_->evaluated(result);
-      draw_predictions();
-      print_epoch(epoch, plan_, result);
-      keep_best(result);
-      saver_.save();
-      if (any_interrupted()) return false;
+      if (!train_epoch(epoch, result) || !test(epoch, result, results)) return false;
     }
     return true;
   }
 
-  void save() { saver_.save(); }
+  void save() {
+    saver_.save();
+    if (plan_.save_weights) plan_.save_weights();
+  }
 
   /// Begins what the flags ask for besides, at the current position.
   void watch(const RunStart& start) {
@@ -112,10 +108,6 @@ class Run {
     if (!options_.watch.pictures.empty() && is_first_rank()) {
       predictions_.emplace(trainer_, *options_.watch.model, data_, options_.watch.pictures);
     }
-    const std::int64_t left = epoch_steps_ - position_ % epoch_steps_;  // in its epoch
-    // The others are timed: one at least, where there are two.
-    const std::int64_t most = std::max<std::int64_t>(1, left - 1);
-    if (position_ < plan_.epochs * epoch_steps_) ahead_ = watch_->first_steps(most);
   }
   void end_watching(bool complete) { watch_->end(complete); }
 
@@ -128,6 +120,30 @@ class Run {
   }
 
  private:
+  void make_first_steps() {
+    const std::int64_t left = epoch_steps_ - position_ % epoch_steps_;  // in its epoch
+    // The others are timed: one at least, where there are two.
+    ahead_ = watch_->first_steps(std::max<std::int64_t>(1, left - 1));
+  }
+
+  /// Tests after an epoch, reports, and saves. Returns false if interrupted: where the test was, it is noted as due.
+  bool test(std::int64_t epoch, EpochResult result, std::vector<EpochResult>& results) {
+    saver_.note(untested_key, untested_note(result));
+    trainer_.synchronise();
+    const halfstep::Evaluation test = trainer_.evaluate(data_.test, plan_.weights, alone_interrupted);
+    if (test.samples < data_.test.count) return false;
+    result.test_accuracy = test.metrics.at("accuracy");
+    if (plan_.scores) result.scores = plan_.scores();
+    results.push_back(result);
+    watch_->evaluated(result);
+    draw_predictions();
+    print_epoch(epoch, epoch_steps_, plan_, result);
+    keep_best(result);
+    saver_.forget(untested_key);
+    save();
+    return !any_interrupted();
+  }
+
   void draw_predictions() {
     if (!predictions_) return;
     try {
@@ -177,7 +193,9 @@ class Run {
         if (position_ < epoch * epoch_steps_) saver_.after_step(position_ + steps_before_);
         progress.update(finished - (epoch - 1) * epoch_steps_, finished - first, report);
       }
-      result.loss = trainer_.take_totals().mean_loss;
+      const halfstep::StepTotals totals = trainer_.take_totals();
+      result.loss = totals.mean_loss;
+      result.steps = totals.steps;
     }
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     result.samples_per_second = static_cast<double>((position_ - first) * plan_.batch_size) / result.seconds;
@@ -192,8 +210,9 @@ class Run {
   double best_accuracy_ = -1;
   std::optional<halfstep::Error> best_failure_;  ///< why the best weights could not be written
   std::int64_t position_ = 0;                    ///< steps since the start of training, in epochs of the current size
-  std::int64_t steps_before_ = 0;  ///< offset to the number of steps made: nonzero after epochs of another size
-  std::int64_t ahead_ = 0;         ///< steps made that position_ does not count yet
+  std::int64_t steps_before_ = 0;        ///< offset to the number of steps made: nonzero after epochs of another size
+  std::int64_t ahead_ = 0;               ///< steps made that position_ does not count yet
+  std::optional<EpochResult> untested_;  ///< of the epoch before, where its test is due
   Saver saver_;
   std::optional<Watch> watch_;
   std::optional<Predictions> predictions_;
@@ -309,7 +328,6 @@ int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Prec
   const auto start = std::chrono::steady_clock::now();
   run.watch({options.program, report.device, precision.name, trainer.report().step, run.last_step(), plan.batch_size,
              options.seed, options.flags});
-  if (plan.before_first_step) plan.before_first_step();
   const bool complete = run.train(report.epochs);
   trainer.finish();
   if (!complete) run.save();

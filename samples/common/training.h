@@ -25,8 +25,9 @@ struct Plan {
   halfstep::Weights weights = halfstep::Weights::current;  ///< which weights are tested and saved as the best
   const char* samples = "images";                          ///< what is trained on, in what is printed
   const char* test = "test";                               ///< what is tested on, likewise
-  /// Called once nothing can be refused any more: writes what replaces files of an earlier run.
-  std::function<void()> before_first_step{};
+  std::function<void()> describe{};                        ///< writes what lies beside a checkpoint: see Saver
+  /// Writes the weights besides, after every checkpoint but those of --save-every. Every rank calls it.
+  std::function<void()> save_weights{};
   /// What a test finds besides the accuracy, by name, from 0 to 1.
   std::function<std::map<std::string, double>()> scores{};
 };

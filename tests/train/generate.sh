@@ -35,6 +35,16 @@ stops INT 130 60
 check "Ctrl-C: it says so" grep -q '^stopped after ' "$place/output"
 trains "${small[@]}" --steps 60 --eval-every 20 --resume "$place/half" --save "$place/resumed"
 check "a resumed run ends like one that was not stopped" cmp "$place/resumed/model.safetensors" "$place/whole/model.safetensors"
+for i in $(seq 400); do cat "$text"; done >"$place/long"
+started "${small[@]:2}" --data "$place/long" --steps 9 --eval-every 9 --save-every 8 --save "$place/untested"
+until_true test -f "$place/untested/checkpoint.safetensors"
+sleep 0.3
+stops INT 130 3
+check "Ctrl-C while it evaluates" grep -q '^stopped after 9 steps' "$place/output"
+trains "${small[@]}" --steps 9 --eval-every 9 --resume "$place/untested" --save "$place/untested"
+check "the evaluation is made" grep -qE '^step 9/9: loss [0-9.]+, validation loss ' "$place/output"
+trains "${small[@]}" --steps 9 --eval-every 9 --resume "$place/untested"
+check "and once" grep -q '^nothing left to train' "$place/output"
 for file in config.json model.safetensors tokenizer.json tokenizer_config.json checkpoint.safetensors; do
   check "the folder has $file" test -s "$place/whole/$file"
 done
@@ -44,6 +54,12 @@ for i in $(seq 60); do echo "0123456789"; done >>"$place/other"
 refused "multiple of the heads" --data "$place/other" --layers 1 --heads 3 --width 16 --save "$place/kept"
 refused "expected the tensors of this model" --data "$text" --resume "$place/kept" --save "$place/kept"
 check "a run that is refused leaves the folder as it was" diff -r "$place/whole" "$place/kept"
+started "${small[@]:2}" --data "$place/other" --steps 1000000 --eval-every 1000000 --save "$place/kept"
+until_true grep -q 'dispatches a step' "$place/output"
+sleep 0.3
+kill -KILL $pid
+wait $pid 2>"$place/until"
+check "so does a run that is killed before its first save" diff -r "$place/whole" "$place/kept"
 trains "${small[@]}" --steps 64 --resume "$place/whole"
 check "nothing is said of the rate in epochs of the same size" bash -c "! grep -q 'learning rate' '$place/output'"
 trains "${small[@]}" --steps 64 --resume "$place/whole" --limit 100

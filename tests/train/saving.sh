@@ -120,6 +120,8 @@ epoch=$("$programs/inspect" "$place/copy" | sed -n 's/^ *epoch = //p')
 trains mixed --data "$data" --batch-size 1 --epochs "$((epoch + 1))" --resume "$place/copy" --save "$place/continued" --quiet
 trains mixed --data "$data" --batch-size 1 --epochs "$((epoch + 1))" --save "$place/straight" --quiet
 check "a run goes on from the middle of an epoch as if it had not been killed" cmp "$place/continued" "$place/straight"
+trains mixed --data "$data" --batch-size 1 --epochs "$((epoch + 1))" --resume "$place/copy"
+check "the steps of a part of an epoch are said" grep -qE ': loss [0-9.]+ of the last [0-9]+ steps, ' "$place/output"
 
 # What a killed process left behind goes with the next save; what a living one writes stays.
 dead=$(bash -c 'echo $$')
@@ -149,8 +151,15 @@ sleep 0.5
 stops INT 130 3
 says "stopped after 96 steps, saved in $place/tested"
 check "an epoch that was not tested has no result" test "$(grep -c "test accuracy" "$place/output")" = 0
-trains mixed --data "$data" --batch-size 1 --epochs 1 --resume "$place/tested"
+tested=(mixed --data "$data" --batch-size 1)
+trains "${tested[@]}" --epochs 1 --resume "$place/tested" --save "$place/ended"
+says "epoch 2 done; the test that is due then comes first"
+check "the test is made" grep -qE '^epoch 1/1: loss [0-9.]+, [0-9.]+ s, [0-9]+ images/s, test accuracy ' "$place/output"
+trains "${tested[@]}" --epochs 1 --resume "$place/ended"
 says "nothing left to train"
+check "a test that was made is not due" test "$(grep -c 'due\|^epoch' "$place/output")" = 0
+trains "${tested[@]}" --epochs 2 --resume "$place/tested" --trace "$place/trace"
+check "both tests are made" test "$(grep -c '^epoch [12]/2: loss [0-9.]*, ' "$place/output")" = 2
 
 # Ctrl-C ends a pipeline's other programs as well, and what is printed to them is lost; the checkpoint is not.
 "$program" mixed --data "$data" --epochs 100000 --save "$place/piped" > >(head -n 1 >"$place/output") 2>"$place/error" &
