@@ -7,6 +7,7 @@
 #include <atomic>
 #include <fstream>
 #include <span>
+#include <system_error>
 #include <thread>
 
 #include "data/image_resizer.h"
@@ -66,10 +67,15 @@ std::vector<Outcome> decode_all(const data::ImageResizer& resizer, std::span<con
   const auto work = [&] {
     for (std::size_t i = next++; i < files.size(); i = next++) outcomes[i] = decode(resizer, files[i], options);
   };
-  std::vector<std::jthread> workers;
   const unsigned threads = options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
-  for (std::size_t i = 0; i < std::min<std::size_t>(threads, files.size()); ++i) workers.emplace_back(work);
-  workers.clear();  // joins them
+  std::vector<std::jthread> others;
+  try {
+    for (std::size_t i = 1; i < std::min<std::size_t>(threads, files.size()); ++i) others.emplace_back(work);
+  } catch (const std::system_error&) {
+    // As many as there can be.
+  }
+  work();
+  others.clear();  // joins them
   return outcomes;
 }
 

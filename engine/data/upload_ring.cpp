@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 
 namespace halfstep::data {
 
@@ -27,10 +28,14 @@ void gather(std::span<const Field> fields, std::span<const std::uint32_t> indice
 }
 
 UploadRing::UploadRing(Fill fill, std::int64_t first_step, std::size_t batches)
-    : fill_(std::move(fill)),
-      first_step_(first_step),
-      batches_(std::max<std::size_t>(batches, 2)),
-      thread_(&UploadRing::produce, this, first_step) {}
+    : fill_(std::move(fill)), first_step_(first_step), batches_(std::max<std::size_t>(batches, 2)) {
+  try {
+    thread_ = std::thread(&UploadRing::produce, this, first_step);
+  } catch (const std::system_error& error) {
+    fail(ErrorCode::system, "data",
+         fmt::format("expected another thread, to gather batches, got none: {}", error.code().message()));
+  }
+}
 
 UploadRing::~UploadRing() {
   {

@@ -29,7 +29,8 @@ class UploadRing {
   /// Fills batch `step`. Called only from that thread, for first_step, first_step + 1, ... in order.
   using Fill = std::function<void(std::int64_t step, HostBatch& batch)>;
 
-  /// Starts gathering immediately, at most `batches` batches ahead (at least two).
+  /// Starts gathering immediately, at most `batches` batches ahead (at least two). Throws Error where there can be no
+  /// further thread.
   UploadRing(Fill fill, std::int64_t first_step, std::size_t batches = 3);
   UploadRing(const UploadRing&) = delete;
   UploadRing& operator=(const UploadRing&) = delete;
@@ -56,7 +57,7 @@ class UploadRing {
   std::uint64_t waits_ = 0;   ///< counted by batch(), only in the caller's thread
   bool stop_ = false;
   std::exception_ptr failure_;
-  std::thread thread_;  ///< last, so that all other members exist before it starts
+  std::thread thread_;
 };
 
 }  // namespace halfstep::data

@@ -57,8 +57,9 @@ bool has_files(const DataSource& source, const std::filesystem::path& folder) {
 
 Data read_files(const CommonOptions& options, std::uint32_t classes) {
   const auto read = [&](Split split) { return options.source->read(options.data, split, classes); };
-  // Unpacking is most of what a program does before its first step.
-  std::future<Dataset> test = std::async(std::launch::async, read, Split::test);
+  // Unpacking is most of what a program does before its first step. Where there can be no further thread, one after the
+  // other.
+  std::future<Dataset> test = std::async(read, Split::test);
   Data data{read(Split::train), {}, class_names(options, classes)};
   data.test = test.get();
   if (data.train.sample_shape != data.test.sample_shape) {

@@ -51,10 +51,12 @@ void Saver::begin() {
   last_ = std::chrono::steady_clock::now();
   halfstep::Checkpoint taken = trainer_.checkpoint(notes_);  // of what every rank has a part
   if (!is_first_rank()) return;
-  writing_ = std::async(std::launch::async, [this, checkpoint = std::move(taken)] {
+  writing_ = std::async([this, checkpoint = std::move(taken)] {
     if (describe_) describe_();
     checkpoint.write(options_.save);
   });
+  // Where there can be no further thread, on this one.
+  if (writing_.wait_for(std::chrono::seconds(0)) == std::future_status::deferred) writing_.wait();
 }
 
 void Saver::settle() {

@@ -1,13 +1,18 @@
 #include <halfstep/error.h>
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <span>
+#include <string>
+#include <string_view>
 #include <thread>
 
+#include "base/child.h"
 #include "data/upload_ring.h"
 
 using namespace halfstep;
@@ -29,6 +34,19 @@ template <typename T>
 std::vector<std::byte> bytes_of(std::vector<T> values) {
   const auto bytes = std::as_bytes(std::span(values));
   return {bytes.begin(), bytes.end()};
+}
+
+/// In a process that may have no further thread.
+std::string gather_alone(std::string_view) {
+  constexpr rlimit alone{1, 1};
+  constexpr uid_t nobody = 65534;  // as the limit does not hold for root
+  if ((getuid() == 0 && setuid(nobody) != 0) || setrlimit(RLIMIT_NPROC, &alone) != 0) return "no limit";
+  try {
+    const UploadRing ring(fill_with_step, 0);
+    return "a thread";
+  } catch (const Error& error) {
+    return error.what();
+  }
 }
 
 }  // namespace
@@ -131,4 +149,10 @@ TEST_CASE("A ring ends whenever it is let go") {
     UploadRing ring(fill_with_step, 0, 2);
     for (int i = 0; i < taken; i++) ring.batch(i);
   }
+}
+
+TEST_CASE("Where there can be no further thread, a ring says so") {
+  process::Child child;
+  const process::Child::Outcome outcome = child.run(gather_alone, "", std::chrono::seconds(10));
+  CHECK(outcome.answer.value_or("none").starts_with("[data] expected another thread, to gather batches, got none: "));
 }
