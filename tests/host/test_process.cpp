@@ -165,7 +165,10 @@ namespace {
 int in_child(auto&& body) {
   const pid_t child = fork();
   REQUIRE(child >= 0);
-  if (child == 0) _exit(body());
+  if (child == 0) {
+    std::signal(SIGHUP, SIG_DFL);  // which nohup ignores
+    _exit(body());
+  }
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);

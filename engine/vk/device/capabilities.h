@@ -48,6 +48,7 @@ struct Capabilities {
 
   bool storage_16bit = false;  ///< 16-bit elements in storage buffers
   bool float16_arithmetic = false;
+  bool unpacks_halves = true;          ///< unpackHalf2x16() works
   bool float_controls = false;         ///< VK_KHR_shader_float_controls; without it the rest of this group is false
   bool denormals_independent = false;  ///< widths may differ in denormal mode
   bool rounding_independent = false;   ///< widths may differ in rounding mode

@@ -26,16 +26,32 @@ bool has_no_function(std::uint32_t opcode) {
 
 class ExactRewriter {
  public:
-  ExactRewriter(std::span<const std::uint32_t> words, std::string_view shader) : writer_(words), shader_(shader) {
+  ExactRewriter(std::span<const std::uint32_t> words, std::string_view shader) : writer_(words), shader_(shader) {}
+
+  std::vector<std::uint32_t> all(std::span<const std::uint32_t> words) {
     for_each_instruction(words, [&](const Instruction& i) { visit(i); });
+    return writer_.finish(body_);
   }
 
-  std::vector<std::uint32_t> finish() const { return writer_.finish(body_); }
+  std::vector<std::uint32_t> unpacking(std::span<const std::uint32_t> words) {
+    for_each_instruction(words, [&](const Instruction& i) {
+      note_type(i);
+      if (i.opcode == op_ext_inst && i.operand(4) == glsl_unpack_half_2x16) {
+        return call(i, *exact_function_of_glsl(glsl_unpack_half_2x16), 5);
+      }
+      body_.insert(body_.end(), i.words.begin(), i.words.end());
+    });
+    return functions_.empty() ? std::vector(words.begin(), words.end()) : writer_.finish(body_);
+  }
 
  private:
+  void note_type(const Instruction& i) {
+    if (writer_.type_of(i.operand(1)).width != 0) types_[i.operand(2)] = i.operand(1);
+  }
+
   void visit(const Instruction& i) {
     if (i.opcode == op_type_float && i.operand(2) != 32) refuse(fmt::format("floats of {} bits", i.operand(2)));
-    if (writer_.type_of(i.operand(1)).width != 0) types_[i.operand(2)] = i.operand(1);
+    note_type(i);
     note_pointer(i);
     if (i.opcode == op_load && is_f32(i.operand(1)) && is_in_buffer(i.operand(3))) return load(i);
     if (i.opcode == op_bitcast && is_f32(i.operand(1))) return call(i, exact_bitcast(), 3);
@@ -105,7 +121,11 @@ class ExactRewriter {
 }  // namespace
 
 std::vector<std::uint32_t> with_exact_arithmetic(std::span<const std::uint32_t> words, std::string_view shader) {
-  return ExactRewriter(words, shader).finish();
+  return ExactRewriter(words, shader).all(words);
+}
+
+std::vector<std::uint32_t> with_exact_unpacking(std::span<const std::uint32_t> words) {
+  return ExactRewriter(words, "").unpacking(words);
 }
 
 }  // namespace halfstep::vk

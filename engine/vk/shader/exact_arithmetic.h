@@ -16,4 +16,7 @@ namespace halfstep::vk {
 /// function.
 std::vector<std::uint32_t> with_exact_arithmetic(std::span<const std::uint32_t> words, std::string_view shader);
 
+/// The shader with only unpackHalf2x16() computed so, by integers: for drivers that cannot (Capabilities::unpacks_halves).
+std::vector<std::uint32_t> with_exact_unpacking(std::span<const std::uint32_t> words);
+
 }  // namespace halfstep::vk

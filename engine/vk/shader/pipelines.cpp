@@ -223,6 +223,7 @@ std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<co
   code = with_matrices_of(dispatch.matrices, code);
   if (capabilities.mixed_dots && !dispatch.reproducible && !dispatch.spirv) code = with_mixed_dots(code);
   if (dispatch.reproducible) code = with_exact_arithmetic(code, dispatch.shader);
+  if (!dispatch.reproducible && !capabilities.unpacks_halves) code = with_exact_unpacking(code);
   if (!dispatch.windows.operands.empty()) code = with_windows(code, dispatch.windows, dispatch.shader);
   return with_float_controls(code, capabilities);  // the last that brings types of floats
 }
