@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/held.h"
 #include "base/utf8.h"
 #include "graph/ir.h"
 
@@ -80,7 +81,8 @@ Tensor Scope::cache(std::string_view name, Shape shape) const {
 Tensor Scope::add(std::string_view name, Shape shape, Initializer initializer, graph::Origin origin,
                   Axes stored) const {
   const Scope place = *this / name;
-  check_new(*ir_, place.path(), shape);
+  graph::Ir& ir = held(ir_, "graph", "a scope of a graph");
+  check_new(ir, place.path(), shape);
   check_order(place.path(), shape, stored);
   graph::Value value;
   value.type = TensorType{DType::f32, std::move(shape)};
@@ -88,7 +90,7 @@ Tensor Scope::add(std::string_view name, Shape shape, Initializer initializer, g
   value.origin = origin;
   value.initializer = initializer;
   value.stored = std::move(stored);
-  return graph::Access::tensor(ir_, ir_->add_value(std::move(value)));
+  return graph::Access::tensor(ir_, ir.add_value(std::move(value)));
 }
 
 void update(Tensor state, Tensor next) {
@@ -118,22 +120,27 @@ Graph::Graph(Graph&&) noexcept = default;
 Graph& Graph::operator=(Graph&&) noexcept = default;
 
 Tensor Graph::input(std::string_view name, Shape shape, DType dtype) {
-  check_new(*ir_, name, shape);
+  graph::Ir& ir = held(ir_, "graph", "a graph");
+  check_new(ir, name, shape);
   graph::Value value;
   value.type = TensorType{dtype, std::move(shape)};
   value.name = name;
   value.origin = graph::Origin::input;
-  return graph::Access::tensor(ir_, ir_->add_value(std::move(value)));
+  return graph::Access::tensor(ir_, ir.add_value(std::move(value)));
 }
 
 Scope Graph::root() {
-  return {ir_, ""};
+  return {held(ir_, "graph", "a graph").shared_from_this(), ""};
 }
 
 std::int64_t Graph::parameter_count() const {
   std::int64_t count = 0;
-  for (const graph::ValueId id : ir_->of(graph::Origin::parameter)) count += elements(ir_->values[id].type.shape);
+  for (const graph::ValueId id : ir().of(graph::Origin::parameter)) count += elements(ir().values[id].type.shape);
   return count;
+}
+
+const graph::Ir& Graph::ir() const {
+  return held(ir_, "graph", "a graph");
 }
 
 }  // namespace halfstep

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/held.h"
+
 namespace halfstep::graph {
 
 void check_extents(std::string_view where, std::string_view what, const Shape& shape) {
@@ -127,7 +129,7 @@ Graph Access::graph(std::shared_ptr<Ir> ir) {
   return Graph(std::move(ir));
 }
 Graph Access::share(const Graph& graph) {
-  return Graph(graph.ir_);
+  return Graph(held(graph.ir_, "graph", "a graph").shared_from_this());
 }
 
 std::string_view name(Numerics numerics) {

@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "base/held.h"
 #include "graph/dtype.h"
 #include "train/checkpoint_contents.h"
 #include "train/stored_values.h"
@@ -39,8 +40,12 @@ io::SafetensorsFile Checkpoint::Contents::file() const {
   return {std::move(data), std::move(tensors), metadata};
 }
 
+const Checkpoint::Contents& Checkpoint::contents() const {
+  return held(contents_, "checkpoint", "a snapshot");
+}
+
 void Checkpoint::write(const std::filesystem::path& path) const {
-  const io::SafetensorsFile file = contents_->file();
+  const io::SafetensorsFile file = contents().file();
   io::write_safetensors(path, file.tensors(), file.metadata());
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/held.h"
 #include "run/program.h"
 #include "train/checkpoint_reader.h"
 #include "train/prediction_graph.h"
@@ -224,6 +225,10 @@ Predictor::~Predictor() = default;
 Predictor::Predictor(Predictor&&) noexcept = default;
 Predictor& Predictor::operator=(Predictor&&) noexcept = default;
 
+Predictor::Impl& Predictor::impl() const {
+  return held(impl_, "predictor", "a predictor that holds a model");
+}
+
 Predictor Predictor::compile(const Device& device, const Graph& graph, Tensor output, const Precision& precision,
                              const SharedBuffers& shared) {
   check_predicted(precision);
@@ -235,24 +240,24 @@ Predictor Predictor::compile(const Trainer& trainer, const Graph& graph, Tensor 
 }
 
 Predictor Predictor::compile(const Predictor& other, const Graph& graph, Tensor output, const SharedBuffers& shared) {
-  return Predictor(std::make_unique<Impl>(*other.impl_, graph, output, shared));
+  return Predictor(std::make_unique<Impl>(other.impl(), graph, output, shared));
 }
 
 LoadReport Predictor::load_weights(const std::filesystem::path& path, const LoadOptions& options) {
-  return impl_->load_weights(path, options);
+  return impl().load_weights(path, options);
 }
 
 std::vector<float> Predictor::run(const std::map<std::string, Values>& inputs) {
-  return impl_->run(inputs);
+  return impl().run(inputs);
 }
 
 void Predictor::submit(const std::map<std::string, Values>& inputs) {
-  impl_->submit(inputs);
+  impl().submit(inputs);
 }
 
 void Predictor::record(void* command_buffer) {
   if (command_buffer == nullptr) fail("predictor", "expected the application's command buffer, got null");
-  impl_->record(static_cast<VkCommandBuffer>(command_buffer));
+  impl().record(static_cast<VkCommandBuffer>(command_buffer));
 }
 
 }  // namespace halfstep

@@ -23,15 +23,16 @@ Trainer::Origin::Origin(const Graph& written, const TrainerOptions& asked)
 }
 
 ResumePoint Trainer::reopen(const Device& device, const std::map<std::string, DeviceBuffer>& shared_inputs) {
-  const auto names = std::views::keys(origin_->options.shared_inputs);
+  Origin& from = origin();
+  const auto names = std::views::keys(from.options.shared_inputs);
   if (!std::ranges::equal(names, std::views::keys(shared_inputs))) {
     fail("trainer", fmt::format("expected memory of the new device for the shared inputs [{}], got some for [{}]",
                                 fmt::join(names, ", "), fmt::join(std::views::keys(shared_inputs), ", ")));
   }
-  if (origin_->options.ranks.size() > 1) {
+  if (from.options.ranks.size() > 1) {
     fail("trainer", "expected one rank to reopen its trainer, got several", "start them again from a checkpoint");
   }
-  std::optional<Checkpoint> start = origin_->snapshot;
+  std::optional<Checkpoint> start = from.snapshot;
   if (impl_) {
     try {
       start = impl_->checkpoint({});
@@ -40,13 +41,13 @@ ResumePoint Trainer::reopen(const Device& device, const std::map<std::string, De
     }
   }
   if (!start) fail("trainer", "expected a snapshot to go on from, got none", "see TrainerOptions::snapshot_every");
-  origin_->snapshot = start;
+  from.snapshot = start;
   impl_.reset();
-  origin_->options.shared_inputs = shared_inputs;
-  auto made = std::make_unique<Impl>(device, *origin_);
+  from.options.shared_inputs = shared_inputs;
+  auto made = std::make_unique<Impl>(device, from);
   const ResumePoint point = made->load(start->contents().file(), "the snapshot");
-  origin_->snapshot_step = point.step;
-  if (origin_->options.snapshot_every == 0) origin_->snapshot.reset();
+  from.snapshot_step = point.step;
+  if (from.options.snapshot_every == 0) from.snapshot.reset();
   impl_ = std::move(made);
   return point;
 }

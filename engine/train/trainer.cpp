@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/held.h"
 #include "train/about_model.h"
 #include "train/feed.h"
 #include "train/profile.h"
@@ -264,7 +265,12 @@ Trainer Trainer::compile(const Device& device, const Graph& graph, TrainerOption
   return trainer;
 }
 
+Trainer::Origin& Trainer::origin() const {
+  return held(origin_, "trainer", "a trainer that holds a model");
+}
+
 Trainer::Impl& Trainer::impl() const {
+  origin();
   if (!impl_) fail("trainer", "expected a trainer with a device, got one that could not be reopened");
   return *impl_;
 }
@@ -319,12 +325,12 @@ LoadReport Trainer::load_weights(const std::filesystem::path& path, const LoadOp
 }
 ResumePoint Trainer::load(const std::filesystem::path& path) {
   ResumePoint point = impl().load(io::SafetensorsFile(path), path.string());
-  origin_->snapshot.reset();
+  origin().snapshot.reset();
   return point;
 }
 ResumePoint Trainer::load(const Checkpoint& checkpoint) {
   ResumePoint point = impl().load(checkpoint.contents().file(), "the checkpoint");
-  origin_->snapshot.reset();
+  origin().snapshot.reset();
   return point;
 }
 std::vector<float> Trainer::parameter(std::string_view name, Weights weights) {

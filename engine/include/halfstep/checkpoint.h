@@ -61,7 +61,8 @@ HALFSTEP_API CheckpointSummary summarize_checkpoint(const std::filesystem::path&
 /// supports. Files of other programs, whose metadata declares no Halfstep format, are accepted.
 HALFSTEP_API void check_format(const std::map<std::string, std::string>& metadata, std::string_view file);
 
-/// A snapshot of a trainer's state in host memory; see Trainer::checkpoint(). Copies share the data.
+/// A snapshot of a trainer's state in host memory; see Trainer::checkpoint(). Copies share the data. All members of
+/// one that was moved from throw Error.
 class HALFSTEP_API Checkpoint {
  public:
   struct Contents;
@@ -71,7 +72,7 @@ class HALFSTEP_API Checkpoint {
   /// thread while training continues. Throws Error if the file cannot be written.
   void write(const std::filesystem::path& path) const;
 
-  const Contents& contents() const { return *contents_; }
+  const Contents& contents() const;
 
  private:
   std::shared_ptr<const Contents> contents_;

@@ -216,9 +216,13 @@ struct Augmentation {
 };
 
 /// Selects the samples of each batch. The result depends only on the seed and the step, so a run can resume at any
-/// step.
+/// step. Moving one copies it.
 class HALFSTEP_API BatchSampler {
  public:
+  BatchSampler(const BatchSampler&) = default;
+  BatchSampler& operator=(const BatchSampler&) = default;
+  ~BatchSampler() = default;
+
   /// Shuffles every epoch in its own order, drawn from (seed, epoch). The samples after the last full batch are
   /// dropped. Throws Error unless 1 <= batch_size <= count < 2^32 - 1.
   static BatchSampler training(std::int64_t count, std::int64_t batch_size, std::uint64_t seed);

@@ -79,7 +79,8 @@ struct DeviceSettings {
   bool may_fork = true;
 };
 
-/// The device that training runs on. Copies share it. They may be used from several threads at once.
+/// The device that training runs on. Copies share it. They may be used from several threads at once. One that was moved
+/// from throws Error wherever it is used.
 class HALFSTEP_API Device {
  public:
   /// Opens a device by its index in list(), or by a case-insensitive part of its name; one or two digits are an index,

@@ -73,7 +73,7 @@ HALFSTEP_API void update(Tensor state, Tensor next);
 
 /// A model: inputs, parameters and the operators between them. Building one does not use the GPU. Its tensors and
 /// scopes share ownership of its contents and stay valid after the Graph is destroyed. Only one thread at a time may
-/// build it.
+/// build it. All members of a Graph or Scope that was moved from, and what takes them, throw Error.
 class HALFSTEP_API Graph {
  public:
   Graph();
@@ -91,7 +91,7 @@ class HALFSTEP_API Graph {
   /// The number of trainable scalars.
   std::int64_t parameter_count() const;
 
-  const graph::Ir& ir() const { return *ir_; }
+  const graph::Ir& ir() const;
 
  private:
   friend struct graph::Access;

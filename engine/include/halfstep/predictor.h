@@ -20,7 +20,7 @@ namespace halfstep {
 /// are loaded. Dropout is disabled. Caches (Scope::cache) begin as zeros, and every run updates them. To be used by one
 /// thread at a time, and not while another thread uses the trainer or predictor whose weights it has. Kernels are
 /// checked and measured on the device as a trainer's are (DeviceSettings::tuning): on a GPU, the first compile() of a
-/// graph may take a second more.
+/// graph may take a second more. All members of a predictor that was moved from throw Error.
 class HALFSTEP_API Predictor {
  public:
   /// run() computes `output`, a value of `graph`. Inputs and output may be in an application's memory (`shared`). All
@@ -66,6 +66,7 @@ class HALFSTEP_API Predictor {
  private:
   class Impl;
   explicit Predictor(std::unique_ptr<Impl> impl);
+  Impl& impl() const;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -35,9 +35,14 @@ struct Encoding {
 };
 
 /// Turns text into the ids of tokens and back, as `transformers` does with the same files. Text is UTF-8; bytes that
-/// are not count as U+FFFD. A value that never changes: copies share it, and any number of threads may use it.
+/// are not count as U+FFFD. A value that never changes: copies share it, as does what it is moved to, and any number of
+/// threads may use it.
 class HALFSTEP_API Tokenizer {
  public:
+  Tokenizer(const Tokenizer&) = default;
+  Tokenizer& operator=(const Tokenizer&) = default;
+  ~Tokenizer() = default;
+
   /// WordPiece (BERT), from a vocab.txt with a token a line. Throws Error that names the file if it cannot be read,
   /// repeats a token, or lacks "[UNK]".
   static Tokenizer word_piece(const std::filesystem::path& vocabulary, const WordPieceOptions& options = {});

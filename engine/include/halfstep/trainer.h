@@ -56,7 +56,7 @@ class Inspector;
 /// Trains one graph. Compiling records the whole training step once; step() submits that recording and returns. Use it
 /// from one thread at a time. Every member that reads or changes the training state waits for all steps submitted
 /// before it; step() and report() do not. Every member that uses the device throws Error if the device
-/// is lost or out of memory. After a loss, reopen() goes on.
+/// is lost or out of memory. After a loss, reopen() goes on. All members of a trainer that was moved from throw Error.
 class HALFSTEP_API Trainer {
  public:
   /// Throws Error for anything that cannot be trained as requested. Options, shapes, the training set and the device's
@@ -204,10 +204,11 @@ class HALFSTEP_API Trainer {
  private:
   struct Origin;
   explicit Trainer(std::unique_ptr<Origin> origin);
+  Origin& origin() const;
   Impl& impl() const;
 
-  std::unique_ptr<Origin> origin_;
-  std::unique_ptr<Impl> impl_;  ///< null where reopen() has failed
+  std::unique_ptr<Origin> origin_;  ///< null where it was moved from
+  std::unique_ptr<Impl> impl_;      ///< null where reopen() has failed
 };
 
 }  // namespace halfstep

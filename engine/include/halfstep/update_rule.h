@@ -92,11 +92,16 @@ class HALFSTEP_API UpdateRule {
   virtual bool takes_scale_in_rate() const { return false; }
 };
 
-/// An update rule as a value. Sgd, Adam and the others in optimizer.h convert to it.
+/// An update rule as a value. Sgd, Adam and the others in optimizer.h convert to it. Copies share it, as does what it
+/// is moved to.
 class HALFSTEP_API Optimizer {
  public:
   /// Throws Error if `rule` is null.
   explicit Optimizer(std::shared_ptr<const UpdateRule> rule);
+
+  Optimizer(const Optimizer&) = default;
+  Optimizer& operator=(const Optimizer&) = default;
+  ~Optimizer() = default;
 
   const UpdateRule& operator*() const { return *rule_; }
   const UpdateRule* operator->() const { return rule_.get(); }

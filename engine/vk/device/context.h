@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/child.h"
+#include "base/held.h"
 #include "plan/target.h"
 #include "vk/device/capabilities.h"
 #include "vk/device/loader.h"
@@ -121,7 +122,7 @@ class Context : public std::enable_shared_from_this<Context> {
 
 /// Gives the engine access to the internals of public handles.
 struct Access {
-  static Context& context(const Device& device) { return *device.context_; }
+  static Context& context(const Device& device) { return held(device.context_, "device", "an open device"); }
 };
 
 /// Access::context, for short.

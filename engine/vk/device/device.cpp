@@ -21,15 +21,15 @@ std::vector<DeviceInfo> Device::list(const DeviceSettings& settings) {
 }
 
 void Device::wait_for(std::span<const QueueSemaphore> semaphores) const {
-  context_->wait_for(semaphores);
+  vk::context_of(*this).wait_for(semaphores);
 }
 
 void Device::signal(std::span<const QueueSemaphore> semaphores) const {
-  context_->signal(semaphores);
+  vk::context_of(*this).signal(semaphores);
 }
 
 const DeviceInfo& Device::info() const {
-  return context_->info();
+  return vk::context_of(*this).info();
 }
 
 }  // namespace halfstep
