@@ -9,8 +9,10 @@
 
 #include <fstream>
 #include <iostream>
+#include <utility>
 
 #include "samples/common/command_line.h"
+#include "samples/text/text_data.h"
 
 using namespace halfstep;
 
@@ -19,7 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 void print(const Tokenizer& tokenizer, std::istream& texts, bool as_text) {
+  bool first = true;
   for (std::string line; std::getline(texts, line) && !interrupted();) {
+    if (std::exchange(first, false)) samples::drop_byte_order_mark(line);
     std::string printed;
     for (const std::uint32_t id : tokenizer.encode(line)) {
       if (!printed.empty()) printed += ' ';

@@ -12,6 +12,7 @@
 
 #include "samples/common/command_line.h"
 #include "samples/common/say.h"
+#include "samples/text/text_data.h"
 
 using namespace halfstep;
 
@@ -33,7 +34,9 @@ std::vector<std::string> read_texts(const std::vector<fs::path>& files) {
     std::ifstream stream(file, std::ios::binary);
     if (!stream || fs::is_directory(file))
       fail(ErrorCode::bad_file, "data", fmt::format("cannot read {}", file.string()));
+    const std::size_t first = texts.size();
     for (std::string line; std::getline(stream, line);) texts.push_back(std::move(line));
+    if (texts.size() > first) samples::drop_byte_order_mark(texts[first]);
   }
   if (texts.empty()) fail(ErrorCode::bad_file, "data", "expected files with a text a line, got none");
   return texts;

@@ -72,6 +72,8 @@ std::string read_text(const std::filesystem::path& file) {
   const process::MappedFile mapped = process::map_file(file);
   std::string text(mapped.bytes.size(), '\0');
   std::ranges::transform(mapped.bytes, text.begin(), [](std::byte b) { return static_cast<char>(b); });
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
   return text;
 }
 

@@ -44,7 +44,8 @@ class Vocabulary {
   std::vector<std::string> tokens_;
 };
 
-/// A file's bytes. Throws Error that names it if it cannot be read.
+/// A file's bytes, without the byte order mark that some editors begin UTF-8 with. Throws Error that names the file if
+/// it cannot be read.
 std::string read_text(const std::filesystem::path& file);
 /// The lines of `text`, without the "\n" or "\r\n" that they end in.
 std::vector<std::string_view> lines_of(std::string_view text);

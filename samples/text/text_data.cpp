@@ -32,8 +32,7 @@ std::vector<std::string> read_lines(const fs::path& file) {
     lines.push_back(std::move(line));
   }
   if (lines.empty()) refuse(file, "expected a line for each text, got an empty file");
-  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // some editors begin UTF-8 with it
-  if (lines.front().starts_with(byte_order_mark)) lines.front().erase(0, byte_order_mark.size());
+  drop_byte_order_mark(lines.front());
   return lines;
 }
 
@@ -92,6 +91,11 @@ LabelledTexts read_split(const fs::path& folder, const std::string& split, std::
 
 }  // namespace
 
+void drop_byte_order_mark(std::string& text) {
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
+}
+
 TextData read_text_data(const fs::path& folder, std::optional<std::int64_t> limit) {
   TextData data;
   data.classes = read_classes(folder / "mapping.txt");
@@ -126,6 +130,7 @@ std::string read_text(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream || fs::is_directory(file)) refuse(file, "expected a text, got no file that can be read");
   std::string text{std::istreambuf_iterator<char>(stream), {}};
+  drop_byte_order_mark(text);
   if (text.empty()) refuse(file, "expected a text, got an empty file");
   // Bytes that are not UTF-8 are read as U+FFFD.
   constexpr const char* replacement = "\xEF\xBF\xBD";

@@ -26,6 +26,10 @@ struct TextData {
   std::vector<std::string> classes;
 };
 
+/// Takes the byte order mark, which some editors begin UTF-8 with, off the front of what a file begins with: it is no
+/// part of its text.
+void drop_byte_order_mark(std::string& text);
+
 /// Reads the first `limit` texts of each split, or all. Throws Error that names the file, and the line, if one is
 /// missing or empty, splits differ in length, or a label has no name.
 TextData read_text_data(const std::filesystem::path& folder, std::optional<std::int64_t> limit);

@@ -93,5 +93,6 @@ TEST_CASE("a vocabulary that cannot be used is named") {
   CHECK(message("[UNK]\n\na\n").find("vocab.txt: line 2 is empty") != std::string::npos);
   CHECK(message("").find("vocab.txt: expected a token a line, got none") != std::string::npos);
   CHECK(message("[UNK]\r\na\r\n").empty());
+  CHECK(message("\xEF\xBB\xBF[UNK]\na\n").empty());  // a byte order mark is no part of the first token
   CHECK_THROWS_WITH_AS(Tokenizer::word_piece(folder.path() / "none.txt"), doctest::Contains("none.txt"), Error);
 }

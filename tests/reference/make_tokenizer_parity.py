@@ -74,7 +74,7 @@ def encoded_pairs(tokenizer):
 def main():
     if len(sys.argv) == 3:
         tokenizer = Tokenizer.from_file(os.path.join(sys.argv[1], "tokenizer.json"))
-        with open(sys.argv[2], encoding="utf-8", errors="replace", newline="\n") as file:
+        with open(sys.argv[2], encoding="utf-8-sig", errors="replace", newline="\n") as file:
             for line in file:
                 print(*tokenizer.encode(line.rstrip("\n"), add_special_tokens=False).ids)
     else:

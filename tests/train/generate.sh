@@ -18,6 +18,8 @@ refused "multiple of the heads, got 16 and 3 heads" --data "$text" --layers 1 --
 refused "$place/nowhere: expected a text" --data "$place/nowhere"
 : >"$place/empty"
 refused "$place/empty: expected a text, got an empty file" --data "$place/empty"
+printf '\xef\xbb\xbf' >"$place/marked" # a byte order mark is no part of a text
+refused "$place/marked: expected a text, got an empty file" --data "$place/marked"
 noise 10000 >"$place/binary"
 refused "$place/binary: expected a text in UTF-8" --data "$place/binary"
 head -c 100 "$text" >"$place/short"

@@ -114,6 +114,15 @@ run "$place/v" "$data/train_text.txt"
 check "a line of ids for each text" test "$(grep -cE '^[0-9]+( [0-9]+)*$' "$place/output")" = 16
 printf 'rude <end>x\n' | run "$place/v" --text
 check "tokens as text: $(cat "$place/output")" grep -q 'Ġ <end> x$' "$place/output"
+{ printf '\xef\xbb\xbf'; cat "$data/train_text.txt"; } >"$place/marked" # a byte order mark is no part of a text
+run "$place/v" "$data/train_text.txt"
+mv "$place/output" "$place/ids"
+run "$place/v" "$place/marked"
+check "tokenize: a byte order mark has no tokens" cmp "$place/ids" "$place/output"
 refused "cannot read" "$place/nowhere"
+program=$1/train_vocab
+trains "$data/train_text.txt" "$data/train_text.txt" --size 5000 --kind bytepairs --out "$place/plain"
+trains "$place/marked" "$place/marked" --size 5000 --kind bytepairs --out "$place/w"
+check "train_vocab: a byte order mark is not learned from" cmp "$place/plain/tokenizer.json" "$place/w/tokenizer.json"
 
 finish
