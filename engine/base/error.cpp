@@ -2,30 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstddef>
 #include <string>
 
 #include "base/utf8.h"
 
 namespace halfstep {
-
-namespace {
-
-/// `text` as one line of UTF-8. What it quotes may come from a file: control characters, and bytes that are no UTF-8,
-/// are written as "\x0a".
-std::string on_one_line(std::string_view text) {
-  std::string line;
-  std::size_t valid = 0;  // where the UTF-8 that was found last ends
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (i >= valid) valid = i + utf8_bytes(text.substr(i));
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const bool control = byte < 0x20 || byte == 0x7F;
-    line += i < valid && !control ? std::string(1, text[i]) : fmt::format("\\x{:02x}", byte);
-  }
-  return line;
-}
-
-}  // namespace
 
 std::string_view name(ErrorCode code) {
   switch (code) {

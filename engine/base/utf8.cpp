@@ -1,5 +1,6 @@
 #include "base/utf8.h"
 
+#include <fmt/format.h>
 #include <utf8proc.h>
 
 namespace halfstep {
@@ -15,6 +16,18 @@ std::size_t utf8_bytes(std::string_view text) {
     bytes += static_cast<std::size_t>(length);
   }
   return bytes;
+}
+
+std::string on_one_line(std::string_view text) {
+  std::string line;
+  std::size_t valid = 0;  // where the UTF-8 that was found last ends
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (i >= valid) valid = i + utf8_bytes(text.substr(i));
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool control = byte < 0x20 || byte == 0x7F;
+    line += i < valid && !control ? std::string(1, text[i]) : fmt::format("\\x{:02x}", byte);
+  }
+  return line;
 }
 
 }  // namespace halfstep

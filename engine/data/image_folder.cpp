@@ -10,6 +10,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/utf8.h"
 #include "data/image_resizer.h"
 #include "io/decode_image.h"
 
@@ -134,7 +135,7 @@ void read_into(ImageFolder& result, const Device& device, std::span<const fs::pa
     std::vector<io::DecodedImage> images;
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       if (!outcomes[i].problem.empty()) {
-        result.skipped.push_back(fmt::format("{}: {}", chunk[i].string(), outcomes[i].problem));
+        result.skipped.push_back(on_one_line(fmt::format("{}: {}", chunk[i].string(), outcomes[i].problem)));
         continue;
       }
       images.push_back(std::move(outcomes[i].image));

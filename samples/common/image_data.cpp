@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "samples/common/checkpoint.h"
 #include "samples/common/command_line.h"
 
 namespace samples {
@@ -150,7 +151,7 @@ Data read_image_data(const halfstep::Device& device, const CommonOptions& option
   halfstep::ImageFolder train = read_part(device, parts.train, images);
   halfstep::ImageFolder test = read_part(device, parts.test, images);
   for (const std::string& name : train.empty_classes) {
-    fmt::print(stderr, "warning: no image to train on of the class {}\n", name);
+    fmt::print(stderr, "warning: no image to train on of the class {}\n", printable(name));
   }
   return {std::move(train.data), std::move(test.data), std::move(train.classes)};
 }

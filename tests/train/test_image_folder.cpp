@@ -248,18 +248,23 @@ TEST_CASE_FIXTURE(Pets, "a folder to test on has the labels of the folder traine
 TEST_CASE_FIXTURE(Pets, "files that are listed are read in their order, whatever they are called, and bad ones named") {
   const fs::path odd = folder.path() / "a dog";
   fs::copy_file(folder.path() / "dog" / "rex.jpeg", odd);
-  const fs::path files[] = {odd, folder.path() / "notes.txt", folder.path() / "cat" / "a.png", folder.path() / "no.png",
-                            folder.path() / "dog"};
+  const fs::path files[] = {odd,
+                            folder.path() / "notes.txt",
+                            folder.path() / "cat" / "a.png",
+                            folder.path() / "no.png",
+                            folder.path() / "dog",
+                            folder.path() / "two\nlines.png"};
   const ImageFolder read =
       read_images(testing::device(), files, {.height = 11, .width = 7, .corrupt = CorruptFiles::skip});
   CHECK(read.files == std::vector<fs::path>{files[0], files[2]});
   CHECK(read.data.count == 2);
   CHECK(read.data.labels == std::vector<std::uint32_t>{0, 0});
   CHECK(is_resized(read.data, 1, cat, 11, 7));
-  REQUIRE(read.skipped.size() == 3);
+  REQUIRE(read.skipped.size() == 4);
   CHECK(read.skipped[0].starts_with(files[1].string()));
   CHECK(read.skipped[1].find("cannot be opened") != std::string::npos);
   CHECK(read.skipped[2].find("not an ordinary file") != std::string::npos);
+  CHECK(read.skipped[3].find("/two\\x0alines.png: [image] it cannot be opened") != std::string::npos);
   CHECK(read_images(testing::device(), std::span(files).subspan(3), {.corrupt = CorruptFiles::skip}).data.count == 0);
   CHECK_THROWS_WITH_AS(read_images(testing::device(), files), doctest::Contains("notes.txt"), Error);
   // No more threads than files, however many are asked for.

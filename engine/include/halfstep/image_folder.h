@@ -49,7 +49,7 @@ struct ImageFolder {
   Dataset data{};
   std::vector<std::filesystem::path> files{};  ///< of each sample
   std::vector<std::string> classes{};          ///< a label is an index into this list
-  std::vector<std::string> skipped{};          ///< one line for each skipped file: its path and the reason
+  std::vector<std::string> skipped{};          ///< one line, as an Error's, for each skipped file: its path and why
   std::vector<std::string> empty_classes{};    ///< those of `classes` that have no sample
 };
 
