@@ -25,9 +25,9 @@ namespace {
 
 /// The log that `path` is, or the only one in the folder that it is.
 std::filesystem::path log_of(const std::filesystem::path& path) {
-  if (!std::filesystem::is_directory(path)) return path;
-  std::vector<std::string> logs;
   std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return path;
+  std::vector<std::string> logs;
   for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
     if (entry.path().extension() == ".jsonl") logs.push_back(entry.path().filename().string());
   }

@@ -144,7 +144,13 @@ refused "none of the data set" "${small[@]}" --log "$data/train-images-idx3-ubyt
 program=$programs/dashboard
 mkdir "$place/empty"
 refused "$place/empty" "$place/empty"
-refused "expected a log that can be read" "$place/none"
+mkfifo "$place/pipe"
+for unread in "$place/none" "$place/pipe" /dev/zero; do
+  refused "$unread] expected a log, an ordinary file that can be read, got none" "$unread"
+done
+{ head -c 20000000 /dev/zero | tr '\0' ' ' && printf '{"kind":"step"}\n{"kind":"step"}'; } >"$place/long.jsonl"
+trains "$place/long.jsonl"
+check "a line longer than any record is none" grep -q ': 1 steps, 1 records$' "$place/output"
 refused "expected JSON lines of a training" "$data/train-images-idx3-ubyte"
 refused "expected another file than that of run" "$log" --out "$log"
 refused "run is required"
