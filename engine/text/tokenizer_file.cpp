@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -27,6 +29,7 @@ class Reader {
   Tokenizer read() {
     try {
       file_ = json::parse(text::read_text(path_));
+      expect(file_, "version", "1.0");
       const std::string kind = file_.at("model").value("type", file_.at("model").contains("merges") ? "BPE" : "");
       std::shared_ptr<const text::Model> model;
       if (kind == "WordPiece") {
@@ -167,8 +170,9 @@ class Reader {
     for (const json& part : parts) {
       const bool text = part.contains("Sequence");
       const json& inner = part.at(text ? "Sequence" : "SpecialToken");
-      const auto segment = inner.value("type_id", 0U);
+      const auto segment = inner.contains("type_id") ? id_of(inner.at("type_id")) : 0;
       const auto id = inner.at("id").get<std::string>();
+      if (text && id != "A" && id != "B") refuse("the texts A and B around special tokens", id);
       if (text) {
         result.push_back({id == "A" ? Kind::first : Kind::second, 0, segment});
         continue;
@@ -180,14 +184,21 @@ class Reader {
     return result;
   }
 
+  /// What surrounds a text, or two: each of them is there once.
+  Impl::Template template_of(const char* member, std::ptrdiff_t texts) const {
+    const json& from = file_.at("post_processor");
+    Impl::Template result = template_of(from.at(member), from.at("special_tokens"));
+    const bool once = std::ranges::count(result, Kind::first, &Impl::TemplatePart::kind) == 1;
+    if (once && std::ranges::count(result, Kind::second, &Impl::TemplatePart::kind) == texts - 1) return result;
+    refuse(fmt::format("{} text{} in the post_processor's '{}', each once", texts, texts == 1 ? "" : "s", member),
+           from.at(member).dump());
+  }
+
   std::pair<Impl::Template, Impl::Template> templates() const {
     const std::string kind = type_of("post_processor");
     if (kind.empty() || kind == "ByteLevel") return {Impl::plain_template(false), Impl::plain_template(true)};
     const json& from = file_.at("post_processor");
-    if (kind == "TemplateProcessing") {
-      return {template_of(from.at("single"), from.at("special_tokens")),
-              template_of(from.at("pair"), from.at("special_tokens"))};
-    }
+    if (kind == "TemplateProcessing") return {template_of("single", 1), template_of("pair", 2)};
     if (kind != "BertProcessing") refuse("a post_processor TemplateProcessing, BertProcessing or ByteLevel", kind);
     const auto cls = id_of(from.at("cls").at(1));
     const auto sep = id_of(from.at("sep").at(1));

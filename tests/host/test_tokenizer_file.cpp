@@ -97,6 +97,17 @@ TEST_CASE("a tokenizer.json that asks for what is not known here is refused by n
   refused(pairs, "a decoder WordPiece, ByteLevel, Fuse or none, got 'Metaspace'", [](auto& file) {
     file["decoder"] = {{"type", "Metaspace"}};
   });
+  refused(pieces, "version to be \"1.0\", got '\"2.0\"'", [](auto& file) { file["version"] = "2.0"; });
+  refused(pieces, "1 text in the post_processor's 'single', each once",
+          [](auto& file) { file["post_processor"]["single"][1]["Sequence"]["id"] = "B"; });
+  refused(pieces, "1 text in the post_processor's 'single', each once",
+          [](auto& file) { file["post_processor"]["single"].erase(1); });
+  refused(pieces, "2 texts in the post_processor's 'pair', each once",
+          [](auto& file) { file["post_processor"]["pair"][3]["Sequence"]["id"] = "A"; });
+  refused(pieces, "the texts A and B around special tokens, got 'C'",
+          [](auto& file) { file["post_processor"]["single"][1]["Sequence"]["id"] = "C"; });
+  refused(pieces, "expected ids from 0 to 16777215, got '-1'",
+          [](auto& file) { file["post_processor"]["single"][1]["Sequence"]["type_id"] = -1; });
   refused(pairs, "a tokenizer.json, got:", [](auto& file) { file.erase("model"); });
   refused(pairs, "an object of tokens and ids, got '3'", [](auto& file) { file["model"]["vocab"] = 3; });
 }
