@@ -238,7 +238,7 @@ ordered_json Tokenizer::Impl::describe() const {
   };
   const ordered_json single = template_json(one_);
   const ordered_json pair = template_json(two_);
-  if (!special.empty()) {
+  if (one_ != plain_template(false) || two_ != plain_template(true)) {
     file["post_processor"] = {
         {"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", special}};
   }

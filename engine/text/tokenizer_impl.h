@@ -32,6 +32,8 @@ class Tokenizer::Impl {
     enum class Kind : std::uint8_t { token, first, second } kind = Kind::token;
     std::uint32_t token = 0;
     std::uint32_t segment = 0;
+
+    friend bool operator==(const TemplatePart&, const TemplatePart&) = default;
   };
   using Template = std::vector<TemplatePart>;
   /// [CLS] first [SEP] and [CLS] first [SEP] second [SEP].

@@ -173,6 +173,25 @@ TEST_CASE("added tokens that are normalized are found in what the others leave")
   }
 }
 
+TEST_CASE("the segments of texts without special tokens are saved") {
+  TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "tokenizer.json";
+  Tokenizer::bytes().save(path);
+  nlohmann::ordered_json file = nlohmann::ordered_json::parse(std::ifstream(path));
+  const auto text = [](const char* id, int segment) {
+    return nlohmann::ordered_json{{"Sequence", {{"id", id}, {"type_id", segment}}}};
+  };
+  file["post_processor"] = {{"type", "TemplateProcessing"},
+                            {"single", {text("A", 1)}},
+                            {"pair", {text("A", 1), text("B", 0)}},
+                            {"special_tokens", nlohmann::ordered_json::object()}};
+  std::ofstream(path) << file.dump();
+  Tokenizer::load(path).save(path);
+  const Tokenizer saved = Tokenizer::load(path);
+  CHECK(saved.encode_for_model("a").segments == std::vector<std::uint32_t>{1});
+  CHECK(saved.encode_for_model("a", "b").segments == std::vector<std::uint32_t>{1, 0});
+}
+
 TEST_CASE("damaged parts of a tokenizer.json are refused") {
   const Tokenizer pieces = Tokenizer::train_word_piece(texts, {.size = 80});
   CHECK(message_of(pieces, [](auto& file) { file["added_tokens"][0]["id"] = 7; }).find("'[PAD]' with 7") !=
