@@ -29,7 +29,7 @@ Evaluation Evaluator::evaluate(const Dataset& set, const std::function<bool()>& 
   if (set.count < 1) fail("evaluate", fmt::format("expected samples, got none in '{}'", set.name));
   std::vector<std::vector<Field>> fields;
   for (const auto& part : parts_) {
-    fields.push_back(fed_fields("evaluate", set, *part->graph.samples, part->graph.ir));
+    fields.push_back(fed_fields("evaluate", set, part->graph));
     part->program.slots().drain();  // what an evaluation left that an exception ended, be it of `stop`
     part->batches.clear();          // one that could not be submitted
   }

@@ -213,11 +213,10 @@ step::SampleInputs sample_inputs(const Feed& feed, const graph::Ir& ir, const Tr
   return result;
 }
 
-std::vector<Field> fed_fields(std::string_view where, const Dataset& set, const step::SampleInputs& inputs,
-                              const graph::Ir& ir) {
+std::vector<Field> fed_fields(std::string_view where, const Dataset& set, const step::StepGraph& graph) {
   const std::vector<Field> all = set.all_fields();
   std::vector<Field> result;
-  for (const step::FieldInput& input : inputs.fields) {
+  for (const step::FieldInput& input : graph.samples->fields) {
     const auto found = std::ranges::find(all, input.field, &Field::name);
     if (found == all.end() || found->type != input.type || found->shape != input.stored) {
       const std::string got = found == all.end()
@@ -229,7 +228,7 @@ std::vector<Field> fed_fields(std::string_view where, const Dataset& set, const 
     Field& field = result.emplace_back(*found);
     if (input.length > 0) field.stride = field.step();
     field.shape = input.read();
-    for (const Classes& classes : classes_of(ir, input.input)) {
+    for (const Classes& classes : classes_of(graph.ir, graph.outputs, input.input)) {
       const std::int64_t labels = classes.largest_in(*found);
       if (labels <= classes.count) continue;
       fail("feed", fmt::format("expected a set of at most {} classes, as many as {} has logits, got {} in '{}'",

@@ -9,6 +9,7 @@
 
 #include "graph/ir.h"
 #include "step/step_inputs.h"
+#include "step/step_program.h"
 
 namespace halfstep::train {
 
@@ -30,9 +31,9 @@ void check_feed_values(const Feed& feed, const graph::Ir& ir);
 /// they are inputs of `ir`, each of one batch, and every field can be converted to its input as the feed asks.
 step::SampleInputs sample_inputs(const Feed& feed, const graph::Ir& ir, const TrainingData& data, std::int64_t length);
 
-/// The fields of a set that `inputs` are fed from, in their order, as much of each as is read. Throws Error where one
-/// is missing, of another type or shape, or has a label that stands for no class. `where` begins the text.
-std::vector<Field> fed_fields(std::string_view where, const Dataset& set, const step::SampleInputs& inputs,
-                              const graph::Ir& ir);
+/// The fields of a set that `graph`, which has samples, is fed from, in the order of its inputs, as much of each as is
+/// read. Throws Error where one is missing, of another type or shape, or has a label that stands for no class. `where`
+/// begins the text.
+std::vector<Field> fed_fields(std::string_view where, const Dataset& set, const step::StepGraph& graph);
 
 }  // namespace halfstep::train

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "graph/operator.h"
+#include "passes/backward.h"
 
 namespace halfstep::train {
 namespace {
@@ -51,11 +52,14 @@ std::int64_t Classes::largest_in(const Field& field) const {
   return largest;
 }
 
-std::vector<Classes> classes_of(const graph::Ir& ir, graph::ValueId input) {
+std::vector<Classes> classes_of(const graph::Ir& ir, std::span<const graph::ValueId> outputs, graph::ValueId input) {
   if (ir.values[input].type.dtype != DType::u32) return {};
+  std::vector<graph::ValueId> computed(outputs.begin(), outputs.end());
+  for (const graph::Update& update : ir.updates) computed.push_back(update.next);
   std::set<graph::ValueId> labels{input};
   std::vector<Classes> all;
-  for (const graph::Node& node : ir.nodes) {
+  for (const graph::NodeId id : passes::needed_nodes(ir, computed)) {
+    const graph::Node& node = ir.nodes[id];
     if (node.op->also_ignored() && labels.contains(node.inputs[1])) {
       all.push_back({node.op->name(), ir.values[node.inputs[0]].type.shape.back(), *node.op->also_ignored()});
     } else if (passes_labels_on(ir, node) && labels.contains(node.inputs[0])) {

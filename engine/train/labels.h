@@ -37,8 +37,9 @@ struct Classes {
   /// is taken for it where that is enough.
   std::int64_t largest_in(const Field& field) const;
 };
-/// Those of every loss and metric of the labels `input`. Empty where it is read as no labels.
-std::vector<Classes> classes_of(const graph::Ir& ir, graph::ValueId input);
+/// Those of every loss and metric of the labels `input` that `outputs` or states are computed from: a graph may have
+/// more than were asked for. Empty where it is read as no labels.
+std::vector<Classes> classes_of(const graph::Ir& ir, std::span<const graph::ValueId> outputs, graph::ValueId input);
 
 /// What the rows that a value is a mean over have in common: each loss and metric of classes that it is computed from
 /// is of these labels, and ignores the same.

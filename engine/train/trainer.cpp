@@ -171,7 +171,7 @@ void Trainer::Impl::place_data(state::StoreSpec& spec) {
   if (set != nullptr) return place_set(spec);
   const std::int64_t batch = graph.samples ? elements({options.accumulate, graph.samples->batch}) : 0;
   std::optional<train::Supply> supply;
-  if (options.source != nullptr) supply = train::source_supply(*options.source, *graph.samples, graph.ir, batch);
+  if (options.source != nullptr) supply = train::source_supply(*options.source, graph, batch);
   batches = std::make_unique<train::Batches>(std::move(supply), batch * options.ranks.size(), balancer->share());
 }
 
@@ -181,7 +181,7 @@ void Trainer::Impl::place_set(state::StoreSpec& spec) {
   std::vector<step::SampleInputs> resident;
   std::uint64_t bytes = 0;
   for (const auto& part : parts) {
-    fields.push_back(train::fed_fields("feed", set, *part->graph.samples, part->graph.ir));
+    fields.push_back(train::fed_fields("feed", set, part->graph));
     resident.push_back(*part->graph.samples);
     bytes = train::place_resident(resident.back(), fields.back());
   }

@@ -95,14 +95,14 @@ Supply set_supply(const Dataset& set, std::vector<std::vector<Field>> fields, st
           }};
 }
 
-Supply source_supply(const Source& source, const step::SampleInputs& inputs, const graph::Ir& ir, std::int64_t batch) {
+Supply source_supply(const Source& source, const step::StepGraph& graph, std::int64_t batch) {
   SourceFiller filler{&source, batch};
-  for (const step::FieldInput& input : inputs.fields) {
+  for (const step::FieldInput& input : graph.samples->fields) {
     const auto found = std::ranges::find(source.fields, input.field, &Field::name);
     filler.fed.push_back(static_cast<std::size_t>(found - source.fields.begin()));
     Limit& limit = filler.limits.emplace_back();
     if (found->bound != 0) limit.bound = found->bound;
-    limit.classes = classes_of(ir, input.input);
+    limit.classes = classes_of(graph.ir, graph.outputs, input.input);
   }
   return {.name = source.name, .count = source.count, .gather = std::move(filler)};
 }

@@ -7,6 +7,7 @@
 
 #include "state/store.h"
 #include "step/step_inputs.h"
+#include "step/step_program.h"
 #include "train/batches.h"
 
 namespace halfstep::train {
@@ -16,8 +17,9 @@ namespace halfstep::train {
 Supply set_supply(const Dataset& set, std::vector<std::vector<Field>> fields, std::vector<std::uint32_t> buckets);
 
 /// Has the source fill batches of `batch` samples, and checks what it filled: an integer that is not below its bound,
-/// or is a label of none of the classes that a loss tells apart, is an Error, as is anything that it throws.
-Supply source_supply(const Source& source, const step::SampleInputs& inputs, const graph::Ir& ir, std::int64_t batch);
+/// or is a label of none of the classes that a loss tells apart, is an Error, as is anything that it throws. `graph`
+/// has samples.
+Supply source_supply(const Source& source, const step::StepGraph& graph, std::int64_t batch);
 
 /// Places the fields of `inputs`, which are `fields`, in a data buffer, after the tables. Fields of the same memory
 /// share it. Returns the buffer's bytes.

@@ -159,10 +159,10 @@ TEST_CASE("an application's own operator: a result that goes over a workspace") 
 TEST_CASE("an application's own operator: integers that it takes are no labels") {
   Graph graph;
   const Tensor inputs[] = {graph.input("x", {4, 10}), graph.input("places", {4}, DType::u32)};
-  apply_operator(std::make_shared<Lookup>(), inputs);
-  CHECK(train::classes_of(graph::ir_of(inputs[0]), inputs[1].id()).empty());
-  cross_entropy(inputs[0], inputs[1]);
-  CHECK(train::classes_of(graph::ir_of(inputs[0]), inputs[1].id()).at(0).count == 10);
+  const graph::ValueId looked_up = apply_operator(std::make_shared<Lookup>(), inputs)[0].id();
+  CHECK(train::classes_of(graph.ir(), std::span(&looked_up, 1), inputs[1].id()).empty());
+  const graph::ValueId loss = cross_entropy(inputs[0], inputs[1]).id();
+  CHECK(train::classes_of(graph.ir(), std::span(&loss, 1), inputs[1].id()).at(0).count == 10);
 }
 
 TEST_CASE("what is wrong with an application's own operator is said when it is applied or compiled") {

@@ -60,6 +60,33 @@ TEST_CASE("a label to ignore need be no class, in a set and from a source") {
   }
 }
 
+TEST_CASE("labels are those of the losses and metrics that were asked for, whatever others a graph has") {
+  const Dataset set = Dataset::of("marks", {Field::own("labels", {}, std::vector<std::uint8_t>{0, 2, 1, 2})});
+  const Source source{.name = "marks",
+                      .fields = {{.name = "labels", .type = ElementType::u8}},
+                      .fill = [](const SourceBatch& to) { std::ranges::fill(to.values<std::uint8_t>(0), 2); }};
+  for (const bool streamed : {false, true}) {
+    for (const bool asked : {false, true}) {
+      Graph graph;
+      const Tensor labels = graph.input("labels", {4}, DType::u32);
+      const Tensor logits = graph.root().parameter("logits", {4, 3}, constant(0));
+      TrainerOptions options{.loss = cross_entropy(logits, labels), .feed = Feed{.inputs = {{.input = labels}}}};
+      const Tensor other = accuracy(slice(logits, {0, 0}, {4, 2}), labels);
+      if (asked) options.metrics = {{"of two classes", other}};
+      if (!streamed) options.training_set = &set;
+      if (streamed) options.source = &source;
+      const auto loss = [&] {
+        Trainer trainer = Trainer::compile(testing::device(), graph, options);
+        trainer.step();
+        trainer.finish();
+        return trainer.report().loss;
+      };
+      if (!asked) CHECK(loss() == doctest::Approx(std::log(3.0)));
+      if (asked) CHECK_THROWS_WITH_AS(loss(), doctest::Contains(streamed ? "below 2" : "at most 2 classes"), Error);
+    }
+  }
+}
+
 namespace {
 
 constexpr std::int64_t places = 3;  ///< of a sample, each with a label
