@@ -62,7 +62,11 @@ struct Header {
   Child::Work work = nullptr;  ///< of requests: the child has the same functions at the same addresses
   std::uint64_t bytes = 0;
   std::chrono::milliseconds limit{};  ///< of requests: for the work
+  bool crashed = false;               ///< of answers: the work's process ends now
 };
+
+/// What a process gets whose own code is at fault. Others come from outside.
+constexpr std::array faults{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
 
 bool send_all(int socket, const void* data, std::size_t size) {
 #if defined(MSG_NOSIGNAL)
@@ -124,10 +128,23 @@ void close_all_but(int socket) {
   for (const int descriptor : others) close(descriptor);
 }
 
+int told_socket = -1;
+
+/// Tells the parent of a crash, for which it cannot wait where the application ignores SIGCHLD, or waits for any
+/// process that ends. Then the signal ends this process.
+extern "C" void tell_of_crash(int signal) {
+  const Header header{.crashed = true};
+  static_cast<void>(send(told_socket, &header, sizeof header, MSG_DONTWAIT));
+  std::raise(signal);
+}
+
 /// A crash is expected here: no signal handlers of the program, no core file, no output on the terminal.
 void fall_silent() {
-  for (const int signal : {SIGINT, SIGTERM, SIGALRM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
-    std::signal(signal, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM, SIGALRM}) std::signal(signal, SIG_DFL);
+  struct sigaction once {};
+  once.sa_handler = tell_of_crash;
+  once.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (const int signal : faults) sigaction(signal, &once, nullptr);
   sigset_t blocked;
   sigemptyset(&blocked);
   sigprocmask(SIG_SETMASK, &blocked, nullptr);
@@ -139,13 +156,11 @@ void fall_silent() {
   if (nowhere > STDERR_FILENO) close(nowhere);
 }
 
-/// Whether a process ended in a way that its own code causes. Others than a fault's signals come from outside.
+/// Whether a process ended in a way that its own code causes.
 bool is_crash(int status) {
   if (WIFEXITED(status)) return WEXITSTATUS(status) != 0;
   if (!WIFSIGNALED(status)) return false;
-  const int ended_by = WTERMSIG(status);
-  constexpr std::array faults{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
-  return std::ranges::find(faults, ended_by) != faults.end();
+  return std::ranges::find(faults, WTERMSIG(status)) != faults.end();
 }
 
 /// Has this process end after so long; 0: no more. Its parent cannot see to that: where the application ignores
@@ -159,6 +174,7 @@ void end_after(std::chrono::milliseconds limit) {
 
 [[noreturn]] void serve(int socket) {
   inside_child = true;
+  told_socket = socket;
   close_all_but(socket);
   fall_silent();
   Header header;
@@ -241,9 +257,9 @@ Child::Outcome Child::run(Work work, std::string_view argument, std::chrono::mil
   Header header;
   std::string answer;
   const bool sent = send_message(socket_, {.work = work, .limit = limit}, argument);
-  if (sent && receive_message(socket_, header, answer, Clock::now() + limit))
+  if (sent && receive_message(socket_, header, answer, Clock::now() + limit) && !header.crashed)
     return {.answer = std::move(answer), .crashed = false};
-  const bool crashed = is_crash(end());
+  const bool crashed = is_crash(end()) || header.crashed;
   return {.answer = {}, .crashed = sent && crashed};
 }
 

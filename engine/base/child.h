@@ -20,7 +20,8 @@ class Child {
   struct Outcome {
     std::optional<std::string> answer{};  ///< what it returned; nothing if it did not return
     /// Whether it ended the process: by a fault's signal, or as an exit with a failure. False where it threw or took
-    /// too long, and where something else ended the process, such as Ctrl-C or a system without memory.
+    /// too long, and where something else ended the process, such as Ctrl-C or a system without memory. Of an exit,
+    /// also false where the application ignores SIGCHLD, or waits for any process that ends: nobody knows of it then.
     bool crashed = false;
   };
 

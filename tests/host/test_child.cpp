@@ -78,6 +78,20 @@ TEST_CASE("what crashes, throws or hangs a child costs its answer only") {
   }
 }
 
+TEST_CASE("a crash is one where the application ignores what becomes of its processes") {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  for (const Child::Work work : {crash, read_nowhere, fail, hang}) {
+    Child child;
+    const Child::Outcome outcome = child.run(work, "", work == hang ? 50ms : 10s);
+    CHECK(outcome.answer == std::nullopt);
+    CHECK(outcome.crashed == (work == crash || work == read_nowhere));
+    CHECK_FALSE(child.alive());
+  }
+  Child child;
+  CHECK_FALSE(child.run(end_from_outside, std::to_string(SIGKILL), 10s).crashed);
+  std::signal(SIGCHLD, before);
+}
+
 TEST_CASE("a child that is ended from outside has not crashed") {
   for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
     Child child;
