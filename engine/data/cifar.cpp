@@ -49,6 +49,7 @@ void append_file(const fs::path& path, const Labels& labels, Dataset& data) {
     append_pixels(std::span(record).subspan(labels.bytes), data.samples);
     data.labels.push_back(label);
   }
+  static_cast<void>(file.at_end());  // refuses one whose packing breaks off after a whole image
   if (index == 0)
     fail(ErrorCode::bad_file, "cifar", fmt::format("{}: expected images, got an empty file", path.string()));
 }

@@ -100,6 +100,10 @@ TEST_CASE_FIXTURE(Cifar10, "Truncated, empty and mislabelled batches are refused
   fails({second.string(), "image 1: expected a label below 10, got 10"});
   write(second, "PK\3\4 is a zip file");
   fails({second.string(), "got 18"});
+  idx_files::write_gzipped(second, record({9}, 3));
+  CHECK(read_cifar10(folder.path(), Split::train).count == 3);
+  fs::resize_file(second, fs::file_size(second) - 8);  // the checksum and the size
+  fails({second.string(), "its packing breaks off; it is truncated"});
   fs::remove(second);
   fs::create_directory(second);
   fails({second.string(), "not an ordinary file"});
