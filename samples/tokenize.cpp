@@ -41,9 +41,9 @@ int run(const fs::path& tokenizer_path, const fs::path& file, bool as_text) {
     return samples::exit_done;
   }
   std::ifstream stream(file, std::ios::binary);
-  if (!stream || fs::is_directory(file))
-    fail(ErrorCode::bad_file, "data", fmt::format("cannot read {}", file.string()));
   print(tokenizer, stream, as_text);
+  if (!stream.is_open() || stream.bad() || fs::is_directory(file))
+    fail(ErrorCode::bad_file, "data", fmt::format("cannot read {}", file.string()));
   return samples::exit_done;
 }
 

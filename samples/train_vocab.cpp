@@ -32,10 +32,10 @@ std::vector<std::string> read_texts(const std::vector<fs::path>& files) {
   std::vector<std::string> texts;
   for (const fs::path& file : files) {
     std::ifstream stream(file, std::ios::binary);
-    if (!stream || fs::is_directory(file))
-      fail(ErrorCode::bad_file, "data", fmt::format("cannot read {}", file.string()));
     const std::size_t first = texts.size();
     for (std::string line; std::getline(stream, line);) texts.push_back(std::move(line));
+    if (!stream.is_open() || stream.bad() || fs::is_directory(file))
+      fail(ErrorCode::bad_file, "data", fmt::format("cannot read {}", file.string()));
     if (texts.size() > first) samples::drop_byte_order_mark(texts[first]);
   }
   if (texts.empty()) fail(ErrorCode::bad_file, "data", "expected files with a text a line, got none");

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <numeric>
 #include <string_view>
@@ -31,6 +30,7 @@ std::vector<std::string> read_lines(const fs::path& file) {
     if (line.ends_with('\r')) line.pop_back();
     lines.push_back(std::move(line));
   }
+  if (stream.bad()) refuse(file, "expected a file with a line for each text, got one that cannot be read to its end");
   if (lines.empty()) refuse(file, "expected a line for each text, got an empty file");
   drop_byte_order_mark(lines.front());
   return lines;
@@ -129,14 +129,16 @@ halfstep::Dataset text_set(const std::string& name, const LabelledTexts& texts, 
 std::string read_text(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream || fs::is_directory(file)) refuse(file, "expected a text, got no file that can be read");
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  std::string text;
+  const bool ended = !std::getline(stream, text, '\0') || stream.eof();  // no text has that character
+  if (stream.bad()) refuse(file, "expected a text, got a file that cannot be read to its end");
   drop_byte_order_mark(text);
-  if (text.empty()) refuse(file, "expected a text, got an empty file");
+  if (text.empty() && ended) refuse(file, "expected a text, got an empty file");
   // Bytes that are not UTF-8 are read as U+FFFD.
   constexpr const char* replacement = "\xEF\xBF\xBD";
   const bool replaced = text.find(replacement) == std::string::npos &&
                         halfstep::Tokenizer::characters(text).find(replacement).has_value();
-  if (replaced || text.find('\0') != std::string::npos) refuse(file, "expected a text in UTF-8, got other bytes");
+  if (replaced || !ended) refuse(file, "expected a text in UTF-8, got other bytes");
   return text;
 }
 

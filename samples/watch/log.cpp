@@ -77,6 +77,10 @@ std::vector<Record> read_log(const std::filesystem::path& file) {
     }
     records.push_back(std::move(record));
   }
+  if (in.bad()) {
+    halfstep::fail(halfstep::ErrorCode::bad_file, file.string(),
+                   "expected a log, got one that cannot be read to its end");
+  }
   if (records.empty()) {
     halfstep::fail(halfstep::ErrorCode::bad_file, file.string(), "expected JSON lines of a training, got none",
                    "--log writes them");

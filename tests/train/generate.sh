@@ -20,6 +20,8 @@ refused "$place/nowhere: expected a text" --data "$place/nowhere"
 refused "$place/empty: expected a text, got an empty file" --data "$place/empty"
 printf '\xef\xbb\xbf' >"$place/marked" # a byte order mark is no part of a text
 refused "$place/marked: expected a text, got an empty file" --data "$place/marked"
+refused "/proc/self/mem: expected a text, got a file that cannot be read to its end" --data /proc/self/mem
+refused "/dev/zero: expected a text in UTF-8, got other bytes" --data /dev/zero
 noise 10000 >"$place/binary"
 refused "$place/binary: expected a text in UTF-8" --data "$place/binary"
 head -c 100 "$text" >"$place/short"

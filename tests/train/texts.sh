@@ -120,7 +120,9 @@ mv "$place/output" "$place/ids"
 run "$place/v" "$place/marked"
 check "tokenize: a byte order mark has no tokens" cmp "$place/ids" "$place/output"
 refused "cannot read" "$place/nowhere"
+refused "cannot read /proc/self/mem" "$place/v" /proc/self/mem # an ordinary file whose first byte cannot be read
 program=$1/train_vocab
+refused "cannot read /proc/self/mem" "$data/train_text.txt" /proc/self/mem --out "$place/w"
 trains "$data/train_text.txt" "$data/train_text.txt" --size 5000 --kind bytepairs --out "$place/plain"
 trains "$place/marked" "$place/marked" --size 5000 --kind bytepairs --out "$place/w"
 check "train_vocab: a byte order mark is not learned from" cmp "$place/plain/tokenizer.json" "$place/w/tokenizer.json"

@@ -148,6 +148,7 @@ mkfifo "$place/pipe"
 for unread in "$place/none" "$place/pipe" /dev/zero; do
   refused "$unread] expected a log, an ordinary file that can be read, got none" "$unread"
 done
+refused "/proc/self/mem] expected a log, got one that cannot be read to its end" /proc/self/mem --out "$place/x.html"
 { head -c 20000000 /dev/zero | tr '\0' ' ' && printf '{"kind":"step"}\n{"kind":"step"}'; } >"$place/long.jsonl"
 trains "$place/long.jsonl"
 check "a line longer than any record is none" grep -q ': 1 steps, 1 records$' "$place/output"
