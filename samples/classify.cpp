@@ -35,7 +35,7 @@ struct Options {
 void print(const ImageFolder& images, const std::vector<std::vector<samples::Guess>>& guesses) {
   constexpr std::size_t most = 5;
   for (std::size_t i = 0; i < guesses.size(); ++i) {
-    fmt::print("{}\n", images.files[i].string());
+    fmt::print("{}\n", samples::printable(images.files[i].string()));
     for (std::size_t k = 0; k < std::min(most, guesses[i].size()); ++k) {
       fmt::print("  {:6.1f}%  {}\n", 100 * guesses[i][k].probability, samples::printable(guesses[i][k].name));
     }

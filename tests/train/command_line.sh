@@ -286,9 +286,11 @@ cp -r "$photos/dog" "$place/named/"$'a\e[1mb\xff\xc2\x9b'
 trains "$place/named" "${tiny[@]}" --save "$place/named.safetensors"
 trains "$place/named" -m resnet8 --size 8 --epochs 2 --batch-size 4 --resume "$place/named.safetensors"
 program=$1/classify
-trains "$place/named.safetensors" "$photos/dog/grey.jpeg"
+cp "$photos/dog/grey.jpeg" "$place/"$'two\nlines.jpg'
+trains "$place/named.safetensors" "$place/"$'two\nlines.jpg'
 check "names in UTF-8 are printed as they are" grep -qE '^ +[0-9.]+%  grün 猫$' "$place/output"
 check "what is no text is not" grep -qF '%  a\x1b[1mb' "$place/output"
+check "a file's name is one line" grep -qxF "$place/"'two\x0alines.jpg' "$place/output"
 
 # Programs for other sets take such a folder too. What a seed drew to test on is not trained on after a resume.
 program=$1/lenet5
