@@ -165,7 +165,8 @@ class BytePairs : public Model {
       const std::array<std::uint32_t, 2> parts{vocabulary_.at(left, place), vocabulary_.at(right, place)};
       const std::uint32_t token = vocabulary_.at(left + right, place);
       made_by.try_emplace(token, taken.size());
-      merge_rules_.try_emplace(key(parts[0], parts[1]), Rule{static_cast<std::uint32_t>(taken.size()), token});
+      // Of one that is there twice, the later place counts, as in Hugging Face's tokenizers.
+      merge_rules_[key(parts[0], parts[1])] = Rule{static_cast<std::uint32_t>(taken.size()), token};
       taken.push_back(parts);
     }
     for (std::size_t i = 0; i < taken.size(); ++i) {

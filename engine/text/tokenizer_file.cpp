@@ -76,6 +76,13 @@ class Reader {
 
   text::Vocabulary vocabulary() const { return text::vocabulary_of(file_.at("model").at("vocab"), path_.string()); }
 
+  std::int64_t longest_word() const {
+    const auto found = file_.at("model").find("max_input_chars_per_word");
+    if (found == file_.at("model").end()) return 100;
+    if (!found->is_number_unsigned()) refuse("max_input_chars_per_word to be a number of characters", found->dump());
+    return static_cast<std::int64_t>(std::min(found->get<std::uint64_t>(), std::uint64_t{text::Vocabulary::most}));
+  }
+
   std::shared_ptr<const text::Model> word_piece() const {
     const json& model = file_.at("model");
     text::WordPieceRules rules{.clean = false,
@@ -84,7 +91,7 @@ class Reader {
                                .strip_accents = false,
                                .unknown = text_or(model, "unk_token", "[UNK]"),
                                .prefix = text_or(model, "continuing_subword_prefix", "##"),
-                               .longest_word = model.value("max_input_chars_per_word", std::int64_t{100})};
+                               .longest_word = longest_word()};
     const std::string normalizer = type_of("normalizer");
     if (normalizer == "BertNormalizer") {
       const json& from = file_.at("normalizer");
@@ -104,6 +111,7 @@ class Reader {
     std::vector<text::Merge> result;
     for (const json& merge : file_.at("model").at("merges")) {
       if (merge.is_array()) {
+        if (merge.size() != 2) refuse("merges of two tokens", merge.dump());
         result.emplace_back(merge.at(0).get<std::string>(), merge.at(1).get<std::string>());
         continue;
       }

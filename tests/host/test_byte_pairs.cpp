@@ -77,6 +77,12 @@ TEST_CASE("symbols are merged in the order of the merges") {
   CHECK(tokenizer.encode(merged) == std::vector<std::uint32_t>(30000, 257));
 }
 
+TEST_CASE("of a merge that is there twice the later place counts, as in tokenizers 0.23") {
+  const std::vector<std::string> made{"ab", "bc"};
+  CHECK(Files("a b\nb c\n", made).read().encode("abc") == std::vector<std::uint32_t>{256, 'c'});
+  CHECK(Files("a b\nb c\na b\n", made).read().encode("abc") == std::vector<std::uint32_t>{'a', 257});
+}
+
 TEST_CASE("merges that cannot be used are named") {
   const auto message = [](const std::string& merges, const std::vector<std::string>& more) -> std::string {
     try {

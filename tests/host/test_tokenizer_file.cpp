@@ -108,6 +108,13 @@ TEST_CASE("a tokenizer.json that asks for what is not known here is refused by n
           [](auto& file) { file["post_processor"]["single"][1]["Sequence"]["id"] = "C"; });
   refused(pieces, "expected ids from 0 to 16777215, got '-1'",
           [](auto& file) { file["post_processor"]["single"][1]["Sequence"]["type_id"] = -1; });
+  for (const nlohmann::ordered_json& longest : {nlohmann::ordered_json(-1), nlohmann::ordered_json(1.5)}) {
+    refused(pieces, "max_input_chars_per_word to be a number of characters",
+            [&](auto& file) { file["model"]["max_input_chars_per_word"] = longest; });
+  }
+  refused(pairs, "merges of two tokens, got '[\"a\",\"b\",\"c\"]'", [](auto& file) {
+    file["model"]["merges"].push_back({"a", "b", "c"});
+  });
   refused(pairs, "a tokenizer.json, got:", [](auto& file) { file.erase("model"); });
   refused(pairs, "an object of tokens and ids, got '3'", [](auto& file) { file["model"]["vocab"] = 3; });
 }
