@@ -90,6 +90,7 @@ sed -n '/#include <halfstep.h>/,/^\/\/\/     }$/s|^///     ||p' "$interface/half
 with_shared=(-L"$libraries" -lhalfstep_c -Wl,-rpath,"$libraries" -lm)
 check "the program in the header's comment builds" c "$place/comment.c" -o "$place/comment" "${with_shared[@]}"
 check "a program builds with the shared library" c "$source/everything.c" -o "$place/everything" "${with_shared[@]}"
+check "a program whose predictor has a cache builds" c "$source/caches.c" -o "$place/caches" "${with_shared[@]}"
 check "an application with its own device builds" c "$source/guest.c" -o "$place/guest" "${with_shared[@]}" -lvulkan
 check "a program that loads plug-ins builds" c "$source/plug_in.c" -Wno-pedantic -o "$place/plug_in" -ldl
 cp "$libraries/libhalfstep_c.so" "$place/copy.so"
@@ -103,6 +104,7 @@ for driver in "$@"; do
   mkdir "$place/files"
   check "a program uses everything ($driver)" quietly "$place/everything" "$place/files"
   rm -r "$place/files"
+  check "a predictor keeps rows, but none of a call that failed ($driver)" quietly "$place/caches"
   check "an application lends its device, buffers and command buffers ($driver)" quietly "$place/guest"
   check "it has no message ($driver)" test ! -s "$place/error"
   # The validation layer keeps the loader, which keeps what it has loaded.

@@ -204,7 +204,10 @@ hs_tensor hs_cache(hs_graph* graph, const char* path, hs_shape shape) {
 }
 
 hs_status hs_update(hs_graph* graph, hs_tensor state, hs_tensor next) {
-  const hs_status status = guarded([&] { update(tensor_of(given(graph, "a graph"), state), tensor_of(*graph, next)); });
+  const hs_status status = guarded([&] {
+    const hs_graph& of = given(graph, "a graph");
+    update(tensor_of(of, state), tensor_of(of, next));
+  });
   if (status != HS_OK && graph != nullptr && graph->failure.status == HS_OK) graph->failure = last_failure();
   return status;
 }

@@ -64,6 +64,7 @@ struct hs_trainer {
 
 struct hs_predictor {
   halfstep::Predictor predictor;
+  std::size_t numbers;  ///< that a run returns
 };
 
 namespace halfstep::c {

@@ -19,6 +19,11 @@ SharedBuffers shared_of(const hs_shared_buffers* given) {
   return shared;
 }
 
+hs_predictor* predictor_handle(Predictor predictor, Tensor output, const SharedBuffers& shared) {
+  const std::int64_t numbers = shared.output.has_value() ? 0 : elements(output.shape());
+  return new hs_predictor{std::move(predictor), static_cast<std::size_t>(numbers)};
+}
+
 const std::vector<std::string>* names_of(const hs_load_report* report, hs_load_list which) {
   if (report == nullptr) return nullptr;
   const LoadReport& lists = report->report;
@@ -51,7 +56,8 @@ hs_status hs_predictor_create_shared(const hs_device* device, const hs_graph* gr
     const Device& on = given(device, "a device").device;
     const Tensor computed = tensor_of(given(graph, "a graph"), output);
     const Precision with = precision == nullptr ? Precision::float32() : precision_of(precision);
-    return new hs_predictor{Predictor::compile(on, *graph->graph, computed, with, shared_of(shared))};
+    const SharedBuffers buffers = shared_of(shared);
+    return predictor_handle(Predictor::compile(on, *graph->graph, computed, with, buffers), computed, buffers);
   });
 }
 
@@ -65,7 +71,8 @@ hs_status hs_predictor_of_trainer_shared(const hs_trainer* trainer, const hs_gra
   return created(predictor, [&] {
     const Tensor computed = tensor_of(given(graph, "a graph"), output);
     const Trainer& of = given(trainer, "a trainer").trainer;
-    return new hs_predictor{Predictor::compile(of, *graph->graph, computed, shared_of(shared))};
+    const SharedBuffers buffers = shared_of(shared);
+    return predictor_handle(Predictor::compile(of, *graph->graph, computed, buffers), computed, buffers);
   });
 }
 
@@ -79,7 +86,8 @@ hs_status hs_predictor_of_predictor_shared(const hs_predictor* other, const hs_g
   return created(predictor, [&] {
     const Tensor computed = tensor_of(given(graph, "a graph"), output);
     const Predictor& of = given(other, "a predictor").predictor;
-    return new hs_predictor{Predictor::compile(of, *graph->graph, computed, shared_of(shared))};
+    const SharedBuffers buffers = shared_of(shared);
+    return predictor_handle(Predictor::compile(of, *graph->graph, computed, buffers), computed, buffers);
   });
 }
 
@@ -105,12 +113,13 @@ hs_status hs_predictor_run(hs_predictor* predictor, const hs_values* inputs, siz
                            size_t output_count) {
   return guarded([&] {
     const std::span<float> room = list(output, output_count, "room for the output");
-    const std::vector<float> computed = predictor_of(predictor).run(values_of(inputs, count));
-    if (computed.size() != room.size()) {
+    Predictor& running = predictor_of(predictor);
+    // Before the run, which may change caches.
+    if (room.size() != predictor->numbers) {
       fail("predictor",
-           "expected room for " + std::to_string(computed.size()) + " numbers, got " + std::to_string(room.size()));
+           "expected room for " + std::to_string(predictor->numbers) + " numbers, got " + std::to_string(room.size()));
     }
-    std::ranges::copy(computed, room.begin());
+    std::ranges::copy(running.run(values_of(inputs, count)), room.begin());
   });
 }
 
