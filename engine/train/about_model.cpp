@@ -5,14 +5,19 @@
 #include <nlohmann/json.hpp>
 
 namespace halfstep::train {
+namespace {
+
+std::string json_text(const nlohmann::json& names) {
+  return names.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
 
 io::Metadata about_model(const TrainerOptions& options) {
   io::Metadata about;
-  if (!options.model.empty()) about["model"] = options.model;
-  if (!options.classes.empty()) {
-    // Names may come from a file system, and need not be UTF-8.
-    about["classes"] = nlohmann::json(options.classes).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  }
+  // Names may come from a file system, and need not be UTF-8. Files are compared with what is stored here.
+  if (!options.model.empty()) about["model"] = nlohmann::json::parse(json_text(options.model)).get<std::string>();
+  if (!options.classes.empty()) about["classes"] = json_text(options.classes);
   if (!options.feed || !options.feed->samples.defined()) return about;
   const Shape shape = options.feed->samples.shape();
   about["input"] = fmt::format("{}", fmt::join(shape.begin() + 1, shape.end(), "x"));

@@ -281,6 +281,8 @@ TEST_CASE("a checkpoint that says it is of another model is refused") {
   called("one").save(folder.path() / "checkpoint");
   CHECK_NOTHROW(called("one").load(folder.path() / "checkpoint"));
   CHECK_NOTHROW(called("").load(folder.path() / "checkpoint"));
+  called("no UTF-8: \xFF").save(folder.path() / "replaced");
+  CHECK_NOTHROW(called("no UTF-8: \xFF").load(folder.path() / "replaced"));
   CHECK_THROWS_WITH_AS(called("two").load(folder.path() / "checkpoint"),
                        doctest::Contains("expected a checkpoint of model two, got one of one"), Error);
 }
