@@ -171,15 +171,19 @@ TrainingData::TrainingData(const TrainerOptions& options) : source(options.sourc
 }
 
 void check_feed_values(const Feed& feed, const graph::Ir& ir) {
-  // Without further inputs it is the two that are meant.
+  // Without further inputs it is the two that are meant, if the graph has two.
   if (feed.inputs.empty() || feed.samples.defined()) {
     graph::expect_value("feed", "an input for the samples", ir, feed.samples, "set Feed::samples");
   }
-  if (feed.inputs.empty() || feed.labels.defined()) {
+  const bool others = ir.of(graph::Origin::input).size() > 1;
+  if (feed.labels.defined() || (feed.inputs.empty() && others)) {
     graph::expect_value("feed", "an input for the labels", ir, feed.labels, "set Feed::labels");
   }
   for (const InputFeed& each : feed.inputs) {
     graph::expect_value("feed", "an input", ir, each.input, "set InputFeed::input");
+  }
+  if (!feed.samples.defined() && feed.augmentation != Augmentation{}) {
+    fail("feed", "expected an input for the samples that are augmented, got none", "set Feed::samples");
   }
 }
 

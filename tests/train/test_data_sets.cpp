@@ -369,6 +369,8 @@ TEST_CASE("a feed that the data cannot fill is refused by what is missing") {
   refused([](TrainerOptions& options) { options.feed->inputs[1].mean = {1}; },
           "[feed] expected integers that are not normalised for 'y'");
   refused([](TrainerOptions& options) { options.feed->inputs[0].mean = {1, 2}; }, "or 5 for as many channels, got 2");
+  refused([](TrainerOptions& options) { options.feed->augmentation.flip = 0.5F; },
+          "[feed] expected an input for the samples that are augmented, got none");
   refused([&](TrainerOptions& options) { options.source = &source; }, "expected a training set or a source, got both");
   Dataset other = table(40);
   other.fields[1] = Field::own("y", {}, std::vector<std::uint16_t>(40, classes));

@@ -92,6 +92,21 @@ TEST_CASE("tensors that were never set are refused at compile, by what they are 
                        "[predictor] expected an output, got a tensor that was never set", Error);
 }
 
+TEST_CASE("images of a graph without labels are fed, and augmented, by their name alone") {
+  Graph graph;
+  const Tensor images = graph.input("images", {8, 6, 5, 1});
+  const Tensor brightness = mean(images);
+  const Tensor guess = graph.root().parameter("guess", {}, constant(0));
+  Trainer trainer = Trainer::compile(testing::device(), graph,
+                                     {.loss = mse_loss(guess, brightness),
+                                      .precision = Precision::float32(),
+                                      .feed = Feed{.samples = images, .augmentation = {.brightness = 0.3F}},
+                                      .training_set = &training_set()});
+  trainer.step();
+  trainer.finish();
+  CHECK(trainer.report().loss > 0);
+}
+
 TEST_CASE("tensors of another graph are refused at compile") {
   const Toy toy;
   const Toy other;

@@ -32,8 +32,8 @@ struct InputFeed {
 };
 
 /// How the samples of a Dataset or a Source enter a graph. Every input must be fed. The device gathers and converts;
-/// all inputs have one batch size. Of images with labels, `samples` and `labels` say all; other fields are fed by
-/// `inputs`, with these two or without.
+/// all inputs have one batch size. Of images with labels, `samples` and `labels` say all, of a graph with no other input
+/// `samples` alone; other fields are fed by `inputs`, with these two or without.
 struct Feed {
   Tensor samples{};              ///< an f32 input, fed from the field "samples"
   Tensor labels{};               ///< a u32 input, fed from the field "labels"
