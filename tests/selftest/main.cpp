@@ -1,6 +1,7 @@
 // Finds out what a GPU and its driver compute wrongly of what training needs.
 #include <halfstep/device.h>
 #include <halfstep/error.h>
+#include <halfstep/process.h>
 #include <halfstep/version.h>
 
 #include <CLI/CLI.hpp>
@@ -241,6 +242,9 @@ int run(const Options& options) {
   if (!options.plant.empty()) plant(options.plant);
   if (!options.replace.empty()) replace_kernel_by_file(options.replace);
   if (!options.kernel.empty()) return run_kernel(options.kernel);
+  for (const fs::path file : {options.json, options.html}) {
+    if (!file.empty()) check_writable(file);  // before minutes of cases
+  }
   keep_dispatches({options.spirv, options.keep});
   const Report report = options.cases.empty() ? run_all(options) : run_named(options);
   if (options.cases.empty()) print_summary(report);
@@ -283,6 +287,9 @@ int main(int argc, char** argv) {
   try {
     const int code = run(parsed(app, argc, argv));
     testing::close_device();
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      throw Error("[selftest] cannot write standard output: some of it is lost");
+    }
     return code;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;

@@ -1,6 +1,7 @@
 #include "selftest/report.h"
 
 #include <halfstep/error.h>
+#include <halfstep/process.h>
 
 #include <fmt/format.h>
 
@@ -87,9 +88,8 @@ Report read_report(const std::filesystem::path& file) {
 }
 
 void write_text(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream stream(file);
-  stream << text;
-  if (!stream.flush()) throw Error("[selftest] expected to write " + file.string() + ", got an error of the system");
+  const Bytes parts[] = {std::as_bytes(std::span(text))};
+  write_atomically(file, parts);
 }
 
 }  // namespace halfstep::selftest

@@ -62,6 +62,12 @@ planted)
   echo '{"what": 1}' >"$place/damaged.json"
   "${program[@]}" --kernel "$place/damaged.json" >"$place/error" 2>&1
   check "a damaged description is refused" test $? = 2
+  echo old >"$place/old.json"
+  chmod 444 "$place/old.json"
+  "${program[@]}" --case f32/exact --json "$place/old.json" >"$place/error" 2>&1
+  check "a report is not written over a read-only file" test "$? $(cat "$place/old.json")" = "2 old"
+  "${program[@]}" --case f32/exact 2>"$place/error" >/dev/full
+  check "output that is lost is an error" test $? = 2
   ;;
 loop) planted '^loop\.' ;;
 newest)
