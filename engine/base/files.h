@@ -40,6 +40,19 @@ struct MappedFile {
 /// read.
 MappedFile map_file(const std::filesystem::path& file);
 
+/// While it exists, no other process or thread has one of the same folder. To be held briefly: after two seconds in
+/// which another did not let go, or where the file system has no locks, it goes on without.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& folder) noexcept;
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock();
+
+ private:
+  std::intptr_t handle_;
+};
+
 /// A new file beside `destination`; removed again unless it replaced it.
 class Temporary {
  public:

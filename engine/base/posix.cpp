@@ -14,10 +14,12 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "base/descriptor.h"
 #include "base/files.h"
@@ -124,6 +126,21 @@ void remove_stale_temporaries(const std::filesystem::path& folder) noexcept {
   if (entries == nullptr) return;
   while (const dirent* entry = readdir(entries)) remove_if_stale(dirfd(entries), entry->d_name);
   closedir(entries);
+}
+
+FolderLock::FolderLock(const std::filesystem::path& folder) noexcept
+    : handle_(beyond_standard_streams(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))) {
+  constexpr std::chrono::milliseconds pause(5);
+  for (int i = 0; i < 400; ++i) {
+    if (flock(static_cast<int>(handle_), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+FolderLock::~FolderLock() {
+  if (handle_ < 0) return;
+  flock(static_cast<int>(handle_), LOCK_UN);  // a process forked meanwhile has the descriptor too
+  close(static_cast<int>(handle_));
 }
 
 Temporary::Temporary(const std::filesystem::path& destination)

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "host/capable.h"
 #include "host/temporary_folder.h"
@@ -45,6 +47,26 @@ TEST_CASE("a note is the first one's that found it, unless it was to be found an
   CHECK(note("right", vk::Notes::Stored::kept) == "wrong");
   CHECK(note("right", vk::Notes::Stored::replaced) == "right");
   CHECK(vk::Notes(c, folder.path()).find("kernel") == "right");
+}
+
+TEST_CASE("none of the notes is lost that several save at the same time") {
+  constexpr int writers = 4;
+  constexpr int saves = 8;
+  const TemporaryFolder folder;
+  const vk::Capabilities c = capable();
+  std::vector<std::thread> threads;
+  for (int writer = 0; writer < writers; ++writer) {
+    threads.emplace_back([&, writer] {
+      vk::Notes notes(c, folder.path());
+      for (int i = 0; i < saves; ++i) {
+        notes.add(std::to_string(writer * saves + i), "found");
+        notes.save();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const vk::Notes all(c, folder.path());
+  for (int i = 0; i < writers * saves; ++i) CHECK(all.find(std::to_string(i)) == "found");
 }
 
 TEST_CASE("each device, driver build and set of pipelines has notes of its own") {

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <span>
 
+#include "base/files.h"
 #include "vk/shader/shaders.h"
 
 namespace halfstep::vk {
@@ -66,6 +67,8 @@ void Notes::add(const std::string& key, const std::string& value) {
 void Notes::save() noexcept {
   if (!kept() || unsaved_.empty()) return;
   try {
+    // Of two that read now and write then, one would lose its notes.
+    const process::FolderLock lock(process::folder(file_));
     std::map<std::string, std::string> all = read_notes(file_);
     for (const auto& [key, value] : unsaved_) {
       const bool is_new = all.emplace(key, value).second;

@@ -30,7 +30,8 @@ class Notes {
   std::optional<std::string> find(const std::string& key) const;
   /// Adds a note for this process, and for later ones once saved. Key and value have no line ends, the key no tab.
   void add(const std::string& key, const std::string& value);
-  /// Writes the added notes atomically. Never throws: a note that cannot be stored is determined again.
+  /// Writes the added notes atomically, beside those that others have written meanwhile. Never throws: a note that
+  /// cannot be stored is determined again.
   void save() noexcept;
 
  private:
