@@ -124,6 +124,20 @@ TEST_CASE("C: options of older and newer programs") {
                        Error);
 }
 
+TEST_CASE("C: a size that no version of a struct has is refused, and nothing is read") {
+  hs_pool2d_options options{};
+  hs_report report{};
+  // Not set; a member cut in two; what was in memory.
+  for (const std::size_t size : {std::size_t{0}, std::size_t{4}, sizeof options - 4, SIZE_MAX & ~std::size_t{7}}) {
+    CAPTURE(size);
+    options.size = size;
+    CHECK_THROWS_WITH_AS(c::read(&options, "pool"), doctest::Contains("[pool] expected the size of the struct"), Error);
+    report.size = size;
+    CHECK_THROWS_WITH_AS(c::write(hs_report{}, &report, "report"),
+                         doctest::Contains("[report] expected the size of the struct"), Error);
+  }
+}
+
 TEST_CASE("C: optimizers and precisions have C++'s defaults, and their own members only") {
   const auto kind = [](hs_optimizer_kind which) {
     hs_optimizer optimizer{};

@@ -63,6 +63,14 @@ hs_status failed_by_exception() noexcept {
   }
 }
 
+std::size_t checked_size(std::size_t size, std::size_t alignment, const char* what) {
+  constexpr std::size_t most = std::size_t{1} << 14;  // many times the largest struct
+  if (size < sizeof(std::size_t) || size > most || size % alignment != 0) {
+    fail(what, "expected the size of the struct in its first member, got " + std::to_string(size), "set it to sizeof");
+  }
+  return size;
+}
+
 std::string text(const char* given, const char* what) {
   if (given == nullptr) fail("halfstep", std::string("expected ") + what + ", got NULL");
   return given;

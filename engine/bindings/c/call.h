@@ -62,6 +62,10 @@ T& given(T* pointer, const char* what) {
 std::string text(const char* given, const char* what);
 std::string text_or(const char* given, std::string_view otherwise);
 
+/// The size in the first member of a struct. Throws Error if it is none that such a struct can have, in any version: a
+/// member was not set, or holds what was in memory, and the struct must not be read or written that far.
+std::size_t checked_size(std::size_t size, std::size_t alignment, const char* what);
+
 /// Options of a program that was built with this or another version: members that it did not know are zero. Throws
 /// Error if the size is no size of such options, or if a member that this version does not know is set.
 template <typename Options>
@@ -69,14 +73,11 @@ Options read(const Options* given, const char* what) {
   constexpr const char* newer = "got an option of a newer version of the library than this";
   Options known{};
   if (given == nullptr) return known;
-  if (given->size < sizeof(std::size_t)) {
-    fail(what, "expected the size of the options in their first member, got " + std::to_string(given->size),
-         "set it to sizeof");
-  }
+  const std::size_t size = checked_size(given->size, alignof(Options), what);
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
-  std::memcpy(static_cast<void*>(&known), bytes, std::min(given->size, sizeof known));
-  if (given->size > sizeof known &&
-      std::any_of(bytes + sizeof known, bytes + given->size, [](unsigned char byte) { return byte != 0; })) {
+  std::memcpy(static_cast<void*>(&known), bytes, std::min(size, sizeof known));
+  if (size > sizeof known &&
+      std::any_of(bytes + sizeof known, bytes + size, [](unsigned char byte) { return byte != 0; })) {
     fail(ErrorCode::unsupported, what, newer);
   }
   if constexpr (requires { known.reserved; }) {
@@ -88,10 +89,7 @@ Options read(const Options* given, const char* what) {
 /// Writes results up to the size that the program knew. Throws Error as read() does.
 template <typename Result>
 void write(Result result, Result* room, const char* what) {
-  const std::size_t size = given(room, what).size;
-  if (size < sizeof(std::size_t)) {
-    fail(what, "expected the size of the room in its first member, got " + std::to_string(size), "set it to sizeof");
-  }
+  const std::size_t size = checked_size(given(room, what).size, alignof(Result), what);
   result.size = size;
   std::memcpy(static_cast<void*>(room), &result, std::min(size, sizeof result));
 }
