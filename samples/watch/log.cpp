@@ -57,6 +57,12 @@ void Log::write(const Record& record) {
   if (std::fflush(file_.get()) != 0 || !written) fail_to("write to", path_);
 }
 
+bool has_line(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::string line;
+  return std::getline(in, line) && !in.eof();
+}
+
 std::vector<Record> read_log(const std::filesystem::path& file) {
   std::error_code error;
   std::ifstream in;

@@ -28,6 +28,9 @@ class Log : public Sink {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
+/// Whether a file has a whole line. The log of a run whose disk was full may have none.
+bool has_line(const std::filesystem::path& file);
+
 /// The records of a log that count. Lines that are no records, such as one that a killed run left unfinished, are
 /// left out. Throws Error where the file cannot be read, or no line is a record.
 std::vector<Record> read_log(const std::filesystem::path& file);

@@ -19,7 +19,7 @@ std::vector<std::unique_ptr<Sink>> sinks_of(const WatchOptions& options, bool re
   std::vector<std::unique_ptr<Sink>> sinks;
   std::vector<Record> before;  // of the run that goes on, as far as the log has it
   if (!options.log.empty()) {
-    if (resumed && std::filesystem::exists(options.log)) before = read_log(options.log);
+    if (resumed && has_line(options.log)) before = read_log(options.log);
     sinks.push_back(std::make_unique<Log>(options.log, resumed));
   }
   if (!options.tensorboard.empty()) sinks.push_back(std::make_unique<TensorBoard>(options.tensorboard));

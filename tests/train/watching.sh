@@ -124,6 +124,13 @@ printf '{"kind":"st' >>"$log"
 trains "${small[@]}" --epochs 3 --resume "$place/model" --log "$log" --quiet
 check "the next run's records begin on a line of their own" test "$(grep -c '^{"kind":"start"' "$log")" = 2
 
+# A run whose disk was full leaves a log without a line, which the next run writes to.
+for left in '' '{"kind":"st'; do
+  printf '%s' "$left" >"$log"
+  trains "${small[@]}" --epochs 3 --resume "$place/model" --log "$log" --quiet
+  check "a log of '$left' goes on" test "$(lines step)" = 12
+done
+
 # Ctrl-C: the end says so.
 rm "$log"
 started mixed --data "$data" --epochs 100000 --log "$log"
