@@ -42,8 +42,10 @@ std::uint64_t step_of(const Record& record) {
 
 Log::Log(const std::filesystem::path& file, bool appending) : path_(file) {
   const bool torn = appending && ends_within_line(file);
+  if (!appending) std::ofstream(file, std::ios::binary);  // empties it
   errno = 0;
-  file_.reset(std::fopen(file.string().c_str(), appending ? "ab" : "wb"));
+  // Appending, a line begins where the file ends, also after another run wrote to it, or after it was emptied.
+  file_.reset(std::fopen(file.string().c_str(), "ab"));
   if (!file_) fail_to("open", file);
   constexpr std::size_t longest = 1 << 16;  // of a line that is written at once
   std::setvbuf(file_.get(), nullptr, _IOFBF, longest);
