@@ -54,8 +54,9 @@ TEST_CASE("every kernel can have the quads of f32 that it reads in texel buffers
       continue;
     }
     ++changed;
-    for (const auto& [binding, kind] : vk::binding_kinds(made)) {
-      const bool texels = binding < 32 && (reads >> binding & 1) != 0;
+    for (const auto& [place, kind] : vk::binding_kinds(made)) {
+      const auto [set, binding] = place;
+      const bool texels = set == 0 && binding < 32 && (reads >> binding & 1) != 0;
       if (texels) CHECK(kind == vk::BindingKind::texel_buffer);
     }
     CHECK(count(made, vk::op_image_fetch) > 0);

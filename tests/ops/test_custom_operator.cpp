@@ -2,10 +2,12 @@
 #include <halfstep/halfstep.h>
 
 #include <doctest/doctest.h>
+#include <odd_constants.spirv.h>
 #include <scaled_square.spirv.h>
 #include <scaled_square_gradient.spirv.h>
 
 #include <functional>
+#include <limits>
 
 #include "graph/ir.h"
 #include "harness/check.h"
@@ -15,6 +17,7 @@
 #include "reference/array.h"
 #include "train/labels.h"
 #include "vk/shader/pair_access.h"
+#include "vk/shader/spirv.h"
 #include "vk/shader/texel_reads.h"
 
 using namespace halfstep;
@@ -131,6 +134,34 @@ std::string first_refusal(const std::function<void(CustomDispatch&)>& change) {
   return refusal([&](CustomKernels& kernels) { change(kernels.dispatches[0]); });
 }
 
+/// The error of compiling with a changed word, `at` from the beginning, of the first instruction that `wanted` finds.
+std::string word_refusal(const std::function<bool(const vk::Instruction&)>& wanted, std::size_t at,
+                         std::uint32_t value) {
+  return first_refusal([&](CustomDispatch& d) {
+    std::vector<std::uint32_t>& words = d.spirv["f32"];
+    std::size_t place = 0;
+    vk::for_each_instruction(words, [&](const vk::Instruction& i) {
+      if (place == 0 && wanted(i)) place = static_cast<std::size_t>(i.words.data() - words.data()) + at;
+    });
+    REQUIRE(place != 0);
+    words[place] = value;
+  });
+}
+
+std::string set_refusal(std::uint32_t set) {
+  const auto is_set = [](const vk::Instruction& i) {
+    return i.opcode == vk::op_decorate && i.operand(2) == vk::decoration_descriptor_set;
+  };
+  return word_refusal(is_set, 3, set);
+}
+
+std::string constants_refusal(const std::vector<std::uint32_t>& constants) {
+  return first_refusal([&](CustomDispatch& d) {
+    d.spirv = halfstep_kernels::odd_constants();
+    d.constants = constants;
+  });
+}
+
 }  // namespace
 
 TEST_CASE("an application's own operator, its kernels and its gradient, in every type") {
@@ -154,6 +185,10 @@ TEST_CASE("an application's own operator: a result that goes over a workspace") 
   const float s[] = {1, 2, 0.5F};
   const std::vector<float> got = predictor.run({{"x", std::span(x)}, {"s", std::span(s)}});
   CHECK(got == std::vector<float>{1, 128, 10.125F, 256, 5000, 162});
+}
+
+TEST_CASE("an application's own operator: a workspace may be a scalar") {
+  CHECK(refusal([](CustomKernels& kernels) { kernels.workspaces = {{DType::f32, {}}}; }).empty());
 }
 
 TEST_CASE("an application's own operator: integers that it takes are no labels") {
@@ -186,7 +221,13 @@ TEST_CASE("what is wrong with an application's own operator is said when it is a
           d.spirv["f32"] = {1, 2, 3};
         }).find("expected SPIR-V") != std::string::npos);
   CHECK(first_refusal([](CustomDispatch& d) { d.invocations = 0; }) ==
-        "[scaled_square] expected at least 1 invocation of scaled_square, got 0");
+        "[scaled_square] expected 1 to 4294967296 invocations of scaled_square, got 0");
+  CHECK(first_refusal([](CustomDispatch& d) { d.invocations = std::numeric_limits<std::int64_t>::max(); }) ==
+        "[scaled_square] expected 1 to 4294967296 invocations of scaled_square, got 9223372036854775807");
+  CHECK(first_refusal([](CustomDispatch& d) { d.flops = std::numeric_limits<double>::quiet_NaN(); }) ==
+        "[scaled_square] expected finite flops and rounds of 0 or more for scaled_square, got nan and 0");
+  CHECK(first_refusal([](CustomDispatch& d) { d.rounds = -1; }) ==
+        "[scaled_square] expected finite flops and rounds of 0 or more for scaled_square, got 0 and -1");
   CHECK(first_refusal([](CustomDispatch& d) { d.operands[1].index = 2; }) ==
         "[scaled_square] expected an operand of scaled_square among the 2 inputs, got input 2");
   CHECK(first_refusal([](CustomDispatch& d) { d.operands[0].use = CustomOperand::Use::read_write; }) ==
@@ -213,4 +254,22 @@ TEST_CASE("what is wrong with an application's own operator is said when it is a
   CHECK(refusal([](CustomKernels& kernels) {
           kernels.workspaces = {{DType::f32, {0}}};
         }) == "[scaled_square] expected workspaces of positive extents, got f32 {0}");
+}
+
+TEST_CASE("what of an application's own SPIR-V drivers would crash on is refused") {
+  CHECK(set_refusal(0).empty());
+  CHECK(
+      set_refusal(1) ==
+      "[scaled_square] expected binding 0 of set 1 of scaled_square.f32 to be a uniform buffer, got a storage buffer");
+  CHECK(set_refusal(2) ==
+        "[scaled_square] expected the bindings of scaled_square.f32 in set 0, got binding 0 of set 2");
+  const auto begins = [](const vk::Instruction& i) { return i.opcode == vk::op_entry_point; };
+  CHECK(word_refusal(begins, 3, 0x6e69656d) ==  // "mein"
+        "[scaled_square] expected one entry point in scaled_square.f32, 'main' of a compute shader, got another");
+  CHECK(constants_refusal({0}) ==
+        "[scaled_square] expected shared arrays of at least 1 element in scaled_square.f32, got one of none");
+  CHECK(constants_refusal({1, 1}) ==
+        "[scaled_square] expected specialization constants of 32 bits in scaled_square.f32, got constant 2 of 16");
+  CHECK(constants_refusal(std::vector<std::uint32_t>(100)) ==
+        "[scaled_square] expected specialization constants below 100 for scaled_square.f32, got 100");
 }

@@ -44,11 +44,12 @@ struct CustomDispatch {
   /// Its SPIR-V for Vulkan 1.1, for each storage type that it must support: "f32", "f16" (16-bit buffer elements),
   /// "packed" (f16 in 32-bit words) and "bf16". That of the one narrow type among its operands is used, or of f32.
   std::map<std::string, std::vector<std::uint32_t>> spirv{};
-  std::vector<CustomOperand> operands{};   ///< operand i is the storage buffer of binding i in set 0
-  std::vector<std::uint32_t> constants{};  ///< specialization constants 1, 2, ...; 0 is the workgroup's size
-  std::vector<std::byte> push{};           ///< as the kernel declares them; at most 128 bytes, a multiple of 4
-  std::int64_t invocations = 0;            ///< at least 1
-  std::uint32_t local_size = 0;            ///< of a workgroup; 0: as suits the device
+  std::vector<CustomOperand> operands{};  ///< operand i is the storage buffer of binding i in set 0
+  /// Specialization constants 1, 2, ... of 32 bits; 0 is the workgroup's size, and those from 100 on are the library's.
+  std::vector<std::uint32_t> constants{};
+  std::vector<std::byte> push{};  ///< as the kernel declares them; at most 128 bytes, a multiple of 4
+  std::int64_t invocations = 0;   ///< at least 1
+  std::uint32_t local_size = 0;   ///< of a workgroup; 0: as suits the device
   /// An upper bound on the loop iterations of one invocation, all loops together. Set it if it is in the thousands:
   /// some drivers end loops after 65,535 iterations, and a dispatch beyond that is refused there.
   std::int64_t rounds = 0;

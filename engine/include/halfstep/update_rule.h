@@ -27,7 +27,7 @@ struct UpdateCall {
 struct UpdateKernel {
   /// The shader's name without its storage type: "sgd" for "sgd.f32", "sgd.f16", "sgd.packed" and "sgd.bf16".
   std::string shader;
-  std::vector<std::uint32_t> constants;  ///< specialization constants 7, 8, ...
+  std::vector<std::uint32_t> constants;  ///< specialization constants 7, 8, ... up to 99
   std::vector<float> numbers;  ///< push constants after the words `first_quad`, `quads`, `first_moment`; at most 29
   /// An application's own kernel: its SPIR-V for each storage type that it must support: "f32", "f16", "packed" (f16 in
   /// 32-bit words) and "bf16". halfstep_kernels() of the CMake package makes all four. Empty: `shader` names one of the

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -36,7 +37,7 @@ class Kernels {
     for (std::size_t i = 0; i < out.output_count(); ++i) types.outputs.push_back(out.type(out.output(i)));
     kernels_ = op.kernels(types);
     for (const TensorType& type : kernels_.workspaces) {
-      if (type.shape.empty() || std::ranges::any_of(type.shape, [](std::int64_t extent) { return extent < 1; })) {
+      if (std::ranges::any_of(type.shape, [](std::int64_t extent) { return extent < 1; })) {
         fail(out.label(), fmt::format("expected workspaces of positive extents, got {}", to_string(type)));
       }
       workspaces_.push_back(out.workspace("workspace", type));
@@ -54,9 +55,14 @@ class Kernels {
 
  private:
   void append(const CustomDispatch& dispatch) {
-    if (dispatch.invocations < 1) {
-      fail(out_.label(),
-           fmt::format("expected at least 1 invocation of {}, got {}", dispatch.shader, dispatch.invocations));
+    constexpr std::int64_t most_invocations = std::int64_t{1} << 32;
+    if (dispatch.invocations < 1 || dispatch.invocations > most_invocations) {
+      fail(out_.label(), fmt::format("expected 1 to {} invocations of {}, got {}", most_invocations, dispatch.shader,
+                                     dispatch.invocations));
+    }
+    if (!(dispatch.flops >= 0 && std::isfinite(dispatch.flops)) || dispatch.rounds < 0) {
+      fail(out_.label(), fmt::format("expected finite flops and rounds of 0 or more for {}, got {} and {}",
+                                     dispatch.shader, dispatch.flops, dispatch.rounds));
     }
     if (dispatch.push.size() % sizeof(std::uint32_t) != 0) {
       fail(out_.label(), fmt::format("expected push constants of whole words for {}, got {} bytes", dispatch.shader,

@@ -31,22 +31,23 @@ BindingKind kind_of(const Declarations& module, std::uint32_t pointer_type) {
   const std::vector<std::uint32_t>& type = module.types.at(id);
   const bool block = type[0] == op_type_struct;
   if (block && storage == storage_buffer) return BindingKind::storage_buffer;
-  if (block && storage == storage_uniform && decoration(module, id, decoration_buffer_block))
-    return BindingKind::storage_buffer;
+  if (block && storage == storage_uniform)
+    return decoration(module, id, decoration_buffer_block) ? BindingKind::storage_buffer : BindingKind::uniform_buffer;
   const bool texels = type[0] == op_type_image && type.at(2) == dimension_buffer && type.at(6) == sampled;
   return texels && storage == storage_uniform_constant ? BindingKind::texel_buffer : BindingKind::other;
 }
 
 }  // namespace
 
-std::map<std::uint32_t, BindingKind> binding_kinds(std::span<const std::uint32_t> words) {
+std::map<BindingPlace, BindingKind> binding_kinds(std::span<const std::uint32_t> words) {
   const Declarations module(words);
-  std::map<std::uint32_t, BindingKind> kinds;
+  std::map<BindingPlace, BindingKind> kinds;
   for (const auto& [variable, type] : module.variables) {
     const std::optional<std::uint32_t> binding = decoration(module, variable, decoration_binding);
-    if (!binding || decoration(module, variable, decoration_descriptor_set).value_or(0) != 0) continue;
+    if (!binding) continue;
     const BindingKind kind = kind_of(module, type);
-    const auto [found, fresh] = kinds.try_emplace(*binding, kind);
+    const std::uint32_t set = decoration(module, variable, decoration_descriptor_set).value_or(0);
+    const auto [found, fresh] = kinds.try_emplace({set, *binding}, kind);
     if (!fresh && found->second != kind) found->second = BindingKind::other;
   }
   return kinds;

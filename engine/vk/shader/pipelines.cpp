@@ -13,7 +13,7 @@
 #include "vk/device/result.h"
 #include "vk/device/structure.h"
 #include "vk/device/workarounds.h"
-#include "vk/shader/binding_kinds.h"
+#include "vk/shader/application_kernels.h"
 #include "vk/shader/exact_arithmetic.h"
 #include "vk/shader/first_group.h"
 #include "vk/shader/half_conversions.h"
@@ -26,7 +26,6 @@
 #include "vk/shader/spirv.h"
 #include "vk/shader/subgroup_ids.h"
 #include "vk/shader/texel_reads.h"
-#include "vk/shader/validate_spirv.h"
 #include "vk/shader/variable_bytes.h"
 #include "vk/shader/windows.h"
 
@@ -56,50 +55,6 @@ void check_limits(const plan::Dispatch& dispatch, const ShaderFacts& facts, cons
     fail(ErrorCode::unsupported, dispatch.label,
          fmt::format("expected a device whose subgroups are known to have one size for {}, got {}", dispatch.shader,
                      context.capabilities().name));
-  }
-}
-
-/// An application's kernel is dispatched in groups of as many invocations as its specialization constant 0 says.
-void check_local_size(const plan::Dispatch& dispatch, const ShaderFacts& facts) {
-  const auto [x, y, z] = facts.local_size;
-  if (x == dispatch.constants.front() && y == 1 && z == 1) return;
-  fail(dispatch.label,
-       fmt::format("expected workgroups of {}x1x1 in {}, got {}x{}x{}", dispatch.constants.front(), dispatch.shader, x,
-                   y, z),
-       "declare layout(local_size_x_id = 0) in, as shaders/common/indexing.glsl does");
-}
-
-/// Drivers crash on an application's kernel that uses what the device is opened without.
-void check_capabilities(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words, const Capabilities& c) {
-  struct Needed {
-    std::uint32_t capability;
-    std::string_view what;
-    bool available;
-  };
-  const std::array all{Needed{capability_float64, "64-bit floats", false},
-                       Needed{capability_int64, "64-bit integers", c.buffer_address},
-                       Needed{capability_physical_buffers, "buffer addresses", c.buffer_address}};
-  for_each_instruction(words, [&](const Instruction& i) {
-    if (i.opcode != op_capability) return;
-    for (const Needed& needed : all) {
-      if (needed.capability != i.operand(1) || needed.available) continue;
-      fail(ErrorCode::unsupported, dispatch.label,
-           fmt::format("expected a device that computes with {} for {}, got {}", needed.what, dispatch.shader, c.name));
-    }
-  });
-}
-
-/// What an application's kernel takes its bindings for is what a dispatch binds there; drivers crash otherwise.
-void check_binding_kinds(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words) {
-  constexpr std::array names{"a storage buffer", "a texel buffer", "another resource"};
-  for (const auto& [binding, kind] : binding_kinds(words)) {
-    if (binding >= dispatch.operands.size()) continue;
-    const BindingKind bound =
-        dispatch.operands[binding].texels ? BindingKind::texel_buffer : BindingKind::storage_buffer;
-    if (kind == bound) continue;
-    fail(dispatch.label,
-         fmt::format("expected binding {} of {} to be {}, got {}", binding, dispatch.shader,
-                     names.at(static_cast<std::size_t>(bound)), names.at(static_cast<std::size_t>(kind))));
   }
 }
 
@@ -169,7 +124,7 @@ std::uint32_t may_be_texels_of(const plan::Dispatch& dispatch) {
 /// Specialization constants by their numbers: constant i of the dispatch is i, how f16 is stored are those of
 /// common/storing.glsl and shaders/storage.
 Constants constants_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader) {
-  constexpr std::uint32_t stochastic_id = 100;
+  constexpr std::uint32_t stochastic_id = first_storing_constant;
   constexpr std::uint32_t saturate_id = 101;
   constexpr std::uint32_t scaled_id = 102;
   constexpr std::uint32_t driver_rounds_id = 103;
@@ -271,11 +226,8 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
 
 Pipeline Pipelines::make(const plan::Dispatch& dispatch, const EmbeddedShader& shader, const PipelineKey& key) {
   if (cancel_ && cancel_()) fail(ErrorCode::cancelled, "trainer", "cancelled before all kernels were compiled");
-  if (dispatch.spirv) {
-    check_spirv(shader.words, dispatch.shader);
-    if (context_->owned()) check_capabilities(dispatch, shader.words, context_->capabilities());
-  }
   const Constants constants = constants_of(dispatch, shader);
+  if (dispatch.spirv) check_application_kernel(dispatch, constants, *context_);
   std::vector<std::uint32_t> words = words_of(dispatch, shader, constants);
   SetBindings set = key.set;
   if (key.may_be_texels != 0) {
@@ -291,8 +243,6 @@ Pipeline Pipelines::make(const plan::Dispatch& dispatch, const EmbeddedShader& s
                                      declared.pushed, dispatch.shader, key.push_bytes));
   }
   const ShaderFacts facts = shader_facts(words, dispatch.constants);
-  if (dispatch.spirv) check_local_size(dispatch, facts);
-  if (dispatch.spirv) check_binding_kinds(dispatch, words);
   if (dispatch.operands.size() < facts.bindings) {
     fail(dispatch.label, fmt::format("expected an operand for each of the {} bindings of {}, got {}", facts.bindings,
                                      dispatch.shader, dispatch.operands.size()));

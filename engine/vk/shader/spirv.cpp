@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::uint32_t magic = 0x07230203;
 constexpr std::uint32_t mode_local_size = 17;
-constexpr std::uint32_t storing_set = 1;
 constexpr std::uint32_t built_in_workgroup_size = 25;
 
 /// Constants and decorations that determine the workgroup size.

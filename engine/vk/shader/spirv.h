@@ -25,6 +25,10 @@ struct Instruction {
 constexpr std::size_t spirv_header_words = 5;
 inline constexpr std::size_t bound_word = 3;  ///< of the header: one more than the largest id
 
+/// The descriptor set of shaders/common/storing.glsl, and the first of its specialization constants.
+inline constexpr std::uint32_t storing_set = 1;
+inline constexpr std::uint32_t first_storing_constant = 100;
+
 /// The first word of the name of GLSL.std.450, the set of extended instructions that GLSL's functions are.
 constexpr std::uint32_t glsl_begins = 0x4c534c47;
 /// unpackHalf2x16() in it.

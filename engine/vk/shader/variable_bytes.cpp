@@ -32,6 +32,7 @@ class Sizes {
 
   std::uint64_t shared() const { return shared_; }
   std::uint64_t pushed() const { return pushed_; }
+  bool has_empty() const { return has_empty_; }
 
  private:
   void visit_type(const Instruction& i) {
@@ -87,12 +88,12 @@ class Sizes {
     return c == values_.end() ? std::nullopt : std::optional(c->second);
   }
 
-  std::uint64_t pointee_size(std::uint32_t pointer) const {
+  std::uint64_t pointee_size(std::uint32_t pointer) {
     const auto pointee = pointees_.find(pointer);
     return pointee == pointees_.end() ? 0 : size(pointee->second);
   }
 
-  std::uint64_t size(std::uint32_t type) const {
+  std::uint64_t size(std::uint32_t type) {
     if (const auto array = arrays_.find(type); array != arrays_.end()) {
       const auto length = values_.find(array->second.length);
       if (length == values_.end()) {
@@ -101,6 +102,7 @@ class Sizes {
                          "for %{}",
                          array->second.length, type));
       }
+      has_empty_ |= length->second == 0;
       const auto stride = strides_.find(type);
       return (stride == strides_.end() ? size(array->second.element) : stride->second) * length->second;
     }
@@ -134,6 +136,7 @@ class Sizes {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> offsets_;  ///< of members of struct types
   std::uint64_t shared_ = 0;
   std::uint64_t pushed_ = 0;
+  bool has_empty_ = false;
 };
 
 }  // namespace
@@ -141,7 +144,7 @@ class Sizes {
 VariableBytes variable_bytes(std::span<const std::uint32_t> words, const Constants& constants) {
   Sizes sizes(constants);
   for_each_instruction(words, [&](const Instruction& i) { sizes.visit(i); });
-  return {sizes.shared(), sizes.pushed()};
+  return {sizes.shared(), sizes.pushed(), sizes.has_empty()};
 }
 
 }  // namespace halfstep::vk

@@ -11,6 +11,7 @@ namespace halfstep::vk {
 struct VariableBytes {
   std::uint64_t shared = 0;  ///< of shared memory
   std::uint64_t pushed = 0;  ///< of push constants, to the end of the last
+  bool has_empty = false;    ///< whether an array in either has no elements, which drivers crash on
 };
 
 /// With these specialization constants. Throws Error if the words are not SPIR-V, or compute the length of an array in

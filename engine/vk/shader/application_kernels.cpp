@@ -1,0 +1,121 @@
+#include "vk/shader/application_kernels.h"
+
+#include <halfstep/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <span>
+#include <string_view>
+
+#include "vk/shader/binding_kinds.h"
+#include "vk/shader/pipeline_pool.h"
+#include "vk/shader/spirv.h"
+#include "vk/shader/validate_spirv.h"
+#include "vk/shader/variable_bytes.h"
+
+namespace halfstep::vk {
+namespace {
+
+/// Workgroups are of as many invocations as specialization constant 0 says.
+void check_entry_point(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words) {
+  constexpr std::uint32_t compute_model = 5;
+  constexpr std::string_view wanted("main\0\0\0", 8);  // as its two words
+  std::size_t found = 0;
+  bool is_main = false;
+  for_each_instruction(words, [&](const Instruction& i) {
+    if (i.opcode != op_entry_point) return;
+    ++found;
+    is_main = i.operand(1) == compute_model && i.words.size() > 4 &&
+              std::memcmp(i.words.data() + 3, wanted.data(), wanted.size()) == 0;
+  });
+  if (found != 1 || !is_main) {
+    fail(dispatch.label, fmt::format("expected one entry point in {}, 'main' of a compute shader, got {}",
+                                     dispatch.shader, found == 1 ? "another" : fmt::format("{} of them", found)));
+  }
+  const auto [x, y, z] = shader_facts(words, dispatch.constants).local_size;
+  if (x == dispatch.constants.front() && y == 1 && z == 1) return;
+  fail(dispatch.label,
+       fmt::format("expected workgroups of {}x1x1 in {}, got {}x{}x{}", dispatch.constants.front(), dispatch.shader, x,
+                   y, z),
+       "declare layout(local_size_x_id = 0) in, as shaders/common/indexing.glsl does");
+}
+
+/// A dispatch gives constants of 32 bits.
+void check_constants(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words) {
+  if (dispatch.constants.size() > first_storing_constant) {
+    fail(dispatch.label, fmt::format("expected specialization constants below {} for {}, got {}",
+                                     first_storing_constant, dispatch.shader, dispatch.constants.size() - 1));
+  }
+  std::map<std::uint32_t, std::uint32_t> numbers;  // id: number of the specialization constant
+  std::map<std::uint32_t, std::uint32_t> bits;     // of types
+  for_each_instruction(words, [&](const Instruction& i) {
+    if (i.opcode == op_decorate && i.operand(2) == decoration_spec_id) numbers[i.operand(1)] = i.operand(3);
+    if (i.opcode == op_type_int || i.opcode == op_type_float) bits[i.operand(1)] = i.operand(2);
+    if (i.opcode != op_spec_constant || bits[i.operand(1)] == 32) return;
+    const auto number = numbers.find(i.operand(2));
+    if (number == numbers.end() || number->second >= dispatch.constants.size()) return;
+    fail(dispatch.label, fmt::format("expected specialization constants of 32 bits in {}, got constant {} of {}",
+                                     dispatch.shader, number->second, bits[i.operand(1)]));
+  });
+}
+
+void check_capabilities(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words, const Capabilities& c) {
+  struct Needed {
+    std::uint32_t capability;
+    std::string_view what;
+    bool available;
+  };
+  const std::array all{Needed{capability_float64, "64-bit floats", false},
+                       Needed{capability_int64, "64-bit integers", c.buffer_address},
+                       Needed{capability_physical_buffers, "buffer addresses", c.buffer_address}};
+  for_each_instruction(words, [&](const Instruction& i) {
+    if (i.opcode != op_capability) return;
+    for (const Needed& needed : all) {
+      if (needed.capability != i.operand(1) || needed.available) continue;
+      fail(ErrorCode::unsupported, dispatch.label,
+           fmt::format("expected a device that computes with {} for {}, got {}", needed.what, dispatch.shader, c.name));
+    }
+  });
+}
+
+/// Operands are the bindings of set 0; set 1 is that of common/storing.glsl.
+void check_bindings(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words) {
+  constexpr std::array names{"a storage buffer", "a texel buffer", "a uniform buffer", "another resource"};
+  for (const auto& [place, kind] : binding_kinds(words)) {
+    const auto [set, binding] = place;
+    if (set > storing_set || (set == storing_set && binding >= storing_bindings.bindings)) {
+      fail(dispatch.label, fmt::format("expected the bindings of {} in set 0, got binding {} of set {}",
+                                       dispatch.shader, binding, set));
+    }
+    if (set == 0 && binding >= dispatch.operands.size()) continue;
+    const BindingKind bound = set == storing_set                  ? BindingKind::uniform_buffer
+                              : dispatch.operands[binding].texels ? BindingKind::texel_buffer
+                                                                  : BindingKind::storage_buffer;
+    if (kind == bound) continue;
+    fail(dispatch.label,
+         fmt::format("expected binding {} of {}{} to be {}, got {}", binding, set == 0 ? "" : "set 1 of ",
+                     dispatch.shader, names.at(static_cast<std::size_t>(bound)),
+                     names.at(static_cast<std::size_t>(kind))));
+  }
+}
+
+}  // namespace
+
+void check_application_kernel(const plan::Dispatch& dispatch, const Constants& constants, const Context& context) {
+  const std::span<const std::uint32_t> words = *dispatch.spirv;
+  check_spirv(words, dispatch.shader);
+  check_entry_point(dispatch, words);
+  check_constants(dispatch, words);
+  if (context.owned()) check_capabilities(dispatch, words, context.capabilities());
+  check_bindings(dispatch, words);
+  if (variable_bytes(words, constants).has_empty) {
+    fail(dispatch.label,
+         fmt::format("expected shared arrays of at least 1 element in {}, got one of none", dispatch.shader));
+  }
+}
+
+}  // namespace halfstep::vk
