@@ -74,6 +74,9 @@ void add_weights(step::StepGraph& graph) {
 
 step::StepGraph prediction_graph(const Graph& written, Tensor output, const Precision& precision) {
   graph::expect_value("predictor", "an output", written.ir(), output);
+  if (!is_floating(output.dtype())) {
+    fail("predictor", fmt::format("expected an output of floating numbers, got {}", to_string(output.type())));
+  }
   const passes::LoweredPrecision lowered =
       passes::for_inference(passes::apply_precision(written.ir(), precision), [](const graph::Node&) { return true; });
   graph::ValueId wanted = lowered.value.at(output.id());

@@ -168,6 +168,9 @@ TEST_CASE("a predictor says what it is not given") {
   const Tensor x = other.input("x", {2, 3});
   Predictor dense = Predictor::compile(testing::device(), other, models::dense(other.root() / "dense", x, 4));
   CHECK_THROWS_WITH_AS(dense.load_weights(path), doctest::Contains("dense.weight"), Error);
+  const Tensor ids = reshape(other.input("ids", {6}, DType::u32), {3, 2});
+  CHECK_THROWS_WITH_AS(Predictor::compile(testing::device(), other, ids),
+                       "[predictor] expected an output of floating numbers, got u32 {3, 2}", Error);
   Precision precision;
   const auto compile = [&] { return Predictor::compile(testing::device(), layer.graph, layer.result, precision); };
   precision.overflow = Overflow::saturate;

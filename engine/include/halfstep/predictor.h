@@ -23,12 +23,12 @@ namespace halfstep {
 /// graph may take a second more. All members of a predictor that was moved from throw Error.
 class HALFSTEP_API Predictor {
  public:
-  /// run() computes `output`, a value of `graph`. Inputs and output may be in an application's memory (`shared`). All
-  /// of `precision` that concerns the forward pass applies: types, `partials`, `overflow`, `reproducible` and
-  /// `rounding.activations`, whose random numbers are those of seed 0 and the same in every run. What concerns training
-  /// alone is not used: `moments`, loss and gradient scales, the other roundings. Throws Error for a precision that
-  /// Trainer::compile would refuse, one with stop_on, one that does not fit the graph, and for memory that does not fit
-  /// its tensor.
+  /// run() computes `output`, floating numbers of `graph`. Inputs and output may be in an application's memory
+  /// (`shared`). All of `precision` that concerns the forward pass applies: types, `partials`, `overflow`,
+  /// `reproducible` and `rounding.activations`, whose random numbers are those of seed 0 and the same in every run.
+  /// What concerns training alone is not used: `moments`, loss and gradient scales, the other roundings. Throws Error
+  /// for a precision that Trainer::compile would refuse, one with stop_on, one that does not fit the graph, and for
+  /// memory that does not fit its tensor.
   static Predictor compile(const Device& device, const Graph& graph, Tensor output,
                            const Precision& precision = Precision::float32(), const SharedBuffers& shared = {});
   /// The same with the weights and states that `trainer` has at the time of each run(), in its precision, without
