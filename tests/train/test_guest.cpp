@@ -291,6 +291,9 @@ TEST_CASE("guest: what cannot be shared is refused") {
   CHECK_THROWS_WITH_AS(Device::open().wait_for(timeline), doctest::Contains("expected an adopted device"), Error);
   TrainerOptions options;
   options.shared_inputs = {{"x", {.buffer = buffer, .bytes = 72}}, {"y", {.buffer = buffer, .bytes = 24}}};
+  CHECK_THROWS_WITH_AS(Model(3).trainer(Device::open(), options),
+                       doctest::Contains("expected an adopted device for x (the application's), got one of its own"),
+                       Error);
   Model another(3), watched(3);
   options.snapshot_every = 1;
   Trainer snapshots = another.trainer(device, options);

@@ -87,6 +87,7 @@ std::size_t Buffer::part_at(std::uint64_t offset) const {
 
 Buffer::Buffer(Context& context, const DeviceBuffer& shared, std::string name)
     : context_(context.shared_from_this()), bytes_(shared.bytes), name_(std::move(name)) {
+  if (context.owned()) fail("memory", fmt::format("expected an adopted device for {}, got one of its own", name_));
   if (shared.buffer != 0) {
     buffer_ = (VkBuffer)shared.buffer;  // NOLINT: a pointer or a number
     borrowed_ = true;
