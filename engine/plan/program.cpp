@@ -174,13 +174,14 @@ std::size_t ProgramBuilder::choose(Choice choice) {
 
 void ProgramBuilder::alias(TensorId alias, TensorId source, std::string label) {
   const bool has_own_place = program_.tensors[alias].region.buffer != arena_buffer;
-  if (!has_own_place) {
-    aliases_[alias] = resolve(source);
-    return;
-  }
-  if (stores_.scale_of(alias) != 0) {  // which a copy of the bytes would not apply
-    Expression same{.layout = layout(info(alias).type.shape), .reads = {Reading{}}, .value = 0};
-    Dispatch stored = pointwise(std::move(same), {{alias, Access::write}, {source, Access::read}});
+  if (has_own_place) return copy(alias, source, std::move(label));
+  aliases_[alias] = resolve(source);
+}
+
+void ProgramBuilder::copy(TensorId to, TensorId from, std::string label) {
+  if (stores_.scale_of(to) != 0) {  // which a copy of the bytes would not apply
+    Expression same{.layout = layout(info(to).type.shape), .reads = {Reading{}}, .value = 0};
+    Dispatch stored = pointwise(std::move(same), {{to, Access::write}, {from, Access::read}});
     stored.label = std::move(label);
     dispatch(std::move(stored));
     return;
@@ -189,12 +190,12 @@ void ProgramBuilder::alias(TensorId alias, TensorId source, std::string label) {
     std::uint32_t pairs;
   };
   constexpr std::uint32_t local_size = 64;
-  const std::uint64_t pairs = program_.tensors[source].bytes / 8;
+  const std::uint64_t pairs = program_.tensors[from].bytes / 8;
   dispatch({.label = std::move(label),
             .shader = "copy",
             .constants = {local_size},
             .push = push_bytes(Push{static_cast<std::uint32_t>(pairs)}),
-            .operands = {{source, Access::read}, {alias, Access::write}},
+            .operands = {{from, Access::read}, {to, Access::write}},
             .groups = groups_for(target_, static_cast<std::int64_t>(pairs), local_size)});
 }
 

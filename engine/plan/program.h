@@ -102,6 +102,8 @@ class ProgramBuilder {
   /// Makes `alias` use the memory of `source`; if `alias` already has a place of its own, copies instead, times the
   /// scale that it may have.
   void alias(TensorId alias, TensorId source, std::string label);
+  /// Copies a tensor to another of its type, times the scale that this one may have.
+  void copy(TensorId to, TensorId from, std::string label);
   /// Keeps a tensor's memory until the end of the program; returns the tensor that owns the memory.
   TensorId keep(TensorId tensor);
 

@@ -2,6 +2,8 @@
 
 #include <halfstep/pattern.h>
 
+#include <algorithm>
+
 #include "state/buffers.h"
 #include "step/report.h"
 #include "step/statistics.h"
@@ -23,7 +25,7 @@ void Watcher::look(graph::ValueId value, const Producer& producer, std::uint32_t
   watched.stop.overflow = watch_.stop.overflow || (watch_.stop.divide_by_zero && producer.divides);
   watched.tensor = {name, builder_.info(tensor).type, tensor};
   if (keep) {
-    watched.tensor = kept(value);
+    watched.tensor = watch_.stop.any() ? kept(value) : traced(value);
     for (const graph::ValueId input : producer.inputs) {
       if (builder_.is_written(builder_.values().tensor_of(ir_, input))) watched.inputs.push_back(kept(input));
     }
@@ -35,6 +37,18 @@ void Watcher::look(graph::ValueId value, const Producer& producer, std::uint32_t
       builder_.place_bytes(name + " (statistics)", row_bytes, {state::buffers::report, report_bytes_});
   look_at(builder_, tensor, row, builder_.stores().noise_key().value(), watched.stop);
   report_bytes_ += next_place(row_bytes);
+}
+
+Recorded Watcher::traced(graph::ValueId value) {
+  Recorded traced = kept(value);
+  const plan::BufferId buffer = builder_.info(traced.memory).region.buffer;
+  const auto changed = {state::buffers::state, state::buffers::weights, state::buffers::masters,
+                        state::buffers::states};
+  if (std::ranges::find(changed, buffer) == changed.end()) return traced;
+  const plan::TensorId copy = builder_.tensor(traced.name + " (traced)", traced.type);
+  builder_.copy(copy, traced.memory, "trace");
+  traced.memory = builder_.keep(copy);
+  return traced;
 }
 
 Recorded Watcher::kept(graph::ValueId value) {

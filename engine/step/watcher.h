@@ -32,7 +32,10 @@ class Watcher {
   std::vector<Watched> take() { return std::move(watched_); }
 
  private:
+  /// A value's memory as it is until the end of the step.
   Recorded kept(graph::ValueId value);
+  /// Likewise, of a value that may be another form of what the step changes after the graph, such as a weight.
+  Recorded traced(graph::ValueId value);
 
   plan::ProgramBuilder& builder_;
   const graph::Ir& ir_;

@@ -171,6 +171,26 @@ TEST_CASE("any tensor of the last step that is kept can be read, and no other") 
   CHECK_THROWS_WITH_AS(other.trainer.inspect().trace("mul:0"), doctest::Contains("trace"), Error);
 }
 
+TEST_CASE("a trace has what the step computed with, and of a parameter's gradient the mean over micro-batches") {
+  Graph graph;
+  const Tensor w = graph.root().parameter("w", {4, 3}, constant(1));
+  const Tensor rows = reshape(w, {2, 2, 3});
+  const Tensor x = graph.input("x", {2, 2, 3});
+  Trainer trainer = Trainer::compile(testing::device(), graph,
+                                     {.loss = sum(mul(rows, x)),
+                                      .optimizer = Sgd{.rate = 1},
+                                      .accumulate = 2,
+                                      .precision = Precision::float32(),
+                                      .trace = "*"});
+  std::vector<float> values(24, 2);
+  std::fill(values.begin() + 12, values.end(), 4.0F);
+  trainer.step({{"x", std::span<const float>(values)}});
+  CHECK(trainer.parameter("w") == std::vector<float>(12, -2));
+  CHECK(trainer.inspect().trace(rows.name()) == std::vector<float>(12, 1));
+  CHECK(trainer.inspect().trace("x") == std::vector<float>(12, 4));
+  CHECK(trainer.inspect().trace("w.gradient") == std::vector<float>(12, 3));
+}
+
 namespace {
 
 /// Attention, a norm and a split, which all have several results.

@@ -122,7 +122,8 @@ class HALFSTEP_API Inspector {
   /// The recorder's statistics of finished steps since the last call, oldest first.
   std::vector<TensorStatistics> take_records();
   /// A tensor of the last step (of its last micro-batch), in row-major order. It must match TrainerOptions::trace.
-  /// Gradients are multiplied by the loss scale, but not by a scale of their own. Throws Error for other names.
+  /// Gradients are multiplied by the loss scale, but not by a scale of their own; a parameter's is the mean over all
+  /// micro-batches, and ranks. Throws Error for other names.
   std::vector<float> trace(std::string_view name);
 
   /// The reports of the steps that finished since the last call, in order. They are kept from the first call on, which
