@@ -1,11 +1,28 @@
 #include <halfstep/pattern.h>
 
+#include <cstddef>
+
 namespace halfstep {
 
 bool matches(std::string_view pattern, std::string_view name) {
-  if (pattern.empty()) return name.empty();
-  if (pattern[0] == '*') return matches(pattern.substr(1), name) || (!name.empty() && matches(pattern, name.substr(1)));
-  return !name.empty() && (pattern[0] == '?' || pattern[0] == name[0]) && matches(pattern.substr(1), name.substr(1));
+  std::size_t at = 0;  // in the pattern
+  std::size_t after_star = std::string_view::npos;
+  std::size_t star_ends = 0;  // where in the name what the last * stands for ends
+  for (std::size_t i = 0; i < name.size();) {
+    if (at < pattern.size() && pattern[at] == '*') {
+      after_star = ++at;
+      star_ends = i;
+    } else if (at < pattern.size() && (pattern[at] == '?' || pattern[at] == name[i])) {
+      ++at;
+      ++i;
+    } else if (after_star != std::string_view::npos) {
+      at = after_star;
+      i = ++star_ends;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', at) == std::string_view::npos;
 }
 
 }  // namespace halfstep

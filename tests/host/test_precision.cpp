@@ -194,6 +194,14 @@ TEST_CASE("patterns: a star is any characters, a question mark one") {
   CHECK(matches("conv?", "conv2"));
   CHECK_FALSE(matches("conv?", "conv"));
   CHECK_FALSE(matches("conv", "conv1"));
+  CHECK(matches("*a?b**", "aaacbbd"));
+  CHECK_FALSE(matches("a*ab", "aab a"));
+}
+
+TEST_CASE("patterns: what many stars may stand for is not tried in every combination, of which there are 10^14") {
+  const std::string name(64, 'a');
+  CHECK(matches("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*", name));
+  CHECK_FALSE(matches("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", name));
 }
 
 }  // namespace halfstep
