@@ -105,8 +105,9 @@ fs::path cache_folder() {
 fs::path written_file(const fs::path& file) {
   const fs::path destination = process::destination(file);
   std::error_code error;
-  const fs::path folder = fs::canonical(process::folder(destination), error);
-  return error ? destination : folder / destination.filename();
+  const fs::path absolute = fs::absolute(process::folder(destination), error);
+  const fs::path folder = fs::weakly_canonical(absolute, error);  // which need not exist
+  return (error ? absolute : folder) / destination.filename();
 }
 
 void check_writable(const fs::path& file) {

@@ -135,6 +135,8 @@ TEST_CASE("However a file is spelt, it is written as one") {
     CHECK(written_file(folder.path() / "other") != written_file(file));
     write(file, "x");
   }
+  CHECK(written_file(folder.path() / "none" / "file") == written_file(folder.path() / "a/./../none/file"));
+  CHECK(written_file("no such folder/file") == fs::current_path() / "no such folder" / "file");
 }
 
 TEST_CASE("A read-only file is not replaced, whoever asks") {
