@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "base/utf8.h"
@@ -98,6 +99,23 @@ float stored_moment_scale(const io::Metadata& metadata, float loss_scale, const 
 }
 
 }  // namespace
+
+Checkpoints::Checkpoints(state::ParameterStore& store, const TrainerOptions& options, const Batches& batches,
+                         io::Metadata about)
+    : store_(store), options_(options), batches_(batches), about_(std::move(about)) {
+  std::vector<std::string> texts{names_of(store_.spec().layout.optimizers)};
+  std::set<std::string> names{std::string(state_name), std::string(scales_name), std::string(optimizers_name)};
+  for (const state::KeptTensor& tensor : store_.tensors()) {
+    texts.push_back(stored_name(tensor.name));
+    if (names.insert(texts.back()).second) continue;
+    fail("trainer",
+         fmt::format("expected a name in files that nothing else has for '{}', got '{}'", tensor.name, texts.back()),
+         "there, '/' is '.', and an optimizer's states and averages follow their weight's name");
+  }
+  for (const std::string& text : texts) {
+    if (utf8_bytes(text) < text.size()) fail("trainer", fmt::format("expected names in UTF-8, got '{}'", text));
+  }
+}
 
 io::Metadata Checkpoints::metadata(const state::StepState& state) const {
   io::Metadata result{{"format", "halfstep 1"},

@@ -20,9 +20,9 @@ namespace halfstep::train {
 /// Reads and writes the files of a training: checkpoints, and weights alone. All steps must have finished.
 class Checkpoints {
  public:
-  /// `about` is what files say of the model and what it is fed. All that is referred to must outlive this.
-  Checkpoints(state::ParameterStore& store, const TrainerOptions& options, const Batches& batches, io::Metadata about)
-      : store_(store), options_(options), batches_(batches), about_(std::move(about)) {}
+  /// `about` is what files say of the model and what it is fed. All that is referred to must outlive this. Throws Error
+  /// where two tensors would have one name in files, or a name is none that files can have.
+  Checkpoints(state::ParameterStore& store, const TrainerOptions& options, const Batches& batches, io::Metadata about);
 
   /// See Trainer::checkpoint.
   Checkpoint take(const std::map<std::string, std::string>& notes) const;

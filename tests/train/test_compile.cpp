@@ -38,6 +38,22 @@ TEST_CASE("hyperparameters out of range are refused by name, at compile") {
   CHECK(refusal(Adam{}).empty());
 }
 
+TEST_CASE("what would have one name in files is refused at compile, not when it is saved") {
+  const auto compile = [](const char* scope, const char* name, const Optimizer& optimizer, float ema_decay = 0) {
+    Graph graph;
+    const Tensor w = graph.root().parameter("w", {4}, constant(1));
+    const Tensor other = (graph.root() / scope).parameter(name, {4}, constant(1));
+    Trainer::compile(testing::device(), graph,
+                     {.loss = sum(mul(w, other)), .optimizer = optimizer, .ema_decay = ema_decay});
+  };
+  CHECK_THROWS_WITH_AS(compile("w", "momentum", Sgd{.momentum = 0.5F}),
+                       doctest::Contains("expected a name in files that nothing else has for 'w"), Error);
+  CHECK_THROWS_WITH_AS(compile("w", "average", Sgd{}, 0.5F), doctest::Contains("got 'w.average'"), Error);
+  CHECK_THROWS_WITH_AS(compile("halfstep", "state", Sgd{}), doctest::Contains("for 'halfstep/state', got"), Error);
+  compile("w", "momentum", Sgd{});
+  compile("w", "average", Sgd{});
+}
+
 TEST_CASE("a precision that cannot be is refused with a reason") {
   Precision wide = Precision::float32();
   wide.rounding.weights = Rounding::stochastic;

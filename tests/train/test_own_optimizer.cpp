@@ -14,7 +14,7 @@ namespace {
 /// SGD with momentum under other names. Its kernel's SPIR-V is the library's, as if it were compiled elsewhere.
 class HeavyBall final : public UpdateRule {
  public:
-  std::string name() const override { return "heavy_ball"; }
+  std::string name() const override { return name_; }
   const Schedule& rate() const override { return rate_; }
   float weight_decay() const override { return 0; }
   void check() const override {}
@@ -31,6 +31,7 @@ class HeavyBall final : public UpdateRule {
     return kernel;
   }
 
+  std::string name_ = "heavy_ball";
   std::vector<std::string> states_{"velocity"};
   std::function<void(UpdateKernel&)> change_{};
 
@@ -139,6 +140,8 @@ TEST_CASE("what is wrong with an application's own optimizer is said when it is 
     CHECK(text.find("[heavy_ball] expected states of names of their own") == 0);
   }
   CHECK(refusal([](HeavyBall& rule) { rule.states_.resize(17); }) == "[heavy_ball] expected at most 16 states, got 17");
+  CHECK(refusal([](HeavyBall& rule) { rule.states_ = {"m\xff"}; }).find("[trainer] expected names in UTF-8") == 0);
+  CHECK(refusal([](HeavyBall& rule) { rule.name_ = "b\xff"; }) == "[trainer] expected names in UTF-8, got 'b\\xff'");
   CHECK(kernel_refusal([](UpdateKernel& kernel) { kernel.spirv.erase("f32"); }) ==
         "[optimizer] expected SPIR-V of heavy_ball for the storage type f32, got f16, packed");
   CHECK(kernel_refusal([](UpdateKernel& kernel) {
