@@ -211,7 +211,8 @@ class Run {
         saver_(trainer, options.common,
                options.common.save.empty() ? std::map<std::string, std::string>{}
                                            : samples::run_notes(options.common, data),
-               [&] { save_description(options, tokenizer); }) {
+               {.description = [&] { save_description(options, tokenizer); },
+                .weights = [&] { samples::save_weights(trainer, options.common.save.parent_path()); }}) {
     if (options.sample_every > 0 && !options.common.quiet && samples::is_first_rank())
       writer_.emplace(trainer, options, tokenizer);
   }
@@ -263,10 +264,7 @@ class Run {
     return true;
   }
 
-  void save() {
-    saver_.save();
-    if (!options_.common.save.empty()) samples::save_weights(trainer_, options_.common.save.parent_path());
-  }
+  void save() { saver_.save(); }
   /// Begins what the flags ask for besides, at the current step.
   void watch(const samples::RunStart& start) {
     watch_.emplace(trainer_, options_.common.watch, start, samples::is_first_rank());

@@ -158,9 +158,7 @@ class Classifier {
     plan.scores = [&]() -> std::map<std::string, double> {
       return {{"macro-F1", score(predictor, data_.test, texts_.validation.labels).macro_f1}};
     };
-    if (!common.save.empty()) {
-      plan.save_weights = [&] { samples::save_weights(trainer, common.save.parent_path()); };
-    }
+    plan.beside.weights = [&] { samples::save_weights(trainer, common.save.parent_path()); };
     const int code = samples::train(trainer, device_, precision, data_, plan, common);
     if (code != samples::exit_done) return code;
     tested_ = score(predictor, test_, texts_.test.labels);
@@ -335,7 +333,7 @@ int run(Options& options) {
   Classifier classifier(device, options, texts, tokenizer, length, batch);
   if (!options.common.quiet) print_lengths(classifier);
   if (options.compare) return compare(classifier, options);
-  options.plan.describe = [&] {
+  options.plan.beside.description = [&] {
     const fs::path folder = options.common.save.parent_path();
     samples::save_tokenizer(folder, tokenizer);
     tokenizer.save_vocabulary(folder / "vocab.txt");

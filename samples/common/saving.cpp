@@ -10,12 +10,12 @@
 namespace samples {
 
 Saver::Saver(halfstep::Trainer& trainer, const CommonOptions& options, std::map<std::string, std::string> notes,
-             std::function<void()> describe)
+             Beside beside)
     : trainer_(trainer),
       options_(options),
       saves_(!options.save.empty()),
       notes_(std::move(notes)),
-      describe_(std::move(describe)) {}
+      beside_(std::move(beside)) {}
 
 Saver::~Saver() {
   if (writing_.valid()) writing_.wait();
@@ -39,12 +39,19 @@ void Saver::after_step(std::int64_t step) {
   if (!saves_ || !due(step)) return;
   settle();
   begin();
+  if (!has_weights_) write_weights();
 }
 
 void Saver::save() {
   if (!saves_) return;
   settle();
   begin();
+  write_weights();
+}
+
+void Saver::write_weights() {
+  if (beside_.weights) beside_.weights();
+  has_weights_ = true;
 }
 
 void Saver::begin() {
@@ -52,7 +59,7 @@ void Saver::begin() {
   halfstep::Checkpoint taken = trainer_.checkpoint(notes_);  // of what every rank has a part
   if (!is_first_rank()) return;
   writing_ = std::async([this, checkpoint = std::move(taken)] {
-    if (describe_) describe_();
+    if (beside_.description) beside_.description();
     checkpoint.write(options_.save);
   });
   // Where there can be no further thread, on this one.

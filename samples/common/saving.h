@@ -14,15 +14,23 @@
 
 namespace samples {
 
+/// What a model's folder has beside the checkpoint, if anything.
+struct Beside {
+  /// Writes what never changes, before each checkpoint and on the thread that writes it: so it replaces the files of an
+  /// earlier run not before there is a checkpoint to go with it. Only the first rank calls it.
+  std::function<void()> description{};
+  /// Writes the weights for other programs, after the run's first save and each of Saver::save(). It throws nothing.
+  std::function<void()> weights{};
+};
+
 /// Writes the checkpoints of a run on another thread. Training stops only while the values are copied from the device.
 /// Does nothing if there is no file to save to.
 class Saver {
  public:
-  /// `notes` are added to the files' metadata. `describe`, if any, writes what lies beside a checkpoint, before each
-  /// one and on the thread that writes it: it replaces the files of an earlier run not before there is a checkpoint to
-  /// go with them. Of several ranks, every one calls the functions, and the first one writes.
+  /// `notes` are added to the files' metadata. Of several ranks, every one calls the functions, and the first one
+  /// writes.
   Saver(halfstep::Trainer& trainer, const CommonOptions& options, std::map<std::string, std::string> notes,
-        std::function<void()> describe = {});
+        Beside beside);
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
   /// Waits for the file being written.
@@ -44,6 +52,7 @@ class Saver {
   bool due(std::int64_t step);
   bool is_writing() const;
   void begin();
+  void write_weights();
   /// Waits for the current save, and warns if it failed and the one before did not.
   void settle();
 
@@ -51,7 +60,8 @@ class Saver {
   const CommonOptions& options_;
   bool saves_;  ///< any rank does
   std::map<std::string, std::string> notes_;
-  std::function<void()> describe_;
+  Beside beside_;
+  bool has_weights_ = false;  ///< of this run, beside the checkpoint
   std::future<void> writing_;
   bool failing_ = false;  ///< whether the last finished save failed
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();

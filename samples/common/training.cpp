@@ -15,7 +15,6 @@
 #include "samples/common/ranks.h"
 #include "samples/common/report.h"
 #include "samples/common/resume.h"
-#include "samples/common/saving.h"
 #include "samples/common/say.h"
 #include "samples/watch/watch.h"
 
@@ -63,7 +62,7 @@ class Run {
         options_(options),
         epoch_steps_(data.train.count / plan.batch_size),
         saver_(trainer, options, options.save.empty() ? std::map<std::string, std::string>{} : run_notes(options, data),
-               plan.describe) {}
+               plan.beside) {}
 
   /// Steps that the whole training is to have, those of checkpoints included.
   std::int64_t last_step() const { return plan_.epochs * epoch_steps_ + steps_before_; }
@@ -97,10 +96,7 @@ class Run {
     return true;
   }
 
-  void save() {
-    saver_.save();
-    if (plan_.save_weights) plan_.save_weights();
-  }
+  void save() { saver_.save(); }
 
   /// Begins what the flags ask for besides, at the current position.
   void watch(const RunStart& start) {

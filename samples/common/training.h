@@ -10,6 +10,7 @@
 
 #include "samples/common/command_line.h"
 #include "samples/common/data.h"
+#include "samples/common/saving.h"
 
 namespace samples {
 
@@ -25,9 +26,7 @@ struct Plan {
   halfstep::Weights weights = halfstep::Weights::current;  ///< which weights are tested and saved as the best
   const char* samples = "images";                          ///< what is trained on, in what is printed
   const char* test = "test";                               ///< what is tested on, likewise
-  std::function<void()> describe{};                        ///< writes what lies beside a checkpoint: see Saver
-  /// Writes the weights besides, after every checkpoint but those of --save-every. Every rank calls it.
-  std::function<void()> save_weights{};
+  Beside beside{};                                         ///< what is saved besides checkpoints
   /// What a test finds besides the accuracy, by name, from 0 to 1.
   std::function<std::map<std::string, double>()> scores{};
 };

@@ -64,6 +64,13 @@ sleep 0.3
 kill -KILL $pid
 wait $pid 2>"$place/until"
 check "so does a run that is killed before its first save" diff -r "$place/whole" "$place/kept"
+started "${small[@]:2}" --data "$place/other" --steps 1000000 --eval-every 1000000 --save-every 2 --save "$place/kept"
+until_true bash -c "! cmp -s '$place/whole/checkpoint.safetensors' '$place/kept/checkpoint.safetensors'"
+sleep 0.5
+kill -KILL $pid
+wait $pid 2>"$place/until"
+check "its first save replaces all: the tokenizer" bash -c "! cmp -s '$place/whole/tokenizer.json' '$place/kept/tokenizer.json'"
+check "and the weights" bash -c "! cmp -s '$place/whole/model.safetensors' '$place/kept/model.safetensors'"
 trains "${small[@]}" --steps 64 --resume "$place/whole"
 check "nothing is said of the rate in epochs of the same size" bash -c "! grep -q 'learning rate' '$place/output'"
 trains "${small[@]}" --steps 64 --resume "$place/whole" --limit 100
