@@ -37,7 +37,12 @@ Tensor block(const Scope& scope, Tensor x, const BertInputs& inputs, const BertO
   const auto part = [&](const char* name) { return projection(own / name, x, options.width); };
   AttentionOptions visible{.key_lengths = inputs.lengths, .dropout = options.dropout};
   if (inputs.packing) visible.segments = inputs.packing->segments;
-  const Tensor heads = attention_by_head(part("query"), part("key"), part("value"), options.heads, visible);
+  // One after the other: the order in which parameters are made decides what they begin as, and C++ leaves that of
+  // arguments open.
+  const Tensor value = part("value");
+  const Tensor key = part("key");
+  const Tensor query = part("query");
+  const Tensor heads = attention_by_head(query, key, value, options.heads, visible);
   const Tensor attended = added(scope / "attention" / "output", heads, x, options);
   const Tensor hidden = gelu(projection(scope / "intermediate" / "dense", attended, options.hidden));
   return added(scope / "output", hidden, attended, options);
