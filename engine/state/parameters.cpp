@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numbers>
 
 #include "base/philox.h"
+#include "base/portable_math.h"
 #include "plan/layout.h"
 
 namespace halfstep::state {
@@ -21,32 +21,41 @@ constexpr std::uint64_t parameter_alignment = 128;
 /// What makes the draws of first values differ from all others with the same seed.
 constexpr std::uint32_t initializer_stream = 2;
 
-/// Uniform on (0, 1), 24 bits.
+/// Uniform on (0, 1], 24 bits.
 float unit(std::uint32_t word) {
   return (static_cast<float>(word >> 8) + 0.5F) * 0x1p-24F;
 }
 
-/// Four values from four random words; normal ones by Box and Muller 1958.
+/// Uniform on (0, 1), 32 bits.
+double fine_unit(std::uint32_t word) {
+  return (word + 0.5) * 0x1p-32;
+}
+
+/// Two normal values from two random words, by Box and Muller 1958.
+std::array<float, 2> normal_pair(std::uint32_t first, std::uint32_t second) {
+  const double radius = std::sqrt(-2 * portable::log(fine_unit(first)));
+  const double turns = fine_unit(second);
+  return {static_cast<float>(radius * portable::cos_of_turns(turns)),
+          static_cast<float>(radius * portable::sin_of_turns(turns))};
+}
+
+/// Four values from four random words.
 std::array<float, 4> draw(const Initializer& initializer, std::array<std::uint32_t, 4> words) {
-  std::array<float, 4> values{};
-  for (std::size_t i = 0; i < 4; ++i) {
-    const float u = unit(words[i]);
-    switch (initializer.kind) {
-      case Initializer::Kind::constant:
-        values[i] = initializer.a;
-        break;
-      case Initializer::Kind::uniform:
-        values[i] = initializer.a + (initializer.b - initializer.a) * u;
-        break;
-      case Initializer::Kind::normal: {
-        const float radius = std::sqrt(-2.0F * std::log(unit(words[i & ~std::size_t{1}])));
-        const float angle = 2.0F * std::numbers::pi_v<float> * unit(words[i | 1]);
-        values[i] = initializer.a + initializer.b * radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
-        break;
-      }
+  const auto [kind, a, b] = initializer;
+  switch (kind) {
+    case Initializer::Kind::constant:
+      return {a, a, a, a};
+    case Initializer::Kind::uniform: {
+      const auto value = [&](std::uint32_t word) { return a + (b - a) * unit(word); };
+      return {value(words[0]), value(words[1]), value(words[2]), value(words[3])};
+    }
+    case Initializer::Kind::normal: {
+      const auto [x0, x1] = normal_pair(words[0], words[1]);
+      const auto [x2, x3] = normal_pair(words[2], words[3]);
+      return {a + b * x0, a + b * x1, a + b * x2, a + b * x3};
     }
   }
-  return values;
+  return {};
 }
 
 }  // namespace

@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <numbers>
+
+#include "base/portable_math.h"
 
 namespace halfstep {
 namespace {
@@ -33,7 +34,8 @@ void check_warmup(std::int64_t steps) {
 
 Schedule Schedule::step(float rate, std::int64_t every, float factor, std::int64_t steps) {
   if (every < 1) fail("schedule", fmt::format("expected a positive number of steps between drops, got {}", every));
-  return table(steps, [=](double i) { return rate * std::pow(factor, std::floor(i / static_cast<double>(every))); });
+  return table(steps,
+               [=](double i) { return rate * portable::pow(factor, std::floor(i / static_cast<double>(every))); });
 }
 
 Schedule Schedule::multi_step(float rate, const std::vector<std::int64_t>& milestones, float factor,
@@ -44,7 +46,7 @@ Schedule Schedule::multi_step(float rate, const std::vector<std::int64_t>& miles
   }
   return table(steps, [&](double i) {
     const auto passed = std::ranges::upper_bound(milestones, static_cast<std::int64_t>(i)) - milestones.begin();
-    return rate * std::pow(static_cast<double>(factor), static_cast<double>(passed));
+    return rate * portable::pow(static_cast<double>(factor), static_cast<double>(passed));
   });
 }
 
@@ -60,7 +62,7 @@ Schedule Schedule::cosine(float peak, std::int64_t warmup, std::int64_t steps, f
   const double fall = std::max(1.0, static_cast<double>(steps - warmup));
   return table(steps, [=](double i) {
     if (i < rise) return static_cast<double>(peak) * (i + 1) / rise;
-    return floor + 0.5 * (peak - floor) * (1 + std::cos(std::numbers::pi * (i - rise) / fall));
+    return floor + 0.5 * (peak - floor) * (1 + portable::cos_of_turns((i - rise) / fall / 2));
   });
 }
 
@@ -68,7 +70,7 @@ Schedule Schedule::polynomial(float rate, std::int64_t steps, float power, float
   if (!(power > 0)) fail("schedule", fmt::format("expected a positive power, got {}", power));
   return table(steps, [=](double i) {
     const double left = 1 - i / static_cast<double>(steps);
-    return std::max<double>(floor, rate * std::pow(left, static_cast<double>(power)));
+    return std::max<double>(floor, rate * portable::pow(left, static_cast<double>(power)));
   });
 }
 
@@ -80,7 +82,7 @@ Schedule Schedule::one_cycle(float peak, std::int64_t steps, float rise) {
   const double top = std::max(1.0, static_cast<double>(rise) * static_cast<double>(steps) - 1);
   const double fall = static_cast<double>(steps) - 1 - top;
   const auto between = [](double from, double to, double share) {
-    return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * share));
+    return to + (from - to) * 0.5 * (1 + portable::cos_of_turns(share / 2));
   };
   return table(steps, [=](double i) {
     return i <= top ? between(first, static_cast<double>(peak), i / top)

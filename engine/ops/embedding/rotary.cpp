@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/portable_math.h"
 #include "ops/apply.h"
 #include "ops/expect.h"
 #include "ops/kernel.h"
@@ -90,7 +91,7 @@ class Rotary final : public graph::Operator {
   /// Cosines and sines {positions, 2, pairs}.
   plan::TensorId lower_table(plan::Lowering& out, std::int64_t positions, std::int64_t pairs) const {
     const auto columns = static_cast<double>(2 * pairs);
-    const double scaled = std::pow(static_cast<double>(options_.base_scale), columns / std::max(columns - 2, 1.0));
+    const double scaled = portable::pow(static_cast<double>(options_.base_scale), columns / std::max(columns - 2, 1.0));
     const double base = static_cast<double>(options_.base) * scaled;
     const plan::TensorId table = out.workspace("table", {DType::f32, {positions, 2, pairs}});
     const std::int64_t row_quads = plan::layout({pairs}).quads_per_row();
@@ -100,7 +101,7 @@ class Rotary final : public graph::Operator {
     push.offset = ops::index32(out, options_.offset);
     push.start = Wide(static_cast<double>(options_.position_scale) / (2 * std::numbers::pi));
     for (std::size_t i = 0; i < powers; ++i) {
-      push.ratios[i] = Wide(std::pow(base, -std::ldexp(2.0, static_cast<int>(i)) / columns));
+      push.ratios[i] = Wide(portable::pow(base, -std::ldexp(2.0, static_cast<int>(i)) / columns));
     }
     ops::dispatch_flat(out, "rotary_table", push.invocations, push, {{table, Access::write}});
     return table;

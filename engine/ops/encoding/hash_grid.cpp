@@ -8,6 +8,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/portable_math.h"
 #include "ops/apply.h"
 #include "ops/expect.h"
 #include "ops/kernel.h"
@@ -75,12 +76,13 @@ Grid::Grid(std::int64_t dimensions, const HashGridOptions& options) : dimensions
   for (std::int64_t level = 0; level < options.levels; ++level) {
     // A scale that was computed as a root is a little below what it stands for.
     const double cells = static_cast<double>(options.base_resolution) *
-                         std::pow(options.per_level_scale, static_cast<double>(level)) * (1 + 1e-9);
+                         portable::pow(options.per_level_scale, static_cast<double>(level)) * (1 + 1e-9);
     if (cells >= most_cells + 1) {
       fail("hash_grid", fmt::format("expected at most 2^20 cells along an axis, got {:.0f} in level {}", cells, level));
     }
     resolutions_.push_back(static_cast<std::int64_t>(cells));
-    const double vertices = std::pow(static_cast<double>(resolutions_.back() + 1), static_cast<double>(dimensions));
+    const double vertices =
+        portable::pow(static_cast<double>(resolutions_.back() + 1), static_cast<double>(dimensions));
     const bool dense = vertices <= static_cast<double>(most_entries);
     dense_ += dense ? 1 : 0;
     entries_ += dense ? std::llround(vertices) : most_entries;
