@@ -23,7 +23,7 @@ std::string text(const Record& record, const std::string& key) {
   return found != record.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-const Record& inside(const Record& record, const std::string& key) {
+const Record& inside(const Record& record, const char* key) {
   static const Record none = Record::array();
   const auto found = record.find(key);
   return found != record.end() && found->is_structured() ? *found : none;

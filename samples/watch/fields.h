@@ -14,6 +14,6 @@ double amount(const Record& record, const std::string& key);
 /// The text at a key; empty where there is none.
 std::string text(const Record& record, const std::string& key);
 /// The list or object at a key; an empty list where there is neither.
-const Record& inside(const Record& record, const std::string& key);
+const Record& inside(const Record& record, const char* key);
 
 }  // namespace samples

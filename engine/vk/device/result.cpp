@@ -15,7 +15,7 @@ struct ResultText {
   std::string_view hint;
 };
 
-constexpr ResultText texts[] = {
+constexpr ResultText result_texts[] = {
     {VK_SUCCESS, "VK_SUCCESS", {}},
     {VK_NOT_READY, "VK_NOT_READY", {}},
     {VK_TIMEOUT, "VK_TIMEOUT", {}},
@@ -39,8 +39,8 @@ constexpr ResultText texts[] = {
 };
 
 ResultText text(VkResult result) {
-  for (const ResultText& text : texts) {
-    if (text.result == result) return text;
+  for (const ResultText& known : result_texts) {
+    if (known.result == result) return known;
   }
   return {result, {}, {}};
 }
