@@ -112,12 +112,11 @@ int run(const Options& options) {
   constexpr float momentum = 0.9F;
   const Dataset set = spirals();
   const Device device = Device::open(options.device);
-  const Schedule rate = options.rate;
   const auto cautious = [&](Cautious::Form form) {
-    return Optimizer(std::make_shared<Cautious>(rate, momentum, form));
+    return Optimizer(std::make_shared<Cautious>(options.rate, momentum, form));
   };
   const std::pair<const char*, Optimizer> optimizers[] = {
-      {"sgd", Sgd{.rate = rate, .momentum = momentum}},
+      {"sgd", Sgd{.rate = options.rate, .momentum = momentum}},
       {"cautious, by a kernel", cautious(Cautious::Form::kernel)},
       {"cautious, in operators", cautious(Cautious::Form::operators)}};
   watch_interrupts();

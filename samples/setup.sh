@@ -3,7 +3,7 @@
 # for nothing, where all of it is there.
 set -eu
 
-packages="cmake ninja-build g++ pkg-config libvulkan-dev glslang-tools spirv-tools doctest-dev
+packages="cmake ninja-build g++ pkg-config libvulkan-dev glslang-tools doctest-dev
 zlib1g-dev libpng-dev libjpeg-dev nlohmann-json3-dev libcli11-dev libfmt-dev libutf8proc-dev liblzma-dev xz-utils
 dataset-fashion-mnist"
 if [ "${1:-}" = --tests ]; then
@@ -33,6 +33,9 @@ for package in $packages; do
   status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
   [ "$status" = installed ] || missing="$missing $package"
 done
+if ! command -v spirv-opt >/dev/null || [ ! -e /usr/include/spirv-tools/libspirv.h ]; then
+  missing="$missing spirv-tools"
+fi
 [ -n "$missing" ] || exit 0
 
 echo "Installing:$missing"
@@ -45,5 +48,7 @@ else
   exit 1
 fi
 $as_root apt-get update -q
+# Releases after Debian 13 have the library of SPIRV-Tools in a package of its own.
+! apt-cache show spirv-tools-dev >/dev/null 2>&1 || missing="$missing spirv-tools-dev"
 # shellcheck disable=SC2086 # both are lists of words
 DEBIAN_FRONTEND=noninteractive $as_root apt-get install -q -y --no-install-recommends $missing

@@ -19,7 +19,7 @@ halfstep_require(SPIRV_OPT "spirv-opt" spirv-tools)
 find_program(SPIRV_REMAP spirv-remap) # of glslang before 16; without it kernels take two thirds more room
 if(HALFSTEP_SPIRV_TOOLS)
   find_package(SPIRV-Tools QUIET)
-  halfstep_require(SPIRV-Tools_FOUND "SPIRV-Tools, the library" spirv-tools)
+  halfstep_require(SPIRV-Tools_FOUND "SPIRV-Tools, the library" "spirv-tools, and spirv-tools-dev where there is one")
 endif()
 
 find_program(XZ xz)
