@@ -4,6 +4,7 @@
 #include <halfstep/process.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

@@ -50,6 +50,11 @@ bool is_code(const SourceFile& source) {
   return kind == ".h" || kind == ".cpp";
 }
 
+bool has(const SourceFile& source, const char* word) {
+  return std::ranges::any_of(source.lines,
+                             [&](const std::string& line) { return line.find(word) != std::string::npos; });
+}
+
 std::string layer_of(const std::string& source) {
   return source.substr(7, source.find('/', 7) - 7);
 }
@@ -246,6 +251,14 @@ TEST_CASE("Shaders find what is not a number by its bits") {
   }
 }
 
+// fmt/format.h declares it before version 11 only.
+TEST_CASE("Files that join texts include fmt/ranges.h") {
+  for (const SourceFile& source : sources()) {
+    if (!is_code(source) || !has(source, "fmt::join(")) continue;
+    CHECK_MESSAGE(has(source, "#include <fmt/ranges.h>"), source.path);
+  }
+}
+
 TEST_CASE("Public headers know neither Vulkan nor any library") {
   static const std::regex library(R"re(#include\s+[<"](vulkan|volk|fmt|nlohmann|CLI|zlib)|\bVk[A-Z]\w+\s+\w+[;,)])re");
   for (const SourceFile& source : sources()) {
@@ -292,12 +305,8 @@ TEST_CASE("The brace counter sees what is too long") {
 TEST_CASE("What is precise is not in unrolled loops") {
   for (const SourceFile& source : sources()) {
     if (!starts_with(source.path, "shaders/")) continue;
-    const auto has = [&](const char* word) {
-      return std::any_of(source.lines.begin(), source.lines.end(),
-                         [&](const std::string& line) { return line.find(word) != std::string::npos; });
-    };
     CAPTURE(source.path);
-    CHECK_FALSE((has("precise ") && has("[[unroll]]")));
+    CHECK_FALSE((has(source, "precise ") && has(source, "[[unroll]]")));
   }
 }
 

@@ -220,7 +220,7 @@ typedef struct hs_shape {
 
 /// How initial values are drawn, keyed on the seed, the parameter and the element.
 typedef struct hs_initializer {
-  uint32_t kind;  ///< 0: the constant a; 1: uniform on [a, b); 2: normal with mean a and standard deviation b
+  uint32_t kind;  ///< 0: the constant a; 1: uniform from a to b; 2: normal with mean a and standard deviation b
   float a;
   float b;
 } hs_initializer;

@@ -24,7 +24,7 @@ struct Initializer {
 
 /// Every element is `value`.
 HALFSTEP_API Initializer constant(float value);
-/// Uniform on [low, high).
+/// Uniform from `low` to `high`.
 HALFSTEP_API Initializer uniform(float low, float high);
 /// Normal with the given mean and standard deviation.
 HALFSTEP_API Initializer normal(float stddev, float mean = 0);

@@ -3,6 +3,7 @@
 #include <halfstep/error.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
