@@ -66,6 +66,8 @@ void Program::record(VkCommandBuffer commands, bool own_arena) {
     recorded_arena_ = own_arena ? arena_for(runtime, lowered_.plan.arena.bytes, true) : arena_;
     auto slot = std::make_unique<Slot>();
     prepare(*slot, runtime, lowered_, buffers(*recorded_arena_), false);
+    std::memset(slot->report.mapped(), 0, slot->report.bytes());
+    slot->report.flush(0, slot->report.bytes());
     recorded_ = std::move(slot);
   }
   recorded_->recording->record_into(commands);
@@ -74,6 +76,11 @@ void Program::record(VkCommandBuffer commands, bool own_arena) {
 void Program::read_recorded() {
   if (!recorded_) fail("program", "expected a run that was recorded, got none");
   recorded_->report.invalidate(0, recorded_->report.bytes());
+  const step::ReportHeader header = recorded_->header();
+  if (header.attempted[0] == 0 && header.attempted[1] == 0) {
+    fail("program", "expected a recorded run that was executed, got none",
+         "submit the command buffer, and wait for its end");
+  }
   read_(*this, *recorded_);
 }
 

@@ -42,7 +42,8 @@ class Program {
   /// Records a run into an application's command buffer, with a slot that is kept for that, and which the first call
   /// makes. With an arena of its own, it may run while a run of another program is open.
   void record(VkCommandBuffer commands, bool own_arena);
-  /// Reads the report of the last run of what record() recorded, which must have finished. Throws Error if it did not.
+  /// Reads the report of the last run of what record() recorded, of a training step, which must have finished.
+  /// Throws Error where nothing was recorded, or none of it has run.
   void read_recorded();
   /// Bytes of what its runs are given and give back.
   std::uint64_t slot_bytes() const;

@@ -149,6 +149,7 @@ TEST_CASE("guest: an application's command buffer trains and predicts each time 
   trainer.record(commands.handle());
   predictor.record(commands.handle());
   commands.end();
+  CHECK_THROWS_WITH_AS(trainer.executed(), doctest::Contains("a recorded run that was executed, got none"), Error);
   for (int i = 0; i < 3; ++i) {
     commands.run();
     trainer.executed();

@@ -119,7 +119,8 @@ class HALFSTEP_API Trainer {
   /// To be called once for each execution of a step that record() recorded, after it has finished, as a fence or
   /// semaphore of the application says: counts the step and reads its report. Of several executions that finished
   /// before, the last one's report is read by each call. Members that read the training state expect that it was called
-  /// for all. Throws Error if nothing was recorded, and as step() does if gradients overflow at the loss scale's floor.
+  /// for all. Throws Error, and counts nothing, if nothing was recorded or no execution has finished; throws as step()
+  /// does if gradients overflow at the loss scale's floor.
   void executed();
 
   /// The report of the newest finished step; does not wait.
