@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "train/planned.h"
@@ -50,7 +51,11 @@ std::vector<DispatchCost> profiled(Trainer::Impl& trainer, std::int64_t steps, c
 
 void Inspector::watch(std::string_view pattern, std::uint64_t every) {
   trainer_->finish();
-  for (const auto& part : trainer_->parts) part->recorder->watch(pattern, every);
+  std::vector<std::optional<step::StepProgram>> lowered;  // of all, before any of them changes
+  for (const auto& part : trainer_->parts) lowered.push_back(part->recorder->looking_at(pattern, every));
+  for (std::size_t i = 0; i < lowered.size(); ++i) {
+    trainer_->parts[i]->recorder->watch(pattern, every, std::move(lowered[i]));
+  }
 }
 std::vector<TensorStatistics> Inspector::take_records() {
   trainer_->poll();

@@ -74,13 +74,16 @@ Recorder::Recorder(run::Workspace workspace, const step::StepGraph& graph, const
   watch_.stop = stop;
   watch_.keep = stop.any() ? all : options.trace;
   if (stop.any()) watch_.statistics = all;
-  if (!watch_.keep.empty()) make();
+  if (!watch_.keep.empty()) make(lower(watch_));
 }
 
-void Recorder::make() {
+step::StepProgram Recorder::lower(const step::Watch& watch) const {
+  return step::training_program(workspace_.runtime->target, graph_, workspace_.store->spec().layout, options_,
+                                balancer_.share(), watch);
+}
+
+void Recorder::make(step::StepProgram lowered) {
   program_.reset();
-  step::StepProgram lowered = step::training_program(
-      workspace_.runtime->target, graph_, workspace_.store->spec().layout, options_, balancer_.share(), watch_);
   program_ = std::make_unique<run::Program>(
       workspace_, std::move(lowered), [this](const run::Program&, const run::Slot& slot) { read(slot); },
       run::Program::Options{.own_arena = true});
@@ -88,24 +91,29 @@ void Recorder::make() {
 }
 
 void Recorder::take_share() {
-  if (program_) make();
+  if (program_) make(lower(watch_));
 }
 
-void Recorder::watch(std::string_view pattern, std::uint64_t every) {
+std::optional<step::StepProgram> Recorder::looking_at(std::string_view pattern, std::uint64_t every) const {
   if (every == 0) fail("watch", "expected one step out of 1 or more, got 0");
   if (!watch_.keep.empty()) {
     fail("watch", "expected a trainer that looks at no tensors yet, got one with stop_on or trace",
          "stop_on looks at every tensor of every step already");
   }
+  if (pattern.empty()) return {};
+  step::Watch watch = watch_;
+  watch.statistics = pattern;
+  step::StepProgram lowered = lower(watch);
+  if (!lowered.watched.empty()) return lowered;
+  fail("watch", fmt::format("expected a pattern of tensors' names, got '{}', which none has", pattern),
+       "Inspector::plan() lists them; \"*gradient\" are the gradients of parameters");
+}
+
+void Recorder::watch(std::string_view pattern, std::uint64_t every, std::optional<step::StepProgram> lowered) {
   watch_.statistics = pattern;
   every_ = every;
   program_.reset();
-  if (pattern.empty()) return;
-  make();
-  if (!watched().empty()) return;
-  program_.reset();
-  fail("watch", fmt::format("expected a pattern of tensors' names, got '{}', which none has", pattern),
-       "Inspector::plan() lists them; \"*gradient\" are the gradients of parameters");
+  if (lowered) make(std::move(*lowered));
 }
 
 void Recorder::read(const run::Slot& slot) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,8 +27,11 @@ class Recorder {
   Recorder(run::Workspace workspace, const step::StepGraph& graph, const TrainerOptions& options,
            const Balancer& balancer, Reports& reports, Batches& batches, Made made);
 
-  /// See Inspector::watch. All steps must have finished.
-  void watch(std::string_view pattern, std::uint64_t every);
+  /// The step with dispatches that look at what `pattern` matches; nothing for an empty one. Throws Error as
+  /// Inspector::watch does, and changes nothing.
+  std::optional<step::StepProgram> looking_at(std::string_view pattern, std::uint64_t every) const;
+  /// Goes on with what looking_at() gave for these two. All steps must have finished.
+  void watch(std::string_view pattern, std::uint64_t every, std::optional<step::StepProgram> lowered);
   /// Makes the program, where there is one, for the balancer's present share. All steps must have finished.
   void take_share();
   /// The program, where there is one; null where there is none.
@@ -40,7 +44,8 @@ class Recorder {
   std::vector<float> trace(std::string_view name);
 
  private:
-  void make();
+  step::StepProgram lower(const step::Watch& watch) const;
+  void make(step::StepProgram lowered);
   void read(const run::Slot& slot);
   void stop_where_broken(const run::Slot& slot);
   std::string describe(const step::Watched& broken, std::uint64_t element, const run::Slot& slot) const;

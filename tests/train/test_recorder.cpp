@@ -147,6 +147,9 @@ TEST_CASE("the recorder counts infinities and NaNs apart, and looks at one step 
   CHECK(steps == std::vector<std::uint64_t>{1, 4, 7});
   CHECK(product.trainer.report().step == 7);
   CHECK_THROWS_WITH_AS(product.trainer.inspect().watch("no such*"), doctest::Contains("'no such*'"), Error);
+  for (int i = 0; i < 3; ++i) product.step();
+  product.trainer.finish();
+  CHECK(product.trainer.inspect().take_records().size() == 1);  // as before
 }
 
 TEST_CASE("watching changes no bit of what is trained") {

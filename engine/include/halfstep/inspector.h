@@ -116,8 +116,8 @@ class HALFSTEP_API Inspector {
  public:
   /// Makes the flight recorder collect statistics of every tensor whose name matches `pattern`, in one step out of
   /// `every`. They are computed on the device and read with the step's report, so no step waits. "*gradient" matches
-  /// the gradients of parameters. An empty pattern stops recording. Throws Error if no tensor matches, if `every`
-  /// is 0, and for a trainer with Precision::stop_on or TrainerOptions::trace.
+  /// the gradients of parameters. An empty pattern stops recording. Throws Error, and changes nothing, if no
+  /// tensor matches, if `every` is 0, and for a trainer with Precision::stop_on or TrainerOptions::trace.
   void watch(std::string_view pattern, std::uint64_t every = 1);
   /// The recorder's statistics of finished steps since the last call, oldest first.
   std::vector<TensorStatistics> take_records();
