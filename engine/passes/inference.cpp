@@ -26,7 +26,7 @@ LoweredPrecision for_inference(const LoweredPrecision& training, const std::func
       now[node.outputs.front()] = instead->id();
       continue;
     }
-    const std::vector<Tensor> outputs = graph::apply(node.op, inputs);
+    const std::vector<Tensor> outputs = applied_again(from, node, inputs);
     result.ir.attribute(first, node.scope, node.why);
     for (std::size_t i = 0; i < outputs.size(); ++i) now[node.outputs[i]] = outputs[i].id();
   }

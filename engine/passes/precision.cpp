@@ -5,6 +5,7 @@
 #include <halfstep/pattern.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -188,7 +189,7 @@ class Pass {
     }
     std::optional<Tensor> in_float8;
     if (precision_.float8_linear && type == DType::f16) in_float8 = node.op->in_float8(inputs);
-    const std::vector<Tensor> outputs = in_float8 ? std::vector{*in_float8} : graph::apply(node.op, inputs);
+    const std::vector<Tensor> outputs = in_float8 ? std::vector{*in_float8} : applied_again(written_, node, inputs);
     result_.ir.attribute(first, node.scope, in_float8 ? decision.why + ", in float8" : decision.why);
     for (std::size_t i = 0; i < outputs.size(); ++i) result_.value[node.outputs[i]] = outputs[i].id();
     if (type && is_narrow(*type) && written_.values[node.outputs.front()].type.dtype == DType::f32) {
@@ -206,6 +207,22 @@ class Pass {
 };
 
 }  // namespace
+
+std::vector<Tensor> applied_again(const Ir& from, const Node& node, std::span<const Tensor> inputs) {
+  std::vector<Tensor> results = graph::apply(node.op, inputs);
+  std::vector<Shape> before;
+  std::vector<Shape> now;
+  for (const ValueId id : node.outputs) before.push_back(from.values[id].type.shape);
+  for (const Tensor& result : results) now.push_back(result.shape());
+  if (now == before) return results;
+  const auto text = [](const std::vector<Shape>& shapes) {
+    std::vector<std::string> texts;
+    for (const Shape& shape : shapes) texts.push_back(to_string(shape));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  };
+  fail(node.op->name(), fmt::format("expected results of the shapes {} as at first, got {}", text(before), text(now)),
+       "they follow from the inputs' shapes and the operator's attributes alone");
+}
 
 LoweredPrecision apply_precision(const Ir& written, const Precision& precision) {
   return Pass(written, precision).run();

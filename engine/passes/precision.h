@@ -2,6 +2,7 @@
 
 #include <halfstep/precision.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ struct LoweredPrecision {
   std::vector<graph::ValueId> value;  ///< for each value of the graph as written, its value in `ir`
   std::vector<std::string> reduced;   ///< one line for each operator that left f32: "conv1 forward f32 -> f16"
 };
+
+/// Applies the operator of a node of `from` to tensors of another graph. Throws Error where its results differ from the
+/// node's in number or shape, on which the graph as written relies: an application's operator may answer otherwise.
+std::vector<Tensor> applied_again(const graph::Ir& from, const graph::Node& node, std::span<const Tensor> inputs);
 
 /// Rewrites a graph for a policy. Parameters and inputs take the types that operators read them in, and a cast is
 /// inserted wherever an operator's input has another type than it computes in. States stay f32. Operators on no list

@@ -89,6 +89,24 @@ Tensor scaled_square(Tensor x, Tensor s) {
   return apply_operator(std::make_shared<ScaledSquare>(), inputs)[0];
 }
 
+/// The shapes of its results change from one call to the next.
+class Moody final : public CustomOperator {
+ public:
+  explicit Moody(std::vector<std::vector<Shape>> answers) : answers_(std::move(answers)) {}
+
+  std::string name() const override { return "moody"; }
+  std::vector<TensorType> outputs(std::span<const TensorType>) const override {
+    std::vector<TensorType> types;
+    for (const Shape& shape : answers_[std::min(calls_++, answers_.size() - 1)]) types.push_back({DType::f32, shape});
+    return types;
+  }
+  CustomKernels kernels(const CustomTypes&) const override { return {}; }
+
+ private:
+  std::vector<std::vector<Shape>> answers_;
+  mutable std::size_t calls_ = 0;
+};
+
 /// As a loss over classes takes them: numbers of {n, c} and integers of {n}, which are no labels.
 class Lookup final : public CustomOperator {
  public:
@@ -254,6 +272,24 @@ TEST_CASE("what is wrong with an application's own operator is said when it is a
   CHECK(refusal([](CustomKernels& kernels) {
           kernels.workspaces = {{DType::f32, {0}}};
         }) == "[scaled_square] expected workspaces of positive extents, got f32 {0}");
+}
+
+TEST_CASE("an application's own operator whose results change their number or shapes is refused") {
+  const auto refusal_of = [](std::vector<std::vector<Shape>> answers) -> std::string {
+    Graph graph;
+    const Tensor x[] = {graph.root().parameter("x", {3, 5}, constant(1))};
+    const Tensor y = apply_operator(std::make_shared<Moody>(std::move(answers)), x).back();
+    try {
+      Trainer::compile(testing::device(), graph, {.loss = mean(y), .precision = Precision::float32()});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string begin = "[moody] expected results of the shapes ";
+  CHECK(refusal_of({{{3, 5}}, {{3, 4}}}).starts_with(begin + "{3, 5} as at first, got {3, 4}. Hint: "));
+  CHECK(refusal_of({{{3}, {2}}, {{3}}}).starts_with(begin + "{3}, {2} as at first, got {3}. "));
+  CHECK(refusal_of({{{3}}, {{3}, {2}}}).starts_with(begin + "{3} as at first, got {3}, {2}. "));
 }
 
 TEST_CASE("what of an application's own SPIR-V drivers would crash on is refused") {

@@ -103,8 +103,9 @@ class HALFSTEP_API CustomOperator {
   virtual std::string name() const = 0;
   /// All it computes with that is not an input: two operators of one name and equal attributes compute the same.
   virtual std::vector<CustomAttribute> attributes() const { return {}; }
-  /// The outputs' types; called once when it is applied, and again with the types that the precision decides on. Throws
-  /// Error where the inputs are not what the operator takes.
+  /// The outputs' types; called once when it is applied, and again with the types that the precision decides on, which
+  /// must not change their number and shapes: compile() throws Error. Throws Error where the inputs are not what the
+  /// operator takes.
   virtual std::vector<TensorType> outputs(std::span<const TensorType> inputs) const = 0;
   /// The dispatches, each output written by one of them. Called when a program is compiled.
   virtual CustomKernels kernels(const CustomTypes& types) const = 0;
