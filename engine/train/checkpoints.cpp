@@ -26,6 +26,7 @@ constexpr std::string_view state_name = "halfstep.state";
 constexpr std::string_view scales_name = "halfstep.gradient_scales";
 constexpr std::string_view optimizers_name = "halfstep.optimizers";
 constexpr const char* in_rate_key = "loss_scale_in_rate";
+constexpr const char* dynamic_key = "loss_scale_dynamic";
 
 /// What a StepState took before it counted tensors that were left out.
 constexpr std::size_t first_state_bytes = 64;
@@ -76,10 +77,14 @@ bool is_loss_scale(float stored) {
   return std::isfinite(stored) && stored > 0;
 }
 
-/// The loss scale to go on with: a dynamic one where it was, any other as it is asked for now.
-float resumed_scale(const LossScale& scale, float stored) {
-  if (scale.kind != LossScale::Kind::dynamic || !is_loss_scale(stored)) return scale.initial;
-  return std::clamp(stored, scale.floor, scale.ceiling);
+/// Sets the loss scale to go on with: a dynamic one where it was, any other as it is asked for now. A file of an older
+/// version does not say whether its scale is dynamic: then it is taken for one.
+void set_scale(state::StepState& state, const LossScale& scale, const io::Metadata& metadata) {
+  const auto found = metadata.find(dynamic_key);
+  const bool was_dynamic = found == metadata.end() || found->second == "true";
+  const bool goes_on = scale.kind == LossScale::Kind::dynamic && was_dynamic && is_loss_scale(state.loss_scale);
+  state.loss_scale = goes_on ? std::clamp(state.loss_scale, scale.floor, scale.ceiling) : scale.initial;
+  if (!was_dynamic && scale.kind == LossScale::Kind::dynamic) state.good_steps = 0;
 }
 
 /// What moments are multiplied by.
@@ -118,6 +123,7 @@ Checkpoints::Checkpoints(state::ParameterStore& store, const TrainerOptions& opt
 }
 
 io::Metadata Checkpoints::metadata(const state::StepState& state) const {
+  const bool dynamic = options_.precision.loss_scale.kind == LossScale::Kind::dynamic;
   io::Metadata result{{"format", "halfstep 1"},
                       {"version", std::string(version())},
                       {"precision", options_.precision.name},
@@ -127,7 +133,8 @@ io::Metadata Checkpoints::metadata(const state::StepState& state) const {
                       {"applied", std::to_string(state.applied)},
                       {"average_decay", fmt::format("{}", options_.ema_decay)},
                       {"loss_scale", fmt::format("{}", state.loss_scale)},
-                      {in_rate_key, options_.precision.loss_scale.in_rate ? "true" : "false"}};
+                      {in_rate_key, options_.precision.loss_scale.in_rate ? "true" : "false"},
+                      {dynamic_key, dynamic ? "true" : "false"}};
   result.insert(about_.begin(), about_.end());
   if (batches_.has_epochs()) note_position(result, batches_.epoch_size(), batches_.drawn());
   return result;
@@ -241,10 +248,10 @@ Checkpoints::Resumed Checkpoints::load(const io::SafetensorsFile& file, const st
   const Source source{file, name, prefix};
   Resumed resumed{state_from(source)};
   const LossScale& loss_scale = options_.precision.loss_scale;
-  float& scale = resumed.state.step.loss_scale;
-  const float stored_moments = stored_moment_scale(file.metadata(), scale, loss_scale, name);
-  scale = resumed_scale(loss_scale, scale);
-  const float moment_factor = moment_scale(loss_scale.in_rate, scale) / stored_moments;
+  state::StepState& step = resumed.state.step;
+  const float stored_moments = stored_moment_scale(file.metadata(), step.loss_scale, loss_scale, name);
+  set_scale(step, loss_scale, file.metadata());
+  const float moment_factor = moment_scale(loss_scale.in_rate, step.loss_scale) / stored_moments;
   const std::vector<float> scales = scales_from(source);
   const LoadOptions options{.ignored = {"halfstep.state", "halfstep.gradient_scales", "halfstep.optimizers",
                                         "halfstep.rank*", "halfstep.outer.*"}};

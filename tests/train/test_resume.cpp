@@ -170,6 +170,28 @@ TEST_CASE("attempted steps carry over into their high word, which noise is keyed
   CHECK(pull.trainer().report().step == (std::uint64_t{1} << 32) + 1);
 }
 
+TEST_CASE("a dynamic loss scale begins where it is asked to after a training that had none, or a fixed one") {
+  Precision precision = Precision::mixed();
+  precision.loss_scale = {.kind = LossScale::Kind::dynamic, .initial = 1024, .interval = 3};
+  testing::Pull dynamic(4, 1, Sgd{.rate = 0.5F}, precision);
+  const auto scales = [&](const Checkpoint& from) {
+    dynamic.trainer().load(from);
+    std::vector<float> seen;
+    for (int i = 0; i < 4; ++i) {
+      dynamic.step(1);
+      seen.push_back(dynamic.trainer().report().loss_scale);
+    }
+    return seen;
+  };
+  for (const LossScale& before : {LossScale::none(), LossScale::fixed(8)}) {
+    precision.loss_scale = before;
+    testing::Pull other(4, 1, Sgd{.rate = 0.5F}, precision);
+    other.run(1, 5);
+    CHECK(scales(other.trainer().checkpoint()) == std::vector<float>{1024, 1024, 1024, 2048});
+  }
+  CHECK(scales(dynamic.trainer().checkpoint()) == std::vector<float>{2048, 2048, 4096, 4096});
+}
+
 TEST_CASE("moments multiplied by what is no loss scale are refused") {
   Precision precision = Precision::mixed();
   precision.loss_scale = {.kind = LossScale::Kind::fixed, .initial = 16, .in_rate = true};
