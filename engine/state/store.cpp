@@ -274,6 +274,12 @@ std::vector<float> ParameterStore::read_weight(const ParameterEntry& entry) cons
       read({copied ? buffers::weights : buffers::masters, entry.type.dtype, entry.first_element}, entry.type.shape));
 }
 
+void ParameterStore::write_copy(const ParameterEntry& entry, std::span<const float> values) {
+  const DType read = spec_.weights.compute;
+  upload(buffers::weights, entry.first_element / 4 * quad_bytes(read),
+         plan::to_memory({read, entry.type.shape}, values));
+}
+
 void ParameterStore::average_weights() {
   if (!spec_.averages) return;
   std::vector<KeptTensor> weights;

@@ -61,6 +61,8 @@ class ParameterStore {
   bool is_shared_out(const KeptTensor& tensor) const;
   /// Of a weight, as operators read it: which is the same on every rank.
   std::vector<float> read_weight(const ParameterEntry& entry) const;
+  /// Sets the copy of a weight that operators read in the place of its master.
+  void write_copy(const ParameterEntry& entry, std::span<const float> values);
   /// Gives tensors their values, rounded to nearest where they are kept in f16; masters, copies and next states too.
   void write(std::span<const KeptTensor> tensors, std::span<const std::vector<float>> values);
   /// The gradient of a parameter that is trained, as the last step stored it.

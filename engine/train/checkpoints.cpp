@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "graph/dtype.h"
 #include "state/gradient_scales.h"
 #include "train/checkpoint_contents.h"
 #include "train/checkpoint_reader.h"
@@ -25,14 +26,16 @@ namespace {
 constexpr std::string_view state_name = "halfstep.state";
 constexpr std::string_view scales_name = "halfstep.gradient_scales";
 constexpr std::string_view optimizers_name = "halfstep.optimizers";
+constexpr std::string_view copy_prefix = "halfstep.copy.";
 constexpr const char* in_rate_key = "loss_scale_in_rate";
 constexpr const char* dynamic_key = "loss_scale_dynamic";
 
 /// What a StepState took before it counted tensors that were left out.
 constexpr std::size_t first_state_bytes = 64;
 
-void add(Checkpoint::Contents& contents, std::string_view name, const char* dtype, std::span<const std::byte> bytes) {
-  contents.raw.push_back({std::string(name), dtype, {bytes.begin(), bytes.end()}});
+void add(Checkpoint::Contents& contents, std::string_view name, std::string_view dtype,
+         std::span<const std::byte> bytes) {
+  contents.raw.push_back({std::string(name), std::string(dtype), {bytes.begin(), bytes.end()}});
 }
 
 /// Throws Error where a file is of another model, by what both say of it.
@@ -87,6 +90,18 @@ void set_scale(state::StepState& state, const LossScale& scale, const io::Metada
   if (!was_dynamic && scale.kind == LossScale::Kind::dynamic) state.good_steps = 0;
 }
 
+std::string copy_name(const state::ParameterEntry& entry) {
+  return std::string(copy_prefix) + stored_name(entry.name);
+}
+
+/// Whether a number is one of the two of its type around a weight.
+bool is_copy(const graph::Narrow& narrow, float copy, float weight) {
+  const std::uint16_t nearest = narrow.bits_of(weight);
+  if (narrow.bits_of(copy) == nearest) return true;
+  const bool on_other_side = (copy < weight) != (narrow.value_of(nearest) < weight);
+  return on_other_side && std::abs(int{narrow.bits_of(copy)} - int{nearest}) == 1;
+}
+
 /// What moments are multiplied by.
 float moment_scale(bool in_rate, float loss_scale) {
   return in_rate ? loss_scale : 1;
@@ -110,6 +125,7 @@ Checkpoints::Checkpoints(state::ParameterStore& store, const TrainerOptions& opt
     : store_(store), options_(options), batches_(batches), about_(std::move(about)) {
   std::vector<std::string> texts{names_of(store_.spec().layout.optimizers)};
   std::set<std::string> names{std::string(state_name), std::string(scales_name), std::string(optimizers_name)};
+  for (const state::ParameterEntry* entry : copied_at_random()) names.insert(copy_name(*entry));
   for (const state::KeptTensor& tensor : store_.tensors()) {
     texts.push_back(stored_name(tensor.name));
     if (names.insert(texts.back()).second) continue;
@@ -158,6 +174,10 @@ Checkpoint Checkpoints::take(const std::map<std::string, std::string>& notes) co
   add(contents, state_name, "U32", std::as_bytes(std::span(&state.step, 1)));
   if (!state.optimizers.empty()) {
     add(contents, optimizers_name, "F32", std::as_bytes(std::span(state.optimizers)));
+  }
+  for (const state::ParameterEntry* entry : copied_at_random()) {
+    add(contents, copy_name(*entry), graph::info(entry->type.dtype).saved,
+        encode(entry->type.dtype, entry->type.shape, {}, store_.read_weight(*entry)));
   }
   if (store_.spec().weights.scaled) {
     const std::vector<float> scales = store_.read_scales();
@@ -235,6 +255,40 @@ std::vector<float> Checkpoints::scales_from(const Source& source) const {
   return scales;
 }
 
+/// The parameters of which operators read copies that do not follow from their masters.
+std::vector<const state::ParameterEntry*> Checkpoints::copied_at_random() const {
+  std::vector<const state::ParameterEntry*> result;
+  const state::StoreSpec& spec = store_.spec();
+  if (!spec.weights.copy || options_.precision.rounding.weights == Rounding::nearest) return result;
+  for (const state::ParameterEntry& entry : spec.layout.parameters.entries()) {
+    if (!entry.training.frozen && entry.type.dtype == spec.weights.compute) result.push_back(&entry);
+  }
+  return result;
+}
+
+/// The copies to go on with. What is no copy of the weights that are taken is left out: of ranks that step by
+/// themselves, a file has these as they were synchronised too.
+std::vector<Checkpoints::Copy> Checkpoints::copies_from(const Source& source,
+                                                        const std::vector<state::KeptTensor>& tensors,
+                                                        const std::vector<std::vector<float>>& values) const {
+  std::vector<Copy> copies;
+  for (const state::ParameterEntry* entry : copied_at_random()) {
+    const io::StoredTensor* stored = source.file.find(source.preferred(copy_name(*entry)));
+    const graph::TypeInfo& type = graph::info(entry->type.dtype);
+    const auto bytes = static_cast<std::size_t>(elements(entry->type.shape) * type.bytes);
+    if (stored == nullptr || stored->dtype != type.saved || stored->data.size() != bytes) continue;
+    Copy copy{entry, decode(*stored, entry->type.shape, {})};
+    const auto is_weight = [&](const state::KeptTensor& tensor) {
+      return tensor.kind == state::KeptTensor::Kind::weight && tensor.entry == entry;
+    };
+    const std::vector<float>& weight =
+        values[static_cast<std::size_t>(std::ranges::find_if(tensors, is_weight) - tensors.begin())];
+    const auto fits = [&](float number, float of) { return is_copy(*type.narrow, number, of); };
+    if (std::ranges::equal(copy.values, weight, fits)) copies.push_back(std::move(copy));
+  }
+  return copies;
+}
+
 Checkpoints::Resumed Checkpoints::load(const io::SafetensorsFile& file, const std::string& name,
                                        const std::string& prefix) {
   check_format(file.metadata(), name);
@@ -254,7 +308,7 @@ Checkpoints::Resumed Checkpoints::load(const io::SafetensorsFile& file, const st
   const float moment_factor = moment_scale(loss_scale.in_rate, step.loss_scale) / stored_moments;
   const std::vector<float> scales = scales_from(source);
   const LoadOptions options{.ignored = {"halfstep.state", "halfstep.gradient_scales", "halfstep.optimizers",
-                                        "halfstep.rank*", "halfstep.outer.*"}};
+                                        "halfstep.rank*", "halfstep.outer.*", "halfstep.copy.*"}};
   CheckpointReader reader(file, options);
   const std::vector<state::KeptTensor> tensors = store_.tensors();
   std::vector<std::vector<float>> values;
@@ -277,7 +331,9 @@ Checkpoints::Resumed Checkpoints::load(const io::SafetensorsFile& file, const st
     resumed.state.step.rate_offset = 0;
   }
   set_rates(resumed.state, optimizers);
+  const std::vector<Copy> copies = copies_from(source, tensors, values);
   store_.write(tensors, values);
+  for (const Copy& copy : copies) store_.write_copy(*copy.of, copy.values);
   store_.write_scales(scales);
   store_.write_state(resumed.state);
   return resumed;

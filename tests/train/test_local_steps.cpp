@@ -104,7 +104,7 @@ Precision rounded_at_random() {
   return precision;
 }
 
-/// Copies that operators read are no more what a file can have.
+/// Copies that operators read do not follow from the masters.
 Precision copied_at_random() {
   Precision precision = Precision::mixed();
   precision.rounding.weights = Rounding::stochastic;
@@ -255,7 +255,7 @@ TEST_CASE("weights of the last synchronisation are evaluated and saved, and trai
 
 TEST_CASE("a checkpoint has what each rank has of its own, and goes on to the same bits") {
   const TemporaryFolder folder;
-  for (const Precision& precision : {Precision::mixed(), rounded_at_random()}) {
+  for (const Precision& precision : {copied_at_random(), rounded_at_random()}) {
     for (const int saved : {4, 6}) {  // at a synchronisation, and between two
       CAPTURE(precision.name);
       CAPTURE(saved);
@@ -314,13 +314,13 @@ TEST_CASE("a checkpoint has what each rank has counted, and found as its loss sc
 TEST_CASE("a checkpoint of ranks that step by themselves goes on with more of them, and with none") {
   const TemporaryFolder folder;
   on_ranks(2, [&](int, const Ranks& ranks) {
-    Trainer trainer = trainer_of(ranks, Precision::mixed());
+    Trainer trainer = trainer_of(ranks, copied_at_random());
     run(trainer, 6);
     trainer.save(folder.path() / "start");
   });
   using WeightsOverTime = std::vector<std::vector<float>>;
   const std::vector<WeightsOverTime> more = results_of_ranks<WeightsOverTime>(3, [&](int, const Ranks& ranks) {
-    Trainer trainer = trainer_of(ranks, Precision::mixed());
+    Trainer trainer = trainer_of(ranks, copied_at_random());
     trainer.load(folder.path() / "start");
     WeightsOverTime weights{weights_of(trainer)};
     run(trainer, 2);
@@ -330,12 +330,15 @@ TEST_CASE("a checkpoint of ranks that step by themselves goes on with more of th
   CHECK(more[0][0] != more[1][0]);
   CHECK(more[2][0] == more[0][0]);  // what rank 0 of 2 had
   for (const WeightsOverTime& weights : more) CHECK(weights[1] == more[0][1]);
-  Trainer alone = trainer_of({}, Precision::mixed());
+  Trainer alone = trainer_of({}, copied_at_random());
   alone.load(folder.path() / "start");
+  Trainer weights = trainer_of({}, copied_at_random());
+  weights.load_weights(folder.path() / "start");
+  CHECK(alone.evaluate(testing::toy_set()).loss == weights.evaluate(testing::toy_set()).loss);  // not a rank's copies
   run(alone, 2);
   alone.save(folder.path() / "alone");
   on_ranks(2, [&](int, const Ranks& ranks) {
-    Trainer trainer = trainer_of(ranks, Precision::mixed());
+    Trainer trainer = trainer_of(ranks, copied_at_random());
     trainer.load(folder.path() / "alone");
     run(trainer, 4);
   });

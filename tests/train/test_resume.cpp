@@ -111,6 +111,20 @@ TEST_CASE("every optimizer goes on from its checkpoint on the same bits, whateve
   }
 }
 
+TEST_CASE("copies of weights that are rounded at random go on from a checkpoint on the same bits") {
+  const TemporaryFolder folder;
+  Precision rounded = Precision::mixed();
+  rounded.loss_scale = LossScale::fixed(64);
+  rounded.rounding.weights = Rounding::stochastic;
+  Precision wide = Precision::bfloat16();
+  wide.rounding.weights = Rounding::stochastic;
+  wide.layer("dense", DType::f32);
+  for (const Precision& precision : {rounded, wide}) {
+    CAPTURE(precision.name);
+    check_resumed({.precision = precision}, folder.path());
+  }
+}
+
 TEST_CASE("groups of several optimizers go on from a checkpoint on the same bits") {
   const TemporaryFolder folder;
   Precision noisy = Precision::float16();
