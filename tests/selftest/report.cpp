@@ -4,6 +4,7 @@
 #include <halfstep/process.h>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -65,7 +66,7 @@ int exit_code(const Report& report) {
                                                                                                                 : 0U;
 }
 
-nlohmann::ordered_json json_of(const Report& report) {
+std::string json_text(const Report& report) {
   nlohmann::ordered_json json{
       {"device", report.device},     {"driver", report.driver}, {"api_version", report.api_version},
       {"identity", report.identity}, {"type", report.type},     {"tier", report.tier},
@@ -73,7 +74,8 @@ nlohmann::ordered_json json_of(const Report& report) {
       {"avoided", report.avoided}};
   json["cases"] = nlohmann::ordered_json::array();
   for (const CaseReport& one : report.cases) json["cases"].push_back(json_of(one));
-  return json;
+  // What a driver printed, or calls itself, may be no UTF-8.
+  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 Report read_report(const std::filesystem::path& file) {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -61,8 +59,8 @@ std::string_view name(Verdict verdict);
 /// 0 if all cases are right, slow or missing; 1 if one is wrong or crashed.
 int exit_code(const Report& report);
 
-/// What was tested, then what was found.
-nlohmann::ordered_json json_of(const Report& report);
+/// JSON: what was tested, then what was found.
+std::string json_text(const Report& report);
 
 /// Throws Error if the file cannot be read or is no report.
 Report read_report(const std::filesystem::path& file);

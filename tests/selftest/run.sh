@@ -53,6 +53,26 @@ kept() { # kept WANTED FAULT CASE: the dispatches that a case keeps give this ex
   check "the dispatches of '$case' with '$fault' end with $wanted" test $? = "$wanted"
 }
 
+odd_texts() { # names that are no UTF-8 or have an apostrophe, and errors without a newline
+  "${program[@]}" --plant neg.keeps --case f32/exact --spirv "$place"/$'\xff' \
+    --json "$place/bytes.json" >"$place/error" 2>&1
+  check "a report is written whose texts are no UTF-8" test "$? $(grep -c '"spirv"' "$place/bytes.json")" = "1 1"
+  "${program[@]}" --case "operator/custom_operator: an application's own operator: a workspace may be a scalar" \
+    --json "$place/quoted.json" >"$place/error" 2>&1
+  check "the command for a case is quoted" grep -qF "an application'\\\\''s own" "$place/quoted.json"
+  HALFSTEP_DEVICE=none "${program[@]}" --quick >"$place/error" 2>&1
+  check "why no case runs is told to its end" grep -q 'bin/devices lists them$' "$place/error"
+}
+
+lost() { # cases cannot be run any more once some have: as with a driver that does not survive one
+  cp "$place"/kept.1/*.0.spv "$place/one.spv"
+  "${program[@]}" --quick --replace "nothing=$place/one.spv" --json "$place/lost.json" >"$place/error" 2>&1 &
+  until grep -q '^right' "$place/error" || ! kill -0 $! 2>/dev/null; do sleep 0.1; done
+  rm "$place/one.spv"
+  wait $!
+  check "what was found before is kept" test "$? $(grep -q '"right"' "$place/lost.json" && echo right)" = "1 right"
+}
+
 case $mode in
 quick) quick "$@" ;;
 planted)
@@ -68,6 +88,12 @@ planted)
   check "a report is not written over a read-only file" test "$? $(cat "$place/old.json")" = "2 old"
   "${program[@]}" --case f32/exact 2>"$place/error" >/dev/full
   check "output that is lost is an error" test $? = 2
+  "${program[@]}" --case f32/exact --json "$place/one" --html "$place/one" >"$place/error" 2>&1
+  check "two reports are not written to one file" test $? = 2
+  "${program[@]}" --case f32/exact --case none >"$place/error" 2>&1
+  check "an unknown case is refused before others run" grep -q '^\[selftest\] expected a case' <(head -1 "$place/error")
+  odd_texts
+  lost
   ;;
 loop) planted '^loop\.' ;;
 newest)
