@@ -2,12 +2,15 @@
 #include <halfstep/halfstep.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <odd_constants.spirv.h>
 #include <scaled_square.spirv.h>
 #include <scaled_square_gradient.spirv.h>
 
+#include <cstddef>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "graph/ir.h"
 #include "harness/check.h"
@@ -173,6 +176,15 @@ std::string set_refusal(std::uint32_t set) {
   return word_refusal(is_set, 3, set);
 }
 
+/// The error of compiling with a kernel that declares a capability of SPIR-V.
+std::string capability_refusal(std::uint32_t capability) {
+  return first_refusal([&](CustomDispatch& d) {
+    constexpr std::ptrdiff_t header_words = 5;
+    std::vector<std::uint32_t>& words = d.spirv["f32"];
+    words.insert(words.begin() + header_words, {2U << 16U | vk::op_capability, capability});
+  });
+}
+
 std::string constants_refusal(const std::vector<std::uint32_t>& constants) {
   return first_refusal([&](CustomDispatch& d) {
     d.spirv = halfstep_kernels::odd_constants();
@@ -262,7 +274,7 @@ TEST_CASE("what is wrong with an application's own operator is said when it is a
   CHECK(of_pairs.empty() == has_integers);
   if (!has_integers)
     CHECK(of_pairs.starts_with(
-        "[scaled_square] expected a device that computes with 64-bit integers for scaled_square.f32"));
+        "[scaled_square] expected a device that was opened with 64-bit integers for scaled_square.f32"));
   CHECK(first_refusal([](CustomDispatch& d) { d.push.resize(40'000); }).find("push constants") != std::string::npos);
   CHECK(first_refusal([](CustomDispatch& d) { d.push.clear(); }) ==
         "[scaled_square] expected the 4 bytes of push constants that scaled_square.f32 declares, got 0");
@@ -302,6 +314,15 @@ TEST_CASE("what of an application's own SPIR-V drivers would crash on is refused
   const auto begins = [](const vk::Instruction& i) { return i.opcode == vk::op_entry_point; };
   CHECK(word_refusal(begins, 3, 0x6e69656d) ==  // "mein"
         "[scaled_square] expected one entry point in scaled_square.f32, 'main' of a compute shader, got another");
+  for (const auto& [capability, what] : {std::pair(vk::capability_int8, "8-bit integers"),
+                                         {vk::capability_int16, "16-bit integers"},
+                                         {vk::capability_int64_atomics, "64-bit atomics"}}) {
+    CHECK(capability_refusal(capability)
+              .starts_with(fmt::format(
+                  "[scaled_square] expected a device that was opened with {} for scaled_square.f32, got ", what)));
+  }
+  const std::uint32_t derivative_control = 51;  // which Vulkan 1.1 requires
+  CHECK(capability_refusal(derivative_control).empty());
   CHECK(constants_refusal({0}) ==
         "[scaled_square] expected shared arrays of at least 1 element in scaled_square.f32, got one of none");
   CHECK(constants_refusal({1, 1}) ==

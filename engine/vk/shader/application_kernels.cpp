@@ -63,22 +63,63 @@ void check_constants(const plan::Dispatch& dispatch, std::span<const std::uint32
   });
 }
 
-void check_capabilities(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words, const Capabilities& c) {
-  struct Needed {
+/// Whether kernels may declare it on a device that Halfstep opened: Vulkan 1.1 requires it, or it was enabled.
+bool is_enabled(std::uint32_t capability, const Capabilities& c) {
+  // Matrix, Shader, InputAttachment, Sampled1D, Image1D, SampledBuffer, ImageBuffer, ImageQuery, DerivativeControl and
+  // DeviceGroup.
+  constexpr std::array required{0u, 1u, 40u, 43u, 44u, 46u, 47u, 50u, 51u, 4437u};
+  if (std::ranges::find(required, capability) != required.end()) return true;
+  if (capability >= capability_group_non_uniform && capability <= capability_group_non_uniform_quad)
+    return (c.subgroup_operations >> (capability - capability_group_non_uniform) & 1) != 0;  // in the same order
+  if (capability >= capability_denorm_preserve && capability <= capability_rounding_to_zero) return c.float_controls;
+  switch (capability) {
+    case capability_float16:
+      return true;  // Pipelines refuses it where the device lacks it
+    case capability_storage_16bit:
+      return c.storage_16bit;
+    case capability_int64:
+    case capability_physical_buffers:
+      return c.buffer_address;
+    case capability_memory_model:
+    case capability_memory_model_of_device:
+    case capability_matrices:
+      return c.cooperative_matrix;
+    case capability_bfloat16_type:
+    case capability_bfloat16_matrices:
+      return c.bfloat16_matrices;
+    case capability_float8_type:
+    case capability_float8_matrices:
+      return c.float8_matrices;
+    case capability_mixed_dots:
+      return c.mixed_dots;
+    default:
+      return false;
+  }
+}
+
+std::string name_of(std::uint32_t capability) {
+  struct Name {
     std::uint32_t capability;
-    std::string_view what;
-    bool available;
+    std::string_view text;
   };
-  const std::array all{Needed{capability_float64, "64-bit floats", false},
-                       Needed{capability_int64, "64-bit integers", c.buffer_address},
-                       Needed{capability_physical_buffers, "buffer addresses", c.buffer_address}};
+  constexpr std::array names{Name{capability_float64, "64-bit floats"},
+                             Name{capability_int8, "8-bit integers"},
+                             Name{capability_int16, "16-bit integers"},
+                             Name{capability_int64, "64-bit integers"},
+                             Name{capability_int64_atomics, "64-bit atomics"},
+                             Name{capability_storage_16bit, "16-bit storage"},
+                             Name{capability_physical_buffers, "buffer addresses"}};
+  const auto* const found = std::ranges::find(names, capability, &Name::capability);
+  return found != names.end() ? std::string(found->text) : fmt::format("SPIR-V's capability {}", capability);
+}
+
+void check_capabilities(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words, const Capabilities& c) {
   for_each_instruction(words, [&](const Instruction& i) {
-    if (i.opcode != op_capability) return;
-    for (const Needed& needed : all) {
-      if (needed.capability != i.operand(1) || needed.available) continue;
-      fail(ErrorCode::unsupported, dispatch.label,
-           fmt::format("expected a device that computes with {} for {}, got {}", needed.what, dispatch.shader, c.name));
-    }
+    if (i.opcode != op_capability || is_enabled(i.operand(1), c)) return;
+    fail(ErrorCode::unsupported, dispatch.label,
+         fmt::format("expected a device that was opened with {} for {}, got {}", name_of(i.operand(1)), dispatch.shader,
+                     c.name),
+         "a device that the application opened (Device::adopt) has what it enabled");
   });
 }
 
@@ -110,12 +151,12 @@ void check_application_kernel(const plan::Dispatch& dispatch, const Constants& c
   check_spirv(words, dispatch.shader);
   check_entry_point(dispatch, words);
   check_constants(dispatch, words);
-  if (context.owned()) check_capabilities(dispatch, words, context.capabilities());
   check_bindings(dispatch, words);
   if (variable_bytes(words, constants).has_empty) {
     fail(dispatch.label,
          fmt::format("expected shared arrays of at least 1 element in {}, got one of none", dispatch.shader));
   }
+  if (context.owned()) check_capabilities(dispatch, words, context.capabilities());
 }
 
 }  // namespace halfstep::vk
