@@ -217,5 +217,10 @@ TEST_CASE("C: a text that is too long is cut between characters") {
   text += "é";
   c::failed(HS_SYSTEM, text);
   CHECK(std::string(hs_error_text()) == std::string(2046, 'a'));
+  DeviceInfo device;
+  for (const std::size_t letters : {253U, 254U}) {
+    device.name = std::string(letters, 'a') + "é";
+    CHECK(std::string(c::info_of(device).name) == device.name.substr(0, letters == 253 ? 255 : 254));
+  }
   CHECK(std::string(hs_version()) == version());
 }

@@ -38,11 +38,7 @@ Failure& last_failure() noexcept {
 
 hs_status failed(hs_status status, std::string_view text) noexcept {
   Failure& failure = last_failure();
-  std::size_t length = std::min(text.size(), failure.text.size() - 1);
-  const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80; };
-  while (length < text.size() && length > 0 && continues(length)) length--;  // no part of a character
-  std::memcpy(failure.text.data(), text.data(), length);
-  failure.text.at(length) = 0;
+  write_beginning(text, failure.text);
   failure.status = status;
   return status;
 }
@@ -78,6 +74,14 @@ std::string text(const char* given, const char* what) {
 
 std::string text_or(const char* given, std::string_view otherwise) {
   return given == nullptr ? std::string(otherwise) : given;
+}
+
+void write_beginning(std::string_view text, std::span<char> room) noexcept {
+  std::size_t length = std::min(text.size(), room.size() - 1);
+  const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80; };
+  while (length < text.size() && length > 0 && continues(length)) length--;  // no part of a character
+  std::memcpy(room.data(), text.data(), length);
+  room[length] = 0;
 }
 
 void write_text(std::string_view result, char* buffer, std::size_t capacity, std::size_t* needed) {

@@ -10,6 +10,7 @@
 #include <exception>
 #include <functional>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -93,6 +94,9 @@ void write(Result result, Result* room, const char* what) {
   result.size = size;
   std::memcpy(static_cast<void*>(room), &result, std::min(size, sizeof result));
 }
+
+/// Writes as many whole characters of `text` as there is room for, and a zero.
+void write_beginning(std::string_view text, std::span<char> room) noexcept;
 
 /// Writes `result` and a zero to `buffer`, and the bytes that takes to `needed`, as far as they are given.
 void write_text(std::string_view result, char* buffer, std::size_t capacity, std::size_t* needed);

@@ -7,28 +7,6 @@ using namespace halfstep::c;
 
 namespace {
 
-template <std::size_t N>
-void copy(const std::string& from, char (&to)[N]) {
-  const std::size_t length = std::min(from.size(), N - 1);
-  std::memcpy(to, from.data(), length);
-  to[length] = 0;
-}
-
-hs_device_info info_of(const DeviceInfo& device) {
-  hs_device_info info{};
-  info.index = device.index;
-  info.usable = device.usable ? 1 : 0;
-  info.memory_bytes = device.memory_bytes;
-  copy(device.name, info.name);
-  copy(device.type, info.type);
-  copy(device.driver, info.driver);
-  copy(device.api_version, info.api_version);
-  copy(device.tier, info.tier);
-  copy(device.reason, info.reason);
-  copy(device.queue_priority, info.queue_priority);
-  return info;
-}
-
 std::optional<bool> choice(hs_choice given) {
   const bool on = chosen(given, false);
   return given == HS_DEFAULT ? std::nullopt : std::optional(on);
@@ -83,6 +61,21 @@ std::vector<DeviceInfo> listed() {
 }
 
 }  // namespace
+
+hs_device_info c::info_of(const DeviceInfo& device) {
+  hs_device_info info{};
+  info.index = device.index;
+  info.usable = device.usable ? 1 : 0;
+  info.memory_bytes = device.memory_bytes;
+  write_beginning(device.name, info.name);
+  write_beginning(device.type, info.type);
+  write_beginning(device.driver, info.driver);
+  write_beginning(device.api_version, info.api_version);
+  write_beginning(device.tier, info.tier);
+  write_beginning(device.reason, info.reason);
+  write_beginning(device.queue_priority, info.queue_priority);
+  return info;
+}
 
 hs_status hs_device_count(uint32_t* count) {
   return guarded([&] { given(count, "a pointer for the count") = static_cast<uint32_t>(listed().size()); });

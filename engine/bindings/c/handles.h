@@ -76,6 +76,8 @@ std::span<T> list(T* items, std::size_t count, const char* what) {
   return {items, count};
 }
 
+/// A text that is too long is cut between characters.
+hs_device_info info_of(const DeviceInfo& device);
 std::filesystem::path path_of(const char* given, const char* what);
 DType dtype_of(hs_dtype dtype);
 hs_dtype dtype_of(DType dtype);
