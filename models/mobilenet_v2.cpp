@@ -3,6 +3,8 @@
 #include <halfstep/error.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <string>
 #include <utility>
 
@@ -61,7 +63,9 @@ Tensor block(const Scope& scope, Tensor x, std::int64_t channels, std::int64_t s
 Tensor mobilenet_v2(const Scope& scope, Tensor images, std::int64_t classes, const MobileNetOptions& options) {
   const float width = options.width;
   if (!(width >= 0.1F && width <= 10)) {
-    fail("mobilenet_v2", "expected a width from 0.1 to 10, got " + std::to_string(width));
+    std::array<char, 32> text{};  // without the locale's decimal separator, which std::to_string has
+    const std::to_chars_result end = std::to_chars(text.begin(), text.end(), width);
+    fail("mobilenet_v2", "expected a width from 0.1 to 10, got " + std::string(text.begin(), end.ptr));
   }
   const Scope features = scope / "features";
   int next = 0;

@@ -87,15 +87,15 @@ class Pass {
   void check_names() const {
     const auto expect_any = [&](std::string_view what, std::string_view name, auto&& is_meant) {
       if (std::ranges::any_of(written_.nodes, is_meant)) return;
-      fail("precision", fmt::format("expected a {} '{}' in the graph, got none", what, name));
+      fail("precision", fmt::format("expected {} '{}' in the graph, got none", what, name));
     };
     for (const auto& [pattern, dtype] : precision_.layers) {
-      expect_any("layer", pattern, [&, &pattern = pattern](const Node& node) {
+      expect_any("a layer", pattern, [&, &pattern = pattern](const Node& node) {
         return !node.scope.empty() && matches(pattern, node.scope);
       });
     }
     for (const auto& [name, compute] : precision_.operators) {
-      expect_any("operator", name, [&name = name](const Node& node) { return node.op->name() == name; });
+      expect_any("an operator", name, [&name = name](const Node& node) { return node.op->name() == name; });
     }
   }
 

@@ -97,8 +97,8 @@ std::string Tuner::chosen(const plan::Choice& choice) {
   }
   if (admitted(finding).empty()) {
     fail(hindrance.value_or(ErrorCode::bad_argument), "tune",
-         fmt::format("expected a {} that matches its reference, got none on {}: {}", choice.kind, context_.info().name,
-                     finding.ways.front().objection));
+         fmt::format("expected a way to compute {} that matches its reference, got none on {}: {}", choice.kind,
+                     context_.info().name, finding.ways.front().objection));
   }
   finding.chosen = measured(choice, finding);
   return findings_.emplace_back(std::move(finding)).chosen;

@@ -131,4 +131,6 @@ TEST_CASE("mobilenet_v2 has torchvision's numbers of parameters, and keeps small
     CHECK_THROWS_WITH_AS(models::mobilenet_v2(graph.root() / "x", images, 10, {.width = width}),
                          doctest::Contains("width"), Error);
   }
+  CHECK_THROWS_WITH_AS(models::mobilenet_v2(graph.root() / "x", images, 10, {.width = 0.05F}),
+                       "[mobilenet_v2] expected a width from 0.1 to 10, got 0.05", Error);
 }

@@ -229,8 +229,9 @@ TEST_CASE("a result that is not the reference's is refused") {
   CHECK(settled.finding.chosen == "tile32");
   CHECK(settled.target.choices.at(choice.key) == "tile32");
   CHECK(settled.changed);
-  CHECK_THROWS_WITH_AS(settle(choice_of({{"fastest"}}), Tuning::force),
-                       doctest::Contains("[tune] expected a gemm row_row f32 f32 that matches its reference"), Error);
+  CHECK_THROWS_WITH_AS(
+      settle(choice_of({{"fastest"}}), Tuning::force),
+      doctest::Contains("[tune] expected a way to compute gemm row_row f32 f32 that matches its reference"), Error);
 }
 
 TEST_CASE("what is risky is refused where there is no process to try it in") {
