@@ -86,6 +86,8 @@ void Trainer::Impl::keep_open(const Step& step) {
 
 void Trainer::Impl::step(const Fill& fill) {
   if (failed_) return end_failed_step(fill);
+  // The other programs' reports, of steps that have finished: an Error after this step would have it made again.
+  if (parts.size() > 1) poll();
   if (balancer->begin_step()) take_share();
   const Step next = next_step();
   const run::Slots& slots = next.program->slots();
@@ -98,7 +100,6 @@ void Trainer::Impl::step(const Fill& fill) {
   }
   host_times.add(std::chrono::steady_clock::now() - (start + slots.waited()));
   count_for_ranks();
-  if (parts.size() > 1) poll();  // the other programs' reports, of steps that have finished
   // A broken step must be known before the next one begins.
   if (options.precision.stop_on.any()) next.program->slots().drain();
 }
@@ -127,6 +128,7 @@ bool Trainer::Impl::run_for(double seconds, const Fill& fill) {
   // Another program may have needed the device, and have submitted the rest.
   if (open_ && !open_->program->slots().is_open()) end_open_step();
   if (!workspace.runtime->timeline.finished(parts_.front())) return false;
+  if (!open_) poll();  // as in step()
   const Step step = open_ ? *open_ : next_step();
   run::Slots& slots = step.program->slots();
   if (!open_) fill(*step.program, slots.acquire(submits_.front()));
@@ -152,7 +154,6 @@ void Trainer::Impl::end_open_step() {
   open_.reset();
   submitted(step);
   count_for_ranks();
-  poll();
   if (options.precision.stop_on.any()) step.program->slots().drain();
 }
 
