@@ -67,7 +67,6 @@ class Pass {
   Pass(const Ir& written, const Precision& precision) : written_(written), precision_(precision) {}
 
   LoweredPrecision run() {
-    check_names();
     for (const Node& node : written_.nodes) decisions_.push_back(decide(precision_, node));
     result_.value.resize(written_.values.size());
     for (ValueId id = 0; id < written_.values.size(); ++id) {
@@ -83,22 +82,6 @@ class Pass {
   }
 
  private:
-  /// Rejects names that match nothing: such a choice would be ignored silently.
-  void check_names() const {
-    const auto expect_any = [&](std::string_view what, std::string_view name, auto&& is_meant) {
-      if (std::ranges::any_of(written_.nodes, is_meant)) return;
-      fail("precision", fmt::format("expected {} '{}' in the graph, got none", what, name));
-    };
-    for (const auto& [pattern, dtype] : precision_.layers) {
-      expect_any("a layer", pattern, [&, &pattern = pattern](const Node& node) {
-        return !node.scope.empty() && matches(pattern, node.scope);
-      });
-    }
-    for (const auto& [name, compute] : precision_.operators) {
-      expect_any("an operator", name, [&name = name](const Node& node) { return node.op->name() == name; });
-    }
-  }
-
   /// The one fixed type in which all operators on lists read a value; none if they differ or there are none.
   std::optional<DType> read_in(ValueId id) const {
     std::optional<DType> found;
@@ -222,6 +205,21 @@ std::vector<Tensor> applied_again(const Ir& from, const Node& node, std::span<co
   };
   fail(node.op->name(), fmt::format("expected results of the shapes {} as at first, got {}", text(before), text(now)),
        "they follow from the inputs' shapes and the operator's attributes alone");
+}
+
+void check_names(const Ir& written, const Precision& precision) {
+  const auto expect_any = [&](std::string_view what, std::string_view name, auto&& is_meant) {
+    if (std::ranges::any_of(written.nodes, is_meant)) return;
+    fail("precision", fmt::format("expected {} '{}' in the graph, got none", what, name));
+  };
+  for (const auto& [pattern, dtype] : precision.layers) {
+    expect_any("a layer", pattern, [&, &pattern = pattern](const Node& node) {
+      return !node.scope.empty() && matches(pattern, node.scope);
+    });
+  }
+  for (const auto& [name, compute] : precision.operators) {
+    expect_any("an operator", name, [&name = name](const Node& node) { return node.op->name() == name; });
+  }
 }
 
 LoweredPrecision apply_precision(const Ir& written, const Precision& precision) {

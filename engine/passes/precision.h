@@ -24,7 +24,11 @@ std::vector<Tensor> applied_again(const graph::Ir& from, const graph::Node& node
 /// Rewrites a graph for a policy. Parameters and inputs take the types that operators read them in, and a cast is
 /// inserted wherever an operator's input has another type than it computes in. States stay f32. Operators on no list
 /// (Numerics::as_is) accept any type. Throws Error for operators with inputs of two types given by hand, unless the
-/// policy promotes, and for layers and operators that the policy names but the graph does not have.
+/// policy promotes.
 LoweredPrecision apply_precision(const graph::Ir& written, const Precision& precision);
+
+/// Throws Error for a layer or operator that a policy names and the graph does not have: such a choice would be ignored
+/// silently. For the graph that a policy was made for; others may be parts of it.
+void check_names(const graph::Ir& written, const Precision& precision);
 
 }  // namespace halfstep::passes

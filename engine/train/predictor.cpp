@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/held.h"
+#include "passes/precision.h"
 #include "run/program.h"
 #include "train/checkpoint_reader.h"
 #include "train/prediction_graph.h"
@@ -83,6 +84,7 @@ class Predictor::Impl {
   Impl(const Device& device, const Graph& graph, Tensor output, const Precision& precision, const SharedBuffers& shared)
       : workspace_{std::make_shared<run::Runtime>(device, precision.reproducible), nullptr},
         precision_(of_forward_pass(precision)) {
+    passes::check_names(graph.ir(), precision);
     const train::FoldedPrediction prediction =
         train::fold(sharing(train::prediction_graph(graph, output, precision), shared), precision);
     workspace_.store =

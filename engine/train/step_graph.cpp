@@ -184,6 +184,7 @@ void check_options(const TrainerOptions& options) {
 }
 
 step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options, std::int64_t length) {
+  passes::check_names(graph.ir(), options.precision);
   const passes::LoweredPrecision whole = passes::apply_precision(graph.ir(), options.precision);
   if (options.log) {
     for (const std::string& line : whole.reduced) options.log("reduced precision: " + line);

@@ -110,11 +110,11 @@ TEST_CASE("a name that no layer and no operator has is refused") {
   const Model model;
   Precision precision = Precision::float32();
   precision.layer("conv7", f16);
-  CHECK(refusal([&] { model.types(precision); }) == "[precision] expected a layer 'conv7' in the graph, got none");
+  const auto refused = [&] { return refusal([&] { passes::check_names(model.graph.ir(), precision); }); };
+  CHECK(refused() == "[precision] expected a layer 'conv7' in the graph, got none");
   precision = Precision::float32();
   precision.operators["convolve"] = DType::f16;
-  CHECK(refusal([&] { model.types(precision); }) ==
-        "[precision] expected an operator 'convolve' in the graph, got none");
+  CHECK(refused() == "[precision] expected an operator 'convolve' in the graph, got none");
 }
 
 TEST_CASE("two types by hand are an error that names operator, argument and types, unless the policy promotes") {

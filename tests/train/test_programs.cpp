@@ -190,4 +190,27 @@ TEST_CASE("a graph whose parameters a store does not have is refused by name") {
                        doctest::Contains("'another/weight' f16 {3, 4}, got none of that name"), Error);
 }
 
+TEST_CASE("a part of a model is predicted in the precision of the whole, which may name what the part lacks") {
+  const auto with_body = [](Graph& graph) {
+    const Tensor x = graph.input("x", {2, 4});
+    return linear(x, (graph.root() / "body").parameter("weight", {4, 4}, constant(1)));
+  };
+  Graph whole;
+  const Tensor body = with_body(whole);
+  const Tensor loss = sum(linear(tanh(body), (whole.root() / "head").parameter("weight", {4, 3}, constant(1))));
+  Precision precision = Precision::mixed().layer("body", DType::f32).layer("head", DType::f32);
+  precision.operators["tanh"] = DType::f32;
+  const Trainer trainer = Trainer::compile(testing::device(), whole, {.loss = loss, .precision = precision});
+  Graph part;
+  const Tensor features = with_body(part);
+  // f16 would round these to 2048.
+  const std::vector<float> values{2048, 1, 0, 0, 2048, 0, 0, 1};
+  const std::vector<float> sums(8, 2049);
+  Predictor predictor = Predictor::compile(trainer, part, features);
+  CHECK(predictor.run({{"x", values}}) == sums);
+  CHECK(Predictor::compile(predictor, part, features).run({{"x", values}}) == sums);
+  CHECK_THROWS_WITH_AS(Predictor::compile(testing::device(), part, features, precision),
+                       doctest::Contains("expected a layer 'head' in the graph, got none"), Error);
+}
+
 }  // namespace halfstep
