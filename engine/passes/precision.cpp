@@ -209,8 +209,13 @@ std::vector<Tensor> applied_again(const Ir& from, const Node& node, std::span<co
 
 void check_names(const Ir& written, const Precision& precision) {
   const auto expect_any = [&](std::string_view what, std::string_view name, auto&& is_meant) {
-    if (std::ranges::any_of(written.nodes, is_meant)) return;
-    fail("precision", fmt::format("expected {} '{}' in the graph, got none", what, name));
+    const auto follows = [&](const Node& node) { return is_meant(node) && node.op->numerics() != Numerics::as_is; };
+    if (std::ranges::any_of(written.nodes, follows)) return;
+    if (std::ranges::none_of(written.nodes, is_meant)) {
+      fail("precision", fmt::format("expected {} '{}' in the graph, got none", what, name));
+    }
+    fail("precision", fmt::format("expected {} that can be given a type, got '{}'", what, name),
+         "losses, metrics, casts and encodings take each input as it is");
   };
   for (const auto& [pattern, dtype] : precision.layers) {
     expect_any("a layer", pattern, [&, &pattern = pattern](const Node& node) {

@@ -27,8 +27,8 @@ std::vector<Tensor> applied_again(const graph::Ir& from, const graph::Node& node
 /// policy promotes.
 LoweredPrecision apply_precision(const graph::Ir& written, const Precision& precision);
 
-/// Throws Error for a layer or operator that a policy names and the graph does not have: such a choice would be ignored
-/// silently. For the graph that a policy was made for; others may be parts of it.
+/// Throws Error for a layer or operator that a policy names and the graph does not have, or only in operators on no
+/// list: such a choice would be ignored silently. For the graph that a policy was made for; others may be parts of it.
 void check_names(const graph::Ir& written, const Precision& precision);
 
 }  // namespace halfstep::passes

@@ -117,6 +117,21 @@ TEST_CASE("a name that no layer and no operator has is refused") {
   CHECK(refused() == "[precision] expected an operator 'convolve' in the graph, got none");
 }
 
+TEST_CASE("a type for what takes each input as it is, is refused") {
+  const Model model;
+  Precision precision = Precision::mixed();
+  precision.operators["cross_entropy"] = f32;
+  const std::string hint = "Hint: losses, metrics, casts and encodings take each input as it is";
+  CHECK(refusal([&] { passes::check_names(model.graph.ir(), precision); }) ==
+        "[precision] expected an operator that can be given a type, got 'cross_entropy'. " + hint);
+  Graph graph;
+  const HashGridOptions options{.levels = 1, .features = 4, .base_resolution = 2};
+  const Tensor table = (graph.root() / "grid").parameter("table", {hash_grid_size(2, options)}, constant(0));
+  hash_grid(graph.input("positions", {4, 2}), table, options);
+  CHECK(refusal([&] { passes::check_names(graph.ir(), Precision::mixed().layer("grid", f32)); }) ==
+        "[precision] expected a layer that can be given a type, got 'grid'. " + hint);
+}
+
 TEST_CASE("two types by hand are an error that names operator, argument and types, unless the policy promotes") {
   Graph graph;
   const Tensor a = graph.input("a", {4, 5});

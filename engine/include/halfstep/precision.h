@@ -105,7 +105,8 @@ struct HALFSTEP_API Precision {
   DType parameters = DType::f32;  ///< as operators read them, and as their gradients are stored
   DType moments = DType::f32;     ///< the optimizer's: f32, or as the parameters
   Lists lists{};
-  /// By an operator's name; overrides its list. compile() throws Error if the graph has no operator of a name.
+  /// By an operator's name; overrides its list. compile() throws Error if the graph has no operator of a name, or one
+  /// that takes its inputs as they are (losses, metrics, casts, encodings).
   std::map<std::string, Compute> operators{};
   std::vector<std::pair<std::string, DType>> layers{};  ///< by scope; overrides both; see layer()
   bool promote = false;  ///< whether operators accept inputs of two types; they then use the wider one
@@ -153,7 +154,8 @@ struct HALFSTEP_API Precision {
 
   /// Makes the operators of layers whose scope matches `pattern` compute in `dtype`. An operator's scope is that of its
   /// parameters. The first match counts. `*` stands for any characters, `?` for one. Throws Error unless `dtype` is
-  /// floating; compile() does if no scope of an operator matches.
+  /// floating; compile() does if no scope of an operator matches, or only those of operators that take their inputs as
+  /// they are.
   Precision& layer(std::string pattern, DType dtype);
 };
 
