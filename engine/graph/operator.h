@@ -62,6 +62,9 @@ class Operator {
   /// Appends the dispatches that compute the outputs.
   virtual void lower(plan::Lowering& out) const = 0;
   virtual Numerics numerics() const { return Numerics::other; }
+  /// Whether it takes states as they are, in f32, beside inputs of a narrow type. All others that read one compute in
+  /// f32, unless the policy gives them a type by layer or by name.
+  virtual bool keeps_states() const { return false; }
   /// Of losses and metrics of classes, whose second input holds labels: each the number of a class, of as many as the
   /// first input's last axis is long. The first output is a mean over the rows that count. Those with ignored_label do
   /// not, nor do those with the label that this returns, which need not be a class. The second output, if there is one,

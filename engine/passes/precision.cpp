@@ -48,8 +48,14 @@ Compute on_list(const Lists& lists, Numerics numerics) {
   return widest;
 }
 
-/// Overrides come first: by layer, then by operator.
-Decision decide(const Precision& precision, const Node& node) {
+/// Whether an operator takes a value in the type that the value has: a state, of one that keeps states.
+bool keeps(const Node& node, const Value& value) {
+  return value.origin == Origin::state && node.op->keeps_states();
+}
+
+/// Overrides come first: by layer, then by operator. What is computed of a state is as precise as that, since the next
+/// state often is it with a little more.
+Decision decide(const Precision& precision, const Ir& written, const Node& node) {
   if (node.op->numerics() == Numerics::as_is) return {widest, "takes what it is given, f32 inside"};
   for (const auto& [pattern, dtype] : precision.layers) {
     if (!node.scope.empty() && matches(pattern, node.scope)) return {dtype, fmt::format("layer '{}'", pattern)};
@@ -58,6 +64,8 @@ Decision decide(const Precision& precision, const Node& node) {
   if (by_name != precision.operators.end()) {
     return {by_name->second, fmt::format("operator '{}' of the policy", by_name->first)};
   }
+  const auto is_state = [&](ValueId input) { return written.values[input].origin == Origin::state; };
+  if (!node.op->keeps_states() && std::ranges::any_of(node.inputs, is_state)) return {DType::f32, "reads a state"};
   return {on_list(precision.lists, node.op->numerics()),
           fmt::format("{}: {}", precision.name, name(node.op->numerics()))};
 }
@@ -67,7 +75,7 @@ class Pass {
   Pass(const Ir& written, const Precision& precision) : written_(written), precision_(precision) {}
 
   LoweredPrecision run() {
-    for (const Node& node : written_.nodes) decisions_.push_back(decide(precision_, node));
+    for (const Node& node : written_.nodes) decisions_.push_back(decide(precision_, written_, node));
     result_.value.resize(written_.values.size());
     for (ValueId id = 0; id < written_.values.size(); ++id) {
       if (written_.values[id].origin != Origin::node) result_.value[id] = leaf(id);
@@ -123,7 +131,6 @@ class Pass {
   Tensor in_type(ValueId id, DType dtype) {
     const Tensor tensor = result_.ir.tensor(id);
     if (!is_floating(tensor.dtype()) || tensor.dtype() == dtype) return tensor;
-    if (result_.ir.values[id].origin == Origin::state) return tensor;
     const auto found = casts_.find({id, dtype});
     if (found != casts_.end()) return result_.ir.tensor(found->second);
     const Tensor converted = cast(tensor, dtype);
@@ -138,7 +145,7 @@ class Pass {
     std::optional<DType> common;
     for (const ValueId input : node.inputs) {
       const Value& value = result_.ir.values[result_.value[input]];
-      if (!is_floating(value.type.dtype) || value.origin == Origin::state) continue;
+      if (!is_floating(value.type.dtype) || keeps(node, value)) continue;
       if (common.value_or(value.type.dtype) != value.type.dtype) return DType::f32;
       common = value.type.dtype;
     }
@@ -168,7 +175,8 @@ class Pass {
     std::vector<Tensor> inputs;
     for (const ValueId input : node.inputs) {
       const ValueId now = result_.value[input];
-      inputs.push_back(type ? in_type(now, *type) : result_.ir.tensor(now));
+      const bool cast_it = type && !keeps(node, written_.values[input]);
+      inputs.push_back(cast_it ? in_type(now, *type) : result_.ir.tensor(now));
     }
     std::optional<Tensor> in_float8;
     if (precision_.float8_linear && type == DType::f16) in_float8 = node.op->in_float8(inputs);

@@ -106,6 +106,36 @@ TEST_CASE("a layer in f32 reads its f32 master where there is one") {
   CHECK(weight(Precision::float16()) == f16);
 }
 
+TEST_CASE("what reads a state works in f32, unless it is given another type") {
+  Graph graph;
+  const Tensor images = graph.input("images", {4, 3, 3, 5});
+  const Tensor weight = graph.root().state("weight", {5, 2}, constant(0));
+  const Tensor norm = models::batch_norm(graph.root() / "norm", images);
+  const Tensor logits = linear(norm, weight);
+  const Tensor seen = graph.root().state("seen", {2}, constant(0));
+  const Tensor more = add(seen, sum(logits, {0, 1, 2}));
+  update(seen, more);
+  const auto types = [&](const Precision& precision) {
+    const passes::LoweredPrecision lowered = passes::apply_precision(graph.ir(), precision);
+    std::vector<DType> found;
+    for (const Tensor& tensor : {norm, logits, more, seen}) {
+      found.push_back(lowered.ir.values[lowered.value[tensor.id()]].type.dtype);
+    }
+    return found;
+  };
+  using Types = std::vector<DType>;
+  CHECK(types(Precision::mixed()) == Types{f32, f32, f32, f32});
+  CHECK(types(Precision::autocast()) == Types{f32, f32, f32, f32});
+  CHECK(types(Precision::float16()) == Types{f16, f32, f32, f32});
+  Precision precision = Precision::float16();
+  precision.operators["add"] = f16;
+  CHECK(types(precision) == Types{f16, f32, f16, f32});
+  precision.operators["linear"] = f16;
+  CHECK(types(precision) == Types{f16, f16, f16, f32});
+  precision.operators["add"] = widest;
+  CHECK(types(precision) == Types{f16, f16, f32, f32});
+}
+
 TEST_CASE("a name that no layer and no operator has is refused") {
   const Model model;
   Precision precision = Precision::float32();

@@ -126,4 +126,21 @@ TEST_CASE("any state may be updated, once, by a tensor of its type") {
   }
 }
 
+TEST_CASE("a state counts in f32 in every precision") {
+  Graph graph;
+  const Tensor x = graph.input("x", {4, 6});
+  const Tensor w = graph.root().parameter("w", {6}, constant(1));
+  const Tensor seen = graph.root().state("seen", {6}, constant(4096));  // f16 has every fourth number from there on
+  update(seen, add(seen, sum(x, {0})));
+  const std::vector<float> values(24, 0.25F);
+  for (Precision precision :
+       {Precision::float32(), Precision::autocast(), Precision::mixed(), Precision::float16(), Precision::bfloat16()}) {
+    CAPTURE(precision.name);
+    precision.loss_scale = LossScale::none();
+    Trainer trainer = Trainer::compile(testing::device(), graph, {.loss = sum(mul(x, w)), .precision = precision});
+    for (int i = 0; i < 3; ++i) trainer.step({{"x", values}});
+    CHECK(trainer.parameter("seen") == std::vector<float>(6, 4099));
+  }
+}
+
 }  // namespace halfstep

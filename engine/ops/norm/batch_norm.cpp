@@ -66,6 +66,7 @@ class BatchNorm final : public graph::Operator {
     return {{"momentum", options_.momentum}, {"epsilon", options_.epsilon}};
   }
   graph::Numerics numerics() const override { return graph::Numerics::norm; }
+  bool keeps_states() const override { return true; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     ops::expect_count(name(), inputs, 5);
