@@ -88,9 +88,10 @@ std::vector<ValueId> add_backward(Ir& ir, ValueId loss, ValueId seed, std::span<
   for (const ValueId parameter : parameters) {
     const std::optional<Tensor>& gradient = backward.cotangent(parameter);
     if (!gradient) {
-      fail("backward",
-           fmt::format("expected the loss to depend on every parameter, got none on '{}'", ir.values[parameter].name),
-           "leave the layer out of the model");
+      fail(
+          "backward",
+          fmt::format("expected a gradient for every parameter to train, got none for '{}'", ir.values[parameter].name),
+          "the loss depends on it by operators without a gradient only, such as comparisons: freeze it by a group");
     }
     gradients.push_back(gradient->id());
   }

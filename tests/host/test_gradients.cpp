@@ -324,6 +324,20 @@ TEST_CASE("a metric cannot be trained on") {
                        doctest::Contains("[accuracy] expected an operator with a gradient"), Error);
 }
 
+TEST_CASE("a parameter that only comparisons read is an error that says so") {
+  Graph graph;
+  const Tensor weight = graph.root().parameter("weight", {3}, constant(1));
+  const Tensor least = graph.root().parameter("least", {3}, constant(0));
+  const Tensor loss = sum(mul(weight, greater(weight, least)));
+  const Tensor seed = graph.input("seed", {});
+  const graph::ValueId parameters[] = {weight.id(), least.id()};
+  CHECK_THROWS_WITH_AS(passes::add_backward(graph::ir_of(loss), loss.id(), seed.id(), parameters),
+                       "[backward] expected a gradient for every parameter to train, got none for 'least'. Hint: the "
+                       "loss depends on it by operators without a gradient only, such as comparisons: freeze it by a "
+                       "group",
+                       Error);
+}
+
 TEST_CASE("a tensor of more bindings than the device has is an error that names it") {
   Graph graph;
   const Tensor x = graph.input("activations", {1 << 15, 1 << 12});
