@@ -143,6 +143,9 @@ TEST_CASE("activations keep what is not a number") {
   special_check(unary(
       "relu6", relu6, [](double v) { return v < 0 ? 0.0 : std::min(v, 6.0); }, {5}, 1));
   special_check(leaky_relu_check({5}));
+  special_check(unary(
+      "leaky_relu of slope 0", [](Tensor x) { return leaky_relu(x, 0); }, [](double v) { return v <= 0 ? 0.0 : v; },
+      {5}, 1));
   special_check(silu_check({5}));
   special_check(hardswish_check({5}));
   special_check(sigmoid_check({5}));

@@ -29,6 +29,7 @@ Tensor leaky_relu(Tensor x, float slope) {
   if (!std::isfinite(slope) || slope < 0) {
     fail("leaky_relu", fmt::format("expected a slope of 0 or more, got {}", slope));
   }
+  if (slope == 0) return relu(x);  // drivers make 0 of NaN times 0
   return unary(
       "leaky_relu", x, [slope](Numbers v) { return where_positive_or_scaled(v[0], v[0], slope); },
       [slope](Numbers v) { return where_positive_or_scaled(v[0], v[1], slope); }, GradientOf::result,
