@@ -28,7 +28,7 @@ Trainer::Impl::Fill Trainer::Impl::from_values(const std::map<std::string, Value
 }
 
 bool Trainer::Impl::reads_shared_only() const {
-  return own().graph.inputs.empty() && !own().graph.read.empty();
+  return own().graph.inputs.empty() && !own().graph.samples;
 }
 
 void Trainer::Impl::record(VkCommandBuffer commands) {

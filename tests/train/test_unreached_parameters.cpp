@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 
 #include "harness/device.h"
@@ -164,6 +165,11 @@ TEST_CASE("a scalar parameter may be the loss itself") {
   Trainer trainer = Trainer::compile(testing::device(), graph, options);
   trainer.step(std::map<std::string, Values>{});
   CHECK(trainer.parameter("w") == std::vector<float>{0.75F});
+  // There is nothing that steps could be given.
+  trainer.step();
+  CHECK(trainer.parameter("w") == std::vector<float>{0.5F});
+  while (!trainer.run_for(std::chrono::seconds(1))) continue;
+  CHECK(trainer.parameter("w") == std::vector<float>{0.25F});
 }
 
 }  // namespace halfstep
