@@ -211,6 +211,8 @@ TEST_CASE("a part of a model is predicted in the precision of the whole, which m
   CHECK(Predictor::compile(predictor, part, features).run({{"x", values}}) == sums);
   CHECK_THROWS_WITH_AS(Predictor::compile(testing::device(), part, features, precision),
                        doctest::Contains("expected a layer 'head' in the graph, got none"), Error);
+  CHECK_THROWS_WITH_AS(Trainer::compile(testing::device(), part, {.loss = sum(features), .precision = precision}),
+                       doctest::Contains("expected a layer 'head' in the graph, got none"), Error);
 }
 
 }  // namespace halfstep
