@@ -3,12 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
 #include <vector>
 
+#include "harness/bits.h"
 #include "state/parameters.h"
 
 namespace halfstep {
@@ -32,13 +32,6 @@ double mean(const std::vector<float>& values, const Function& function) {
     sum += function(static_cast<double>(values[i]), static_cast<double>(values[i + 1]));
   }
   return sum / static_cast<double>(values.size() - 1);
-}
-
-/// FNV-1a of their bits.
-std::uint64_t hash_of(const std::vector<float>& values) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const float value : values) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001b3;
-  return hash;
 }
 
 }  // namespace
@@ -78,8 +71,8 @@ TEST_CASE("uniform initial values fill their interval") {
 TEST_CASE("initial values differ between parameters and seeds, and have the same bits on every machine") {
   CHECK(values_of(normal(1), 0) != values_of(normal(1), 1));
   CHECK(values_of(normal(1), 0, 1) != values_of(normal(1), 0, 1 + (std::uint64_t{1} << 32)));
-  CHECK(hash_of(values_of(normal(0.02F))) == 5131490269087709424U);
-  CHECK(hash_of(values_of(uniform(-0.1F, 0.1F))) == 8403564703548118380U);
+  CHECK(testing::hash_of_bits(values_of(normal(0.02F))) == 5131490269087709424U);
+  CHECK(testing::hash_of_bits(values_of(uniform(-0.1F, 0.1F))) == 8403564703548118380U);
 }
 
 }  // namespace halfstep

@@ -1,15 +1,16 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <numbers>
 #include <random>
+#include <vector>
 
 #include "base/portable_math.h"
+#include "harness/bits.h"
 
 namespace halfstep {
 namespace {
@@ -29,15 +30,12 @@ double greatest_deviation(const std::function<double(double)>& function,
   return greatest;
 }
 
-/// FNV-1a of the bits of 100,000 values at random arguments from 0 to 1.
+/// Of 100,000 values at random arguments from 0 to 1.
 std::uint64_t hash_of(const std::function<double(double)>& function) {
   std::mt19937_64 random(2);
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (int i = 0; i < 100'000; ++i) {
-    const double x = (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53;
-    hash = (hash ^ std::bit_cast<std::uint64_t>(function(x))) * 0x100000001b3;
-  }
-  return hash;
+  std::vector<double> values(100'000);
+  for (double& value : values) value = function((static_cast<double>(random() >> 11) + 0.5) * 0x1p-53);
+  return testing::hash_of_bits(values);
 }
 
 long double logarithm(double x) {

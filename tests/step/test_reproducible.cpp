@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/bits.h"
 #include "harness/device.h"
 #include "train/small_training.h"
 #include "train/text_training.h"
@@ -80,13 +81,6 @@ void expect_bits(const std::string& name, const std::function<Tensor(Tensor, Ten
   CHECK_MESSAGE(wrong == 0, name);
 }
 
-/// FNV-1a of their bits.
-std::uint64_t hash_of(const std::vector<float>& values) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const float value : values) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001b3;
-  return hash;
-}
-
 }  // namespace
 
 TEST_CASE("reproducible quotients and roots are rounded to nearest even") {
@@ -124,11 +118,11 @@ TEST_CASE("reproducible trainings end with the same bits on every driver") {
     precision.reproducible = true;
     Trainer images_trainer = testing::toy_trainer(images, {.precision = precision, .dropout = 0.25F});
     run(images_trainer, 12);
-    CHECK(hash_of(testing::toy_weights(images_trainer)) == hashes.first);
+    CHECK(testing::hash_of_bits(testing::toy_weights(images_trainer)) == hashes.first);
     Trainer text_trainer =
         testing::text_trainer(texts, {.dropout = 0.1F, .precision = precision, .optimizer = AdamW{.rate = 1e-3F}});
     run(text_trainer, 12);
-    CHECK(hash_of(testing::text_weights(text_trainer)) == hashes.second);
+    CHECK(testing::hash_of_bits(testing::text_weights(text_trainer)) == hashes.second);
   }
 }
 
