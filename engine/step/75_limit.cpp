@@ -1,29 +1,33 @@
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "optim/rule.h"
-#include "plan/pointwise.h"
 #include "step/stages.h"
 
 namespace halfstep::step {
 namespace {
 
-/// Limits the numbers of a chunk of `buffer` to [-most, most], in place.
-void limit(const StageContext& step, plan::BufferId buffer, DType dtype, const Chunk& chunk, float most) {
-  const TensorType type{dtype, {static_cast<std::int64_t>(4 * chunk.count)}};
-  const plan::Region region{buffer, chunk.first * 4 * static_cast<std::uint64_t>(bytes(dtype))};
-  plan::Expression limited;
-  limited.layout = plan::layout(type.shape);
-  limited.reads = {plan::Reading{}};
-  limited.value = 0;
-  for (int side = 0; side < 2; ++side) {
-    limited.value = limited.add({plan::Op::at_most, limited.value, limited.value, most});
-    limited.value = limited.add({plan::Op::scale, limited.value, limited.value, -1});
-  }
-  plan::Dispatch dispatch =
-      plan::pointwise(std::move(limited), {{step.builder.place("limited weights", type, region), plan::Access::write},
-                                           {step.builder.place("weights", type, region), plan::Access::read}});
-  dispatch.label = "limit";
-  step.builder.dispatch(std::move(dispatch));
+/// Limits the weights of an update that are in `buffer`, from quad `first` on.
+void limit(const StageContext& step, plan::BufferId buffer, DType dtype, std::uint64_t first, const Chunk& quads) {
+  struct Push {
+    std::uint32_t first_quad;
+    std::uint32_t quads;
+    float most;
+  };
+  plan::ProgramBuilder& builder = step.builder;
+  const std::uint64_t quad_bytes = 4 * static_cast<std::uint64_t>(bytes(dtype));
+  const std::uint32_t local_size = flat_local_size(builder.target());
+  const plan::TensorId weights = builder.place_bytes("weights", quads.count * quad_bytes, {buffer, first * quad_bytes});
+  builder.dispatch({.label = "limit",
+                    .shader = fmt::format("limit.{}", storage(builder.target(), dtype)),
+                    .constants = {local_size, step.weights.scaled},
+                    .push = plan::push_bytes(Push{static_cast<std::uint32_t>(quads.first),
+                                                  static_cast<std::uint32_t>(quads.count), step.options.weight_limit}),
+                    .operands = {{step.state, plan::Access::read},
+                                 {weights, plan::Access::read_write},
+                                 read_blocks(step, step.state)},
+                    .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(quads.count), local_size)});
 }
 
 }  // namespace
@@ -36,8 +40,8 @@ void limit_weights(const StageContext& step) {
   const DType updated = step.weights.master ? DType::f32 : step.weights.compute;
   const plan::BufferId bound[] = {state::buffers::weights, step.updated_weights()};
   for (const Update& update : step.updates(bound)) {
-    limit(step, step.updated_weights(), updated, {update.first_master, update.quads.count}, most);
-    if (step.weights.copy) limit(step, state::buffers::weights, step.weights.compute, update.quads, most);
+    limit(step, step.updated_weights(), updated, update.first_master, update.quads);
+    if (step.weights.copy) limit(step, state::buffers::weights, step.weights.compute, update.quads.first, update.quads);
   }
 }
 

@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "harness/device.h"
 #include "train/small_training.h"
@@ -37,6 +40,38 @@ TEST_CASE("weights are limited on both sides after every update, and what operat
     free.step(-8);
     CHECK(free.weights() == std::vector<float>(7, 5));
   }
+}
+
+TEST_CASE("a step that is skipped or stopped limits no weights") {
+  const auto start_at_one = [](Precision precision) {
+    return testing::Pull(7, 1, Sgd{.rate = 0.5F}, std::move(precision), 5,
+                         [=](TrainerOptions& options) { options.weight_limit = 0.5F; });
+  };
+  for (Precision precision : {Precision::mixed(), Precision::float16(1)}) {
+    CAPTURE(precision.name);
+    precision.loss_scale = LossScale::dynamic(64);
+    testing::Pull skipping = start_at_one(precision);
+    skipping.step(1e38F);
+    CHECK(skipping.weights() == std::vector<float>(7, 1));
+    skipping.step(0.5F);
+    CHECK(skipping.weights() == std::vector<float>(7, 0.5F));
+  }
+  Precision precision = Precision::float32();
+  precision.stop_on = {.overflow = true};
+  testing::Pull stopping = start_at_one(precision);
+  CHECK_THROWS_AS(stopping.step(std::numeric_limits<float>::infinity()), Error);
+  CHECK(stopping.weights() == std::vector<float>(7, 1));
+}
+
+TEST_CASE("a limit leaves weights that are not numbers") {
+  testing::Pull limited = pull(Precision::float32(), limit);
+  const std::vector<float> given{std::numeric_limits<float>::quiet_NaN(), 3e38F, -3e38F, 2, -2, 1, -1};
+  limited.trainer().set_parameter("w", given);
+  limited.step(0);
+  const std::vector<float> got = limited.weights();
+  CHECK(std::isnan(got[0]));
+  const std::vector<float> wanted{limit, -limit, limit, -limit, 1, -1};
+  for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(got[i + 1] == wanted[i]);
 }
 
 TEST_CASE("a limit of weights that is negative or not finite is refused") {

@@ -138,6 +138,15 @@ TEST_CASE("a gradient that is too large for f16 costs its own tensor the step, a
   CHECK(kept.weights(0, Weights::averaged)[34] < 0);
 }
 
+TEST_CASE("the weights of a tensor that skips an update are not limited") {
+  Layers limited(2, scaled(), [](TrainerOptions& options) { options.weight_limit = 0.5F; });
+  for (const char* name : {"0/w", "1/w"}) limited.trainer().set_parameter(name, all(1));
+  limited.step({{4000, 1000}, {1, 0}});
+  CHECK(limited.trainer().report().tensor_updates_skipped == 1);
+  CHECK(limited.weights(0) == all(1));
+  CHECK(limited.weights(1) == all(0.5F));
+}
+
 TEST_CASE("a tensor that was left out keeps its moments") {
   const std::function<void(TrainerOptions&)> momentum = [](TrainerOptions& options) {
     options.optimizer = Sgd{.rate = 0x1p-10F, .momentum = 0.5F};

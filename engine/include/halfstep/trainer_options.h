@@ -32,8 +32,8 @@ struct InputFeed {
 };
 
 /// How the samples of a Dataset or a Source enter a graph. Every input must be fed. The device gathers and converts;
-/// all inputs have one batch size. Of images with labels, `samples` and `labels` say all, of a graph with no other input
-/// `samples` alone; other fields are fed by `inputs`, with these two or without.
+/// all inputs have one batch size. Of images with labels, `samples` and `labels` say all, of a graph with no other
+/// input `samples` alone; other fields are fed by `inputs`, with these two or without.
 struct Feed {
   Tensor samples{};              ///< an f32 input, fed from the field "samples"
   Tensor labels{};               ///< a u32 input, fed from the field "labels"
@@ -94,8 +94,8 @@ struct HALFSTEP_API TrainerOptions {
   /// ema_decay) weight, starting from the initial weights. 0: no averages. load_weights() sets the averages to the
   /// loaded values. The running statistics of norms are not averaged again.
   float ema_decay = 0;
-  /// After every step, trained weights above this are set to it, and those below its negative to that: Arjovsky et al.
-  /// 2017, for critics. 0: no limit.
+  /// After every update, trained weights above this are set to it, and those below its negative to that: Arjovsky et
+  /// al. 2017, for critics. 0: no limit. A tensor whose update is skipped stays as it was.
   float weight_limit = 0;
   /// Scopes, by a pattern of their paths ("layer?/?" for the blocks of a ResNet), whose operators' results are not kept
   /// for the backward pass, but recomputed there from the inputs of the scope. The result is bit-identical, with less
