@@ -16,6 +16,7 @@ enum Word : std::size_t {
   smallest,
   largest,
   sum,
+  sum_of_large,
   squares_of_small,
   squares_of_medium,
   squares_of_large,
@@ -43,7 +44,11 @@ std::uint64_t count(std::span<const std::byte> row, std::size_t index) {
   return static_cast<std::uint64_t>(word(row, index));
 }
 
-/// The sum of squares of what shaders/step/norm.glsl has added up apart.
+/// The sums of magnitudes and of squares that shaders/step/statistics.comp and norm.glsl have added up apart.
+double sum_of_magnitudes(std::span<const std::byte> row) {
+  return static_cast<double>(number(row, sum)) + static_cast<double>(number(row, sum_of_large)) * 0x1p80;
+}
+
 double sum_of_squares(std::span<const std::byte> row) {
   return static_cast<double>(number(row, squares_of_small)) * 0x1p-192 +
          static_cast<double>(number(row, squares_of_medium)) +
@@ -107,7 +112,7 @@ TensorStatistics read_statistics(std::span<const std::byte> row, std::uint64_t e
   if (finite > 0) {
     result.min = number(row, smallest);
     result.max = number(row, largest);
-    result.mean_magnitude = static_cast<double>(number(row, sum)) / static_cast<double>(finite);
+    result.mean_magnitude = sum_of_magnitudes(row) / static_cast<double>(finite);
     result.rms = std::sqrt(sum_of_squares(row) / static_cast<double>(finite));
   }
   result.zeros = count(row, zeros);

@@ -13,7 +13,7 @@
 namespace halfstep::step {
 
 /// Words of a tensor's row of statistics; shaders/step/statistics.glsl has the same.
-inline constexpr std::size_t statistics_words = 12 + TensorStatistics::bins;
+inline constexpr std::size_t statistics_words = 13 + TensorStatistics::bins;
 /// And of the row as it is reported, which ends with the scale that the tensor is stored times.
 inline constexpr std::size_t reported_words = statistics_words + 1;
 

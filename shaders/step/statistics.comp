@@ -30,11 +30,13 @@ layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
 layout(std430, binding = 1) writeonly buffer Rows { int rows[]; };
 
 shared int row[ROW_WORDS];
-shared vec4 sums[256];
+shared vec2 sums[256];
+shared vec3 sums_of_squares[256];
 
 // The statistics of one invocation; words 0 to BIN_0 of a row, without the sums.
 int found[BIN_0];
-vec4 sum;
+vec2 sum;  // of magnitudes: below 2^48, and others
+vec3 squares;
 
 void look_at(float v, ivec2 element) {
   uint magnitude = floatBitsToUint(v) & 0x7fffffffu;
@@ -46,7 +48,8 @@ void look_at(float v, ivec2 element) {
   int order = order_of(vec4(v)).x;
   found[SMALLEST] = min(found[SMALLEST], order);
   found[LARGEST] = max(found[LARGEST], order);
-  sum += vec4(abs(v), squares_of(v));
+  sum += magnitude < LARGE_NUMBERS ? vec2(abs(v), 0.0) : vec2(0.0, abs(v) * SHRUNK);
+  squares += squares_of(v);
   if (magnitude == 0u) {
     found[ZEROS]++;
     return;
@@ -62,7 +65,8 @@ void main() {
   uint me = gl_LocalInvocationID.x;
   for (uint i = me; i < uint(ROW_WORDS); i += gl_WorkGroupSize.x) row[i] = empty_word(int(i));
   [[unroll]] for (int i = 0; i < BIN_0; i++) found[i] = empty_word(i);
-  sum = vec4(0.0);
+  sum = vec2(0.0);
+  squares = vec3(0.0);
   barrier();
   uint stride = groups * gl_WorkGroupSize.x;
   for (uint i = linear_group() * gl_WorkGroupSize.x + me; i < quads; i += stride) {
@@ -77,12 +81,18 @@ void main() {
   atomicMin(row[FIRST_BAD], found[FIRST_BAD]);
   [[unroll]] for (int i = ZEROS; i <= NANS; i++) atomicAdd(row[i], found[i]);
   sums[me] = sum;
+  sums_of_squares[me] = squares;
   barrier();
   if (me == 0u) {
     // In order, so that the same values give the same bits.
-    vec4 total = vec4(0.0);
-    for (uint i = 0u; i < gl_WorkGroupSize.x; i++) total += sums[i];
-    [[unroll]] for (int i = 0; i < 4; i++) row[SUM + i] = floatBitsToInt(total[i]);
+    sum = vec2(0.0);
+    squares = vec3(0.0);
+    for (uint i = 0u; i < gl_WorkGroupSize.x; i++) {
+      sum += sums[i];
+      squares += sums_of_squares[i];
+    }
+    [[unroll]] for (int i = 0; i < 2; i++) row[SUM + i] = floatBitsToInt(sum[i]);
+    [[unroll]] for (int i = 0; i < 3; i++) row[SQUARES + i] = floatBitsToInt(squares[i]);
   }
   barrier();
   uint begin = linear_group() * uint(ROW_WORDS);

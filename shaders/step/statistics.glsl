@@ -5,15 +5,17 @@
 
 const int SMALLEST = 0;
 const int LARGEST = 1;
-const int SUM = 2;  // of magnitudes, of finite numbers only
-const int SQUARES_OF_LARGE = 5;  // from 3 on: the sums of squares of step/norm.glsl
-const int ZEROS = 6;
-const int SUBNORMALS = 7;  // of f16
-const int LARGE = 8;       // 65504 or above, and finite
-const int INFINITIES = 9;
-const int NANS = 10;
-const int FIRST_BAD = 11;  // index of the first infinity or NaN; LAST_INT if there is none
-const int BIN_0 = 12;      // counts per exponent from FIRST_EXPONENT on; the first and last bin include all beyond
+const int SUM = 2;  // of finite magnitudes, of those from 2^48 on apart, times SHRUNK each; see step/norm.glsl
+const int SUM_OF_LARGE = 3;
+const int SQUARES = 4;  // the sums of squares of step/norm.glsl: of small, medium and large numbers
+const int SQUARES_OF_LARGE = 6;
+const int ZEROS = 7;
+const int SUBNORMALS = 8;  // of f16
+const int LARGE = 9;       // 65504 or above, and finite
+const int INFINITIES = 10;
+const int NANS = 11;
+const int FIRST_BAD = 12;  // index of the first infinity or NaN; LAST_INT if there is none
+const int BIN_0 = 13;      // counts per exponent from FIRST_EXPONENT on; the first and last bin include all beyond
 const int BINS = 64;
 const int FIRST_EXPONENT = -40;
 const int ROW_WORDS = BIN_0 + BINS;

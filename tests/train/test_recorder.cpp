@@ -100,14 +100,17 @@ TEST_CASE("the recorder counts, sums and sorts by exponent what a tensor holds, 
   }
 }
 
-TEST_CASE("the recorder knows the root mean square of numbers whose squares underflow or overflow") {
+TEST_CASE("the recorder knows the means of numbers whose sum overflows, or whose squares over- or underflow") {
   for (const float size : {1e-36F, 1e-25F, 1e20F, 3e38F}) {
     CAPTURE(size);
     std::vector<float> x(15, size);
-    CHECK(gradient_of(x, Precision::float32()).rms / static_cast<double>(size) == doctest::Approx(1));
+    const TensorStatistics alike = gradient_of(x, Precision::float32());
+    CHECK(alike.rms / static_cast<double>(size) == doctest::Approx(1));
+    CHECK(alike.mean_magnitude / static_cast<double>(size) == doctest::Approx(1));
     for (std::size_t i = 0; i < 12; ++i) x[i] = 1;
-    const double rms = gradient_of(x, Precision::float32()).rms;
-    CHECK(rms == doctest::Approx(std::hypot(std::sqrt(0.2) * static_cast<double>(size), std::sqrt(0.8))));
+    const TensorStatistics seen = gradient_of(x, Precision::float32());
+    CHECK(seen.rms == doctest::Approx(std::hypot(std::sqrt(0.2) * static_cast<double>(size), std::sqrt(0.8))));
+    CHECK(seen.mean_magnitude == doctest::Approx(0.2 * static_cast<double>(size) + 0.8));
   }
 }
 
