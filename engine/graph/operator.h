@@ -63,7 +63,8 @@ class Operator {
   virtual void lower(plan::Lowering& out) const = 0;
   virtual Numerics numerics() const { return Numerics::other; }
   /// Whether it takes states as they are, in f32, beside inputs of a narrow type. All others that read one compute in
-  /// f32, unless the policy gives them a type by layer or by name.
+  /// f32, and so do those that lead from there to the next value of a state, unless the policy gives them a type by
+  /// layer or by name.
   virtual bool keeps_states() const { return false; }
   /// Of losses and metrics of classes, whose second input holds labels: each the number of a class, of as many as the
   /// first input's last axis is long. The first output is a mean over the rows that count. Those with ignored_label do
@@ -84,8 +85,8 @@ class Operator {
   virtual bool works_in_place() const { return false; }
   /// The replacement of the first output in inference; empty to keep the operator.
   virtual std::optional<Tensor> inference(std::span<const Tensor> inputs) const;
-  /// The first output times `factor` plus `offset`, both {c} along its last axis and of a type at least as wide, computed
-  /// by the same operator with other weights; empty if that is not possible.
+  /// The first output times `factor` plus `offset`, both {c} along its last axis and of a type at least as wide,
+  /// computed by the same operator with other weights; empty if that is not possible.
   virtual std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const;
   /// The first output of the same from factors of 8 bits (Precision::float8_linear), of inputs in f16; empty if there
   /// is no such form.

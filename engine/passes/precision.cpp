@@ -53,9 +53,35 @@ bool keeps(const Node& node, const Value& value) {
   return value.origin == Origin::state && node.op->keeps_states();
 }
 
-/// Overrides come first: by layer, then by operator. What is computed of a state is as precise as that, since the next
-/// state often is it with a little more.
-Decision decide(const Precision& precision, const Ir& written, const Node& node) {
+/// For each operator, whether it is on a way from a state to the next value of one: the next value is often the state
+/// with a little more, which a narrow type would lose at any point. No way leads through a product.
+std::vector<bool> on_way_to_next_state(const Ir& written) {
+  const auto passes_on = [](const Node& node) {
+    return node.op->numerics() != Numerics::product && !node.op->keeps_states();
+  };
+  std::vector<bool> from_state(written.values.size());
+  std::vector<bool> to_next(written.values.size());
+  for (ValueId id = 0; id < written.values.size(); ++id) from_state[id] = written.values[id].origin == Origin::state;
+  for (const Update& update : written.updates) to_next[update.next] = true;
+  const auto any_of = [](const std::vector<ValueId>& ids, const std::vector<bool>& marked) {
+    return std::ranges::any_of(ids, [&](ValueId id) { return marked[id]; });
+  };
+  for (const Node& node : written.nodes) {
+    if (!passes_on(node) || !any_of(node.inputs, from_state)) continue;
+    for (const ValueId id : node.outputs) from_state[id] = true;
+  }
+  std::vector<bool> result(written.nodes.size());
+  for (std::size_t i = written.nodes.size(); i-- > 0;) {
+    const Node& node = written.nodes[i];
+    if (!passes_on(node) || !any_of(node.outputs, to_next)) continue;
+    for (const ValueId id : node.inputs) to_next[id] = true;
+    result[i] = any_of(node.inputs, from_state);
+  }
+  return result;
+}
+
+/// Overrides come first: by layer, then by operator. What is computed of a state is as precise as that.
+Decision decide(const Precision& precision, const Ir& written, const Node& node, bool on_way) {
   if (node.op->numerics() == Numerics::as_is) return {widest, "takes what it is given, f32 inside"};
   for (const auto& [pattern, dtype] : precision.layers) {
     if (!node.scope.empty() && matches(pattern, node.scope)) return {dtype, fmt::format("layer '{}'", pattern)};
@@ -66,6 +92,7 @@ Decision decide(const Precision& precision, const Ir& written, const Node& node)
   }
   const auto is_state = [&](ValueId input) { return written.values[input].origin == Origin::state; };
   if (!node.op->keeps_states() && std::ranges::any_of(node.inputs, is_state)) return {DType::f32, "reads a state"};
+  if (on_way) return {DType::f32, "is on the way to a state's next value"};
   return {on_list(precision.lists, node.op->numerics()),
           fmt::format("{}: {}", precision.name, name(node.op->numerics()))};
 }
@@ -75,7 +102,10 @@ class Pass {
   Pass(const Ir& written, const Precision& precision) : written_(written), precision_(precision) {}
 
   LoweredPrecision run() {
-    for (const Node& node : written_.nodes) decisions_.push_back(decide(precision_, written_, node));
+    const std::vector<bool> on_way = on_way_to_next_state(written_);
+    for (std::size_t i = 0; i < written_.nodes.size(); ++i) {
+      decisions_.push_back(decide(precision_, written_, written_.nodes[i], on_way[i]));
+    }
     result_.value.resize(written_.values.size());
     for (ValueId id = 0; id < written_.values.size(); ++id) {
       if (written_.values[id].origin != Origin::node) result_.value[id] = leaf(id);

@@ -136,6 +136,28 @@ TEST_CASE("what reads a state works in f32, unless it is given another type") {
   CHECK(types(precision) == Types{f16, f16, f32, f32});
 }
 
+TEST_CASE("what leads from a state to its next value works in f32, up to a product") {
+  Graph graph;
+  const Tensor images = graph.input("images", {4, 5});
+  const Tensor logits = linear(images, graph.root().parameter("weight", {5, 2}, normal(1)));
+  const Tensor seen = graph.root().state("seen", {2}, constant(0));
+  const Tensor now = sum(logits, {0});
+  const Tensor much = scale(now, 0.1F);
+  const Tensor next = reshape(add(scale(seen, 0.9F), much), {2});
+  update(seen, next);
+  const Tensor beside = mul(next, logits);  // reads what is f32, and leads to no state
+  const Tensor hidden = graph.root().state("hidden", {4, 2}, constant(0));
+  const Tensor through = relu(linear(hidden, graph.root().parameter("recurrent", {2, 2}, normal(1))));
+  update(hidden, through);
+  const passes::LoweredPrecision lowered = passes::apply_precision(graph.ir(), Precision::float16());
+  const auto type = [&](const Tensor& tensor) { return lowered.ir.values[lowered.value[tensor.id()]].type.dtype; };
+  CHECK(type(next) == f32);
+  CHECK(type(much) == f16);
+  CHECK(type(logits) == f16);
+  CHECK(type(beside) == f16);
+  CHECK(type(through) == f16);
+}
+
 TEST_CASE("a name that no layer and no operator has is refused") {
   const Model model;
   Precision precision = Precision::float32();

@@ -143,4 +143,20 @@ TEST_CASE("a state counts in f32 in every precision") {
   }
 }
 
+TEST_CASE("an average of many steps moves in every precision") {
+  Graph graph;
+  const Tensor x = graph.input("x", {4, 6});
+  const Tensor w = graph.root().parameter("w", {6}, constant(1));
+  const Tensor mean_of_x = graph.root().state("mean", {6}, constant(1));
+  update(mean_of_x, add(scale(mean_of_x, 1 - 0x1p-13F), scale(mean(x, {0}), 0x1p-13F)));
+  const std::vector<float> values(24, 2);
+  for (Precision precision : {Precision::float32(), Precision::mixed(), Precision::float16(), Precision::bfloat16()}) {
+    CAPTURE(precision.name);
+    precision.loss_scale = LossScale::none();
+    Trainer trainer = Trainer::compile(testing::device(), graph, {.loss = sum(mul(x, w)), .precision = precision});
+    for (int i = 0; i < 2; ++i) trainer.step({{"x", values}});
+    for (const float average : trainer.parameter("mean")) CHECK(average == doctest::Approx(1 + 0x1p-12).epsilon(1e-6));
+  }
+}
+
 }  // namespace halfstep
