@@ -71,8 +71,15 @@ std::vector<Update> StageContext::updates(std::span<const plan::BufferId> bound)
 }
 
 std::vector<Chunk> StageContext::state_chunks() const {
-  const BoundQuads bound[] = {{buffers::states, 0, 16}, {next_states.buffer, next_states.offset, 16}};
-  return cut(builder.target(), parts, layout.states.padded_elements() / 4, bound);
+  std::vector<Chunk> result;
+  for (const Chunk& range : updated_states) {
+    const std::uint64_t first = 16 * range.first;
+    const BoundQuads bound[] = {{buffers::states, first, 16}, {next_states.buffer, next_states.offset + first, 16}};
+    for (const Chunk& chunk : cut(builder.target(), parts, range.count, bound)) {
+      result.push_back({range.first + chunk.first, chunk.count});
+    }
+  }
+  return result;
 }
 
 plan::TensorId StageContext::gradients(const Chunk& chunk) const {

@@ -109,6 +109,7 @@ struct StageContext {
   state::WeightStorage weights;           ///< of the options' precision
   std::uint32_t micro_batch;              ///< of the step, the one whose backward pass was last
   plan::Region next_states;               ///< what the states become if the step is applied
+  std::span<const Chunk> updated_states;  ///< quads of the states that have a next value, in their order
   const CountedRows* counted;             ///< StepGraph::counted; nullptr: micro-batches count alike
   std::span<const std::uint64_t> counts;  ///< where the report has that number, of each micro-batch
   Findings& found;
@@ -124,7 +125,7 @@ struct StageContext {
   /// Only those of a run bind moments.
   std::vector<Update> updates(const state::ParameterRun& run, std::span<const plan::BufferId> bound) const;
   std::vector<Update> updates(std::span<const plan::BufferId> bound) const;
-  /// The chunks of all states and of what they become.
+  /// The chunks of all updated states and of what they become.
   std::vector<Chunk> state_chunks() const;
   /// Bytes that one of these buffers has of a quad of weights; of each of its states, if it is that of moments.
   std::uint64_t quad_bytes(plan::BufferId buffer) const;
@@ -142,10 +143,10 @@ void accumulate_gradients(const StageContext& step, const Chunk& quads);
 /// The kernel of 30, on sums that are in `exchange`: stores their means in place of the gradients.
 void store_means(const StageContext& step, const Chunk& chunk);
 
-/// 35. Where there are other ranks: leaves the states' next values where the host exchanges them.
+/// 35. Where there are other ranks: leaves the next values of updated states where the host exchanges them.
 void offer_states(const StageContext& step);
 /// 35. The step goes on when the host has exchanged the sums: stores the means over all ranks' micro-batches in place
-/// of the gradients, and those of states in place of their next values.
+/// of the gradients, and those of updated states in place of their next values.
 void take_exchanged(const StageContext& step);
 
 /// Blocks of the gradients that are updated here, which one dispatch looks at.
@@ -188,7 +189,7 @@ void clip_gradients(const StageContext& step);
 /// 70. Updates all weights, except those of skipped tensors, unless the step overflowed.
 void update_weights(const StageContext& step);
 
-/// 75. Limits all trained weights to TrainerOptions::weight_limit.
+/// 75. Limits all updated weights to TrainerOptions::weight_limit.
 void limit_weights(const StageContext& step);
 
 /// 77. Where ranks share out the optimizers' states: the step goes on when each of them has all updated weights.
@@ -197,7 +198,7 @@ void gather_weights(const StageContext& step);
 /// 80. Moves the averages of all updated weights towards the weights.
 void average_weights(const StageContext& step);
 
-/// 90. Gives all states their next values, unless the step overflowed.
+/// 90. Gives states their next values, unless the step overflowed.
 void update_states(const StageContext& step);
 
 /// 95. Writes the report, counts the step and sets the next step's loss scale and rates.

@@ -37,7 +37,8 @@ class Builder {
         state_(place_buffers()),
         shared_(builder_, graph),
         inputs_(builder_, graph, state_, share),
-        watcher_(builder_, graph.ir, watch, report_bytes_) {
+        watcher_(builder_, graph.ir, watch, report_bytes_),
+        updated_states_(updated_states()) {
     builder_.stores().key_noise(builder_.place_bytes("noise key", sizeof(state::StepState), {buffers::state, 0}));
     if (has_scales())
       builder_.stores().key_scales(
@@ -192,6 +193,7 @@ class Builder {
             .weights = state::weight_storage(options.precision),
             .micro_batch = micro_batch_,
             .next_states = next_states(micro_batch_),
+            .updated_states = updated_states_,
             .counted = graph_.counted ? &*graph_.counted : nullptr,
             .counts = graph_.counted ? std::span<const std::uint64_t>(reported_.back().places)
                                      : std::span<const std::uint64_t>(),
@@ -228,6 +230,24 @@ class Builder {
   /// Where a micro-batch puts the next values of states: not where it reads those of the micro-batch before it.
   plan::Region next_states(std::uint32_t micro_batch) const {
     return {buffers::next_states, micro_batch % 2 * layout_.states.padded_elements() * 4};
+  }
+
+  /// The quads of the states that the graph gives next values; neighbours are one chunk.
+  std::vector<Chunk> updated_states() const {
+    const std::vector<state::ParameterEntry>& states = layout_.states.entries();
+    std::vector<bool> updated(states.size());
+    for (const graph::Update& update : graph_.ir.updates) {
+      if (graph_.ir.values[update.state].origin == graph::Origin::cache) continue;
+      updated[static_cast<std::size_t>(&entry_of(layout_.states, update.state) - states.data())] = true;
+    }
+    std::vector<Chunk> result;
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      if (!updated[i]) continue;
+      const std::uint64_t end = i + 1 < states.size() ? states[i + 1].first_element : layout_.states.padded_elements();
+      if (i == 0 || !updated[i - 1]) result.push_back({states[i].first_element / 4, 0});
+      result.back().count = end / 4 - result.back().first;
+    }
+    return result;
   }
 
   void run(std::span<const graph::ValueId> wanted, Rounding rounding) {
@@ -313,6 +333,7 @@ class Builder {
   std::vector<std::variant<ExchangedStatistics, ExchangeBucket>> exchanged_;
   Findings found_;
   Watcher watcher_;
+  std::vector<Chunk> updated_states_;
 };
 
 }  // namespace

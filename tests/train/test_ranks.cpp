@@ -94,6 +94,34 @@ TEST_CASE("ranks train to the bits of one process with as many micro-batches") {
   }
 }
 
+TEST_CASE("only states that have next values become the means of the ranks'") {
+  using States = std::vector<std::vector<float>>;
+  States before;
+  std::vector<States> after(3);
+  testing::on_ranks(3, [&](int rank, const Ranks& as) {
+    Graph graph;
+    const Tensor w = graph.root().parameter("w", {3}, constant(1));
+    const Tensor x = graph.input("x", {3});
+    // Of many numbers, three added and divided by three are another.
+    graph.root().state("still", {70}, uniform(1, 2));
+    const Tensor moving = graph.root().state("moving", {3}, constant(8));
+    graph.root().state("still, too", {70}, uniform(1, 2));
+    update(moving, add(moving, x));
+    Trainer trainer = Trainer::compile(
+        testing::device(), graph,
+        {.loss = sum(mul(w, x)), .optimizer = Sgd{.rate = 0.5F}, .ranks = as, .precision = Precision::float32()});
+    const auto states = [&] {
+      return States{trainer.parameter("still"), trainer.parameter("still, too"), trainer.parameter("moving")};
+    };
+    if (rank == 0) before = states();
+    const std::vector<float> values(3, 1 + static_cast<float>(rank));
+    for (int i = 0; i < 2; ++i) trainer.step({{"x", values}});
+    after[static_cast<std::size_t>(rank)] = states();
+  });
+  before.back() = std::vector<float>(3, 8 + 2 * 2);
+  for (const States& states : after) CHECK(states == before);
+}
+
 TEST_CASE("a gradient that overflows on one rank skips the update on all") {
   Precision precision = Precision::mixed();
   precision.loss_scale.initial = 256;
