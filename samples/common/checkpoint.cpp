@@ -32,7 +32,7 @@ std::size_t character_bytes(std::string_view text) {
 void warn_of_values_not_finite(const std::filesystem::path& path, const halfstep::CheckpointSummary& summary) {
   for (const halfstep::TensorSummary& tensor : summary.tensors) {
     if (tensor.not_finite == 0) continue;
-    fmt::print(stderr, "warning: {}: '{}' has {} values that are not finite\n", path.string(), printable(tensor.name),
+    fmt::print(stderr, "warning: {}: '{}' has values that are not finite: {}\n", path.string(), printable(tensor.name),
                tensor.not_finite);
   }
 }

@@ -82,13 +82,13 @@ void run(const MlpOptions& options, bool fused, const Bench& bench, Report& repo
 Command add_mlp(CLI::App& app) {
   CLI::App* command = app.add_subcommand("mlp", "A small network");
   const auto options = std::make_shared<MlpOptions>();
-  const auto add = [&](const char* flag, std::int64_t& value, const char* description) {
-    command->add_option(flag, value, description)->transform(samples::whole_number(1, 1 << 24))->capture_default_str();
+  const auto add = [&](const char* flag, std::int64_t& value, const char* description, std::int64_t most = 1 << 24) {
+    command->add_option(flag, value, description)->transform(samples::whole_number(1, most))->capture_default_str();
   };
   add("--batch", options->batch, "Rows");
   add("--in", options->in, "Columns of a row");
   add("--width", options->width, "Of hidden layers");
-  add("--layers", options->hidden, "Hidden layers");
+  add("--layers", options->hidden, "Hidden layers", 1000);
   add("--out", options->out, "Columns of the result");
   add_dtype(*command, options->dtype);
   command->add_option("--activation", options->activation, "Of hidden layers")

@@ -174,7 +174,7 @@ Command add_step(CLI::App& app) {
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
   command->add_option("--budget", options->budget, "Also time a thousand parts of steps that are to take so many ms")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1e-3, 1e6));
   command->add_option("--trace", options->trace, "File to write a timeline of a few steps to, for ui.perfetto.dev");
   return timed(command, [options](const Bench& bench, Report& report) { run(*options, bench, report); });
 }

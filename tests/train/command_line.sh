@@ -143,7 +143,7 @@ check "inspect, no checkpoint: one line" test "$(wc -l <"$place/error")" = 1
 nan='{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
 { bytes ${#nan} 0 0 0 0 0 0 0; printf %s "$nan"; bytes 0 0 192 127 0 0 128 63; } >"$place/nan"
 "$1/inspect" "$place/nan" >"$place/output" 2>"$place/error"
-check "inspect, NaN: a warning" grep -qF "warning: $place/nan: 'w' has 1 values that are not finite" "$place/error"
+check "inspect, NaN: a warning" grep -qF "warning: $place/nan: 'w' has values that are not finite: 1" "$place/error"
 
 # Two epochs at once and with a stop between them end in the same bits.
 trains mixed --data "$data" --epochs 2 --save "$place/whole"
