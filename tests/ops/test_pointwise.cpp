@@ -152,6 +152,29 @@ TEST_CASE("activations keep what is not a number") {
   special_check(tanh_check({5}));
 }
 
+TEST_CASE("products with 0 and differences of equal numbers keep what is not a number") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  const reference::Array special({2, 5}, {nan, infinity, -infinity, 0, -0.0, 1, -1, 2, 1e-7, nan});
+  const auto special_check = [&](const char* name, std::function<Tensor(Tensor)> build) {
+    testing::check_operator(
+        {.name = name,
+         .build = [=](std::span<const Tensor> x) { return build(x[0]); },
+         .inputs = {{special}},
+         .reference =
+             [](std::span<const reference::Array> x) { return reference::map(x[0], [](double v) { return v * 0; }); }});
+  };
+  special_check("scale by 0", [](Tensor x) { return scale(x, 0); });
+  special_check("scale by -0", [](Tensor x) { return scale(x, -0.0F); });
+  special_check("scale twice", [](Tensor x) { return scale(scale(x, 0.5F), 0); });
+  special_check("x - x", [](Tensor x) { return sub(x, x); });
+  special_check("x - x, twice", [](Tensor x) { return sub(sub(x, x), scale(x, 0)); });
+  special_check("the difference of two equal activations", [](Tensor x) {
+    const Tensor half = scale(x, 0.5F);
+    return sub(half, half);
+  });
+}
+
 TEST_CASE("gradients of activations and scale") {
   for (const Shape& shape : {Shape{7}, Shape{3, 5}, Shape{2, 3, 4}}) {
     for (Check check : unaries(shape)) {
