@@ -1,9 +1,9 @@
 #pragma once
 
 /// Functions by sums, products and quotients of double alone, which IEEE 754 defines to the last bit, so that initial
-/// weights, schedules and tables are the same with every C library and processor: those libraries' own functions differ
-/// in their last bits, glibc's even between processors with and without fused products. Off by at most three units in
-/// the last place of double.
+/// weights, schedules, tables and drawn tokens are the same with every C library and processor: those libraries' own
+/// functions differ in their last bits, glibc's even between processors with and without fused products. Off by at most
+/// three units in the last place of double.
 namespace halfstep::portable {
 
 /// The natural logarithm of x > 0.

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/philox.h"
+#include "base/portable_math.h"
 
 namespace halfstep {
 namespace {
@@ -54,7 +55,7 @@ void softmax(std::vector<double>& scores) {
   const double largest = *std::ranges::max_element(scores);
   double total = 0;
   for (double& score : scores) {
-    score = std::exp(score - largest);
+    score = portable::exp(score - largest);
     total += score;
   }
   for (double& score : scores) score /= total;
