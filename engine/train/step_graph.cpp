@@ -78,9 +78,11 @@ void add_gradients(step::StepGraph& result, Placeable& placeable, std::span<cons
   for (const graph::ValueId gradient :
        passes::add_backward(result.ir, result.outputs.front(), result.loss_scale, parameters)) {
     const Tensor tensor = result.ir.tensor(gradient);
-    graph::ValueId placed = placeable(tensor.dtype() == stored ? gradient : cast(tensor, stored).id());
-    if (scaled && !is_scalable(result.ir, placed)) placed = scale(result.ir.tensor(placed), 1.0F).id();
-    result.parameter_gradients.push_back(placed);
+    result.parameter_gradients.push_back(placeable(tensor.dtype() == stored ? gradient : cast(tensor, stored).id()));
+  }
+  if (!scaled) return;
+  for (graph::ValueId& placed : result.parameter_gradients) {  // all have their places: one may be read for another's
+    if (!is_scalable(result.ir, placed)) placed = scale(result.ir.tensor(placed), 1.0F).id();
   }
 }
 

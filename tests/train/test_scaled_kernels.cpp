@@ -35,6 +35,27 @@ bool equal_but_for_rounding(const std::vector<float>& got, const std::vector<flo
 
 }  // namespace
 
+TEST_CASE("parameters whose gradients are the same value are updated by it, each with a scale of its own") {
+  Graph graph;
+  const Tensor x = graph.input("x", {8, 5});
+  const Tensor pull = graph.input("pull", {8, 7});
+  Tensor w = graph.root().parameter("0", {5, 7}, constant(0));
+  for (const char* name : {"1", "2"}) w = add(w, graph.root().parameter(name, {5, 7}, constant(0)));
+  Trainer trainer =
+      Trainer::compile(testing::device(), graph,
+                       {.loss = sum(mul(matmul(x, w), pull)), .optimizer = Sgd{.rate = 0.5F}, .precision = scaled()});
+  const std::vector<float> xs(40, 0x1p-9F);
+  const std::vector<float> pulls(56, 0x1p-8F);
+  for (int i = 1; i <= 6; ++i) {
+    trainer.step({{"x", std::span<const float>(xs)}, {"pull", std::span<const float>(pulls)}});
+    CAPTURE(i);
+    for (const char* name : {"0", "1", "2"}) {
+      CAPTURE(name);
+      CHECK(trainer.parameter(name) == std::vector<float>(35, -0.5F * 8 * 0x1p-17F * static_cast<float>(i)));
+    }
+  }
+}
+
 TEST_CASE("every kernel that stores a parameter's gradient scales it: products, sums, norms, and what is shared") {
   const auto gradients = [](const Precision& precision) {
     Graph graph;
