@@ -146,6 +146,7 @@ void group_parameters(step::StepGraph& graph, const graph::Ir& written, const Tr
 }
 
 bool is_frozen(const graph::Ir& ir, const graph::Node& node, const TrainerOptions& options) {
+  if (!node.op->keeps_states()) return false;
   bool any = false;
   for (const graph::ValueId input : std::span(node.inputs).subspan(1)) {
     const graph::Value& value = before_casts(ir, input);

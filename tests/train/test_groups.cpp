@@ -110,6 +110,57 @@ TEST_CASE("a frozen parameter is kept in the type that it is read in") {
   CHECK(trainer.parameter("head/weight")[0] == fine);
 }
 
+TEST_CASE("attention whose mask is frozen keeps its dropout") {
+  const auto losses = [](float dropout) {
+    Graph graph;
+    const Tensor x = graph.input("x", {1, 2, 16, 8});
+    const Tensor w = graph.root().parameter("w", {8}, constant(1));
+    const Tensor mask = graph.root().parameter("mask", {2, 16, 16}, constant(0));
+    const Tensor values = mul(x, w);
+    TrainerOptions options = plain();
+    options.loss = sum(attention(values, values, values, {.mask = mask, .dropout = dropout}));
+    options.optimizer = Sgd{.rate = 0};
+    options.groups = {{.pattern = "mask", .frozen = true}};
+    Trainer trainer = Trainer::compile(testing::device(), graph, options);
+    const std::vector<float> ones(256, 1);
+    std::vector<float> result;
+    for (int i = 0; i < 3; ++i) {
+      trainer.step({{"x", std::span<const float>(ones)}});
+      trainer.finish();
+      result.push_back(trainer.report().loss);
+    }
+    return result;
+  };
+  const std::vector<float> whole = losses(0);
+  const std::vector<float> dropped = losses(0.5F);
+  for (std::size_t i = 0; i < whole.size(); ++i) CHECK(std::abs(dropped[i] - whole[i]) > 1);
+  CHECK(dropped[0] != dropped[1]);
+}
+
+TEST_CASE("a frozen network of dense layers passes gradients on") {
+  for (const std::int64_t width : {64, 20}) {  // what one kernel computes, and what layers do
+    CAPTURE(width);
+    Graph graph;
+    const Tensor x = graph.input("x", {32, 16});
+    const Tensor w = graph.root().parameter("w", {16}, constant(1));
+    std::vector<DenseLayer> layers;
+    const Scope decoder = graph.root() / "decoder";
+    layers.push_back({.weight = decoder.parameter("0", {16, width}, constant(0.25F))});
+    layers.push_back({.weight = decoder.parameter("1", {width, width}, constant(0.25F))});
+    layers.push_back({.weight = decoder.parameter("2", {width, 4}, constant(0.25F))});
+    TrainerOptions options = plain();
+    options.loss = mean(fused_mlp(mul(x, w), layers));
+    options.groups = {{.pattern = "decoder/*", .frozen = true}};
+    Trainer trainer = Trainer::compile(testing::device(), graph, options);
+    const std::vector<float> ones(512, 1);
+    trainer.step({{"x", std::span<const float>(ones)}});
+    // Each of the 16 numbers reaches the outputs by width^2 ways.
+    const float gradient = 0.25F * 0.25F * 0.25F * static_cast<float>(width * width);
+    for (const float weight : trainer.parameter("w")) CHECK(weight == doctest::Approx(1 - 0.25F * gradient));
+    CHECK(trainer.parameter("decoder/1")[0] == 0.25F);
+  }
+}
+
 TEST_CASE("a frozen batch norm takes its running statistics, and keeps them") {
   Precision narrow = Precision::float32();
   narrow.layer("bn", DType::f16);
