@@ -118,6 +118,10 @@ uint argument_quad(uint argument, uint at) {
     if (count > 1u) place += TERM(first + 1u, at);
     if (count > 2u) place += TERM(first + 2u, at);
     if (count > 3u) place += TERM(first + 3u, at);
+    if (count > 4u) place += TERM(first + 4u, at);
+    if (count > 5u) place += TERM(first + 5u, at);
+    if (count > 6u) place += TERM(first + 6u, at);
+    if (count > 7u) place += TERM(first + 7u, at);
   }
   return place;
 }

@@ -214,6 +214,12 @@ TEST_CASE("arithmetic on one shape") {
   }
 }
 
+TEST_CASE("an operand that has every second axis of nine") {
+  for (const Check& check : pairs({2, 2, 2, 2, 2, 2, 2, 2, 8}, {2, 1, 2, 1, 2, 1, 2, 1, 8})) {
+    testing::check_operator(check);
+  }
+}
+
 TEST_CASE("arithmetic with broadcasting") {
   for (const auto& [a, b] : broadcasts) {
     for (const Check& check : pairs(a, b)) {
