@@ -138,7 +138,7 @@ std::vector<TensorStatistics> Recorder::take_records() {
 }
 
 std::vector<float> Recorder::trace(std::string_view name) {
-  const bool kept = program_ && matches(watch_.keep, name) && batches_.steps() > 0;
+  const bool kept = program_ && matches(watch_.keep, name) && program_->slots().last_ticket() > 0;
   if (kept) {
     for (const step::Watched& each : watched() | std::views::reverse) {
       if (each.tensor.name == name) return values_of(each.tensor, program_->slots().last());

@@ -45,6 +45,7 @@ void Trainer::Impl::record(VkCommandBuffer commands) {
   };
   if (options.precision.stop_on.any()) refuse("Precision::stop_on", "the host must see each step before the next one");
   if (options.snapshot_every > 0) refuse("snapshot_every", "checkpoint() copies the state between executions");
+  if (!options.trace.empty()) refuse("trace", "a recorded step keeps no tensors");
   end_open_step();
   own().training->record(commands, false);
 }

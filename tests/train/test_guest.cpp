@@ -43,6 +43,13 @@ class Mirror final : public Exchange {
   ExchangeCosts costs() const override { return {}; }
 };
 
+/// Whether steps of a trainer with these options cannot be recorded, and an Error says why.
+void check_not_recorded(const Device& device, const TrainerOptions& options, Commands& commands, const char* why) {
+  Model model(3);
+  Trainer trainer = model.trainer(device, options);
+  CHECK_THROWS_WITH_AS(trainer.record(commands.handle()), doctest::Contains(why), Error);
+}
+
 }  // namespace
 
 TEST_CASE("guest: steps read inputs from an application's memory, to the bits of steps that are given values") {
@@ -295,14 +302,13 @@ TEST_CASE("guest: what cannot be shared is refused") {
   CHECK_THROWS_WITH_AS(Model(3).trainer(Device::open(), options),
                        doctest::Contains("expected an adopted device for x (the application's), got one of its own"),
                        Error);
-  Model another(3), watched(3);
   options.snapshot_every = 1;
-  Trainer snapshots = another.trainer(device, options);
-  CHECK_THROWS_WITH_AS(snapshots.record(commands.handle()), doctest::Contains("without snapshot_every"), Error);
+  check_not_recorded(device, options, commands, "without snapshot_every");
   options.snapshot_every = 0;
+  options.trace = "*";
+  check_not_recorded(device, options, commands, "without trace");
   options.precision = Precision::float32();
   options.precision.stop_on.overflow = true;
-  Trainer stops = watched.trainer(device, options);
-  CHECK_THROWS_WITH_AS(stops.record(commands.handle()), doctest::Contains("without Precision::stop_on"), Error);
+  check_not_recorded(device, options, commands, "without Precision::stop_on");
   commands.end();
 }

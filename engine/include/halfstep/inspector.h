@@ -123,7 +123,7 @@ class HALFSTEP_API Inspector {
   std::vector<TensorStatistics> take_records();
   /// A tensor of the last step (of its last micro-batch), in row-major order. It must match TrainerOptions::trace.
   /// Gradients are multiplied by the loss scale, but not by a scale of their own; a parameter's is the mean over all
-  /// micro-batches, and ranks. Throws Error for other names.
+  /// micro-batches, and ranks. Throws Error for other names, and before the first step.
   std::vector<float> trace(std::string_view name);
 
   /// The reports of the steps that finished since the last call, in order. They are kept from the first call on, which

@@ -41,8 +41,8 @@ struct StepReport {
 /// Totals over the steps finished since the last call of Trainer::take_totals.
 struct StepTotals {
   std::uint64_t steps = 0;
-  double mean_loss = 0;  ///< unscaled; over all steps whose loss was finite
-  std::map<std::string, double> mean_metrics{};
+  double mean_loss = 0;                          ///< unscaled; over all steps whose loss was finite
+  std::map<std::string, double> mean_metrics{};  ///< empty where there are no steps
 };
 
 struct Evaluation {
@@ -112,9 +112,10 @@ class HALFSTEP_API Trainer {
   /// TrainerOptions::shared_inputs contain then. Later changes of weights by other members of the trainer are seen. The
   /// trainer must outlive the command buffer's use. Nothing is cut (DeviceSettings::submit_milliseconds). The command
   /// buffer must not be submitted while a step is open; finish() ends it. Leaves pipeline, descriptor sets
-  /// and push constants of the compute bind point changed. Throws Error unless all inputs are shared, and where the
-  /// host has a part in each step: with Precision::stop_on, TrainerOptions::snapshot_every or several ranks. The
-  /// command buffer is then as it was.
+  /// and push constants of the compute bind point changed. The recorder (Inspector::watch) looks at none of these
+  /// steps. Throws Error unless all inputs are shared, and where the host has a part in each step: with
+  /// Precision::stop_on, TrainerOptions::trace, TrainerOptions::snapshot_every or several ranks. The command buffer is
+  /// then as it was.
   void record(void* command_buffer);
   /// To be called once for each execution of a step that record() recorded, after it has finished, as a fence or
   /// semaphore of the application says: counts the step and reads its report. Of several executions that finished
