@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <list>
 #include <numeric>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -154,31 +155,42 @@ class Sum {
   std::uint64_t place_;
   std::vector<std::size_t> firsts_;  ///< of the part that each rank owns, and the end
   bool scattered_;
-  std::vector<int> part_bytes_;      ///< on the wire, of each part
-  std::vector<int> part_places_;     ///< in parts_
-  std::vector<int> own_bytes_;       ///< of this rank's part, once for each rank
-  std::vector<int> own_places_;      ///< in terms_
-  std::vector<std::byte> parts_;     ///< this rank's terms of all parts, later all sums
-  std::vector<std::byte> terms_;     ///< every rank's terms of this rank's part
+  std::vector<int> part_bytes_;   ///< on the wire, of each part
+  std::vector<int> part_places_;  ///< in parts_
+  std::vector<int> own_bytes_;    ///< of this rank's part, once for each rank
+  std::vector<int> own_places_;   ///< in terms_
+  std::vector<std::byte> parts_;  ///< this rank's terms of all parts, later all sums
+  std::vector<std::byte> terms_;  ///< every rank's terms of this rank's part
   MPI_Request request_ = MPI_REQUEST_NULL;
   bool gathering_ = false;
 };
 
-/// Bytes that every rank is about to have, in place. Returns those that this rank sends.
-std::uint64_t begin_gathering(std::span<std::byte> bytes, std::span<const std::size_t> ends, MPI_Comm group, int rank,
-                              MPI_Request& request) {
-  const std::vector<std::size_t> firsts = firsts_of(ends);
-  std::vector<int> counts;
-  std::vector<int> places;
-  for (std::size_t r = 0; r < ends.size(); ++r) {
-    places.push_back(static_cast<int>(firsts[r]));
-    counts.push_back(static_cast<int>(ends[r] - firsts[r]));
+/// Bytes that every rank is about to have, in place. MPI reads the counts and places until they are there.
+class Gathering {
+ public:
+  Gathering(std::span<std::byte> bytes, std::span<const std::size_t> ends, MPI_Comm group) {
+    const std::vector<std::size_t> firsts = firsts_of(ends);
+    for (std::size_t r = 0; r < ends.size(); ++r) {
+      places_.push_back(static_cast<int>(firsts[r]));
+      counts_.push_back(static_cast<int>(ends[r] - firsts[r]));
+    }
+    check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, bytes.data(), counts_.data(), places_.data(), MPI_BYTE,
+                          group, &request_),
+          "MPI_Iallgatherv");
   }
-  check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, bytes.data(), counts.data(), places.data(), MPI_BYTE, group,
-                        &request),
-        "MPI_Iallgatherv");
-  return static_cast<std::uint64_t>(counts[static_cast<std::size_t>(rank)]) * (ends.size() - 1);
-}
+  Gathering(const Gathering&) = delete;
+  Gathering& operator=(const Gathering&) = delete;
+
+  std::uint64_t bytes_sent(int rank) const {
+    return static_cast<std::uint64_t>(counts_[static_cast<std::size_t>(rank)]) * (counts_.size() - 1);
+  }
+  void wait() { check(MPI_Wait(&request_, MPI_STATUS_IGNORE), "MPI_Wait"); }
+
+ private:
+  std::vector<int> counts_;
+  std::vector<int> places_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
 
 class Mpi final : public Exchange {
  public:
@@ -210,6 +222,7 @@ class Mpi final : public Exchange {
   int size() const override { return size_; }
 
   void begin_sum(std::span<float> values, const WireFormat& format) override {
+    key(format);
     for_each_piece(values, dist::most_values, [&](std::span<float> piece, std::size_t first) {
       begin(piece, equal_ends(piece.size(), static_cast<std::size_t>(size_)), format, first, false);
     });
@@ -218,6 +231,7 @@ class Mpi final : public Exchange {
 
   void begin_scattered_sum(std::span<float> values, std::span<const std::size_t> ends,
                            const WireFormat& format) override {
+    key(format);
     for_each_piece(values, dist::most_values_of(ends), [&](std::span<float> piece, std::size_t first) {
       begin(piece, within(ends, first, piece.size()), format, first, true);
     });
@@ -226,9 +240,8 @@ class Mpi final : public Exchange {
 
   void begin_gather(std::span<std::byte> bytes, std::span<const std::size_t> ends) override {
     for_each_piece(bytes, dist::most_values, [&](std::span<std::byte> piece, std::size_t first) {
-      gatherings_.push_back(MPI_REQUEST_NULL);
-      costs_.bytes_sent +=
-          begin_gathering(piece, within(ends, first, piece.size()), parts_group_, rank_, gatherings_.back());
+      gatherings_.emplace_back(piece, within(ends, first, piece.size()), parts_group_);
+      costs_.bytes_sent += gatherings_.back().bytes_sent(rank_);
     });
   }
 
@@ -253,8 +266,7 @@ class Mpi final : public Exchange {
       sum.finish();
     }
     sums_.clear();
-    place_ = 0;
-    check(MPI_Waitall(static_cast<int>(gatherings_.size()), gatherings_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    for (Gathering& gathering : gatherings_) gathering.wait();
     gatherings_.clear();
     costs_.waited += Clock::now() - start;
   }
@@ -300,6 +312,12 @@ class Mpi final : public Exchange {
   static std::uint64_t places_of(std::size_t count) {
     return (count + dist::most_values - 1) / dist::most_values * dist::most_values;
   }
+  /// Sums that draw noise of one key have places of their own, also where others were complete before they begin.
+  void key(const WireFormat& format) {
+    if (format.type == DType::f32 || format.noise == noise_) return;
+    noise_ = format.noise;
+    place_ = 0;
+  }
   /// `first`: where the values begin in the sum.
   void begin(std::span<float> values, std::span<const std::size_t> ends, const WireFormat& format, std::size_t first,
              bool scattered) {
@@ -314,9 +332,10 @@ class Mpi final : public Exchange {
   int rank_ = 0;
   int size_ = 1;
   bool finalises_ = false;
-  std::list<Sum> sums_;      ///< that are under way, the oldest first
-  std::uint64_t place_ = 0;  ///< of the next sum among them
-  std::vector<MPI_Request> gatherings_;
+  std::list<Sum> sums_;  ///< that are under way, the oldest first
+  std::list<Gathering> gatherings_;
+  std::optional<std::uint64_t> noise_;  ///< of the last sum that was rounded
+  std::uint64_t place_ = 0;             ///< of the next sum among those of this noise
   ExchangeCosts costs_;
 };
 

@@ -112,6 +112,7 @@ void decode(std::span<const std::byte> bytes, DType type, std::span<float> value
     if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size_bytes());
     return;
   }
+  constexpr float largest_f32 = std::numeric_limits<float>::max();
   const graph::Narrow& narrow = *graph::info(type).narrow;
   const std::byte* powers = bytes.data() + 2 * values.size();
   float factor = 1;
@@ -119,7 +120,10 @@ void decode(std::span<const std::byte> bytes, DType type, std::span<float> value
     if (type == DType::f16 && i % block == 0) factor = std::ldexp(1.0F, 128 - static_cast<int>(powers[i / block]));
     std::uint16_t bits;
     std::memcpy(&bits, bytes.data() + 2 * i, sizeof bits);
-    values[i] = narrow.value_of(bits) * factor;
+    const float value = narrow.value_of(bits);
+    values[i] = value * factor;
+    // Rounding may have made it a power of two that f32 does not have.
+    if (std::isinf(values[i]) && std::isfinite(value)) values[i] = std::copysign(largest_f32, value);
   }
 }
 

@@ -132,6 +132,30 @@ void RankExchange::end_reports(const run::Program& program, const run::Slot& slo
     }
   }
   slot.report.flush(0, slot.report.bytes());
+  if (options_.ranks.sync_batch_norm) check_counts(program, slot);
+}
+
+/// A norm over all ranks takes the sums of its gradients for those of ranks that count alike. Every rank throws.
+void RankExchange::check_counts(const run::Program& program, const run::Slot& slot) const {
+  const step::StepProgram& lowered = program.lowered();
+  const auto is_statistics = [](const auto& each) { return std::holds_alternative<step::ExchangedStatistics>(each); };
+  if (std::ranges::none_of(lowered.reported, &step::ReportedValue::of_counted)) return;
+  if (std::ranges::none_of(lowered.exchanged, is_statistics)) return;
+  const auto count_of = [&](std::size_t i) {
+    float count;
+    std::memcpy(&count, slot.report.mapped() + lowered.reported.back().places[i], sizeof count);
+    return count;
+  };
+  const std::size_t each = lowered.share.count;
+  for (std::size_t i = each; i < lowered.reported.back().places.size(); ++i) {
+    if (count_of(i) == count_of(i % each)) continue;
+    fail(
+        "trainer",
+        fmt::format("expected as many labels that count on each rank with Ranks::sync_batch_norm, got {} on rank 0 and "
+                    "{} on rank {}",
+                    count_of(i % each), count_of(i), i / each),
+        "leave sync_batch_norm out, or ignore as many labels on each");
+  }
 }
 
 void RankExchange::compare_devices() {

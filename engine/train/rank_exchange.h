@@ -50,6 +50,7 @@ class RankExchange {
   void end_exchange(const run::Program& program, const run::Slot& slot);
   void begin_reports(const run::Program& program, const run::Slot& slot);
   void end_reports(const run::Program& program, const run::Slot& slot);
+  void check_counts(const run::Program& program, const run::Slot& slot) const;
   std::optional<Difference> first_other_weights() const;
   void take_weights_of_first();
   bool comparison_is_due() const;

@@ -58,7 +58,7 @@ TEST_CASE("f32 travels as it is") {
 }
 
 TEST_CASE("blocks of f16 neither overflow nor underflow, whatever their size") {
-  for (const float largest : {3e38F, 65504.0F, 1.0F, 1e-6F, 1e-20F, 1e-37F}) {
+  for (const float largest : {std::numeric_limits<float>::max(), 3e38F, 65504.0F, 1.0F, 1e-6F, 1e-20F, 1e-37F}) {
     CAPTURE(largest);
     const std::vector<float> values = spread(1000, largest, 24);
     const std::vector<float> got = travelled(values, {DType::f16});

@@ -262,6 +262,31 @@ TEST_CASE("moments of ranks are merged without cancellation, and means are means
   }
 }
 
+TEST_CASE("norms over all ranks are not for ranks of which some ignore more labels than others") {
+  // Of two micro-batches of each rank, those that are computed at once must have as many labels that count.
+  const auto error_with = [](const std::vector<std::vector<std::size_t>>& ignored) {
+    const std::vector<std::string> errors = testing::results_of_ranks<std::string>(2, [&](int rank, const Ranks& as) {
+      Ranks own = as;
+      own.sync_batch_norm = true;
+      Trainer trainer = Network(4, Precision::float32(), 2, own, "").compiled();
+      Samples samples(8, static_cast<unsigned>(rank));
+      for (const std::size_t i : ignored[static_cast<std::size_t>(rank)]) samples.labels[i] = ignored_label;
+      return error_of([&] {
+        samples.step(trainer);
+        trainer.finish();
+      });
+    });
+    CHECK(errors[0] == errors[1]);
+    return errors[0];
+  };
+  CHECK(error_with({{}, {}}).empty());
+  CHECK(error_with({{0, 4, 5}, {3, 6, 7}}).empty());
+  CHECK(error_with({{}, {6}}) ==
+        "[trainer] expected as many labels that count on each rank with Ranks::sync_batch_norm, got 4 on rank 0 and 3 "
+        "on rank 1. Hint: leave sync_batch_norm out, or ignore as many labels on each");
+  CHECK(!error_with({{0}, {4}}).empty());
+}
+
 TEST_CASE("norms over all ranks are not for unequal parts, and asked for by all ranks or none") {
   const auto errors = [](const std::function<void(int, Ranks&)>& change) {
     return testing::results_of_ranks<std::string>(2, [&](int rank, const Ranks& as) {

@@ -48,8 +48,8 @@ class HALFSTEP_API Exchange {
   virtual void begin_sum(std::span<float> values, const WireFormat& format) = 0;
   /// As begin_sum(), but rank r needs only the sums from ends[r - 1], or 0 of the first rank, to ends[r]: the others
   /// are undefined, and the sums that it gets are not rounded to the wire's format. Ends are multiples of 128, but for
-  /// the last one, which is the number of values. The default implementation calls begin_sum(); an override can send
-  /// half as much.
+  /// the last one, which is the number of values. The default implementation calls begin_sum(), which rounds the sums
+  /// too; an override can send half as much.
   virtual void begin_scattered_sum(std::span<float> values, std::span<const std::size_t> ends,
                                    const WireFormat& format);
   /// Begins to give every rank all of `bytes`, of which rank r has those from ends[r - 1], or 0, to ends[r]. As with
@@ -125,7 +125,8 @@ struct Ranks {
   Balance balance{};  ///< equal parts
   /// Whether batch norm takes its statistics, in training, over the micro-batches that all ranks compute at once, as
   /// one process would over a micro-batch of that size. The host waits for each norm, in the forward and in the
-  /// backward pass. Ranks then take equal parts.
+  /// backward pass. Ranks then take equal parts, of as many rows that count each: where labels are ignored on some
+  /// only, a step throws Error.
   bool sync_batch_norm = false;
 
   int rank() const { return exchange ? exchange->rank() : 0; }
