@@ -100,12 +100,12 @@ std::string Tuner::chosen(const plan::Choice& choice) {
          fmt::format("expected a way to compute {} that matches its reference, got none on {}: {}", choice.kind,
                      context_.info().name, finding.ways.front().objection));
   }
-  finding.chosen = measured(choice, finding);
+  finding.chosen = measured(choice, finding, hindrance.has_value());
   return findings_.emplace_back(std::move(finding)).chosen;
 }
 
 /// The chosen candidate; the reason is stored in `finding`.
-std::string Tuner::measured(const plan::Choice& choice, Finding& finding) {
+std::string Tuner::measured(const plan::Choice& choice, Finding& finding, bool hindered) {
   const std::vector<Finding::Way*> ways = admitted(finding);
   const std::string rule = ways.front()->name;
   finding.reason = "by rule";
@@ -126,6 +126,7 @@ std::string Tuner::measured(const plan::Choice& choice, Finding& finding) {
       break;
     }
     way->microseconds = time(choice, way->name);
+    if (!std::isfinite(way->microseconds)) hindered = true;
     const double to_beat = best->microseconds * (best == ways.front() ? 1 - least_gain : 1);
     if (way->microseconds < to_beat) best = way;
   }
@@ -133,7 +134,7 @@ std::string Tuner::measured(const plan::Choice& choice, Finding& finding) {
     finding.reason = "by rule, with no memory to measure";
     return rule;
   }
-  notes_.add(key, best->name);
+  if (!hindered) notes_.add(key, best->name);
   return best->name;
 }
 

@@ -57,7 +57,8 @@ class Tuner {
 
  private:
   std::string chosen(const plan::Choice& choice);
-  std::string measured(const plan::Choice& choice, Finding& finding);
+  /// `hindered`: a check or a time is missing, for want of memory. What is chosen then is not kept.
+  std::string measured(const plan::Choice& choice, Finding& finding, bool hindered);
   void settle_within(const plan::Choice& choice, plan::Target& target);
   double time(const plan::Choice& choice, const std::string& candidate);
   bool out_of_time() const;
