@@ -14,6 +14,8 @@ namespace halfstep {
 /// The tensors of a checkpoint as they came off the device. They are put into the file's types and order of axes when
 /// it is written.
 struct Checkpoint::Contents {
+  /// Of the metadata that says how many ranks, which make steps by themselves, have written the file.
+  static constexpr const char* ranks_key = "ranks";
   struct Values {
     std::string name;  ///< in the file, here and below
     DType dtype = DType::f32;

@@ -189,7 +189,7 @@ Checkpoint Checkpoints::take(const std::map<std::string, std::string>& notes) co
       fail("checkpoint",
            fmt::format("expected notes under names in UTF-8, got another byte after '{}'", key.substr(0, valid)));
     }
-    if (contents.metadata.emplace(key, text).second) continue;
+    if (key != Checkpoint::Contents::ranks_key && contents.metadata.emplace(key, text).second) continue;
     fail("checkpoint", fmt::format("expected notes under names of their own, got '{}'", key));
   }
   return Checkpoint(std::make_shared<const Checkpoint::Contents>(std::move(contents)));

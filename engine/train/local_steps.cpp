@@ -30,7 +30,7 @@ std::string prefix_of(int rank) {
 
 /// The ranks that wrote a file; 1 if it does not say.
 int ranks_of(const io::SafetensorsFile& file) {
-  const auto found = file.metadata().find("ranks");
+  const auto found = file.metadata().find(Checkpoint::Contents::ranks_key);
   int ranks = 1;
   if (found == file.metadata().end()) return ranks;
   const std::string& text = found->second;
@@ -179,7 +179,7 @@ void LocalSteps::with_synchronised(const std::function<void()>& call, After afte
 
 Checkpoint::Contents LocalSteps::of_all_ranks(const Checkpoint::Contents& own) const {
   Checkpoint::Contents all = own;
-  all.metadata["ranks"] = std::to_string(exchange_.size());
+  all.metadata[Checkpoint::Contents::ranks_key] = std::to_string(exchange_.size());
   const std::vector<state::KeptTensor> tensors = workspace_.store->tensors();
   const auto add = [&](std::string_view prefix, Checkpoint::Contents::Values values) -> std::vector<float>& {
     values.name = std::string(prefix) + values.name;

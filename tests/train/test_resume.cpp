@@ -252,6 +252,7 @@ TEST_CASE("a checkpoint is written on another thread as it was when it was taken
   trainer.checkpoint({{"colour", "blue"}}).write(folder.path() / "noted");
   CHECK(io::SafetensorsFile(folder.path() / "noted").metadata().at("colour") == "blue");
   CHECK_THROWS_WITH_AS(trainer.checkpoint({{"seed", "5"}}), doctest::Contains("got 'seed'"), Error);
+  CHECK_THROWS_WITH_AS(trainer.checkpoint({{"ranks", "5"}}), doctest::Contains("got 'ranks'"), Error);
   CHECK_THROWS_WITH_AS(trainer.checkpoint({{"a\xff", "5"}}), doctest::Contains("got another byte after 'a'"), Error);
 }
 
