@@ -104,6 +104,7 @@ bool fit(const Device& device, const Dataset& set, const char* name, const Optim
     trainer.step();
   }
   const StepTotals totals = trainer.take_totals();
+  if (totals.steps == 0) return !interrupted();
   samples::say("{:>24} {:8.4f} {:9.2f}%\n", name, totals.mean_loss, 100 * totals.mean_metrics.at("accuracy"));
   return !interrupted();
 }

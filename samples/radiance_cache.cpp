@@ -198,6 +198,8 @@ class Rendering {
     }
   }
 
+  bool has_pictures() const { return !with_.empty(); }
+
   std::vector<samples::Panel> panels() const {
     const std::int64_t size = options_.size;
     return {{image_of(without_, size), fmt::format("paths: {:.1f} dB", by_paths_.decibels)},
@@ -292,6 +294,7 @@ void render(const Options& options, const Device& device) {
                                       .source = &source});
   Rendering rendering(trainer, options, reference);
   rendering.run();
+  if (!rendering.has_pictures()) return;  // interrupted
   samples::write_panels(options.out, rendering.panels(), 3);
   samples::write_results(options, rendering.report(), device);
 }

@@ -10,6 +10,7 @@
 
 #include <optional>
 
+#include "models/by_name.h"
 #include "models/resnet_cifar.h"
 #include "samples/common/command_line.h"
 #include "samples/common/training.h"
@@ -87,7 +88,7 @@ int run(Options& options) {
                                            .ranks = options.plan.ranks,
                                            .precision = precision,
                                            .seed = options.common.seed,
-                                           .model = fmt::format("resnet{}", options.depth),
+                                           .model = models::resnet_cifar_name(options.depth),
                                            .classes = data.classes,
                                            .feed = feed,
                                            .training_set = &data.train}));

@@ -14,6 +14,7 @@
 #include "models/by_name.h"
 #include "models/gpt.h"
 #include "models/mlp.h"
+#include "models/resnet_cifar.h"
 
 using namespace halfstep;
 
@@ -283,6 +284,16 @@ TEST_CASE("C: elementwise operators make the graph that C++ makes") {
 #undef ONE
 #undef TWO
   both.compare();
+}
+
+TEST_CASE("the names of all networks for small images make these, and no larger ones") {
+  for (std::int64_t depth = 8; depth <= 56; depth += 6) {
+    Graph by_name;
+    Graph small;
+    models::image_model(by_name.root(), by_name.input("images", {2, 32, 32, 3}), models::resnet_cifar_name(depth), 10);
+    models::resnet_cifar(small.root(), small.input("images", {2, 32, 32, 3}), depth, 10);
+    CHECK(to_string(by_name) == to_string(small));
+  }
 }
 
 TEST_CASE("C: models make the graph that C++ makes") {

@@ -448,7 +448,7 @@ HS_API hs_tensor hs_accuracy(hs_graph* graph, hs_tensor logits, hs_tensor labels
 // Their parameters are in the scope `path`; "" or NULL is the outermost one.
 
 /// The logits {n, classes} of a model by its name, on images {n, h, w, c}: lenet5, fashion_conv, fashion_cnn, resnet8,
-/// resnet14, ... (6N + 2), resnet18, resnet34, resnet50 or mobilenet_v2.
+/// resnet14, ... (6N + 2; that of 50 is resnet_cifar50), resnet18, resnet34, resnet50 or mobilenet_v2.
 HS_API hs_tensor hs_image_model(hs_graph* graph, const char* path, const char* name, hs_tensor images, int64_t classes);
 /// Dense layers of `count` widths, each with a ReLU, then one of `classes`.
 HS_API hs_tensor hs_mlp(hs_graph* graph, const char* path, hs_tensor x, const int64_t* widths, size_t count,
