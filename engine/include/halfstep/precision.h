@@ -90,7 +90,7 @@ struct Partials {
 /// step, and every tensor is checked. Not with a dynamic loss scale, which finds its value by letting steps overflow:
 /// compile() throws.
 struct StopOn {
-  bool overflow = false;        ///< an infinity produced from finite numbers
+  bool overflow = false;        ///< an infinity, also one that was fed
   bool invalid = false;         ///< a NaN
   bool divide_by_zero = false;  ///< an infinity from a division, by 0 or by too small a number
 
