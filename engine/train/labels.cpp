@@ -88,6 +88,8 @@ std::optional<Judged> judged(const graph::Ir& ir, graph::ValueId value) {
     if (found && !found->has_rows_of(judge)) return std::nullopt;
     if (!found || judge.statistics) found = judge;
   }
+  const auto is_input = [&](graph::ValueId id) { return ir.values[id].origin == graph::Origin::input; };
+  if (std::ranges::any_of(needed, is_input)) return std::nullopt;  // of rows that no label tells of
   return found;
 }
 

@@ -268,6 +268,29 @@ TEST_CASE("losses of other rows each count micro-batches alike") {
   CHECK(reported(2, {0, 1, none, 1}, {2, 3, 2, 2}) == doctest::Approx((first + second) / 2).epsilon(1e-6));
 }
 
+TEST_CASE("a loss that also takes inputs without labels counts micro-batches alike") {
+  const auto reported = [](std::int64_t micro_batches, const std::vector<std::uint32_t>& labels,
+                           const std::vector<float>& wanted) {
+    Graph graph;
+    const Tensor logits = graph.root().parameter("logits", {2, classes}, constant(0));
+    const Tensor sizes = graph.root().parameter("sizes", {2}, constant(0));
+    const Tensor of_labels = cross_entropy(logits, graph.input("labels", {2}, DType::u32), 0, none);
+    const Tensor of_sizes = mse_loss(sizes, graph.input("wanted", {2}));
+    Trainer trainer = Trainer::compile(testing::device(), graph,
+                                       {.loss = add(of_labels, of_sizes),
+                                        .optimizer = Sgd{.rate = 1},
+                                        .accumulate = micro_batches,
+                                        .precision = Precision::float32()});
+    trainer.step({{"labels", std::span<const std::uint32_t>(labels)}, {"wanted", std::span<const float>(wanted)}});
+    trainer.finish();
+    return std::pair{trainer.report().loss, trainer.parameter("sizes")};
+  };
+  // The derivative of the mean of (0 - wanted)^2 is -wanted for each of two.
+  const auto [loss, sizes] = reported(2, {none, none, 1, 2}, {1, 2, 3, 4});
+  CHECK(sizes == std::vector<float>{(1 + 3) / 2.0F, (2 + 4) / 2.0F});
+  CHECK(loss == doctest::Approx((2.5 + std::log(double{classes}) + 12.5) / 2).epsilon(1e-6));
+}
+
 TEST_CASE("ranks train as one process where labels are ignored") {
   const Dataset set = Places(72).set();
   const Trained wanted = trained(judge(3, set, [](TrainerOptions& options) { options.accumulate = 8; }));
