@@ -38,6 +38,11 @@ int ranks_of(const io::SafetensorsFile& file) {
   return error == std::errc() && end == text.data() + text.size() ? std::max(ranks, 1) : 1;
 }
 
+/// To at most `most` in magnitude; 0: any. NaN stays.
+float limited(float value, float most) {
+  return most > 0 && std::abs(value) > most ? std::copysign(most, value) : value;
+}
+
 /// A value as the store keeps it.
 float as_kept(const state::KeptTensor& tensor, float value) {
   const graph::Narrow* narrow = graph::info(tensor.dtype).narrow;
@@ -105,10 +110,16 @@ void LocalSteps::count_step() {
   if (steps_ % static_cast<std::uint64_t>(options_.ranks.sync_every) == 0) synchronise();
 }
 
-/// What training has taken off a weight since the last synchronisation. Of a state, its value.
+/// What training has taken off a weight since the last synchronisation. Of a state, its values, then for each whether
+/// it is another than at the last synchronisation: those that no rank has changed stay as they are, to the bit.
 std::vector<float> LocalSteps::moved_by(const Synchronised& of) const {
   std::vector<float> values = workspace_.store->read(of.tensor);
-  if (of.tensor.kind == Kind::state) return values;
+  if (of.tensor.kind == Kind::state) {
+    const std::size_t count = values.size();
+    values.resize(2 * count);
+    for (std::size_t i = 0; i < count; ++i) values[count + i] = values[i] == of.values[i] ? 0 : 1;
+    return values;
+  }
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = as_kept(of.tensor, of.values[i]) - values[i];
   return values;
 }
@@ -131,12 +142,12 @@ void LocalSteps::synchronise() {
     for (std::size_t j = 0; j < each.values.size(); ++j) {
       const float mean = moved[i][j] / count;
       if (each.momentum.empty()) {
-        each.values[j] = mean;
+        if (moved[i][each.values.size() + j] > 0) each.values[j] = mean;
         continue;
       }
       each.momentum[j] = std::fma(ranks.outer_momentum, each.momentum[j], mean);
       const float direction = std::fma(ranks.outer_momentum, each.momentum[j], mean);
-      each.values[j] = std::fma(-ranks.outer_rate, direction, each.values[j]);
+      each.values[j] = limited(std::fma(-ranks.outer_rate, direction, each.values[j]), options_.weight_limit);
     }
   }
   write_synchronised();

@@ -136,30 +136,6 @@ TEST_CASE("ranks that step by themselves have the same weights after each synchr
   }
 }
 
-TEST_CASE("an outer step is Nesterov's, along the mean of what ranks have changed") {
-  const std::vector<std::vector<float>> weights =
-      results_of_ranks<std::vector<float>>(2, [](int rank, const Ranks& ranks) {
-        testing::Pull pull(5, 1, Sgd{.rate = 0.125F}, Precision::float32(), 5, [&](TrainerOptions& options) {
-          options.ranks = ranks;
-          options.ranks.sync_every = 3;
-          options.ranks.outer_rate = 0.5F;
-          options.ranks.outer_momentum = 0.75F;
-        });
-        pull.run(rank == 0 ? 1.0F : 3.0F, 9);
-        return pull.weights();
-      });
-  double w = 1;
-  double momentum = 0;
-  for (int sync = 0; sync < 3; ++sync) {
-    const double moved = 3 * 0.125 * 2;
-    momentum = 0.75 * momentum + moved;
-    w -= 0.5 * (0.75 * momentum + moved);
-  }
-  for (const std::vector<float>& of_rank : weights) {
-    for (const float weight : of_rank) CHECK(static_cast<double>(weight) == doctest::Approx(w).epsilon(1e-6));
-  }
-}
-
 TEST_CASE("ranks that step by themselves synchronise when they are asked to, once, and keep their turn") {
   const std::vector<WeightsOverTime> got = results_of_ranks<WeightsOverTime>(2, [](int, const Ranks& ranks) {
     const auto counting = std::make_shared<Counting>(ranks.exchange);
