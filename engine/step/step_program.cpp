@@ -208,11 +208,14 @@ class Builder {
     for (const graph::ValueId value : graph_.caches) bind_cache(value);
   }
 
-  /// A micro-batch finds the states as the one before it made them, the first one as the last update left them.
+  /// A micro-batch finds the states that the graph updates as the one before it made them, and others, as the first one
+  /// finds all, as the last update left them.
   void bind_state(graph::ValueId value) {
     const state::ParameterEntry& place = entry_of(layout_.states, value);
+    const std::vector<graph::Update>& updates = graph_.ir.updates;
+    const bool moves = std::ranges::find(updates, value, &graph::Update::state) != updates.end();
     bind(value, place, place.name, DType::f32,
-         micro_batch_ == 0 ? plan::Region{buffers::states, 0} : next_states(micro_batch_ - 1));
+         micro_batch_ > 0 && moves ? next_states(micro_batch_ - 1) : plan::Region{buffers::states, 0});
   }
 
   void bind_cache(graph::ValueId value) {

@@ -220,6 +220,56 @@ TEST_CASE("the start of f32 samples is read, normalised, from fields with a stri
   }
 }
 
+namespace {
+
+/// A loss that is a state as each micro-batch reads it, which the graph may count up.
+struct Counter {
+  Counter(std::int64_t count, bool moves) : points(graph.input("points", {batch, count, 3})) {
+    const Tensor w = graph.root().parameter("w", {3}, constant(0));
+    const Tensor read = graph.root().state("read", {}, constant(0));
+    if (moves) update(read, offset(read, 1));
+    loss = add(mean(mul(points, w)), read);
+  }
+  Feed feed() const { return {.inputs = {{.input = points}}}; }
+
+  Graph graph;
+  Tensor points, loss;
+};
+
+}  // namespace
+
+TEST_CASE("micro-batches of a bucket that does not update a state read what the last step left") {
+  std::vector<std::uint16_t> counts;
+  for (int i = 0; i < 32; ++i) counts.push_back(i % 2 == 0 ? 9 : 4);
+  const Dataset set = Dataset::of("points", {Field::own("points", {9, 3}, std::vector<float>(std::size_t{32} * 27)),
+                                             Field::own("counts", {1}, std::move(counts))});
+  const Counter counting(9, true);
+  const Counter reading(4, false);
+  Trainer trainer = Trainer::compile(
+      testing::device(), counting.graph,
+      {.loss = counting.loss,
+       .optimizer = Sgd{.rate = 0},
+       .accumulate = 2,
+       .precision = Precision::float32(),
+       .feed = counting.feed(),
+       .buckets =
+           Buckets{.field = "counts",
+                   .longest = 9,
+                   .shorter = {{.length = 4, .graph = &reading.graph, .loss = reading.loss, .feed = reading.feed()}}},
+       .training_set = &set});
+  float state = 0;
+  for (int i = 0; i < 12; ++i) {
+    run(trainer, 1);
+    trainer.finish();
+    const float read = trainer.report().loss;
+    const bool counts_up = read != std::floor(read);
+    CHECK(read == (counts_up ? state + 0.5F : state));  // the mean of two micro-batches
+    if (counts_up) state += 2;
+    CHECK(trainer.parameter("read") == std::vector<float>{state});
+  }
+  CHECK(state == 12);  // half of the steps
+}
+
 TEST_CASE("the recorder sees the steps of every bucket") {
   const Dataset set = testing::texts(61);
   Trainer in_buckets = testing::text_trainer(set, {});
