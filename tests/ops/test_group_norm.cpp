@@ -5,7 +5,10 @@
 #include <doctest/doctest.h>
 
 #include "harness/check.h"
+#include "harness/device.h"
 #include "harness/values.h"
+#include "ops/conv/conv2d.h"
+#include "reference/conv2d.h"
 #include "reference/norm.h"
 
 using namespace halfstep;
@@ -52,6 +55,26 @@ TEST_CASE("gradient of group and instance norm") {
     check.magnitude = 4;
     testing::check_gradient(check);
   }
+}
+
+TEST_CASE("a norm of the gradient of a weight whose channels are no whole quads") {
+  const Shape weight{1, 3, 3, 8};  // the product that computes it has four rows for each three
+  testing::check_operator(
+      {.name = "group_norm of a weight's gradient",
+       .build =
+           [=](std::span<const Tensor> x) {
+             return group_norm(ops::conv2d_weight_gradient(x[0], x[1], weight, {}), 1, x[2], x[3], epsilon);
+           },
+       .inputs =
+           {{uniform({2, 7, 6, 3}, 1, 1, 2)}, {uniform({2, 7, 4, 8}, 2)}, {uniform({8}, 3, 0.5, 2)}, {uniform({8}, 4)}},
+       .reference =
+           [=](std::span<const Array> x) {
+             return reference::group_norm(reference::conv2d_weight_gradient(x[0], x[1], weight, {}), 1, x[2], x[3],
+                                          static_cast<double>(epsilon));
+           },
+       .arithmetic = 1e-4,
+       .dtypes = {DType::f32},
+       .targets = testing::product_targets()});
 }
 
 TEST_CASE("group norm says what it cannot take") {

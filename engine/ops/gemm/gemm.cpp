@@ -79,9 +79,9 @@ std::int64_t cached_parts(const plan::Lowering& out, const Gemm& gemm, const Gem
   return std::min(plan::divided_up(read, cache_bytes), read / (4 * bytes));
 }
 
-/// k is split if there are too few tiles to occupy the device, for the caches of a software driver, or if its sums would
-/// be long, but into parts of at least `least_part_quads`, and only as far as `most_part_bytes` allow. Parts are short
-/// enough for the driver's limit of loop rounds.
+/// k is split if there are too few tiles to occupy the device, for the caches of a software driver, or if its sums
+/// would be long, but into parts of at least `least_part_quads`, and only as far as `most_part_bytes` allow. Parts are
+/// short enough for the driver's limit of loop rounds.
 Cut cut(const plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel) {
   Cut result{row_tiles(kernel, gemm), plan::divided_up(gemm.columns, kernel.tile_columns), 1, k_quads(gemm)};
   const std::int64_t tiles = result.row_tiles * result.column_tiles * gemm.batches;
@@ -207,17 +207,17 @@ EdgeOperand edge_of(const Gemm& gemm, plan::TensorId other) {
 }
 
 /// The edge of a product that also outputs the moments of its columns, where an operator that follows asks for them;
-/// else `edge`. Nothing else may come with the product then.
+/// else `edge`. Nothing else may come with the product then, and none of its rows may be padding.
 EdgeOperand with_moments(plan::Lowering& out, const Gemm& gemm, const GemmKernel& kernel, const EdgeOperand& edge) {
   const Shape shape = out.type(gemm.c).shape;
   const bool can = out.target().fusion && edge.edge == Edge::none && gemm.batches == 1 && !gemm.patches.divided() &&
+                   (gemm.operands != Operands::pixels_row || gemm.patches.channels % 4 == 0) &&
                    kernel.moment_rows > 0 && gemm.c == out.output(0) && out.moments_wanted();
   if (!can) return edge;
   const std::int64_t parts = plan::divided_up(elements(shape) / shape.back(), kernel.moment_rows);
   const plan::TensorId moments = out.workspace("moments", {DType::f32, {1, parts, 2, shape.back()}});
   out.provide_moments(gemm.c, {moments, kernel.moment_rows});
-  const Edge found = is_narrow(out.type(gemm.c).dtype) ? Edge::moments : Edge::moments_of_f32;
-  return {found, {moments, plan::Access::write}};
+  return {is_narrow(out.type(gemm.c).dtype) ? Edge::moments : Edge::moments_of_f32, {moments, plan::Access::write}};
 }
 
 /// Loop rounds of the search for a phase's first tap, in both axes.
