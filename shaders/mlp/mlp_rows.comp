@@ -19,7 +19,7 @@ layout(constant_id = 18) const int QUADS = 8;   // of a hidden layer
 layout(constant_id = 19) const int HIDDEN = 1;  // layers but the last
 layout(constant_id = 20) const int COLUMNS = 32;  // of a hidden layer
 
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer QuadsAt { vec4 v[1024]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer QuadsAt { vec4 v[1040]; };  // of 64 columns: an offset, 64 rows
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer QuadAt { vec4 v[1]; };
 
 layout(push_constant) uniform Push {

@@ -88,16 +88,19 @@ bool fits_bindings(const plan::Lowering& out, const MlpExtents& extents) {
   return largest <= out.target().max_storage_range;
 }
 
-/// Whether kernels of mlp_tile.glsl compute what is asked for: they round to nearest, and their sums are f32.
+/// Whether kernels of networks round as is asked for: they round to nearest, and their sums are f32.
+bool round_as_asked(const plan::Lowering& out) {
+  return !(is_narrow(out.input_type(0).dtype) && out.storing().stochastic) && out.partials().matmul == DType::f32;
+}
+
+/// Whether kernels of mlp_tile.glsl compute what is asked for.
 bool suits_tiles(const plan::Lowering& out, MlpPass pass, const MlpForm& form, const MlpExtents& extents) {
   const plan::Target& target = out.target();
-  const DType dtype = out.input_type(0).dtype;
   const UnaryFormulas& formulas = form.activation.formulas;
   const bool steps = pass == MlpPass::backward ? activation_constants(formulas.gradient, 2).has_value()
                                                : activation_constants(formulas.result, 1).has_value();
-  return steps && !(is_narrow(dtype) && out.storing().stochastic) && out.partials().matmul == DType::f32 &&
-         target.max_storage_buffers >= mlp_storage_buffers && target.max_invocations >= threads &&
-         fits_bindings(out, extents);
+  return steps && round_as_asked(out) && target.max_storage_buffers >= mlp_storage_buffers &&
+         target.max_invocations >= threads && fits_bindings(out, extents);
 }
 
 std::vector<MlpKernel> tiles(const plan::Lowering& out, MlpPass pass, const MlpForm& form) {
@@ -126,7 +129,8 @@ std::vector<MlpKernel> mlp_kernels(const plan::Lowering& out, MlpPass pass, cons
   // A GPU is fastest by matrix units; what is measured beside that is the layers one by one, then other tiles.
   const std::size_t first = std::min<std::size_t>(target.cpu ? 0 : 1, found.size());
   found.insert(found.begin() + static_cast<std::ptrdiff_t>(first), {"layers"});
-  if (pass == MlpPass::prediction && has_mlp_rows(out, form, MlpExtents(form, types_of(out, form)))) {
+  if (pass == MlpPass::prediction && round_as_asked(out) &&
+      has_mlp_rows(out, form, MlpExtents(form, types_of(out, form)))) {
     found.insert(found.begin(), {mlp_rows_name});
   }
   const auto named = std::ranges::find(found, target.mlp_kernel, &MlpKernel::name);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "graph/dtype.h"
 #include "ops/elementwise/cast.h"
 #include "ops/kernel.h"
@@ -20,12 +22,23 @@ std::int64_t rounds_of(const MlpExtents& extents) {
   return quads(extents.in) + extents.hidden + quads(extents.out) + 3;
 }
 
+/// Whether x in f32 and all packed layers, which are read by address, have one.
+bool has_addresses(const plan::Target& target, const MlpExtents& extents) {
+  std::int64_t packed = 0;
+  for (std::int64_t i = 0; i <= extents.hidden; ++i) {
+    packed += (1 + 4 * quads(extents.k(i))) * 4 * quads(extents.n(i));
+  }
+  const std::int64_t of_x = extents.rows * 4 * quads(extents.in);
+  return plan::has_address(target, static_cast<std::uint64_t>(std::max(packed, of_x)));
+}
+
 }  // namespace
 
 bool has_mlp_rows(const plan::Lowering& out, const MlpForm& form, const MlpExtents& extents) {
   const plan::Target& target = out.target();
   return target.cpu && target.uniform_loads && extents.width <= most_width &&
-         activation_constants(form.activation.formulas.result, 1) && rounds_of(extents) <= target.max_rounds;
+         activation_constants(form.activation.formulas.result, 1) && rounds_of(extents) <= target.max_rounds &&
+         has_addresses(target, extents);
 }
 
 void lower_mlp_rows(plan::Lowering& out, const MlpForm& form, std::span<const plan::TensorId> inputs,
