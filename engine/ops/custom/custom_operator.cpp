@@ -40,7 +40,8 @@ class Kernels {
       if (std::ranges::any_of(type.shape, [](std::int64_t extent) { return extent < 1; })) {
         fail(out.label(), fmt::format("expected workspaces of positive extents, got {}", to_string(type)));
       }
-      workspaces_.push_back(out.workspace("workspace", type));
+      const std::size_t number = workspaces_.size();  // names differ, as noise does by names
+      workspaces_.push_back(out.workspace(number == 0 ? "workspace" : fmt::format("workspace{}", number), type));
     }
   }
 

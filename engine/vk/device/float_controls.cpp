@@ -15,6 +15,7 @@ struct Mode {
 constexpr Mode denorm_preserve{4459, 4464};
 constexpr Mode signed_zero_inf_nan_preserve{4461, 4466};
 constexpr Mode rounding_mode_rte{4462, 4467};
+constexpr std::uint32_t rounding_mode_rtz = 4468;  // the last capability of these
 
 struct Wanted {
   Mode mode;
@@ -57,6 +58,16 @@ void append_modes(std::vector<std::uint32_t>& words, const std::vector<Wanted>& 
   for (const Wanted& one : wanted) append(words, op_execution_mode, {entry_point, one.mode.mode, one.width});
 }
 
+/// Whether a kernel says by itself what it wants: one of an application may.
+bool has_float_controls(std::span<const std::uint32_t> words) {
+  bool found = false;
+  for_each_instruction(words, [&](const Instruction& i) {
+    const std::uint32_t capability = i.opcode == op_capability ? i.operand(1) : 0;
+    found |= capability >= denorm_preserve.capability && capability <= rounding_mode_rtz;
+  });
+  return found;
+}
+
 }  // namespace
 
 bool promises_rounding(const Capabilities& c) {
@@ -68,7 +79,7 @@ bool promises_rounding(const Capabilities& c) {
 std::vector<std::uint32_t> with_float_controls(std::span<const std::uint32_t> words, const Capabilities& capabilities) {
   const ShaderFacts facts = shader_facts(words, {});
   const std::vector<Wanted> wanted = wanted_modes(facts, capabilities);
-  if (wanted.empty()) return {words.begin(), words.end()};
+  if (wanted.empty() || has_float_controls(words)) return {words.begin(), words.end()};
   // A module's sections have a fixed order: capabilities, extensions, ..., entry points, execution modes.
   std::vector<std::uint32_t> result(words.begin(), words.begin() + spirv_header_words);
   bool in_capabilities = true;
