@@ -61,7 +61,7 @@ inline constexpr auto table = std::to_array<BufferRow>({
     // The averages as operators read them, where they do not read the averages themselves.
     {"averaged weights", vk::Memory::device,
      [](const StoreSpec& spec) {
-       const bool apart = spec.averages && spec.averages_read && is_narrow(spec.weights.compute);
+       const bool apart = spec.averages && is_narrow(spec.weights.compute);
        return apart ? spec.trained() * spec.compute_bytes() : 0;
      },
      extents::computed},

@@ -23,7 +23,7 @@ struct StoreLayout {
   ParameterLayout states;
   /// The trainer's, then the others that parameters have (Training::optimizer); none where nothing is trained.
   std::vector<Optimizer> optimizers{};
-  CacheLayout caches{};  ///< of programs over the store that have some; they are in no store
+  CacheLayout caches{};          ///< of programs over the store that have some; they are in no store
   std::optional<Shard> shard{};  ///< where other ranks keep parts of the masters and moments
 
   /// What is updated of a run: all of it, or this rank's parts.
@@ -46,9 +46,8 @@ struct StoreSpec {
   bool exchanged = false;           ///< whether ranks exchange gradients and states
   /// Where the layout has a shard: gives and gets parts of what is read.
   std::shared_ptr<Exchange> exchange{};
-  bool averages = false;            ///< whether averages of the weights are kept
-  bool averages_read = false;       ///< and operators read them
-  std::uint64_t data_bytes = 0;     ///< of a data set that is kept on the device
+  bool averages = false;         ///< whether averages of the weights are kept
+  std::uint64_t data_bytes = 0;  ///< of a data set that is kept on the device
 
   /// Elements that are trained, with their padding.
   std::uint64_t trained() const { return layout.parameters.trained_elements(); }

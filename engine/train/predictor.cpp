@@ -65,8 +65,9 @@ state::StoreSpec store_form(const train::FoldedPrediction& prediction, const Pre
 class Predictor::Impl {
  public:
   /// Over the weights of a trainer.
-  Impl(run::Workspace workspace, const Graph& graph, Tensor output, const SharedBuffers& shared)
-      : workspace_(std::move(workspace)), precision_(workspace_.store->spec().precision) {
+  Impl(run::Workspace workspace, const Graph& graph, Tensor output, const SharedBuffers& shared, Weights weights)
+      : workspace_(std::move(workspace)), precision_(workspace_.store->spec().precision), weights_(weights) {
+    workspace_.store->check(weights);
     *loaded_ = true;
     const step::StepGraph prediction = sharing(train::prediction_graph(graph, output, precision_), shared);
     make_caches(prediction);
@@ -75,7 +76,7 @@ class Predictor::Impl {
 
   /// Over the weights and caches of another one.
   Impl(const Impl& other, const Graph& graph, Tensor output, const SharedBuffers& shared)
-      : workspace_(other.workspace_), precision_(other.precision_), loaded_(other.loaded_) {
+      : workspace_(other.workspace_), precision_(other.precision_), weights_(other.weights_), loaded_(other.loaded_) {
     const Precision& precision = workspace_.store->spec().precision;
     program_ = make_program(sharing(train::prediction_graph(graph, output, precision), shared), precision_);
   }
@@ -189,7 +190,7 @@ class Predictor::Impl {
     run::Runtime& runtime = *workspace_.runtime;
     tune::Tuner tuner(runtime.context(), runtime.pipelines);
     step::StepProgram lowered = tuner.settled(runtime.target, [&](const plan::Target& target) {
-      return step::evaluation_program(target, graph, layout, precision);
+      return step::evaluation_program(target, graph, layout, precision, weights_);
     });
     return std::make_unique<run::Program>(
         workspace_, std::move(lowered),
@@ -213,6 +214,7 @@ class Predictor::Impl {
 
   run::Workspace workspace_;
   Precision precision_;                                      ///< that its programs compute in
+  Weights weights_ = Weights::current;                       ///< that its programs read
   std::shared_ptr<bool> loaded_ = std::make_shared<bool>();  ///< whether there are weights
   std::unique_ptr<run::Program> program_;
   std::unique_ptr<run::Program> folding_;   ///< computes what follows from weights alone, where these are its own
@@ -237,8 +239,9 @@ Predictor Predictor::compile(const Device& device, const Graph& graph, Tensor ou
   return Predictor(std::make_unique<Impl>(device, graph, output, precision, shared));
 }
 
-Predictor Predictor::compile(const Trainer& trainer, const Graph& graph, Tensor output, const SharedBuffers& shared) {
-  return Predictor(std::make_unique<Impl>(trainer.workspace(), graph, output, shared));
+Predictor Predictor::compile(const Trainer& trainer, const Graph& graph, Tensor output, const SharedBuffers& shared,
+                             Weights weights) {
+  return Predictor(std::make_unique<Impl>(trainer.workspace(), graph, output, shared, weights));
 }
 
 Predictor Predictor::compile(const Predictor& other, const Graph& graph, Tensor output, const SharedBuffers& shared) {

@@ -35,8 +35,7 @@ state::StoreSpec store_spec(const step::StepGraph& graph, const TrainerOptions& 
                         .weights = state::weight_storage(options.precision),
                         .micro_batches = largest.count,
                         .exchanged = options.ranks.exchange_gradients(),
-                        .averages = options.ema_decay > 0,
-                        .averages_read = graph.samples.has_value()};
+                        .averages = options.ema_decay > 0};
   if (options.ranks.share_state()) {
     spec.exchange = options.ranks.exchange;
     spec.layout.shard.emplace(spec.layout.parameters, spec.weights, options.ranks);

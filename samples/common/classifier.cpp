@@ -26,10 +26,10 @@ Classifier::Classifier(const Device& device, const ModelDescription& model, cons
   predictor_->load_weights(weights);
 }
 
-Classifier::Classifier(const Trainer& trainer, const ModelDescription& model, std::int64_t batch)
+Classifier::Classifier(const Trainer& trainer, Weights weights, const ModelDescription& model, std::int64_t batch)
     : Classifier(model, batch) {
   Graph graph;
-  predictor_.emplace(Predictor::compile(trainer, graph, logits(graph)));
+  predictor_.emplace(Predictor::compile(trainer, graph, logits(graph), {}, weights));
 }
 
 Tensor Classifier::logits(Graph& graph) const {

@@ -26,7 +26,8 @@ class Classifier {
   Classifier(const halfstep::Device& device, const ModelDescription& model, const std::filesystem::path& weights,
              std::int64_t batch);
   /// With the weights that `trainer`, which trains that model, has at the time.
-  Classifier(const halfstep::Trainer& trainer, const ModelDescription& model, std::int64_t batch);
+  Classifier(const halfstep::Trainer& trainer, halfstep::Weights weights, const ModelDescription& model,
+             std::int64_t batch);
 
   /// All classes of every image, the most likely first.
   std::vector<std::vector<Guess>> guesses(const halfstep::Dataset& images);

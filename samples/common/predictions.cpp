@@ -36,10 +36,11 @@ ModelDescription with_input(ModelDescription model, const Shape& input) {
 
 }  // namespace
 
-Predictions::Predictions(const Trainer& trainer, ModelDescription model, const Data& data, std::filesystem::path folder)
+Predictions::Predictions(const Trainer& trainer, Weights weights, ModelDescription model, const Data& data,
+                         std::filesystem::path folder)
     : folder_(std::move(folder)),
       images_(some_of(data.test)),
-      classifier_(trainer, with_input(std::move(model), data.test.sample_shape), images_.count) {
+      classifier_(trainer, weights, with_input(std::move(model), data.test.sample_shape), images_.count) {
   for (const std::uint32_t label : images_.labels) names_.push_back(data.classes[label]);
   make_folder("--pictures", folder_);
 }

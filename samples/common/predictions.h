@@ -16,8 +16,10 @@ namespace samples {
 /// Pictures of what a model predicts, while it is trained, for a few images of the test, each time the same.
 class Predictions {
  public:
-  /// Makes `folder`, unless it exists. `model` is what `trainer` trains, without the input's shape.
-  Predictions(const halfstep::Trainer& trainer, ModelDescription model, const Data& data, std::filesystem::path folder);
+  /// Makes `folder`, unless it exists. `model` is what `trainer` trains, without the input's shape; `weights` are those
+  /// that the test takes.
+  Predictions(const halfstep::Trainer& trainer, halfstep::Weights weights, ModelDescription model, const Data& data,
+              std::filesystem::path folder);
 
   /// A picture as a file.
   struct Sheet {
@@ -25,7 +27,7 @@ class Predictions {
     int width = 0;
     int height = 0;
   };
-  /// Draws the predictions of the present weights (not of their averages) after `step` steps. Waits for them.
+  /// Draws the predictions of the present weights after `step` steps. Waits for them.
   Sheet draw(std::uint64_t step);
 
  private:

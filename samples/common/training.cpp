@@ -102,7 +102,7 @@ class Run {
   void watch(const RunStart& start) {
     watch_.emplace(trainer_, options_.watch, start, is_first_rank());
     if (!options_.watch.pictures.empty() && is_first_rank()) {
-      predictions_.emplace(trainer_, *options_.watch.model, data_, options_.watch.pictures);
+      predictions_.emplace(trainer_, plan_.weights, *options_.watch.model, data_, options_.watch.pictures);
     }
   }
   void end_watching(bool complete) { watch_->end(complete); }

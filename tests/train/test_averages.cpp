@@ -4,10 +4,15 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "harness/device.h"
 #include "host/temporary_folder.h"
 #include "io/safetensors.h"
+#include "models/layers.h"
 #include "train/small_training.h"
 
 namespace halfstep {
@@ -77,6 +82,34 @@ TEST_CASE("evaluation takes the averages by choice, as a model that was loaded w
     CHECK(other.evaluate(test).loss == loss);
     CHECK(other.evaluate(test, Weights::averaged).loss == loss);
   }
+}
+
+TEST_CASE("predictors take the averages by choice, as a model that was loaded with them") {
+  const TemporaryFolder folder;
+  Graph graph;
+  const Tensor images = graph.input("images", {2, 6, 5, 1});
+  const Tensor hidden = relu(models::same_conv(graph.root() / "conv", images, 6, 3));
+  const Tensor logits = models::dense(graph.root() / "dense", flatten(max_pool2d(hidden)), 3);
+  std::vector<float> values;
+  for (int i = 0; i < 60; ++i) values.push_back(0.03F * static_cast<float>(i * 37 % 60) - 0.9F);
+  const std::map<std::string, Values> inputs{{"images", std::span<const float>(values)}};
+  for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {
+    CAPTURE(precision.name);
+    Trainer trainer = averaging(0.9F, {.precision = precision});
+    Predictor averaged = Predictor::compile(trainer, graph, logits, {}, Weights::averaged);
+    Predictor of_that = Predictor::compile(averaged, graph, logits);
+    run(trainer, 20);
+    trainer.save_weights(folder.path() / "averages", Weights::averaged);
+    Trainer other = averaging(0.9F, {.precision = precision});
+    other.load_weights(folder.path() / "averages");
+    const std::vector<float> expected = Predictor::compile(other, graph, logits).run(inputs);
+    CHECK(averaged.run(inputs) == expected);
+    CHECK(of_that.run(inputs) == expected);
+    CHECK(Predictor::compile(trainer, graph, logits).run(inputs) != expected);
+  }
+  Trainer without = averaging(0);
+  CHECK_THROWS_WITH_AS(Predictor::compile(without, graph, logits, {}, Weights::averaged),
+                       doctest::Contains("ema_decay"), Error);
 }
 
 TEST_CASE("averages do not change the training, are saved under their own names, and resume to the same bits") {

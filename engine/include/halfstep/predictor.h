@@ -33,11 +33,14 @@ class HALFSTEP_API Predictor {
                            const Precision& precision = Precision::float32(), const SharedBuffers& shared = {});
   /// The same with the weights and states that `trainer` has at the time of each run(), in its precision, without
   /// copying them: for another batch size or another part of the model. Parameters are found by name; `graph` need not
-  /// have all of them, nor the layers and operators that the precision names. The predictor may outlive the trainer.
-  /// Throws Error if the trainer has no parameter of a name, or one of another shape or type.
-  static Predictor compile(const Trainer& trainer, const Graph& graph, Tensor output, const SharedBuffers& shared = {});
-  /// The same with the weights, precision and caches of another predictor, which it may outlive: the next run of either
-  /// finds the caches as the last one of either left them. Caches are found by name too. Throws Error likewise.
+  /// have all of them, nor the layers and operators that the precision names. Weights::averaged: with the averages of
+  /// the weights, as evaluate() takes them. The predictor may outlive the trainer. Throws Error if the trainer has no
+  /// parameter of a name, or one of another shape or type, and if averages are requested and it has none.
+  static Predictor compile(const Trainer& trainer, const Graph& graph, Tensor output, const SharedBuffers& shared = {},
+                           Weights weights = Weights::current);
+  /// The same with the weights (or averages), precision and caches of another predictor, which it may outlive: the next
+  /// run of either finds the caches as the last one of either left them. Caches are found by name too. Throws Error
+  /// likewise.
   static Predictor compile(const Predictor& other, const Graph& graph, Tensor output, const SharedBuffers& shared = {});
   ~Predictor();
   Predictor(Predictor&&) noexcept;
