@@ -14,10 +14,10 @@ void main() {
   Place at = place_of(i);
   ivec2 begin = window_begin(at.pixel);
   ivec2 end = window_end(at.pixel);
-  ivec4 largest = order_of(from_quad(x[quad_at(at, begin, input_size)]));
+  ivec4 largest = order_in_window(from_quad(x[quad_at(at, begin, input_size)]));
   for (int row = begin.x; row < end.x; row++) {
     for (int column = begin.y; column < end.y; column++) {
-      largest = max(largest, order_of(from_quad(x[quad_at(at, ivec2(row, column), input_size)])));
+      largest = max(largest, order_in_window(from_quad(x[quad_at(at, ivec2(row, column), input_size)])));
     }
   }
   store(i, number_at(largest));

@@ -18,7 +18,7 @@ bvec4 none_before(Place at, ivec2 window, ivec4 largest) {
   bvec4 found = bvec4(false);
   ivec2 place = begin;
   while (place != at.pixel) {
-    bvec4 same = equal(order_of(from_quad(x[quad_at(at, place, input_size)])), largest);
+    bvec4 same = equal(order_in_window(from_quad(x[quad_at(at, place, input_size)])), largest);
     found = mix(found, bvec4(true), same);
     place.y++;
     if (place.y == end.y) place = ivec2(place.x + 1, begin.y);
@@ -30,14 +30,14 @@ void main() {
   uint i = linear_invocation();
   if (i >= invocations) return;
   Place at = place_of(i);
-  ivec4 v = order_of(from_quad(x[i]));
+  ivec4 v = order_in_window(from_quad(x[i]));
   vec4 total = vec4(0.0);
   ivec2 begin = windows_begin(at.pixel);
   ivec2 end = windows_end(at.pixel);
   for (int row = begin.x; row < end.x; row++) {
     for (int column = begin.y; column < end.y; column++) {
       uint window = quad_at(at, ivec2(row, column), output_size);
-      ivec4 largest = order_of(from_quad(y[window]));
+      ivec4 largest = order_in_window(from_quad(y[window]));
       bvec4 is_largest = equal(v, largest);
       if (!any(is_largest)) continue;
       bvec4 is_first = mix(bvec4(false), none_before(at, ivec2(row, column), largest), is_largest);

@@ -21,13 +21,13 @@ void main() {
   ivec2 next = min((at.pixel + 1) * stride - padding, input_size);
   bool is_window = all(lessThan(at.pixel, output_size));
   uint window = is_window ? quad_at(at, at.pixel, output_size) : 0u;
-  ivec4 largest = order_of(from_quad(y[window]));
+  ivec4 largest = order_in_window(from_quad(y[window]));
   vec4 gradient = is_window ? from_quad(dy[window]) : vec4(0.0);
   for (int row = begin.x; row < next.x; row++) {
     for (int column = begin.y; column < next.y; column++) {
       uint pixel = quad_at(at, ivec2(row, column), input_size);
       bvec4 inside = bvec4(row < end.x && column < end.y);
-      bvec4 chosen = mix(bvec4(false), equal(order_of(from_quad(x[pixel])), largest), inside);
+      bvec4 chosen = mix(bvec4(false), equal(order_in_window(from_quad(x[pixel])), largest), inside);
       store(pixel, mix(vec4(0.0), gradient, chosen));
       gradient = mix(gradient, vec4(0.0), chosen);
     }

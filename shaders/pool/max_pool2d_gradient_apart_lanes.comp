@@ -15,14 +15,14 @@ void main() {
   Place at = place_of_group();
   [[unroll]] for (int i = 0; i < WINDOWS; i++) {
     ivec2 window = at.pixel + ivec2(0, i);
-    int largest = order_of(vec4(lane_of(y, at, window, output_size))).x;
+    int largest = order_in_window(vec4(lane_of(y, at, window, output_size))).x;
     float gradient = lane_of(dy, at, window, output_size);
     [[unroll]] for (int row = 0; row < STRIDE_HEIGHT; row++) {
       [[unroll]] for (int column = 0; column < STRIDE_WIDTH; column++) {
         ivec2 pixel = window * stride + ivec2(row, column);
         bool chosen = false;
         if (row < KERNEL_HEIGHT && column < KERNEL_WIDTH) {
-          chosen = order_of(vec4(lane_of(x, at, pixel, input_size))).x == largest;
+          chosen = order_in_window(vec4(lane_of(x, at, pixel, input_size))).x == largest;
         }
         store(part_of(at, pixel, input_size), vec4(chosen ? gradient : 0.0));
         gradient = chosen ? 0.0 : gradient;

@@ -17,7 +17,7 @@ void main() {
     [[unroll]] for (int row = 0; row < KERNEL_HEIGHT; row++) {
       [[unroll]] for (int column = 0; column < KERNEL_WIDTH; column++) {
         ivec2 pixel = clamp(window * stride - padding + ivec2(row, column), ivec2(0), input_size - 1);
-        largest = max(largest, order_of(vec4(lane_of(x, at, pixel, input_size))).x);
+        largest = max(largest, order_in_window(vec4(lane_of(x, at, pixel, input_size))).x);
       }
     }
     store(part_of(at, window, output_size), number_at(ivec4(largest)));

@@ -35,6 +35,12 @@ const ivec2 kernel = ivec2(KERNEL_HEIGHT, KERNEL_WIDTH);
 const ivec2 stride = ivec2(STRIDE_HEIGHT, STRIDE_WIDTH);
 const ivec2 padding = ivec2(PADDING_HEIGHT, PADDING_WIDTH);
 
+// order_of() of what a window's largest element is chosen from: 0 and -0 are equal.
+ivec4 order_in_window(vec4 v) {
+  ivec4 order = order_of(v);
+  return order + ivec4(equal(order, ivec4(-1)));
+}
+
 // A quad of an image.
 struct Place {
   int image;

@@ -89,6 +89,7 @@ Check with_formula(Check check, const Masks& masks) {
 const std::vector<Masks> all_masks{{},
                                    {.causal = true},
                                    {.window = 3},
+                                   {.window = 0xFFFFFFFF},
                                    {.causal = true, .window = 2},
                                    {.lengths = {5, 0}},
                                    {.causal = true, .lengths = {2, 7}},

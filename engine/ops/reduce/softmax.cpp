@@ -138,8 +138,9 @@ class MaskedSoftmax final : public graph::Operator {
     const Shape shape = out.input_type(0).shape;
     const bool padded = out.input_count() > 1;
     const std::int64_t batch_rows = plan::layout(shape).rows / shape[0];
+    const std::int64_t window = std::min(visible_.window, std::max(shape[shape.size() - 2], shape.back()));
     lower_rows(out, "softmax", {{out.input(0), Access::read}, {out.input(padded ? 1 : 0), Access::read}}, 3,
-               {false, visible_.causal, ops::index32(out, visible_.window), padded && !visible_.segments,
+               {false, visible_.causal, ops::index32(out, window), padded && !visible_.segments,
                 ops::index32(out, shape[shape.size() - 2]), ops::index32(out, batch_rows), visible_.segments});
   }
 
