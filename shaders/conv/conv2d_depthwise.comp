@@ -5,7 +5,7 @@
 //! PARTIALS = sums_f32 sums_f16
 // Depthwise convolution and its gradients, one quad of channels at a time. Forward and data gradient: each invocation
 // computes POSITIONS neighbours of a line, which share the weight that it loads. Weight gradient: each invocation sums
-// one tap over a part of the lines; gemm/gemm_reduce.comp adds the parts.
+// one tap over a part of the lines' segments; gemm/gemm_reduce.comp adds the parts.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "common/indexing.glsl"
@@ -16,14 +16,14 @@ layout(constant_id = 1) const bool ADD_BIAS = false;
 layout(constant_id = 2) const bool STRIDED = false;  // stride is not 1
 
 layout(push_constant) uniform Push {
-  int count;         // of invocations
-  int columns;       // channels
-  int pitch;         // quads of a pixel, and of a row of the weight
-  int lines;         // of the output, in all images
-  int part_lines;    // lines per part; weight gradient only
-  int blocks;        // of POSITIONS in a line of the result; not used by the weight gradient
-  ivec2 image;       // this and all below {height, width}
-  ivec2 positions;   // of the output
+  int count;          // of invocations
+  int columns;        // channels
+  int pitch;          // quads of a pixel, and of a row of the weight
+  int blocks;         // in a line: of POSITIONS of the result; for the weight gradient, segments of the output's line
+  int segments;       // in all lines of all images; this and the next are the weight gradient's only
+  int part_segments;  // segments per part
+  ivec2 image;        // this and all below {height, width}
+  ivec2 positions;    // of the output
   ivec2 kernel;
   ivec2 stride;
   ivec2 padding;
@@ -42,7 +42,7 @@ layout(std430, binding = 2) writeonly buffer C { QUAD c[]; };
 layout(std430, binding = 3) readonly buffer Bias { QUAD bias[]; };
 #endif
 
-// f16 sums are rounded after each tap, or line of positions. This is an axis, not a specialization constant, because
+// f16 sums are rounded after each tap, or segment of a line. This is an axis, not a specialization constant, because
 // SwiftShader would execute both sides of a branch on one, which takes four times as long in total.
 #if defined(PARTIALS_sums_f16)
 vec4 partial(vec4 v) { return rounded_to_half(v); }
@@ -132,14 +132,17 @@ void main() {
   int part = at / (pitch * kernel.x * kernel.y);
   ivec2 shift = ivec2(tap / kernel.y, tap % kernel.y) * dilation - padding;
   ivec2 inside = columns_inside(shift.y);
-  int end = min((part + 1) * part_lines, lines);
+  int length = (positions.y + blocks - 1) / blocks;  // of a segment
+  int end = min((part + 1) * part_segments, segments);
   vec4 sum = vec4(0.0);
-  for (int line = part * part_lines; line < end; line++) {
+  for (int segment = part * part_segments; segment < end; segment++) {
+    int line = segment / blocks;
+    int first = (segment - line * blocks) * length;
     int n = line / positions.x;
     int row = (line - n * positions.x) * stride.x + shift.x;
     if (row >= 0 && row < image.x) {
       int pixel = (n * image.x + row) * image.y + shift.y;
-      for (int column = inside.x; column < inside.y; column++) {
+      for (int column = max(inside.x, first); column < min(inside.y, first + length); column++) {
         sum = fma(from_quad(a[(pixel + column * stride.y) * pitch + quad]),
                   from_quad(b[(line * positions.y + column) * pitch + quad]), sum);
       }

@@ -3,30 +3,32 @@
 //! PART = forward data_gradient weight_gradient
 //! STORAGE = f32 words
 // Convolution in groups whose channels do not start on quads, and its gradients: each invocation computes one quad of
-// the result, element by element. Groups that start on quads use gemm.comp. The sum of a result, over taps or lines of
-// positions, may be split into parts; gemm/gemm_reduce.comp adds those.
+// the result, element by element. Groups that start on quads use gemm.comp. The sum of a result, over taps or segments
+// of lines of positions, may be split into parts; gemm/gemm_reduce.comp adds those.
 #extension GL_GOOGLE_include_directive : require
 #include "common/indexing.glsl"
 #include "common/precision.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const bool ADD_BIAS = false;
-layout(constant_id = 2) const bool PARTIALS_IN_F16 = false;  // rounded after each tap, or line of positions
+layout(constant_id = 2) const bool PARTIALS_IN_F16 = false;  // rounded after each tap, or segment of a line
 layout(constant_id = 3) const bool IN_PARTS = false;
 
 layout(push_constant) uniform Push {
-  int quads;         // of the result
-  int columns;       // of the result
-  int images;        // of the batch
-  int in_channels;   // of one group
-  int out_channels;  // of one group
-  int x_pitch;       // quads of a pixel of the images
-  int y_pitch;       // quads of a pixel of the output, and of a row of the weight
-  int result_pitch;  // quads of a row of the result
+  int quads;          // of the result
+  int columns;        // of the result
+  int images;         // of the batch
+  int in_channels;    // of one group
+  int out_channels;   // of one group
+  int x_pitch;        // quads of a pixel of the images
+  int y_pitch;        // quads of a pixel of the output, and of a row of the weight
+  int result_pitch;   // quads of a row of the result
   int parts;
-  int part_length;   // taps or lines per part
-  ivec2 image;       // this and all below {height, width}
-  ivec2 positions;   // of the output
+  int part_length;    // taps, or segments of lines, per part
+  int line_segments;  // of a line of the output; this and the next are the weight gradient's only
+  int length;         // positions of a segment
+  ivec2 image;        // this and all below {height, width}
+  ivec2 positions;    // of the output
   ivec2 kernel;
   ivec2 stride;
   ivec2 padding;
@@ -115,10 +117,12 @@ float element(int row, int o, int part) {
   int channel = o / out_channels * in_channels + row - tap * in_channels;
   ivec2 shift = ivec2(tap / kernel.y, tap % kernel.y) * dilation - padding;
   float sum = 0.0;
-  int end = min((part + 1) * part_length, images * positions.x);
-  for (int line = part * part_length; line < end; line++) {
+  int end = min((part + 1) * part_length, images * positions.x * line_segments);
+  for (int segment = part * part_length; segment < end; segment++) {
+    int line = segment / line_segments;
+    int first = (segment - line * line_segments) * length;
     ivec3 place = place_of(line * positions.y, positions);
-    for (int column = 0; column < positions.y; column++) {
+    for (int column = first; column < min(first + length, positions.y); column++) {
       ivec2 at = ivec2(place.y, column) * stride + shift;
       if (within(at, image)) {
         sum += ELEMENT(x, x_pitch, pixel_of(place.x, at, image), channel) *

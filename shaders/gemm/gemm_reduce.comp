@@ -10,6 +10,7 @@
 #define FIRST_ARGUMENT 3
 #include "common/expression.glsl"
 #include "common/columns.glsl"
+#include "common/long_sum.glsl"
 
 layout(constant_id = 1) const uint EDGE = 0u;
 layout(constant_id = 2) const bool PARTIALS_IN_F16 = false;
@@ -29,12 +30,18 @@ const bool ADD_BIAS = EDGE == 1u;
 vec4 sum_of_lane(int at) {
   vec4 sum = ADD_BIAS && lane() == 0u ? from_quad(edge[at % pitch]) : vec4(0.0);
   if (TERMS == 0u) {
+    LongSum all = LongSum(vec4(0.0), sum, 0u);
     int split = int(lane());
     do {
-      sum += parts[split * part_quads + at];
-      if (PARTIALS_IN_F16) sum = rounded_to_half(sum);
+      vec4 part = parts[split * part_quads + at];
+      if (PARTIALS_IN_F16) {
+        all.run = rounded_to_half(all.run + part);
+      } else {
+        add_term(all, part);
+      }
       split += int(LANES);
     } while (split < splits);
+    sum = value_of(all);
   } else {
     // Past the last part, that is read again: a branch would keep reads apart.
     [[unroll]] for (uint t = 0u; t < TERMS; t++) {

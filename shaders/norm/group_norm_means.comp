@@ -4,6 +4,7 @@
 //! STORAGE = storages
 #include "norm/channel_groups.glsl"
 #include "common/precision.glsl"
+#include "common/long_sum.glsl"
 
 // The means of weight dy, and of weight dy times the normalised x, over a group, for each of its channels, from the
 // sums of channel_norm_sums.comp.
@@ -15,12 +16,12 @@ void main() {
   uint invocation = linear_invocation();
   if (invocation >= invocations) return;
   Group group = group_of(invocation);
-  vec2 total = vec2(0.0);
+  LongSum total = EMPTY_SUM;
   for (uint c = group.begin; c < group.end; c++) {
     vec2 sum = vec2(sums[group.plane + c], sums[group.plane + pitch() + c]);
-    total += from_quad(weight[c / 4u])[c % 4u] * sum;
+    add_term(total, from_quad(weight[c / 4u])[c % 4u] * sum.xyxy);
   }
-  vec2 mean = total / (rows * float(group.end - group.begin));
+  vec2 mean = value_of(total).xy / (rows * float(group.end - group.begin));
   for (uint c = group.begin; c < written_end(group); c++) {
     means[group.plane + c] = c < group.end ? mean.x : 0.0;
     means[group.plane + pitch() + c] = c < group.end ? mean.y : 0.0;

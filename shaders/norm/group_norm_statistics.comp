@@ -1,6 +1,7 @@
 #version 440
 #extension GL_GOOGLE_include_directive : require
 #include "norm/channel_groups.glsl"
+#include "common/long_sum.glsl"
 
 // Mean and inverse std of a group, for each of its channels, from the moments of the channels.
 layout(std430, binding = 0) readonly buffer Moments { float moments[]; };
@@ -11,15 +12,15 @@ void main() {
   if (invocation >= invocations) return;
   Group group = group_of(invocation);
   float size = float(group.end - group.begin);
-  float total = 0.0;
-  for (uint c = group.begin; c < group.end; c++) total += moments[group.plane + c];
-  float mean = total / size;
-  float squares = 0.0;
+  LongSum total = EMPTY_SUM;
+  for (uint c = group.begin; c < group.end; c++) add_term(total, vec4(moments[group.plane + c]));
+  float mean = value_of(total).x / size;
+  LongSum squares = EMPTY_SUM;
   for (uint c = group.begin; c < group.end; c++) {
     float difference = moments[group.plane + c] - mean;
-    squares += moments[group.plane + pitch() + c] + rows * difference * difference;
+    add_term(squares, vec4(moments[group.plane + pitch() + c] + rows * difference * difference));
   }
-  float inverse = 1.0 / sqrt(squares / (rows * size) + epsilon);
+  float inverse = 1.0 / sqrt(value_of(squares).x / (rows * size) + epsilon);
   for (uint c = group.begin; c < written_end(group); c++) {
     statistics[group.plane + c] = c < group.end ? mean : 0.0;
     statistics[group.plane + pitch() + c] = c < group.end ? inverse : 0.0;

@@ -5,6 +5,7 @@
 #define RESULT_BINDING 1
 #define FIRST_ARGUMENT 2
 #include "pool/average_pool.glsl"
+#include "common/long_sum.glsl"
 
 layout(std430, binding = 0) readonly buffer X { QUAD x[]; };
 
@@ -14,14 +15,14 @@ void main() {
   Place at = place_of(i);
   ivec2 begin = window_begin(at.pixel);
   ivec2 end = window_end(at.pixel);
-  vec4 total = vec4(0.0);
+  LongSum total = EMPTY_SUM;
   // Row by row: the error of one sum over a large image would grow with its pixels.
   for (int row = begin.x; row < end.x; row++) {
-    vec4 of_row = vec4(0.0);
+    LongSum of_row = EMPTY_SUM;
     for (int column = begin.y; column < end.y; column++) {
-      of_row += from_quad(x[quad_at(at, ivec2(row, column), input_size)]);
+      add_term(of_row, from_quad(x[quad_at(at, ivec2(row, column), input_size)]));
     }
-    total += of_row;
+    add_term(total, value_of(of_row));
   }
-  store(i, total * weight_in(at.pixel));
+  store(i, value_of(total) * weight_in(at.pixel));
 }

@@ -99,6 +99,30 @@ TEST_CASE("long sums: gradients of the weights of convolutions") {
   check(weight_gradient("convolution", {2048, 16, 16, 8}, {1, 1, 8, 8}, 1));
   check(weight_gradient("groups off quads", {2048, 16, 16, 6}, {1, 1, 3, 6}, 2));
   check(weight_gradient("depthwise", {2048, 16, 16, 32}, {1, 1, 1, 32}, 32));
+  check(weight_gradient("groups off quads, one line", {1, 1, many, 6}, {1, 1, 3, 6}, 2));
+  check(weight_gradient("depthwise, one line", {1, 1, many, 8}, {1, 1, 1, 8}, 8));
+}
+
+TEST_CASE("long sums: averages of long rows and columns") {
+  if (testing::context().target().max_rounds < 65535) return;  // a device that is told to end loops sooner
+  for (const Shape& images : {Shape{1, 1, 65000, 4}, Shape{1, 21000, 1, 4}}) {
+    check({.name = "average pooling",
+           .inputs = {images},
+           .build =
+               [](std::span<const Tensor> x) {
+                 return adaptive_average_pool2d(x[0], {1, 1});
+               },
+           .terms = 1});
+  }
+}
+
+TEST_CASE("long sums: statistics of groups of many channels") {
+  if (testing::context().target().max_rounds < 65535) return;  // a device that is told to end loops sooner
+  constexpr std::int64_t channels = 20000;
+  check({.name = "group norm",
+         .inputs = {{1, channels}, {channels}, {channels}},
+         .build = [](std::span<const Tensor> x) { return group_norm(x[0], 1, x[1], x[2], 1); },
+         .terms = 1});
 }
 
 TEST_CASE("long sums: gradients of the parameters of norms") {

@@ -14,17 +14,15 @@ constexpr std::int64_t block_positions = 4;  ///< POSITIONS of conv2d_depthwise.
 
 /// Its push constants.
 struct DepthwisePush {
-  std::uint32_t count, columns, pitch, lines, part_lines, blocks;
+  std::uint32_t count, columns, pitch, blocks, segments, part_segments;
   WindowPush window;
 };
 
 DepthwisePush push_constants(const plan::Lowering& out, const Convolution& convolution) {
   const auto size = [&](std::int64_t value) { return index32(out, value); };
-  const Shape output = convolution.output("conv2d");
   DepthwisePush push{};
   push.columns = size(convolution.options.groups);
   push.pitch = size(plan::layout(convolution.images).quads_per_row());
-  push.lines = size(output[0] * output[1]);
   push.window = window_push(out, convolution);
   return push;
 }
@@ -42,26 +40,32 @@ void dispatch(plan::Lowering& out, const Convolution& convolution, std::string_v
                 {.flops = 2 * terms, .rounds = rounds});
 }
 
-/// The lines are split into parts if there are too few taps and channels to occupy the device.
+/// The output's lines, in segments of up to `longest_sum` positions, are split into parts if there are too few taps and
+/// channels to occupy the device.
 void lower_weight_gradient(plan::Lowering& out, const Convolution& convolution) {
   DepthwisePush push = push_constants(out, convolution);
+  const Shape output = convolution.output("conv2d");
   const std::int64_t sums = plan::layout(convolution.weight).quads();
   const std::int64_t wanted = std::int64_t{out.target().wanted_groups} * flat_local_size(out.target());
-  const std::int64_t most = plan::divided_up(push.lines, std::max<std::int64_t>(1, 64 / push.window.positions[1]));
-  const std::int64_t line_rounds = std::int64_t{push.window.positions[1]} + 2;
   const std::int64_t most_rounds = std::min<std::int64_t>(std::int64_t{out.target().max_rounds} - 1, longest_sum);
-  const std::int64_t longest = std::max<std::int64_t>(most_rounds / line_rounds, 1);
-  const std::int64_t part_lines =
-      std::min(plan::divided_up(push.lines, std::min(plan::divided_up(wanted, sums), most)), longest);
-  const std::int64_t parts = plan::divided_up(push.lines, part_lines);
-  push.part_lines = index32(out, part_lines);
+  const std::int64_t blocks = plan::divided_up(output[2], std::max<std::int64_t>(most_rounds - 2, 1));
+  const std::int64_t length = plan::divided_up(output[2], blocks);
+  const std::int64_t segments = output[0] * output[1] * blocks;
+  const std::int64_t most = plan::divided_up(segments, std::max<std::int64_t>(1, 64 / length));
+  const std::int64_t longest = std::max<std::int64_t>(most_rounds / (length + 2), 1);
+  const std::int64_t part_segments =
+      std::min(plan::divided_up(segments, std::min(plan::divided_up(wanted, sums), most)), longest);
+  const std::int64_t parts = plan::divided_up(segments, part_segments);
+  push.blocks = index32(out, blocks);
+  push.segments = index32(out, segments);
+  push.part_segments = index32(out, part_segments);
   push.count = index32(out, parts * sums);
   Shape shape = convolution.weight;
   shape.insert(shape.begin(), parts);
   const plan::TensorId to = out.workspace("parts", {DType::f32, shape});
   dispatch(out, convolution, "weight_gradient", push,
            {{out.input(0), plan::Access::read}, {out.input(1), plan::Access::read}, {to, plan::Access::write}},
-           part_lines * line_rounds + 1);
+           part_segments * (length + 2) + 1);
   lower_sum_of_parts(out, to, out.output(0), out.partials().conv2d);
 }
 

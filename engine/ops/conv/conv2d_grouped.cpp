@@ -13,21 +13,28 @@ namespace {
 struct GroupedPush {
   std::uint32_t quads, columns, images, in_channels, out_channels;
   std::uint32_t x_pitch, y_pitch, result_pitch;
-  std::uint32_t parts, part_length;
+  std::uint32_t parts, part_length, line_segments, length;
   WindowPush window;
 };
 
-/// The sum behind one element of the result: a number of segments (taps, or lines of positions), each of several terms.
+/// The sum behind one element of the result: a number of segments (taps, or parts of lines of positions), each of
+/// several terms.
 struct Sum {
   std::int64_t segments;
   std::int64_t terms;
 };
 
-Sum sum_of(const Convolution& convolution, std::string_view part) {
+/// Loop rounds that each of an invocation's four elements may take: by the driver's limit, and `longest_sum`.
+std::int64_t most_rounds(const plan::Target& target) {
+  return std::min((std::int64_t{target.max_rounds} - 1) / 4 - 2, longest_sum);
+}
+
+Sum sum_of(const plan::Target& target, const Convolution& convolution, std::string_view part) {
   const Shape output = convolution.output("conv2d");
   if (part == "forward") return {convolution.taps(), convolution.in_channels()};
   if (part == "data_gradient") return {convolution.taps(), convolution.out_channels()};
-  return {output[0] * output[1], output[2]};
+  const std::int64_t length = std::clamp<std::int64_t>(most_rounds(target) - 2, 1, output[2]);
+  return {output[0] * output[1] * plan::divided_up(output[2], length), length};
 }
 
 /// Loop rounds of an invocation that processes `segments` of a sum for each of its four elements.
@@ -35,11 +42,9 @@ std::int64_t rounds_of(const Sum& sum, std::int64_t segments) {
   return 4 * (segments * (sum.terms + 2) + 2) + 1;
 }
 
-/// Segments of a part: all, or as many as the driver's limit of loop rounds and `longest_sum` allow.
+/// Segments of a part: all, or as many as `most_rounds` allow.
 std::int64_t part_length(const plan::Target& target, const Sum& sum) {
-  const std::int64_t most_rounds = (std::int64_t{target.max_rounds} - 1) / 4 - 2;
-  const std::int64_t most = std::min(most_rounds, longest_sum) / (sum.terms + 2);
-  return std::clamp<std::int64_t>(most, 1, sum.segments);
+  return std::clamp<std::int64_t>(most_rounds(target) / (sum.terms + 2), 1, sum.segments);
 }
 
 GroupedPush push_constants(const plan::Lowering& out, const Convolution& convolution, const plan::Layout& result) {
@@ -62,12 +67,16 @@ GroupedPush push_constants(const plan::Lowering& out, const Convolution& convolu
 
 void lower_conv2d_grouped(plan::Lowering& out, const Convolution& convolution, std::string_view part) {
   const plan::Layout result = plan::layout(out.type(out.output(0)).shape);
-  const Sum sum = sum_of(convolution, part);
+  const Sum sum = sum_of(out.target(), convolution, part);
   const std::int64_t length = part_length(out.target(), sum);
   const std::int64_t parts = plan::divided_up(sum.segments, length);
   GroupedPush push = push_constants(out, convolution, result);
   push.parts = index32(out, parts);
   push.part_length = index32(out, length);
+  if (part == "weight_gradient") {
+    push.length = index32(out, sum.terms);
+    push.line_segments = index32(out, plan::divided_up(convolution.output("conv2d")[2], sum.terms));
+  }
   Shape parts_shape = out.type(out.output(0)).shape;
   parts_shape.insert(parts_shape.begin(), parts);
   const plan::TensorId to = parts == 1 ? out.output(0) : out.workspace("parts", {DType::f32, parts_shape});
