@@ -138,6 +138,7 @@ std::vector<float> GptGenerator::run_next(const std::vector<Text>& texts) {
 std::vector<std::vector<std::uint32_t>> GptGenerator::generate(const std::vector<Prompt>& prompts,
                                                                const GenerationOptions& options) {
   check(prompts, options);
+  prompt_->clear_caches();  // of what an earlier text left, which may be infinite
   const auto row = static_cast<std::size_t>(sizes_.model.vocabulary);
   const std::size_t known = options.vocabulary > 0 ? options.vocabulary : row;
   std::vector<Text> texts;

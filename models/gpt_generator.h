@@ -39,7 +39,7 @@ class HALFSTEP_API GptGenerator {
     GptOptions model{};                 ///< without dropout, whatever it says
     std::string scope = "transformer";  ///< of the parameters; or "", as in some of Hugging Face's files
     std::int64_t batch = 1;             ///< prompts at a time, at most
-    std::int64_t prompt = 1;            ///< tokens of a prompt that the model sees: its last, at most the positions
+    std::int64_t prompt = 1;            ///< tokens of a prompt that the model sees: its last; half the positions at least
   };
   /// With weights of its own, which load_weights() reads. Throws Error for sizes that are not possible, and as
   /// Predictor::compile does. Blocks while kernels are compiled.

@@ -29,6 +29,10 @@ const CacheLayout::Entry* CacheLayout::find(std::string_view name) const {
 
 Caches::Caches(vk::Context& context, CacheLayout layout)
     : layout_(std::move(layout)), buffer_(context, layout_.bytes(), vk::Memory::device, "caches") {
+  clear(context);
+}
+
+void Caches::clear(vk::Context& context) const {
   vk::fill(context, buffer_, 0, layout_.bytes(), 0);
 }
 

@@ -39,6 +39,9 @@ class Caches {
   /// All are zeros. Throws Error where there is no memory for them.
   Caches(vk::Context& context, CacheLayout layout);
 
+  /// Makes all zeros again, after what was submitted before. Blocks.
+  void clear(vk::Context& context) const;
+
   const CacheLayout& layout() const { return layout_; }
   const vk::Buffer& buffer() const { return buffer_; }
 

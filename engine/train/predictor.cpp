@@ -97,8 +97,12 @@ class Predictor::Impl {
     nearest.rounding.activations = Rounding::nearest;
     folding_ = make_program(prediction.weights, nearest);
     const graph::Ir& ir = prediction.weights.ir;
-    const std::vector<graph::ValueId> written = ir.of(graph::Origin::parameter);
-    written_ = {ir, written, std::vector<state::Training>(written.size())};
+    const auto written = [&ir](graph::Origin origin) {
+      const std::vector<graph::ValueId> values = ir.of(origin);
+      return state::ParameterLayout(ir, values, std::vector<state::Training>(values.size()));
+    };
+    written_ = written(graph::Origin::parameter);
+    written_states_ = written(graph::Origin::state);
     for (const state::KeptTensor& tensor : workspace_.store->tensors(Weights::current)) {
       const bool of_file = tensor.kind == state::KeptTensor::Kind::state || written_.find(tensor.name) != nullptr;
       if (of_file) tensors_.push_back(tensor);
@@ -126,6 +130,7 @@ class Predictor::Impl {
     }
     for (const std::string& name : graph_names_) reader.pass_over(name);
     LoadReport report = reader.report(path.string());
+    *loaded_ = false;  // until all is written and folded
     workspace_.store->write(tensors_, values);
     run(*folding_);
     *loaded_ = true;
@@ -145,6 +150,11 @@ class Predictor::Impl {
     }
     fill(inputs);
     program_->slots().submit();
+  }
+
+  void clear_caches() {
+    program_->slots().drain();
+    if (workspace_.caches) workspace_.caches->clear(workspace_.runtime->context());
   }
 
   void record(VkCommandBuffer commands) {
@@ -208,8 +218,8 @@ class Predictor::Impl {
 
   /// What training begins with, from seed 0.
   std::vector<float> first_values(const state::KeptTensor& tensor) const {
-    const state::ParameterEntry* entry = written_.find(tensor.name);
-    return state::initial_values(entry != nullptr ? *entry : *tensor.entry, 0);
+    const bool state = tensor.kind == state::KeptTensor::Kind::state;
+    return state::initial_values(*(state ? written_states_ : written_).find(tensor.name), 0);
   }
 
   run::Workspace workspace_;
@@ -219,6 +229,7 @@ class Predictor::Impl {
   std::unique_ptr<run::Program> program_;
   std::unique_ptr<run::Program> folding_;   ///< computes what follows from weights alone, where these are its own
   state::ParameterLayout written_;          ///< of all parameters, as the graph was written
+  state::ParameterLayout written_states_;   ///< likewise of all states
   std::vector<state::KeptTensor> tensors_;  ///< that files have
   std::vector<std::string> graph_names_;    ///< in files: those and what the output does not depend on
   std::vector<float> output_;
@@ -258,6 +269,10 @@ std::vector<float> Predictor::run(const std::map<std::string, Values>& inputs) {
 
 void Predictor::submit(const std::map<std::string, Values>& inputs) {
   impl().submit(inputs);
+}
+
+void Predictor::clear_caches() {
+  impl().clear_caches();
 }
 
 void Predictor::record(void* command_buffer) {

@@ -15,6 +15,8 @@
 
 #include "harness/device.h"
 #include "harness/faults.h"
+#include "host/temporary_folder.h"
+#include "models/layers.h"
 #include "train/failing_submits.h"
 #include "train/small_training.h"
 
@@ -84,6 +86,36 @@ TEST_CASE("a prediction that failed leaves nothing in the next one") {
     return failed;
   });
   CHECK(submits > 1);
+}
+
+TEST_CASE("weights that failed to load are those of no file") {
+  Failures failures;
+  const TemporaryFolder folder;
+  const Device device = cut_device();
+  Graph graph;
+  const Tensor x = graph.input("x", {4, 3});
+  const Tensor hidden = models::batch_norm(graph.root() / "bn", models::dense(graph.root() / "a", x, 5));
+  const Tensor y = models::dense(graph.root() / "b", hidden, 2);
+  for (const std::uint64_t seed : {1U, 2U}) {
+    Trainer trainer = Trainer::compile(device, graph, {.loss = mean(y), .optimizer = Sgd{}, .seed = seed});
+    trainer.save_weights(folder.path() / std::to_string(seed));
+  }
+  const std::vector<float> values{1, -2, 3, 0.5F, 2, 1, -1, 0, 4, 1, 1, 2};
+  const std::map<std::string, Values> inputs{{"x", std::span<const float>(values)}};
+  Predictor predictor = Predictor::compile(device, graph, y);
+  predictor.load_weights(folder.path() / "2");
+  const std::vector<float> expected = predictor.run(inputs);
+  failures.at_each([&](std::size_t submit) {
+    CAPTURE(submit);
+    predictor.load_weights(folder.path() / "1");
+    const bool failed = failures.happen(submit, [&] { predictor.load_weights(folder.path() / "2"); });
+    if (failed) {
+      CHECK_THROWS_WITH_AS(predictor.run(inputs), doctest::Contains("expected weights to run with"), Error);
+      predictor.load_weights(folder.path() / "2");
+    }
+    CHECK(predictor.run(inputs) == expected);
+    return failed;
+  });
 }
 
 TEST_CASE("an evaluation that failed leaves nothing in the next one, nor in the training") {

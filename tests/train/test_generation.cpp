@@ -251,6 +251,8 @@ TEST_CASE("caches are for predictors, and change in place") {
     };
     CHECK(store(1) == std::vector<float>{0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0});
     CHECK(store(2) == std::vector<float>{0, 0, 0, 0, 1, 2, 3, 4, 1, 2, 3, 4});
+    predictor.clear_caches();
+    CHECK(store(0) == std::vector<float>{1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0});
   }
 }
 

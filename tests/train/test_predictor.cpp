@@ -331,6 +331,21 @@ TEST_CASE("a predictor of what depends on weights or states alone computes it") 
   }
 }
 
+TEST_CASE("a state that a file lacks has what training begins with, whatever else the output reads") {
+  const TemporaryFolder folder;
+  const std::vector<float> weight{1};
+  io::write_safetensors(folder.path() / "w", {{"w", "F32", {1}, std::as_bytes(std::span(weight))}}, {});
+  Graph graph;
+  const Tensor other = graph.root().state("other", {5}, normal(1));
+  const Tensor state = graph.root().state("state", {5}, normal(1));
+  const Tensor w = graph.root().parameter("w", {1}, constant(1));
+  Trainer trainer = Trainer::compile(testing::device(), graph,
+                                     {.loss = sum(mul(w, add(state, other))), .optimizer = Sgd{}, .seed = 0});
+  Predictor predictor = Predictor::compile(testing::device(), graph, mul(state, w));
+  predictor.load_weights(folder.path() / "w", {.strict = false});
+  CHECK(predictor.run({}) == trainer.parameter("state"));
+}
+
 TEST_CASE("a checkpoint says which model wrote it and what that is fed, and a predictor computes what it learned") {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "dense.safetensors";

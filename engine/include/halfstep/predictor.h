@@ -59,6 +59,8 @@ class HALFSTEP_API Predictor {
   /// submitted to the queue after it finds the output there. Blocks only while the run before the previous one is still
   /// under way. Otherwise as run().
   void submit(const std::map<std::string, Values>& inputs = {});
+  /// Makes the caches zeros again, for all predictors that share them. Waits for what was submitted before.
+  void clear_caches();
   /// Records a run into an application's command buffer (see Trainer::record). All inputs and the output must be in the
   /// application's memory. Each execution uses the weights and the memory as they are then. While a step of
   /// Trainer::run_for is open, some parameters may be updated already and others not. The first call takes device
