@@ -7,10 +7,9 @@
 namespace halfstep::ops {
 
 WeightAndBias with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) {
-  const auto scaled = [&](Tensor v) { return mul(in_type(before_cast(v), factor.dtype()), factor); };
-  const Tensor weight = scaled(inputs[1]);
-  const Tensor bias = inputs.size() == 3 ? add(scaled(inputs[2]), offset) : offset;
-  return {in_type(weight, inputs[1].dtype()), in_type(bias, inputs[0].dtype())};
+  const auto scaled = [&](Tensor v) { return mul(v, in_type(factor, v.dtype())); };
+  const Tensor moved = in_type(offset, inputs[0].dtype());
+  return {scaled(inputs[1]), inputs.size() == 3 ? add(scaled(inputs[2]), moved) : moved};
 }
 
 }  // namespace halfstep::ops

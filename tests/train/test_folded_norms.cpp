@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "harness/device.h"
@@ -49,6 +51,42 @@ TEST_CASE("a norm's factor is folded into weights of 16 bits without being round
       }
       CHECK(std::abs(error / outputs) < 1e-4);
     }
+  }
+}
+
+// The mean is large beside the deviation: weights and offset cancel, and rounded to 16 bits they would not.
+TEST_CASE("a norm of a channel that hardly varies keeps its result in 16 bits") {
+  struct Case {
+    Precision precision;
+    float weight;
+  };
+  const std::vector<float> ones(8, 1);
+  const TemporaryFolder folder;
+  for (const Case& c : {Case{Precision::mixed(), 3.75F}, Case{Precision::mixed(), 37.5F},
+                        Case{Precision::autocast(), 3.75F}, Case{Precision::bfloat16(), 0.125F}}) {
+    CAPTURE(c.precision.name);
+    Graph graph;
+    const Tensor x = graph.input("x", {1, 1, 1, 8});
+    const Tensor w = graph.root().parameter("w", {1, 1, 8, 2}, constant(c.weight));
+    const Tensor scale = graph.root().parameter("scale", {2}, constant(1));
+    const Tensor moved = graph.root().parameter("moved", {2}, constant(1));
+    const RunningStatistics running{graph.root().state("mean", {2}, constant(8 * c.weight)),
+                                    graph.root().state("variance", {2}, constant(0))};
+    const Tensor y = batch_norm(conv2d(x, w), scale, moved, running);
+    TrainerOptions options{.loss = mean(y)};
+    options.precision = c.precision;
+    options.precision.loss_scale = LossScale::none();
+    options.groups = {{.pattern = "scale", .frozen = true}, {.pattern = "moved", .frozen = true}};
+    Trainer trainer = Trainer::compile(testing::device(), graph, options);
+    const std::map<std::string, Values> inputs{{"x", std::span<const float>(ones)}};
+    CHECK(Predictor::compile(trainer, graph, y).run(inputs)[1] == doctest::Approx(1).epsilon(0.01));
+    trainer.save_weights(folder.path() / "all");
+    Predictor predictor = Predictor::compile(testing::device(), graph, y, c.precision);
+    predictor.load_weights(folder.path() / "all");
+    CHECK(predictor.run(inputs)[1] == doctest::Approx(1).epsilon(0.01));
+    trainer.step(inputs);
+    trainer.finish();
+    CHECK(trainer.report().loss == doctest::Approx(1).epsilon(0.01));
   }
 }
 
