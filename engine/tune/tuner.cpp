@@ -68,9 +68,8 @@ bool Tuner::settle(std::span<const plan::Choice> choices, plan::Target& target) 
     const bool open = tuning_ == Tuning::force || !choice->rule_is_known;
     if (!open || target.choices.contains(choice->key)) continue;
     if (!settled_.contains(choice->key)) settled_[choice->key] = chosen(*choice);
-    if (settled_[choice->key] == choice->candidates.front().name) continue;
-    target.choices[choice->key] = settled_[choice->key];
-    changed = true;
+    target.choices[choice->key] = settled_[choice->key];  // for programs that another tuner settles, too
+    changed = changed || settled_[choice->key] != choice->candidates.front().name;
   }
   notes_.save();
   return changed;
