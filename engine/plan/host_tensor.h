@@ -1,5 +1,6 @@
 #pragma once
 
+#include <halfstep/precision.h>
 #include <halfstep/tensor.h>
 
 #include <cstddef>
@@ -10,8 +11,10 @@
 namespace halfstep::plan {
 
 /// Values in the order of a shape, laid out as plan::layout says: rounded to nearest where the type is narrow, padded
-/// with zeros. `values` holds exactly elements(type.shape) values; the type is floating.
-std::vector<std::byte> to_memory(const TensorType& type, std::span<const float> values);
+/// with zeros. What the type does not reach is stored as `overflow` says. `values` holds exactly elements(type.shape)
+/// values; the type is floating.
+std::vector<std::byte> to_memory(const TensorType& type, std::span<const float> values,
+                                 Overflow overflow = Overflow::infinity);
 /// The same for u32.
 std::vector<std::byte> to_memory(const TensorType& type, std::span<const std::uint32_t> values);
 

@@ -197,7 +197,7 @@ void ParameterStore::write(std::span<const Change> changes) const {
   };
   const Change& one = changes.front();
   if (changes.size() == 1 && one.place.lanes == 1) {
-    upload(one.place.buffer, first_of(one), plan::to_memory(one.type, one.values));
+    upload(one.place.buffer, first_of(one), plan::to_memory(one.type, one.values, spec_.precision.overflow));
     return;
   }
   std::uint64_t first = first_of(one);
@@ -211,7 +211,7 @@ void ParameterStore::write(std::span<const Change> changes) const {
   for (const Change& change : changes) {
     const std::uint64_t quad = quad_bytes(change.place.dtype);
     std::byte* to = bytes.data() + (first_of(change) - first) + change.place.lane * quad;
-    spread(plan::to_memory(change.type, change.values), to, quad, change.place.lanes * quad);
+    spread(plan::to_memory(change.type, change.values, spec_.precision.overflow), to, quad, change.place.lanes * quad);
   }
   upload(one.place.buffer, first, bytes);
 }
@@ -277,20 +277,21 @@ std::vector<float> ParameterStore::read_weight(const ParameterEntry& entry) cons
 void ParameterStore::write_copy(const ParameterEntry& entry, std::span<const float> values) {
   const DType read = spec_.weights.compute;
   upload(buffers::weights, entry.first_element / 4 * quad_bytes(read),
-         plan::to_memory({read, entry.type.shape}, values));
+         plan::to_memory({read, entry.type.shape}, values, spec_.precision.overflow));
 }
 
-void ParameterStore::average_weights() {
+void ParameterStore::average_weights(std::span<const KeptTensor> of) {
   if (!spec_.averages) return;
   std::vector<KeptTensor> weights;
   std::vector<KeptTensor> averages;
-  for (const KeptTensor& tensor : tensors()) {
-    if (tensor.kind == Kind::weight) weights.push_back(tensor);
-    if (tensor.kind == Kind::average) averages.push_back(tensor);
+  for (const KeptTensor& tensor : of) {
+    if (tensor.kind != Kind::weight || tensor.entry->training.frozen) continue;
+    weights.push_back(tensor);
+    averages.push_back(tensor);
+    averages.back().kind = Kind::average;
   }
   for_each_group(*context_, averages, [&](std::size_t first, std::size_t end) {
     std::vector<std::vector<float>> values;
-    // Frozen parameters, which have none, come last.
     for (std::size_t i = first; i < end; ++i) values.push_back(read(weights[i]));
     write(std::span(averages).subspan(first, end - first), values);
   });
@@ -303,7 +304,7 @@ void ParameterStore::initialize(std::uint64_t seed) {
     for (std::size_t i = first; i < end; ++i) values.push_back(initial_values(*kept[i].entry, seed));
     write(std::span(kept).subspan(first, end - first), values);
   });
-  average_weights();
+  average_weights(kept);
 }
 
 RunState ParameterStore::read_state() const {

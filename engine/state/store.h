@@ -67,8 +67,8 @@ class ParameterStore {
   void write(std::span<const KeptTensor> tensors, std::span<const std::vector<float>> values);
   /// The gradient of a parameter that is trained, as the last step stored it.
   std::vector<float> read_gradient(const ParameterEntry& entry) const;
-  /// Has the averages begin anew, as the weights are.
-  void average_weights();
+  /// Has the averages of the weights among these begin anew, as the weights are.
+  void average_weights(std::span<const KeptTensor> of);
 
   /// Gives weights and states their first values, which are keyed on `seed`.
   void initialize(std::uint64_t seed);

@@ -344,15 +344,17 @@ LoadReport Checkpoints::load_weights(const std::filesystem::path& path, const Lo
   check_format(file.metadata(), path.string());
   CheckpointReader reader(file, options);
   reader.pass_over_states();
-  const std::vector<state::KeptTensor> tensors = store_.tensors(Weights::current);
+  std::vector<state::KeptTensor> tensors;
   std::vector<std::vector<float>> values;
-  for (const state::KeptTensor& tensor : tensors) {
-    values.push_back(reader.take(stored_name(tensor.name), *tensor.entry));
-    if (values.back().empty()) values.back() = store_.read(tensor);
+  for (const state::KeptTensor& tensor : store_.tensors(Weights::current)) {
+    std::vector<float> found = reader.take(stored_name(tensor.name), *tensor.entry);
+    if (found.empty()) continue;
+    tensors.push_back(tensor);
+    values.push_back(std::move(found));
   }
   LoadReport report = reader.report(path.string());
   store_.write(tensors, values);
-  store_.average_weights();
+  store_.average_weights(tensors);
   return report;
 }
 

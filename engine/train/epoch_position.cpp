@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 namespace halfstep::train {
 namespace {
@@ -35,11 +36,12 @@ std::int64_t position_from(const io::Metadata& metadata, const std::string& file
                            std::int64_t step) {
   // Bounds that keep every product below within 64 bits.
   constexpr std::int64_t most_samples = std::int64_t{1} << 32;
-  constexpr std::int64_t most_epochs = std::int64_t{1} << 30;
   if (!metadata.contains("epoch")) return step;
   EpochSize before;
   before.samples = number(metadata, file, "samples", 1, most_samples);
   before.batch = number(metadata, file, "batch", 1, before.samples);
+  const std::int64_t most_epochs =
+      std::numeric_limits<std::int64_t>::max() / 4 / std::max(before.steps(), size.steps());
   const std::int64_t epoch = number(metadata, file, "epoch", 0, most_epochs);
   const std::int64_t epoch_step = number(metadata, file, "epoch_step", 0, before.steps() - 1);
   std::int64_t here = epoch_step;

@@ -52,7 +52,8 @@ Schedule Schedule::multi_step(float rate, const std::vector<std::int64_t>& miles
 
 Schedule Schedule::linear(float from, float to, std::int64_t steps) {
   const double last = std::max(1.0, static_cast<double>(steps - 1));
-  return table(steps, [=](double i) { return from + (to - from) * (i / last); });
+  const double first = from;
+  return table(steps, [=](double i) { return first + (to - first) * (i / last); });
 }
 
 Schedule Schedule::cosine(float peak, std::int64_t warmup, std::int64_t steps, float floor) {

@@ -47,11 +47,16 @@ Checkpoint Trainer::Impl::weights_only(Weights weights) {
 
 LoadReport Trainer::Impl::load_weights(const std::filesystem::path& path, const LoadOptions& how) {
   finish();
-  origin.snapshot.reset();
-  if (!local_steps) return checkpoints->load_weights(path, how);
   LoadReport report;
-  local_steps->with_synchronised([&] { report = checkpoints->load_weights(path, how); },
-                                 train::LocalSteps::After::keep);
+  const auto read = [&] {
+    report = checkpoints->load_weights(path, how);
+    origin.snapshot.reset();
+  };
+  if (!local_steps) {
+    read();
+    return report;
+  }
+  local_steps->with_synchronised(read, train::LocalSteps::After::keep);
   local_steps->start(batches->seed(), static_cast<std::uint64_t>(batches->steps()));
   return report;
 }

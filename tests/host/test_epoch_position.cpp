@@ -26,6 +26,8 @@ TEST_CASE("a position is read back in epochs of the same size") {
       CHECK(position_from(at(size, drawn), "file", size, 999) == drawn);
     }
   }
+  const std::int64_t many = std::int64_t{1} << 40;
+  CHECK(position_from(at({7, 7}, many), "file", {7, 7}, 999) == many);
 }
 
 TEST_CASE("in epochs of another size, whole ones stay whole and the same fraction of the last is done") {

@@ -31,6 +31,10 @@ TEST_CASE("a polynomial schedule ends at its floor") {
   CHECK_THROWS_AS(Schedule::polynomial(1, 4, 0), Error);
 }
 
+TEST_CASE("a linear schedule ends where it is to, however far below its begin") {
+  CHECK(Schedule::linear(0.1F, 1e-9F, 1000).rates.back() == 1e-9F);
+}
+
 TEST_CASE("one cycle rises, peaks and falls to almost nothing, as PyTorch's does") {
   // torch.optim.lr_scheduler.OneCycleLR(max_lr=1, total_steps=10) with its defaults.
   const Schedule schedule = Schedule::one_cycle(1, 10);

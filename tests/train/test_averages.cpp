@@ -112,6 +112,19 @@ TEST_CASE("predictors take the averages by choice, as a model that was loaded wi
                        doctest::Contains("ema_decay"), Error);
 }
 
+TEST_CASE("weights that a file does not have keep their averages") {
+  const TemporaryFolder folder;
+  const std::vector<float> bias{1, 2, 3};
+  io::write_safetensors(folder.path() / "bias", {{"dense.bias", "F32", {3}, std::as_bytes(std::span(bias))}}, {});
+  Trainer trainer = averaging(0.9F);
+  run(trainer, 5);
+  const std::vector<float> before = trainer.parameter("conv/weight", Weights::averaged);
+  REQUIRE(before != trainer.parameter("conv/weight"));
+  trainer.load_weights(folder.path() / "bias", {.strict = false});
+  CHECK(trainer.parameter("conv/weight", Weights::averaged) == before);
+  CHECK(trainer.parameter("dense/bias", Weights::averaged) == bias);
+}
+
 TEST_CASE("averages do not change the training, are saved under their own names, and resume to the same bits") {
   const TemporaryFolder folder;
   for (const Precision& precision : {Precision::float32(), Precision::mixed(), Precision::float16()}) {

@@ -234,6 +234,17 @@ TEST_CASE("moments kept in f16 saturate where that is asked for") {
   for (std::size_t i = 0; i < before.size(); ++i) CHECK(before[i] - pull.weights()[i] == 0x1p-11F * 65504);
 }
 
+TEST_CASE("weights that the host stores saturate where that is asked for") {
+  Precision precision = plain(Precision::mixed());
+  precision.overflow = Overflow::saturate;
+  Pull pull(1, 1e5F, Sgd{}, precision);
+  pull.step(0);
+  CHECK(pull.trainer().report().loss == 0);  // infinity times 0 would be NaN
+  pull.trainer().set_parameter("w", std::vector<float>{-2e5F});
+  pull.step(1);
+  CHECK(pull.trainer().report().loss == -65504.0F);
+}
+
 TEST_CASE("with the scale in the rate, momentum keeps the scale, and the weights move as far") {
   const auto moved = [](bool in_rate, const Sgd& sgd, float start, float pull_by) {
     Precision precision = plain(Precision::mixed());

@@ -85,6 +85,7 @@ TEST_CASE("a training goes on from the last snapshot after its device was lost, 
       FaultyVulkan vulkan;
       Trainer trainer = testing::toy_trainer(data, options_of(precision, 3, open_again()));
       train(trainer, before);
+      CHECK_THROWS_AS(trainer.load_weights("/nowhere"), Error);  // which changes nothing
       vulkan.plan(testing::Fault{"vkQueueSubmit", 1, VK_ERROR_DEVICE_LOST});
       train_until_lost(trainer, steps);
       CHECK(vulkan.happened());
