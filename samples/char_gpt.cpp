@@ -370,7 +370,10 @@ int train(const Device& device, const Options& options, std::int64_t batch, cons
 int run(Options& options) {
   const std::int64_t batch = samples::micro_batch(options.plan);
   samples::name_checkpoints(options.common);
-  samples::check_files(options.common, {}, {{"--data", options.common.data}});
+  const bool made = options.tokenizer == "character" || options.tokenizer == "bytes";
+  std::vector<samples::NamedFile> inputs = samples::tokenizer_files("--tokenizer", made ? "" : options.tokenizer);
+  inputs.push_back({"--data", options.common.data});
+  samples::check_files(options.common, {}, inputs);
   const std::string text = samples::read_text(options.common.data);
   const Tokenizer tokenizer = tokenizer_of(options, text);
   samples::check_characters(tokenizer, text, options.common.data);

@@ -317,10 +317,19 @@ void print_lengths(const Classifier& classifier) {
   samples::say("\n");
 }
 
+/// The files of a model to start from.
+std::vector<samples::NamedFile> inputs_of(const Options& options) {
+  std::vector<samples::NamedFile> files = samples::tokenizer_files("--vocab", options.vocabulary);
+  if (options.weights.empty()) return files;
+  files.push_back({"--weights", options.weights});
+  files.push_back({"--weights", options.weights.parent_path() / samples::config_name});
+  return files;
+}
+
 int run(Options& options) {
   const std::int64_t batch = samples::micro_batch(options.plan);
   samples::name_checkpoints(options.common);
-  samples::check_files(options.common, options.plan, {{"--weights", options.weights}, {"--vocab", options.vocabulary}});
+  samples::check_files(options.common, options.plan, inputs_of(options));
   const samples::TextData texts = samples::read_text_data(options.common.data, options.common.limit);
   const Tokenizer tokenizer = tokenizer_of(options, texts);
   const std::int64_t length = std::min(options.longest, samples::longest_text(texts, tokenizer));
@@ -336,7 +345,7 @@ int run(Options& options) {
   options.plan.beside.description = [&] {
     const fs::path folder = options.common.save.parent_path();
     samples::save_tokenizer(folder, tokenizer);
-    tokenizer.save_vocabulary(folder / "vocab.txt");
+    tokenizer.save_vocabulary(folder / samples::vocabulary_name);
     classifier.save_config(folder);
   };
   return classifier.train(options.precision, options.plan, options.common);

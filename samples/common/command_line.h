@@ -37,11 +37,13 @@ struct CommonOptions {
   std::filesystem::path save;    ///< checkpoint written after every epoch and when stopped; empty: none
   SaveInterval save_every;       ///< also within epochs
   std::filesystem::path resume;  ///< checkpoint to continue from; empty: none
-  std::string program;           ///< its name
-  std::filesystem::path json;    ///< report to write; empty: none
-  bool quiet = false;            ///< print each epoch's result only
-  bool reproducible = false;     ///< the same weights on every device; see Precision::reproducible
-  WatchOptions watch;            ///< what else a run writes about itself
+  /// Names of the files that the folder of `save` gets with the checkpoint, and that of `resume` has.
+  std::vector<std::string> beside;
+  std::string program;         ///< its name
+  std::filesystem::path json;  ///< report to write; empty: none
+  bool quiet = false;          ///< print each epoch's result only
+  bool reproducible = false;   ///< the same weights on every device; see Precision::reproducible
+  WatchOptions watch;          ///< what else a run writes about itself
   /// Every flag that affects training, given or not: from its name, "--batch-size", to its value as text; empty: none.
   std::map<std::string, std::string> flags;
 };

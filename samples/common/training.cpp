@@ -296,11 +296,23 @@ void add_rounding(CLI::App& app, std::optional<halfstep::Rounding>& rounding, co
   app.add_option_function<std::string>("--rounding", set, help)->check(CLI::IsMember({"nearest", "stochastic"}));
 }
 
-void check_files(const CommonOptions& options, const Plan& plan, std::vector<NamedFile> inputs) {
+/// A checkpoint, and the files that its folder has with it.
+static std::vector<NamedFile> saved_files(const std::string& flag, const std::filesystem::path& checkpoint,
+                                          const CommonOptions& options) {
+  std::vector<NamedFile> files;
+  if (checkpoint.empty()) return files;
+  files.push_back({flag, checkpoint});
+  for (const std::string& name : options.beside) files.push_back({flag, checkpoint.parent_path() / name});
+  return files;
+}
+
+void check_files(const CommonOptions& options, const Plan& plan, const std::vector<NamedFile>& inputs) {
   std::vector<NamedFile> outputs = watched_files(options.watch);
   outputs.insert(outputs.end(), {{"--json", options.json}, {"--best", plan.best}});
-  check_outputs(outputs, {{"--resume", options.resume}});
-  outputs.push_back({"--save", options.save});  // a run that goes on may save to the file that it was resumed from
+  check_outputs(outputs, saved_files("--resume", options.resume, options));
+  // A run that goes on may save to the files that it was resumed from.
+  const std::vector<NamedFile> saved = saved_files("--save", options.save, options);
+  outputs.insert(outputs.end(), saved.begin(), saved.end());
   check_outputs(outputs, inputs);
   for (const auto& [flag, path] : outputs) {
     if (!path.empty() && is_data_file(options, path)) {

@@ -31,9 +31,9 @@ struct Plan {
   std::function<std::map<std::string, double>()> scores{};
 };
 
-/// Checks the files that the flags name (see check_outputs in command_line.h), and `inputs`, which are read too. Throws
-/// Error where one that is to be written is of the data set.
-void check_files(const CommonOptions& options, const Plan& plan, std::vector<NamedFile> inputs = {});
+/// Checks the files that the flags name, those of their folders, and `inputs`, which are read too: see check_outputs in
+/// command_line.h. Throws Error where one that is to be written is of the data set.
+void check_files(const CommonOptions& options, const Plan& plan, const std::vector<NamedFile>& inputs = {});
 
 /// Adds --batch-size and --epochs.
 void add_plan_options(CLI::App& app, Plan& plan);

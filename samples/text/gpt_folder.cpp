@@ -82,8 +82,8 @@ GptConfig read_gpt_config(const fs::path& folder) {
 halfstep::Tokenizer load_tokenizer(const fs::path& path) {
   std::error_code error;
   const bool pairs = fs::is_directory(path, error) && !fs::exists(path / tokenizer_name, error) &&
-                     fs::exists(path / "vocab.json", error);
-  if (pairs) return halfstep::Tokenizer::byte_pairs(path / "vocab.json", path / "merges.txt");
+                     fs::exists(path / pairs_name, error);
+  if (pairs) return halfstep::Tokenizer::byte_pairs(path / pairs_name, path / merges_name);
   return halfstep::Tokenizer::load(path);
 }
 

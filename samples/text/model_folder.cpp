@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -21,12 +22,28 @@ void describe_folders(CLI::App& app, const std::string& when) {
   app.get_option("--resume")->description("Folder that --save wrote, to go on from");
 }
 
+namespace {
+
+constexpr const char* tokenizer_config_name = "tokenizer_config.json";
+constexpr const char* beside_checkpoint[] = {weights_name, config_name, tokenizer_name, tokenizer_config_name,
+                                             vocabulary_name};
+
+}  // namespace
+
 void name_checkpoints(CommonOptions& options) {
+  options.beside.assign(std::begin(beside_checkpoint), std::end(beside_checkpoint));
   if (!options.save.empty()) {
     make_folder("--save", options.save);
     options.save /= checkpoint_name;
   }
   if (!options.resume.empty()) options.resume /= checkpoint_name;
+}
+
+std::vector<NamedFile> tokenizer_files(const std::string& flag, const std::filesystem::path& path) {
+  if (path.empty()) return {};
+  std::vector<NamedFile> files{{flag, path}, {flag, path / pairs_name}, {flag, path / merges_name}};
+  for (const char* name : beside_checkpoint) files.push_back({flag, path / name});
+  return files;
 }
 
 nlohmann::json read_config(const std::filesystem::path& file, std::string_view model) {
@@ -78,7 +95,7 @@ void save_tokenizer(const std::filesystem::path& folder, const halfstep::Tokeniz
     if (tokenizer.find(token)) config[name] = token;
   }
   tokenizer.save(folder / tokenizer_name);
-  write_json(folder / "tokenizer_config.json", config);
+  write_json(folder / tokenizer_config_name, config);
 }
 
 double as_meant(float value) {

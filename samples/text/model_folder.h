@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "samples/common/command_line.h"
 
@@ -18,12 +19,21 @@ inline constexpr const char* checkpoint_name = "checkpoint.safetensors";
 inline constexpr const char* weights_name = "model.safetensors";
 inline constexpr const char* config_name = "config.json";
 inline constexpr const char* tokenizer_name = "tokenizer.json";
+inline constexpr const char* vocabulary_name = "vocab.txt";
+/// Of a GPT-2's tokenizer, where there is no tokenizer.json.
+inline constexpr const char* pairs_name = "vocab.json";
+inline constexpr const char* merges_name = "merges.txt";
 
 /// Says in the help of --save and --resume that they name folders. `when` is when the model is saved.
 void describe_folders(CLI::App& app, const std::string& when);
 
-/// Makes the folder that --save names, and has --save and --resume mean the checkpoints in their folders.
+/// Makes the folder that --save names, and has --save and --resume mean the checkpoints in their folders, with the
+/// files that a model has beside them.
 void name_checkpoints(CommonOptions& options);
+
+/// For check_files: a tokenizer's file, or a folder with one and its model, that a flag names. None if `path`
+/// is empty; not all need exist.
+std::vector<NamedFile> tokenizer_files(const std::string& flag, const std::filesystem::path& path);
 
 /// What a config.json says. Throws Error that names the file, and the `model` that it should be of, if it cannot be
 /// read or is no JSON object.

@@ -51,6 +51,8 @@ write_tweets
 echo '{}' >"$place/tokenizer.json"
 refused "tokenizer.json: expected a tokenizer.json" "${resumed[@]}" --vocab "$place/tokenizer.json"
 refused "cannot make the folder" "${small[@]}" --save "$data/mapping.txt/model"
+mkdir -p "$place/blocked/config.json"
+refused "expected a file, got the folder $place/blocked/config.json" "${small[@]}" --save "$place/blocked"
 
 # Training, resuming, and starting from what was saved.
 trains "${small[@]}" --epochs 12 --save "$place/whole"
@@ -94,6 +96,11 @@ refused "config.json: expected 'num_attention_heads' to be 2, got 4" "${resumed[
 LC_ALL=C sed 's/encoder\.layer\.1\./encoder.layer.9./g' "$place/whole/model.safetensors" >"$place/other"
 refused "lacks bert.encoder.layer.1." --data "$data" --config tiny --weights "$place/other" --vocab "$place/whole"
 cp -r "$place/whole" "$place/kept"
+kept=("${resumed[@]}" --weights "$place/kept/model.safetensors" --vocab "$place/kept/vocab.txt")
+refused "another file than that of --weights, got $place/kept/model.safetensors" "${kept[@]}" --save "$place/kept"
+refused "another file than that of --weights, got $place/kept/config.json" "${kept[@]}" --json "$place/kept/config.json"
+refused "another file than that of --vocab" "${resumed[@]}" --vocab "$place/kept" --save "$place/kept"
+refused "another file than that of --resume" "${resumed[@]}" --resume "$place/kept" --json "$place/kept/tokenizer.json"
 refused "expected" --data "$data" --config mini --batch-size 8 --resume "$place/kept" --save "$place/kept"
 check "a run that is refused leaves the folder as it was" diff -r "$place/whole" "$place/kept"
 refused "excludes" "${small[@]}" --resume "$place/half"
