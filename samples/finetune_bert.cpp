@@ -317,6 +317,19 @@ void print_lengths(const Classifier& classifier) {
   samples::say("\n");
 }
 
+/// Writes vocab.txt where it can have the tokens: each a line, and each id one. Otherwise none stays, which would be
+/// another model's.
+void save_vocabulary(const fs::path& file, const Tokenizer& tokenizer) {
+  bool lines = true;
+  for (std::uint32_t id = 0; id < tokenizer.size(); ++id) {
+    const std::string token = tokenizer.token(id);
+    lines = lines && !token.empty() && token.find_first_of("\r\n") == std::string::npos;
+  }
+  if (lines) return tokenizer.save_vocabulary(file);
+  std::error_code error;
+  fs::remove(file, error);
+}
+
 /// The files of a model to start from.
 std::vector<samples::NamedFile> inputs_of(const Options& options) {
   std::vector<samples::NamedFile> files = samples::tokenizer_files("--vocab", options.vocabulary);
@@ -345,7 +358,7 @@ int run(Options& options) {
   options.plan.beside.description = [&] {
     const fs::path folder = options.common.save.parent_path();
     samples::save_tokenizer(folder, tokenizer);
-    tokenizer.save_vocabulary(folder / samples::vocabulary_name);
+    save_vocabulary(folder / samples::vocabulary_name, tokenizer);
     classifier.save_config(folder);
   };
   return classifier.train(options.precision, options.plan, options.common);

@@ -72,6 +72,11 @@ for file in config.json model.safetensors tokenizer.json tokenizer_config.json v
 done
 trains "${resumed[@]}" --epochs 1 --buckets 1 --weights "$place/whole/model.safetensors" --vocab "$place/whole"
 check "all of the weights are found" grep -q ': 41 tensors, 0 are new$' "$place/output"
+sed 's/"you": [0-9]*/"you": 299/' "$place/whole/tokenizer.json" >"$place/gap.json"
+cp -r "$place/whole" "$place/gap"
+trains "${resumed[@]}" --epochs 1 --buckets 1 --vocab "$place/gap.json" --save "$place/gap"
+check "an id without a token is saved" grep -q '"vocab_size": 300' "$place/gap/config.json"
+check "and no vocab.txt of other tokens stays" test ! -e "$place/gap/vocab.txt"
 LC_ALL=C sed 's/LayerNorm\.weight"/LayerNorm.gamma" /g; s/LayerNorm\.bias"/LayerNorm.beta"/g' "$place/whole/model.safetensors" \
   >"$place/older"
 trains "${resumed[@]}" --epochs 1 --buckets 1 --weights "$place/older" --vocab "$place/whole"
