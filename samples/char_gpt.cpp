@@ -212,7 +212,7 @@ class Run {
                options.common.save.empty() ? std::map<std::string, std::string>{}
                                            : samples::run_notes(options.common, data),
                {.description = [&] { save_description(options, tokenizer); },
-                .weights = [&] { samples::save_weights(trainer, options.common.save.parent_path()); }}) {
+                .weights = [&] { trainer.save_weights(options.common.save.parent_path() / samples::weights_name); }}) {
     if (options.sample_every > 0 && !options.common.quiet && samples::is_first_rank())
       writer_.emplace(trainer, options, tokenizer);
   }

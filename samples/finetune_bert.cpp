@@ -158,7 +158,7 @@ class Classifier {
     plan.scores = [&]() -> std::map<std::string, double> {
       return {{"macro-F1", score(predictor, data_.test, texts_.validation.labels).macro_f1}};
     };
-    plan.beside.weights = [&] { samples::save_weights(trainer, common.save.parent_path()); };
+    plan.beside.weights = [&] { trainer.save_weights(common.save.parent_path() / samples::weights_name); };
     const int code = samples::train(trainer, device_, precision, data_, plan, common);
     if (code != samples::exit_done) return code;
     tested_ = score(predictor, test_, texts_.test.labels);

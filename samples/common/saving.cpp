@@ -50,8 +50,13 @@ void Saver::save() {
 }
 
 void Saver::write_weights() {
-  if (beside_.weights) beside_.weights();
-  has_weights_ = true;
+  has_weights_ = true;  // on every rank, of which only the first knows whether it failed
+  weights_failure_.reset();
+  try {
+    if (beside_.weights) beside_.weights();
+  } catch (const halfstep::Error& error) {
+    weights_failure_ = error;
+  }
 }
 
 void Saver::begin() {
@@ -78,6 +83,7 @@ void Saver::settle() {
 
 void Saver::finish() {
   if (writing_.valid()) writing_.get();
+  if (weights_failure_) throw *weights_failure_;
 }
 
 void warn_not_saved(const halfstep::Error& error) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -19,7 +20,7 @@ struct Beside {
   /// Writes what never changes, before each checkpoint and on the thread that writes it: so it replaces the files of an
   /// earlier run not before there is a checkpoint to go with it. Only the first rank calls it.
   std::function<void()> description{};
-  /// Writes the weights for other programs, after the run's first save and each of Saver::save(). It throws nothing.
+  /// Writes the weights for other programs, after the run's first save and each of Saver::save().
   std::function<void()> weights{};
 };
 
@@ -44,8 +45,8 @@ class Saver {
   void after_step(std::int64_t step);
   /// Saves after the previous save has been written.
   void save();
-  /// Waits for the last save. Throws its Error if it failed. Earlier failures printed one line on standard error per
-  /// sequence of consecutive failures.
+  /// Waits for the last save. Throws its Error if it failed, or the weights beside it did. Earlier failures printed one
+  /// line on standard error per sequence of consecutive failures.
   void finish();
 
  private:
@@ -61,7 +62,8 @@ class Saver {
   bool saves_;  ///< any rank does
   std::map<std::string, std::string> notes_;
   Beside beside_;
-  bool has_weights_ = false;  ///< of this run, beside the checkpoint
+  bool has_weights_ = false;                        ///< of this run, beside the checkpoint, unless they failed
+  std::optional<halfstep::Error> weights_failure_;  ///< why the last ones could not be written
   std::future<void> writing_;
   bool failing_ = false;  ///< whether the last finished save failed
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -100,14 +99,6 @@ void save_tokenizer(const std::filesystem::path& folder, const halfstep::Tokeniz
 
 double as_meant(float value) {
   return std::stod(fmt::format("{}", value));
-}
-
-void save_weights(halfstep::Trainer& trainer, const std::filesystem::path& folder) {
-  try {
-    trainer.save_weights(folder / weights_name);
-  } catch (const halfstep::Error& error) {
-    fmt::print(stderr, "warning: {}\n", error.what());
-  }
 }
 
 }  // namespace samples

@@ -56,7 +56,4 @@ void save_tokenizer(const std::filesystem::path& folder, const halfstep::Tokeniz
 /// A number as it was meant: 0.1 for an f32 that is nearest to it.
 double as_meant(float value);
 
-/// Writes the weights beside it. A file that cannot be written is a warning.
-void save_weights(halfstep::Trainer& trainer, const std::filesystem::path& folder);
-
 }  // namespace samples

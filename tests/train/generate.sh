@@ -80,6 +80,14 @@ check "another place in the schedule is named" grep -q '^the learning rate goes 
 refused "excludes" "${small[@]}" --resume "$place/half" --tokenizer bytes
 trains "${small[@]}" --steps 20 --optimizer muon --tokenizer bytes --save "$place/bytes" --json "$place/report"
 check "the report has the validation loss" grep -q '"validation_loss"' "$place/report"
+mkdir "$place/full"
+if on_full_disk "$place/full" "$program" --data "$text" --layers 1 --heads 2 --width 14 --block 16 --batch-size 4 \
+  --precision float32 --sample-every 0 --steps 2 --save "$place/full"; then
+  check "no room for the weights: the checkpoint is there" test -s "$place/full/checkpoint.safetensors"
+  check "no room for the weights: exit code 1, got $code" test "$code" = 1
+  check "no room for the weights: an error" grep -q "^error: .*cannot write $place/full/model.safetensors" "$place/error"
+  check "no room for the weights: one line" test "$(wc -l <"$place/error")" = 1
+fi
 
 # Generating.
 program=$1/generate
