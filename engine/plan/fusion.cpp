@@ -271,6 +271,8 @@ class Fusion {
       return std::nullopt;  // each in its own pass
     Dispatch joined = Joint(dispatches()[producer], dispatches()[consumer], passed, *layout).dispatch();
     joined.storing = *storing;
+    // What passes is rounded to the type that the joined kernel stores.
+    if (is_narrow(passed.dtype) && joined.expression->storage != passed.dtype) return std::nullopt;
     if (!fits(joined, dispatches()[producer], dispatches()[consumer])) return std::nullopt;
     const std::optional<std::size_t> place = place_for(producer, consumer, link);
     if (!place) return std::nullopt;

@@ -146,6 +146,16 @@ class CastNorm : public TestGraph {
   }
 };
 
+/// A norm in f32, and what is rounded to `dtype` on its way to it.
+class RoundedBesideNorm : public TestGraph {
+ public:
+  explicit RoundedBesideNorm(DType dtype) {
+    const Tensor y = layer_norm(input({5, 10}, DType::f32), input({10}, DType::f32), input({10}, DType::f32));
+    const Tensor rounded = cast(cast(input({5, 10}, DType::f32), dtype), DType::f32);
+    outputs_ = {add(y, rounded)};
+  }
+};
+
 /// A network layer and its gradients: a product with an activation as epilogue, also in the backward pass.
 class Layer : public TestGraph {
  public:
@@ -231,6 +241,14 @@ TEST_CASE("a norm in f32 takes tensors of another type without casts, and its we
     const Results got = run(norm, target, true);
     CHECK(got.dispatches + 4 <= wanted.dispatches);
     expect_same(got, wanted);
+  }
+}
+
+TEST_CASE("what is added to a norm in f32 is rounded first where it was cast") {
+  for (const auto& [target, dtype] : testing::variants()) {
+    if (dtype == DType::f32) continue;
+    const RoundedBesideNorm norm(dtype);
+    expect_same(run(norm, target, true), run(norm, target, false));
   }
 }
 
