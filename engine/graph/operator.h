@@ -81,6 +81,8 @@ class Operator {
   /// Whether the output is a copy of its input's bits, possibly rearranged. If not, it is computed, and rounded as the
   /// policy says.
   virtual bool moves_bits(std::span<const TensorType> /*inputs*/) const { return false; }
+  /// Whether its kernels may read what they stored of a result, as those of an application may.
+  virtual bool reads_results() const { return false; }
   /// Whether the first output may be the same memory as the first input, as that of a cache and its next value is.
   virtual bool works_in_place() const { return false; }
   /// The replacement of the first output in inference; empty to keep the operator.

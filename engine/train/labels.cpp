@@ -19,7 +19,9 @@ bool is_ignored(std::uint32_t label, std::uint32_t also_ignored) {
 /// Whether the node gives labels the bits that its only input has, such as a reshape.
 bool passes_labels_on(const graph::Ir& ir, const graph::Node& node) {
   const auto is_integer = [&](graph::ValueId value) { return ir.values[value].type.dtype == DType::u32; };
-  return node.inputs.size() == 1 && is_integer(node.inputs[0]) && std::ranges::all_of(node.outputs, is_integer);
+  if (node.inputs.size() != 1 || !is_integer(node.inputs[0])) return false;
+  const TensorType type = ir.values[node.inputs[0]].type;
+  return node.op->moves_bits({&type, 1}) && std::ranges::all_of(node.outputs, is_integer);
 }
 
 Judged judged_by(const graph::Ir& ir, const graph::Node& judge) {

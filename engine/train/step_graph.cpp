@@ -45,7 +45,7 @@ class Placeable {
   std::set<graph::ValueId> taken_;
 };
 
-/// Whether a value can be stored times a scale: it is computed, and no operator reads it.
+/// Whether a value can be stored times a scale: it is computed, and nothing reads it.
 bool is_scalable(const graph::Ir& ir, graph::ValueId value) {
   const auto reads = [&](const graph::Node& node) {
     return std::ranges::find(node.inputs, value) != node.inputs.end();
@@ -54,7 +54,7 @@ bool is_scalable(const graph::Ir& ir, graph::ValueId value) {
   const graph::Node& producer = ir.nodes[ir.values[value].producer];
   std::vector<TensorType> inputs;
   for (const graph::ValueId input : producer.inputs) inputs.push_back(ir.values[input].type);
-  return !producer.op->moves_bits(inputs);
+  return !producer.op->moves_bits(inputs) && !producer.op->reads_results();
 }
 
 /// Has micro-batches count by their rows that do, where a label may be ignored.
@@ -78,7 +78,11 @@ void add_gradients(step::StepGraph& result, Placeable& placeable, std::span<cons
   for (const graph::ValueId gradient :
        passes::add_backward(result.ir, result.outputs.front(), result.loss_scale, parameters)) {
     const Tensor tensor = result.ir.tensor(gradient);
-    result.parameter_gradients.push_back(placeable(tensor.dtype() == stored ? gradient : cast(tensor, stored).id()));
+    // What the forward pass computes has been computed before gradients have their places.
+    const graph::Value& value = result.ir.values[gradient];
+    const bool forward = value.origin == graph::Origin::node && value.producer < result.forward_nodes;
+    const Tensor own = forward ? scale(tensor, 1.0F) : tensor;
+    result.parameter_gradients.push_back(placeable(own.dtype() == stored ? own.id() : cast(own, stored).id()));
   }
   if (!scaled) return;
   for (graph::ValueId& placed : result.parameter_gradients) {  // all have their places: one may be read for another's

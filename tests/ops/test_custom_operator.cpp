@@ -121,6 +121,29 @@ class Lookup final : public CustomOperator {
   bool keeps_types() const override { return true; }
 };
 
+/// Integers of integers.
+class Remap final : public CustomOperator {
+ public:
+  std::string name() const override { return "remap"; }
+  std::vector<TensorType> outputs(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
+  CustomKernels kernels(const CustomTypes&) const override { return {}; }
+  bool keeps_types() const override { return true; }
+};
+
+/// Its first input is the gradient for its second one.
+class Injected final : public CustomOperator {
+ public:
+  std::string name() const override { return square_.name(); }
+  std::vector<TensorType> outputs(std::span<const TensorType> inputs) const override { return square_.outputs(inputs); }
+  CustomKernels kernels(const CustomTypes& types) const override { return square_.kernels(types); }
+  std::vector<std::optional<Tensor>> gradients(const CustomGradientCall& call) const override {
+    return {std::nullopt, call.inputs[0]};
+  }
+
+ private:
+  ScaledSquare square_;
+};
+
 Check check_of(std::int64_t rows, std::int64_t columns) {
   return {.name = "scaled_square",
           .build = [](std::span<const Tensor> inputs) { return scaled_square(inputs[0], inputs[1]); },
@@ -228,6 +251,36 @@ TEST_CASE("an application's own operator: integers that it takes are no labels")
   CHECK(train::classes_of(graph.ir(), std::span(&looked_up, 1), inputs[1].id()).empty());
   const graph::ValueId loss = cross_entropy(inputs[0], inputs[1]).id();
   CHECK(train::classes_of(graph.ir(), std::span(&loss, 1), inputs[1].id()).at(0).count == 10);
+}
+
+TEST_CASE("an application's own operator: integers of labels are no labels") {
+  Graph graph;
+  const Tensor labels = graph.input("labels", {4}, DType::u32);
+  const Tensor mapped = apply_operator(std::make_shared<Remap>(), std::span(&labels, 1))[0];
+  const graph::ValueId loss = cross_entropy(graph.input("x", {4, 10}), mapped).id();
+  CHECK(train::classes_of(graph.ir(), std::span(&loss, 1), labels.id()).empty());
+  CHECK(train::judged(graph.ir(), loss)->labels == mapped.id());
+}
+
+TEST_CASE("an application's own operator: a gradient may be what the forward pass computes") {
+  const std::vector<float> values{1, -2, 0.5F, 4, -3, 1, 2, 0.5F, -4, 3};
+  for (const std::int64_t micro_batches : {1, 2}) {
+    CAPTURE(micro_batches);
+    Graph graph;
+    const Tensor inputs[] = {scale(graph.input("x", {5}), 2), graph.root().parameter("w", {5}, constant(1))};
+    const Tensor y = apply_operator(std::make_shared<Injected>(), inputs)[0];
+    TrainerOptions options{.loss = sum(y), .optimizer = Sgd{.rate = 1.0F}};
+    options.accumulate = micro_batches;
+    options.precision = Precision::float32();
+    Trainer trainer = Trainer::compile(testing::device(), graph, options);
+    trainer.step({{"x", std::span(values).first(static_cast<std::size_t>(5 * micro_batches))}});
+    trainer.finish();
+    const std::vector<float> moved = trainer.parameter("w");
+    for (std::size_t i = 0; i < 5; ++i) {
+      const float gradient = micro_batches == 1 ? 2 * values[i] : values[i] + values[i + 5];
+      CHECK(moved[i] == 1 - gradient);
+    }
+  }
 }
 
 TEST_CASE("what is wrong with an application's own operator is said when it is applied or compiled") {

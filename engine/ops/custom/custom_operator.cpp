@@ -142,6 +142,7 @@ class Adapter final : public graph::Operator {
   explicit Adapter(std::shared_ptr<const CustomOperator> op) : op_(std::move(op)) {}
 
   std::string name() const override { return op_->name(); }
+  bool reads_results() const override { return true; }
 
   graph::Attributes attributes() const override {
     graph::Attributes attributes;
