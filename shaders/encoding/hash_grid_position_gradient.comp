@@ -37,7 +37,7 @@ void main() {
     vec4 gradient = features_from(from_quad(dy[row * ROW_QUADS + quad]), element % 4u);
     sum += slope_in(cell_of(position, level), quad, gradient) * float(resolutions[level]);
   }
-  bvec4 inside = lessThanEqual(abs(position - 0.5), vec4(0.5));
+  bvec4 inside = equal(clamp(position, vec4(0.0), vec4(1.0)), position);
   vec4 v = keep_columns(mix(vec4(0.0), sum, inside), 0u, DIMENSIONS);
   result[row] = any(is_nan(position)) ? keep_columns(vec4(uintBitsToFloat(0x7fc00000u)), 0u, DIMENSIONS) : v;
 }

@@ -301,6 +301,12 @@ TEST_CASE("a network that is no operator of its own is computed layer by layer")
   CHECK(last_name(fused_mlp(x, {first})) == "linear");
   CHECK(last_name(fused_mlp(x, {first, second, third})) == "linear");
   CHECK(last_name(fused_mlp(x, {first, second}, {.activation = [](Tensor v) { return mul(v, v); }})) == "linear");
+  const Tensor slope = graph.input("slope", {8});
+  CHECK(last_name(fused_mlp(x, {first, second}, {.activation = [&](Tensor v) { return mul(v, slope); }})) == "linear");
+  CHECK(last_name(fused_mlp(x, {first, second}, {.activation = [](Tensor v) {
+                              const std::vector<Tensor> halves = split(v, {4, 4}, -1);
+                              return concat({relu(halves[0]), tanh(halves[1])}, -1);
+                            }})) == "linear");
   CHECK_THROWS_WITH_AS(fused_mlp(x, {}), "[fused_mlp] expected one layer or more, got none", Error);
   CHECK_THROWS_WITH_AS(fused_mlp(x, {second}), "[fused_mlp] expected weight 0 {3, out}, got f32 {8, 4}", Error);
   CHECK_THROWS_WITH_AS(fused_mlp(x, {{first.weight, x}}), "[fused_mlp] expected bias 0 {8}, got f32 {2, 3}", Error);

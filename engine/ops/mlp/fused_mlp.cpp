@@ -205,14 +205,24 @@ Number first_of(Numbers v) {
   return v[0];
 }
 
+/// `apply` of a tensor in a graph of its own; undefined where it takes other tensors, or another shape.
+Tensor tried(const std::function<Tensor(Tensor)>& apply, graph::Ir& ir) {
+  try {
+    return apply(stand_in(ir, {4}));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 /// What `apply` computes, if it is one elementwise operator of its argument.
 std::optional<MlpActivation> activation_of(const std::function<Tensor(Tensor)>& apply) {
   if (!apply) {
     return MlpActivation{nullptr, {first_of, first_of, GradientOf::result}};
   }
   const auto ir = std::make_shared<graph::Ir>();
-  const Tensor y = apply(stand_in(*ir, {4}));
-  if (ir->nodes.size() != 1 || &graph::ir_of(y) != ir.get() || y.id() != ir->nodes[0].outputs[0]) return {};
+  const Tensor y = tried(apply, *ir);
+  if (!y.defined() || ir->nodes.size() != 1 || &graph::ir_of(y) != ir.get() || y.id() != ir->nodes[0].outputs[0])
+    return {};
   const std::optional<UnaryFormulas> formulas = unary_formulas(*ir->nodes[0].op);
   if (!formulas) return {};
   return MlpActivation{ir->nodes[0].op, *formulas};
