@@ -77,6 +77,7 @@ void Batches::check_supply() const {
 }
 
 void Batches::fill(const run::Program& program, run::Slot& slot) {
+  if (supply_->gather && !ring_) start(seed_, steps_, drawn());  // it could not be made before
   if (ring_) {
     program.fill(slot, ring_->batch(drawn()));
   } else {

@@ -46,6 +46,26 @@ void check_floating(const Precision& precision) {
   }
 }
 
+/// What a narrow type makes of a hyperparameter, where that is not nearly the same.
+void note(std::vector<std::string>& notes, DType dtype, std::string_view name, double value) {
+  const auto stored = static_cast<double>(graph::stored(dtype, static_cast<float>(value)));
+  if (std::abs(stored - value) <= 0.1 * std::abs(value)) return;
+  notes.push_back(fmt::format("{} {:.4g} would be {:.4g} in {}: used in f32, as {:.4g}", name, value, stored,
+                              halfstep::name(dtype), static_cast<double>(static_cast<float>(value))));
+}
+
+/// f32, or what parameters are stored in.
+void check_kept(const Precision& precision, std::string_view what, DType dtype, std::string_view hint) {
+  if (dtype == DType::f32 || dtype == precision.parameters) return;
+  const std::string_view read = name(precision.parameters);
+  fail("precision",
+       fmt::format("expected {} of {} with parameters of {}, got {}", what,
+                   is_narrow(precision.parameters) ? fmt::format("f32 or {}", read) : "f32", read, name(dtype)),
+       hint);
+}
+
+}  // namespace
+
 void check_scale(const LossScale& scale, const Optimizer& optimizer) {
   if (scale.in_rate && (scale.kind != LossScale::Kind::fixed || !optimizer->takes_scale_in_rate())) {
     fail(
@@ -74,26 +94,6 @@ void check_scale(const LossScale& scale, const Optimizer& optimizer) {
                                   scale.growth, scale.backoff, scale.interval));
   }
 }
-
-/// What a narrow type makes of a hyperparameter, where that is not nearly the same.
-void note(std::vector<std::string>& notes, DType dtype, std::string_view name, double value) {
-  const auto stored = static_cast<double>(graph::stored(dtype, static_cast<float>(value)));
-  if (std::abs(stored - value) <= 0.1 * std::abs(value)) return;
-  notes.push_back(fmt::format("{} {:.4g} would be {:.4g} in {}: used in f32, as {:.4g}", name, value, stored,
-                              halfstep::name(dtype), static_cast<double>(static_cast<float>(value))));
-}
-
-/// f32, or what parameters are stored in.
-void check_kept(const Precision& precision, std::string_view what, DType dtype, std::string_view hint) {
-  if (dtype == DType::f32 || dtype == precision.parameters) return;
-  const std::string_view read = name(precision.parameters);
-  fail("precision",
-       fmt::format("expected {} of {} with parameters of {}, got {}", what,
-                   is_narrow(precision.parameters) ? fmt::format("f32 or {}", read) : "f32", read, name(dtype)),
-       hint);
-}
-
-}  // namespace
 
 void check_precision(const Precision& precision, const std::vector<Optimizer>& optimizers) {
   check_floating(precision);

@@ -46,9 +46,10 @@ std::int64_t position_from(const io::Metadata& metadata, const std::string& file
   const std::int64_t epoch_step = number(metadata, file, "epoch_step", 0, before.steps() - 1);
   std::int64_t here = epoch_step;
   if (before.samples != size.samples || before.batch != size.batch) {
-    const auto seen = static_cast<double>(epoch_step * before.batch) / static_cast<double>(before.samples);
-    // A little more than the fraction, so that one which is a whole number of steps stays one.
-    here = static_cast<std::int64_t>(seen * static_cast<double>(size.samples) / static_cast<double>(size.batch) + 1e-9);
+    // In whole numbers: a fraction that is a whole number of steps stays one.
+    const auto seen = static_cast<std::uint64_t>(epoch_step * before.batch) * static_cast<std::uint64_t>(size.samples);
+    const auto step_samples = static_cast<std::uint64_t>(before.samples) * static_cast<std::uint64_t>(size.batch);
+    here = static_cast<std::int64_t>(seen / step_samples);
   }
   return epoch * size.steps() + std::min(here, size.steps() - 1);
 }

@@ -13,6 +13,7 @@
 
 #include "optim/check.h"
 #include "passes/backward.h"
+#include "train/step_graph.h"
 
 namespace halfstep::train {
 namespace {
@@ -51,6 +52,7 @@ std::vector<Optimizer> optimizers_of(const step::StepGraph& graph, const Trainer
     const Optimizer& optimizer = optimizer_of(graph.ir.values[id], options);
     if (index_of(result, optimizer) < result.size()) continue;
     optim::check(*optimizer);
+    check_scale(options.precision.loss_scale, optimizer);
     result.push_back(optimizer);
   }
   return result;

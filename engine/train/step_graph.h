@@ -20,6 +20,8 @@ step::StepGraph evaluation_graph(const Graph& graph, const TrainerOptions& optio
 
 /// Throws Error where the policy asks for what cannot be, or would change nothing.
 void check_precision(const Precision& precision, const std::vector<Optimizer>& optimizers);
+/// Throws Error where a loss scale cannot be, or not with that optimizer.
+void check_scale(const LossScale& scale, const Optimizer& optimizer);
 
 /// A line for each hyperparameter that f16 would lose, or change by more than a tenth, where the policy keeps
 /// parameters in f16: with what it would be, and what is really used.

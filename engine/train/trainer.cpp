@@ -21,11 +21,14 @@ namespace halfstep {
 namespace {
 
 /// Whether the device keeps so many bytes of a training set.
-bool fits(const vk::Context& context, std::uint64_t bytes, std::uint64_t resident_limit) {
+bool fits(const run::Runtime& runtime, std::uint64_t bytes, const TrainerOptions& options) {
+  const vk::Context& context = runtime.context();
   const vk::Capabilities& capabilities = context.capabilities();
-  std::uint64_t limit =
-      std::min({context.target().max_storage_range, capabilities.max_buffer_bytes, vk::memory_bytes(capabilities) / 2});
-  if (resident_limit != 0) limit = std::min(limit, resident_limit);
+  // Four bindings of the widest that programs have are left beside the other operands of a feed.
+  std::uint64_t limit = std::min({context.target().max_storage_range, 4 * runtime.target.max_storage_range,
+                                  capabilities.max_buffer_bytes, vk::memory_bytes(capabilities) / 2});
+  if (options.memory_limit != 0) limit = std::min(limit, options.memory_limit / 2);
+  if (options.resident_limit != 0) limit = std::min(limit, options.resident_limit);
   return bytes <= limit;
 }
 
@@ -185,7 +188,7 @@ void Trainer::Impl::place_set(state::StoreSpec& spec) {
     bytes = train::place_resident(resident.back(), fields.back());
   }
   train::Supply supply = train::set_supply(set, std::move(fields), train::buckets_of(set, train::lengths_of(options)));
-  if (fits(workspace.runtime->context(), bytes, options.resident_limit)) {
+  if (fits(*workspace.runtime, bytes, options)) {
     for (std::size_t i = 0; i < parts.size(); ++i) parts[i]->graph.samples = std::move(resident[i]);
     spec.data_bytes = bytes;
     supply.gather = nullptr;

@@ -38,6 +38,7 @@ TEST_CASE("in epochs of another size, whole ones stay whole and the same fractio
   CHECK(position_from(at(before, 5), "file", {96, 5}, 0) == 19 + 12);
   CHECK(position_from(at({96, 16}, 3), "file", {48, 8}, 0) == 3);
   CHECK(position_from(at({96, 1}, 95), "file", {96, 96}, 0) == 0);
+  CHECK(position_from(at({1644167168, 2}, 16777216), "file", {1644167168, 1}, 0) == 33554432);
   // 97 of 100 images, where the last three used to be dropped, do not make the epoch of 32 images one step longer.
   CHECK(position_from(at({100, 1}, 99), "file", {100, 33}, 0) == 2);
 }

@@ -6,6 +6,11 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "host/temporary_folder.h"
 #include "io/safetensors.h"
@@ -30,6 +35,25 @@ TrainerOptions options(Optimizer optimizer, std::vector<ParameterGroup> groups,
   result.precision = std::move(precision);
   return result;
 }
+
+/// SGD with the scale in its rate, which leaves parameters of one axis to Adam.
+class LeavesVectors final : public UpdateRule {
+ public:
+  std::string name() const override { return "leaves_vectors"; }
+  const Schedule& rate() const override { return own_->rate(); }
+  float weight_decay() const override { return own_->weight_decay(); }
+  void check() const override { own_->check(); }
+  std::vector<std::string> states() const override { return own_->states(); }
+  UpdateKernel kernel(const UpdateCall& call) const override { return own_->kernel(call); }
+  bool takes_scale_in_rate() const override { return true; }
+  const Optimizer* substitute(std::string_view, const Shape& shape) const override {
+    return shape.size() == 1 ? &vectors_ : nullptr;
+  }
+
+ private:
+  Optimizer own_ = Sgd{};
+  Optimizer vectors_ = Adam{};
+};
 
 /// One step with the same gradient for every element of "a" {6}, "b" {5} and "c" {3, 4}.
 void pull(PulledTensors& tensors, float value) {
@@ -254,6 +278,9 @@ TEST_CASE("optimizers of groups that cannot be are refused") {
   refused({{.pattern = "a", .optimizer = Sgd{.rate = -1.0F}}}, "expected rate");
   TrainerOptions in_rate = options(Sgd{}, {{.pattern = "a", .optimizer = Adam{}}}, Precision::mixed());
   in_rate.precision.loss_scale = {.kind = LossScale::Kind::fixed, .initial = 16, .in_rate = true};
+  CHECK_THROWS_WITH_AS(PulledTensors(three, in_rate), doctest::Contains("got adam with a fixed loss scale"), Error);
+  in_rate.groups = {};
+  in_rate.optimizer = Optimizer(std::make_shared<LeavesVectors>());
   CHECK_THROWS_WITH_AS(PulledTensors(three, in_rate), doctest::Contains("got adam with a fixed loss scale"), Error);
 }
 

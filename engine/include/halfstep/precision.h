@@ -85,7 +85,8 @@ struct Partials {
   DType conv2d = DType::f32;
 };
 
-/// Conditions that stop training, in any tensor of a step. The trainer then reports the operator that produced the
+/// Conditions that stop training, in any tensor of a step's forward and backward pass. (What an update makes of sound
+/// gradients is not looked at before the next step reads it.) The trainer then reports the operator that produced the
 /// first such number. The step's update is skipped, so that all state is as before the step. The host waits for every
 /// step, and every tensor is checked. Not with a dynamic loss scale, which finds its value by letting steps overflow:
 /// compile() throws.

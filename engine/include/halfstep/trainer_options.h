@@ -80,8 +80,10 @@ struct HALFSTEP_API TrainerOptions {
   /// gradients. Where the loss ignores labels, a micro-batch counts as much as the part of its rows that do: gradients,
   /// the loss and the metrics of the same rows are means over all rows of the step, as in one batch of all. In a loss
   /// that is a sum of several, of other rows each or one of inputs without labels, and in other metrics, micro-batches
-  /// count alike. If a gradient overflows in any of them, the update is skipped. Each micro-batch draws its own noise.
-  /// Batch norm uses each micro-batch's own statistics, and moves its running statistics once per micro-batch.
+  /// count alike. A step of several micro-batches in which no label counts at all has a loss and gradients of 0, also
+  /// of what such a loss has besides, as a penalty on weights. If a gradient overflows in any of them, the update is
+  /// skipped. Each micro-batch draws its own noise. Batch norm uses each micro-batch's own statistics, and moves its
+  /// running statistics once per micro-batch.
   std::int64_t accumulate = 1;
   /// Other processes that train the same model, each with a part of every batch. `accumulate`, the graph's batch and
   /// everything else here that decides on the numbers must be the same on each; compile() compares them, and throws an
@@ -136,7 +138,8 @@ struct HALFSTEP_API TrainerOptions {
   /// Bytes of device memory that the training may take; 0: what the device has. compile() throws Error, before it
   /// allocates any, that says what takes how much and what batch fits; the one that takes a model makes it fit.
   std::uint64_t memory_limit = 0;
-  std::uint64_t resident_limit = 0;  ///< bytes of the training set that the device may keep; 0: what it allows
+  /// Bytes of the training set that the device may keep; 0: what it allows, and half of `memory_limit`.
+  std::uint64_t resident_limit = 0;
 };
 
 }  // namespace halfstep
