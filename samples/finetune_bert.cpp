@@ -14,6 +14,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "samples/common/command_line.h"
 #include "samples/common/say.h"
 #include "samples/common/training.h"
+#include "samples/text/bert_folder.h"
 #include "samples/text/model_folder.h"
 #include "samples/text/text_classifier.h"
 #include "samples/text/text_data.h"
@@ -31,6 +33,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::int64_t most_tokens = 512;  ///< of a text
+
 struct Options {
   std::string config = "base";
   std::string precision = "mixed";
@@ -38,7 +42,7 @@ struct Options {
   fs::path vocabulary;
   bool cased = false;
   std::uint32_t vocabulary_size = 8000;
-  std::int64_t longest = 512;
+  std::optional<std::int64_t> longest;
   std::int64_t buckets = 4;
   float learning_rate = 2e-5F;
   float dropout = 0.1F;
@@ -78,9 +82,9 @@ void add_options(CLI::App& app, Options& options) {
       ->transform(samples::whole_number(256, 1 << 20))
       ->capture_default_str();
   app.add_flag("--cased", options.cased, "Keep case and accents: of a vocab.txt, or of a vocabulary that is learned");
-  app.add_option("--max-length", options.longest, "Tokens of a text; longer ones are cut")
-      ->transform(samples::whole_number(3, 512))
-      ->capture_default_str();
+  app.add_option("--max-length", options.longest,
+                 "Tokens of a text; longer ones are cut: 512, or as many as the model to start from has positions")
+      ->transform(samples::whole_number(3, most_tokens));
   app.add_option("--buckets", options.buckets,
                  "Lengths that texts are padded to, at most: a batch has texts of one; 1: all to the longest")
       ->transform(samples::whole_number(1, 16))
@@ -125,22 +129,38 @@ std::uint32_t special(const Tokenizer& tokenizer, const char* name) {
   fail("tokenizer", fmt::format("expected the token '{}' in it, got none", name), "BERT's vocabularies have it");
 }
 
+/// The size of the model that the flags ask for, but for its vocabulary. One to start from has its positions.
+models::BertOptions size_of(const Options& options) {
+  models::BertOptions size = configs().at(options.config);
+  size.dropout = options.dropout;
+  const fs::path& file = options.common.resume.empty() ? options.weights : options.common.resume;
+  const std::int64_t wanted = options.longest.value_or(most_tokens);
+  size.positions = wanted;
+  if (!file.empty()) size.positions = samples::positions_in(file, size.width).value_or(wanted);
+  if (options.longest.value_or(0) > size.positions) {
+    fail("--max-length", fmt::format("expected at most {}, the positions of the model in {}, got {}", size.positions,
+                                     file.string(), wanted));
+  }
+  return size;
+}
+
 /// A BERT with its data, ready to train.
 class Classifier {
  public:
-  Classifier(const Device& device, const Options& options, const samples::TextData& texts, const Tokenizer& tokenizer,
-             std::int64_t length, std::int64_t batch)
-      : device_(device), options_(options), texts_(texts), classes_(static_cast<std::uint32_t>(texts.classes.size())) {
+  Classifier(const Device& device, const Options& options, const models::BertOptions& size,
+             const samples::TextData& texts, const Tokenizer& tokenizer, std::int64_t length, std::int64_t batch)
+      : device_(device),
+        options_(options),
+        texts_(texts),
+        classes_(static_cast<std::uint32_t>(texts.classes.size())),
+        size_(size) {
     padding_ = special(tokenizer, "[PAD]");
     const auto set = [&](const samples::LabelledTexts& part) {
       return samples::text_set(options.common.data.string(), part, tokenizer, length, padding_, classes_);
     };
     data_ = {set(texts.train), set(texts.validation), texts.classes};
     test_ = set(texts.test);
-    size_ = configs().at(options.config);
     size_.vocabulary = tokenizer.size();
-    size_.dropout = options.dropout;
-    if (options.weights.empty()) size_.positions = options.longest;
     for (const std::int64_t each : samples::bucket_lengths(data_.train, options.buckets)) {
       models_.push_back(std::make_unique<samples::TextClassifier>(batch, each, classes_, size_));
     }
@@ -177,30 +197,7 @@ class Classifier {
   const Dataset& training_set() const { return data_.train; }
 
   /// What transformers reads of a model besides its weights.
-  void save_config(const fs::path& folder) const {
-    const bool two = classes_ == 2;
-    const double dropout = samples::as_meant(size_.dropout);
-    nlohmann::ordered_json config{{"architectures", {"BertForSequenceClassification"}},
-                                  {"model_type", "bert"},
-                                  {"vocab_size", size_.vocabulary},
-                                  {"hidden_size", size_.width},
-                                  {"num_hidden_layers", size_.layers},
-                                  {"num_attention_heads", size_.heads},
-                                  {"intermediate_size", size_.hidden},
-                                  {"max_position_embeddings", size_.positions},
-                                  {"type_vocab_size", size_.token_types},
-                                  {"hidden_act", "gelu"},
-                                  {"hidden_dropout_prob", dropout},
-                                  {"attention_probs_dropout_prob", dropout},
-                                  {"layer_norm_eps", 1e-12},
-                                  {"pad_token_id", padding_},
-                                  {"problem_type", two ? "multi_label_classification" : "single_label_classification"}};
-    for (std::size_t i = two ? 1 : 0; i < texts_.classes.size(); ++i) {
-      config["id2label"][std::to_string(two ? 0 : i)] = texts_.classes[i];
-      config["label2id"][texts_.classes[i]] = two ? 0 : i;
-    }
-    samples::write_config(folder, config);
-  }
+  nlohmann::ordered_json config() const { return samples::bert_config(size_, padding_, texts_.classes); }
 
  private:
   TrainerOptions training_options(const Precision& precision) const {
@@ -244,23 +241,10 @@ class Classifier {
     for (const std::string& name : report.unexpected) {
       if (name.starts_with("bert.encoder.") || name.starts_with("encoder.")) refuse_config("has more:", name);
     }
-    check_config();
+    samples::check_bert_config(options_.weights.parent_path(), size_);
     if (options_.common.quiet) return;
     samples::say("{}: {} tensors, {} are new{}{}\n", options_.weights.string(), report.loaded.size(),
                  report.missing.size(), report.missing.empty() ? "" : ": ", fmt::join(report.missing, ", "));
-  }
-
-  /// Throws Error if a config.json beside the weights says what their shapes do not: that the model is computed in
-  /// another way.
-  void check_config() const {
-    const fs::path file = options_.weights.parent_path() / samples::config_name;
-    std::error_code error;
-    if (!fs::exists(file, error)) return;
-    const nlohmann::json config = samples::read_config(file, "BERT");
-    const std::pair<const char*, nlohmann::json> computed[] = {
-        {"model_type", "bert"},    {"num_attention_heads", size_.heads},    {"hidden_act", "gelu"},
-        {"layer_norm_eps", 1e-12}, {"position_embedding_type", "absolute"}, {"is_decoder", false}};
-    for (const auto& [name, only] : computed) samples::expect_only(config, name, only, file);
   }
 
   [[noreturn]] void refuse_config(const char* what, const std::string& name) const {
@@ -317,19 +301,6 @@ void print_lengths(const Classifier& classifier) {
   samples::say("\n");
 }
 
-/// Writes vocab.txt where it can have the tokens: each a line, and each id one. Otherwise none stays, which would be
-/// another model's.
-void save_vocabulary(const fs::path& file, const Tokenizer& tokenizer) {
-  bool lines = true;
-  for (std::uint32_t id = 0; id < tokenizer.size(); ++id) {
-    const std::string token = tokenizer.token(id);
-    lines = lines && !token.empty() && token.find_first_of("\r\n") == std::string::npos;
-  }
-  if (lines) return tokenizer.save_vocabulary(file);
-  std::error_code error;
-  fs::remove(file, error);
-}
-
 /// The files of a model to start from.
 std::vector<samples::NamedFile> inputs_of(const Options& options) {
   std::vector<samples::NamedFile> files = samples::tokenizer_files("--vocab", options.vocabulary);
@@ -345,21 +316,23 @@ int run(Options& options) {
   samples::check_files(options.common, options.plan, inputs_of(options));
   const samples::TextData texts = samples::read_text_data(options.common.data, options.common.limit);
   const Tokenizer tokenizer = tokenizer_of(options, texts);
-  const std::int64_t length = std::min(options.longest, samples::longest_text(texts, tokenizer));
+  const models::BertOptions size = size_of(options);
+  const std::int64_t most = std::min(options.longest.value_or(most_tokens), size.positions);
+  const std::int64_t length = std::min(most, samples::longest_text(texts, tokenizer));
   const Device device = Device::open(options.common.device);
   if (!options.common.quiet) {
     samples::say("{} texts to train on, {} to validate, {} to test; {} tokens, at most {} in a text\n",
                  texts.train.texts.size(), texts.validation.texts.size(), texts.test.texts.size(), tokenizer.size(),
                  length);
   }
-  Classifier classifier(device, options, texts, tokenizer, length, batch);
+  Classifier classifier(device, options, size, texts, tokenizer, length, batch);
   if (!options.common.quiet) print_lengths(classifier);
   if (options.compare) return compare(classifier, options);
   options.plan.beside.description = [&] {
     const fs::path folder = options.common.save.parent_path();
     samples::save_tokenizer(folder, tokenizer);
-    save_vocabulary(folder / samples::vocabulary_name, tokenizer);
-    classifier.save_config(folder);
+    samples::save_vocabulary(folder, tokenizer);
+    samples::write_config(folder, classifier.config());
   };
   return classifier.train(options.precision, options.plan, options.common);
 }

@@ -100,6 +100,18 @@ refused "config.json: expected 'num_attention_heads' to be 2, got 4" "${resumed[
   --weights "$place/heads/model.safetensors" --vocab "$place/whole"
 LC_ALL=C sed 's/encoder\.layer\.1\./encoder.layer.9./g' "$place/whole/model.safetensors" >"$place/other"
 refused "lacks bert.encoder.layer.1." --data "$data" --config tiny --weights "$place/other" --vocab "$place/whole"
+
+# Positions are the model's own, those of the file that it starts from.
+once=(--data "$data" --config tiny --batch-size 8 --buckets 1 --quiet)
+trains "${once[@]}" --epochs 1 --vocab-size 256 --max-length 16 --save "$place/narrow"
+trains "${once[@]}" --epochs 1 --weights "$place/narrow/model.safetensors" --vocab "$place/narrow"
+trains "${once[@]}" --epochs 1 --weights "$place/encoder" --vocab "$place/whole" --max-length 12 --save "$place/cut"
+check "the model keeps its positions" grep -q '"max_position_embeddings": 512' "$place/cut/config.json"
+trains "${once[@]}" --epochs 2 --max-length 12 --resume "$place/cut"
+trains "${once[@]}" --epochs 2 --resume "$place/narrow"
+refused "--max-length] expected at most 16, the positions of the model in $place/narrow/checkpoint.safetensors, got 17" \
+  "${once[@]}" --max-length 17 --resume "$place/narrow"
+
 cp -r "$place/whole" "$place/kept"
 kept=("${resumed[@]}" --weights "$place/kept/model.safetensors" --vocab "$place/kept/vocab.txt")
 refused "another file than that of --weights, got $place/kept/model.safetensors" "${kept[@]}" --save "$place/kept"
