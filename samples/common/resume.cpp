@@ -98,8 +98,16 @@ std::string shown(const std::string& flag, const std::string& value) {
   return value == "true" ? flag : fmt::format("{} {}", flag, printable(value));
 }
 
-void compare_flags(const Texts& before, const CommonOptions& options, const halfstep::Precision& precision,
+/// Whether the checkpoint's loss scale is used: a dynamic one goes on as one. A file of an older version does not say
+/// what its scale is: then it is taken for dynamic.
+bool scale_goes_on(const Texts& metadata, const halfstep::Precision& precision) {
+  const std::string dynamic = entry(metadata, "loss_scale_dynamic");
+  return precision.loss_scale.kind == halfstep::LossScale::Kind::dynamic && (dynamic.empty() || dynamic == "true");
+}
+
+void compare_flags(const Texts& metadata, const CommonOptions& options, const halfstep::Precision& precision,
                    Differences& differences) {
+  const Texts before = recorded_flags(metadata);
   std::set<std::string> names;
   for (const auto& [name, value] : before) names.insert(name);
   for (const auto& [name, value] : options.flags) names.insert(name);
@@ -109,9 +117,7 @@ void compare_flags(const Texts& before, const CommonOptions& options, const half
     const std::string old = there == before.end() ? "" : there->second;
     const std::string now = here == options.flags.end() ? "" : here->second;
     if (same(old, now)) continue;
-    const bool scale =
-        name == "--loss-scaling-factor" && precision.loss_scale.kind == halfstep::LossScale::Kind::dynamic;
-    if (scale) {
+    if (name == "--loss-scaling-factor" && scale_goes_on(metadata, precision)) {
       differences.of_checkpoint.push_back(fmt::format("its loss scale (command line: {})", shown(name, now)));
     } else {
       differences.of_command_line.push_back(
@@ -123,7 +129,7 @@ void compare_flags(const Texts& before, const CommonOptions& options, const half
 Differences compare(const Texts& metadata, const CommonOptions& options, const halfstep::Precision& precision,
                     const Data& data) {
   Differences differences;
-  if (metadata.contains(flags_key)) compare_flags(recorded_flags(metadata), options, precision, differences);
+  if (metadata.contains(flags_key)) compare_flags(metadata, options, precision, differences);
   const std::string seed = entry(metadata, "seed");
   if (options.seed_given && !seed.empty() && seed != std::to_string(options.seed)) {
     differences.of_checkpoint.push_back(fmt::format("--seed {} (command line: {})", printable(seed), options.seed));
