@@ -64,12 +64,17 @@ std::string name_of(const CLI::Option& option) {
   return (option.get_lnames().empty() ? "" : "--") + option.get_single_name();
 }
 
+/// Whether a flag does not count, as one that is given excludes it.
+bool is_excluded(const CLI::Option& option) {
+  return std::ranges::any_of(option.get_excludes(), [](const CLI::Option* other) { return other->count() > 0; });
+}
+
 /// The flags that affect training, with their values. The seed is not among them: the trainer stores it.
 std::map<std::string, std::string> flags_of(const CLI::App& app) {
   std::map<std::string, std::string> flags;
   for (const CLI::Option* option : app.get_options()) {
     const bool shapes = option->get_group() == "Options" && option != app.get_help_ptr();
-    if (!shapes || name_of(*option) == "--seed") continue;
+    if (!shapes || is_excluded(*option) || name_of(*option) == "--seed") continue;
     const std::vector<std::string>& given = option->results();
     flags[name_of(*option)] =
         given.empty() ? option->get_default_str() : fmt::format("{}", fmt::join(given.begin(), given.end(), " "));

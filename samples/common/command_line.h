@@ -45,6 +45,7 @@ struct CommonOptions {
   bool reproducible = false;   ///< the same weights on every device; see Precision::reproducible
   WatchOptions watch;          ///< what else a run writes about itself
   /// Every flag that affects training, given or not: from its name, "--batch-size", to its value as text; empty: none.
+  /// Not those that a given one excludes: of --resume, for example, what the checkpoint's folder has.
   std::map<std::string, std::string> flags;
 };
 

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <vector>
 
 #include "samples/common/checkpoint.h"
@@ -35,7 +34,7 @@ std::string checksum(const halfstep::Dataset& set) {
   return fmt::format("{:08x}", sum);
 }
 
-std::string entry(const Texts& metadata, const char* key) {
+std::string entry(const Texts& metadata, const std::string& key) {
   const auto found = metadata.find(key);
   return found == metadata.end() ? "" : found->second;
 }
@@ -108,14 +107,8 @@ bool scale_goes_on(const Texts& metadata, const halfstep::Precision& precision) 
 void compare_flags(const Texts& metadata, const CommonOptions& options, const halfstep::Precision& precision,
                    Differences& differences) {
   const Texts before = recorded_flags(metadata);
-  std::set<std::string> names;
-  for (const auto& [name, value] : before) names.insert(name);
-  for (const auto& [name, value] : options.flags) names.insert(name);
-  for (const std::string& name : names) {
-    const auto there = before.find(name);
-    const auto here = options.flags.find(name);
-    const std::string old = there == before.end() ? "" : there->second;
-    const std::string now = here == options.flags.end() ? "" : here->second;
+  for (const auto& [name, now] : options.flags) {
+    const std::string old = entry(before, name);
     if (same(old, now)) continue;
     if (name == "--loss-scaling-factor" && scale_goes_on(metadata, precision)) {
       differences.of_checkpoint.push_back(fmt::format("its loss scale (command line: {})", shown(name, now)));

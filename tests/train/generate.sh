@@ -80,6 +80,8 @@ check "another place in the schedule is named" grep -q '^the learning rate goes 
 refused "excludes" "${small[@]}" --resume "$place/half" --tokenizer bytes
 trains "${small[@]}" --steps 20 --optimizer muon --tokenizer bytes --save "$place/bytes" --json "$place/report"
 check "the report has the validation loss" grep -q '"validation_loss"' "$place/report"
+trains "${small[@]}" --steps 20 --optimizer muon --resume "$place/bytes"
+check "the folder's tokenizer is no difference" bash -c "! grep -q 'counts for' '$place/output'"
 mkdir "$place/full"
 if on_full_disk "$place/full" "$program" --data "$text" --layers 1 --heads 2 --width 14 --block 16 --batch-size 4 \
   --precision float32 --sample-every 0 --steps 2 --save "$place/full"; then

@@ -63,6 +63,7 @@ until_true grep -q '^epoch 3/12: ' "$place/output"
 stops INT 130 60
 check "Ctrl-C: it says so" grep -q '^stopped after ' "$place/output"
 trains "${resumed[@]}" --epochs 12 --resume "$place/half" --save "$place/resumed"
+check "the folder's vocabulary is no difference" bash -c "! grep -q 'counts for' '$place/output'"
 check "a resumed run ends like one that was not stopped" cmp "$place/resumed/model.safetensors" "$place/whole/model.safetensors"
 trains "${resumed[@]}" --epochs 12 --buckets 1 --resume "$place/half" --save "$place/resumed"
 check "other buckets than the checkpoint's are named" grep -q 'the command line counts for .*--buckets' "$place/output"
