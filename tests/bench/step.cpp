@@ -135,7 +135,7 @@ void run(const StepOptions& options, const Bench& bench, Report& report) {
   Result result{.name = fmt::format("step {} {} batch {}", options.model, options.precision.name, options.batch),
                 .times = times,
                 .figures = figures_of(trainer, 1000 * static_cast<double>(options.batch) / times.median)};
-  if (bench.has_timestamps()) {
+  if (bench.has_timestamps() && !options.stop) {  // which looks at tensors, as no step does whose dispatches are timed
     const std::vector<DispatchCost> costs = trainer.inspect().profile(bench.repeats());
     for (const DispatchCost& cost : costs) result.flops += cost.flops;
     report.add_operators(operators_of(costs), options.operators);
@@ -156,7 +156,8 @@ Command add_step(CLI::App& app) {
   command->add_flag("--saturate", options->saturate, "Store 65504 for what is too large for f16");
   command->add_flag("--float16-moments", options->float16_moments, "Keep the optimizer's moments in f16");
   command->add_flag("--gradient-scales", options->gradient_scales, "Store each tensor's gradient times its own scale");
-  command->add_flag("--stop", options->stop, "Stop at infinities and NaNs; without a loss scale");
+  CLI::Option* const stop = command->add_flag(
+      "--stop", options->stop, "Stop at infinities and NaNs; without a loss scale, and without times of operators");
   command->add_option("--watch", options->watch, "Tensors whose statistics are taken, by pattern: \"*gradient\"");
   command->add_option("--every", options->every, "One step out of how many they are taken in")
       ->transform(samples::whole_number(1, 1000000))
@@ -175,7 +176,8 @@ Command add_step(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--budget", options->budget, "Also time a thousand parts of steps that are to take so many ms")
       ->check(CLI::Range(1e-3, 1e6));
-  command->add_option("--trace", options->trace, "File to write a timeline of a few steps to, for ui.perfetto.dev");
+  command->add_option("--trace", options->trace, "File to write a timeline of a few steps to, for ui.perfetto.dev")
+      ->excludes(stop);
   return timed(command, [options](const Bench& bench, Report& report) { run(*options, bench, report); });
 }
 

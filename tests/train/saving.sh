@@ -227,6 +227,9 @@ program=$programs/bench
 VK_ICD_FILENAMES=$place/manifest.json fails 1 "in $place/manifest.json, named by VK_ICD_FILENAMES" peaks
 for value in 0x10 010x 0 1.5; do refused "expected a whole number from 1 to" gemm --m "$value"; done
 refused "cannot write $place/nowhere/j" peaks --json "$place/nowhere/j"
+refused "--stop excludes --trace" step --stop --trace "$place/trace"
+trains --repeats 1 step --stop --steps 1 --batch 1 --json "$place/j"
+check "a step that stops at infinities is timed" test -s "$place/j"
 program=$programs/float32_master_weights
 HALFSTEP_CACHE=$place/cache trains "${small[@]}" --quiet
 for file in "$place"/cache/*; do rm "$file" && mkdir "$file"; done
