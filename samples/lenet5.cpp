@@ -67,7 +67,8 @@ void add_options(CLI::App& app, Options& options) {
   samples::add_learning_rate(app, options.learning_rate, "Rate of gradient descent");
   app.add_option("--momentum", options.momentum, "Its momentum")->capture_default_str();
   samples::add_common_options(app, options.common);
-  for (const char* flag : {"--epochs", "--save", "--save-every", "--resume", "--json"}) {
+  for (const char* flag : {"--epochs", "--save", "--save-every", "--resume", "--json", "--log", "--plot",
+                           "--tensorboard", "--trace", "--graph", "--pictures"}) {
     explain->excludes(app.get_option(flag));
   }
   app.get_option("--data")->description(

@@ -59,6 +59,9 @@ std::vector<NamedFile> watched_files(const WatchOptions& options) {
 }
 
 halfstep::TrainerOptions watched(const WatchOptions& options, halfstep::TrainerOptions training) {
+  if (!options.tensors.empty() && options.log.empty() && options.tensorboard.empty()) {
+    halfstep::fail("--watch", "expected --log or --tensorboard, which its records are written to, got neither");
+  }
   if (training.ranks.size() > 1 && !options.trace.empty()) {
     halfstep::fail("--trace", fmt::format("expected one process, got {} ranks", training.ranks.size()));
   }

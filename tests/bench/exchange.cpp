@@ -227,7 +227,10 @@ void predict() {
 }
 
 void run(const ExchangeOptions& options, const Bench& bench, const std::filesystem::path& json) {
-  if (options.predict) return predict();
+  if (options.predict) {
+    if (!json.empty()) fail("--json", "expected no file with --predict, which prints a table only, got one");
+    return predict();
+  }
   Json results = Json::array();
   Ranks ranks(samples::joined_ranks());
   if (ranks.size() > 1) {

@@ -102,6 +102,7 @@ refused "--save" --weights "$model" --save "$model" --data "$data"
 refused "got two of them" --weights "$model" --resume "$model" --data "$data"
 program=$programs/lenet5
 refused "--explain excludes --save" --explain --save "$place/x"
+refused "--explain excludes --graph" --explain --graph "$place/x.svg"
 refused "--momentum" --momentum ""
 program=$programs/classify
 refused "expected another file than that of model" "$model" "$model" --sheet "$model"
@@ -227,6 +228,7 @@ program=$programs/bench
 VK_ICD_FILENAMES=$place/manifest.json fails 1 "in $place/manifest.json, named by VK_ICD_FILENAMES" peaks
 for value in 0x10 010x 0 1.5; do refused "expected a whole number from 1 to" gemm --m "$value"; done
 refused "cannot write $place/nowhere/j" peaks --json "$place/nowhere/j"
+refused "expected no file with --predict" exchange --predict --json "$place/j"
 refused "--stop excludes --trace" step --stop --trace "$place/trace"
 trains --repeats 1 step --stop --steps 1 --batch 1 --json "$place/j"
 check "a step that stops at infinities is timed" test -s "$place/j"

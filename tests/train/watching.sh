@@ -146,6 +146,7 @@ refused "ends in one of .svg, .png" "${small[@]}" --plot "$place/plot.gif"
 refused "ends in one of .svg, .dot, .json" "${small[@]}" --graph "$place/graph.png"
 refused "--watch" "${small[@]}" --watch-every 5
 refused "nothing" "${small[@]}" --epochs 1 --log "$log" --watch nothing
+refused "--watch] expected --log or --tensorboard" "${small[@]}" --epochs 1 --plot "$place/plot.svg" --watch nothing
 refused "$place/nowhere" "${small[@]}" --log "$place/nowhere/log"
 refused "expected another file" "${small[@]}" --log "$place/x" --trace "$place/x"
 refused "--pictures" "${small[@]}" --pictures "$log"
