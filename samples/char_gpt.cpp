@@ -348,8 +348,8 @@ int train(const Device& device, const Options& options, std::int64_t batch, cons
     samples::say("{}, {}, {} parameters, {} dispatches a step\n", report.device, report.precision,
                  report.plan.parameters, report.plan.dispatches);
   }
-  run.watch({options.common.program, report.device, precision.name, trainer.report().step, options.steps,
-             options.plan.batch_size, options.common.seed, options.common.flags});
+  run.watch({options.common.program, report.device, precision.name, !options.common.resume.empty(),
+             trainer.report().step, options.steps, options.plan.batch_size, options.common.seed, options.common.flags});
   const auto start = std::chrono::steady_clock::now();
   const bool complete = run.train();
   trainer.finish();

@@ -334,8 +334,8 @@ int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Prec
   Report report{device.info().name, precision.name, {}, {}, trainer.inspect().summary(), {}};
   if (!options.quiet) print_start(report);
   const auto start = std::chrono::steady_clock::now();
-  run.watch({options.program, report.device, precision.name, trainer.report().step, run.last_step(), plan.batch_size,
-             options.seed, options.flags});
+  run.watch({options.program, report.device, precision.name, !options.resume.empty(), trainer.report().step,
+             run.last_step(), plan.batch_size, options.seed, options.flags});
   const bool complete = run.train(report.epochs);
   trainer.finish();
   if (!complete) run.save();

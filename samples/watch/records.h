@@ -31,7 +31,8 @@ struct RunStart {
   std::string program;
   std::string device;
   std::string precision;
-  std::uint64_t step = 0;  ///< already made: not 0 for a run that goes on
+  bool resumed = false;    ///< goes on from a checkpoint, which may be one of step 0
+  std::uint64_t step = 0;  ///< already made
   std::int64_t steps = 0;  ///< that the whole training is to have
   std::int64_t batch_size = 0;
   std::uint64_t seed = 0;

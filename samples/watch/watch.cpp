@@ -32,7 +32,7 @@ std::vector<std::unique_ptr<Sink>> sinks_of(const WatchOptions& options, bool re
 Watch::Watch(halfstep::Trainer& trainer, const WatchOptions& options, const RunStart& start, bool writes)
     : inspector_(trainer.inspect()), options_(options), writes_(writes), step_(start.step) {
   if (!writes) return;
-  sinks_ = sinks_of(options, start.step > 0);
+  sinks_ = sinks_of(options, start.resumed);
   if (!options.graph.empty()) write_step_graph(options.graph, inspector_.planned());
   if (sinks_.empty()) return;
   if (!options.tensors.empty()) inspector_.watch(options.tensors, options.tensors_every);

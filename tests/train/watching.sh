@@ -134,6 +134,18 @@ for left in '' '{"kind":"st'; do
   check "a log of '$left' goes on" test "$(lines step)" = 12
 done
 
+# So does the log of a run that was stopped before its first step, whose checkpoint counts none.
+python3 - "$place/model" "$place/begun" <<'END'
+import json, sys
+file = bytearray(open(sys.argv[1], "rb").read().replace(b'"epoch":"2"', b'"epoch":"0"'))
+end = 8 + int.from_bytes(file[:8], "little")
+state = end + json.loads(file[8:end])["halfstep.state"]["data_offsets"][0]
+file[state + 24:state + 44] = bytes(20)
+open(sys.argv[2], "wb").write(file)
+END
+trains "${small[@]}" --epochs 1 --resume "$place/begun" --log "$log" --quiet
+check "a run that goes on from step 0 appends" test "$(lines start)$(grep -c '"start".*"step":0,' "$log")" = 21
+
 # Ctrl-C: the end says so.
 rm "$log"
 started mixed --data "$data" --epochs 100000 --log "$log"
