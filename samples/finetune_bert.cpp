@@ -20,6 +20,7 @@
 
 #include "models/bert.h"
 #include "samples/common/command_line.h"
+#include "samples/common/ranks.h"
 #include "samples/common/say.h"
 #include "samples/common/training.h"
 #include "samples/text/bert_folder.h"
@@ -176,12 +177,15 @@ class Classifier {
     plan.samples = "texts";
     plan.test = "validation";
     plan.scores = [&]() -> std::map<std::string, double> {
-      return {{"macro-F1", score(predictor, data_.test, texts_.validation.labels).macro_f1}};
+      return {
+          {"macro-F1", samples::score_of(predictor.classify(data_.test), texts_.validation.labels, classes_).macro_f1}};
     };
     plan.beside.weights = [&] { trainer.save_weights(common.save.parent_path() / samples::weights_name); };
     const int code = samples::train(trainer, device_, precision, data_, plan, common);
     if (code != samples::exit_done) return code;
-    tested_ = score(predictor, test_, texts_.test.labels);
+    const std::vector<std::uint32_t> guesses = predictor.classify(test_, samples::alone_interrupted);
+    if (guesses.empty()) return samples::exit_signal + samples::stop_signal();
+    tested_ = samples::score_of(guesses, texts_.test.labels, classes_);
     samples::say("test accuracy {:.2f}%, macro-F1 {:.4f}\n", 100 * tested_.accuracy, tested_.macro_f1);
     return code;
   }
@@ -250,11 +254,6 @@ class Classifier {
   [[noreturn]] void refuse_config(const char* what, const std::string& name) const {
     fail(ErrorCode::bad_file, options_.weights.string(),
          fmt::format("expected a BERT of --config {}, got one that {} {}", options_.config, what, name));
-  }
-
-  samples::Score score(samples::TextPredictor& predictor, const Dataset& set,
-                       const std::vector<std::uint32_t>& labels) const {
-    return samples::score_of(predictor.classify(set), labels, classes_);
   }
 
   const Device& device_;

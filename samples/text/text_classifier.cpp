@@ -65,13 +65,14 @@ TextPredictor::TextPredictor(const halfstep::Trainer& trainer, const TextClassif
   }
 }
 
-std::vector<std::uint32_t> TextPredictor::classify(const halfstep::Dataset& set) {
+std::vector<std::uint32_t> TextPredictor::classify(const halfstep::Dataset& set, const std::function<bool()>& stop) {
   std::vector<std::int64_t> lengths;
   for (const auto& model : models_) lengths.push_back(model->length);
   const std::int64_t batch = models_.front()->tokens.dim(0);
   halfstep::BatchSampler sampler = halfstep::BatchSampler::evaluation(buckets_of(set, lengths), batch);
   std::vector<std::uint32_t> guesses(static_cast<std::size_t>(set.count));
   for (std::int64_t step = 0; step < sampler.batches_per_epoch(); ++step) {
+    if (stop && stop()) return {};
     const std::uint32_t bucket = sampler.bucket(step);
     const std::span<const std::uint32_t> texts = sampler.batch(step);
     const std::vector<std::uint32_t> tokens = gather(field_of(set, "tokens"), texts, lengths[bucket]);

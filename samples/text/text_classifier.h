@@ -3,6 +3,7 @@
 #include <halfstep/halfstep.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -34,8 +35,9 @@ class TextPredictor {
  public:
   /// `models` must outlive this.
   TextPredictor(const halfstep::Trainer& trainer, const TextClassifiers& models);
-  /// The class of each text of a text_set(). Waits for the results.
-  std::vector<std::uint32_t> classify(const halfstep::Dataset& set);
+  /// The class of each text of a text_set(). Waits for the results. None of them once `stop` returns true, which is
+  /// asked before each batch.
+  std::vector<std::uint32_t> classify(const halfstep::Dataset& set, const std::function<bool()>& stop = {});
 
  private:
   const TextClassifiers& models_;

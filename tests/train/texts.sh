@@ -102,6 +102,16 @@ refused "config.json: expected 'num_attention_heads' to be 2, got 4" "${resumed[
 LC_ALL=C sed 's/encoder\.layer\.1\./encoder.layer.9./g' "$place/whole/model.safetensors" >"$place/other"
 refused "lacks bert.encoder.layer.1." --data "$data" --config tiny --weights "$place/other" --vocab "$place/whole"
 
+# Ctrl-C while it tests at last.
+cp -r "$data" "$place/much"
+for i in $(seq 500); do cat "$data/test_text.txt" >&3; cat "$data/test_labels.txt" >&4; done \
+  3>"$place/much/test_text.txt" 4>"$place/much/test_labels.txt"
+started "${small[@]:2}" --data "$place/much" --buckets 1 --epochs 1
+until_true grep -q '^epoch 1/1: ' "$place/output"
+sleep 0.3
+stops INT 130 60
+check "a test that was stopped has no result" test "$(grep -c '^test accuracy' "$place/output")" = 0
+
 # Positions are the model's own, those of the file that it starts from.
 once=(--data "$data" --config tiny --batch-size 8 --buckets 1 --quiet)
 trains "${once[@]}" --epochs 1 --vocab-size 256 --max-length 16 --save "$place/narrow"
