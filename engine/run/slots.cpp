@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "state/buffers.h"
@@ -34,6 +35,10 @@ Slots::Slots(Runtime& runtime, const step::StepProgram& program, std::vector<con
 }
 
 Slots::~Slots() {
+  try {
+    if (is_open() && host_turns_.empty()) submit();  // others over the same store find whole steps
+  } catch (const std::exception&) {                           // a lost device has no weights to find
+  }
   if (runtime_.open == this) runtime_.open = nullptr;
   timeline_.wait_for_all();
 }

@@ -48,7 +48,7 @@ class Slots {
   /// `buffers` are those of the program, with null for the slot's own two.
   Slots(Runtime& runtime, const step::StepProgram& program, std::vector<const vk::Buffer*> buffers, ReadReport read,
         std::size_t count, bool timestamps);
-  /// Waits for what is under way.
+  /// Ends an open run, unless ranks exchange in it, and waits for what is under way.
   ~Slots();
   Slots(const Slots&) = delete;
   Slots& operator=(const Slots&) = delete;

@@ -5,6 +5,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <thread>
+#include <vector>
 
 #include "harness/device.h"
 #include "harness/faults.h"
@@ -88,6 +91,36 @@ TEST_CASE("a budget that an open step has does not survive its trainer") {
   CHECK(!trainer.run_for(microseconds(1)));
   trainer = toy(set, {.batch = 16});
   CHECK(!trainer.run_for(microseconds(1)));
+}
+
+TEST_CASE("a predictor that outlives its trainer has the weights of whole steps") {
+  const Dataset set = testing::toy_dataset(40, {6, 5, 1}, 3);
+  const testing::ToyOptions options{
+      .change = [](TrainerOptions& made) { made.groups = {{.pattern = "conv/*", .rate = 0.5F}}; }};
+  // Of each group's update a parameter.
+  const auto predictor = [](const Trainer& trainer) {
+    Graph graph;
+    const Tensor first = (graph.root() / "conv").parameter("bias", {6}, constant(0));
+    const Tensor last = (graph.root() / "dense").parameter("bias", {3}, constant(0));
+    return Predictor::compile(trainer, graph, concat({first, last}, 0));
+  };
+  Trainer whole = toy(set, options);
+  const std::vector<float> before = predictor(whole).run({});
+  whole.step();
+  const std::vector<float> after = predictor(whole).run({});
+  REQUIRE(before != after);
+  bool ended = false;
+  for (int calls = 1; !ended; ++calls) {
+    CAPTURE(calls);
+    std::optional<Trainer> cut = toy(set, options);
+    Predictor predicted = predictor(*cut);
+    for (int i = 0; i < calls && !ended; ++i) {
+      ended = cut->run_for(microseconds(1));
+      std::this_thread::sleep_for(microseconds(300));  // until the device has done that, so that the next call submits
+    }
+    cut.reset();
+    CHECK(predicted.run({}) == after);
+  }
 }
 
 TEST_CASE("a budget is positive, and takes a training set or source") {

@@ -103,7 +103,7 @@ class HALFSTEP_API Trainer {
   /// Submits nothing while the device still works on what the call before the last one submitted. Returns whether a
   /// step was submitted to its end. Throws Error, and submits nothing, if the budget is not positive; otherwise blocks
   /// and throws as step() does, where a step begins or ends. step(), and every member that waits for steps, submits the
-  /// rest of the step first; so does a predictor on these weights.
+  /// rest of the step first; so do a predictor on these weights, and the trainer's destructor.
   bool run_for(std::chrono::nanoseconds budget);
 
   /// Records one step into an application's own command buffer: a VkCommandBuffer in the recording state, outside of a
