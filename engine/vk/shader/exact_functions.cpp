@@ -198,6 +198,18 @@ Number unpacked(const Number& word) {
   return bits_as(Scalar::f32, select(magnitude < 0x7c00, finite, special) | sign);
 }
 
+/// A word of two numbers rounded to f16, as half_bits_by_integers() in storage/f16.glsl does. Below 2^-14, where the
+/// least of f16 is 2^-24, a sum with 0.5 is rounded to that.
+Number packed(const Number& v) {
+  const Number magnitude = magnitude_of(v);
+  const Number normal = (magnitude - 0x37fff001 + ((magnitude >> 13) & 1)) >> 13;
+  const Number subnormal = bits_as(Scalar::u32, bits_as(Scalar::f32, magnitude) + 0.5) - 0x3f000000;
+  const Number rounded = select(magnitude < 0x38800000, subnormal, at_most(normal, normal.same(0x7c00)));
+  const Number bits = select(magnitude.same(infinity_bits) < magnitude, magnitude.same(0x7e00), rounded);
+  const Number halves = bits | ((bits_as(Scalar::u32, v) >> 16) & 0x8000);
+  return halves[0] | (halves[1] << 16);
+}
+
 /// Opcodes of the SPIR-V specification, version 1.6, section 3.
 constexpr std::array functions{
     ExactFunction{129, [](Arguments v) { return sum(v[0], v[1]); }},         // OpFAdd
@@ -222,6 +234,7 @@ constexpr std::array functions_of_glsl{
     ExactFunction{43, [](Arguments v) { return minimum(maximum(v[0], v[1]), v[2]); }},                 // clamp
     ExactFunction{46, [](Arguments v) { return sum(product(v[0], 1 - v[2]), product(v[1], v[2])); }},  // mix
     ExactFunction{50, [](Arguments v) { return sum(product(v[0], v[1]), v[2]); }},                     // fma
+    ExactFunction{58, [](Arguments v) { return packed(v[0]); }},                                       // packHalf2x16
     ExactFunction{62, [](Arguments v) { return unpacked(v[0]); }},                                     // unpackHalf2x16
 };
 
@@ -251,9 +264,8 @@ const ExactFunction& exact_bitcast() {
 }
 
 bool is_exact_in_glsl(std::uint32_t instruction) {
-  // RoundEven, Trunc, FAbs, SAbs, SSign, Floor, Ceil; minima and maxima of integers; PackHalf2x16, which
-  // storage/f16.glsl uses only where DRIVER_ROUNDS; the highest and lowest bits.
-  constexpr std::array exact{2U, 3U, 4U, 5U, 7U, 8U, 9U, 38U, 39U, 41U, 42U, 44U, 45U, 58U, 73U, 74U, 75U};
+  // RoundEven, Trunc, FAbs, SAbs, SSign, Floor, Ceil; minima and maxima of integers; the highest and lowest bits.
+  constexpr std::array exact{2U, 3U, 4U, 5U, 7U, 8U, 9U, 38U, 39U, 41U, 42U, 44U, 45U, 73U, 74U, 75U};
   return std::ranges::find(exact, instruction) != exact.end();
 }
 
