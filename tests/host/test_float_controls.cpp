@@ -77,6 +77,8 @@ TEST_CASE("float controls: every shader gets the modes of the widths it has, in 
       CHECK((width == 16 ? facts.has_float16 || (only_unpacks && mode == 4459) : facts.has_float32));
     }
     CHECK(sections_in_order(patched));
+    CHECK_FALSE(vk::has_float_controls(shader.words));
+    CHECK(vk::has_float_controls(patched) != modes.empty());
     CHECK(vk::with_float_controls(patched, c) == patched);  // what asks for modes itself keeps them
     // 3 capabilities of 2 words, an extension of 7, and modes of 4.
     CHECK(patched.size() == shader.words.size() + (widths != 0 ? 13 + 4 * modes.size() : 0));

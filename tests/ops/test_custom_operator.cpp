@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <odd_block.spirv.h>
 #include <odd_constants.spirv.h>
 #include <scaled_square.spirv.h>
 #include <scaled_square_gradient.spirv.h>
@@ -18,7 +19,7 @@
 #include "harness/values.h"
 #include "plan/layout.h"
 #include "reference/array.h"
-#include "train/labels.h"
+#include "train/step_graph.h"
 #include "vk/shader/pair_access.h"
 #include "vk/shader/spirv.h"
 #include "vk/shader/texel_reads.h"
@@ -108,26 +109,6 @@ class Moody final : public CustomOperator {
  private:
   std::vector<std::vector<Shape>> answers_;
   mutable std::size_t calls_ = 0;
-};
-
-/// As a loss over classes takes them: numbers of {n, c} and integers of {n}, which are no labels.
-class Lookup final : public CustomOperator {
- public:
-  std::string name() const override { return "lookup"; }
-  std::vector<TensorType> outputs(std::span<const TensorType> inputs) const override {
-    return {{DType::f32, inputs[1].shape}};
-  }
-  CustomKernels kernels(const CustomTypes&) const override { return {}; }
-  bool keeps_types() const override { return true; }
-};
-
-/// Integers of integers.
-class Remap final : public CustomOperator {
- public:
-  std::string name() const override { return "remap"; }
-  std::vector<TensorType> outputs(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
-  CustomKernels kernels(const CustomTypes&) const override { return {}; }
-  bool keeps_types() const override { return true; }
 };
 
 /// Its first input is the gradient for its second one.
@@ -244,24 +225,6 @@ TEST_CASE("an application's own operator: a workspace may be a scalar") {
   CHECK(refusal([](CustomKernels& kernels) { kernels.workspaces = {{DType::f32, {}}}; }).empty());
 }
 
-TEST_CASE("an application's own operator: integers that it takes are no labels") {
-  Graph graph;
-  const Tensor inputs[] = {graph.input("x", {4, 10}), graph.input("places", {4}, DType::u32)};
-  const graph::ValueId looked_up = apply_operator(std::make_shared<Lookup>(), inputs)[0].id();
-  CHECK(train::classes_of(graph.ir(), std::span(&looked_up, 1), inputs[1].id()).empty());
-  const graph::ValueId loss = cross_entropy(inputs[0], inputs[1]).id();
-  CHECK(train::classes_of(graph.ir(), std::span(&loss, 1), inputs[1].id()).at(0).count == 10);
-}
-
-TEST_CASE("an application's own operator: integers of labels are no labels") {
-  Graph graph;
-  const Tensor labels = graph.input("labels", {4}, DType::u32);
-  const Tensor mapped = apply_operator(std::make_shared<Remap>(), std::span(&labels, 1))[0];
-  const graph::ValueId loss = cross_entropy(graph.input("x", {4, 10}), mapped).id();
-  CHECK(train::classes_of(graph.ir(), std::span(&loss, 1), labels.id()).empty());
-  CHECK(train::judged(graph.ir(), loss)->labels == mapped.id());
-}
-
 TEST_CASE("an application's own operator: a gradient may be what the forward pass computes") {
   const std::vector<float> values{1, -2, 0.5F, 4, -3, 1, 2, 0.5F, -4, 3};
   for (const std::int64_t micro_batches : {1, 2}) {
@@ -269,10 +232,11 @@ TEST_CASE("an application's own operator: a gradient may be what the forward pas
     Graph graph;
     const Tensor inputs[] = {scale(graph.input("x", {5}), 2), graph.root().parameter("w", {5}, constant(1))};
     const Tensor y = apply_operator(std::make_shared<Injected>(), inputs)[0];
-    TrainerOptions options{.loss = sum(y), .optimizer = Sgd{.rate = 1.0F}};
-    options.accumulate = micro_batches;
-    options.precision = Precision::float32();
-    Trainer trainer = Trainer::compile(testing::device(), graph, options);
+    Trainer trainer = Trainer::compile(testing::device(), graph,
+                                       {.loss = sum(y),
+                                        .optimizer = Sgd{.rate = 1.0F},
+                                        .accumulate = micro_batches,
+                                        .precision = Precision::float32()});
     trainer.step({{"x", std::span(values).first(static_cast<std::size_t>(5 * micro_batches))}});
     trainer.finish();
     const std::vector<float> moved = trainer.parameter("w");
@@ -281,6 +245,16 @@ TEST_CASE("an application's own operator: a gradient may be what the forward pas
       CHECK(moved[i] == 1 - gradient);
     }
   }
+}
+
+TEST_CASE("an application's own operator: what it may read again is not stored times a scale") {
+  Graph graph;
+  TrainerOptions options{
+      .loss = mean(scaled_square(graph.root().parameter("x", {3, 5}, constant(1)), graph.input("s", {5})))};
+  options.precision.gradient_scales = GradientScales::per_tensor;
+  const step::StepGraph step = train::training_graph(graph, options);
+  const graph::Value& gradient = step.ir.values[step.parameter_gradients.front()];
+  CHECK(step.ir.nodes[gradient.producer].op->name() == "scale");
 }
 
 TEST_CASE("what is wrong with an application's own operator is said when it is applied or compiled") {
@@ -331,6 +305,10 @@ TEST_CASE("what is wrong with an application's own operator is said when it is a
   CHECK(first_refusal([](CustomDispatch& d) { d.push.resize(40'000); }).find("push constants") != std::string::npos);
   CHECK(first_refusal([](CustomDispatch& d) { d.push.clear(); }) ==
         "[scaled_square] expected the 4 bytes of push constants that scaled_square.f32 declares, got 0");
+  CHECK(first_refusal([](CustomDispatch& d) {
+          d.spirv = halfstep_kernels::odd_block();
+          d.push.resize(56);
+        }) == "[scaled_square] expected the 60 bytes of push constants that scaled_square.f32 declares, got 56");
   CHECK(first_refusal([](CustomDispatch& d) { d.push.resize(5); }) ==
         "[scaled_square] expected push constants of whole words for scaled_square, got 5 bytes");
   CHECK(first_refusal([](CustomDispatch& d) { d.local_size = 1 << 20; }).find("invocations") != std::string::npos);

@@ -58,7 +58,8 @@ void append_modes(std::vector<std::uint32_t>& words, const std::vector<Wanted>& 
   for (const Wanted& one : wanted) append(words, op_execution_mode, {entry_point, one.mode.mode, one.width});
 }
 
-/// Whether a kernel says by itself what it wants: one of an application may.
+}  // namespace
+
 bool has_float_controls(std::span<const std::uint32_t> words) {
   bool found = false;
   for_each_instruction(words, [&](const Instruction& i) {
@@ -67,8 +68,6 @@ bool has_float_controls(std::span<const std::uint32_t> words) {
   });
   return found;
 }
-
-}  // namespace
 
 bool promises_rounding(const Capabilities& c) {
   return c.float16_arithmetic && c.float_controls && c.float16.preserves_denormals &&

@@ -14,6 +14,9 @@ namespace halfstep::vk {
 /// their opposites itself.
 std::vector<std::uint32_t> with_float_controls(std::span<const std::uint32_t> words, const Capabilities& capabilities);
 
+/// Whether a shader asks for any of these modes or their opposites itself, as one of an application may.
+bool has_float_controls(std::span<const std::uint32_t> words);
+
 /// Whether the device has f16 arithmetic, and promises that conversions to f16 round to nearest, ties to even, and
 /// preserve denormals, in every shader that has these modes.
 bool promises_rounding(const Capabilities& capabilities);

@@ -37,7 +37,9 @@ enum Capability : std::uint32_t {
 enum Decoration : std::uint32_t {
   decoration_spec_id = 1,
   decoration_block = 2,
+  decoration_row_major = 4,
   decoration_array_stride = 6,
+  decoration_matrix_stride = 7,
   decoration_built_in = 11,
   decoration_binding = 33,
   decoration_descriptor_set = 34,

@@ -121,6 +121,12 @@ std::uint32_t may_be_texels_of(const plan::Dispatch& dispatch) {
   return found;
 }
 
+/// Whether the driver rounds to f16: not in a kernel with float controls of its own, to which those that make its
+/// rounding known are not added.
+bool rounds_by_driver(const plan::Dispatch& dispatch) {
+  return dispatch.rounded_by_driver && !(dispatch.spirv && has_float_controls(*dispatch.spirv));
+}
+
 /// Specialization constants by their numbers: constant i of the dispatch is i, how f16 is stored are those of
 /// common/storing.glsl and shaders/storage.
 Constants constants_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader) {
@@ -137,7 +143,7 @@ Constants constants_of(const plan::Dispatch& dispatch, const EmbeddedShader& sha
   constants[scaled_id] = dispatch.storing.scaled ? 1 : 0;
   constants[is_bf16_id] = shader.bf16 || dispatch.matrices == plan::MatrixType::bfloat16 ? 1 : 0;
   if (dispatch.matrices == plan::MatrixType::float8) constants[is_float8_id] = 1;
-  constants[driver_rounds_id] = dispatch.rounded_by_driver ? 1 : 0;
+  constants[driver_rounds_id] = rounds_by_driver(dispatch) ? 1 : 0;
   return constants;
 }
 
@@ -174,7 +180,7 @@ std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<co
     const auto first = static_cast<std::uint32_t>(plan::pushed_bytes(dispatch) - dispatch.push.size());
     code = with_pushed_numbers(code, first, dispatch.push);
   }
-  if (dispatch.rounded_by_driver && promises_rounding(capabilities)) code = with_half_conversions(code);
+  if (rounds_by_driver(dispatch) && promises_rounding(capabilities)) code = with_half_conversions(code);
   code = with_matrices_of(dispatch.matrices, code);
   if (capabilities.mixed_dots && !dispatch.reproducible && !dispatch.spirv) code = with_mixed_dots(code);
   if (dispatch.reproducible) code = with_exact_arithmetic(code, dispatch.shader);

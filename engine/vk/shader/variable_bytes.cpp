@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "vk/optimize/fold.h"
@@ -24,6 +26,10 @@ class Sizes {
     if (i.opcode == op_decorate && i.operand(2) == decoration_array_stride) strides_[i.operand(1)] = i.operand(3);
     if (i.opcode == op_member_decorate && i.operand(3) == decoration_offset)
       offsets_[{i.operand(1), i.operand(2)}] = i.operand(4);
+    if (i.opcode == op_member_decorate && i.operand(3) == decoration_matrix_stride)
+      matrix_strides_[{i.operand(1), i.operand(2)}] = i.operand(4);
+    if (i.opcode == op_member_decorate && i.operand(3) == decoration_row_major)
+      row_major_.insert({i.operand(1), i.operand(2)});
     if (i.opcode == op_variable && i.operand(3) == storage_workgroup) shared_ += pointee_size(i.operand(1));
     if (i.opcode == op_variable && i.operand(3) == storage_push_constant) pushed_ += pointee_size(i.operand(1));
     visit_type(i);
@@ -35,11 +41,15 @@ class Sizes {
   bool has_empty() const { return has_empty_; }
 
  private:
+  /// Of a struct type: its id, and which it is.
+  using Member = std::pair<std::uint32_t, std::uint32_t>;
+
   void visit_type(const Instruction& i) {
     const std::uint32_t id = i.operand(1);
     if (i.opcode == op_type_bool) bytes_[id] = 4;
     if (i.opcode == op_type_int || i.opcode == op_type_float) bytes_[id] = i.operand(2) / 8;
     if (i.opcode == op_type_vector || i.opcode == op_type_matrix) bytes_[id] = bytes_[i.operand(2)] * i.operand(3);
+    if (i.opcode == op_type_matrix) matrices_[id] = {i.operand(2), i.operand(3)};
     if (i.opcode == op_type_array) arrays_[id] = {i.operand(2), i.operand(3)};
     if (i.opcode == op_type_pointer && (i.operand(2) == storage_workgroup || i.operand(2) == storage_push_constant))
       pointees_[id] = i.operand(3);
@@ -110,7 +120,8 @@ class Sizes {
       std::uint64_t bytes = 0;
       for (std::uint32_t i = 0; i < members->second.size(); ++i) {
         const auto offset = offsets_.find({type, i});
-        bytes = (offset == offsets_.end() ? bytes : offset->second) + size(members->second[i]);
+        const std::uint64_t begin = offset == offsets_.end() ? bytes : offset->second;
+        bytes = std::max(bytes, begin + member_size({type, i}, members->second[i]));
       }
       return bytes;
     }
@@ -120,6 +131,22 @@ class Sizes {
     return bytes->second;
   }
 
+  /// A matrix lies as `stride` says, which the member that has it knows: its last column, or row, ends it.
+  std::uint64_t member_size(const Member& member, std::uint32_t type) {
+    const auto matrix = matrices_.find(type);
+    const auto stride = matrix_strides_.find(member);
+    if (matrix == matrices_.end() || stride == matrix_strides_.end()) return size(type);
+    const std::uint64_t column = size(matrix->second.column);
+    const std::uint64_t rows = column / 4;
+    const std::uint64_t columns = matrix->second.columns;
+    const bool by_rows = row_major_.contains(member);
+    return std::uint64_t{stride->second} * ((by_rows ? rows : columns) - 1) + (by_rows ? 4 * columns : column);
+  }
+
+  struct MatrixType {
+    std::uint32_t column = 0;
+    std::uint32_t columns = 0;
+  };
   struct ArrayType {
     std::uint32_t element = 0;
     std::uint32_t length = 0;  ///< the id of a constant
@@ -132,8 +159,11 @@ class Sizes {
   std::map<std::uint32_t, ArrayType> arrays_;
   std::map<std::uint32_t, std::vector<std::uint32_t>> members_;
   std::map<std::uint32_t, std::uint32_t> pointees_;
-  std::map<std::uint32_t, std::uint32_t> strides_;                            ///< of array types
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> offsets_;  ///< of members of struct types
+  std::map<std::uint32_t, std::uint32_t> strides_;  ///< of array types
+  std::map<std::uint32_t, MatrixType> matrices_;
+  std::map<Member, std::uint32_t> offsets_;
+  std::map<Member, std::uint32_t> matrix_strides_;
+  std::set<Member> row_major_;
   std::uint64_t shared_ = 0;
   std::uint64_t pushed_ = 0;
   bool has_empty_ = false;
