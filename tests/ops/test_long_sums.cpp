@@ -105,7 +105,7 @@ TEST_CASE("long sums: gradients of the weights of convolutions") {
 
 TEST_CASE("long sums: averages of long rows and columns") {
   if (testing::context().target().max_rounds < 65535) return;  // a device that is told to end loops sooner
-  for (const Shape& images : {Shape{1, 1, 65000, 4}, Shape{1, 21000, 1, 4}}) {
+  for (const Shape& images : {Shape{1, 1, 50000, 4}, Shape{1, 21000, 1, 4}}) {
     check({.name = "average pooling",
            .inputs = {images},
            .build =
@@ -121,7 +121,7 @@ TEST_CASE("long sums: statistics of groups of many channels") {
   constexpr std::int64_t channels = 20000;
   check({.name = "group norm",
          .inputs = {{1, channels}, {channels}, {channels}},
-         .build = [](std::span<const Tensor> x) { return group_norm(x[0], 1, x[1], x[2], 1); },
+         .build = [](std::span<const Tensor> x) { return group_norm(x[0], 1, x[1], x[2], 0.01F); },
          .terms = 1});
 }
 
