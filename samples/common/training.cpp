@@ -296,15 +296,19 @@ void add_rounding(CLI::App& app, std::optional<halfstep::Rounding>& rounding, co
   app.add_option_function<std::string>("--rounding", set, help)->check(CLI::IsMember({"nearest", "stochastic"}));
 }
 
+namespace {
+
 /// A checkpoint, and the files that its folder has with it.
-static std::vector<NamedFile> saved_files(const std::string& flag, const std::filesystem::path& checkpoint,
-                                          const CommonOptions& options) {
+std::vector<NamedFile> saved_files(const std::string& flag, const std::filesystem::path& checkpoint,
+                                   const CommonOptions& options) {
   std::vector<NamedFile> files;
   if (checkpoint.empty()) return files;
   files.push_back({flag, checkpoint});
   for (const std::string& name : options.beside) files.push_back({flag, checkpoint.parent_path() / name});
   return files;
 }
+
+}  // namespace
 
 void check_files(const CommonOptions& options, const Plan& plan, const std::vector<NamedFile>& inputs) {
   std::vector<NamedFile> outputs = watched_files(options.watch);

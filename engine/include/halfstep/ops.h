@@ -98,7 +98,8 @@ struct BatchNormOptions {
 /// (x - mean) / sqrt(variance + epsilon) * weight + bias for x {n, ..., c}, weight {c} and bias {c}: Ioffe and Szegedy
 /// 2015. Training uses the mean and variance of the batch, in f32, and every update moves the running statistics
 /// towards them (with the unbiased variance); Trainer::compile throws Error where a channel has one element only.
-/// Evaluation uses the running statistics; if x comes from a convolution in f32, they are folded into its weights.
+/// Evaluation uses the running statistics; if x comes from a convolution, they are folded into its weights, but for
+/// one in 16 bits before a norm in f32.
 HALFSTEP_API Tensor batch_norm(Tensor x, Tensor weight, Tensor bias, RunningStatistics running,
                                BatchNormOptions options = {});
 
