@@ -21,6 +21,10 @@ constexpr double newest = 0.25;
 /// reset, or a process or a machine stood still, the measured time may be hours.
 constexpr double most_times = 100;
 
+/// So many pieces at most are cut, about, by times that are only predicted: of a large model the pieces of a slow phone
+/// would be hundreds of thousands, each with command buffers of its own.
+constexpr double most_predicted = 4096;
+
 /// Pieces are cut to this part of the limit, since measured times vary.
 constexpr double filled = 0.5;
 
@@ -55,11 +59,19 @@ Pieces::Pieces(const Program& program, const Target& target)
   cut();
 }
 
+/// What pieces may take now.
+double Pieces::allowed() const {
+  if (measured_) return limit_;
+  double all = 0;
+  for (const Dispatched& dispatch : dispatches_) all += dispatch.seconds;
+  return std::min(longest_, std::max(limit_, all / (filled * most_predicted)));
+}
+
 /// How many submits a dispatch is spread over.
-std::uint32_t Pieces::rows_of(std::uint32_t dispatch) const {
+std::uint32_t Pieces::rows_of(std::uint32_t dispatch, double limit) const {
   const Dispatched& of = dispatches_[dispatch];
-  if (of.seconds <= limit_) return 1;
-  const double wanted = std::ceil(of.seconds / (filled * limit_));
+  if (of.seconds <= limit) return 1;
+  const double wanted = std::ceil(of.seconds / (filled * limit));
   const auto least = static_cast<double>((of.groups + max_width_ - 1) / max_width_);
   return static_cast<std::uint32_t>(std::min(std::max(wanted, least), static_cast<double>(of.groups)));
 }
@@ -100,12 +112,13 @@ bool Pieces::limit(double seconds) {
 
 void Pieces::cut() {
   pieces_.assign(1, {});
+  const double limit = allowed();
   double filling = 0;
   const auto append = [&](const Slice& slice) {
     const double seconds = seconds_of(slice);
     const bool ended = !pieces_.back().empty() && dispatches_[pieces_.back().back().dispatch].awaited &&
                        pieces_.back().back().dispatch != slice.dispatch;
-    if (ended || (!pieces_.back().empty() && filling + seconds > filled * limit_)) {
+    if (ended || (!pieces_.back().empty() && filling + seconds > filled * limit)) {
       pieces_.emplace_back();
       filling = 0;
     }
@@ -113,7 +126,7 @@ void Pieces::cut() {
     filling += seconds;
   };
   for (std::uint32_t i = 0; i < dispatches_.size(); ++i) {
-    const std::uint32_t rows = rows_of(i);
+    const std::uint32_t rows = rows_of(i, limit);
     if (rows <= 1) {
       append({.dispatch = i});
       continue;

@@ -40,7 +40,7 @@ class Pieces {
   double seconds(std::size_t piece) const;
 
   /// Cuts pieces that take no longer than `seconds` each, and than Target::submit_seconds. Returns whether that changed
-  /// them.
+  /// them. Before anything was measured they may be longer, where they would be more than some thousands.
   bool limit(double seconds);
 
   /// Takes note of how long each piece of list() took: the first time as it is, later as a moving average. Returns
@@ -51,7 +51,8 @@ class Pieces {
   bool measured(std::span<const double> microseconds);
 
  private:
-  std::uint32_t rows_of(std::uint32_t dispatch) const;
+  double allowed() const;
+  std::uint32_t rows_of(std::uint32_t dispatch, double limit) const;
   double seconds_of(const Slice& slice) const;
   void cut();
 

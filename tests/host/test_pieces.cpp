@@ -188,6 +188,19 @@ TEST_CASE("a lower limit cuts shorter pieces, and a higher one none longer than 
   CHECK(pieces.list().size() == before);
 }
 
+TEST_CASE("a model too large for a phone is cut into thousands of pieces until it was measured, not a million") {
+  const plan::Program program = program_of({1'000'000, 500'000}, 15);
+  Pieces pieces(program, gpu());
+  CHECK(pieces.limit(0.0005));
+  check_complete(program, pieces.list());
+  CHECK(pieces.list().size() > 4000);
+  CHECK(pieces.list().size() < 4200);
+  // The device is ten thousand times as fast, so the budget holds.
+  CHECK(pieces.measured(times_of(program, pieces.list(), 0.0015)));
+  CHECK(pieces.list().size() < 30);
+  for (std::size_t i = 0; i < pieces.list().size(); ++i) CHECK(pieces.seconds(i) <= 0.0005);
+}
+
 TEST_CASE("pieces that took no measurable time change nothing") {
   const plan::Program program = program_of({10, 10}, 0.001);
   Pieces pieces(program, gpu());
