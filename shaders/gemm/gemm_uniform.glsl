@@ -201,11 +201,13 @@ void store_tile_moments(Tile tile, int j) {
   int count = min(tile.row_end - tile.row, ROWS);
   bool is_empty = WHOLE ? false : count <= 0;
   if (!FIND_MOMENTS || is_empty) return;
+  // Differences from the first row are summed, so that the mean of a constant is the constant.
+  float first = as_read(sums_from(0, j)).x;
   vec4 sum = vec4(0.0);
   [[unroll]] for (int i = 0; i < ROWS; i += 4) {
-    sum += mix(vec4(0.0), as_read(sums_from(i, j)), lessThan(ivec4(i, i + 1, i + 2, i + 3), ivec4(count)));
+    sum += mix(vec4(0.0), as_read(sums_from(i, j)) - first, lessThan(ivec4(i, i + 1, i + 2, i + 3), ivec4(count)));
   }
-  float mean = (sum.x + sum.y + sum.z + sum.w) / float(count);
+  float mean = first + (sum.x + sum.y + sum.z + sum.w) / float(count);
   vec4 squares = vec4(0.0);
   [[unroll]] for (int i = 0; i < ROWS; i += 4) {
     vec4 difference = as_read(sums_from(i, j)) - mean;

@@ -3,7 +3,8 @@
 #include "norm/channel_groups.glsl"
 #include "common/long_sum.glsl"
 
-// Mean and inverse std of a group, for each of its channels, from the moments of the channels.
+// Mean and inverse std of a group, for each of its channels, from the moments of the channels. Of the means, differences
+// from the first are summed, as row_norm.comp does.
 layout(std430, binding = 0) readonly buffer Moments { float moments[]; };
 layout(std430, binding = 1) writeonly buffer Statistics { float statistics[]; };
 
@@ -12,9 +13,10 @@ void main() {
   if (invocation >= invocations) return;
   Group group = group_of(invocation);
   float size = float(group.end - group.begin);
+  float first = moments[group.plane + group.begin];
   LongSum total = EMPTY_SUM;
-  for (uint c = group.begin; c < group.end; c++) add_term(total, vec4(moments[group.plane + c]));
-  float mean = value_of(total).x / size;
+  for (uint c = group.begin; c < group.end; c++) add_term(total, vec4(moments[group.plane + c] - first));
+  float mean = first + value_of(total).x / size;
   LongSum squares = EMPTY_SUM;
   for (uint c = group.begin; c < group.end; c++) {
     float difference = moments[group.plane + c] - mean;

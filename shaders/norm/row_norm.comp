@@ -24,10 +24,15 @@ READ_STORED(2, Bias, bias)
 layout(std430, binding = 3) writeonly buffer Mean { vec4 means[]; };
 layout(std430, binding = 4) writeonly buffer Factor { vec4 factors[]; };
 
+// Sums differences from the first element: the mean of a constant is the constant, and that of a row far from 0 keeps
+// the digits in which its elements differ.
 float mean_of(uint begin) {
+  float first = x_at(begin).x;
   LongSum sum = EMPTY_SUM;
-  for (uint quad = lane(); quad < quads_per_row; quad += LANES) add_term(sum, x_at(begin + quad));
-  return sum_over_lanes(vec2(sum_of_elements(value_of(sum)), 0.0)).x / float(columns);
+  for (uint quad = lane(); quad < quads_per_row; quad += LANES) {
+    add_term(sum, keep_columns(x_at(begin + quad) - first, quad * 4u, columns));
+  }
+  return first + sum_over_lanes(vec2(sum_of_elements(value_of(sum)), 0.0)).x / float(columns);
 }
 
 float variance_of(uint begin, float mean) {

@@ -35,8 +35,9 @@ shared vec3 sums_of_squares[256];
 
 // The statistics of one invocation; words 0 to BIN_0 of a row, without the sums.
 int found[BIN_0];
-vec2 sum;  // of magnitudes: below 2^48, and others
+vec2 sum;  // of magnitudes: below 2^48, and others; of a run of quads, as in common/long_sum.glsl
 vec3 squares;
+const uint RUN_QUADS = 32u;
 
 void look_at(float v, ivec2 element) {
   uint magnitude = floatBitsToUint(v) & 0x7fffffffu;
@@ -68,6 +69,9 @@ void main() {
   sum = vec2(0.0);
   squares = vec3(0.0);
   barrier();
+  vec2 sum_of_runs = vec2(0.0);
+  vec3 squares_of_runs = vec3(0.0);
+  uint in_run = 0u;
   uint stride = groups * gl_WorkGroupSize.x;
   for (uint i = linear_group() * gl_WorkGroupSize.x + me; i < quads; i += stride) {
     vec4 v = from_quad(x[i]);
@@ -75,13 +79,20 @@ void main() {
     [[unroll]] for (uint j = 0u; j < 4u; j++) {
       if (column + j < columns) look_at(v[j], ivec2(i / quads_per_row, column + j));
     }
+    if (++in_run == RUN_QUADS) {
+      sum_of_runs += sum;
+      squares_of_runs += squares;
+      sum = vec2(0.0);
+      squares = vec3(0.0);
+      in_run = 0u;
+    }
   }
   atomicMin(row[SMALLEST], found[SMALLEST]);
   atomicMax(row[LARGEST], found[LARGEST]);
   atomicMin(row[FIRST_BAD], found[FIRST_BAD]);
   [[unroll]] for (int i = ZEROS; i <= NANS; i++) atomicAdd(row[i], found[i]);
-  sums[me] = sum;
-  sums_of_squares[me] = squares;
+  sums[me] = sum_of_runs + sum;
+  sums_of_squares[me] = squares_of_runs + squares;
   barrier();
   if (me == 0u) {
     // In order, so that the same values give the same bits.

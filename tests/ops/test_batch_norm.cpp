@@ -105,10 +105,10 @@ TEST_CASE("batch norm keeps what varies about a mean far from zero") {
   testing::check_operator(check);
 }
 
-TEST_CASE("batch norm of large constants, whose squares would overflow") {
-  const double large = 0x1p67;
+TEST_CASE("batch norm of large constants, whose squares would overflow, or whose sums are rounded") {
   // The constants themselves, and as the result of a product, which leaves moments.
-  for (const bool of_product : {false, true}) {
+  for (const auto& [large, of_product] :
+       {std::pair{0x1p67, false}, std::pair{0x1p67, true}, std::pair{static_cast<double>(1000.1F), true}}) {
     const std::int64_t rows = of_product ? 61 : 18432;
     Check check = check_of(uniform({rows, 1, 1, 1}, 1, 1, 1), y);
     check.inputs[0].values = uniform({rows, 1, 1, of_product ? 1 : 37}, 1, large, large);

@@ -49,6 +49,15 @@ TEST_CASE("group and instance norm") {
   testing::check_operator(check_of({3, 5}, 5));
 }
 
+TEST_CASE("the mean of a group of equal numbers is that number") {
+  for (const std::int64_t groups : {1, 2, 8}) {
+    Check check = check_of({2, 4, 4, 64}, groups);
+    for (double& v : check.inputs[0].values.values) v = static_cast<double>(4000.3F);
+    check.dtypes = {DType::f32};
+    testing::check_operator(check);  // the bias, where a sum of the means is off by as much as 0.07
+  }
+}
+
 TEST_CASE("gradient of group and instance norm") {
   for (Check check : {check_of({3, 3, 2, 8}, 2), check_of({2, 4, 6}, 3), check_of({2, 3, 2, 7}, 1),
                       check_of({2, 3, 3, 5}, 5), check_of({5, 12}, 3), check_of({4, 7}, 1)}) {

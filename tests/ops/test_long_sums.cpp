@@ -116,13 +116,45 @@ TEST_CASE("long sums: averages of long rows and columns") {
   }
 }
 
+TEST_CASE("long sums: gradients of pixels under many windows") {
+  if (testing::context().target().max_rounds < 65535) return;  // a device that is told to end loops sooner
+  check({.name = "average pooling",
+         .inputs = {{1, 1, 1, 4}, {1, 1, 50000, 4}, {}},
+         .build =
+             [](std::span<const Tensor> x) {
+               const Tensor loss = sum(mul(adaptive_average_pool2d(x[0], {1, 50000}), x[1]));
+               graph::Ir& ir = graph::ir_of(loss);
+               const graph::ValueId wanted = x[0].id();
+               return ir.tensor(passes::add_backward(ir, loss.id(), x[2].id(), std::span(&wanted, 1)).front());
+             },
+         .terms = 50000,
+         .factor = static_cast<double>(number)});
+}
+
+TEST_CASE("long sums: small networks of many inputs") {
+  check({.name = "fused_mlp",
+         .inputs = {{4, many / 16}, {many / 16, 16}, {16, 4}},
+         .build =
+             [](std::span<const Tensor> x) {
+               return fused_mlp(x[0], std::vector<DenseLayer>{{x[1], {}}, {x[2], {}}}, {});
+             },
+         .terms = static_cast<double>(many / 16),
+         .factor = 16 * static_cast<double>(number) * static_cast<double>(number)});
+}
+
 TEST_CASE("long sums: statistics of groups of many channels") {
   if (testing::context().target().max_rounds < 65535) return;  // a device that is told to end loops sooner
   constexpr std::int64_t channels = 20000;
   check({.name = "group norm",
-         .inputs = {{1, channels}, {channels}, {channels}},
-         .build = [](std::span<const Tensor> x) { return group_norm(x[0], 1, x[1], x[2], 0.01F); },
-         .terms = 1});
+         .inputs = {{1, channels}, {channels + 1}, {channels + 1}},
+         // What is summed are differences from the first channel, which is 0.
+         .build =
+             [](std::span<const Tensor> x) {
+               const Tensor all = pad(x[0], {0, 1}, {0, 0});
+               return slice(group_norm(all, 1, x[1], x[2], 0.01F), {0, 1}, {1, channels + 1});
+             },
+         .terms = 1,
+         .factor = 1.00015});
 }
 
 TEST_CASE("long sums: gradients of the parameters of norms") {

@@ -106,6 +106,20 @@ TEST_CASE("the variance of rows far from 0 does not cancel") {
   testing::check_operator(check);
 }
 
+TEST_CASE("the mean of a constant row is the constant, and of one that lies far from 0 keeps what varies") {
+  for (const std::int64_t columns : {5, 64, 1024, 4096}) {
+    Check check = check_of({3, columns}, Kind::layer);
+    check.dtypes = {DType::f32};
+    check.targets = testing::targets();
+    for (double& v : check.inputs[0].values.values) v = static_cast<double>(1000.1F);
+    testing::check_operator(check);  // 0, where a sum of the elements is off by as much as 0.4
+    for (std::size_t i = 0; i < check.inputs[0].values.values.size(); i += 3)
+      check.inputs[0].values.values[i] += 1.0 / 64;
+    check.arithmetic = 1e-2;  // the mean itself is rounded to f32: half a unit of 1000 beside a deviation of 0.007
+    testing::check_operator(check);
+  }
+}
+
 TEST_CASE("beyond the limits of drivers: norms of long rows and of many") {
   const std::int64_t limit = std::min<std::int64_t>(testing::context().target().max_rounds, 65'535);
   for (const Kind kind : {Kind::layer, Kind::rms}) {

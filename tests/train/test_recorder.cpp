@@ -133,6 +133,18 @@ TEST_CASE("the recorder counts all of a tensor that takes many workgroups") {
   CHECK(seen.exponents[static_cast<std::size_t>(-2 - TensorStatistics::first_exponent)] == count - 2);
 }
 
+TEST_CASE("the recorder's means of many equal numbers are that number") {
+  constexpr std::int64_t count = 1 << 24;
+  testing::Pull pull(count, 0, Sgd{.rate = 0}, Precision::float32());
+  pull.trainer().inspect().watch("w.gradient");
+  const std::vector<float> gradients(count, 0.7F);
+  pull.trainer().step({{"pull", std::span<const float>(gradients)}});
+  pull.trainer().finish();
+  const TensorStatistics seen = pull.trainer().inspect().take_records().front();
+  CHECK(seen.mean_magnitude == doctest::Approx(static_cast<double>(0.7F)).epsilon(1e-5));
+  CHECK(seen.rms == doctest::Approx(static_cast<double>(0.7F)).epsilon(1e-5));
+}
+
 TEST_CASE("the recorder counts infinities and NaNs apart, and looks at one step out of as many as asked") {
   std::vector<float> x(15, 1.0F);
   x[3] = infinity;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "graph/dtype.h"
+#include "ops/kernel.h"
 #include "ops/mlp/mlp_pack.h"
 #include "ops/mlp/mlp_rows.h"
 #include "ops/mlp/mlp_tile.h"
@@ -88,8 +89,10 @@ bool fits_bindings(const plan::Lowering& out, const MlpExtents& extents) {
   return largest <= out.target().max_storage_range;
 }
 
-/// Whether kernels of networks round as is asked for: they round to nearest, and their sums are f32.
-bool round_as_asked(const plan::Lowering& out) {
+/// Whether kernels of networks round as is asked for: they round to nearest, and their sums are f32, of one term after
+/// the other (the backward pass sums over y's columns).
+bool round_as_asked(const plan::Lowering& out, const MlpExtents& extents) {
+  if (std::max(extents.in, extents.out) > longest_sum) return false;
   return !(is_narrow(out.input_type(0).dtype) && out.storing().stochastic) && out.partials().matmul == DType::f32;
 }
 
@@ -99,7 +102,7 @@ bool suits_tiles(const plan::Lowering& out, MlpPass pass, const MlpForm& form, c
   const UnaryFormulas& formulas = form.activation.formulas;
   const bool steps = pass == MlpPass::backward ? activation_constants(formulas.gradient, 2).has_value()
                                                : activation_constants(formulas.result, 1).has_value();
-  return steps && round_as_asked(out) && target.max_storage_buffers >= mlp_storage_buffers &&
+  return steps && round_as_asked(out, extents) && target.max_storage_buffers >= mlp_storage_buffers &&
          target.max_invocations >= threads && fits_bindings(out, extents);
 }
 
@@ -129,8 +132,8 @@ std::vector<MlpKernel> mlp_kernels(const plan::Lowering& out, MlpPass pass, cons
   // A GPU is fastest by matrix units; what is measured beside that is the layers one by one, then other tiles.
   const std::size_t first = std::min<std::size_t>(target.cpu ? 0 : 1, found.size());
   found.insert(found.begin() + static_cast<std::ptrdiff_t>(first), {"layers"});
-  if (pass == MlpPass::prediction && round_as_asked(out) &&
-      has_mlp_rows(out, form, MlpExtents(form, types_of(out, form)))) {
+  const MlpExtents extents(form, types_of(out, form));
+  if (pass == MlpPass::prediction && round_as_asked(out, extents) && has_mlp_rows(out, form, extents)) {
     found.insert(found.begin(), {mlp_rows_name});
   }
   const auto named = std::ranges::find(found, target.mlp_kernel, &MlpKernel::name);
