@@ -88,12 +88,13 @@ TEST_CASE("on an application's own device only what it says it enabled is used")
   AdoptedDevice handles;
   handles.storage_buffer_16bit_access = true;
   handles.shader_float16 = true;
+  handles.shader_float_controls = true;
   vk::keep_promised(c, handles);
   CHECK(c.storage_16bit);
+  CHECK(c.unpacks_halves);
   CHECK(c.float16_arithmetic);
   CHECK_FALSE(c.buffer_address);
   CHECK_FALSE(c.subgroup_size_control);
-  CHECK_FALSE(c.float_controls);
   CHECK_FALSE(c.pipeline_executables);
   CHECK_FALSE(c.cooperative_matrix);
   CHECK_FALSE(c.bfloat16_matrices);
@@ -165,6 +166,38 @@ TEST_CASE("workarounds take matrix units away where they are emulated or wrong")
   c.driver_id = VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS;
   vk::apply_workarounds(c);
   CHECK_FALSE(c.cooperative_matrix);
+}
+
+TEST_CASE("a GPU converts f16 by itself only where it promises to keep subnormal numbers") {
+  const auto converts = [](const vk::Capabilities& device) {
+    vk::Capabilities c = device;
+    vk::apply_workarounds(c);
+    CHECK(c.unpacks_halves == c.storage_16bit);
+    CHECK(vk::avoided(c).size() == (c.unpacks_halves ? 0 : 1));
+    return c.unpacks_halves;
+  };
+  CHECK(converts(capable()));
+  vk::Capabilities c = capable();
+  c.float_controls = false;
+  CHECK_FALSE(converts(c));
+  c.type = VK_PHYSICAL_DEVICE_TYPE_CPU;
+  CHECK(converts(c));
+  c = capable();
+  c.float16.preserves_denormals = false;
+  CHECK_FALSE(converts(c));
+  c = capable();
+  c.float32.preserves_denormals = false;
+  CHECK(converts(c));
+  c.denormals_independent = false;
+  CHECK_FALSE(converts(c));
+  // As an application that did not enable the extension hands it over.
+  c = capable();
+  AdoptedDevice handles;
+  handles.storage_buffer_16bit_access = handles.shader_float16 = true;
+  vk::keep_promised(c, handles);
+  CHECK_FALSE(c.storage_16bit);
+  CHECK_FALSE(c.unpacks_halves);
+  CHECK(vk::tier(vk::target(c, vk::settings({}))) == "packed f16");
 }
 
 TEST_CASE("devices are chosen by rank, index and part of the name") {

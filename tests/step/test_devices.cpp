@@ -4,7 +4,12 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -67,6 +72,37 @@ TEST_CASE("vk: an application's device is used, left as it is, and works afterwa
   CHECK(application.locks == 2);  // the upload and the submit
   CHECK(application.unlocks == 2);
   CHECK(application.works());
+}
+
+TEST_CASE("vk: a thread that holds the application's recursive lock submits while another one waits for it") {
+  Application application;
+  std::recursive_mutex queue;
+  std::promise<void> waits;
+  std::thread::id holder;
+  AdoptedDevice handles = application.handles();
+  handles.lock_queue = [&] {
+    if (std::this_thread::get_id() != holder) waits.set_value();
+    queue.lock();
+  };
+  handles.unlock_queue = [&] { queue.unlock(); };
+  const Device device = Device::adopt(handles);
+  CopyTwice work(vk::context_of(device), 256);
+  CopyTwice other(vk::context_of(device), 256);
+  const auto both = [&] {
+    std::unique_lock lock(queue);
+    holder = std::this_thread::get_id();
+    std::thread second([&] { vk::upload(vk::context_of(device), other.first, 0, pattern(256, 2)); });
+    waits.get_future().wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until it waits in lock_queue
+    vk::upload(vk::context_of(device), work.first, 0, pattern(256, 1));
+    lock.unlock();
+    second.join();
+  };
+  const std::future<void> done = std::async(std::launch::async, both);
+  if (done.wait_for(std::chrono::seconds(60)) != std::future_status::ready) {
+    FAIL_CHECK("each thread waits for the other's lock");
+    std::_Exit(EXIT_FAILURE);  // neither can be ended
+  }
 }
 
 TEST_CASE("vk: handles that cannot be adopted are refused") {

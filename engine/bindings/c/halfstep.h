@@ -144,7 +144,7 @@ typedef struct hs_adopted_device {
   // mixed dot products are not used on an adopted device: there is no way yet to say that they are enabled.
   uint32_t storage_buffer_16bit_access;
   uint32_t shader_float16;
-  uint32_t shader_float_controls;          ///< VK_KHR_shader_float_controls
+  uint32_t shader_float_controls;          ///< VK_KHR_shader_float_controls; without it f16 is converted by integers
   uint32_t subgroup_size_control;          ///< VK_EXT_subgroup_size_control with both of its features
   uint32_t buffer_device_address;          ///< VK_KHR_buffer_device_address, its feature and shaderInt64
   void (*get_instance_proc_addr)(void);    ///< PFN_vkGetInstanceProcAddr; NULL: the system's Vulkan loader

@@ -31,7 +31,9 @@ struct AdoptedDevice {
   // and mixed dot products are not used on an adopted device: there is no way yet to say that they are enabled.
   bool storage_buffer_16bit_access = false;  ///< VkPhysicalDevice16BitStorageFeatures::storageBuffer16BitAccess
   bool shader_float16 = false;               ///< VkPhysicalDeviceShaderFloat16Int8Features::shaderFloat16
-  bool shader_float_controls = false;        ///< VK_KHR_shader_float_controls
+  /// VK_KHR_shader_float_controls, or a Vulkan 1.2 instance and device, which have it without being asked. Without it
+  /// GPUs may lose subnormal f16 numbers, so f16 is converted by integers and stored in words of 32 bits, which is slower.
+  bool shader_float_controls = false;
   bool subgroup_size_control = false;        ///< VK_EXT_subgroup_size_control with both of its features
   bool buffer_device_address = false;        ///< VK_KHR_buffer_device_address, its feature and shaderInt64
   bool timeline_semaphore = false;           ///< VK_KHR_timeline_semaphore and its feature: for QueueSemaphore::value
@@ -40,7 +42,8 @@ struct AdoptedDevice {
   bool debug_utils = false;
 
   /// Called before and after every submit to the queue, for an application that submits to it from other threads. Both
-  /// or neither: Device::adopt throws Error for one.
+  /// or neither: Device::adopt throws Error for one. A thread that already holds the lock may call what submits if the
+  /// lock is recursive.
   std::function<void()> lock_queue;
   std::function<void()> unlock_queue;
 };

@@ -283,6 +283,9 @@ void Context::use_queue_of(const AdoptedDevice& handles) {
   queue_ = static_cast<VkQueue>(handles.queue);
   table_ = load_device(instance_, device_);
   if (handles.debug_utils) load_debug_utils(table_, instance_);
+  if (capabilities_.buffer_address && table_.vkGetBufferDeviceAddressKHR == nullptr) {
+    fail("device", "expected a device with VK_KHR_buffer_device_address, as the application says, got one without");
+  }
   allocator_ = static_cast<const VkAllocationCallbacks*>(handles.allocator);
   timeline_semaphores_ = handles.timeline_semaphore;
   lock_ = handles.lock_queue;
@@ -355,10 +358,13 @@ Context::HeapBytes Context::heap_bytes() const {
 }
 
 void Context::submit(std::span<const VkSubmitInfo> batches, VkFence fence) {
-  const std::lock_guard lock(queue_mutex_);
+  // The application's lock first: it may be held by the caller, and who waits for it must hold nothing.
   if (lock_) lock_();
-  const VkResult result =
-      table_.vkQueueSubmit(queue_, static_cast<std::uint32_t>(batches.size()), batches.data(), fence);
+  VkResult result;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    result = table_.vkQueueSubmit(queue_, static_cast<std::uint32_t>(batches.size()), batches.data(), fence);
+  }
   if (unlock_) unlock_();
   check(result, "vkQueueSubmit");
 }

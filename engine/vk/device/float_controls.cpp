@@ -69,9 +69,13 @@ bool has_float_controls(std::span<const std::uint32_t> words) {
   return found;
 }
 
+bool promises_subnormals(const Capabilities& c) {
+  return c.float_controls && c.float16.preserves_denormals &&
+         (c.denormals_independent || c.float32.preserves_denormals);
+}
+
 bool promises_rounding(const Capabilities& c) {
-  return c.float16_arithmetic && c.float_controls && c.float16.preserves_denormals &&
-         c.float16.rounds_to_nearest_even && (c.denormals_independent || c.float32.preserves_denormals) &&
+  return c.float16_arithmetic && promises_subnormals(c) && c.float16.rounds_to_nearest_even &&
          (c.rounding_independent || c.float32.rounds_to_nearest_even);
 }
 

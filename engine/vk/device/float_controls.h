@@ -17,6 +17,10 @@ std::vector<std::uint32_t> with_float_controls(std::span<const std::uint32_t> wo
 /// Whether a shader asks for any of these modes or their opposites itself, as one of an application may.
 bool has_float_controls(std::span<const std::uint32_t> words);
 
+/// Whether the device promises that conversions from f16 and to it preserve denormals in every shader that has these
+/// modes.
+bool promises_subnormals(const Capabilities& capabilities);
+
 /// Whether the device has f16 arithmetic, and promises that conversions to f16 round to nearest, ties to even, and
 /// preserve denormals, in every shader that has these modes.
 bool promises_rounding(const Capabilities& capabilities);

@@ -2,6 +2,8 @@
 
 #include <halfstep/guest.h>
 
+#include "vk/device/workarounds.h"
+
 namespace halfstep::vk {
 
 void keep_promised(Capabilities& c, const AdoptedDevice& handles) {
@@ -15,6 +17,7 @@ void keep_promised(Capabilities& c, const AdoptedDevice& handles) {
   c.bfloat16_matrices = false;
   c.float8_matrices = false;
   c.mixed_dots = false;
+  apply_workarounds(c);
 }
 
 }  // namespace halfstep::vk

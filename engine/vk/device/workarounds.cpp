@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/host_memory.h"
+#include "vk/device/float_controls.h"
 
 namespace halfstep::vk {
 namespace {
@@ -39,6 +40,12 @@ bool crashes_on_halves(const Capabilities& capabilities) {
   return !x86 && capabilities.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE && mesa_version(capabilities) < 25;
 }
 
+/// A GPU that does not promise to keep subnormal f16 numbers may take them for 0 wherever it converts them. Software
+/// drivers keep them, which selftest shows.
+bool may_flush_halves(const Capabilities& capabilities) {
+  return capabilities.type != VK_PHYSICAL_DEVICE_TYPE_CPU && !promises_subnormals(capabilities);
+}
+
 }  // namespace
 
 void apply_workarounds(Capabilities& capabilities) {
@@ -54,6 +61,7 @@ void apply_workarounds(Capabilities& capabilities) {
   if (crashes_on_halves(capabilities)) {
     capabilities.storage_16bit = capabilities.float16_arithmetic = capabilities.unpacks_halves = false;
   }
+  if (may_flush_halves(capabilities)) capabilities.storage_16bit = capabilities.unpacks_halves = false;
   // lavapipe of Mesa 22 counts the rounds of all loops of an invocation and ends them after 65,535. Mesa 26's does not.
   // tests/ops/test_limits.cpp shows both. Versions in between have not been run.
   if (capabilities.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE && !newest_lavapipe(capabilities))
@@ -70,7 +78,11 @@ std::vector<std::string> avoided(const Capabilities& capabilities) {
     texts.emplace_back("matrix units: some versions of Intel's driver for Windows give wrong products");
   if (crashes_on_matrices(capabilities))
     texts.emplace_back("matrix units: lavapipe crashes on them with vectors of 512 bits");
-  if (!capabilities.unpacks_halves)
+  if (may_flush_halves(capabilities))
+    texts.emplace_back(
+        "conversions from f16, and 16-bit storage: the device does not promise to keep subnormal numbers "
+        "(VK_KHR_shader_float_controls); Halfstep converts by integers");
+  else if (!capabilities.unpacks_halves)
     texts.emplace_back(
         "conversions from f16: lavapipe before Mesa 25 crashes on them on ARM; Halfstep converts by integers");
   if (capabilities.max_loop_rounds != std::numeric_limits<std::uint32_t>::max())

@@ -8,7 +8,7 @@
 namespace halfstep::vk {
 
 /// Disables capabilities that a driver claims but does not implement correctly, and sets limits that it does not
-/// report. Every such rule is in workarounds.cpp.
+/// report. Every such rule is in workarounds.cpp. May be applied again to capabilities that were reduced.
 void apply_workarounds(Capabilities& capabilities);
 
 /// What is not used or is limited on the device because its driver does it wrongly, for people. Of capabilities after

@@ -18,7 +18,7 @@ namespace halfstep::vk {
 
 /// Part of the keys of notes about kernels (tune/note_key.h): counts up where pipelines.cpp makes other code of the
 /// same kernel, in a rewriting of SPIR-V that it calls, in their order or by other constants.
-constexpr int code_revision = 2;
+constexpr int code_revision = 3;
 
 /// The pipelines that somebody uses, of those that the device has for all. To be used by one thread at a time.
 class Pipelines {
