@@ -9,6 +9,8 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "io/decode_image.h"
@@ -51,7 +53,7 @@ bool read_header(PngReader& reader) {
   if (reader.info == nullptr) return false;
   png_set_read_fn(reader.png, &reader, read_from_memory);
   // Damage is an error only in chunks that pixels depend on. The others, those of colour management among them, are
-  // skipped.
+  // skipped, and so is tRNS: lost_transparency() looks for it.
   png_set_benign_errors(reader.png, 1);
   png_set_keep_unknown_chunks(reader.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(reader.png, reader.info);
@@ -111,9 +113,14 @@ std::vector<std::uint8_t> in_channels(std::span<const std::uint8_t> pixels, std:
   return converted;
 }
 
-/// The contents of the eXIf chunk; empty if there is no complete one.
-std::span<const std::uint8_t> exif_chunk(std::span<const std::uint8_t> file) {
-  constexpr std::array<std::uint8_t, 4> type{'e', 'X', 'I', 'f'};
+/// A chunk's data, and whether its checksum is theirs.
+struct PngChunk {
+  std::span<const std::uint8_t> data;
+  bool sound;
+};
+
+/// The first chunk of a type, if there is a complete one before those of the type `end`.
+std::optional<PngChunk> find_chunk(std::span<const std::uint8_t> file, std::string_view type, std::string_view end) {
   const auto number = [&](std::size_t at) {
     return std::uint32_t{file[at]} << 24U | std::uint32_t{file[at + 1]} << 16U | std::uint32_t{file[at + 2]} << 8U |
            std::uint32_t{file[at + 3]};
@@ -122,13 +129,28 @@ std::span<const std::uint8_t> exif_chunk(std::span<const std::uint8_t> file) {
   for (std::size_t at = 8; at + 12 <= file.size();) {
     const std::size_t length = number(at);
     if (length > file.size() - at - 12) break;
-    if (std::ranges::equal(file.subspan(at + 4, 4), type)) {
+    const auto found = file.subspan(at + 4, 4);
+    if (std::ranges::equal(found, type)) {
       const auto sum = crc32(0, file.data() + at + 4, static_cast<uInt>(length + 4));
-      return sum == number(at + 8 + length) ? file.subspan(at + 8, length) : file.first(0);
+      return PngChunk{file.subspan(at + 8, length), sum == number(at + 8 + length)};
     }
+    if (std::ranges::equal(found, end)) break;
     at += length + 12;
   }
   return {};
+}
+
+/// Whether libpng skipped a damaged chunk that says which of the image's colours are transparent.
+bool lost_transparency(const PngReader& reader, std::span<const std::uint8_t> file) {
+  const bool has_alpha = (png_get_color_type(reader.png, reader.info) & PNG_COLOR_MASK_ALPHA) != 0;
+  if (has_alpha || png_get_valid(reader.png, reader.info, PNG_INFO_tRNS) != 0) return false;
+  return find_chunk(file, "tRNS", "IDAT").has_value();
+}
+
+/// The contents of the eXIf chunk; empty if there is no sound one.
+std::span<const std::uint8_t> exif_chunk(std::span<const std::uint8_t> file) {
+  const std::optional<PngChunk> chunk = find_chunk(file, "eXIf", "IEND");
+  return chunk && chunk->sound ? chunk->data : file.first(0);
 }
 
 }  // namespace
@@ -143,6 +165,9 @@ DecodedImage decode_png(std::span<const std::uint8_t> file, std::int64_t channel
   image.height = png_get_image_height(reader.png, reader.info);
   image.width = png_get_image_width(reader.png, reader.info);
   check_extents(image.height, image.width);
+  if (lost_transparency(reader, file)) {
+    fail(ErrorCode::bad_file, "png", "expected transparent colours in the chunk tRNS, got a damaged one");
+  }
   if (!ask_for_bytes(reader)) refuse();
   const std::size_t stored = png_get_channels(reader.png, reader.info);
   const auto wanted = static_cast<std::size_t>(channels);

@@ -117,6 +117,14 @@ TEST_CASE("What is transparent lies on black") {
   const image_files::PngPixels pixels{.width = 3, .bits = 2, .colour_type = PNG_COLOR_TYPE_PALETTE};
   CHECK(io::decode_image(image_files::png_of_rows(pixels, {0b00011000}, colours), 3).bytes ==
         FileBytes{10, 20, 30, 0, 0, 0, 70, 80, 90});
+  // Without it, hidden colours would be shown.
+  const char* damaged = "transparent colours in the chunk tRNS, got a damaged one";
+  colours.back() ^= 1;  // its checksum
+  CHECK(refusal(image_files::png_of_rows(pixels, {0b00011000}, colours)).find(damaged) != std::string::npos);
+  colours.resize(colours.size() - alpha.size());
+  const FileBytes longer = image_files::png_chunk("tRNS", {255, 0, 255, 255});
+  colours.insert(colours.end(), longer.begin(), longer.end());
+  CHECK(refusal(image_files::png_of_rows(pixels, {0b00011000}, colours)).find(damaged) != std::string::npos);
 }
 
 TEST_CASE("An interlaced PNG file has the pixels of one that is not") {
