@@ -55,14 +55,15 @@ Tensor block(const Scope& scope, Tensor x, std::int64_t channels, std::int64_t s
   y = conv_norm_relu6(layer(), y, hidden, 3, stride, hidden);
   const Scope last = layer();
   y = conv_norm(last, layer(), y, channels, 1);
-  return y.shape() == x.shape() ? add(x, y) : y;
+  // By the stride, as in torchvision: one of 2 keeps the extents of an image of a single pixel.
+  return stride == 1 && y.shape() == x.shape() ? add(x, y) : y;
 }
 
 }  // namespace
 
 Tensor mobilenet_v2(const Scope& scope, Tensor images, std::int64_t classes, const MobileNetOptions& options) {
-  const float width = options.width;
-  if (!(width >= 0.1F && width <= 10)) {
+  const double width = options.width;
+  if (!(width >= 0.1 && width <= 10)) {
     std::array<char, 32> text{};  // without the locale's decimal separator, which std::to_string has
     const std::to_chars_result end = std::to_chars(text.begin(), text.end(), width);
     fail("mobilenet_v2", "expected a width from 0.1 to 10, got " + std::string(text.begin(), end.ptr));
@@ -80,7 +81,7 @@ Tensor mobilenet_v2(const Scope& scope, Tensor images, std::int64_t classes, con
       x = block(layer(), x, scaled(stage.channels, width), stride, stage.expansion);
     }
   }
-  x = conv_norm_relu6(layer(), x, scaled(1280, std::max(1.0F, width)), 1);
+  x = conv_norm_relu6(layer(), x, scaled(1280, std::max(1.0, width)), 1);
   x = dropout(global_average_pool(x), options.dropout);
   return dense(scope / "classifier" / "1", x, classes, normal(0.01F));
 }

@@ -7,7 +7,9 @@
 namespace halfstep::models {
 
 struct MobileNetOptions {
-  float width = 1;  ///< multiplies the numbers of channels, which are then rounded to a multiple of 8
+  /// Multiplies the numbers of channels, which are then rounded to a multiple of 8: a double, as torchvision's, since
+  /// the nearest f32 may lie on the other side of a tie.
+  double width = 1;
   /// small: the first convolution and the first block of stride 2 use a stride of 1, so that images of 32 end as 4x4.
   Stem stem = Stem::large;
   float dropout = 0.2F;  ///< before the dense layer

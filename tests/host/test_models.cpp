@@ -110,11 +110,11 @@ TEST_CASE("resnet has torchvision's numbers of parameters and names") {
 
 TEST_CASE("mobilenet_v2 has torchvision's numbers of parameters, and keeps small images large enough") {
   struct Case {
-    float width;
+    double width;
     std::int64_t parameters;
   };
   // torchvision's number, and those that its rounding of channels gives for two other widths.
-  for (const Case& c : {Case{1, 3504872}, Case{0.5F, 1968680}, Case{1.4F, 6108776}}) {
+  for (const Case& c : {Case{1, 3504872}, Case{0.5, 1968680}, Case{1.4, 6108776}}) {
     Graph graph;
     const Tensor images = graph.input("images", {2, 224, 224, 3});
     CHECK(models::mobilenet_v2(graph.root(), images, 1000, {.width = c.width}).shape() == Shape{2, 1000});
@@ -127,10 +127,29 @@ TEST_CASE("mobilenet_v2 has torchvision's numbers of parameters, and keeps small
       std::ranges::find_if(graph.ir().nodes, [](const graph::Node& node) { return node.op->name() == "mean"; });
   REQUIRE(pooled != graph.ir().nodes.end());
   CHECK(graph.ir().values[pooled->inputs[0]].type.shape == Shape{2, 4, 4, 1280});
-  for (const float width : {0.0F, -1.0F, 11.0F, std::nanf("")}) {
+  for (const double width : {0.0, -1.0, 11.0, std::nan("")}) {
     CHECK_THROWS_WITH_AS(models::mobilenet_v2(graph.root() / "x", images, 10, {.width = width}),
                          doctest::Contains("width"), Error);
   }
-  CHECK_THROWS_WITH_AS(models::mobilenet_v2(graph.root() / "x", images, 10, {.width = 0.05F}),
+  CHECK_THROWS_WITH_AS(models::mobilenet_v2(graph.root() / "x", images, 10, {.width = 0.05}),
                        "[mobilenet_v2] expected a width from 0.1 to 10, got 0.05", Error);
+}
+
+TEST_CASE("a width of mobilenet_v2 that is a tie in decimals rounds channels as torchvision does") {
+  Graph graph;
+  models::mobilenet_v2(graph.root(), graph.input("images", {2, 64, 64, 3}), 10, {.width = 0.475});
+  // 160 * 0.475 is 76, half way between 72 and 80.
+  const auto kernel = std::ranges::find(graph.ir().values, "features/14/conv/2/weight", &graph::Value::name);
+  REQUIRE(kernel != graph.ir().values.end());
+  CHECK(kernel->type.shape.back() == 80);
+}
+
+TEST_CASE("mobilenet_v2 adds to a block what it was given only where the stride is 1") {
+  const auto sums = [](std::int64_t size) {
+    Graph graph;
+    models::mobilenet_v2(graph.root(), graph.input("images", {2, size, size, 3}), 10, {.width = 0.1});
+    return std::ranges::count(graph.ir().nodes, "add", [](const graph::Node& node) { return node.op->name(); });
+  };
+  CHECK(sums(224) > 0);
+  CHECK(sums(16) == sums(224));
 }

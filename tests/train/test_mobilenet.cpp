@@ -15,7 +15,7 @@ TEST_CASE("a narrow MobileNetV2 learns a batch") {
   const Tensor images = graph.input("images", {batch, 16, 16, 3});
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
   const Tensor logits =
-      models::mobilenet_v2(graph.root(), images, set.classes, {.width = 0.1F, .stem = models::Stem::small});
+      models::mobilenet_v2(graph.root(), images, set.classes, {.width = 0.1, .stem = models::Stem::small});
   Trainer trainer =
       Trainer::compile(testing::device(), graph,
                        {.loss = cross_entropy(logits, labels),

@@ -220,7 +220,7 @@ Tensor resnet18(const Scope& scope, Tensor images) {
   return models::resnet(scope, images, 18, 10);
 }
 Tensor mobilenet(const Scope& scope, Tensor images) {
-  return models::mobilenet_v2(scope, images, 10, {.width = 0.25F, .dropout = 0});
+  return models::mobilenet_v2(scope, images, 10, {.width = 0.25, .dropout = 0});
 }
 
 }  // namespace
