@@ -72,7 +72,7 @@ std::vector<Merge> read_merges(const fs::path& file) {
 
 Vocabulary read_json_vocabulary(const fs::path& file) {
   try {
-    return vocabulary_of(nlohmann::json::parse(read_text(file)), file.string());
+    return vocabulary_of(parse_json(read_text(file), file.string()), file.string());
   } catch (const nlohmann::json::exception&) {
     fail(ErrorCode::bad_file, "vocabulary", fmt::format("{}: expected an object of tokens and ids", file.string()));
   }

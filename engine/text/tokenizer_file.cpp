@@ -28,7 +28,7 @@ class Reader {
 
   Tokenizer read() {
     try {
-      file_ = json::parse(text::read_text(path_));
+      file_ = text::parse_json(text::read_text(path_), path_.string());
       expect(file_, "version", "1.0");
       const std::string kind = file_.at("model").value("type", file_.at("model").contains("merges") ? "BPE" : "");
       std::shared_ptr<const text::Model> model;

@@ -77,6 +77,19 @@ std::string read_text(const std::filesystem::path& file) {
   return text;
 }
 
+nlohmann::json parse_json(std::string_view text, std::string_view place) {
+  using Json = nlohmann::json;
+  constexpr int deepest = 64;
+  return Json::parse(text, [&](int depth, Json::parse_event_t event, Json&) {
+    const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    if (opens && depth >= deepest) {
+      fail(ErrorCode::bad_file, "vocabulary",
+           fmt::format("{}: expected JSON nested in at most {} levels, got more", place, deepest));
+    }
+    return true;
+  });
+}
+
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {

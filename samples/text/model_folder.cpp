@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "samples/common/checkpoint.h"
+#include "samples/common/json.h"
 #include "samples/common/say.h"
 
 namespace samples {
@@ -51,7 +52,7 @@ nlohmann::json read_config(const std::filesystem::path& file, std::string_view m
     refuse_config(file, fmt::format("expected the configuration of a {}, got {}", model, got));
   };
   if (!stream) refuse("no file that can be read");
-  nlohmann::json config = nlohmann::json::parse(stream, nullptr, false);
+  nlohmann::json config = parse_json(stream);
   if (!config.is_object()) refuse("no JSON object");
   return config;
 }

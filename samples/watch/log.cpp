@@ -9,6 +9,7 @@
 #include <fstream>
 #include <utility>
 
+#include "samples/common/json.h"
 #include "samples/watch/write_error.h"
 
 namespace samples {
@@ -76,7 +77,7 @@ std::vector<Record> read_log(const std::filesystem::path& file) {
   }
   std::vector<Record> records;
   for (std::string line; read_line(in, line);) {
-    Record record = Record::parse(line, nullptr, false);
+    Record record = parse_json<Record>(line);
     const bool sound = record.is_object() && record.contains("kind") && record["kind"].is_string();
     if (!sound) continue;
     if (record["kind"] == "start") {

@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 seconds=${1:-120}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- idx cifar npy safetensors png jpeg
+[ $# -gt 0 ] || set -- idx cifar npy safetensors tokenizer png jpeg
 cmake --preset fuzz --log-level=WARNING
 cmake --build --preset fuzz >/dev/null
 place=$(mktemp -d)

@@ -234,4 +234,14 @@ TEST_CASE("damaged parts of a tokenizer.json are refused") {
                          Error);
   }
   CHECK_THROWS_WITH_AS(Tokenizer::load(folder.path() / "other.json"), doctest::Contains("other.json"), Error);
+  // What is nested deeper than the stack could bear.
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+  std::ofstream(folder.path() / "tokenizer.json") << deep;
+  CHECK_THROWS_WITH_AS(Tokenizer::load(folder.path()),
+                       doctest::Contains("tokenizer.json: expected JSON nested in at most 64 levels"), Error);
+  std::ofstream(folder.path() / "tokenizer.json") << R"({"version": )" << deep << "}";
+  CHECK_THROWS_WITH_AS(Tokenizer::load(folder.path()), doctest::Contains("64 levels"), Error);
+  std::ofstream(folder.path() / "merges.txt");
+  CHECK_THROWS_WITH_AS(Tokenizer::byte_pairs(folder.path() / "tokenizer.json", folder.path() / "merges.txt"),
+                       doctest::Contains("64 levels"), Error);
 }

@@ -140,5 +140,7 @@ broken "expected the weights of a GPT-2" model.safetensors 's/transformer.wte/tr
 broken "tokenizer.json: expected" tokenizer.json 's/"model"/"modem"/'
 : >"$place/whole/config.json"
 refused "config.json: expected the configuration of a GPT-2, got no JSON object" "$place/whole" "The"
+python3 -c 'print("{\"activation_function\":" + 200000 * "[" + 200000 * "]" + "}")' >"$place/whole/config.json"
+refused "config.json: expected the configuration of a GPT-2, got no JSON object" "$place/whole" "The"
 
 finish

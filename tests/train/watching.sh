@@ -184,6 +184,7 @@ printf '%s\n' '{"kind":"start","plan":[1],"flags":[{}],"step":-1}' '{"kind":"ste
   '{"kind":"tensor","name":3,"exponents":[null,-1,1e308,{}],"first_exponent":1e99}' '{"kind":"evaluation","scores":3}' \
   '{"kind":"operators","rows":[1,{"label":[],"writes":[2],"bytes":"<"}]}' '{"kind":"picture","path":"/","name":"<b>"}' \
   '{"kind":"end","complete":"maybe","seconds":null}' >"$place/strange.jsonl"
+python3 -c 'print("{\"kind\":\"evaluation\",\"scores\":" + 200000 * "[" + 200000 * "]" + "}")' >>"$place/strange.jsonl"
 trains "$place/strange.jsonl" --out "$place/strange.html"
 check "the page of a strange log is well-formed" python3 "$(dirname "$0")/read_page.py" "$place/strange.html"
 
