@@ -39,9 +39,11 @@ class Reader {
       } else {
         refuse("models of WordPiece and BPE", kind);
       }
-      std::vector<Impl::Added> added = added_tokens();
+      std::vector<Impl::Added> added = added_tokens(model->vocabulary());
       const auto [one, two] = templates();
-      return Tokenizer(std::make_shared<Impl>(std::move(model), decoder(), std::move(added), one, two));
+      auto impl = std::make_shared<const Impl>(std::move(model), decoder(), std::move(added), one, two);
+      for (const Impl::Template* parts : {&one, &two}) check_ids(*parts, impl->size());
+      return Tokenizer(std::move(impl));
     } catch (const json::exception& error) {
       fail(ErrorCode::bad_file, "tokenizer",
            fmt::format("{}: expected a tokenizer.json, got: {}", path_.string(), error.what()));
@@ -157,8 +159,22 @@ class Reader {
             .clean = from.value("cleanup", true)};
   }
 
-  std::vector<Impl::Added> added_tokens() const {
+  /// Refuses an added token that transformers would give another id than the file does: a new one has `next`.
+  void check_added(const Impl::Added& token, const text::Vocabulary& vocabulary, std::uint32_t next) const {
+    if (token.text.empty()) refuse("added tokens with a text", token.text);
+    const std::uint32_t wanted = vocabulary.find(token.text).value_or(next);
+    const std::string got = fmt::format("{}", token.id);
+    if (token.id != wanted) refuse(fmt::format("the id {} for the added token '{}'", wanted, token.text), got);
+    if (wanted >= vocabulary.size()) return;
+    const std::string& there = vocabulary.token(wanted);
+    if (!there.empty() && there != token.text) {
+      refuse(fmt::format("an id for the added token '{}' that '{}' has not", token.text, there), got);
+    }
+  }
+
+  std::vector<Impl::Added> added_tokens(const text::Vocabulary& vocabulary) const {
     std::vector<Impl::Added> result;
+    std::uint32_t next = vocabulary.count();
     const bool normalises = !type_of("normalizer").empty();
     for (const json& token : file_.value("added_tokens", json::array())) {
       expect(token, "single_word", false);
@@ -169,8 +185,17 @@ class Reader {
                         .takes_left = token.value("lstrip", false),
                         .takes_right = token.value("rstrip", false),
                         .later = token.value("normalized", false)});
+      check_added(result.back(), vocabulary, next);
+      if (!vocabulary.find(result.back().text)) ++next;
     }
     return result;
+  }
+
+  void check_ids(const Impl::Template& parts, std::uint32_t size) const {
+    for (const Impl::TemplatePart& part : parts) {
+      if (part.kind != Kind::token || part.token < size) continue;
+      refuse(fmt::format("ids below {} around texts", size), fmt::format("{}", part.token));
+    }
   }
 
   Impl::Template template_of(const json& parts, const json& special) const {

@@ -57,9 +57,8 @@ class AddedSearch {
  public:
   using Added = Tokenizer::Impl::Added;
   struct Found {
-    std::size_t begin;
-    std::size_t end;
-    const Added* token;  ///< null: there is none before the text's end
+    std::string_view before;  ///< between the token found last and this one
+    const Added* token;       ///< null: there is none before the text's end
   };
 
   AddedSearch(const std::vector<Added>& added, bool later, std::string_view text) : added_(added), text_(text) {
@@ -68,28 +67,33 @@ class AddedSearch {
     }
   }
 
-  /// The first added token from `at` on, the longest of those that begin there.
-  Found next(std::size_t at) {
+  /// The next added token, the longest of those that begin there.
+  Found next() {
     std::size_t begin = text_.size();
     const Added* token = nullptr;
     for (std::size_t i = 0; i < added_.size(); ++i) {
-      if (places_[i] < at) places_[i] = text_.find(added_[i].text, at);
+      if (places_[i] < searched_) places_[i] = text_.find(added_[i].text, searched_);
       const bool longer = places_[i] == begin && token != nullptr && added_[i].text.size() > token->text.size();
       if (places_[i] >= begin && !longer) continue;
       begin = places_[i];
       token = &added_[i];
     }
-    if (token == nullptr) return {begin, begin, nullptr};
-    std::size_t end = begin + token->text.size();
-    if (token->takes_left) begin = at + begin_of_spaces(text_.substr(at, begin - at));
-    if (token->takes_right) end += end_of_spaces(text_.substr(end));
-    return {begin, end, token};
+    if (token == nullptr) return {text_.substr(taken_), nullptr};
+    // As in transformers, spaces that a token takes after itself may begin the next one.
+    searched_ = begin + token->text.size();
+    std::string_view before = text_.substr(taken_, std::max(begin, taken_) - taken_);
+    if (token->takes_left) before = before.substr(0, begin_of_spaces(before));
+    taken_ = searched_;
+    if (token->takes_right) taken_ += end_of_spaces(text_.substr(taken_));
+    return {before, token};
   }
 
  private:
   const std::vector<Added>& added_;
   std::string_view text_;
   std::vector<std::size_t> places_;  ///< of each from the last search on
+  std::size_t searched_ = 0;         ///< the end of the last token's own text
+  std::size_t taken_ = 0;            ///< the end of what it took
 };
 
 }  // namespace
@@ -118,22 +122,7 @@ Tokenizer::Impl::Impl(std::shared_ptr<const text::Model> model, text::Decoder de
       two_(std::move(two)),
       size_(model_->vocabulary().size()) {
   std::ranges::sort(added_, {}, &Added::id);
-  for (const Added& token : added_) {
-    const auto there = model_->vocabulary().find(token.text);
-    const bool taken = token.id < size_ && (!there || *there != token.id) && !this->token(token.id).empty();
-    if (token.text.empty() || token.id >= text::Vocabulary::most || (there && *there != token.id) || taken) {
-      fail(ErrorCode::bad_file, "tokenizer",
-           fmt::format("expected an added token with an id of its own, got '{}' with {}", token.text, token.id));
-    }
-    size_ = std::max(size_, token.id + 1);
-  }
-  for (const Template* parts : {&one_, &two_}) {
-    for (const TemplatePart& part : *parts) {
-      if (part.kind != Kind::token || part.token < size_) continue;
-      fail(ErrorCode::bad_file, "tokenizer",
-           fmt::format("expected ids below {} around texts, got {}", size_, part.token));
-    }
-  }
+  if (!added_.empty()) size_ = std::max(size_, added_.back().id + 1);
 }
 
 const Tokenizer::Impl::Added* Tokenizer::Impl::added_of(std::uint32_t id) const {
@@ -160,17 +149,15 @@ std::vector<std::uint32_t> Tokenizer::Impl::encode(std::string_view text) const 
 
 void Tokenizer::Impl::encode(std::string_view text, bool later, std::vector<std::uint32_t>& tokens) const {
   AddedSearch search(added_, later, text);
-  for (std::size_t at = 0;;) {
-    const auto found = search.next(at);
-    const std::string_view between = text.substr(at, found.begin - at);
+  for (;;) {
+    const auto found = search.next();
     if (later) {
-      model_->encode(between, tokens);
+      model_->encode(found.before, tokens);
     } else {
-      encode(between, true, tokens);
+      encode(found.before, true, tokens);
     }
     if (found.token == nullptr) return;
     tokens.push_back(found.token->id);
-    at = found.end;
   }
 }
 

@@ -41,7 +41,7 @@ class Tokenizer::Impl {
   /// The texts alone.
   static Template plain_template(bool two);
 
-  /// Throws Error if an added token is empty, or disagrees with the vocabulary.
+  /// Added tokens have a text, and the id that the vocabulary has for it or one that is free in it.
   Impl(std::shared_ptr<const text::Model> model, text::Decoder decoder, std::vector<Added> added, Template one,
        Template two);
 

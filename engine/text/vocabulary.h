@@ -38,6 +38,8 @@ class Vocabulary {
   const std::string& token(std::uint32_t id) const;
   /// One more than the largest id.
   std::uint32_t size() const { return static_cast<std::uint32_t>(tokens_.size()); }
+  /// The number of tokens: less than size() where ids leave gaps.
+  std::uint32_t count() const { return static_cast<std::uint32_t>(ids_.size()); }
 
  private:
   StringMap<std::uint32_t> ids_;

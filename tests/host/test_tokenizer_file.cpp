@@ -2,6 +2,7 @@
 #include <halfstep/text.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <fstream>
@@ -201,13 +202,15 @@ TEST_CASE("the segments of texts without special tokens are saved") {
 
 TEST_CASE("damaged parts of a tokenizer.json are refused") {
   const Tokenizer pieces = Tokenizer::train_word_piece(texts, {.size = 80});
-  CHECK(message_of(pieces, [](auto& file) { file["added_tokens"][0]["id"] = 7; }).find("'[PAD]' with 7") !=
-        std::string::npos);
-  CHECK(message_of(pieces, [](auto& file) { file["added_tokens"][0]["content"] = ""; }).find("'' with 0") !=
-        std::string::npos);
-  CHECK(message_of(pieces, [](auto& file) {
-          file["post_processor"]["special_tokens"]["[CLS]"]["ids"] = {4096};
-        }).find("around texts, got 4096") != std::string::npos);
+  const auto refused_as = [&](const char* text, const auto& change) {
+    const std::string message = message_of(pieces, change);
+    CAPTURE(message);
+    CHECK(message.find("tokenizer.json: expected " + std::string(text)) != std::string::npos);
+  };
+  refused_as("the id 0 for the added token '[PAD]', got '7'", [](auto& file) { file["added_tokens"][0]["id"] = 7; });
+  refused_as("added tokens with a text, got ''", [](auto& file) { file["added_tokens"][0]["content"] = ""; });
+  refused_as("ids below 38 around texts, got '4096'",
+             [](auto& file) { file["post_processor"]["special_tokens"]["[CLS]"]["ids"] = {4096}; });
   // No id is taken for another: of too many bits, below zero, of another type.
   for (const nlohmann::ordered_json& id :
        {nlohmann::ordered_json(4294967296 + 1), nlohmann::ordered_json(-1), nlohmann::ordered_json(1.5),
@@ -244,4 +247,51 @@ TEST_CASE("damaged parts of a tokenizer.json are refused") {
   std::ofstream(folder.path() / "merges.txt");
   CHECK_THROWS_WITH_AS(Tokenizer::byte_pairs(folder.path() / "tokenizer.json", folder.path() / "merges.txt"),
                        doctest::Contains("64 levels"), Error);
+}
+
+TEST_CASE("a new added token has the id that transformers gives it") {
+  const Tokenizer pairs = Tokenizer::train_byte_pairs(texts, {.size = 300});
+  const std::uint32_t size = pairs.size();
+  const auto message = [&](const std::vector<std::uint32_t>& ids) {
+    return message_of(pairs, [&](auto& file) {
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        file["added_tokens"].push_back({{"content", "<" + std::to_string(i) + ">"}, {"id", ids[i]}});
+      }
+    });
+  };
+  const auto expected = [](std::uint32_t id, int token, std::uint32_t got) {
+    return fmt::format("tokenizer.json: expected the id {} for the added token '<{}>', got '{}'", id, token, got);
+  };
+  CHECK(message({size, size + 1}).empty());
+  CHECK(message({size + 10}).find(expected(size, 0, size + 10)) != std::string::npos);
+  CHECK(message({size, size + 2}).find(expected(size + 1, 1, size + 2)) != std::string::npos);
+  CHECK(message({size, size}).find(expected(size + 1, 1, size)) != std::string::npos);
+  // transformers counts tokens, gaps not among them, so the id may be another token's.
+  const Tokenizer pieces = Tokenizer::train_word_piece(texts, {.size = 80});
+  const std::uint32_t last = pieces.size() - 1;
+  const std::string taken = message_of(pieces, [&](auto& file) {
+    file["model"]["vocab"].erase(pieces.token(last - 1));
+    file["added_tokens"].push_back({{"content", "<0>"}, {"id", last}});
+  });
+  CHECK(taken.find("that '" + pieces.token(last) + "' has not, got '" + std::to_string(last)) != std::string::npos);
+}
+
+TEST_CASE("spaces that an added token takes after itself may begin the next one") {
+  TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "tokenizer.json";
+  const Tokenizer pairs = Tokenizer::train_byte_pairs(texts, {.size = 300});
+  const std::uint32_t size = pairs.size();
+  pairs.save(path);
+  nlohmann::ordered_json file = nlohmann::ordered_json::parse(std::ifstream(path));
+  file["added_tokens"] = {{{"content", "foo"}, {"id", size}, {"rstrip", true}},
+                          {{"content", " bar"}, {"id", size + 1}},
+                          {{"content", "bar"}, {"id", size + 2}}};
+  std::ofstream(path) << file.dump();
+  const Tokenizer tokenizer = Tokenizer::load(path);
+  const std::uint32_t a = *tokenizer.find("a");
+  // As tokenizers 0.23 does.
+  CHECK(tokenizer.encode("foo bar") == std::vector{size, size + 1});
+  CHECK(tokenizer.encode("foo   bar bar") == std::vector{size, size + 1, size + 1});
+  CHECK(tokenizer.encode("foobar") == std::vector{size, size + 2});
+  CHECK(tokenizer.encode("foo  a bar") == std::vector{size, a, size + 1});
 }
