@@ -76,10 +76,15 @@ Data read_files(const CommonOptions& options, std::uint32_t classes) {
 
 }  // namespace
 
+bool reads_image_folder(const CommonOptions& options) {
+  const bool reads_images = options.source->read != nullptr;
+  return reads_images && !has_files(*options.source, options.data) && is_image_folder(options.data);
+}
+
 Data read_data(const halfstep::Device& device, const CommonOptions& options, const ImageOptions& images,
                std::optional<std::uint32_t> classes) {
-  const bool files = has_files(*options.source, options.data) || !is_image_folder(options.data);
-  Data data = files ? read_files(options, classes.value_or(10)) : read_image_data(device, options, images);
+  const bool folder = reads_image_folder(options);
+  Data data = folder ? read_image_data(device, options, images) : read_files(options, classes.value_or(10));
   if (classes && data.train.classes != *classes) {
     halfstep::fail("data", fmt::format("expected a set of {} classes, got {} in {}", *classes, data.train.classes,
                                        options.data.string()));

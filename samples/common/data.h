@@ -28,6 +28,8 @@ extern const DataSource text_file;  ///< one file, read by read_text()
 
 /// Whether a file that exists is one of those, or an image, in the folder of the data set that the flags ask for.
 bool is_data_file(const CommonOptions& options, const std::filesystem::path& file);
+/// Whether the flags ask for a folder of images (see is_image_folder), as there are no such files.
+bool reads_image_folder(const CommonOptions& options);
 
 /// The names of the classes of the set of files that the flags ask for; where they are not known, numbers.
 std::vector<std::string> class_names(const CommonOptions& options, std::uint32_t classes);

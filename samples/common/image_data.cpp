@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <numeric>
@@ -100,11 +101,20 @@ Parts split(const ImageFiles& files, double share, std::uint64_t seed) {
   return {chosen(files, std::move(train)), chosen(files, std::move(test))};
 }
 
-Parts list_parts(const CommonOptions& options, const ImageOptions& images, std::uint64_t seed) {
+/// The folders whose subfolders are the classes.
+struct ClassFolders {
+  fs::path train;
+  fs::path test;  ///< empty if there is none
+};
+
+ClassFolders class_folders(const fs::path& data) {
   // A class may be called "train": then it has images, not folders.
-  const fs::path inner = options.data / "train";
-  const fs::path folder = subfolders(inner).empty() ? options.data : inner;
-  const fs::path test = folder == inner ? test_part(options.data) : fs::path();
+  if (subfolders(data / "train").empty()) return {data, {}};
+  return {data / "train", test_part(data)};
+}
+
+Parts list_parts(const CommonOptions& options, const ImageOptions& images, std::uint64_t seed) {
+  const auto [folder, test] = class_folders(options.data);
   const ImageFiles files = halfstep::list_image_folder(folder, images.corrupt);
   Parts parts = test.empty() ? split(files, images.test_share, seed)
                              : Parts{files, halfstep::list_image_folder(test, files.classes)};
@@ -141,6 +151,17 @@ halfstep::ImageFolder read_part(const halfstep::Device& device, const ImageFiles
 
 bool is_image_folder(const fs::path& folder) {
   return !subfolders(folder / "train").empty() || std::ranges::any_of(subfolders(folder), has_images);
+}
+
+bool is_class_folder(const CommonOptions& options, const fs::path& folder) {
+  const auto [train, test] = class_folders(options.data);
+  return std::ranges::any_of(std::array{train, test}, [&](const fs::path& part) {
+    std::error_code error;
+    const fs::path inside = fs::weakly_canonical(folder, error).lexically_relative(fs::weakly_canonical(part, error));
+    // What is outside begins with "..", and hidden folders are no classes.
+    const auto starts_with_dot = [](const fs::path& name) { return name.string().starts_with('.'); };
+    return !part.empty() && !error && !inside.empty() && std::ranges::none_of(inside, starts_with_dot);
+  });
 }
 
 Data read_image_data(const halfstep::Device& device, const CommonOptions& options, const ImageOptions& images) {

@@ -11,6 +11,9 @@ namespace samples {
 /// Whether `folder` has one subfolder of images per class, or a subfolder "train" that does.
 bool is_image_folder(const std::filesystem::path& folder);
 
+/// Whether what is written into `folder` would count among the images by class, or `folder` as a class.
+bool is_class_folder(const CommonOptions& options, const std::filesystem::path& folder);
+
 /// Reads a folder of images by class. Training images are in "train"; test images are in the first that exists of
 /// "val", "valid", "validation" and "test". If there is none, a random fraction of each class is held out as the test
 /// set. If there is no "train", the subfolders are the classes. The draw depends on the seed, or on the checkpoint's

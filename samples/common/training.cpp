@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "samples/common/image_data.h"
 #include "samples/common/predictions.h"
 #include "samples/common/progress.h"
 #include "samples/common/ranks.h"
@@ -321,6 +322,17 @@ void check_files(const CommonOptions& options, const Plan& plan, const std::vect
   for (const auto& [flag, path] : outputs) {
     if (!path.empty() && is_data_file(options, path)) {
       halfstep::fail(flag, fmt::format("expected a file that is none of the data set, got {}", path.string()));
+    }
+  }
+  if (!reads_image_folder(options)) return;
+  for (auto& [flag, path] : outputs) {
+    if (!path.empty()) path = std::filesystem::absolute(path).parent_path();
+  }
+  outputs.insert(outputs.end(), {{"--pictures", options.watch.pictures}, {"--tensorboard", options.watch.tensorboard}});
+  for (const auto& [flag, folder] : outputs) {
+    if (!folder.empty() && is_class_folder(options, folder)) {
+      halfstep::fail(flag, fmt::format("expected a folder that is no class of the data set, got {}", folder.string()),
+                     "the next run would train on what this one writes");
     }
   }
 }

@@ -248,13 +248,18 @@ tiny=(-m resnet8 --size 8 --epochs 1 --batch-size 4)
 trains "$photos" "${tiny[@]}" --save "$place/photos.safetensors"
 check "a share of each class is tested on" grep -qF "2 classes, 8 images to train on, 2 to test on" "$place/output"
 refused "none of the data set" "$photos" "${tiny[@]}" --best "$photos/cat/colours.png"
+refused "--pictures] expected a folder that is no class" "$photos" "${tiny[@]}" --pictures "$photos/pictures"
+refused "--tensorboard] expected a folder that is no class" "$photos" "${tiny[@]}" --tensorboard "$photos/events"
+refused "--plot] expected a folder that is no class" "$photos" "${tiny[@]}" --plot "$photos/cat/plot.png"
+refused "--pictures] expected a folder that is no class" "$place/parts" "${tiny[@]}" --pictures "$place/parts/val/dog/more"
+check "no folder was made" test "$(ls "$photos")" = $'cat\ndog'
 cp "$place/noise" "$photos/cat/noise.png"
 refused "CorruptFiles::skip" "$photos" "${tiny[@]}"
 rm "$photos/cat/noise.png"
 mkdir -p "$place/broken/cat" "$place/broken/dog"
 for i in 1 2 3 4 5; do cp "$place/noise" "$place/broken/cat/$i.png" && cp "$place/noise" "$place/broken/dog/$i.png"; done
 refused "there must be one at least" "$place/broken" "${tiny[@]}" --skip-corrupt
-trains "$place/parts" "${tiny[@]}" --grey
+trains "$place/parts" "${tiny[@]}" --grey --pictures "$place/parts/pictures" --log "$place/parts/log.jsonl"
 check "what is in val is tested on" grep -qF "2 classes, 10 images to train on, 5 to test on" "$place/output"
 trains "$place/parts" "${tiny[@]}" --limit 4
 check "--limit is for both parts" grep -qF "2 classes, 4 images to train on, 4 to test on" "$place/output"
