@@ -24,6 +24,17 @@ CLI::Validator ends_in(std::vector<std::string> endings) {
   return {check, fmt::format("({})", list), "ends_in"};
 }
 
+/// Whoever draws what is predicted gives a model the set's images as they are.
+void check_pictures(const WatchOptions& options, const halfstep::TrainerOptions& training) {
+  if (options.pictures.empty() || !training.feed || training.training_set == nullptr) return;
+  const halfstep::Shape& batch = training.feed->samples.shape();
+  const halfstep::Shape taken(batch.begin() + 1, batch.end());
+  const halfstep::Shape& stored = training.training_set->sample_shape;
+  if (stored == taken) return;
+  halfstep::fail("--pictures", fmt::format("expected a set whose images have the model's shape, {}, got {}",
+                                           halfstep::to_string(taken), halfstep::to_string(stored)));
+}
+
 }  // namespace
 
 void add_watch_options(CLI::App& app, WatchOptions& options, bool classifies_images) {
@@ -71,6 +82,7 @@ halfstep::TrainerOptions watched(const WatchOptions& options, halfstep::TrainerO
       if (log) log(line);
     };
   }
+  check_pictures(options, training);
   options.model->name = training.model;
   options.model->classes = training.classes;
   if (training.feed) options.model->mean = training.feed->mean;

@@ -321,6 +321,8 @@ run --random-weights --data "$photos" --limit 2 --batch-size 2 --epochs 1
 check "a folder of images at 224x224: exit code 0, got $code" test "$code" = 0
 refused "save_file(resnet18" --data "$data"
 refused "excludes" --weights a --random-weights
+refused "whose images have the model's shape, {224, 224, 3}, got {8, 8, 1}" --random-weights --data "$data" \
+  --pictures "$place/resized"
 refused "mismatched (conv1.weight" --weights "$place/whole" --data "$data" --limit 4 --batch-size 2
 
 finish
