@@ -144,7 +144,7 @@ class Application {
     Times times;
     auto last = std::chrono::steady_clock::now();
     for (std::int64_t i = 0; i < options_.frames && !interrupted(); ++i) {
-      if (trains) train();
+      if (trains && train()) ++steps_;
       const double phase = static_cast<double>(i) / 60;
       draw(static_cast<std::uint32_t>((0.5 + 0.4 * std::sin(phase)) * at_.width));
       const auto now = std::chrono::steady_clock::now();
@@ -159,9 +159,10 @@ class Application {
 
   const std::vector<samples::Panel>& panels() const { return panels_; }
   const Image& original() const { return original_; }
-  Trainer& trainer() { return trainer_; }
   const Device& device() const { return device_; }
   double decibels() const { return decibels_; }
+  /// That ended within frames.
+  std::int64_t steps() const { return steps_; }
 
  private:
   Push push(std::uint32_t count, std::uint32_t choice) const { return {count, at_.width, at_.height, choice, 0, 0}; }
@@ -180,19 +181,20 @@ class Application {
   /// may be compiled when they first run. So they are not within a frame.
   void warm_up() {
     for (int steps = 0; steps < 6;) {
-      train();
-      if (ended_) trainer_.finish();
-      steps += ended_ ? 1 : 0;
+      if (!train()) continue;
+      trainer_.finish();
+      ++steps;
     }
   }
 
-  /// Submits what fits the budget, and returns. A step that ended is followed by new samples, for the next.
-  void train() {
+  /// Submits what fits the budget, and returns whether a step ended. That one is followed by new samples, for the next.
+  bool train() {
     if (ended_) {
       if (seed_ > 1) sampling_.wait();
       write_samples(seed_++);
     }
     ended_ = trainer_.run_for(std::chrono::nanoseconds(std::llround(1e6 * options_.budget)));
+    return ended_;
   }
 
   /// The application's frame: the network's colours, then its own shader, in one command buffer. Waits for it.
@@ -244,13 +246,14 @@ class Application {
   std::vector<samples::Panel> panels_;
   double decibels_ = 0;
   std::uint32_t seed_ = 1;
-  bool ended_ = true;  ///< the step that run_for() has begun
+  bool ended_ = true;       ///< the step that run_for() has begun
+  std::int64_t steps_ = 0;  ///< within frames
 };
 
 void write_json(const Options& options, Application& application, const Times& off, const Times& on) {
   const nlohmann::json report{{"device", application.device().info().name},
                               {"budget_ms", options.budget},
-                              {"steps", application.trainer().report().step},
+                              {"steps", application.steps()},
                               {"psnr", application.decibels()},
                               {"without_training", off.json()},
                               {"with_training", on.json()}};
@@ -278,8 +281,8 @@ int run(const Options& options) {
   const Times on = application.run(true);
   print("on", on);
   if (!on.all.empty()) {
-    samples::say("{} steps within {:g} ms a frame, picture PSNR {:.1f} dB\n", application.trainer().report().step,
-                 options.budget, application.decibels());
+    samples::say("{} steps within {:g} ms a frame, picture PSNR {:.1f} dB\n", application.steps(), options.budget,
+                 application.decibels());
   }
   std::vector<samples::Panel> panels{{application.original(), "the scene"}};
   panels.insert(panels.end(), application.panels().begin(), application.panels().end());

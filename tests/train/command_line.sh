@@ -63,6 +63,9 @@ applied --json "$place/app.json"
 check "embed_in_app renders and trains, got $code" test "$code" = 0
 check "embed_in_app renders with no message" test ! -s "$place/error"
 check "embed_in_app says how long frames take" grep -q '"p99_ms"' "$place/app.json"
+"$programs/embed_in_app" --frames 1 --budget 0.001 --width 16 --batch-size 16 --out "$place/app.png" \
+  --json "$place/frame.json" >"$place/output" 2>"$place/error"
+check "embed_in_app counts the steps of its frames" grep -qE '"steps": [01],' "$place/frame.json"
 check "embed_in_app shows the network learning" \
   awk '/"psnr"/ { good = $2 + 0 > 10 } END { exit !good }' "$place/app.json"
 for flags in "--frames 0" "--budget nan" "--device none" "--out $place/nowhere/app.png"; do
