@@ -66,6 +66,10 @@ bool has_line(const std::filesystem::path& file) {
   return std::getline(in, line) && !in.eof();
 }
 
+void go_back_to(std::uint64_t step, std::vector<Record>& records) {
+  std::erase_if(records, [&](const Record& record) { return step_of(record) > step; });
+}
+
 std::vector<Record> read_log(const std::filesystem::path& file) {
   std::error_code error;
   std::ifstream in;
@@ -80,10 +84,7 @@ std::vector<Record> read_log(const std::filesystem::path& file) {
     Record record = parse_json<Record>(line);
     const bool sound = record.is_object() && record.contains("kind") && record["kind"].is_string();
     if (!sound) continue;
-    if (record["kind"] == "start") {
-      const std::uint64_t first = step_of(record);
-      std::erase_if(records, [&](const Record& before) { return step_of(before) > first; });
-    }
+    if (record["kind"] == "start") go_back_to(step_of(record), records);
     records.push_back(std::move(record));
   }
   if (in.bad()) {

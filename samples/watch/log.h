@@ -35,4 +35,7 @@ bool has_line(const std::filesystem::path& file);
 /// left out. Throws Error where the file cannot be read, or no line is a record.
 std::vector<Record> read_log(const std::filesystem::path& file);
 
+/// Removes the records of later steps, which count no more where a run goes on from `step`.
+void go_back_to(std::uint64_t step, std::vector<Record>& records);
+
 }  // namespace samples

@@ -15,12 +15,13 @@
 namespace samples {
 namespace {
 
-std::vector<std::unique_ptr<Sink>> sinks_of(const WatchOptions& options, bool resumed) {
+std::vector<std::unique_ptr<Sink>> sinks_of(const WatchOptions& options, const RunStart& start) {
   std::vector<std::unique_ptr<Sink>> sinks;
   std::vector<Record> before;  // of the run that goes on, as far as the log has it
   if (!options.log.empty()) {
-    if (resumed && has_line(options.log)) before = read_log(options.log);
-    sinks.push_back(std::make_unique<Log>(options.log, resumed));
+    if (start.resumed && has_line(options.log)) before = read_log(options.log);
+    go_back_to(start.step, before);
+    sinks.push_back(std::make_unique<Log>(options.log, start.resumed));
   }
   if (!options.tensorboard.empty()) sinks.push_back(std::make_unique<TensorBoard>(options.tensorboard));
   if (!options.plot.empty()) sinks.push_back(std::make_unique<Plot>(options.plot, before));
@@ -32,7 +33,7 @@ std::vector<std::unique_ptr<Sink>> sinks_of(const WatchOptions& options, bool re
 Watch::Watch(halfstep::Trainer& trainer, const WatchOptions& options, const RunStart& start, bool writes)
     : inspector_(trainer.inspect()), options_(options), writes_(writes), step_(start.step) {
   if (!writes) return;
-  sinks_ = sinks_of(options, start.resumed);
+  sinks_ = sinks_of(options, start);
   if (!options.graph.empty()) write_step_graph(options.graph, inspector_.planned());
   if (sinks_.empty()) return;
   if (!options.tensors.empty()) inspector_.watch(options.tensors, options.tensors_every);

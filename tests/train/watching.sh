@@ -52,6 +52,14 @@ program=$programs/float32_master_weights
 check "the page is one well-formed file that needs no other" python3 "$(dirname "$0")/read_page.py" "$place/log.html" \
   "mixed" "step 36 of 36" "finished" ">loss<" ">accuracy<" ">gradient norm<" "By time" "By memory" "conv1/conv2d" \
   "conv1/weight.gradient" "Exponents over time" "data:image/png;base64," "No step was skipped"
+# From an older checkpoint, the log's later steps no longer count.
+trains "${small[@]}" --epochs 3 --resume "$place/model" --log "$log" --plot "$place/again.svg"
+check "no curve of a picture goes back" python3 - "$place/again.svg" <<'END'
+import re, sys
+for path in re.findall(r"<path d='(M[^M']*)'", open(sys.argv[1]).read()):
+    steps = [float(x) for x in re.findall(r"[ML]([\d.]+),", path)]
+    assert steps == sorted(steps), steps
+END
 check "the picture is a whole PNG" cmp -s <(tail -c 8 "$place/plot.png") <(bytes 0x49 0x45 0x4e 0x44 0xae 0x42 0x60 0x82)
 
 # Of two ranks, one writes.
