@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "samples/watch/fields.h"
+
 namespace samples {
 namespace {
 
@@ -136,7 +138,7 @@ class Axes {
   Range values_;
 };
 
-/// Points that share a column of pixels.
+/// Points that share a column of pixels; a gap where none of them can be drawn.
 struct Column {
   double x = 0;
   double sum = 0;
@@ -159,28 +161,33 @@ std::vector<Column> columns_of(const Curve& curve, bool logarithmic) {
       column.count += 1;
       column.range.add(point.y);
     }
-    if (column.count == 0) continue;
-    column.x /= column.count;
+    if (column.count > 0) column.x /= column.count;
     columns.push_back(column);
   }
   return columns;
 }
 
 void draw_curve(Drawing& drawing, const Axes& axes, const Curve& curve, bool logarithmic, bool second) {
-  const std::vector<Column> columns = columns_of(curve, logarithmic);
   std::vector<Point> ranges;
-  std::vector<Point> means;
-  for (const Column& column : columns) {
+  std::vector<std::vector<Point>> lines(1);  // with gaps between them
+  for (const Column& column : columns_of(curve, logarithmic)) {
+    if (column.count == 0) {
+      if (!lines.back().empty()) lines.emplace_back();
+      continue;
+    }
     if (column.range.high > column.range.low) {
       ranges.push_back({axes.x(column.x), axes.y(column.range.low)});
       ranges.push_back({axes.x(column.x), axes.y(column.range.high)});
     }
-    means.push_back({axes.x(column.x), axes.y(column.sum / column.count)});
+    lines.back().push_back({axes.x(column.x), axes.y(column.sum / column.count)});
   }
   drawing.segments(ranges, second ? Ink::second_light : Ink::first_light, 2.2);
-  drawing.line(means, second ? Ink::second : Ink::first, 2);
-  if (!curve.dots && means.size() > 1) return;
-  for (const Point& mean : means) drawing.dot(mean, second ? Ink::second : Ink::first);
+  const Ink ink = second ? Ink::second : Ink::first;
+  for (const std::vector<Point>& means : lines) {
+    drawing.line(means, ink, 2);
+    if (!curve.dots && means.size() > 1) continue;
+    for (const Point& mean : means) drawing.dot(mean, ink);
+  }
 }
 
 void draw_panel(Drawing& drawing, const ChartPanel& panel, Range steps, Point corner) {
@@ -191,10 +198,9 @@ void draw_panel(Drawing& drawing, const ChartPanel& panel, Range steps, Point co
   for (std::size_t i = panel.curves.size(); i-- > 0;) {
     const Curve& curve = panel.curves[i];
     draw_curve(drawing, axes, curve, panel.logarithmic, i == 1);
-    const auto last = std::find_if(curve.points.rbegin(), curve.points.rend(),
-                                   [&](const Point& point) { return std::isfinite(point.y); });
-    if (last == curve.points.rend()) continue;
-    const std::string legend = fmt::format("{} {}", curve.name, axes.label(last->y));
+    if (curve.points.empty()) continue;
+    const double last = curve.points.back().y;
+    const std::string legend = fmt::format("{} {}", curve.name, std::isfinite(last) ? axes.label(last) : not_finite);
     drawing.text({end, corner.y + 16}, legend, i == 1 ? Ink::second : Ink::first, Anchor::end);
     end -= 9.0 * static_cast<double>(legend.size()) + 12;
   }

@@ -7,6 +7,9 @@
 /// Reading the records of a log, which may have been changed, or be of another version: whatever they hold is fine.
 namespace samples {
 
+/// What is shown in place of a number that is NaN or infinite, which a log has as null.
+inline constexpr const char* not_finite = "not finite";
+
 /// The number at a key; NaN where there is none, or a null.
 double number(const Record& record, const std::string& key);
 /// The same, 0 where there is none.

@@ -54,8 +54,11 @@ void RunSummary::add(const Record& record) {
 
 std::vector<std::pair<std::string, std::string>> RunSummary::figures() const {
   std::vector<std::pair<std::string, std::string>> figures;
-  const double trained = evaluations_.empty() ? loss_ : number(evaluations_.back(), "train_loss");
-  if (std::isfinite(trained)) figures.emplace_back("training loss", fmt::format("{:.4g}", trained));
+  const std::optional<double> trained =
+      evaluations_.empty() ? loss_ : std::optional(number(evaluations_.back(), "train_loss"));
+  if (trained) {
+    figures.emplace_back("training loss", std::isfinite(*trained) ? fmt::format("{:.4g}", *trained) : not_finite);
+  }
   const Record& last = evaluations_.empty() ? start_ : evaluations_.back();
   const Record& scores = inside(last, "scores");
   for (const auto& [name, value] : scores.items()) {

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,7 +34,7 @@ class RunSummary {
   double earlier_seconds_ = 0;  ///< of the parts before
   double step_ = 0;
   double skipped_ = 0;
-  double loss_ = std::numeric_limits<double>::quiet_NaN();  ///< of the last step
+  std::optional<double> loss_;  ///< of the last step
   std::vector<Record> evaluations_;
   std::vector<std::string> decisions_;
 };

@@ -195,6 +195,18 @@ printf '%s\n' '{"kind":"start","plan":[1],"flags":[{}],"step":-1}' '{"kind":"ste
 python3 -c 'print("{\"kind\":\"evaluation\",\"scores\":" + 200000 * "[" + 200000 * "]" + "}")' >>"$place/strange.jsonl"
 trains "$place/strange.jsonl" --out "$place/strange.html"
 check "the page of a strange log is well-formed" python3 "$(dirname "$0")/read_page.py" "$place/strange.html"
+printf '{"kind":"step","step":1e18,"loss":1}\n' >"$place/far.jsonl"
+check "a step beyond what a chart's axis can show" timeout 10 "$program" "$place/far.jsonl" --out "$place/far.html"
+# Numbers that are not finite are gaps, and are told where they are the last.
+for step in 1 2 3 4 5 6 7 8 9 10; do
+  loss=0.$step
+  case $step in 5 | 6 | 10) loss=null ;; esac
+  printf '{"kind":"step","step":%s,"loss":%s}\n' $step $loss
+done >"$place/gaps.jsonl"
+trains "$place/gaps.jsonl" --out "$place/gaps.html"
+check "a curve with a gap is two lines" test "$(grep -c "<path d='M[^M]*L[^M]*' class='first'" "$place/gaps.html")" = 2
+check "a page says that the loss is not finite" python3 "$(dirname "$0")/read_page.py" "$place/gaps.html" \
+  "training not finite" "<b>not finite</b>"
 
 # TensorBoard's own reader, where it is installed.
 if python3 -c 'import tensorboard' 2>"$place/until"; then
