@@ -12,6 +12,13 @@
 namespace samples {
 namespace {
 
+/// Whether a chart can show a step that a log has: the axis of larger ones would have marks that a double does not tell
+/// apart.
+bool is_step(double step) {
+  constexpr double most = 9e12;  // 2^53 / 1000
+  return step >= 0 && step <= most;
+}
+
 /// Takes a curve out of those that are left.
 Curve take(std::map<std::string, std::vector<Point>>& from, const std::string& key, std::string name, bool dots) {
   const auto found = from.find(key);
@@ -42,7 +49,7 @@ void Curves::add(const Record& record) {
     title_ = fmt::format("{}, {}", text(record, "program"), text(record, "precision"));
     device_ = text(record, "device");
     const double steps = number(record, "steps");
-    steps_ = steps > 0 ? static_cast<std::int64_t>(steps) : 0;
+    steps_ = is_step(steps) ? static_cast<std::int64_t>(steps) : 0;
   }
   if (kind == "step") add_step(record);
   if (kind == "evaluation") add_evaluation(record);
@@ -50,7 +57,7 @@ void Curves::add(const Record& record) {
 
 void Curves::add_step(const Record& record) {
   const double step = number(record, "step");
-  if (!(step >= 0)) return;
+  if (!is_step(step)) return;
   step_ = static_cast<std::int64_t>(step);
   for (const char* key : {"loss", "rate", "loss_scale", "gradient_norm", "skipped"}) {
     steps_by_key_[key].push_back({step, number(record, key)});
@@ -65,7 +72,7 @@ void Curves::add_step(const Record& record) {
 void Curves::add_evaluation(const Record& record) {
   const double step = number(record, "step");
   const auto scores = record.find("scores");
-  if (!(step >= 0) || scores == record.end() || !scores->is_object()) return;
+  if (!is_step(step) || scores == record.end() || !scores->is_object()) return;
   for (const auto& [name, value] : scores->items()) scores_by_name_[name].push_back({step, number(*scores, name)});
 }
 
