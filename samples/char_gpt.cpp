@@ -238,8 +238,10 @@ class Run {
       samples::say("nothing left to train: {} steps are done\n", step_);
     }
     const std::int64_t left = std::min(options_.steps - step_, options_.eval_every - step_ % options_.eval_every);
-    if (left > 0) step_ += watch_->first_steps(left - 1);
+    const std::int64_t ahead = left > 0 ? watch_->first_steps(std::min(left - 1, saver_.steps_to_next(step_))) : 0;
+    step_ += ahead;
     begin_part();
+    if (ahead > 0) saver_.after_step(step_);
     samples::Progress progress("training", options_.steps, 0, options_.plan.batch_size * options_.model.positions,
                                "tokens", options_.common.quiet);
     const std::int64_t first = step_;

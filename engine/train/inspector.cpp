@@ -95,7 +95,7 @@ std::vector<DispatchCost> Inspector::profile(std::int64_t steps) {
 std::vector<DispatchCost> Inspector::profile(std::int64_t steps, const std::map<std::string, Values>& inputs) {
   return profiled(*trainer_, steps, trainer_->from_values(inputs));
 }
-Timeline Inspector::timeline(std::int64_t steps) {
+Timeline Inspector::timeline(std::int64_t steps, const std::function<bool()>& stop) {
   Trainer::Impl& trainer = *trainer_;
   const train::TimedSteps timed{
       .make = [&](std::function<void(const run::Slot&)> finished) -> run::Program& {
@@ -103,6 +103,7 @@ Timeline Inspector::timeline(std::int64_t steps) {
       },
       .step = [&](const Trainer::Impl::Fill& fill) { trainer.timed_step(fill); },
       .fill = trainer.from_supply(),
+      .stop = stop,
   };
   Timeline timeline = train::timeline(timed, steps, trainer.batches->load_times());
   trainer.timed.reset();

@@ -100,19 +100,21 @@ Timeline timeline(const TimedSteps& timed, std::int64_t steps, LoadTimes& load_t
   const auto notes = std::make_shared<Notes>();
   run::Program& program = timed.make([notes](const run::Slot& slot) { notes->finished(slot); });
   LoadsNoted loads(load_times);
-  for (std::int64_t i = 0; i < steps; ++i) {
+  std::int64_t made = 0;
+  while (made < steps) {
     double begin = notes->now();
     timed.step([&](const run::Program& of, run::Slot& slot) {
-      begin = notes->note("wait", i, begin);
+      begin = notes->note("wait", made, begin);
       timed.fill(of, slot);
-      begin = notes->note("fill", i, begin);
+      begin = notes->note("fill", made, begin);
       notes->submitted(begin);
     });
-    notes->note("submit", i, begin);
+    notes->note("submit", made++, begin);
+    if (timed.stop && timed.stop()) break;
   }
   const double begin = notes->now();
   program.slots().drain();
-  notes->note("wait", steps - 1, begin);
+  notes->note("wait", made - 1, begin);
   Timeline result =
       std::move(*notes).timeline(dispatches_of(program.plan().program), program.workspace().runtime->context());
   for (const LoadTimes::Load& load : loads.take()) {

@@ -17,10 +17,11 @@ struct TimedSteps {
   std::function<run::Program&(std::function<void(const run::Slot&)> finished)> make;
   /// Submits one, on what its argument puts into a slot. Does not wait for it.
   std::function<void(const Fill&)> step;
-  Fill fill;  ///< puts what a step needs into its slot
+  Fill fill;                   ///< puts what a step needs into its slot
+  std::function<bool()> stop;  ///< whether a step was the last; empty: none is before all are made
 };
 
-/// Takes `steps` steps without waiting for one before the next is submitted; see Inspector::timeline.
+/// Takes up to `steps` steps without waiting for one before the next is submitted; see Inspector::timeline.
 Timeline timeline(const TimedSteps& timed, std::int64_t steps, LoadTimes& load_times);
 
 }  // namespace halfstep::train

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <limits>
 #include <utility>
 
 #include "samples/common/ranks.h"
@@ -33,6 +34,11 @@ bool Saver::due(std::int64_t step) {
 
 bool Saver::is_writing() const {
   return writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+}
+
+std::int64_t Saver::steps_to_next(std::int64_t step) const {
+  const std::int64_t every = options_.save_every.steps;
+  return every > 0 ? every - step % every : std::numeric_limits<std::int64_t>::max();
 }
 
 void Saver::after_step(std::int64_t step) {

@@ -41,6 +41,8 @@ class Saver {
   void note(const std::string& key, std::string text) { notes_[key] = std::move(text); }
   /// Has it say so no more.
   void forget(const std::string& key) { notes_.erase(key); }
+  /// How many steps, one at least, can follow `step` others before --save-every, counted in steps, is due.
+  std::int64_t steps_to_next(std::int64_t step) const;
   /// After `step` steps: saves if --save-every is due. Skipped while the previous save is still being written.
   void after_step(std::int64_t step);
   /// Saves after the previous save has been written.

@@ -58,10 +58,11 @@ void Watch::write(const Record& record) {
 std::int64_t Watch::first_steps(std::int64_t most) {
   constexpr std::int64_t enough = 8;
   halfstep::Timeline timeline;
-  const std::int64_t steps = options_.trace.empty() ? 0 : std::min(enough, most);
+  std::int64_t steps = 0;
   if (!options_.trace.empty()) {
     if (most < 1) halfstep::fail("--trace", "expected two steps or more before a test, got one");
-    timeline = inspector_.timeline(steps);
+    timeline = inspector_.timeline(std::min(enough, most), halfstep::interrupted);
+    steps = static_cast<std::int64_t>(timeline.dispatches.front().runs.size());
     if (writes_) write_trace(options_.trace, timeline);
   }
   if (!sinks_.empty()) write(operators_record(inspector_.planned(), timeline));

@@ -20,8 +20,8 @@ class Watch {
   /// others make the same steps. Throws Error where a file cannot be opened, or no tensor matches the pattern.
   Watch(halfstep::Trainer& trainer, const WatchOptions& options, const RunStart& start, bool writes = true);
 
-  /// To be called before the run's first step. Makes up to `most` steps of the training for --trace, and returns how
-  /// many: none where it is not asked for.
+  /// To be called before the run's first step. Makes up to `most` steps of the training for --trace, fewer where the
+  /// user stops them, and returns how many: none where it is not asked for.
   std::int64_t first_steps(std::int64_t most);
   /// To be called after each step.
   void after_step();

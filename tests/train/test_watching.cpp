@@ -79,6 +79,18 @@ TEST_CASE("steps on a timeline are the steps that they would have been, on one c
   }
 }
 
+TEST_CASE("a timeline ends after a step where it is told to") {
+  const Dataset set = testing::toy_dataset(64, {6, 5, 1}, 3);
+  Trainer trainer = testing::toy_trainer(set, {});
+  int asked = 0;
+  const Timeline timeline = trainer.inspect().timeline(8, [&] { return ++asked == 3; });
+  CHECK(asked == 3);
+  for (const DispatchCost& cost : timeline.dispatches) CHECK(cost.runs.size() == 3);
+  CHECK(timeline.host.back().step == 2);
+  trainer.finish();
+  CHECK(trainer.report().step == 3);
+}
+
 TEST_CASE("a planned step has its phases in order, and says who wrote what it reads") {
   const Dataset set = testing::toy_dataset(64, {6, 5, 1}, 3);
   Trainer trainer = testing::toy_trainer(set, {});

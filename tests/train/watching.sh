@@ -81,6 +81,10 @@ check "closed standard streams: exit code 0" test $? = 0
 check "closed standard streams: the log has records" grep -q '"kind":"end"' "$place/closed.jsonl"
 check "closed standard streams: the log has nothing else" test "$(grep -vc '^{' "$place/closed.jsonl")" = 0
 
+# A timeline ends where a checkpoint is due.
+trains "${small[@]}" --epochs 1 --save "$place/traced" --save-every 3 --trace "$place/short.json" --quiet
+check "a timeline ends at a save" test "$(grep -o '"step":[0-9]*' "$place/short.json" | sort -u | wc -l)" = 3
+
 # What is measured changes no bit.
 trains "${small[@]}" --epochs 2 --save "$place/plain" --quiet
 trains "${small[@]}" --epochs 2 --save "$place/watched" --log "$log" --trace "$place/trace.json" --graph "$place/graph.svg"

@@ -4,6 +4,7 @@
 #include <halfstep/trainer.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -145,8 +146,9 @@ class HALFSTEP_API Inspector {
   /// Likewise for steps with values for every input.
   std::vector<DispatchCost> profile(std::int64_t steps, const std::map<std::string, Values>& inputs);
   /// Likewise, but submits steps as step() does, one while the device works on the one before, and returns when the
-  /// device and the host did what. Throws as profile() does.
-  Timeline timeline(std::int64_t steps);
+  /// device and the host did what. Makes fewer steps, but one, where `stop`, which is called after each, returns true.
+  /// Throws as profile() does.
+  Timeline timeline(std::int64_t steps, const std::function<bool()>& stop = {});
   /// Text for display: every dispatch in order, with its memory and barriers.
   std::string plan() const;
   /// Text for display: for each operator the types that it stores, computes and accumulates in, and why.
