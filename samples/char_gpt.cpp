@@ -352,15 +352,14 @@ int train(const Device& device, const Options& options, std::int64_t batch, cons
   }
   run.watch({options.common.program, report.device, precision.name, !options.common.resume.empty(),
              trainer.report().step, options.steps, options.plan.batch_size, options.common.seed, options.common.flags});
-  const auto start = std::chrono::steady_clock::now();
+  const samples::RunCosts costs(options.plan.ranks);
   const bool complete = run.train();
   trainer.finish();
   if (!complete) run.save();
   report.epochs = run.results;
   report.last_step = trainer.report();
   report.host = trainer.inspect().host_costs();
-  report.set_ranks(options.plan.ranks);
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  costs.take(report);
   if (!options.common.json.empty() && samples::is_first_rank()) samples::write_json(report, options.common.json);
   run.finish(complete);
   if (complete) return samples::exit_done;

@@ -4,9 +4,22 @@
 
 namespace samples {
 
-void Report::set_ranks(const halfstep::Ranks& of) {
-  ranks = of.size();
-  if (of.exchange) exchange = of.exchange->costs();
+namespace {
+
+halfstep::ExchangeCosts costs_of(const halfstep::Ranks& ranks) {
+  return ranks.exchange ? ranks.exchange->costs() : halfstep::ExchangeCosts{};
+}
+
+}  // namespace
+
+// Joining the ranks waits for the slowest of them to start, which is no part of the training.
+RunCosts::RunCosts(const halfstep::Ranks& ranks) : ranks_(ranks), before_(costs_of(ranks)) {}
+
+void RunCosts::take(Report& report) const {
+  const halfstep::ExchangeCosts now = costs_of(ranks_);
+  report.ranks = ranks_.size();
+  report.exchange = {now.bytes_sent - before_.bytes_sent, now.waited - before_.waited};
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
 void write_json(const Report& report, const std::filesystem::path& path) {

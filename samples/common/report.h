@@ -2,6 +2,7 @@
 
 #include <halfstep/halfstep.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -31,9 +32,20 @@ struct Report {
   halfstep::HostCosts host;
   double seconds = 0;  ///< of training and testing
   int ranks = 1;
-  halfstep::ExchangeCosts exchange{};  ///< of rank 0
+  halfstep::ExchangeCosts exchange{};  ///< of rank 0, in these seconds
+};
 
-  void set_ranks(const halfstep::Ranks& of);
+/// Measures what a training takes, from here on.
+class RunCosts {
+ public:
+  explicit RunCosts(const halfstep::Ranks& ranks);
+  /// Notes it in a report.
+  void take(Report& report) const;
+
+ private:
+  const halfstep::Ranks& ranks_;
+  halfstep::ExchangeCosts before_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 /// Writes the report atomically.

@@ -351,7 +351,7 @@ int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Prec
   halfstep::watch_interrupts();
   Report report{device.info().name, precision.name, {}, {}, trainer.inspect().summary(), {}};
   if (!options.quiet) print_start(report);
-  const auto start = std::chrono::steady_clock::now();
+  const RunCosts costs(plan.ranks);
   run.watch({options.program, report.device, precision.name, !options.resume.empty(), trainer.report().step,
              run.last_step(), plan.batch_size, options.seed, options.flags});
   const bool complete = run.train(report.epochs);
@@ -360,8 +360,7 @@ int train(Trainer& trainer, const halfstep::Device& device, const halfstep::Prec
   run.end_watching(complete);
   report.last_step = trainer.report();
   report.host = trainer.inspect().host_costs();
-  report.set_ranks(plan.ranks);
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  costs.take(report);
   if (!options.json.empty() && is_first_rank()) write_json(report, options.json);
   run.finish_saving();
   if (complete) return exit_done;
