@@ -262,6 +262,7 @@ class Run {
         saver_.after_step(step_);
       }
       write_if_due();
+      progress.go_on();
     }
     return true;
   }

@@ -80,6 +80,12 @@ Progress::Progress(std::string head, std::int64_t steps, std::int64_t steps_afte
 
 void Progress::clear() {
   if (std::exchange(drawn_, {}) != Clock::time_point()) say("\r{}", erased);
+  cleared_ = Clock::now();
+}
+
+void Progress::go_on() {
+  if (cleared_) start_ += Clock::now() - *cleared_;
+  cleared_.reset();
 }
 
 bool Progress::due(std::int64_t done) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace samples {
@@ -24,6 +25,9 @@ class Progress {
   void update(std::int64_t done, std::int64_t fresh, const halfstep::StepReport& report);
   /// Removes the bar from the terminal, until the next update. To be called before anything else is printed.
   void clear();
+  /// To be called after clear(), where steps go on: the time between is none of training's, so the speed and the time
+  /// that is left do not count it.
+  void go_on();
 
  private:
   bool due(std::int64_t done);
@@ -37,6 +41,7 @@ class Progress {
   bool terminal_;
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point drawn_;
+  std::optional<std::chrono::steady_clock::time_point> cleared_;  ///< where no step was made since
   std::int64_t tenth_ = 0;
 };
 
