@@ -87,8 +87,10 @@ void print_operators(std::vector<OperatorCost> costs, std::size_t shown, const P
 Times times_of(std::vector<double> milliseconds) {
   if (milliseconds.empty()) halfstep::fail("bench", "expected at least one time, got none");
   std::ranges::sort(milliseconds);
-  const std::size_t last = milliseconds.size() - 1;
-  return {milliseconds[last / 2], milliseconds.front(), milliseconds[last * 3 / 4] - milliseconds[last / 4]};
+  const std::size_t count = milliseconds.size();
+  const std::size_t last = count - 1;
+  const double median = (milliseconds[last / 2] + milliseconds[count / 2]) / 2;
+  return {median, milliseconds.front(), milliseconds[last * 3 / 4] - milliseconds[last / 4]};
 }
 
 void Report::add(std::string name, const Measured& measured, double flops) {
