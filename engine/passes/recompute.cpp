@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -84,21 +85,43 @@ class Recompute {
     nodes_.push_back(std::move(node));
   }
 
-  /// The value to use in the backward pass: the value itself if it is kept, else its recomputed copy. The copy has the
-  /// same name, which keys the noise.
+  /// The value to use in the backward pass: the value itself if it is kept, else its recomputed copy. What that is
+  /// recomputed from comes first, by a stack of our own: a chain may have more operators than calls can be nested.
   ValueId recomputed(ValueId id) {
-    if (id >= inner_.size() || !inner_[id]) return id;
-    if (const auto found = copies_.find(id); found != copies_.end()) return found->second;
-    Node node = nodes_[ir_.values[id].producer];
+    std::vector<ValueId> pending{id};
+    while (!pending.empty()) {
+      if (const std::optional<ValueId> input = missing_input(pending.back())) {
+        pending.push_back(*input);
+        continue;
+      }
+      if (is_missing(pending.back())) append_copy(nodes_[ir_.values[pending.back()].producer]);
+      pending.pop_back();
+    }
+    return now(id);
+  }
+
+  bool is_inner(ValueId id) const { return id < inner_.size() && inner_[id]; }
+  bool is_missing(ValueId id) const { return is_inner(id) && !copies_.contains(id); }
+  ValueId now(ValueId id) const { return is_inner(id) ? copies_.at(id) : id; }
+
+  /// The first value that has to be recomputed before `id` can be.
+  std::optional<ValueId> missing_input(ValueId id) const {
+    if (!is_missing(id)) return std::nullopt;
+    const std::vector<ValueId>& inputs = nodes_[ir_.values[id].producer].inputs;
+    const auto found = std::ranges::find_if(inputs, [&](ValueId input) { return is_missing(input); });
+    return found == inputs.end() ? std::nullopt : std::optional(*found);
+  }
+
+  /// Appends what recomputes a node's results. They have the same names, which key the noise.
+  void append_copy(Node node) {
     node.recomputed = true;
-    for (ValueId& input : node.inputs) input = recomputed(input);
+    for (ValueId& input : node.inputs) input = now(input);
     for (ValueId& output : node.outputs) {
       const ValueId copy = ir_.add_value(ir_.values[output]);
       if (inner_[output]) copies_[output] = copy;
       output = copy;
     }
     append(std::move(node));
-    return copies_.at(id);
   }
 
   Ir& ir_;

@@ -102,10 +102,11 @@ void expect_trained(const state::Training& first) {
 
 /// What a value was before the precision's casts of it.
 const graph::Value& before_casts(const graph::Ir& ir, graph::ValueId id) {
-  const graph::Value& value = ir.values[id];
-  if (value.origin != graph::Origin::node) return value;
-  const graph::Node& node = ir.nodes[value.producer];
-  return node.op->name() == "cast" ? before_casts(ir, node.inputs.front()) : value;
+  const auto is_cast = [&](const graph::Value& value) {
+    return value.origin == graph::Origin::node && ir.nodes[value.producer].op->name() == "cast";
+  };
+  while (is_cast(ir.values[id])) id = ir.nodes[ir.values[id].producer].inputs.front();
+  return ir.values[id];
 }
 
 }  // namespace

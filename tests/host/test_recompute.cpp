@@ -1,8 +1,10 @@
 #include <halfstep/halfstep.h>
 
 #include <doctest/doctest.h>
+#include <pthread.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "graph/ir.h"
@@ -56,6 +58,21 @@ Tensor products_and_blocks(const Scope& scope, Tensor x) {
 
 Tensor resnet20(const Scope& scope, Tensor images) {
   return models::resnet_cifar(scope, images, 20);
+}
+
+/// Runs `work` in a thread with so small a stack.
+void run_with_stack(std::size_t bytes, std::function<void()> work) {
+  pthread_attr_t attributes;
+  REQUIRE(pthread_attr_init(&attributes) == 0);
+  REQUIRE(pthread_attr_setstacksize(&attributes, bytes) == 0);
+  pthread_t thread;
+  const auto run = [](void* given) -> void* {
+    (*static_cast<std::function<void()>*>(given))();
+    return nullptr;
+  };
+  REQUIRE(pthread_create(&thread, &attributes, run, &work) == 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
 }
 
 std::ptrdiff_t recomputed(const plan::Plan& plan) {
@@ -116,6 +133,22 @@ TEST_CASE("values that are computed again keep their names, which their noise is
     ++checked;
   }
   CHECK(checked > 50);
+}
+
+TEST_CASE("a chain of any length is computed again, however small the stack") {
+  constexpr int length = 5000;
+  const auto chain = [](const Scope& scope, Tensor x) {
+    x = models::dense(scope / "block", x, 8);
+    for (int i = 0; i < length; ++i) x = tanh(x);
+    for (int i = 0; i < length; ++i) x = cast(x, i % 2 == 0 ? DType::f16 : DType::f32);
+    return models::dense(scope / "head", x, 10);
+  };
+  std::ptrdiff_t copies = 0;
+  run_with_stack(256 * 1024, [&] {
+    const step::StepGraph graph = step_graph(chain, {4, 8}, "block");
+    copies = std::ranges::count_if(graph.ir.nodes, &graph::Node::recomputed);
+  });
+  CHECK(copies > length);
 }
 
 TEST_CASE("a pattern that matches no scope is refused") {
