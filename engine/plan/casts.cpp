@@ -6,7 +6,9 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
+#include "plan/accesses.h"
 #include "plan/conflicts.h"
 #include "plan/lowering.h"
 
@@ -22,26 +24,22 @@ struct Cast {
 
 class Sparing {
  public:
-  explicit Sparing(Program& program) : program_(program) {}
+  explicit Sparing(Program& program) : program_(program), accesses_(program) {}
 
   void run() {
-    for (std::size_t i = 0; i < dispatches().size();) {
+    for (std::size_t i = 0; i < program_.dispatches.size(); ++i) {
       const std::optional<Cast> cast = cast_at(i);
       const bool spared = cast && (is_narrow(type(cast->from)) ? reads_before(*cast) : stores_after(*cast));
-      if (spared) {
-        dispatches().erase(dispatches().begin() + static_cast<std::ptrdiff_t>(cast->at));
-      } else {
-        ++i;
-      }
+      if (spared) accesses_.remove(i);
     }
+    accesses_.compact();
   }
 
  private:
-  std::vector<Dispatch>& dispatches() { return program_.dispatches; }
   DType type(TensorId tensor) const { return program_.tensors[tensor].type.dtype; }
 
-  std::optional<Cast> cast_at(std::size_t i) {
-    const Dispatch& dispatch = dispatches()[i];
+  std::optional<Cast> cast_at(std::size_t i) const {
+    const Dispatch& dispatch = program_.dispatches[i];
     if (!dispatch.expression || dispatch.expression->kernel != Expression::Kernel::none) return std::nullopt;
     const Expression& expression = *dispatch.expression;
     const bool copies = expression.steps.empty() && expression.writes.empty() && expression.reads.size() == 1 &&
@@ -56,16 +54,6 @@ class Sparing {
   bool is_inside(TensorId tensor) const {
     const ProgramTensor& known = program_.tensors[tensor];
     return !known.kept && known.region.buffer == arena_buffer;
-  }
-
-  /// Whether dispatches after `first` and before `last` access the tensor's memory; with `written`, only writes count.
-  bool accessed_between(std::size_t first, std::size_t last, TensorId tensor, Access access) {
-    const Operand operand{tensor, access};
-    for (std::size_t i = first + 1; i < last; ++i) {
-      const auto meets = [&](const Operand& other) { return conflict(program_, other, operand); };
-      if (std::ranges::any_of(dispatches()[i].operands, meets)) return true;
-    }
-    return false;
   }
 
   /// Whether an operand may have any type: it is the kernel's own, of one that mixes, or read through the expression.
@@ -97,54 +85,46 @@ class Sparing {
 
   /// Lets all that read what was cast to f32 read what it was cast from; returns whether they can.
   bool reads_before(const Cast& cast) {
-    if (!is_inside(cast.to)) return false;
-    std::vector<std::size_t> readers;
-    for (std::size_t i = 0; i < dispatches().size(); ++i) {
-      if (i == cast.at || !accesses(dispatches()[i], cast.to)) continue;
-      const bool reads = std::ranges::all_of(dispatches()[i].operands, [&](const Operand& operand) {
-        return operand.tensor != cast.to || operand.access == Access::read;
-      });
-      if (i < cast.at || !reads || !may_take(dispatches()[i], cast.to, cast.from)) return false;
-      readers.push_back(i);
+    const std::span found = accesses_.readers(cast.to);
+    const std::vector<std::size_t> readers(found.begin(), found.end());
+    if (!is_inside(cast.to) || accesses_.writers(cast.to).size() != 1 || readers.empty()) return false;
+    const auto can_read = [&](std::size_t reader) {
+      return reader > cast.at && may_take(program_.dispatches[reader], cast.to, cast.from);
+    };
+    if (!std::ranges::all_of(readers, can_read)) return false;
+    if (accesses_.conflict_between(cast.at, readers.back(), {cast.from, Access::read})) return false;
+    for (const std::size_t reader : readers) {
+      accesses_.replace(reader, taking(program_.dispatches[reader], cast.to, cast.from));
     }
-    if (readers.empty() || accessed_between(cast.at, readers.back(), cast.from, Access::read)) return false;
-    for (const std::size_t reader : readers) replace(dispatches()[reader], cast.to, cast.from);
     return true;
   }
 
   /// Lets the kernel that stored what is cast to a narrow type store it so; returns whether it can.
   bool stores_after(const Cast& cast) {
-    if (!is_inside(cast.from)) return false;
-    std::optional<std::size_t> writer;
-    for (std::size_t i = 0; i < dispatches().size(); ++i) {
-      if (i == cast.at || !accesses(dispatches()[i], cast.from)) continue;
-      if (writer || i > cast.at) return false;
-      writer = i;
-    }
-    if (!writer) return false;
-    Dispatch& dispatch = dispatches()[*writer];
-    const bool writes = std::ranges::all_of(dispatch.operands, [&](const Operand& operand) {
-      return operand.tensor != cast.from || operand.access == Access::write;
-    });
-    const std::optional<Storing> storing = common_storing(program_, dispatch, dispatches()[cast.at]);
-    if (!writes || !dispatch.mixes || !storing || own_to_result(*storing)) return false;
-    if (!may_take(dispatch, cast.from, cast.to) || accessed_between(*writer, cast.at, cast.to, Access::write))
-      return false;
-    replace(dispatch, cast.from, cast.to);
-    dispatch.storing = *storing;
+    const std::span writers = accesses_.writers(cast.from);
+    const bool only_cast = writers.size() == 1 && writers[0] < cast.at && accesses_.readers(cast.from).size() == 1;
+    if (!is_inside(cast.from) || !only_cast) return false;
+    const std::size_t writer = writers[0];
+    const Dispatch& dispatch = program_.dispatches[writer];
+    const std::optional<Storing> storing = common_storing(program_, dispatch, program_.dispatches[cast.at]);
+    if (!dispatch.mixes || !storing || own_to_result(*storing)) return false;
+    if (!may_take(dispatch, cast.from, cast.to)) return false;
+    if (accesses_.conflict_between(writer, cast.at, {cast.to, Access::write})) return false;
+    Dispatch storing_so = taking(dispatch, cast.from, cast.to);
+    storing_so.storing = *storing;
+    accesses_.replace(writer, std::move(storing_so));
     return true;
   }
 
-  static bool accesses(const Dispatch& dispatch, TensorId tensor) {
-    return std::ranges::any_of(dispatch.operands, [&](const Operand& operand) { return operand.tensor == tensor; });
-  }
-  static void replace(Dispatch& dispatch, TensorId from, TensorId to) {
+  static Dispatch taking(Dispatch dispatch, TensorId from, TensorId to) {
     for (Operand& operand : dispatch.operands) {
       if (operand.tensor == from) operand.tensor = to;
     }
+    return dispatch;
   }
 
   Program& program_;
+  Accesses accesses_;
 };
 
 }  // namespace

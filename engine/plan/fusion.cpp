@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "plan/accesses.h"
 #include "plan/conflicts.h"
 
 namespace halfstep::plan {
@@ -206,40 +207,19 @@ class Joint {
   std::vector<Register> moved_reads_;  ///< the new registers of the consumer's arguments
 };
 
-/// The dispatches that access a tensor.
-struct Users {
-  std::vector<std::size_t> writers;
-  std::vector<std::size_t> readers;
-};
-
 class Fusion {
  public:
-  Fusion(Program& program, const Target& target) : program_(program), target_(target) {}
+  Fusion(Program& program, const Target& target) : program_(program), target_(target), accesses_(program) {}
 
   void run() {
     for (std::size_t i = 0; i < dispatches().size(); ++i) {
       while (const std::optional<std::size_t> joined = join_producer(i)) i = *joined;
     }
+    accesses_.compact();
   }
 
  private:
   std::vector<Dispatch>& dispatches() { return program_.dispatches; }
-
-  Users users(TensorId tensor) {
-    Users result;
-    for (std::size_t i = 0; i < dispatches().size(); ++i) {
-      bool reads = false;
-      bool written = false;
-      for (const Operand& operand : dispatches()[i].operands) {
-        if (operand.tensor != tensor) continue;
-        reads = reads || operand.access != Access::write;
-        written = written || writes(operand);
-      }
-      if (reads) result.readers.push_back(i);
-      if (written) result.writers.push_back(i);
-    }
-    return result;
-  }
 
   /// Merges dispatch `i` with one whose result it reads; returns the index of the merged dispatch.
   std::optional<std::size_t> join_producer(std::size_t i) {
@@ -252,9 +232,9 @@ class Fusion {
   }
 
   std::optional<std::size_t> join(std::size_t consumer, TensorId link) {
-    const Users touched = users(link);
-    if (touched.writers.size() != 1 || touched.writers[0] >= consumer) return std::nullopt;
-    const std::size_t producer = touched.writers[0];
+    const std::span writers = accesses_.writers(link);
+    if (writers.size() != 1 || writers[0] >= consumer) return std::nullopt;
+    const std::size_t producer = writers[0];
     if (!stored_in(dispatches()[producer], link)) return std::nullopt;
     const std::optional<Layout> layout =
         common_layout(*dispatches()[producer].expression, *dispatches()[consumer].expression);
@@ -263,7 +243,7 @@ class Fusion {
     const ProgramTensor& tensor = program_.tensors[link];
     Link passed;
     passed.tensor = link;
-    passed.needed = touched.readers.size() > 1 || tensor.kept || tensor.region.buffer != arena_buffer;
+    passed.needed = accesses_.readers(link).size() > 1 || tensor.kept || tensor.region.buffer != arena_buffer;
     passed.dtype = tensor.type.dtype;
     if (is_narrow(passed.dtype) && own_to_result(dispatches()[producer].storing))
       return std::nullopt;  // no register is stored so
@@ -276,10 +256,9 @@ class Fusion {
     if (!fits(joined, dispatches()[producer], dispatches()[consumer])) return std::nullopt;
     const std::optional<std::size_t> place = place_for(producer, consumer, link);
     if (!place) return std::nullopt;
-    dispatches()[*place] = std::move(joined);
-    const bool early = *place == producer;
-    dispatches().erase(dispatches().begin() + static_cast<std::ptrdiff_t>(early ? consumer : producer));
-    return early ? producer : consumer - 1;
+    accesses_.remove(*place == producer ? consumer : producer);
+    accesses_.replace(*place, std::move(joined));
+    return place;
   }
 
   bool fits(const Dispatch& joined, const Dispatch& producer, const Dispatch& consumer) const {
@@ -305,10 +284,9 @@ class Fusion {
   /// consumer's index if none between them must come after the producer.
   std::optional<std::size_t> place_for(std::size_t producer, std::size_t consumer, TensorId link) {
     const auto in_between = [&](std::size_t moved) {
-      for (std::size_t i = producer + 1; i < consumer; ++i) {
-        if (conflict(program_, dispatches()[i], dispatches()[moved])) return true;
-      }
-      return false;
+      return std::ranges::any_of(dispatches()[moved].operands, [&](const Operand& operand) {
+        return accesses_.conflict_between(producer, consumer, operand);
+      });
     };
     if (meet_elsewhere(dispatches()[producer], dispatches()[consumer], link)) return std::nullopt;
     if (!in_between(consumer)) return producer;
@@ -327,6 +305,7 @@ class Fusion {
 
   Program& program_;
   const Target& target_;
+  Accesses accesses_;
 };
 
 }  // namespace

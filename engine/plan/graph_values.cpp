@@ -4,6 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <ranges>
+
+#include "graph/operator.h"
+
 namespace halfstep::plan {
 
 std::uint32_t noise_stream(std::string_view tensor, std::uint32_t run) {
@@ -24,6 +28,20 @@ TensorId GraphValues::tensor_of(const graph::Ir& ir, graph::ValueId value) const
     fail("plan", fmt::format("expected '{}' to have been computed or fed", ir.values.at(value).name));
   }
   return found->second;
+}
+
+bool GraphValues::moments_wanted(const graph::Ir& ir, graph::ValueId value) {
+  if (moments_wanted_.size() != ir.values.size()) {
+    moments_wanted_.assign(ir.values.size(), false);
+    for (const graph::Node& reader : ir.nodes | std::views::reverse) {  // what is computed of its output is known
+      if (reader.inputs.empty()) continue;
+      std::vector<TensorType> types;
+      for (const graph::ValueId input : reader.inputs) types.push_back(ir.values[input].type);
+      const bool passes_on = reader.op->keeps_values(types) && moments_wanted_[reader.outputs.front()];
+      if (passes_on || reader.op->reads_channel_moments(types)) moments_wanted_[reader.inputs.front()] = true;
+    }
+  }
+  return moments_wanted_[value];
 }
 
 void GraphValues::repeat(const graph::Ir& ir) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "graph/dtype.h"
 #include "plan/program.h"
@@ -59,12 +60,11 @@ void Lowering::lower_as(const std::function<std::vector<Tensor>(std::span<const 
     if (value.origin == graph::Origin::node) value.name = fmt::format("{} as {}", name_of_first(), value.name);
   }
   // The values that are bound are those of the graph that this operator belongs to.
-  const GraphValues outer = builder_->values();
-  builder_->values().begin_part();
+  GraphValues outer = std::exchange(builder_->values(), builder_->values().part());
   for (std::size_t i = 0; i < inputs.size(); ++i) builder_->values().bind(inputs[i].id(), inputs_[i]);
   for (std::size_t i = 0; i < results.size(); ++i) builder_->values().bind(results[i].id(), outputs_.at(i));
   for (const graph::Node& node : ir->nodes) builder_->lower(*ir, node);
-  builder_->values() = outer;
+  builder_->values() = std::move(outer);
 }
 
 void Lowering::dispatch(Dispatch dispatch) {

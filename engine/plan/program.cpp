@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
+#include <set>
 #include <span>
 
 #include "plan/casts.h"
@@ -35,12 +35,6 @@ namespace {
 
 bool writes_narrow(const Program& program, const Operand& operand) {
   return operand.access != Access::read && is_narrow(program.tensors[operand.tensor].type.dtype);
-}
-
-bool is_writer(const Dispatch& dispatch, TensorId tensor) {
-  return std::ranges::any_of(dispatch.operands, [&](const Operand& operand) {
-    return operand.tensor == tensor && operand.access != Access::read;
-  });
 }
 
 /// The scales of what a dispatch writes in narrow types.
@@ -87,17 +81,6 @@ void check_limits(const Program& program, const Target& target, const Dispatch& 
   }
 }
 
-/// Whether an operator reads the moments of the channels of this node's first output, as it is or cast.
-bool moments_wanted(const graph::Ir& ir, const graph::Node& node) {
-  const graph::ValueId output = node.outputs.front();
-  return std::ranges::any_of(ir.nodes, [&](const graph::Node& reader) {
-    if (reader.inputs.empty() || reader.inputs.front() != output) return false;
-    std::vector<TensorType> types;
-    for (const graph::ValueId input : reader.inputs) types.push_back(ir.values[input].type);
-    return reader.op->reads_channel_moments(types) || (reader.op->keeps_values(types) && moments_wanted(ir, reader));
-  });
-}
-
 }  // namespace
 
 BufferId ProgramBuilder::buffer(std::string name) {
@@ -134,7 +117,7 @@ void ProgramBuilder::lower(const graph::Ir& ir, const graph::Node& node) {
     if (!values_.is_bound(value)) values_.bind(value, tensor(ir.values[value].name, ir.values[value].type));
     outputs.push_back(values_.tensor_of(ir, value));
   }
-  const bool moments = stores_.scale_of(outputs.front()) == 0 && moments_wanted(ir, node);
+  const bool moments = stores_.scale_of(outputs.front()) == 0 && values_.moments_wanted(ir, node.outputs.front());
   Lowering lowering(*this, label_of(node), std::move(inputs), std::move(outputs), moments);
   const std::size_t first = program_.dispatches.size();
   node.op->lower(lowering);
@@ -148,6 +131,7 @@ void ProgramBuilder::dispatch(Dispatch dispatch) {
   dispatch.phase = phase_;
   dispatch.reproducible = target_.reproducible;
   dispatch.rounded_by_driver = target_.float16.rounded_by_driver;
+  count_writers(dispatch);
   program_.dispatches.push_back(std::move(dispatch));
 }
 
@@ -155,8 +139,7 @@ std::optional<ChannelMoments> ProgramBuilder::moments_of(TensorId tensor) const 
   const TensorId root = resolve(tensor);
   const auto found = moments_.find(root);
   if (found == moments_.end()) return std::nullopt;
-  const auto writes_root = [&](const Dispatch& dispatch) { return is_writer(dispatch, root); };
-  if (std::ranges::count_if(program_.dispatches, writes_root) != 1) return std::nullopt;
+  if (writers(root) != 1) return std::nullopt;
   if (info(tensor).type.shape.back() != info(root).type.shape.back()) return std::nullopt;
   return found->second;
 }
@@ -212,9 +195,20 @@ TensorId ProgramBuilder::resolve(TensorId tensor) const {
 
 bool ProgramBuilder::is_written(TensorId tensor) const {
   const TensorId root = resolve(tensor);
-  if (program_.tensors[root].region.buffer != arena_buffer) return true;
-  return std::ranges::any_of(std::views::reverse(program_.dispatches),
-                             [&](const Dispatch& dispatch) { return is_writer(dispatch, root); });
+  return program_.tensors[root].region.buffer != arena_buffer || writers(root) > 0;
+}
+
+void ProgramBuilder::count_writers(const Dispatch& dispatch) {
+  std::set<TensorId> written;
+  for (const Operand& operand : dispatch.operands) {
+    if (operand.access != Access::read) written.insert(operand.tensor);
+  }
+  writers_.resize(program_.tensors.size());
+  for (const TensorId tensor : written) ++writers_[tensor];
+}
+
+std::uint32_t ProgramBuilder::writers(TensorId root) const {
+  return root < writers_.size() ? writers_[root] : 0;
 }
 
 Program ProgramBuilder::finish() {

@@ -117,6 +117,8 @@ class ProgramBuilder {
 
  private:
   TensorId resolve(TensorId tensor) const;
+  void count_writers(const Dispatch& dispatch);
+  std::uint32_t writers(TensorId root) const;
 
   Target target_;
   LoweringOptions options_;
@@ -124,7 +126,8 @@ class ProgramBuilder {
   GraphValues values_;
   StoreRules stores_;
   Phase phase_ = Phase::forward;
-  std::ptrdiff_t unfused_ = 0;  ///< dispatches that there would be more without fusion
+  std::vector<std::uint32_t> writers_;  ///< of each tensor: how many dispatches write it
+  std::ptrdiff_t unfused_ = 0;          ///< dispatches that there would be more without fusion
   std::map<TensorId, TensorId> aliases_;
   std::map<TensorId, ChannelMoments> moments_;  ///< that came with tensors
 };

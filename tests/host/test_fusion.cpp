@@ -186,7 +186,8 @@ class Reader {
   /// What storing in a narrow type makes of a value; at random it takes the stream, and scaled the scale.
   static Meaning rounded(Meaning value, DType dtype, const plan::Storing& storing) {
     return of({value, static_cast<Meaning>(dtype), storing.saturate,
-               storing.stochastic ? 1 + Meaning{storing.streams[0]} : 0, storing.scaled ? Meaning{storing.scales[0]} : 0});
+               storing.stochastic ? 1 + Meaning{storing.streams[0]} : 0,
+               storing.scaled ? Meaning{storing.scales[0]} : 0});
   }
 
   void store(TensorId tensor, Meaning value, const plan::Storing& storing) {
@@ -238,6 +239,17 @@ bool outlives(const plan::ProgramTensor& tensor) {
   return tensor.kept || tensor.region.buffer != plan::arena_buffer;
 }
 
+/// The tensors that dispatches read, or write.
+std::set<TensorId> accessed(const plan::Program& program, bool written) {
+  std::set<TensorId> tensors;
+  for (const plan::Dispatch& dispatch : program.dispatches) {
+    for (const plan::Operand& operand : dispatch.operands) {
+      if (operand.access != (written ? Access::read : Access::write)) tensors.insert(operand.tensor);
+    }
+  }
+  return tensors;
+}
+
 }  // namespace
 
 TEST_CASE("a fused program means the same as an unfused one, and is shorter") {
@@ -257,6 +269,18 @@ TEST_CASE("a fused program means the same as an unfused one, and is shorter") {
     }
   }
   CHECK(after * 10 < before * 8);
+}
+
+TEST_CASE("a value that fusion leaves without a reader is never stored") {
+  for (std::uint32_t seed = 0; seed < programs; ++seed) {
+    CAPTURE(seed);
+    const std::set<TensorId> read_before = accessed(RandomProgram(seed, target(false)).finish(), false);
+    const plan::Program fused = RandomProgram(seed, target(true)).finish();
+    const std::set<TensorId> read = accessed(fused, false);
+    for (const TensorId t : accessed(fused, true)) {
+      REQUIRE((outlives(fused.tensors[t]) || read.contains(t) || !read_before.contains(t)));
+    }
+  }
 }
 
 TEST_CASE("a cast stays where what it reads is overwritten before its result is read") {

@@ -1,7 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <ctime>
+
 #include "host/random_program.h"
-#include "plan/memory_plan.h"
+#include "plan/plan.h"
+#include "plan/pointwise.h"
 
 namespace halfstep {
 namespace {
@@ -36,7 +40,49 @@ bool depend(const plan::Program& program, std::size_t i, std::size_t j) {
   return false;
 }
 
+/// A chain of kernels that cannot be fused, each with a cast of its result, which the next one reads.
+plan::ProgramBuilder chain(std::size_t dispatches) {
+  const Shape shape{3, 6};
+  plan::ProgramBuilder builder{plan::Target{}};
+  plan::TensorId wide = builder.tensor("first", {DType::f32, shape});
+  for (std::size_t i = 0; i < dispatches; i += 2) {
+    const plan::TensorId narrow = builder.tensor("narrow", {DType::f16, shape});
+    builder.dispatch({.label = "kernel",
+                      .shader = "kernel",
+                      .constants = {},
+                      .push = {},
+                      .operands = {{wide, plan::Access::read}, {narrow, plan::Access::write}}});
+    wide = builder.tensor("wide", {DType::f32, shape});
+    plan::Expression same;
+    same.layout = plan::layout(shape);
+    same.reads = {plan::Reading{}};
+    same.value = 0;
+    builder.dispatch(plan::pointwise(std::move(same), {{wide, plan::Access::write}, {narrow, plan::Access::read}}));
+  }
+  return builder;
+}
+
+/// The least time of the processor that a plan of so many dispatches takes, of several.
+std::clock_t planning_time(std::size_t dispatches) {
+  std::clock_t least = 0;
+  for (int i = 0; i < 5; ++i) {
+    plan::ProgramBuilder builder = chain(dispatches);
+    const std::clock_t start = std::clock();
+    const plan::Plan planned = plan::make_plan(builder.finish(), {});
+    const std::clock_t taken = std::clock() - start;
+    REQUIRE(planned.program.dispatches.size() == dispatches);
+    least = i == 0 ? taken : std::min(least, taken);
+  }
+  return least;
+}
+
 }  // namespace
+
+TEST_CASE("the time to plan a program grows with its dispatches, not with their square") {
+  const auto few = static_cast<double>(planning_time(2000));
+  const auto many = static_cast<double>(planning_time(8000));
+  CHECK(many < 8 * few);
+}
 
 TEST_CASE("tensors that are alive together never share a byte of the arena") {
   for (std::uint32_t seed = 0; seed < programs; ++seed) {
