@@ -1,5 +1,7 @@
 #include "train/rank_threads.h"
 
+#include <halfstep/error.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
@@ -15,7 +17,7 @@ class Place {
  public:
   explicit Place(int ranks) : sums(static_cast<std::size_t>(ranks)) {}
 
-  /// Blocks until every rank is here.
+  /// Blocks until every rank is here. Throws Error where one has left.
   void meet() {
     std::unique_lock lock(mutex_);
     const std::size_t meeting = meetings_;
@@ -24,8 +26,15 @@ class Place {
       ++meetings_;
       all_.notify_all();
     } else {
-      all_.wait(lock, [&] { return meetings_ != meeting; });
+      all_.wait(lock, [&] { return meetings_ != meeting || left_; });
     }
+    if (meetings_ == meeting) fail("test", "expected every rank to take part, got one that has ended");
+  }
+  /// A rank has ended.
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    left_ = true;
+    all_.notify_all();
   }
 
   std::vector<std::vector<std::span<float>>> sums;  ///< that are under way, of each rank
@@ -36,6 +45,7 @@ class Place {
   std::condition_variable all_;
   std::size_t here_ = 0;
   std::size_t meetings_ = 0;
+  bool left_ = false;
 };
 
 class RankThread final : public Exchange {
@@ -85,7 +95,10 @@ void on_ranks(int count, const std::function<void(int rank, const Ranks& ranks)>
   Place place(count);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < count; ++rank) {
-    threads.emplace_back([&place, &body, rank] { body(rank, Ranks(std::make_shared<RankThread>(place, rank))); });
+    threads.emplace_back([&place, &body, rank] {
+      body(rank, Ranks(std::make_shared<RankThread>(place, rank)));
+      place.leave();
+    });
   }
   for (std::thread& thread : threads) thread.join();
 }

@@ -3,15 +3,19 @@
 #include <halfstep/halfstep.h>
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 /// Ranks of a training as threads of this process.
 namespace halfstep::testing {
 
-/// Runs a function for each rank, in a thread of its own, and returns when all have ended.
+/// Runs a function for each rank, in a thread of its own, and returns when all have ended. What a rank would wait for
+/// in vain, since the function has ended on another one, is an Error.
 void on_ranks(int count, const std::function<void(int rank, const Ranks& ranks)>& body);
 
 /// What `body` returns for each rank.
@@ -21,5 +25,27 @@ std::vector<Result> results_of_ranks(int count, const std::function<Result(int r
   on_ranks(count, [&](int rank, const Ranks& ranks) { results[static_cast<std::size_t>(rank)] = body(rank, ranks); });
   return results;
 }
+
+/// Passes on to another exchange what that must have, and composes the rest of it.
+class PassingExchange : public Exchange {
+ public:
+  explicit PassingExchange(std::shared_ptr<Exchange> whole) : whole_(std::move(whole)) {}
+
+  int rank() const override { return whole_->rank(); }
+  int size() const override { return whole_->size(); }
+  void begin_sum(std::span<float> values, const WireFormat& format) override { whole_->begin_sum(values, format); }
+  void progress() override { whole_->progress(); }
+  void wait() override { whole_->wait(); }
+  void broadcast(std::span<std::byte> bytes, int root) override { whole_->broadcast(bytes, root); }
+  void barrier() override { whole_->barrier(); }
+  [[noreturn]] void abort(std::string_view message, int code) override {
+    whole_->abort(message, code);
+    std::terminate();
+  }
+  ExchangeCosts costs() const override { return whole_->costs(); }
+
+ private:
+  std::shared_ptr<Exchange> whole_;
+};
 
 }  // namespace halfstep::testing

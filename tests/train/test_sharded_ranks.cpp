@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <exception>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -32,36 +31,24 @@ namespace {
 using Change = std::function<void(TrainerOptions&)>;
 
 /// Gives each rank no more than what it asks for: numbers that are not its own are lost.
-class Scattering final : public Exchange {
+class Scattering final : public testing::PassingExchange {
  public:
-  explicit Scattering(std::shared_ptr<Exchange> whole) : whole_(std::move(whole)) {}
+  using PassingExchange::PassingExchange;
 
-  int rank() const override { return whole_->rank(); }
-  int size() const override { return whole_->size(); }
-  void begin_sum(std::span<float> values, const WireFormat& format) override { whole_->begin_sum(values, format); }
   void begin_scattered_sum(std::span<float> values, std::span<const std::size_t> ends,
                            const WireFormat& format) override {
-    whole_->begin_sum(values, format);
+    begin_sum(values, format);
     const auto own = static_cast<std::size_t>(rank());
     lost_.push_back(values.first(own == 0 ? 0 : ends[own - 1]));
     lost_.push_back(values.subspan(ends[own]));
   }
-  void progress() override { whole_->progress(); }
   void wait() override {
-    whole_->wait();
+    PassingExchange::wait();
     for (const std::span<float> values : lost_) std::ranges::fill(values, std::numeric_limits<float>::quiet_NaN());
     lost_.clear();
   }
-  void broadcast(std::span<std::byte> bytes, int root) override { whole_->broadcast(bytes, root); }
-  void barrier() override { whole_->barrier(); }
-  [[noreturn]] void abort(std::string_view message, int code) override {
-    whole_->abort(message, code);
-    std::terminate();
-  }
-  ExchangeCosts costs() const override { return whole_->costs(); }
 
  private:
-  std::shared_ptr<Exchange> whole_;
   std::vector<std::span<float>> lost_;
 };
 
