@@ -146,9 +146,9 @@ io::Metadata Checkpoints::metadata(const state::StepState& state) const {
                       {"optimizer", names_of(store_.spec().layout.optimizers)},
                       {"seed", std::to_string(batches_.seed())},
                       {"step", std::to_string(batches_.steps())},
-                      {"applied", std::to_string(state.applied)},
+                      {Checkpoint::Contents::applied_key, std::to_string(state.applied)},
                       {"average_decay", fmt::format("{}", options_.ema_decay)},
-                      {"loss_scale", fmt::format("{}", state.loss_scale)},
+                      {Checkpoint::Contents::loss_scale_key, fmt::format("{}", state.loss_scale)},
                       {in_rate_key, options_.precision.loss_scale.in_rate ? "true" : "false"},
                       {dynamic_key, dynamic ? "true" : "false"}};
   result.insert(about_.begin(), about_.end());

@@ -12,6 +12,7 @@
 
 #include "graph/dtype.h"
 #include "train/checkpoint_reader.h"
+#include "train/rank_agreement.h"
 #include "train/stored_values.h"
 #include "vk/command/transfer.h"
 
@@ -209,14 +210,19 @@ Checkpoint::Contents LocalSteps::of_all_ranks(const Checkpoint::Contents& own) c
   for (int rank = 0; rank < exchange_.size(); ++rank) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const bool moment = tensors[i].kind == Kind::moment;
-      if (!is_own(tensors[i]) || (moment ? rank == 0 : !moved_)) continue;
-      exchange_.broadcast(std::as_writable_bytes(std::span(add(prefix_of(rank), own.values[i]))), rank);
+      if (!is_own(tensors[i]) || (!moment && !moved_)) continue;
+      const bool plain = moment && rank == 0;
+      std::vector<float>& values = plain ? all.values[i].values : add(prefix_of(rank), own.values[i]);
+      exchange_.broadcast(std::as_writable_bytes(std::span(values)), rank);
     }
-    for (const Checkpoint::Contents::Raw& raw : own.raw) {
-      if (rank == 0) continue;
-      all.raw.push_back({prefix_of(rank) + raw.name, raw.dtype, raw.bytes});
-      exchange_.broadcast(all.raw.back().bytes, rank);
+    for (std::size_t i = 0; i < own.raw.size(); ++i) {
+      if (rank > 0) all.raw.push_back({prefix_of(rank) + own.raw[i].name, own.raw[i].dtype, own.raw[i].bytes});
+      exchange_.broadcast(rank > 0 ? all.raw.back().bytes : all.raw[i].bytes, rank);
     }
+  }
+  for (const char* counted : {Checkpoint::Contents::applied_key, Checkpoint::Contents::loss_scale_key}) {
+    std::string& text = all.metadata.at(counted);
+    text = broadcast_text(exchange_, text, 0);
   }
   return all;
 }

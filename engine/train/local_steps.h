@@ -40,8 +40,9 @@ class LocalSteps {
   enum class After : std::uint8_t { put_back, keep };
   void with_synchronised(const std::function<void()>& call, After after = After::put_back);
 
-  /// What the checkpoint of each rank becomes in one file: by the tensors' own names the weights and states of the last
-  /// synchronisation, and rank 0's moments and counters; what other ranks have of their own under their names.
+  /// What the checkpoint of each rank becomes in one file, the same on all but for their notes: by the tensors' own
+  /// names the weights and states of the last synchronisation, and rank 0's moments and counters; what other ranks have
+  /// of their own under their names.
   Checkpoint::Contents of_all_ranks(const Checkpoint::Contents& own) const;
   /// What the names begin with by which a file has what is this rank's own, where it is not what other names have.
   static std::string own_prefix(const io::SafetensorsFile& file, const Ranks& ranks);

@@ -88,9 +88,10 @@ check "4 ranks with a part each go on as one process does" same_tensors "$place/
 # Ranks that step by themselves: few bytes, and a checkpoint between two synchronisations goes on to the same bits.
 on 2
 local=(--sync-every 5 --exchange f16)
-trains "${ranks[@]}" --epochs 2 "${local[@]}" --save "$place/local" --json "$place/local.json"
+trains "${ranks[@]}" --epochs 1 "${local[@]}" --json "$place/local.json"
 share=$((100 * $(number bytes_sent "$place/local.json") / $(number bytes_sent "$place/f32.json")))
-check "they send few bytes, got $share%" test "$share" -le 35
+check "they send few bytes, got $share%" test "$share" -le 15
+trains "${ranks[@]}" --epochs 2 "${local[@]}" --save "$place/local"
 trains "${ranks[@]}" --epochs 1 "${local[@]}" --save "$place/half"
 trains "${ranks[@]}" --epochs 2 "${local[@]}" --resume "$place/half" --save "$place/half"
 check "ranks that step by themselves go on as they would have" same_tensors "$place/local" "$place/half"

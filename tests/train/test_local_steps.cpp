@@ -248,7 +248,7 @@ TEST_CASE("a checkpoint has what each rank has counted, and found as its loss sc
     const auto made = [&] {
       Precision precision = Precision::mixed();
       precision.loss_scale.initial = 256;
-      return testing::Pull(5, 1, Sgd{.rate = 0.25F}, precision, 5, [&](TrainerOptions& options) {
+      return testing::Pull(5, 1, Sgd{.rate = 0.25F, .momentum = 0.5F}, precision, 5, [&](TrainerOptions& options) {
         options.ranks = ranks;
         options.ranks.sync_every = 2;
       });
@@ -257,6 +257,7 @@ TEST_CASE("a checkpoint has what each rank has counted, and found as its loss sc
     testing::Pull pull = made();
     pull.step(rank == 0 ? 1.0F : std::numeric_limits<float>::infinity());
     pull.trainer().save(folder.path() / "start");
+    pull.trainer().checkpoint().write(folder.path() / std::to_string(rank));
     pull.step(1);
     wanted[place] = pull.trainer().report();
     testing::Pull resumed = made();
@@ -265,6 +266,8 @@ TEST_CASE("a checkpoint has what each rank has counted, and found as its loss sc
     got[place] = resumed.trainer().report();
   });
   CHECK(wanted[1].loss_scale < wanted[0].loss_scale);
+  CHECK(text_of(folder.path() / "0") == text_of(folder.path() / "start"));
+  CHECK(text_of(folder.path() / "1") == text_of(folder.path() / "start"));  // rank 0's under the names without a rank
   for (std::size_t rank = 0; rank < 2; ++rank) {
     CHECK(got[rank].loss_scale == wanted[rank].loss_scale);
     CHECK(got[rank].skipped == wanted[rank].skipped);
