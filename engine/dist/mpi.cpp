@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <list>
 #include <numeric>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -58,7 +57,7 @@ class Sum {
  public:
   /// `scattered`: it ends with each rank's part of the sums.
   Sum(MPI_Comm group, MPI_Comm gather_group, int rank, int size, std::span<float> values,
-      std::span<const std::size_t> ends, const WireFormat& format, std::uint64_t place, bool scattered)
+      std::span<const std::size_t> ends, const WireFormat& format, std::size_t place, bool scattered)
       : group_(group),
         gather_group_(gather_group),
         rank_(rank),
@@ -152,7 +151,7 @@ class Sum {
   int size_;
   std::span<float> values_;
   WireFormat format_;
-  std::uint64_t place_;
+  std::size_t place_;                ///< of the first value in the whole sum
   std::vector<std::size_t> firsts_;  ///< of the part that each rank owns, and the end
   bool scattered_;
   std::vector<int> part_bytes_;   ///< on the wire, of each part
@@ -222,20 +221,16 @@ class Mpi final : public Exchange {
   int size() const override { return size_; }
 
   void begin_sum(std::span<float> values, const WireFormat& format) override {
-    key(format);
     for_each_piece(values, dist::most_values, [&](std::span<float> piece, std::size_t first) {
       begin(piece, equal_ends(piece.size(), static_cast<std::size_t>(size_)), format, first, false);
     });
-    place_ += places_of(values.size());
   }
 
   void begin_scattered_sum(std::span<float> values, std::span<const std::size_t> ends,
                            const WireFormat& format) override {
-    key(format);
     for_each_piece(values, dist::most_values_of(ends), [&](std::span<float> piece, std::size_t first) {
       begin(piece, within(ends, first, piece.size()), format, first, true);
     });
-    place_ += places_of(values.size());
   }
 
   void begin_gather(std::span<std::byte> bytes, std::span<const std::size_t> ends) override {
@@ -308,20 +303,10 @@ class Mpi final : public Exchange {
       visit(values.subspan(first, std::min(most, values.size() - first)), first);
     }
   }
-  /// How far apart the places of two sums are.
-  static std::uint64_t places_of(std::size_t count) {
-    return (count + dist::most_values - 1) / dist::most_values * dist::most_values;
-  }
-  /// Sums that draw noise of one key have places of their own, also where others were complete before they begin.
-  void key(const WireFormat& format) {
-    if (format.type == DType::f32 || format.noise == noise_) return;
-    noise_ = format.noise;
-    place_ = 0;
-  }
   /// `first`: where the values begin in the sum.
   void begin(std::span<float> values, std::span<const std::size_t> ends, const WireFormat& format, std::size_t first,
              bool scattered) {
-    sums_.emplace_back(sums_group_, gather_group_, rank_, size_, values, ends, format, place_ + first, scattered);
+    sums_.emplace_back(sums_group_, gather_group_, rank_, size_, values, ends, format, first, scattered);
     costs_.bytes_sent += sums_.back().bytes_sent();
   }
 
@@ -334,8 +319,6 @@ class Mpi final : public Exchange {
   bool finalises_ = false;
   std::list<Sum> sums_;  ///< that are under way, the oldest first
   std::list<Gathering> gatherings_;
-  std::optional<std::uint64_t> noise_;  ///< of the last sum that was rounded
-  std::uint64_t place_ = 0;             ///< of the next sum among those of this noise
   ExchangeCosts costs_;
 };
 

@@ -23,8 +23,8 @@ inline constexpr std::size_t most_values = std::size_t{1} << 27;
 /// those of the whole.
 std::size_t most_values_of(std::span<const std::size_t> ends);
 
-/// Writes values as they travel, into wire_bytes() of `bytes`. `place` is that of the first among all that are
-/// exchanged together, which with `stream` keys stochastic rounding. What is not finite stays so.
+/// Writes values as they travel, into wire_bytes() of `bytes`. `place` is that of the first in its sum, which with
+/// `stream` and the format's noise keys stochastic rounding. What is not finite stays so.
 void encode(std::span<const float> values, const WireFormat& format, std::uint32_t stream, std::uint64_t place,
             std::span<std::byte> bytes);
 /// The values that encode() wrote.

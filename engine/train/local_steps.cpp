@@ -133,8 +133,7 @@ void LocalSteps::synchronise() {
   for (const Synchronised& each : all_) moved.push_back(moved_by(each));
   for (std::size_t i = 0; i < all_.size(); ++i) {
     const bool weight = all_[i].tensor.kind == Kind::weight;
-    exchange_.begin_sum(moved[i],
-                        weight ? WireFormat{ranks.wire, ranks.rounding, seed_ ^ (steps_ << 20)} : WireFormat{});
+    exchange_.begin_sum(moved[i], weight ? wire_format(ranks, seed_, steps_, i) : WireFormat{});
   }
   exchange_.wait();
   const auto count = static_cast<float>(ranks.size());

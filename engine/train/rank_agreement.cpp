@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <vector>
 
 #include "train/balancer.h"
@@ -73,6 +74,11 @@ std::uint64_t hash_of(std::span<const std::byte> bytes) {
   std::uint64_t hash = 14695981039346656037ULL;
   for (const std::byte byte : bytes) hash = (hash ^ static_cast<std::uint64_t>(byte)) * 1099511628211ULL;
   return hash;
+}
+
+WireFormat wire_format(const Ranks& ranks, std::uint64_t seed, std::uint64_t step, std::uint64_t sum) {
+  const std::array<std::uint64_t, 3> key{seed, step, sum};
+  return {ranks.wire, ranks.rounding, hash_of(std::as_bytes(std::span(key)))};
 }
 
 std::string broadcast_text(Exchange& exchange, std::string text, int root) {

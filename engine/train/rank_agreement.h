@@ -33,6 +33,8 @@ std::optional<Difference> first_difference(Exchange& exchange, std::span<const s
 
 /// The hash of Fowler, Noll and Vo (FNV-1a), of 64 bits.
 std::uint64_t hash_of(std::span<const std::byte> bytes);
+/// How a sum of a step travels. Its noise is that of no other one: `sum` tells it from those of the same step.
+WireFormat wire_format(const Ranks& ranks, std::uint64_t seed, std::uint64_t step, std::uint64_t sum);
 /// Gives every rank the text of `root`.
 std::string broadcast_text(Exchange& exchange, std::string text, int root);
 

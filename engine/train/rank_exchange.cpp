@@ -75,11 +75,10 @@ void RankExchange::exchange(const run::Slot& /*slot*/, const step::ExchangeBucke
   const vk::Buffer& buffer = workspace_.store->buffer(buffers::exchange);
   buffer.invalidate(4 * bucket.first, 4 * bucket.count);
   const std::span<float> values = floats_of(buffer, 4 * bucket.first, bucket.count);
-  const WireFormat format{options_.ranks.wire, options_.ranks.rounding, seed_ ^ (steps_ << 20)};
   if (shard_) {
-    shard_->begin_sum(values, bucket.first, format);
+    shard_->begin_sum(values, bucket.first, seed_, steps_);
   } else {
-    exchange_.begin_sum(values, format);
+    exchange_.begin_sum(values, wire_format(options_.ranks, seed_, steps_, bucket.first));
   }
   sums_under_way_ = true;
 }

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "train/rank_agreement.h"
+
 namespace halfstep::train {
 namespace {
 
@@ -16,10 +18,11 @@ std::vector<std::size_t> scaled(std::span<const std::size_t> ends, std::size_t m
 
 }  // namespace
 
-void ShardExchange::begin_sum(std::span<float> values, std::uint64_t first, const WireFormat& format) {
+void ShardExchange::begin_sum(std::span<float> values, std::uint64_t first, std::uint64_t seed, std::uint64_t step) {
   for (const state::Shared& shared : workspace_.store->spec().layout.shard->summed()) {
     if (shared.first < first || shared.first >= first + values.size()) continue;
-    exchange_.begin_scattered_sum(values.subspan(shared.first - first, shared.count), shared.ends, format);
+    exchange_.begin_scattered_sum(values.subspan(shared.first - first, shared.count), shared.ends,
+                                  wire_format(options_.ranks, seed, step, shared.first));
   }
 }
 

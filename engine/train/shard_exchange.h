@@ -19,8 +19,8 @@ class ShardExchange {
       : workspace_(workspace), options_(options), exchange_(*options.ranks.exchange) {}
 
   /// Begins to sum up the gradients of a bucket, `values`, whose first is element `first` of all parameters: each rank
-  /// gets the sums of its parts.
-  void begin_sum(std::span<float> values, std::uint64_t first, const WireFormat& format);
+  /// gets the sums of its parts. Seed and step key the noise.
+  void begin_sum(std::span<float> values, std::uint64_t first, std::uint64_t seed, std::uint64_t step);
   /// What the host does after that in the middle of a step.
   std::vector<run::Slots::HostTurn> turns();
 

@@ -19,7 +19,8 @@ struct WireFormat {
   /// f32; f16, where every 128 values share a power of two, so that none overflows and few underflow; or bf16.
   DType type = DType::f32;
   Rounding rounding = Rounding::nearest;  ///< to f16 and bf16
-  std::uint64_t noise = 0;                ///< what stochastic rounding is keyed on; the same on every rank
+  /// What stochastic rounding is keyed on, with the place in the sum: the same on every rank, and of each sum another.
+  std::uint64_t noise = 0;
 };
 
 /// What a rank's exchange cost so far.
