@@ -50,26 +50,30 @@ std::vector<DispatchCost> profiled(Trainer::Impl& trainer, std::int64_t steps, c
 }  // namespace
 
 void Inspector::watch(std::string_view pattern, std::uint64_t every) {
-  trainer_->finish();
-  std::vector<std::optional<step::StepProgram>> lowered;  // of all, before any of them changes
-  for (const auto& part : trainer_->parts) lowered.push_back(part->recorder->looking_at(pattern, every));
-  for (std::size_t i = 0; i < lowered.size(); ++i) {
-    trainer_->parts[i]->recorder->watch(pattern, every, std::move(lowered[i]));
-  }
+  trainer_->together([&](Trainer::Impl& trainer) {
+    trainer.finish();
+    std::vector<std::optional<step::StepProgram>> lowered;  // of all, before any of them changes
+    for (const auto& part : trainer.parts) lowered.push_back(part->recorder->looking_at(pattern, every));
+    for (std::size_t i = 0; i < lowered.size(); ++i) {
+      trainer.parts[i]->recorder->watch(pattern, every, std::move(lowered[i]));
+    }
+  });
 }
 std::vector<TensorStatistics> Inspector::take_records() {
-  trainer_->poll();
+  trainer_->together([](Trainer::Impl& trainer) { trainer.poll(); });
   std::vector<TensorStatistics> all;
   for (const auto& part : trainer_->parts) std::ranges::move(part->recorder->take_records(), std::back_inserter(all));
   std::ranges::stable_sort(all, {}, &TensorStatistics::step);
   return all;
 }
 std::vector<float> Inspector::trace(std::string_view name) {
-  trainer_->finish();
-  return trainer_->parts[trainer_->last_part]->recorder->trace(name);
+  return trainer_->together([&](Trainer::Impl& trainer) {
+    trainer.finish();
+    return trainer.parts[trainer.last_part]->recorder->trace(name);
+  });
 }
 std::vector<StepReport> Inspector::take_reports() {
-  trainer_->poll();
+  trainer_->together([](Trainer::Impl& trainer) { trainer.poll(); });
   return trainer_->reports->take();
 }
 const PlanSummary& Inspector::summary() const {

@@ -295,14 +295,14 @@ bool Trainer::run_for(std::chrono::nanoseconds budget) {
   return impl().run_for(std::chrono::duration<double>(budget).count(), impl().from_supply());
 }
 StepReport Trainer::report() {
-  impl().poll();
+  impl().together([](Impl& made) { made.poll(); });
   return impl().reports->latest();
 }
 void Trainer::finish() {
-  impl().finish();
+  impl().together([](Impl& made) { made.finish(); });
 }
 StepTotals Trainer::take_totals() {
-  impl().finish();
+  finish();
   return impl().reports->take_totals();
 }
 void Trainer::synchronise() {
@@ -316,32 +316,32 @@ void Trainer::save(const std::filesystem::path& path) {
   if (impl().writes_files()) taken.write(path);
 }
 Checkpoint Trainer::checkpoint(const std::map<std::string, std::string>& notes) {
-  return impl().checkpoint(notes);
+  return impl().together([&](Impl& made) { return made.checkpoint(notes); });
 }
 void Trainer::save_weights(const std::filesystem::path& path, Weights weights) {
-  const Checkpoint taken = impl().weights_only(weights);
+  const Checkpoint taken = impl().together([&](Impl& made) { return made.weights_only(weights); });
   if (impl().writes_files()) taken.write(path);
 }
 LoadReport Trainer::load_weights(const std::filesystem::path& path, const LoadOptions& options) {
-  return impl().load_weights(path, options);
+  return impl().together([&](Impl& made) { return made.load_weights(path, options); });
 }
 ResumePoint Trainer::load(const std::filesystem::path& path) {
-  ResumePoint point = impl().load(io::SafetensorsFile(path), path.string());
+  const ResumePoint point =
+      impl().together([&](Impl& made) { return made.load(io::SafetensorsFile(path), path.string()); });
   origin().snapshot.reset();
   return point;
 }
 ResumePoint Trainer::load(const Checkpoint& checkpoint) {
-  ResumePoint point = impl().load(checkpoint.contents().file(), "the checkpoint");
+  const ResumePoint point =
+      impl().together([&](Impl& made) { return made.load(checkpoint.contents().file(), "the checkpoint"); });
   origin().snapshot.reset();
   return point;
 }
 std::vector<float> Trainer::parameter(std::string_view name, Weights weights) {
-  impl().finish();
-  const state::ParameterStore& store = *impl().workspace.store;
-  return store.read(store.find(name, weights));
+  return impl().together([&](Impl& made) { return made.parameter(name, weights); });
 }
 void Trainer::set_parameter(std::string_view name, std::span<const float> values) {
-  impl().set_parameter(name, values);
+  impl().together([&](Impl& made) { made.set_parameter(name, values); });
 }
 Inspector Trainer::inspect() const {
   return Inspector(impl());

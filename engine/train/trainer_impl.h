@@ -56,7 +56,7 @@ class Trainer::Impl {
   Impl(const Device& device, Origin& origin);
 
   /// Returns what `call` does with this. Where that finds the device lost, and there are other ranks, which would wait
-  /// for this one, it ends them all.
+  /// for this one, it ends them all. Whatever uses the device and is not for one rank only goes through it.
   template <typename Call>
   auto together(const Call& call) {
     try {
@@ -89,6 +89,7 @@ class Trainer::Impl {
   Checkpoint weights_only(Weights weights);
   ResumePoint load(const io::SafetensorsFile& file, const std::string& name);
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options);
+  std::vector<float> parameter(std::string_view name, Weights weights);
   void set_parameter(std::string_view name, std::span<const float> values);
   /// Whether files are this rank's to write; others may take part in reading what they hold.
   bool writes_files() const { return options.ranks.rank() == 0; }

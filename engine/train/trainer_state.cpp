@@ -91,6 +91,12 @@ ResumePoint Trainer::Impl::load(const io::SafetensorsFile& file, const std::stri
   return {steps, drawn / epoch_steps, drawn % epoch_steps};
 }
 
+std::vector<float> Trainer::Impl::parameter(std::string_view name, Weights weights) {
+  finish();
+  const state::ParameterStore& store = *workspace.store;
+  return store.read(store.find(name, weights));
+}
+
 void Trainer::Impl::set_parameter(std::string_view name, std::span<const float> values) {
   state::ParameterStore& store = *workspace.store;
   state::KeptTensor tensor = store.find(name);

@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <string>
@@ -12,7 +11,6 @@
 
 #include "harness/device.h"
 #include "harness/errors.h"
-#include "harness/faults.h"
 #include "train/rank_threads.h"
 #include "train/small_training.h"
 
@@ -22,30 +20,6 @@ using testing::error_of;
 using testing::has;
 
 namespace {
-
-/// What abort() ends the mirror's ranks with.
-struct Ended {
-  std::string message;
-  int exit_code;
-};
-
-/// Another rank that does as this one does.
-class Mirror final : public Exchange {
- public:
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  void begin_sum(std::span<float> values, const WireFormat&) override {
-    for (float& value : values) value *= 2;
-  }
-  void progress() override {}
-  void wait() override {}
-  void broadcast(std::span<std::byte>, int) override {}
-  void barrier() override {}
-  [[noreturn]] void abort(std::string_view message, int exit_code) override {
-    throw Ended{std::string(message), exit_code};
-  }
-  ExchangeCosts costs() const override { return {}; }
-};
 
 struct Result {
   std::vector<float> weights;
@@ -252,32 +226,6 @@ TEST_CASE("ranks compare their weights, and name the rank and the tensor that di
   for (const std::string& error : errors) CHECK(has(error, "another 'dense/bias' on rank 1"));
 }
 
-TEST_CASE("what several ranks cannot do is refused") {
-  const auto compiled = [](const std::function<void(TrainerOptions&)>& change) {
-    return error_of([&] {
-      static_cast<void>(testing::toy_trainer(testing::toy_set(), toy([&](TrainerOptions& options) {
-                                               options.ranks = Ranks(std::make_shared<Mirror>());
-                                               change(options);
-                                             })));
-    });
-  };
-  CHECK(has(compiled([](TrainerOptions& options) { options.precision.stop_on.overflow = true; }), "stop_on"));
-  CHECK(has(compiled([](TrainerOptions& options) { options.snapshot_every = 1; }), "snapshots"));
-  CHECK(has(compiled([](TrainerOptions& options) { options.ranks.wire = DType::u32; }), "floating type"));
-  CHECK(has(compiled([](TrainerOptions& options) { options.ranks.bucket_bytes = 0; }), "bucket_bytes"));
-
-  Trainer trainer = testing::toy_trainer(
-      testing::toy_set(), toy([](TrainerOptions& options) { options.ranks = Ranks(std::make_shared<Mirror>()); }));
-  int commands = 0;
-  CHECK(has(error_of([&] { trainer.run_for(std::chrono::milliseconds(1)); }), "one rank"));
-  CHECK(has(error_of([&] { trainer.record(&commands); }), "one rank"));
-  CHECK(has(error_of([&] { trainer.reopen(testing::device()); }), "one rank"));
-  CHECK(has(error_of([&] { static_cast<void>(trainer.inspect().profile(1)); }), "one rank"));
-  CHECK(has(error_of([&] { static_cast<void>(trainer.inspect().timeline(1)); }), "one rank"));
-  trainer.step();
-  trainer.finish();
-}
-
 TEST_CASE("a step that tensors are watched in is exchanged like any other") {
   std::vector<Result> got(2);
   std::vector<std::size_t> records(2);
@@ -295,23 +243,6 @@ TEST_CASE("a step that tensors are watched in is exchanged like any other") {
   CHECK(got[0] == wanted);
   CHECK(got[1] == wanted);
   CHECK(records[0] > 0);
-}
-
-TEST_CASE("a rank that loses its device ends all") {
-  testing::FaultyVulkan vulkan;
-  const Device device = Device::open(testing::device().info().name, {.tuning = Tuning::off, .may_fork = false});
-  testing::ToyOptions options = toy([](TrainerOptions& made) { made.ranks = Ranks(std::make_shared<Mirror>()); });
-  options.device = device;
-  Trainer trainer = testing::toy_trainer(testing::toy_set(), options);
-  trainer.step();
-  vulkan.plan(testing::Fault{"vkQueueSubmit", 2, VK_ERROR_DEVICE_LOST});
-  try {
-    for (int step = 0; step < 4; ++step) trainer.step();
-    FAIL("it goes on");
-  } catch (const Ended& ended) {
-    CHECK(has(ended.message, "LOST"));
-    CHECK(ended.exit_code == 1);
-  }
 }
 
 }  // namespace halfstep
