@@ -30,7 +30,10 @@ void Reports::read(const run::Program& program, const run::Slot& slot) {
     totals_.mean_metrics[metrics_[i]] += static_cast<double>(value);
   }
   const bool at_floor = scale_.kind == LossScale::Kind::dynamic && report.loss_scale <= scale_.floor;
-  if (at_floor && report.overflowed && overflowed_at_floor_ == 0) overflowed_at_floor_ = report.step;
+  if (at_floor && report.overflowed) {
+    // Of several programs, reports of finished steps may be read in another order.
+    overflowed_at_floor_ = overflowed_at_floor_ == 0 ? report.step : std::min(overflowed_at_floor_, report.step);
+  }
   if (kept_) kept_->push_back(report);
   // Reports of recorded steps may be read after those of later ones.
   if (report.step >= latest_.step) latest_ = std::move(report);

@@ -28,7 +28,7 @@ class Reports {
   std::vector<StepReport> take();
   /// The totals since the last call.
   StepTotals take_totals();
-  /// The step whose gradients overflowed with a dynamic loss scale at its floor; 0 for none.
+  /// The first step whose gradients overflowed with a dynamic loss scale at its floor; 0 for none.
   std::uint64_t overflowed_at_floor() const { return overflowed_at_floor_; }
   std::uint64_t take_overflowed_at_floor() { return std::exchange(overflowed_at_floor_, 0); }
   /// Goes on from a checkpoint: steps before it are undone, an overflow at the floor among them.

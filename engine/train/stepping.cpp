@@ -87,8 +87,9 @@ void Trainer::Impl::keep_open(const Step& step) {
 
 void Trainer::Impl::step(const Fill& fill) {
   if (failed_) return end_failed_step(fill);
-  // The other programs' reports, of steps that have finished: an Error after this step would have it made again.
-  if (parts.size() > 1) poll();
+  // The other programs' reports, of steps that have finished: an Error after this step would have it made again, and
+  // ranks must know of an overflow at the same step.
+  if (parts.size() > 1 || rank_exchange) poll();
   if (balancer->begin_step()) take_share();
   const Step next = next_step();
   const run::Slots& slots = next.program->slots();
@@ -188,9 +189,12 @@ void Trainer::Impl::keep_snapshot() {
   origin.snapshot_step = batches->steps();
 }
 
-/// There is no lower scale to try: says which gradients overflow, and throws.
+/// There is no lower scale to try: says which gradients overflow, and throws. Ranks that exchange gradients throw
+/// together, or some would wait for the others: two steps later, when the report of the step has been read on each.
 void Trainer::Impl::stop_at_floor() {
-  if (reports->overflowed_at_floor() == 0) return;
+  const std::uint64_t overflowed = reports->overflowed_at_floor();
+  if (overflowed == 0) return;
+  if (options.ranks.exchange_gradients() && batches->steps() < overflowed + 2) return;
   finish();
   std::vector<std::string> names;
   for (const state::ParameterEntry& entry : workspace.store->spec().layout.parameters.entries()) {

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <functional>
+#include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -118,6 +120,32 @@ TEST_CASE("a rank that loses its device ends all, whatever finds it lost") {
     } catch (const Error& error) {
       FAIL_CHECK(error.what());
     }
+  }
+}
+
+TEST_CASE("ranks that overflow at the loss scale's floor say so at the same step, whoever has read its report") {
+  Precision precision = Precision::mixed();
+  precision.loss_scale = LossScale::dynamic(1);
+  for (const bool watching : {false, true}) {
+    CAPTURE(watching);
+    using Outcome = std::pair<int, std::string>;
+    const std::vector<Outcome> got = testing::results_of_ranks<Outcome>(2, [&](int rank, const Ranks& as) {
+      const auto change = [&](TrainerOptions& options) { options.ranks = as; };
+      testing::Pull pull(5, 1, Sgd{.rate = 0.25F}, precision, 5, change);
+      if (watching && rank == 1) pull.trainer().inspect().watch("*gradient", 5);
+      const std::vector<float> infinite(5, std::numeric_limits<float>::infinity());
+      for (int step = 0; step < 8; ++step) {
+        const std::string error = error_of([&] {
+          pull.trainer().step({{"pull", std::span<const float>(infinite)}});
+          if (rank == 0) pull.trainer().finish();
+        });
+        if (!error.empty()) return Outcome{step, error};
+      }
+      return Outcome{};
+    });
+    CHECK(got[0].first == 3);
+    CHECK(has(got[0].second, "the loss scale's floor of 1, got an overflow in step 1: in 'w'"));
+    CHECK(got[1] == got[0]);
   }
 }
 

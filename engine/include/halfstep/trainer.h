@@ -82,10 +82,11 @@ class HALFSTEP_API Trainer {
   /// (TrainerOptions::resident_limit), and with a source, also blocks until a worker thread has the batch. With
   /// Precision::stop_on, blocks until this step has finished. HostCosts counts the first two. Throws Error if there is
   /// no training set or source, or if the source failed (Source::fill). Throws Error that names the gradients if an
-  /// earlier step overflowed with a dynamic loss scale at its floor. With Precision::stop_on, throws Error if this step
-  /// is stopped; the step then changes nothing, and the next call takes the same batch again. Where memory runs out
-  /// after a part of the step was submitted, throws Error and leaves the step open: the next step() or run_for() goes
-  /// on with it, and makes no other; members that wait for steps end it, or throw.
+  /// earlier step overflowed with a dynamic loss scale at its floor; where ranks exchange gradients, on all of them, in
+  /// place of the third step after that one. With Precision::stop_on, throws Error if this step is stopped; the step
+  /// then changes nothing, and the next call takes the same batch again. Where memory runs out after a part of the step
+  /// was submitted, throws Error and leaves the step open: the next step() or run_for() goes on with it, and makes no
+  /// other; members that wait for steps end it, or throw.
   void step();
   /// Likewise with values for every input, for all micro-batches one after the other. The values are copied. Also
   /// throws Error, and submits nothing, if an input is missing, unknown, or has another type or number of values, and
