@@ -71,6 +71,7 @@ step::Share Balancer::largest_share() const {
 }
 
 void Balancer::note(double seconds) {
+  --left_;
   if (skipped_ > 0) {
     --skipped_;
   } else {
@@ -80,7 +81,6 @@ void Balancer::note(double seconds) {
 
 bool Balancer::begin_step() {
   const bool changes = measures_ && left_ == 0 && compare();
-  --left_;
   begin_ = Clock::now();
   return changes;
 }

@@ -26,10 +26,10 @@ class Balancer {
   /// The most that this rank may ever have.
   step::Share largest_share() const;
 
-  /// A step begins; where it is time to, compares what ranks were measured to take. Returns whether parts are others
-  /// from this step on. Called by every rank.
+  /// A step begins, or begins anew after an error; where it is time to, compares what ranks were measured to take.
+  /// Returns whether parts are others from this step on. Called by every rank.
   bool begin_step();
-  /// This rank has computed all of its gradients in the step.
+  /// This rank has computed all of its gradients in the step, which counts: on every rank, once.
   void end_part() { note(std::chrono::duration<double>(Clock::now() - begin_).count()); }
   /// The same of a part that took so many seconds.
   void note(double seconds);
@@ -46,7 +46,7 @@ class Balancer {
   bool measures_;
   std::vector<std::uint32_t> counts_;  ///< of each rank
   Clock::time_point begin_{};
-  std::int64_t left_ = 0;     ///< steps that begin before ranks are compared
+  std::int64_t left_ = 0;     ///< steps until ranks are compared
   std::int64_t skipped_ = 0;  ///< so many of them are not measured
   double least_ = std::numeric_limits<double>::infinity();
 };

@@ -27,7 +27,7 @@ run::Program& make_timed(Trainer::Impl& trainer, std::int64_t steps, std::functi
          "expected a trainer without Precision::stop_on and TrainerOptions::trace, got one that looks at tensors",
          "steps that are timed look at none");
   }
-  const run::Program& own = *trainer.own().training;
+  const run::Program& own = trainer.training();
   train::check_timed(own, steps);
   trainer.finish();
   trainer.timed.reset();  // which an error has left
@@ -83,6 +83,7 @@ HostCosts Inspector::host_costs() const {
   std::uint64_t waits = 0;
   std::uint64_t submits = 0;
   for (const auto& part : trainer_->parts) {
+    if (!part->training) continue;
     waits += part->training->slots().waits();
     submits = std::max<std::uint64_t>(submits, part->training->slots().last().recording->pieces());
   }
@@ -114,10 +115,10 @@ Timeline Inspector::timeline(std::int64_t steps, const std::function<bool()>& st
   return timeline;
 }
 PlannedStep Inspector::planned() const {
-  return train::planned(trainer_->own().training->plan().program);
+  return train::planned(trainer_->training().plan().program);
 }
 std::string Inspector::plan() const {
-  return train::plan_text(trainer_->summary, trainer_->own().training->plan(), trainer_->workspace.store->spec());
+  return train::plan_text(trainer_->summary, trainer_->training().plan(), trainer_->workspace.store->spec());
 }
 std::string Inspector::explain() const {
   return train::explain_text(trainer_->own().graph, trainer_->options, trainer_->workspace.store->spec());

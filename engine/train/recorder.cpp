@@ -91,7 +91,7 @@ void Recorder::make(step::StepProgram lowered) {
 }
 
 void Recorder::take_share() {
-  if (program_) make(lower(watch_));
+  if (!watch_.keep.empty() || !watch_.statistics.empty()) make(lower(watch_));
 }
 
 std::optional<step::StepProgram> Recorder::looking_at(std::string_view pattern, std::uint64_t every) const {
@@ -110,10 +110,11 @@ std::optional<step::StepProgram> Recorder::looking_at(std::string_view pattern, 
 }
 
 void Recorder::watch(std::string_view pattern, std::uint64_t every, std::optional<step::StepProgram> lowered) {
-  watch_.statistics = pattern;
-  every_ = every;
+  watch_.statistics.clear();  // until there is a program
   program_.reset();
   if (lowered) make(std::move(*lowered));
+  watch_.statistics = pattern;
+  every_ = every;
 }
 
 void Recorder::read(const run::Slot& slot) {

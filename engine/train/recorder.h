@@ -32,7 +32,8 @@ class Recorder {
   std::optional<step::StepProgram> looking_at(std::string_view pattern, std::uint64_t every) const;
   /// Goes on with what looking_at() gave for these two. All steps must have finished.
   void watch(std::string_view pattern, std::uint64_t every, std::optional<step::StepProgram> lowered);
-  /// Makes the program, where there is one, for the balancer's present share. All steps must have finished.
+  /// Makes the program, where tensors are looked at, for the balancer's present share. All steps must have finished.
+  /// May be called again where it threw.
   void take_share();
   /// The program, where there is one; null where there is none.
   run::Program* program() { return program_.get(); }

@@ -23,7 +23,7 @@ Trainer::Impl::Fill Trainer::Impl::from_supply() {
 
 Trainer::Impl::Fill Trainer::Impl::from_values(const std::map<std::string, Values>& inputs) {
   if (own().graph.samples) fail("trainer", "expected steps from the training set, got values");
-  own().training->check_names("trainer", inputs);
+  training().check_names("trainer", inputs);
   return [&](const run::Program& program, run::Slot& slot) { program.fill(slot, "trainer", inputs); };
 }
 
@@ -47,11 +47,11 @@ void Trainer::Impl::record(VkCommandBuffer commands) {
   if (options.snapshot_every > 0) refuse("snapshot_every", "checkpoint() copies the state between executions");
   if (!options.trace.empty()) refuse("trace", "a recorded step keeps no tensors");
   end_open_step();
-  own().training->record(commands, false);
+  training().record(commands, false);
 }
 
 void Trainer::Impl::executed() {
-  own().training->read_recorded();
+  training().read_recorded();
   batches->count_step();
   stop_at_floor();
 }
@@ -90,7 +90,7 @@ void Trainer::Impl::step(const Fill& fill) {
   // The other programs' reports, of steps that have finished: an Error after this step would have it made again, and
   // ranks must know of an overflow at the same step.
   if (parts.size() > 1 || rank_exchange) poll();
-  if (balancer->begin_step()) take_share();
+  if (balancer->begin_step() || !share_taken_) take_share();
   const Step next = next_step();
   const run::Slots& slots = next.program->slots();
   const auto start = std::chrono::steady_clock::now() - slots.waited();
@@ -216,7 +216,7 @@ void Trainer::Impl::stop_at_floor() {
 std::vector<run::Program*> Trainer::Impl::programs() const {
   std::vector<run::Program*> all;
   for (const auto& part : parts) {
-    all.push_back(part->training.get());
+    if (part->training) all.push_back(part->training.get());
     if (part->recorder->program() != nullptr) all.push_back(part->recorder->program());
   }
   if (timed) all.push_back(timed.get());

@@ -48,7 +48,7 @@ class Trainer::Impl {
   /// One of the graphs that are trained: of each bucket, or the only one.
   struct Part {
     step::StepGraph graph{};
-    std::unique_ptr<run::Program> training{};
+    std::unique_ptr<run::Program> training{};  ///< null only where it could not be made for another share
     std::unique_ptr<train::Recorder> recorder{};
   };
 
@@ -96,6 +96,8 @@ class Trainer::Impl {
   /// The part of the trainer's own graph: of the longest bucket.
   Part& own() { return *parts.back(); }
   const Part& own() const { return *parts.back(); }
+  /// Its program. Throws Error where there is none: it could not be made for another share of each step.
+  run::Program& training() const;
 
   /// What steps are filled with: the next batch of the set or source, or values. Throws Error where there is none, or
   /// no such input.
@@ -165,6 +167,7 @@ class Trainer::Impl {
   std::array<std::uint64_t, 2> submits_{};  ///< of the step before the last one, and of the last one
   std::optional<Step> open_{};              ///< that is submitted in part: by run_for(), or since an error ended it
   bool failed_ = false;                     ///< the open step is one of step(), which an error ended
+  bool share_taken_ = true;                 ///< every program is made for the balancer's present share
   std::array<std::uint64_t, 2> parts_{};    ///< of the call of run_for() before the last one, and of the last one
 };
 

@@ -3,8 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -36,11 +39,16 @@ constexpr std::chrono::nanoseconds budget = std::chrono::microseconds(20);
 class Twin final : public Exchange {
  public:
   bool is_gone = false;
+  std::size_t sums = 0;  ///< that were begun
+  float seconds = 1;     ///< that it takes for a micro-batch, of which this one takes one second
 
   int rank() const override { return 0; }
   int size() const override { return 2; }
   void begin_sum(std::span<float> values, const WireFormat&) override {
+    ++sums;
     for (float& value : values) value *= 2;
+    const bool times = values.size() == 2 && values[0] > 0 && values[1] == 0;  // of which each rank tells its own
+    if (times) std::ranges::copy(std::array{1.0F, seconds}, values.begin());
   }
   void progress() override {}
   void wait() override {
@@ -52,11 +60,13 @@ class Twin final : public Exchange {
   ExchangeCosts costs() const override { return {}; }
 };
 
-Trainer rank_of(const std::shared_ptr<Twin>& twin, const Device& device) {
+Trainer rank_of(const std::shared_ptr<Twin>& twin, const Device& device,
+                const std::function<void(TrainerOptions&)>& also = {}) {
   const auto change = [&](TrainerOptions& options) {
     options.clip_norm = 0.5F;
     options.ranks = Ranks(twin);
     options.ranks.bucket_bytes = 1;
+    if (also) also(options);
   };
   return testing::toy_trainer(failing_samples(), {.batch = 16, .device = device, .change = change});
 }
@@ -199,6 +209,78 @@ TEST_CASE("a rank's step whose submits fail exchanges everything once") {
     CHECK(cut.report().loss == whole.report().loss);
     return failed;
   });
+  CHECK((state_of(cut) == state_of(whole)));
+}
+
+namespace {
+
+void measured(TrainerOptions& options) {
+  options.accumulate = 2;
+  options.ranks.balance = {.measured = true, .every = 3};
+}
+
+}  // namespace
+
+TEST_CASE("a rank's step whose submits fail counts once, so ranks compare their times before the same one") {
+  Failures failures;
+  const Device device = cut_device();
+  const auto of_whole = std::make_shared<Twin>();
+  const auto of_cut = std::make_shared<Twin>();
+  Trainer whole = rank_of(of_whole, device, measured);
+  Trainer cut = rank_of(of_cut, device, measured);
+  failures.at_each([&](std::size_t submit) {
+    CAPTURE(submit);
+    whole.step();
+    const bool failed = failures.happen(submit, [&] { cut.step(); });
+    if (failed) cut.step();
+    CHECK(of_cut->sums == of_whole->sums);
+    return failed;
+  });
+  CHECK((state_of(cut) == state_of(whole)));
+}
+
+TEST_CASE("a rank that could not take another part of its steps goes on, and takes it with the next one") {
+  Failures failures;
+  const Device device = cut_device();
+  const auto of_whole = std::make_shared<Twin>();
+  const auto of_cut = std::make_shared<Twin>();
+  Trainer whole = rank_of(of_whole, device, measured);
+  Trainer cut = rank_of(of_cut, device, measured);
+  whole.inspect().watch("*gradient", 2);
+  cut.inspect().watch("*gradient", 2);
+  const auto step = [&] {
+    whole.step();
+    cut.step();
+  };
+  for (int i = 0; i < 6; ++i) step();
+  std::size_t call = 0;
+  for (bool failed = true; failed;) {
+    ++call;
+    CAPTURE(call);
+    of_whole->seconds = of_cut->seconds = call % 2 == 1 ? 3 : 1;
+    whole.step();
+    failures.plan(testing::Fault{"vkCreateBuffer", call, VK_ERROR_OUT_OF_HOST_MEMORY});
+    try {
+      cut.step();
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::out_of_memory);
+    }
+    failed = failures.happened();
+    if (failed) {
+      static_cast<void>(cut.checkpoint());
+      static_cast<void>(cut.inspect().host_costs());
+      try {
+        static_cast<void>(cut.inspect().plan());
+      } catch (const Error& error) {
+        CHECK(std::string(error.what()).find("the next step makes it") != std::string::npos);
+      }
+      cut.step();
+    }
+    for (int i = 0; i < 2; ++i) step();
+    REQUIRE(testing::toy_weights(cut) == testing::toy_weights(whole));
+    CHECK(cut.inspect().take_records().size() == whole.inspect().take_records().size());
+  }
+  CHECK(call > 5);  // of slots, and of what is looked at
   CHECK((state_of(cut) == state_of(whole)));
 }
 
