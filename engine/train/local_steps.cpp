@@ -175,11 +175,16 @@ void LocalSteps::with_synchronised(const std::function<void()>& call, After afte
   }
   const auto put_back = [&] {
     for (std::size_t i = 0; i < kept.size(); ++i) {
-      if (!kept[i].empty()) vk::upload(context, workspace_.store->buffer(read_buffers[i]), 0, kept[i]);
+      const auto upload = [&] { vk::upload(context, workspace_.store->buffer(read_buffers[i]), 0, kept[i]); };
+      try {
+        upload();
+      } catch (const Error&) {
+        upload();  // a moment's lack of memory must not leave weights of two kinds
+      }
     }
   };
-  write_synchronised();
   try {
+    write_synchronised();
     call();
   } catch (...) {
     put_back();

@@ -284,6 +284,32 @@ TEST_CASE("a rank that could not take another part of its steps goes on, and tak
   CHECK((state_of(cut) == state_of(whole)));
 }
 
+TEST_CASE("weights that could not be saved between two synchronisations stay as they were") {
+  Failures failures;
+  const TemporaryFolder folder;
+  const Device device = cut_device();
+  const auto apart = [](TrainerOptions& options) { options.ranks.sync_every = 4; };
+  Trainer whole = rank_of(std::make_shared<Twin>(), device, apart);
+  Trainer trainer = rank_of(std::make_shared<Twin>(), device, apart);
+  testing::run(whole, 3);
+  testing::run(trainer, 2);
+  const std::vector<float> before = testing::toy_weights(trainer);
+  failures.at_each([&](std::size_t submit) {
+    CAPTURE(submit);
+    failures.plan(submit);
+    try {
+      trainer.save_weights(folder.path() / "weights");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::out_of_memory);
+    }
+    const bool failed = failures.happened();
+    REQUIRE(testing::toy_weights(trainer) == before);
+    return failed;
+  });
+  testing::run(trainer, 1);  // by what operators read
+  CHECK(testing::toy_weights(trainer) == testing::toy_weights(whole));
+}
+
 TEST_CASE("a rank's step that fails in an exchange is not gone on with") {
   const auto twin = std::make_shared<Twin>();
   Trainer trainer = rank_of(twin, testing::device());
