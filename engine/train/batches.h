@@ -87,6 +87,9 @@ class Batches {
   std::uint64_t steps() const { return steps_; }
   /// Batches drawn so far, counted from the first epoch on.
   std::int64_t drawn() const { return static_cast<std::int64_t>(steps_) + drawn_ahead_; }
+  /// Whether they come from a source without epochs, and how many all ranks have asked it for.
+  bool is_unbounded() const { return supply_ && supply_->count == 0; }
+  std::int64_t asked() const { return drawn() * share_.ranks; }
   /// Where has_epochs().
   EpochSize epoch_size() const { return {supply_->count, batch_}; }
   LoadTimes& load_times() { return *loads_; }

@@ -153,6 +153,7 @@ io::Metadata Checkpoints::metadata(const state::StepState& state) const {
                       {dynamic_key, dynamic ? "true" : "false"}};
   result.insert(about_.begin(), about_.end());
   if (batches_.has_epochs()) note_position(result, batches_.epoch_size(), batches_.drawn());
+  if (batches_.is_unbounded()) note_asked(result, batches_.asked());
   return result;
 }
 
@@ -327,7 +328,7 @@ Checkpoints::Resumed Checkpoints::load(const io::SafetensorsFile& file, const st
     resumed.drawn = position_from(file.metadata(), name, batches_.epoch_size(), steps);
     resumed.state.step.rate_offset = offset_within_limits(resumed.drawn - steps);
   } else {
-    resumed.drawn = steps;
+    resumed.drawn = batches_.is_unbounded() ? drawn_from(file.metadata(), name, options_.ranks.size(), steps) : steps;
     resumed.state.step.rate_offset = 0;
   }
   set_rates(resumed.state, optimizers);

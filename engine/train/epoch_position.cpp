@@ -11,6 +11,8 @@
 namespace halfstep::train {
 namespace {
 
+constexpr const char* asked_key = "source_batches";
+
 /// The number of an entry, from `low` to `high`.
 std::int64_t number(const io::Metadata& metadata, const std::string& file, const char* key, std::int64_t low,
                     std::int64_t high) {
@@ -30,6 +32,16 @@ void note_position(io::Metadata& metadata, const EpochSize& size, std::int64_t d
   metadata["batch"] = std::to_string(size.batch);
   metadata["epoch"] = std::to_string(drawn / size.steps());
   metadata["epoch_step"] = std::to_string(drawn % size.steps());
+}
+
+void note_asked(io::Metadata& metadata, std::int64_t batches) {
+  metadata[asked_key] = std::to_string(batches);
+}
+
+std::int64_t drawn_from(const io::Metadata& metadata, const std::string& file, std::int64_t ranks, std::int64_t step) {
+  if (!metadata.contains(asked_key)) return step;
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
+  return (number(metadata, file, asked_key, 0, most) + ranks - 1) / ranks;
 }
 
 std::int64_t position_from(const io::Metadata& metadata, const std::string& file, const EpochSize& size,

@@ -62,6 +62,19 @@ TEST_CASE("a checkpoint without a position was at its step; one that cannot be i
   }
 }
 
+TEST_CASE("batches of a source without epochs go on with the next ones that all ranks can be given") {
+  io::Metadata metadata;
+  CHECK(drawn_from(metadata, "file", 2, 7) == 7);  // of an older version
+  note_asked(metadata, 20);
+  for (const auto& [ranks, drawn] : {std::pair{1, 20}, {2, 10}, {3, 7}, {21, 1}}) {
+    CHECK(drawn_from(metadata, "file", ranks, 7) == drawn);
+  }
+  for (const char* bad : {"-1", "", "9223372036854775807"}) {
+    metadata["source_batches"] = bad;
+    CHECK_THROWS_WITH_AS(drawn_from(metadata, "file", 1, 7), doctest::Contains("[file] expected '"), Error);
+  }
+}
+
 TEST_CASE("a newer format is refused, another program's is none of ours") {
   for (const char* format : {"halfstep 2", "halfstep 1x", "halfstep ", "halfstep 99999999999"}) {
     CHECK_THROWS_WITH_AS(check_format({{"format", format}}, "file"), doctest::Contains("[file] expected"), Error);

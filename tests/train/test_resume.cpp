@@ -10,6 +10,7 @@
 #include "harness/device.h"
 #include "host/temporary_folder.h"
 #include "io/safetensors.h"
+#include "train/rank_threads.h"
 #include "train/small_training.h"
 
 namespace halfstep {
@@ -307,6 +308,51 @@ TEST_CASE("with another batch size, the schedule goes on at the same place in ep
     run(narrow, 1);
     CHECK(place(narrow) == step);
   }
+}
+
+TEST_CASE("a source without a count goes on after what all ranks were given, on more or fewer of them") {
+  const TemporaryFolder folder;
+  using Numbers = std::vector<std::int64_t>;
+  // Makes steps, from a checkpoint where there is one; returns the numbers of their batches.
+  const auto made = [&](const Ranks& ranks, int steps, const char* from, const char* to) {
+    Numbers numbers;
+    {
+      Source source{.name = "endless",
+                    .fields = {{.name = "x", .type = ElementType::f32, .shape = {3}}},
+                    .fill = [&](const SourceBatch& batch) {
+                      numbers.push_back(batch.number);
+                      std::ranges::fill(batch.values<float>(0), 1.0F);
+                    }};
+      Graph graph;
+      const Tensor x = graph.input("x", {2, 3});
+      const Tensor w = graph.root().parameter("w", {2, 3}, constant(1));
+      Trainer trainer = Trainer::compile(testing::device(), graph,
+                                         {.loss = sum(mul(w, x)),
+                                          .optimizer = Sgd{.rate = 0.5F},
+                                          .ranks = ranks,
+                                          .precision = Precision::float32(),
+                                          .feed = Feed{.inputs = {{.input = x}}},
+                                          .source = &source});
+      if (from != nullptr) {
+        trainer.load(folder.path() / from);
+        numbers.clear();
+      }
+      run(trainer, steps);
+      trainer.save(folder.path() / to);
+    }  // nobody fills ahead any more
+    numbers.resize(static_cast<std::size_t>(steps));
+    return numbers;
+  };
+  const auto on_two = [&](int steps, const char* from, const char* to) {
+    return testing::results_of_ranks<Numbers>(2, [&](int, const Ranks& ranks) { return made(ranks, steps, from, to); });
+  };
+  const std::vector<Numbers> two = on_two(10, nullptr, "two");
+  CHECK(two[0].back() == 18);
+  CHECK(two[1].back() == 19);
+  CHECK(made({}, 3, "two", "one") == Numbers{20, 21, 22});
+  const std::vector<Numbers> again = on_two(2, "one", "again");
+  CHECK(again[0] == Numbers{24, 26});  // 23 is left out
+  CHECK(again[1] == Numbers{25, 27});
 }
 
 TEST_CASE("a checkpoint that says it is of another model is refused") {

@@ -105,7 +105,9 @@ struct HALFSTEP_API Dataset {
 
 /// A batch that a Source is to fill.
 struct HALFSTEP_API SourceBatch {
-  std::int64_t number = 0;  ///< counted from 0 over the whole run, the part before a checkpoint included
+  /// Counted from 0 over the whole run, the part before a checkpoint included; of N ranks, each is given one of N
+  /// consecutive ones.
+  std::int64_t number = 0;
   /// Of a Source with a count: the sample for each place of the batch. Empty otherwise.
   std::span<const std::uint32_t> indices{};
   std::span<const Field> fields{};  ///< Source::fields

@@ -168,11 +168,12 @@ class HALFSTEP_API Trainer {
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
   /// Continues from a file that save() wrote. The seed is the file's; precision, optimizer settings, batch size and
   /// training set are this trainer's. If the batch size or the number of samples differs, the epoch in progress
-  /// continues at the same fraction, and a Schedule at the same position in epochs. If buckets differ, or the
-  /// batch size of a trainer with buckets, so do the batches of the epoch in progress, some of whose samples are then
-  /// drawn twice and others not at all. The optimizers must be of the same kinds and keep the same states, and both
-  /// must have averages or neither. Throws Error, and changes nothing, if they do not, or if the file is of another
-  /// model or of a newer format.
+  /// continues at the same fraction, and a Schedule at the same position in epochs. A source without a count goes on
+  /// after the batches that all ranks were given, with the next number that is a multiple of the ranks there are now.
+  /// If buckets differ, or the batch size of a trainer with buckets, so do the batches of the epoch in progress, some
+  /// of whose samples are then drawn twice and others not at all. The optimizers must be of the same kinds and keep the
+  /// same states, and both must have averages or neither. Throws Error, and changes nothing, if they do not, or if the
+  /// file is of another model or of a newer format.
   ResumePoint load(const std::filesystem::path& path);
   /// Likewise from what checkpoint() returned, of this trainer or another one.
   ResumePoint load(const Checkpoint& checkpoint);
