@@ -22,6 +22,21 @@ Trainer::Origin::Origin(const Graph& written, const TrainerOptions& asked)
   }
 }
 
+namespace {
+
+/// What can be read of a trainer. An open step may end with an Error of its own, as with Precision::stop_on; what it
+/// leaves is read then.
+Checkpoint present_state(Trainer::Impl& trainer) {
+  try {
+    return trainer.checkpoint({});
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::device_lost) throw;
+    return trainer.checkpoint({});
+  }
+}
+
+}  // namespace
+
 ResumePoint Trainer::reopen(const Device& device, const std::map<std::string, DeviceBuffer>& shared_inputs) {
   Origin& from = origin();
   const auto names = std::views::keys(from.options.shared_inputs);
@@ -35,7 +50,7 @@ ResumePoint Trainer::reopen(const Device& device, const std::map<std::string, De
   std::optional<Checkpoint> start = from.snapshot;
   if (impl_) {
     try {
-      start = impl_->checkpoint({});
+      start = present_state(*impl_);
     } catch (const Error&) {
       if (!start) throw;
     }

@@ -8,6 +8,9 @@
 #include <malloc.h>
 #endif
 
+#include <algorithm>
+#include <limits>
+
 #include "harness/device.h"
 #include "harness/faults.h"
 #include "train/small_training.h"
@@ -122,6 +125,31 @@ TEST_CASE("a training moves to another device from where it is") {
     CHECK(trainer.reopen(Device::open(std::to_string(info.index))).step == 12);
     CHECK(trainer.evaluate(data).loss == doctest::Approx(whole.evaluate(data).loss).epsilon(0.01));
   }
+}
+
+TEST_CASE("a training whose open step is stopped moves from where it is, not from its snapshot") {
+  Source source{.name = "rows",
+                .fields = {{.name = "x", .type = ElementType::f32, .shape = {8}}},
+                .fill = [](const SourceBatch& to) {
+                  const float value = to.number < 3 ? 1.0F : std::numeric_limits<float>::infinity();
+                  std::ranges::fill(to.values<float>(0), value);
+                }};
+  Graph graph;
+  const Tensor x = graph.input("x", {4, 8});
+  const Tensor w = graph.root().parameter("w", {4, 8}, constant(1));
+  Precision precision = Precision::float32();
+  precision.stop_on = {.overflow = true, .invalid = true};
+  Trainer trainer = Trainer::compile(testing::device(), graph,
+                                     {.loss = sum(mul(w, x)),
+                                      .optimizer = Sgd{.rate = 0.25F},
+                                      .precision = precision,
+                                      .feed = Feed{.inputs = {{.input = x}}},
+                                      .source = &source,
+                                      .snapshot_every = 100});
+  train(trainer, 3);
+  REQUIRE(!trainer.run_for(std::chrono::nanoseconds(1)));
+  CHECK(trainer.reopen(testing::device()).step == 3);
+  CHECK(trainer.parameter("w") == std::vector<float>(32, 0.25F));
 }
 
 TEST_CASE("a checkpoint in memory is one in a file") {
