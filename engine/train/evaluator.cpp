@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "train/feed.h"
@@ -51,8 +52,7 @@ Evaluation Evaluator::evaluate(const Dataset& set, const std::function<bool()>& 
     part.program.slots().submit();
   }
   for (const auto& part : parts_) part->program.slots().drain();
-  if (ranks_.size() > 1) exchange_terms();
-  return mean_over(sampler, i);
+  return mean_over(sampler, ranks_.size() > 1 ? exchange_terms(i) : i);
 }
 
 std::span<Evaluator::Term> Evaluator::terms(std::int64_t batch) {
@@ -70,12 +70,17 @@ void Evaluator::count_rows(const Part& part, const data::HostBatch& batch, std::
   }
 }
 
-void Evaluator::exchange_terms() {
+std::int64_t Evaluator::exchange_terms(std::int64_t end) {
+  std::vector<std::int64_t> each(static_cast<std::size_t>(ranks_.size()), end);
+  std::vector<std::size_t> places;
+  for (std::size_t rank = 1; rank <= each.size(); ++rank) places.push_back(rank * sizeof end);
+  ranks_.exchange->begin_gather(std::as_writable_bytes(std::span(each)), places);
   std::vector<float> all;
   for (const Term& term : terms_) all.insert(all.end(), {term.mean, term.rows});
   ranks_.exchange->begin_sum(all, {});  // exact: of each number all but one are 0
   ranks_.exchange->wait();
   for (std::size_t i = 0; i < terms_.size(); ++i) terms_[i] = {all[2 * i], all[2 * i + 1]};
+  return std::ranges::min(each);
 }
 
 Evaluation Evaluator::mean_over(const BatchSampler& sampler, std::int64_t batches) {

@@ -34,7 +34,7 @@ class Evaluator {
             Lengths lengths = {}, Ranks ranks = {});
 
   /// Every sample counts once. Waits for the results. `stop` is called before each batch and ends the evaluation early.
-  /// Ranks share the batches, and each gets the result that one process would; `stop` must then be the same on each.
+  /// Ranks share the batches, and each gets the result that one process would which stops where the first of them does.
   /// Throws Error if the samples are not what the graphs are fed with.
   Evaluation evaluate(const Dataset& set, const std::function<bool()>& stop);
   /// Bytes of what its programs' runs are given and give back.
@@ -59,7 +59,8 @@ class Evaluator {
   std::span<Term> terms(std::int64_t batch);
   void count_rows(const Part& part, const data::HostBatch& batch, std::int64_t repetitions, std::span<Term> to) const;
   void read(Part& part, const run::Slot& slot);
-  void exchange_terms();
+  /// `end`: the first batch that this rank did not evaluate. Returns the first that is not evaluated on some rank.
+  std::int64_t exchange_terms(std::int64_t end);
   Evaluation mean_over(const BatchSampler& sampler, std::int64_t batches);
 
   std::vector<std::string> metrics_;

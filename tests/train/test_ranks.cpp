@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
@@ -243,6 +244,24 @@ TEST_CASE("a step that tensors are watched in is exchanged like any other") {
   CHECK(got[0] == wanted);
   CHECK(got[1] == wanted);
   CHECK(records[0] > 0);
+}
+
+TEST_CASE("an evaluation that one rank stops covers the same batches on all, those before it") {
+  const auto evaluated = [](const Ranks& ranks, std::int64_t batches) {
+    Trainer trainer = testing::toy_trainer(testing::toy_set(), toy([&](TrainerOptions& made) { made.ranks = ranks; }));
+    std::int64_t asked = 0;
+    return trainer.evaluate(testing::toy_set(), Weights::current, [&] { return asked++ == batches; });
+  };
+  const auto same = [](const Evaluation& got, const Evaluation& wanted) {
+    return got.samples == wanted.samples && got.loss == wanted.loss && got.metrics == wanted.metrics;
+  };
+  const Evaluation wanted = evaluated({}, 4);
+  CHECK(wanted.samples == 16);
+  for (const int stopping : {0, 1}) {
+    const std::vector<Evaluation> got = testing::results_of_ranks<Evaluation>(
+        2, [&](int rank, const Ranks& as) { return evaluated(as, rank == stopping ? 4 : -1); });
+    for (const Evaluation& each : got) CHECK(same(each, wanted));
+  }
 }
 
 }  // namespace halfstep
