@@ -44,15 +44,15 @@ void check_input(const graph::Ir& ir, Tensor input, const std::set<graph::ValueI
   }
 }
 
-/// What an input is fed from where no set says so.
-Field assumed_field(const std::string& name, Tensor input) {
+/// What an input is fed from where no set says so. `samples`: it is Feed::samples.
+Field assumed_field(const std::string& name, Tensor input, bool samples) {
   Field field{.name = name, .shape = sample_shape(input)};
-  if (name != "samples") field.type = is_floating(input.dtype()) ? ElementType::f32 : ElementType::u32;
+  if (!samples) field.type = is_floating(input.dtype()) ? ElementType::f32 : ElementType::u32;
   return field;
 }
 
-Field find_field(const TrainingData& data, const std::string& name, Tensor input) {
-  if (data.fields.empty()) return assumed_field(name, input);
+Field find_field(const TrainingData& data, const std::string& name, Tensor input, bool samples) {
+  if (data.fields.empty()) return assumed_field(name, input, samples);
   const auto found = std::ranges::find(data.fields, name, &Field::name);
   if (found != data.fields.end()) return *found;
   std::vector<std::string> names;
@@ -196,7 +196,8 @@ step::SampleInputs sample_inputs(const Feed& feed, const graph::Ir& ir, const Tr
     fed.insert(input.id());
     result.batch = input.dim(0);
     const std::string name = each.field.empty() ? input.name() : each.field;
-    const Field stored = find_field(data, name, input);
+    const bool samples = feed.samples.defined() && input.id() == feed.samples.id();
+    const Field stored = find_field(data, name, input, samples);
     const Field field = start_of(stored, input, length);
     check_conversion(field, input);
     check_normalisation(each, field);

@@ -51,6 +51,18 @@ TEST_CASE("A feed takes samples of the input's shape, or images that can be resi
   refuses("got {6, 8, 1, 3}", nothing, {6, 8, 1, 3});
 }
 
+TEST_CASE("What is fed where no set says so follows from the input: bytes of Feed::samples alone") {
+  Graph graph;
+  const Tensor samples = graph.input("samples", {4, 8});
+  const Tensor images = graph.input("images", {4, 8});
+  const auto type = [&](const Feed& feed) {
+    return train::sample_inputs(feed, graph.ir(), train::TrainingData({}), 0).fields.front().type;
+  };
+  CHECK(type({.inputs = {{.input = samples}}}) == ElementType::f32);
+  CHECK(type({.samples = images}) == ElementType::u8);
+  CHECK(type({.samples = samples}) == ElementType::u8);
+}
+
 TEST_CASE("Samples are resized in two passes, each of which the driver's limit of loop rounds must allow") {
   plan::Target target;
   target.max_storage_buffers = 8;
