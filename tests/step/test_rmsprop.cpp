@@ -38,8 +38,12 @@ TEST_CASE("RMSProp follows its formula in every precision") {
         CAPTURE(centered);
         CAPTURE(momentum);
         CAPTURE(weight_decay);
-        const RmsProp rmsprop{
-            .rate = 0.03125F, .alpha = 0.75F, .momentum = momentum, .centered = centered, .weight_decay = weight_decay};
+        const RmsProp rmsprop{.rate = 0.03125F,
+                              .alpha = 0.75F,
+                              .epsilon = 0.25F,  // so large that its place and size show
+                              .momentum = momentum,
+                              .centered = centered,
+                              .weight_decay = weight_decay};
         testing::check_update(rmsprop, gradients, reference(rmsprop, gradients));
       }
     }

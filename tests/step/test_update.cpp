@@ -64,9 +64,9 @@ TEST_CASE("optimizers follow their formulas in every precision") {
   for (const Sgd& sgd : kinds) {
     testing::check_update(sgd, std::vector<float>(9, 0.5F), reference_sgd(sgd, 2, 0.5, 9));
   }
-  const AdamW adam{.rate = 0.01F, .weight_decay = 0.1F};
+  const AdamW adam{.rate = 0.01F, .epsilon = 0.25F, .weight_decay = 0.1F};  // so large an epsilon shows its place
   const std::vector<float> gradients(20, 0.5F);
-  testing::check_update(Adam{.rate = adam.rate, .weight_decay = adam.weight_decay}, gradients,
+  testing::check_update(Adam{.rate = adam.rate, .epsilon = adam.epsilon, .weight_decay = adam.weight_decay}, gradients,
                         reference_adam(adam, false, 2, 0.5, 20));
   testing::check_update(adam, gradients, reference_adam(adam, true, 2, 0.5, 20));
 }

@@ -17,23 +17,30 @@ namespace {
 constexpr float limit = 1.25F;
 
 testing::Pull pull(const Precision& precision, float most) {
-  return {7, 1, Sgd{.rate = 0.5F}, precision, 5, [=](TrainerOptions& options) { options.weight_limit = most; }};
+  return {7, 1, Sgd{.rate = 0.5F}, precision, 5, [=](TrainerOptions& options) {
+            options.ema_decay = 0.5F;
+            options.weight_limit = most;
+          }};
 }
 
 }  // namespace
 
-TEST_CASE("weights are limited on both sides after every update, and what operators read with them") {
+TEST_CASE("weights are limited on both sides after every update, what operators read with them, and then averaged") {
   for (Precision precision : {Precision::float32(), Precision::mixed(), Precision::float16(1), Precision::bfloat16(),
                               Precision::bfloat16(DType::bf16)}) {
     CAPTURE(precision.name);
     if (precision.name == "mixed") precision.loss_scale = LossScale::fixed(64);
     testing::Pull limited = pull(precision, limit);
     float expected = 1;  // every number on the way is exact in every type
+    double average = 1;  // and in f32
     for (const float gradient : {-0.25F, -1.0F, 0.5F, 1.0F, 4.0F, 1.0F, -2.0F}) {
       limited.step(gradient);
       CHECK(limited.trainer().report().loss == 7 * gradient * expected);  // of what operators read
       expected = std::clamp(expected - 0.5F * gradient, -limit, limit);
       CHECK(limited.weights() == std::vector<float>(7, expected));
+      average = 0.5 * (average + static_cast<double>(expected));
+      for (const float w : limited.trainer().parameter("w", Weights::averaged))
+        CHECK(static_cast<double>(w) == average);
     }
     CHECK(expected == -0.25F);
     testing::Pull free = pull(precision, 0);
