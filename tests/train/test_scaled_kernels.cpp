@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -33,7 +34,68 @@ bool equal_but_for_rounding(const std::vector<float>& got, const std::vector<flo
   return equal;
 }
 
+/// A training at rate 0 of some steps of the loss sum(layer(x) pull), with all gradients traced.
+Trainer trained(const Shape& input, const Shape& output, const std::function<Tensor(const Scope&, Tensor)>& layer,
+                const Precision& precision) {
+  Graph graph;
+  const Tensor y = layer(graph.root() / "layer", graph.input("x", input));
+  TrainerOptions options{.loss = sum(mul(y, graph.input("pull", output)))};
+  options.optimizer = Sgd{.rate = 0};
+  options.precision = precision;
+  options.trace = "*gradient";
+  Trainer trainer = Trainer::compile(testing::device(), graph, options);
+  const auto small = testing::uniform(input, 5, -0x1p-6, 0x1p-6).values;
+  const auto pulls = testing::uniform(output, 6, 0.5, 1).values;
+  const std::vector<float> xs(small.begin(), small.end());
+  const std::vector<float> ps(pulls.begin(), pulls.end());
+  for (int i = 0; i < 5; ++i) {
+    trainer.step({{"x", std::span<const float>(xs)}, {"pull", std::span<const float>(ps)}});
+  }
+  trainer.finish();
+  CHECK(trainer.report().applied == 5);
+  return trainer;
+}
+
+/// Whether a plan has a dispatch of gemm_reduce that writes `tensor`.
+bool reduces(const std::string& plan, const std::string& tensor) {
+  for (std::size_t at = plan.find("[gemm_reduce"); at != std::string::npos; at = plan.find("[gemm_reduce", at + 1)) {
+    const std::string operands = plan.substr(at, plan.find('[', at + 1) - at);
+    if (operands.find("> " + tensor) != std::string::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+TEST_CASE("a bias's gradient is scaled by its own scale where a product of many rows is added up from parts") {
+  struct Case {
+    std::string name;
+    Shape input;
+    Shape output;
+    std::function<Tensor(const Scope&, Tensor)> layer;
+  };
+  const std::vector<Case> cases{
+      {"convolution",
+       {8, 24, 24, 3},
+       {8, 24, 24, 6},
+       [](const Scope& scope, Tensor x) { return models::same_conv(scope, x, 6, 3); }},
+      {"linear", {300, 5}, {300, 7}, [](const Scope& scope, Tensor x) { return models::dense(scope, x, 7); }},
+  };
+  std::size_t added_up = 0;
+  for (const Case& one : cases) {
+    CAPTURE(one.name);
+    Trainer got = trained(one.input, one.output, one.layer, scaled(Precision::float16()));
+    Trainer want = trained(one.input, one.output, one.layer, unscaled(Precision::float16()));
+    if (reduces(got.inspect().plan(), "layer/bias.gradient")) ++added_up;
+    for (const char* name : {"layer/weight.gradient", "layer/bias.gradient"}) {
+      CAPTURE(name);
+      const std::vector<float> gradient = got.inspect().trace(name);
+      CHECK(std::ranges::all_of(gradient, [](float v) { return v != 0; }));
+      CHECK(equal_but_for_rounding(gradient, want.inspect().trace(name)));
+    }
+  }
+  CHECK(added_up > 0);
+}
 
 TEST_CASE("parameters whose gradients are the same value are updated by it, each with a scale of its own") {
   Graph graph;
