@@ -16,8 +16,8 @@ const Target& Lowering::target() const {
   return builder_->target();
 }
 
-const Partials& Lowering::partials() const {
-  return builder_->options().partials;
+Partials Lowering::partials() const {
+  return input_type(0).dtype == DType::f16 ? builder_->options().partials : Partials{};
 }
 
 const Storing& Lowering::storing() const {
@@ -65,6 +65,12 @@ void Lowering::lower_as(const std::function<std::vector<Tensor>(std::span<const 
   for (std::size_t i = 0; i < results.size(); ++i) builder_->values().bind(results[i].id(), outputs_.at(i));
   for (const graph::Node& node : ir->nodes) builder_->lower(*ir, node);
   builder_->values() = std::move(outer);
+}
+
+void Lowering::lower_with_wide_sums(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& build) {
+  const Partials outer = builder_->set_partials({});
+  lower_as(build);
+  builder_->set_partials(outer);
 }
 
 void Lowering::dispatch(Dispatch dispatch) {

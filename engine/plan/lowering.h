@@ -61,6 +61,8 @@ class Lowering {
   /// Lowers the operator as others: `build` gets a value for each input, and returns one for each of the first outputs.
   /// They are operators of a graph of their own, which draws the noise that this operator would.
   void lower_as(const std::function<std::vector<Tensor>(std::span<const Tensor> inputs)>& build);
+  /// Likewise, with sums of products in f32 whatever the precision asks for.
+  void lower_with_wide_sums(const std::function<std::vector<Tensor>(std::span<const Tensor> inputs)>& build);
   /// Appends a dispatch; an empty label becomes the node's.
   void dispatch(Dispatch dispatch);
   /// Whether an operator that follows asks for the moments of the first output's channels
@@ -81,8 +83,8 @@ class Lowering {
 
   /// Which of a choice's candidates to use: the one that Target::choices names for its key, else the first.
   std::size_t choose(Choice choice);
-  /// The accumulator types of matrix products and convolutions.
-  const Partials& partials() const;
+  /// The accumulator types of matrix products and convolutions; f32 where the operator's inputs are not f16.
+  Partials partials() const;
   /// How narrow tensors are stored.
   const Storing& storing() const;
   /// What keys the noise for `what` in this repetition of the graph.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "graph/ir.h"
@@ -109,6 +110,8 @@ class ProgramBuilder {
 
   const Target& target() const { return target_; }
   const LoweringOptions& options() const { return options_; }
+  /// The accumulator types of what is lowered from here on; returns those before.
+  Partials set_partials(const Partials& partials) { return std::exchange(options_.partials, partials); }
   const ProgramTensor& info(TensorId tensor) const { return program_.tensors.at(tensor); }
   /// Whether a tensor has values to read: a dispatch so far wrote it, or it lies in a buffer of the caller.
   bool is_written(TensorId tensor) const;

@@ -66,10 +66,12 @@ ParameterLayout::ParameterLayout(const graph::Ir& ir, std::span<const graph::Val
   std::ranges::sort(written);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const graph::Value& value = ir.values[parameters[i]];
-    const auto index = std::ranges::lower_bound(written, parameters[i]) - written.begin();
+    const auto number = std::ranges::lower_bound(written, parameters[i]) - written.begin();
+    const std::uint32_t index =
+        static_cast<std::uint32_t>(number) + (value.origin == graph::Origin::state ? first_state : 0);
     const std::uint64_t first = padded_elements_;
-    entries_.push_back({value.name, value.type, value.initializer, first, moment_elements_, value.stored,
-                        static_cast<std::uint32_t>(index), training[i]});
+    entries_.push_back(
+        {value.name, value.type, value.initializer, first, moment_elements_, value.stored, index, training[i]});
     if (runs_.empty() || runs_.back().training != training[i]) {
       runs_.push_back({first, 0, moment_elements_, training[i]});
     }

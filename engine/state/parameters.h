@@ -25,6 +25,9 @@ struct Training {
 };
 
 /// One parameter's place in the stores that hold them all.
+/// What states are numbered from, so that none has the draws of a parameter.
+inline constexpr std::uint32_t first_state = 1U << 31;
+
 struct ParameterEntry {
   std::string name;
   TensorType type;  ///< as operators read it
@@ -32,7 +35,7 @@ struct ParameterEntry {
   std::uint64_t first_element = 0;  ///< counted over all parameters, padding included
   std::uint64_t first_moment = 0;   ///< of its optimizer's states, counted over those of all parameters
   Axes stored{};                    ///< the order of its axes in files; empty: as they are
-  std::uint32_t index = 0;          ///< among the graph's parameters, as it was written
+  std::uint32_t index = 0;          ///< among the graph's parameters, as it was written; states: from `first_state` on
   Training training{};
 };
 

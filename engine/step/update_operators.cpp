@@ -50,8 +50,10 @@ class OperatorUpdate {
     for (std::uint32_t i = 0; i < graph_.states.size(); ++i) {
       load(graph_.states[i], first_state_input + i, moments_binding);
     }
+    const Partials of_model = builder.set_partials({});
     std::vector<bool> lowered;
     run_graph(*graph_.ir, graph_.results, lowered, [&](const graph::Node& node) { builder.lower(*graph_.ir, node); });
+    builder.set_partials(of_model);
     // The graph has read what these dispatches change.
     append(
         {.shader = "operator_direction", .constants = {}, .numbers = {run_.training.rate, run_.training.weight_decay}},

@@ -24,9 +24,12 @@ std::string rounding_of(const Precision& precision, Rounding rounding, DType sto
 }
 
 /// The type that sums are kept in, where an operator makes any.
-std::string accumulated_in(const Precision& precision, const graph::Node& node) {
-  if (node.op->numerics() != graph::Numerics::product || node.op->name() == "bias") return "f32";
-  const bool conv = node.op->name().starts_with("conv2d");
+std::string accumulated_in(const graph::Ir& ir, const Precision& precision, const graph::Node& node) {
+  const std::string op = node.op->name();
+  if (node.op->numerics() != graph::Numerics::product || op == "bias" || op == "store_rows") return "f32";
+  const bool f16 = ir.values[node.inputs.front()].type.dtype == DType::f16;
+  if (!f16 || op.starts_with("attention")) return "f32";
+  const bool conv = op.starts_with("conv2d");
   const DType partials = conv ? precision.partials.conv2d : precision.partials.matmul;
   return partials == DType::f16 ? "f16, by 16 of k" : "f32";
 }
@@ -39,7 +42,7 @@ Row row_of(const graph::Ir& ir, std::size_t index, bool forward, const Precision
   return {node.scope.empty() ? op : fmt::format("{}/{}", node.scope, op),
           std::string(name(stored)),
           "f32",
-          accumulated_in(precision, node),
+          accumulated_in(ir, precision, node),
           rounding_of(precision, rounding, stored),
           forward ? node.why : (node.recomputed ? "recomputed for gradients; " : "gradient; ") + node.why};
 }
@@ -59,7 +62,7 @@ void print_updates(std::string& text, const Precision& precision, const state::S
     const step::UpdateGraph graph = step::update_graph(*layout.optimizers[optimizer], entry.name, entry.type.shape);
     for (const graph::Node& node : graph.ir->nodes) {
       const DType stored = graph.ir->values[node.outputs.front()].type.dtype;
-      print(text, {plan::label_of(node), std::string(name(stored)), "f32", accumulated_in(precision, node),
+      print(text, {plan::label_of(node), std::string(name(stored)), "f32", "f32",
                    rounding_of(precision, Rounding::nearest, stored), node.why + "; likewise its other parameters"});
     }
   }

@@ -27,6 +27,7 @@ void check_predicted(const Precision& precision) {
          "a trainer stops at what its steps find");
   }
   train::check_precision(precision, {});
+  train::check_scale(precision.loss_scale, Sgd{});  // which takes any that some optimizer does
 }
 
 /// What programs over a store of store_form() compute in: the precision's forward pass. The store has f32 weights, with

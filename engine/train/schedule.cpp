@@ -13,15 +13,20 @@
 namespace halfstep {
 namespace {
 
-/// A table of `steps` rates, rate(i) for step i.
+/// The rates rate(i) for steps 0 up to but not including `steps`, and for those of `beyond` more.
 template <typename Rate>
-Schedule table(std::int64_t steps, const Rate& rate) {
+Schedule table(std::int64_t steps, const Rate& rate, std::int64_t beyond = 0) {
   constexpr std::int64_t most = 10'000'000;
   if (steps < 1 || steps > most) fail("schedule", fmt::format("expected 1 to {} steps, got {}", most, steps));
-  std::vector<float> rates(static_cast<std::size_t>(steps));
-  for (std::int64_t i = 0; i < steps; ++i)
-    rates[static_cast<std::size_t>(i)] = static_cast<float>(rate(static_cast<double>(i)));
+  std::vector<float> rates(static_cast<std::size_t>(steps + beyond));
+  for (std::size_t i = 0; i < rates.size(); ++i) rates[i] = static_cast<float>(rate(static_cast<double>(i)));
   return Schedule(std::move(rates));
+}
+
+/// The same with rate(steps), which steps after the last one keep: where a schedule ends, no step before it does.
+template <typename Rate>
+Schedule table_to(std::int64_t steps, const Rate& rate) {
+  return table(steps, rate, 1);
 }
 
 void check_warmup(std::int64_t steps) {
@@ -61,7 +66,7 @@ Schedule Schedule::cosine(float peak, std::int64_t warmup, std::int64_t steps, f
     fail("schedule", fmt::format("expected a warmup of 0 to {} steps, got {}", steps, warmup));
   const auto rise = static_cast<double>(warmup);
   const double fall = std::max(1.0, static_cast<double>(steps - warmup));
-  return table(steps, [=](double i) {
+  return table_to(steps, [=](double i) {
     if (i < rise) return static_cast<double>(peak) * (i + 1) / rise;
     return floor + 0.5 * (peak - floor) * (1 + portable::cos_of_turns((i - rise) / fall / 2));
   });
@@ -69,7 +74,7 @@ Schedule Schedule::cosine(float peak, std::int64_t warmup, std::int64_t steps, f
 
 Schedule Schedule::polynomial(float rate, std::int64_t steps, float power, float floor) {
   if (!(power > 0)) fail("schedule", fmt::format("expected a positive power, got {}", power));
-  return table(steps, [=](double i) {
+  return table_to(steps, [=](double i) {
     const double left = 1 - i / static_cast<double>(steps);
     return std::max<double>(floor, rate * portable::pow(left, static_cast<double>(power)));
   });
@@ -80,14 +85,14 @@ Schedule Schedule::one_cycle(float peak, std::int64_t steps, float rise) {
   const double first = static_cast<double>(peak) / 25;
   const double last = first * 1e-4;
   // Not rounded to a whole step: of 10 steps, an f32 fraction of 0.7 is a little less than 7.
-  const double top = std::max(1.0, static_cast<double>(rise) * static_cast<double>(steps) - 1);
+  const double top = static_cast<double>(rise) * static_cast<double>(steps) - 1;
   const double fall = static_cast<double>(steps) - 1 - top;
   const auto between = [](double from, double to, double share) {
     return to + (from - to) * 0.5 * (1 + portable::cos_of_turns(share / 2));
   };
   return table(steps, [=](double i) {
-    return i <= top ? between(first, static_cast<double>(peak), i / top)
-                    : between(static_cast<double>(peak), last, (i - top) / fall);
+    return i <= top && top > 0 ? between(first, static_cast<double>(peak), i / top)
+                               : between(static_cast<double>(peak), last, (i - top) / fall);
   });
 }
 

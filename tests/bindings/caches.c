@@ -26,6 +26,10 @@ int main(void) {
     else OK(hs_predictor_run(predictor, inputs, 2, kept, 4));
   }
   EXPECT(kept[0] == 2 && kept[1] == 4 && kept[2] == 6 && kept[3] == 8);
+  OK(hs_predictor_clear_caches(predictor));
+  const hs_values again[] = {{.name = "row", .f32 = rows[1], .count = 2}, {.name = "first", .u32 = &places[2], .count = 1}};
+  OK(hs_predictor_run(predictor, again, 2, kept, 4));
+  EXPECT(kept[0] == 0 && kept[1] == 0 && kept[2] == 18 && kept[3] == 18);
   hs_predictor_free(predictor);
   hs_device_free(device);
   return 0;

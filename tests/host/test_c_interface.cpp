@@ -48,7 +48,7 @@ TEST_CASE("C: every function that returns a tensor refuses none, and NULL, with 
   // Every one is called by a test of this file or of tests/bindings.
   std::string tests;
   for (const char* file : {"tests/host/test_c_interface.cpp", "tests/host/test_c_graphs.cpp",
-                           "tests/bindings/everything.c", "tests/bindings/guest.c"}) {
+                           "tests/bindings/everything.c", "tests/bindings/guest.c", "tests/bindings/caches.c"}) {
     std::ifstream source(std::string(HALFSTEP_SOURCE "/") + file);
     std::stringstream all;
     all << source.rdbuf();

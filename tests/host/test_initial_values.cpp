@@ -8,6 +8,7 @@
 #include <numbers>
 #include <vector>
 
+#include "graph/ir.h"
 #include "harness/bits.h"
 #include "state/parameters.h"
 
@@ -73,6 +74,16 @@ TEST_CASE("initial values differ between parameters and seeds, and have the same
   CHECK(values_of(normal(1), 0, 1) != values_of(normal(1), 0, 1 + (std::uint64_t{1} << 32)));
   CHECK(testing::hash_of_bits(values_of(normal(0.02F))) == 5131490269087709424U);
   CHECK(testing::hash_of_bits(values_of(uniform(-0.1F, 0.1F))) == 8403564703548118380U);
+}
+
+TEST_CASE("a random state has draws of its own, not those of a parameter") {
+  Graph graph;
+  const auto first_of = [&](const Tensor& tensor) {
+    const graph::ValueId id = tensor.id();
+    const std::vector<state::Training> alike(1);
+    return state::initial_values(state::ParameterLayout(graph.ir(), {&id, 1}, alike).entries().front(), 1);
+  };
+  CHECK(first_of(graph.root().parameter("w", {8}, normal(1))) != first_of(graph.root().state("s", {8}, normal(1))));
 }
 
 }  // namespace halfstep

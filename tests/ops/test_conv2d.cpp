@@ -259,4 +259,7 @@ TEST_CASE("conv2d_transpose says what does not fit") {
   CHECK_THROWS_WITH_AS(conv2d_transpose(x, w, {}, {1, 0}), doctest::Contains("output padding"), Error);
   CHECK_THROWS_WITH_AS(conv2d_transpose(x, w, {.dilation = {1, 2}}, {0, 2}), doctest::Contains("below 2"), Error);
   CHECK_THROWS_WITH_AS(conv2d_transpose(x, w, {.padding = {4, 4}}), doctest::Contains("within the padding"), Error);
+  CHECK_THROWS_WITH_AS(conv2d_transpose(x, graph.input("four", {3, 3, 5, 4})), doctest::Contains("[conv2d_transpose]"),
+                       Error);
+  CHECK(graph.ir().nodes.front().op->name() == "conv2d_transpose");  // by which a precision names it
 }

@@ -136,6 +136,16 @@ TEST_CASE("Muon's direction has singular values near 1, whichever type its produ
   }
 }
 
+TEST_CASE("Muon's products keep their sums in f32 whatever those of the model do") {
+  const Array pull = gradient({40, 300}, 7);
+  Precision narrow = Precision::mixed();
+  narrow.partials.matmul = DType::f16;
+  for (const DType products : {DType::f32, DType::f16}) {
+    CHECK(direction(pull, {.products = products}, narrow).values ==
+          direction(pull, {.products = products}, Precision::mixed()).values);
+  }
+}
+
 TEST_CASE("Muon's direction does not depend on the gradient's magnitude, even where products are in f16") {
   const Array pull = gradient({20, 6}, 9);
   for (const auto& [products, accuracy] : {std::pair{DType::f32, 1e-3}, std::pair{DType::f16, 1e-2}}) {

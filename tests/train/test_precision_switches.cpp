@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "base/philox.h"
 #include "harness/device.h"
@@ -325,6 +328,30 @@ TEST_CASE("a file that does not say whether the scale was in the rate is taken a
   }
 }
 
+namespace {
+
+/// What a graph of inputs makes with partials of that type.
+std::vector<float> made(const plan::Target& target, DType partials, const std::vector<reference::Array>& values,
+                        const std::function<Tensor(const std::vector<Tensor>&)>& build) {
+  Graph graph;
+  std::vector<Tensor> inputs;
+  for (const reference::Array& value : values) {
+    inputs.push_back(graph.input("x" + std::to_string(inputs.size()), value.shape));
+  }
+  const Tensor result = build(inputs);
+  step::ExecutionOptions options;
+  options.lowering.partials = {partials, partials};
+  options.target = target;
+  step::Execution execution(testing::context(), graph.ir(), {result.id()}, options);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    execution.set(inputs[i].id(), std::vector<float>(values[i].values.begin(), values[i].values.end()));
+  }
+  execution.run();
+  return execution.floats(result.id());
+}
+
+}  // namespace
+
 TEST_CASE("f16 partials cost a long dot product its digits, f32 partials do not") {
   constexpr std::int64_t length = 25088;
   const reference::Array a = testing::rounded(testing::uniform({1, length}, 1, 0, 1), DType::f16);
@@ -333,26 +360,36 @@ TEST_CASE("f16 partials cost a long dot product its digits, f32 partials do not"
   for (std::size_t i = 0; i < a.values.size(); ++i) exact += a.values[i] * b.values[i];
   for (const plan::Target& target : testing::targets()) {
     const auto error = [&](DType partials) {
-      Graph graph;
-      const Tensor x = graph.input("x", {1, length});
-      const Tensor y = graph.input("y", {length, 1});
-      const Tensor product = matmul(x, y);
-      step::ExecutionOptions options;
-      options.lowering.partials.matmul = partials;
-      options.target = target;
-      step::Execution execution(testing::context(), graph.ir(), {product.id()}, options);
-      execution.set(x.id(), std::vector<float>(a.values.begin(), a.values.end()));
-      execution.set(y.id(), std::vector<float>(b.values.begin(), b.values.end()));
-      execution.run();
-      return std::abs(static_cast<double>(execution.floats(product.id())[0]) - exact) / exact;
+      const std::vector<float> product = made(target, partials, {a, b}, [](const std::vector<Tensor>& x) {
+        return matmul(cast(x[0], DType::f16), cast(x[1], DType::f16));
+      });
+      return std::abs(static_cast<double>(product[0]) - exact) / exact;
     };
     const double narrow = error(DType::f16);
     const double wide = error(DType::f32);
     MESSAGE("relative error with f32 partials " << wide << ", with f16 partials " << narrow);
-    // The result is f32, so that only partials are rounded to f16: where a limit of loop rounds cuts the sum into more
-    // parts than one loop adds up, only within the parts and once at the end.
-    CHECK(wide < 1e-6);
-    CHECK(narrow > 100 * wide);
+    CHECK(wide < 0x1p-11);  // the result is rounded to f16
+    CHECK(narrow > 0x1p-11);
+  }
+}
+
+TEST_CASE("f16 partials are those of products of f16 numbers, and not of attention") {
+  for (const plan::Target& target : testing::targets()) {
+    for (const DType operands : {DType::f32, DType::bf16}) {
+      reference::Array a({1, 64}, 64), b({64, 1}, 64);
+      const std::vector<float> sum = made(target, DType::f16, {a, b}, [&](const std::vector<Tensor>& x) {
+        return matmul(cast(x[0], operands), cast(x[1], operands));
+      });
+      CHECK(sum.front() == 262144);
+    }
+    const auto attended = [&](DType partials) {
+      const reference::Array each = testing::uniform({1, 2, 40, 48}, 3, -1, 1);
+      return made(target, partials, {each, each, each}, [](const std::vector<Tensor>& x) {
+        const auto half = [&](std::size_t i) { return cast(x[i], DType::f16); };
+        return attention(half(0), half(1), half(2));
+      });
+    };
+    CHECK(attended(DType::f16) == attended(DType::f32));
   }
 }
 

@@ -38,8 +38,8 @@
 /// - What a function creates is freed by the function of that name with _free, in any order: what still needs a thing
 ///   keeps it. NULL may be freed. No memory is allocated on one side and freed on the other.
 /// - Structs of options begin with their size, so that they can grow: set it to sizeof, and the rest to zero but for
-///   what is wanted. A member that is 0 or NULL has its default, which is named where it is not zero. Where the number
-///   0 itself is meant, HS_ZERO stands for it. NULL in the place of a struct stands for defaults alone. An option that
+///   what is wanted. A member that is 0 or NULL has its default, which is named where it is not zero. For a float with
+///   such a default, HS_ZERO stands for the number 0 itself. NULL in the place of a struct stands for defaults alone. An option that
 ///   the library does not know is refused, so `reserved` must be 0. Structs without a size never change.
 /// - Numbers of tensors are row-major, without padding. Images are {batch, height, width, channels}.
 /// - A device may be used by several threads at once; everything else by one at a time. Callbacks may come from other
@@ -761,7 +761,7 @@ HS_API hs_status hs_trainer_run_for(hs_trainer* trainer, int64_t nanoseconds, in
 /// is submitted to the adopted queue; hs_trainer_executed is called once for each time, after it has finished.
 HS_API hs_status hs_trainer_record(hs_trainer* trainer, void* command_buffer);
 HS_API hs_status hs_trainer_executed(hs_trainer* trainer);
-/// The newest finished step; does not wait. Its size must be set.
+/// The newest finished step; does not wait. `report` is zero but for its size and the room for metrics.
 HS_API hs_status hs_trainer_report(hs_trainer* trainer, hs_report* report);
 /// Waits for every step submitted so far.
 HS_API hs_status hs_trainer_finish(hs_trainer* trainer);
@@ -852,6 +852,8 @@ HS_API hs_status hs_predictor_record(hs_predictor* predictor, void* command_buff
 /// Writes the output's `output_count` numbers, of a shared one none. Waits for them.
 HS_API hs_status hs_predictor_run(hs_predictor* predictor, const hs_values* inputs, size_t count, float* output,
                                   size_t output_count);
+/// Makes the caches (hs_cache) zeros again, as before another text, for all predictors that share them.
+HS_API hs_status hs_predictor_clear_caches(hs_predictor* predictor);
 
 #ifdef __cplusplus
 }

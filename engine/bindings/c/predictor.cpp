@@ -123,6 +123,10 @@ hs_status hs_predictor_run(hs_predictor* predictor, const hs_values* inputs, siz
   });
 }
 
+hs_status hs_predictor_clear_caches(hs_predictor* predictor) {
+  return guarded([&] { predictor_of(predictor).clear_caches(); });
+}
+
 hs_status hs_file_metadata(const char* path, const char* key, char* buffer, size_t capacity, size_t* needed) {
   return guarded([&] {
     const std::filesystem::path file = path_of(path, "a path");

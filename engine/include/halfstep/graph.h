@@ -13,8 +13,9 @@ enum class Origin : std::uint8_t;
 struct Access;
 }  // namespace graph
 
-/// How a parameter's initial values are drawn. Draws are keyed on (seed, parameter, element), so they do not depend on
-/// the device or on the order in which parameters are created.
+/// How a parameter's initial values are drawn. Draws are keyed on (seed, the parameter's number among the graph's,
+/// element). So they depend neither on the device nor on groups, but on the order in which parameters are created.
+/// States have draws of their own.
 struct Initializer {
   enum class Kind : std::uint8_t { constant, uniform, normal };
   Kind kind = Kind::constant;

@@ -216,7 +216,7 @@ HALFSTEP_API Tensor log_softmax(Tensor x, std::int64_t axis = -1);
 /// returns x unchanged.
 HALFSTEP_API Tensor dropout(Tensor x, float probability);
 
-/// The same values in another floating type, rounded to nearest.
+/// The same values in another floating type, rounded as the precision rounds activations.
 HALFSTEP_API Tensor cast(Tensor x, DType dtype);
 
 /// The rows of a table {rows, c} that u32 ids {...} name: {..., c}. `ignored_label` names a row of zeros. An id that is

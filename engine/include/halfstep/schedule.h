@@ -26,13 +26,14 @@ struct HALFSTEP_API Schedule {
   /// Linear from `from` to `to` over `steps` steps.
   static Schedule linear(float from, float to, std::int64_t steps);
   /// Linear warmup: peak / warmup in the first step, `peak` in step `warmup` (from 0 to `steps`; 0: none). Then half a
-  /// cosine down to `floor` at step `steps`: Loshchilov and Hutter 2017.
+  /// cosine down to `floor` at step `steps`, and `floor` after it: Loshchilov and Hutter 2017.
   static Schedule cosine(float peak, std::int64_t warmup, std::int64_t steps, float floor = 0);
-  /// `rate` times (1 - i / steps)^power at step i, but not below `floor`; `power` is positive.
+  /// `rate` times (1 - i / steps)^power at step i, but not below `floor`, and so at step `steps` and after it; `power`
+  /// is positive.
   static Schedule polynomial(float rate, std::int64_t steps, float power = 1, float floor = 0);
   /// Rises from peak / 25 to `peak` over the fraction `rise` (between 0 and 1) of `steps` steps, then falls to
   /// peak / 250000, each along half a cosine: Smith and Topin 2018, with fast.ai's constants. Where that fraction ends
-  /// between two steps, so does the rise, as PyTorch's does.
+  /// between two steps, so does the rise, as PyTorch's does; where it ends before the first, the rate only falls.
   static Schedule one_cycle(float peak, std::int64_t steps, float rise = 0.3F);
 
   /// This schedule, with its first `steps` rates multiplied by 1 / steps, 2 / steps, ..., 1.

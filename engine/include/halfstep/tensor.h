@@ -62,8 +62,8 @@ struct Access;
 /// contents, so it may outlive the Graph.
 class HALFSTEP_API Tensor {
  public:
-  /// An undefined tensor, for members that are assigned later. Until then every member except defined() and assignment
-  /// throws Error, and so does every function that takes the tensor.
+  /// An undefined tensor, for members that are assigned later. Until then every member except defined(), id() and
+  /// assignment throws Error, and so does every function that takes the tensor.
   Tensor() = default;
 
   /// Whether it is a value of a graph.

@@ -76,7 +76,7 @@ class AttentionGradient final : public graph::Operator {
   void lower(plan::Lowering& out) const override {
     const std::size_t first = form_.count();
     if (is_composed(out, form_.settings.segments)) {
-      out.lower_as([&](std::span<const Tensor> x) {
+      out.lower_with_wide_sums([&](std::span<const Tensor> x) {
         return composed_attention_gradients(form_.inputs(x), form_.settings, x[first + 3]);
       });
       return;
@@ -140,7 +140,7 @@ class Attention final : public graph::Operator {
 
   void lower(plan::Lowering& out) const override {
     if (is_composed(out, form_.settings.segments)) {
-      out.lower_as(
+      out.lower_with_wide_sums(
           [&](std::span<const Tensor> x) { return std::vector{composed_attention(form_.inputs(x), form_.settings)}; });
       return;
     }

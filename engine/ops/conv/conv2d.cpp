@@ -33,9 +33,10 @@ void expect_images(std::string_view op, std::string_view role, const TensorType&
 /// The gradient for the images; also implements transposed convolution.
 class DataGradient final : public graph::Operator {
  public:
-  DataGradient(Shape images, Conv2dOptions options) : images_(std::move(images)), options_(options) {}
+  DataGradient(std::string_view name, Shape images, Conv2dOptions options)
+      : name_(name), images_(std::move(images)), options_(options) {}
 
-  std::string name() const override { return "conv2d_data_gradient"; }
+  std::string name() const override { return name_; }
   graph::Attributes attributes() const override { return ops::attributes(options_, {{"images", images_}}); }
   graph::Numerics numerics() const override { return graph::Numerics::product; }
 
@@ -65,6 +66,7 @@ class DataGradient final : public graph::Operator {
  private:
   ops::Convolution convolution(const Shape& weight) const { return {images_, weight, options_}; }
 
+  std::string name_;  ///< what the operator is to who made it
   Shape images_;
   Conv2dOptions options_;
 };
@@ -218,8 +220,9 @@ Shape ops::Convolution::output(std::string_view op) const {
   return result;
 }
 
-Tensor ops::conv2d_data_gradient(Tensor cotangent, Tensor weight, Shape images, Conv2dOptions options) {
-  return apply<DataGradient>({cotangent, weight}, std::move(images), options);
+Tensor ops::conv2d_data_gradient(Tensor cotangent, Tensor weight, Shape images, Conv2dOptions options,
+                                 std::string_view op) {
+  return apply<DataGradient>({cotangent, weight}, op, std::move(images), options);
 }
 
 Tensor ops::conv2d_weight_gradient(Tensor images, Tensor cotangent, Shape weight, Conv2dOptions options) {

@@ -39,7 +39,8 @@ graph::Attributes attributes(const Conv2dOptions& options, graph::Attributes mor
 void expect_convolution(std::string_view op, const Pair& images, const Pair& kernel, const Conv2dOptions& options);
 
 /// Gradient for the images {n, h, w, in} from the output's gradient, `cotangent` {n, oh, ow, out}.
-Tensor conv2d_data_gradient(Tensor cotangent, Tensor weight, Shape images, Conv2dOptions options);
+Tensor conv2d_data_gradient(Tensor cotangent, Tensor weight, Shape images, Conv2dOptions options,
+                            std::string_view op = "conv2d_data_gradient");
 /// Gradient for the weight {kh, kw, in / groups, out}.
 Tensor conv2d_weight_gradient(Tensor images, Tensor cotangent, Shape weight, Conv2dOptions options);
 /// Gradients for the weight and for a bias {out}.

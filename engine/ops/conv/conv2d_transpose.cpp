@@ -40,7 +40,7 @@ Tensor conv2d_transpose(Tensor images, Tensor weight, Conv2dOptions options, Pai
   // A convolution of the result has a position more for each whole stride that pads it: there, images are 0.
   const Pair more{output_padding[0] / options.stride[0], output_padding[1] / options.stride[1]};
   if (more != Pair{0, 0}) images = pad(images, {0, 0, 0, 0}, {0, more[0], more[1], 0});
-  return ops::conv2d_data_gradient(images, weight, std::move(result), options);
+  return ops::conv2d_data_gradient(images, weight, std::move(result), options, "conv2d_transpose");
 }
 
 }  // namespace halfstep
