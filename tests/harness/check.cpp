@@ -175,6 +175,15 @@ void tell(const Check& check, const Output& output, double largest, std::size_t 
   observer(told, run);
 }
 
+/// Whether zeros would be found to be wrong, where not all values are as good as zero.
+bool tells_zeros(const Check& check, const Output& output, double largest) {
+  const std::vector<double>& want = output.want.values;
+  return std::ranges::all_of(want, [&](double value) { return std::abs(value) <= 1e-6 * largest; }) ||
+         std::ranges::any_of(want, [&](double value) {
+           return !agree(0, value, tolerance(check, output.dtype, value, largest));
+         });
+}
+
 void compare(const Check& check, const Output& output) {
   const auto& [what, dtype, execution, tensor, inputs, got, want] = output;
   REQUIRE(got.size() == want.values.size());
@@ -189,6 +198,7 @@ void compare(const Check& check, const Output& output) {
       first = fmt::format("[{}] is {:.9g}, expected {:.9g} +- {:.3g}", i, got[i], want.values[i], allowed);
   }
   tell(check, output, largest, wrong);
+  CHECK_MESSAGE(tells_zeros(check, output, largest), "the tolerance allows zeros in place of all values");
   CHECK_MESSAGE(wrong == 0, wrong << " of " << got.size() << " are wrong, first " << first);
 }
 

@@ -40,6 +40,7 @@ struct Check {
   /// Error of the f32 arithmetic, relative to the largest result: 2^-23 for each rounding of a short computation.
   double arithmetic = 1e-6;
   /// Magnitude of the terms that the result is a sum of, if they are larger than it; errors are then relative to this.
+  /// A check fails whose errors may be so large that zeros in place of all results would be right.
   double magnitude = 0;
   /// How often a value is rounded to a narrow type on its way to the result.
   int roundings = 1;
