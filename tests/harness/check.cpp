@@ -179,9 +179,8 @@ void tell(const Check& check, const Output& output, double largest, std::size_t 
 bool tells_zeros(const Check& check, const Output& output, double largest) {
   const std::vector<double>& want = output.want.values;
   return std::ranges::all_of(want, [&](double value) { return std::abs(value) <= 1e-6 * largest; }) ||
-         std::ranges::any_of(want, [&](double value) {
-           return !agree(0, value, tolerance(check, output.dtype, value, largest));
-         });
+         std::ranges::any_of(
+             want, [&](double value) { return !agree(0, value, tolerance(check, output.dtype, value, largest)); });
 }
 
 void compare(const Check& check, const Output& output) {
