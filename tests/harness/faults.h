@@ -14,8 +14,8 @@
 namespace halfstep::testing {
 
 /// A call of Vulkan that fails: the `call`th of `function`, from 1, with `result`. VK_ERROR_DEVICE_LOST stays: whatever
-/// may return it does so for that device from then on, and nothing is submitted to it any more. A failed call leaves garbage in what it was
-/// to fill, as drivers may.
+/// may return it does so for that device from then on, and nothing is submitted to it any more. A failed call leaves
+/// garbage in what it was to fill, as drivers may.
 struct Fault {
   std::string function;
   std::size_t call = 1;
