@@ -50,8 +50,8 @@ TEST_CASE("group and instance norm") {
 }
 
 TEST_CASE("the mean of a group of equal numbers is that number") {
-  for (const std::int64_t groups : {1, 2, 8}) {
-    Check check = check_of({2, 4, 4, 64}, groups);
+  for (const std::int64_t groups : {1, 2, 7}) {
+    Check check = check_of({2, 4, 4, 28}, groups);
     for (double& v : check.inputs[0].values.values) v = static_cast<double>(4000.3F);
     check.dtypes = {DType::f32};
     testing::check_operator(check);  // the bias, where a sum of the means is off by as much as 0.07

@@ -7,11 +7,12 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-/// Ranks of a training as threads of this process.
+/// Ranks of a training as threads of this process, or as one that is imagined.
 namespace halfstep::testing {
 
 /// Runs a function for each rank, in a thread of its own, and returns when all have ended. What a rank would wait for
@@ -25,6 +26,30 @@ std::vector<Result> results_of_ranks(int count, const std::function<Result(int r
   on_ranks(count, [&](int rank, const Ranks& ranks) { results[static_cast<std::size_t>(rank)] = body(rank, ranks); });
   return results;
 }
+
+/// What Mirror::abort() throws.
+struct Ended {
+  std::string message;
+  int exit_code;
+};
+
+/// Another rank that does as this one does: sums are twice this one's.
+class Mirror : public Exchange {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  void begin_sum(std::span<float> values, const WireFormat&) override {
+    for (float& value : values) value *= 2;
+  }
+  void progress() override {}
+  void wait() override {}
+  void broadcast(std::span<std::byte>, int) override {}
+  void barrier() override {}
+  [[noreturn]] void abort(std::string_view message, int exit_code) override {
+    throw Ended{std::string(message), exit_code};
+  }
+  ExchangeCosts costs() const override { return {}; }
+};
 
 /// Passes on to another exchange what that must have, and composes the rest of it.
 class PassingExchange : public Exchange {

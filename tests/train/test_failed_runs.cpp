@@ -21,6 +21,7 @@
 #include "host/temporary_folder.h"
 #include "models/layers.h"
 #include "train/failing_submits.h"
+#include "train/rank_threads.h"
 #include "train/small_training.h"
 
 namespace halfstep {
@@ -36,28 +37,22 @@ namespace {
 constexpr std::chrono::nanoseconds budget = std::chrono::microseconds(20);
 
 /// Another rank that does as this one does, until it fails.
-class Twin final : public Exchange {
+class Twin final : public testing::Mirror {
  public:
   bool is_gone = false;
   std::size_t sums = 0;  ///< that were begun
   float seconds = 1;     ///< that it takes for a micro-batch, of which this one takes one second
 
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  void begin_sum(std::span<float> values, const WireFormat&) override {
+  void begin_sum(std::span<float> values, const WireFormat& format) override {
     ++sums;
-    for (float& value : values) value *= 2;
+    Mirror::begin_sum(values, format);
     const bool times = values.size() == 2 && values[0] > 0 && values[1] == 0;  // of which each rank tells its own
     if (times) std::ranges::copy(std::array{1.0F, seconds}, values.begin());
   }
-  void progress() override {}
   void wait() override {
     if (is_gone) fail("test", "expected the other rank, got none");
   }
-  void broadcast(std::span<std::byte>, int) override {}
-  void barrier() override {}
   [[noreturn]] void abort(std::string_view message, int) override { fail("test", message); }
-  ExchangeCosts costs() const override { return {}; }
 };
 
 Trainer rank_of(const std::shared_ptr<Twin>& twin, const Device& device,

@@ -5,18 +5,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "harness/application.h"
 #include "harness/device.h"
 #include "train/guest_model.h"
+#include "train/rank_threads.h"
 
 using namespace halfstep;
 using namespace halfstep::testing::guest;
@@ -26,22 +25,6 @@ using testing::Commands;
 using testing::number;
 
 namespace {
-
-/// Another rank that computes the same as this one.
-class Mirror final : public Exchange {
- public:
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  void begin_sum(std::span<float> values, const WireFormat&) override {
-    for (float& value : values) value *= 2;
-  }
-  void progress() override {}
-  void wait() override {}
-  void broadcast(std::span<std::byte>, int) override {}
-  void barrier() override {}
-  [[noreturn]] void abort(std::string_view, int exit_code) override { std::exit(exit_code); }
-  ExchangeCosts costs() const override { return {}; }
-};
 
 /// Whether steps of a trainer with these options cannot be recorded, and an Error says why.
 void check_not_recorded(const Device& device, const TrainerOptions& options, Commands& commands, const char* why) {
@@ -244,7 +227,7 @@ TEST_CASE("guest: each rank reads its own memory") {
                            {"y", {.buffer = buffer, .offset = 512, .bytes = 4 * batch}}};
   Model alone(3), among(3);
   Trainer one = alone.trainer(device, options);
-  options.ranks.exchange = std::make_shared<Mirror>();
+  options.ranks.exchange = std::make_shared<testing::Mirror>();
   Trainer two = among.trainer(device, options);
   for (int i = 0; i < 3; ++i) {
     one.step();

@@ -369,7 +369,8 @@ TEST_CASE("f16 partials cost a long dot product its digits, f32 partials do not"
     const double wide = error(DType::f32);
     MESSAGE("relative error with f32 partials " << wide << ", with f16 partials " << narrow);
     CHECK(wide < 0x1p-11);  // the result is rounded to f16
-    CHECK(narrow > 0x1p-11);
+    // A device that is told to end loops sooner adds up sums of few products, each of which rounds less.
+    if (target.max_rounds >= 65535) CHECK(narrow > 0x1p-11);
   }
 }
 

@@ -20,34 +20,12 @@
 
 namespace halfstep {
 
+using testing::Ended;
 using testing::error_of;
 using testing::has;
+using testing::Mirror;
 
 namespace {
-
-/// What abort() ends the mirror's ranks with.
-struct Ended {
-  std::string message;
-  int exit_code;
-};
-
-/// Another rank that does as this one does.
-class Mirror final : public Exchange {
- public:
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  void begin_sum(std::span<float> values, const WireFormat&) override {
-    for (float& value : values) value *= 2;
-  }
-  void progress() override {}
-  void wait() override {}
-  void broadcast(std::span<std::byte>, int) override {}
-  void barrier() override {}
-  [[noreturn]] void abort(std::string_view message, int exit_code) override {
-    throw Ended{std::string(message), exit_code};
-  }
-  ExchangeCosts costs() const override { return {}; }
-};
 
 testing::ToyOptions toy(const std::function<void(TrainerOptions&)>& change) {
   return {.batch = 4, .dropout = 0.25F, .change = change};

@@ -134,6 +134,7 @@ TEST_CASE("the recorder counts all of a tensor that takes many workgroups") {
 }
 
 TEST_CASE("the recorder's means of many equal numbers are that number") {
+  if (testing::context().target().max_rounds < 65535) return;  // a device that is told to end loops sooner
   constexpr std::int64_t count = 1 << 24;
   testing::Pull pull(count, 0, Sgd{.rate = 0}, Precision::float32());
   pull.trainer().inspect().watch("w.gradient");

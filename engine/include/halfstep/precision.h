@@ -79,7 +79,8 @@ struct Lists {
   Compute others = DType::f32;      ///< activations, pooling, changes of shape
 };
 
-/// The accumulator type of matrix products and convolutions. With f16, the sum is rounded after every block of k.
+/// The accumulator type of matrix products and convolutions of f16 operands. With f16, the sum is rounded after every
+/// block of k. Products of other types, of attention and of updates have sums in f32.
 struct Partials {
   DType matmul = DType::f32;  ///< matmul, linear
   DType conv2d = DType::f32;
