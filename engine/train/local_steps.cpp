@@ -166,31 +166,39 @@ void LocalSteps::write_synchronised() {
 
 void LocalSteps::with_synchronised(const std::function<void()>& call, After after) {
   if (!moved_) return call();
-  vk::Context& context = workspace_.runtime->context();
-  std::array<std::vector<std::byte>, read_buffers.size()> kept;
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    const std::uint64_t bytes = state::bytes_of(read_buffers[i], workspace_.store->spec());
-    kept[i].resize(bytes);
-    if (bytes > 0) vk::download(context, workspace_.store->buffer(read_buffers[i]), 0, kept[i]);
+  for (std::size_t i = 0; i < own_.size(); ++i) {
+    own_[i].resize(state::bytes_of(read_buffers[i], workspace_.store->spec()));
+    if (!own_[i].empty()) vk::download(context(), workspace_.store->buffer(read_buffers[i]), 0, own_[i]);
   }
-  const auto put_back = [&] {
-    for (std::size_t i = 0; i < kept.size(); ++i) {
-      const auto upload = [&] { vk::upload(context, workspace_.store->buffer(read_buffers[i]), 0, kept[i]); };
-      try {
-        upload();
-      } catch (const Error&) {
-        upload();  // a moment's lack of memory must not leave weights of two kinds
-      }
+  own_is_aside_ = true;
+  const auto try_to_put_back = [&] {
+    try {
+      put_back();
+    } catch (const Error&) {
+      return;  // the next call tries again
     }
   };
   try {
     write_synchronised();
     call();
   } catch (...) {
-    put_back();
+    try_to_put_back();
     throw;
   }
-  if (after == After::put_back) put_back();
+  if (after == After::put_back) return try_to_put_back();
+  own_is_aside_ = false;
+}
+
+void LocalSteps::put_back() {
+  if (!own_is_aside_) return;
+  for (std::size_t i = 0; i < own_.size(); ++i) {
+    vk::upload(context(), workspace_.store->buffer(read_buffers[i]), 0, own_[i]);
+  }
+  own_is_aside_ = false;
+}
+
+vk::Context& LocalSteps::context() const {
+  return workspace_.runtime->context();
 }
 
 Checkpoint::Contents LocalSteps::of_all_ranks(const Checkpoint::Contents& own) const {

@@ -2,6 +2,8 @@
 
 #include <halfstep/trainer_options.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -39,6 +41,9 @@ class LocalSteps {
   /// after it, or only where it throws.
   enum class After : std::uint8_t { put_back, keep };
   void with_synchronised(const std::function<void()>& call, After after = After::put_back);
+  /// Puts them back where that has failed. To be called before anything reads weights. Needs no other rank; throws
+  /// Error where it fails again.
+  void put_back();
 
   /// What the checkpoint of each rank becomes in one file, the same on all but for their notes: by the tensors' own
   /// names the weights and states of the last synchronisation, and rank 0's moments and counters; what other ranks have
@@ -64,11 +69,14 @@ class LocalSteps {
   std::vector<float> moved_by(const Synchronised& of) const;
   void write_synchronised();
   bool is_own(const state::KeptTensor& tensor) const;
+  vk::Context& context() const;
 
   const run::Workspace& workspace_;
   const TrainerOptions& options_;
   Exchange& exchange_;
   std::vector<Synchronised> all_;
+  std::array<std::vector<std::byte>, 4> own_;  ///< weights and states that with_synchronised() has set aside
+  bool own_is_aside_ = false;
   std::uint64_t seed_ = 0;
   std::uint64_t steps_ = 0;
   bool moved_ = false;

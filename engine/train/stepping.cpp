@@ -58,6 +58,7 @@ void Trainer::Impl::executed() {
 
 void Trainer::Impl::before_step() {
   end_open_step();
+  if (local_steps) local_steps->put_back();
   stop_at_floor();
   keep_snapshot();
 }
@@ -226,6 +227,7 @@ std::vector<run::Program*> Trainer::Impl::programs() const {
 void Trainer::Impl::finish() {
   end_open_step();
   for (run::Program* program : programs()) program->slots().drain();
+  if (local_steps) local_steps->put_back();
 }
 
 void Trainer::Impl::poll() {
