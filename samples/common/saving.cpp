@@ -56,7 +56,8 @@ void Saver::save() {
 }
 
 void Saver::write_weights() {
-  has_weights_ = true;  // on every rank, of which only the first knows whether it failed
+  if (writing_.valid()) writing_.wait();  // a disk with room for one of both gets the checkpoint
+  has_weights_ = true;                    // on every rank, of which only the first knows whether it failed
   weights_failure_.reset();
   try {
     if (beside_.weights) beside_.weights();

@@ -20,12 +20,13 @@ struct Beside {
   /// Writes what never changes, before each checkpoint and on the thread that writes it: so it replaces the files of an
   /// earlier run not before there is a checkpoint to go with it. Only the first rank calls it.
   std::function<void()> description{};
-  /// Writes the weights for other programs, after the run's first save and each of Saver::save().
+  /// Writes the weights for other programs, when the checkpoint of the run's first save, or of Saver::save(), is
+  /// written.
   std::function<void()> weights{};
 };
 
-/// Writes the checkpoints of a run on another thread. Training stops only while the values are copied from the device.
-/// Does nothing if there is no file to save to.
+/// Writes the checkpoints of a run on another thread. Training stops only while the values are copied from the device,
+/// and where weights follow the checkpoint. Does nothing if there is no file to save to.
 class Saver {
  public:
   /// `notes` are added to the files' metadata. Of several ranks, every one calls the functions, and the first one
