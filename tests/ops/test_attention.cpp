@@ -14,11 +14,13 @@
 #include "base/philox.h"
 #include "harness/check.h"
 #include "harness/device.h"
+#include "harness/loop_limit.h"
 #include "harness/values.h"
 #include "plan/graph_values.h"
 #include "reference/array.h"
 #include "reference/attention.h"
 #include "step/execution.h"
+#include "vk/shader/shaders.h"
 
 using namespace halfstep;
 using reference::Array;
@@ -76,6 +78,28 @@ Check check_of(const Sizes& size, const Masks& masks, bool fused = true) {
   };
   check.reference = [=](std::span<const Array> x) { return reference::attention(x, masks); };
   return check;
+}
+
+/// On `target`, in f32.
+std::vector<float> result_of(const Check& check, const plan::Target& target) {
+  Graph graph;
+  std::vector<Tensor> inputs;
+  for (const testing::Operand& operand : check.inputs) {
+    const DType dtype = operand.kind == testing::Kind::labels ? DType::u32 : DType::f32;
+    inputs.push_back(graph.input(fmt::format("x{}", inputs.size()), operand.values.shape, dtype));
+  }
+  const Tensor y = check.build(inputs);
+  step::Execution execution(testing::context(), graph.ir(), {y.id()}, {.target = target});
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<double>& given = check.inputs[i].values.values;
+    if (inputs[i].type().dtype == DType::u32) {
+      execution.set(inputs[i].id(), std::vector<std::uint32_t>(given.begin(), given.end()));
+    } else {
+      execution.set(inputs[i].id(), std::vector<float>(given.begin(), given.end()));
+    }
+  }
+  execution.run();
+  return execution.floats(y.id());
 }
 
 /// For gradients against the formula in double rather than differences: for sizes that those would take too long for.
@@ -232,6 +256,25 @@ TEST_CASE("attention of packed sequences sees each of them alone") {
   testing::check_operator(check_of({2, 4, 2, 72, 72, 8, 6}, masks));
 }
 
+// A driver with such a limit ends loops there, and what they would have added is missing.
+TEST_CASE("attention of packed sequences runs no more loop rounds than it counts") {
+  if (!wide_heads_run() || on_swiftshader()) return;
+  constexpr std::uint32_t limit = 420;
+  const Check check = check_of({1, 1, 1, 300, 300, 8, 8}, {.causal = true, .segments = std::vector<double>(300, 0)});
+  plan::Target target = testing::context().target();
+  for (const bool cpu : {true, false}) {
+    target.cpu = cpu;
+    target.max_rounds = plan::Target{}.max_rounds;
+    const std::vector<float> wanted = result_of(check, target);
+    vk::patch_shaders([](std::string_view, const std::vector<std::uint32_t>& words) {
+      return testing::with_loop_limit(words, limit);
+    });
+    target.max_rounds = limit;
+    CHECK(result_of(check, target) == wanted);
+    vk::patch_shaders({});
+  }
+}
+
 TEST_CASE("attention of segments whose numbers decrease is right or NaN") {
   if (!wide_heads_run()) return;
   const std::int64_t rows = 72;
@@ -244,27 +287,10 @@ TEST_CASE("attention of segments whose numbers decrease is right or NaN") {
     for (const auto& [first, second, third] : {std::array{1, 2, 0}, std::array{5, 4, 3}, std::array{1, 2, 1}}) {
       Check check = check_of({1, 2, 2, rows, rows, 8, 6}, {.segments = std::vector<double>(rows, third)});
       for (std::size_t i = 0; i < 30; ++i) check.inputs[3].values.values[i] = i < 10 ? first : second;
-      Graph graph;
-      std::vector<Tensor> inputs;
-      for (const testing::Operand& operand : check.inputs) {
-        const DType dtype = operand.kind == testing::Kind::labels ? DType::u32 : DType::f32;
-        inputs.push_back(graph.input(fmt::format("x{}", inputs.size()), operand.values.shape, dtype));
-      }
-      const Tensor y = check.build(inputs);
-      step::ExecutionOptions options;
-      options.target = target;
-      step::Execution execution(testing::context(), graph.ir(), {y.id()}, options);
       std::vector<Array> values;
-      for (std::size_t i = 0; i < inputs.size(); ++i) {
-        const std::vector<double>& given = check.inputs[i].values.values;
-        const std::vector<float> floats(given.begin(), given.end());
-        if (i < 3) execution.set(inputs[i].id(), floats);
-        if (i == 3) execution.set(inputs[i].id(), std::vector<std::uint32_t>(given.begin(), given.end()));
-        values.push_back(Array(check.inputs[i].values.shape, std::vector<double>(floats.begin(), floats.end())));
-      }
-      execution.run();
+      for (const testing::Operand& operand : check.inputs) values.push_back(operand.values);
       const Array expected = reference::attention(values, {.segments = values[3].values});
-      const std::vector<float> found = execution.floats(y.id());
+      const std::vector<float> found = result_of(check, target);
       std::size_t wrong = 0;
       for (std::size_t i = 0; i < found.size(); ++i) {
         wrong += !std::isnan(found[i]) && std::abs(found[i] - expected.values[i]) > 1e-4 ? 1U : 0U;

@@ -20,15 +20,15 @@ std::string shader_of(AttentionPass pass, DType dtype, std::string_view kernel) 
 /// attention_rows.glsl: in each tile, a loop over its rows for the scores and one for each of the sums.
 AttentionKernel rows_kernel(const plan::Target& target, AttentionPass pass, const AttentionExtents& extents,
                             DType dtype) {
-  constexpr std::int64_t rows_each = 2;
   AttentionKernel kernel;
+  kernel.rows_each = 2;
   kernel.name = "rows";
   kernel.shader = shader_of(pass, dtype, kernel.name);
   kernel.local_size = target.subgroups.hand_over() ? target.subgroups.size : 4;
   kernel.tile = 8;
-  kernel.own_rows = rows_each * kernel.local_size;
+  kernel.own_rows = kernel.rows_each * kernel.local_size;
   kernel.tile_rounds = 1 + (pass == AttentionPass::keys ? 3 : 2) * (kernel.tile + 1);
-  kernel.other_rounds = rows_each * (result_quads(pass, extents) + 2) + 2;
+  kernel.other_rounds = kernel.rows_each * (result_quads(pass, extents) + 2) + 2;
   return kernel;
 }
 
@@ -44,7 +44,8 @@ AttentionKernel tile_kernel(AttentionPass pass, const AttentionExtents& extents,
   kernel.name = "tile";
   kernel.shader = shader_of(pass, dtype, kernel.name);
   kernel.local_size = side * side;
-  kernel.own_rows = 4 * side;
+  kernel.rows_each = 4;
+  kernel.own_rows = kernel.rows_each * side;
   kernel.tile = 4 * side;
   kernel.tile_rounds = 1 + products(c_parts);
   if (pass != AttentionPass::forward) kernel.tile_rounds += products(d_parts) + sums(c_parts);

@@ -22,9 +22,10 @@ struct AttentionKernel {
   std::string name;    ///< "tile", "units16x16x16"
   std::string shader;  ///< the variant: "attention.forward.f32.tile"
   std::uint32_t local_size = 0;
-  std::int64_t own_rows = 0;  ///< of a workgroup
-  std::int64_t tile = 0;      ///< other rows at a time
-  /// Loop rounds of an invocation: per tile, and for the rest of its work.
+  std::int64_t own_rows = 0;   ///< of a workgroup
+  std::int64_t rows_each = 0;  ///< own rows of an invocation, whose sums it starts
+  std::int64_t tile = 0;       ///< other rows at a time
+  /// Loop rounds of an invocation: per tile, and for the rest of its work, without the searches for segments.
   std::int64_t tile_rounds = 0;
   std::int64_t other_rounds = 0;
   bool risky = false;                         ///< see plan::Candidate

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "ops/attention/attention_choice.h"
@@ -43,14 +44,18 @@ struct Part {
   std::int64_t first, end, first_head, end_head, rounds;
 };
 
-/// As few parts as the limit of loop rounds allows. Each head has two binary searches where there are `segments`.
-std::vector<Part> parts_of(const plan::Lowering& out, const AttentionKernel& kernel, std::int64_t others,
-                           std::int64_t group, bool segments) {
-  const std::int64_t head_rounds = segments ? 2 + 2 * 32 : 2;
+/// As few parts as the limit of loop rounds allows. `segments`, of as many rows as there are others, take binary
+/// searches: two for each head, and where the forward pass starts the sums of a row, four, which see whether they are
+/// in order.
+std::vector<Part> parts_of(const plan::Lowering& out, const AttentionKernel& kernel, AttentionPass pass,
+                           std::int64_t others, std::int64_t group, bool segments) {
+  const std::int64_t search = segments ? std::bit_width(static_cast<std::uint64_t>(others)) + 1 : 0;
+  const std::int64_t searches_of_rows = pass == AttentionPass::forward ? 4 * kernel.rows_each : 0;
+  const std::int64_t head_rounds = 2 + 2 * search;
   const auto limit = static_cast<std::int64_t>(out.target().max_rounds);
   const std::int64_t tiles = plan::divided_up(others, kernel.tile);
   const auto rounds = [&](std::int64_t part_tiles, std::int64_t heads) {
-    return kernel.other_rounds + heads * (head_rounds + part_tiles * kernel.tile_rounds);
+    return kernel.other_rounds + searches_of_rows * search + heads * (head_rounds + part_tiles * kernel.tile_rounds);
   };
   if (rounds(tiles, group) <= limit) return {{0, others, 0, group, rounds(tiles, group)}};
   const std::int64_t most = std::max<std::int64_t>(1, (limit - rounds(0, 1)) / kernel.tile_rounds);
@@ -172,7 +177,7 @@ Plan plan_of(plan::Lowering& out, AttentionPass pass, const AttentionTensors& te
   plan.noise = draws ? out.noise(settings.noise) : plan::Noise{tensors.q, 0};
   plan.own_heads = extents.batch * (own_keys ? extents.key_heads : extents.heads);
   plan.own_tiles = plan::divided_up(own_keys ? extents.keys : extents.queries, plan.kernel.own_rows);
-  plan.parts = parts_of(out, plan.kernel, own_keys ? extents.queries : extents.keys,
+  plan.parts = parts_of(out, plan.kernel, pass, own_keys ? extents.queries : extents.keys,
                         own_keys ? extents.heads / extents.key_heads : 1, settings.segments);
   return plan;
 }
