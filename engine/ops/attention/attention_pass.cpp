@@ -49,7 +49,8 @@ struct Part {
 /// in order.
 std::vector<Part> parts_of(const plan::Lowering& out, const AttentionKernel& kernel, AttentionPass pass,
                            std::int64_t others, std::int64_t group, bool segments) {
-  const std::int64_t search = segments ? std::bit_width(static_cast<std::uint64_t>(others)) + 1 : 0;
+  const auto halvings = static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(others)));
+  const std::int64_t search = segments ? halvings + 1 : 0;
   const std::int64_t searches_of_rows = pass == AttentionPass::forward ? 4 * kernel.rows_each : 0;
   const std::int64_t head_rounds = 2 + 2 * search;
   const auto limit = static_cast<std::int64_t>(out.target().max_rounds);
