@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 
+#include "graph/dtype.h"
 #include "train/checkpoint_contents.h"
 #include "train/stored_values.h"
 
@@ -41,7 +42,8 @@ std::vector<float> CheckpointReader::take(const std::string& models_name, const 
   }
   std::vector<float> values = decode(*tensor, entry.type.shape, entry.stored);
   report_.loaded.push_back(name);
-  const auto finite = [](float value) { return std::isfinite(value); };
+  const DType kept = overflow_ == Overflow::saturate ? DType::f32 : entry.type.dtype;
+  const auto finite = [kept](float value) { return std::isfinite(graph::stored(kept, value)); };
   if (!std::ranges::all_of(values, finite)) report_.not_finite.push_back(name);
   return values;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <halfstep/checkpoint.h>
+#include <halfstep/precision.h>
 
 #include <set>
 #include <string>
@@ -15,7 +16,9 @@ namespace halfstep::train {
 /// Takes a model's tensors out of a file, and keeps account of what is there and what is not.
 class CheckpointReader {
  public:
-  CheckpointReader(const io::SafetensorsFile& file, const LoadOptions& options) : file_(file), options_(options) {}
+  /// `overflow`: what becomes of numbers that the type operators read a weight in does not reach.
+  CheckpointReader(const io::SafetensorsFile& file, const LoadOptions& options, Overflow overflow)
+      : file_(file), options_(options), overflow_(overflow) {}
 
   /// The values of a tensor of the model; empty where the file has none that fits.
   std::vector<float> take(const std::string& models_name, const state::ParameterEntry& entry);
@@ -37,6 +40,7 @@ class CheckpointReader {
 
   const io::SafetensorsFile& file_;
   const LoadOptions& options_;
+  Overflow overflow_;
   std::set<std::string> asked_;
   LoadReport report_;
 };

@@ -310,7 +310,7 @@ Checkpoints::Resumed Checkpoints::load(const io::SafetensorsFile& file, const st
   const std::vector<float> scales = scales_from(source);
   const LoadOptions options{.ignored = {"halfstep.state", "halfstep.gradient_scales", "halfstep.optimizers",
                                         "halfstep.rank*", "halfstep.outer.*", "halfstep.copy.*"}};
-  CheckpointReader reader(file, options);
+  CheckpointReader reader(file, options, options_.precision.overflow);
   const std::vector<state::KeptTensor> tensors = store_.tensors();
   std::vector<std::vector<float>> values;
   for (const state::KeptTensor& tensor : tensors) {
@@ -343,7 +343,7 @@ Checkpoints::Resumed Checkpoints::load(const io::SafetensorsFile& file, const st
 LoadReport Checkpoints::load_weights(const std::filesystem::path& path, const LoadOptions& options) {
   const io::SafetensorsFile file(path);
   check_format(file.metadata(), path.string());
-  CheckpointReader reader(file, options);
+  CheckpointReader reader(file, options, options_.precision.overflow);
   reader.pass_over_states();
   std::vector<state::KeptTensor> tensors;
   std::vector<std::vector<float>> values;

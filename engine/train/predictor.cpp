@@ -122,7 +122,7 @@ class Predictor::Impl {
            "the trainer or first predictor loads them");
     const io::SafetensorsFile file(path);
     check_format(file.metadata(), path.string());
-    train::CheckpointReader reader(file, options);
+    train::CheckpointReader reader(file, options, precision_.overflow);
     reader.pass_over_states();
     std::vector<std::vector<float>> values;
     for (const state::KeptTensor& tensor : tensors_) {

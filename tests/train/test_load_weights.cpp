@@ -9,6 +9,7 @@
 #include "harness/device.h"
 #include "host/temporary_folder.h"
 #include "io/safetensors.h"
+#include "models/layers.h"
 #include "train/small_training.h"
 
 namespace halfstep {
@@ -105,6 +106,32 @@ TEST_CASE("a tensor is read under another name that its file may have for it") {
   CHECK(std::ranges::count(trainer.load_weights(folder.path() / "other", options).loaded, "first.gamma") == 1);
   CHECK(trainer.parameter("conv/weight") == conv);
   CHECK(trainer.parameter("dense/bias") == two);
+}
+
+TEST_CASE("numbers that a weight's type does not reach are told of as not finite") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "weights.safetensors";
+  Trainer source = testing::toy_trainer(testing::toy_set(), {.precision = Precision::float32()});
+  source.set_parameter("dense/bias", std::vector<float>{1, -70000, 2});
+  source.save_weights(path);
+  Precision saturating = Precision::float16();
+  saturating.overflow = Overflow::saturate;
+  const std::vector<std::string> bias{"dense.bias"};
+  const std::vector<std::string> none;
+  for (const auto& [precision, not_finite] : {std::pair{Precision::float16(), bias},
+                                              {Precision::mixed(), bias},
+                                              {saturating, none},
+                                              {Precision::bfloat16(DType::bf16), none},
+                                              {Precision::float32(), none}}) {
+    CAPTURE(precision.name);
+    Trainer trainer = testing::toy_trainer(testing::toy_set(), {.precision = precision});
+    CHECK(trainer.load_weights(path).not_finite == not_finite);
+  }
+  Graph graph;
+  const Tensor x = graph.input("x", {1, 36});
+  Predictor predictor =
+      Predictor::compile(testing::device(), graph, models::dense(graph.root() / "dense", x, 3), Precision::float16());
+  CHECK(predictor.load_weights(path, {.strict = false}).not_finite == bias);
 }
 
 TEST_CASE("narrow weights saved from stochastic rounding load into f32 unchanged") {

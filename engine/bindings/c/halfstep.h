@@ -804,7 +804,7 @@ typedef enum hs_load_list {
   HS_MISSING,     ///< in the model, but not in the file
   HS_UNEXPECTED,  ///< in the file, but not in the model
   HS_MISMATCHED,  ///< "NAME: expected ..., got ..."
-  HS_NOT_FINITE   ///< loaded, but with infinities or NaN
+  HS_NOT_FINITE   ///< loaded, but NaN or infinite in part, as operators read them
 } hs_load_list;
 HS_API size_t hs_load_report_count(const hs_load_report* report, hs_load_list list);
 /// Valid until the report is freed; NULL if there is no such entry.

@@ -34,7 +34,7 @@ struct LoadReport {
   std::vector<std::string> missing;     ///< in the model, but not in the file
   std::vector<std::string> unexpected;  ///< in the file, but not in the model
   std::vector<std::string> mismatched;  ///< "NAME: expected ..., got ..."
-  std::vector<std::string> not_finite;  ///< loaded, but contain NaN or infinity
+  std::vector<std::string> not_finite;  ///< loaded, but NaN or infinite in part, as operators read them
 };
 
 /// One tensor of a safetensors file, with the range of its values.
