@@ -124,14 +124,11 @@ Checkpoints::Checkpoints(state::ParameterStore& store, const TrainerOptions& opt
                          io::Metadata about)
     : store_(store), options_(options), batches_(batches), about_(std::move(about)) {
   std::vector<std::string> texts{names_of(store_.spec().layout.optimizers)};
-  std::set<std::string> names{std::string(state_name), std::string(scales_name), std::string(optimizers_name)};
-  for (const state::ParameterEntry* entry : copied_at_random()) names.insert(copy_name(*entry));
+  std::set<std::string> names;
   for (const state::KeptTensor& tensor : store_.tensors()) {
     texts.push_back(stored_name(tensor.name));
-    if (names.insert(texts.back()).second) continue;
-    fail("trainer",
-         fmt::format("expected a name in files that nothing else has for '{}', got '{}'", tensor.name, texts.back()),
-         "there, '/' is '.', and an optimizer's states and averages follow their weight's name");
+    if (texts.back().starts_with(reserved_prefix) || !names.insert(texts.back()).second)
+      refuse_name("trainer", tensor.name);
   }
   for (const std::string& text : texts) {
     if (utf8_bytes(text) < text.size()) fail("trainer", fmt::format("expected names in UTF-8, got '{}'", text));

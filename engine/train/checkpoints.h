@@ -21,7 +21,7 @@ namespace halfstep::train {
 class Checkpoints {
  public:
   /// `about` is what files say of the model and what it is fed. All that is referred to must outlive this. Throws Error
-  /// where two tensors would have one name in files, or a name is none that files can have.
+  /// where two tensors would have one name in files, or a name is none that files can have, or one of Halfstep's own.
   Checkpoints(state::ParameterStore& store, const TrainerOptions& options, const Batches& batches, io::Metadata about);
 
   /// See Trainer::checkpoint.

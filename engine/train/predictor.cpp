@@ -110,7 +110,9 @@ class Predictor::Impl {
     }
     for (const graph::Origin origin : {graph::Origin::parameter, graph::Origin::state}) {
       for (const graph::ValueId value : graph.ir().of(origin)) {
-        graph_names_.push_back(train::stored_name(graph.ir().values[value].name));
+        const std::string& name = graph.ir().values[value].name;
+        graph_names_.push_back(train::stored_name(name));
+        if (graph_names_.back().starts_with(train::reserved_prefix)) train::refuse_name("predictor", name);
       }
     }
     *loaded_ = tensors_.empty();

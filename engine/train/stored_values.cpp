@@ -1,5 +1,7 @@
 #include "train/stored_values.h"
 
+#include <halfstep/error.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,6 +54,13 @@ std::string stored_name(std::string_view name) {
   std::string stored(name);
   std::ranges::replace(stored, '/', '.');
   return stored;
+}
+
+void refuse_name(std::string_view who, std::string_view name) {
+  fail(who, fmt::format("expected a name in files that nothing else has for '{}', got '{}'", name, stored_name(name)),
+       fmt::format("there, '/' is '.', an optimizer's states and averages follow their weight's name, and what begins "
+                   "with '{}' is Halfstep's own",
+                   reserved_prefix));
 }
 
 Shape stored_shape(const Shape& shape, const Axes& stored) {

@@ -14,6 +14,10 @@ namespace halfstep::train {
 
 /// "layer1.0.conv1.weight" for "layer1/0/conv1/weight".
 std::string stored_name(std::string_view name);
+/// What the names of tensors begin with that files have beside a model's: no model's tensor may be stored as that.
+inline constexpr std::string_view reserved_prefix = "halfstep.";
+/// Throws Error that `who` refuses the tensor `name`, whose name in files is not its alone.
+[[noreturn]] void refuse_name(std::string_view who, std::string_view name);
 
 /// The shape of a tensor of `shape` whose axes are stored in the order `stored`.
 Shape stored_shape(const Shape& shape, const Axes& stored);

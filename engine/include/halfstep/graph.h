@@ -47,7 +47,8 @@ class HALFSTEP_API Scope {
   Scope operator/(std::string_view name) const;
   /// Creates a trainable tensor named "path/name". In files it is called "path.name", and its axes are permuted to the
   /// order `stored`: {3, 2, 0, 1} gives PyTorch's layout of a convolution's weight. Empty keeps the order. Throws Error
-  /// if that name is taken, an extent is not positive, or there are more than 2^56 elements.
+  /// if that name is taken, an extent is not positive, or there are more than 2^56 elements. Names in files that begin
+  /// with "halfstep." are refused where a trainer or predictor is compiled: its own tensors have these.
   Tensor parameter(std::string_view name, Shape shape, Initializer initializer, Axes stored = {}) const;
   /// Creates an f32 tensor named "path/name" that is kept from step to step and saved, but not trained. update()
   /// defines its next value. Throws as parameter() does.
