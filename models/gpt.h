@@ -24,7 +24,7 @@ HALFSTEP_API Tensor gpt(const Scope& scope, Tensor tokens, const GptOptions& opt
 /// that follow: see Scope::cache. Both functions below have the parameters and the caches of the same names, so that
 /// Predictors of graphs with either can share them. Each token costs one run of gpt_next, however long the text is.
 struct GptPrompt {
-  Tensor tokens;  ///< u32 {n, t}: the first tokens of each text, then anything
+  Tensor tokens;  ///< u32 {n, t}: the first tokens of each text, then any tokens of the vocabulary, or ignored_label
   /// u32 {n}: 0 stores the keys and values of a text; GptOptions::positions leaves the caches of that text as they are.
   Tensor first;
   Tensor last;  ///< u32 {n}: the last token of each text, counted over all tokens: i t + length - 1 of text i

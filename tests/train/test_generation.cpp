@@ -157,6 +157,20 @@ TEST_CASE("a prompt leaves the caches of the texts that it is not for as they ar
   CHECK(std::equal(before.begin() + 2 * row, before.end(), after.begin() + 2 * row));
 }
 
+TEST_CASE("what follows a shorter prompt changes nothing, be it a token or an ignored one") {
+  const Trainer trainer = small_trainer(Precision::float32());
+  Predictor prompt = prompt_predictor(trainer, 4);
+  Predictor next = next_predictor(prompt);
+  std::vector<std::vector<float>> all;
+  for (const std::uint32_t padding : {0U, 5U, ignored_label}) {
+    const Words tokens{1, 2, padding, padding, 3, 4, 5, 6, 7, padding, padding, padding};
+    all.push_back(run(prompt, {{"tokens", tokens}, {"first", {0, 0, 0}}, {"last", {1, 7, 8}}}));
+    all.push_back(run(next, {{"tokens", {1, 2, 3}}, {"positions", {2, 4, 1}}, {"lengths", {3, 5, 2}}}));
+  }
+  CHECK(std::ranges::all_of(all[0], [](float logit) { return std::isfinite(logit); }));
+  for (std::size_t i = 2; i < all.size(); ++i) CHECK(all[i] == all[i % 2]);
+}
+
 TEST_CASE("each text of a batch is as it is alone, beyond the model's positions too") {
   Trainer trainer = small_trainer(Precision::float32());
   const std::vector<models::Prompt> prompts{

@@ -78,12 +78,12 @@ struct FusedMlpOptions {
   /// The same after the last layer.
   std::function<Tensor(Tensor)> output_activation{};
 };
-/// x {..., in} through one or more layers: {..., out}. The network is one operator if it fits: 1 to 8 hidden layers that
-/// are all equally wide, up to 128, and an activation that is one elementwise operator of its argument. A GPU may then
-/// take each row through all layers in one kernel, and back in another; what lies between layers is rounded to the type
-/// of the tensors, as it is layer by layer. A software driver trains layer by layer; the newest lavapipe predicts and
-/// evaluates hidden layers up to 64 wide in one kernel, in f32 between layers whatever type the tensors have. Any other
-/// network is `linear` and the activations.
+/// x {..., in} through one or more layers: {..., out}. The network is one operator if it fits: 1 to 8 hidden layers
+/// that are all equally wide, up to 128, and an activation that is one elementwise operator of its argument. A GPU may
+/// then take each row through all layers in one kernel, and back in another; what lies between layers is rounded to the
+/// type of the tensors, as it is layer by layer. A software driver trains layer by layer; the newest lavapipe predicts
+/// and evaluates hidden layers up to 64 wide in one kernel, in f32 between layers whatever type the tensors have. Any
+/// other network is `linear` and the activations.
 HALFSTEP_API Tensor fused_mlp(Tensor x, const std::vector<DenseLayer>& layers, const FusedMlpOptions& options = {});
 
 /// The mean and variance that batch norm stores for inference: f32 {c} each, made by Scope::state.
@@ -241,17 +241,19 @@ struct RotaryOptions {
 HALFSTEP_API Tensor rotary(Tensor x, const RotaryOptions& options = {});
 
 struct AttentionOptions {
-  bool causal = false;                  ///< query i sees no key after i
-  std::int64_t window = 0;              ///< query i sees keys less than this away from i; 0: all
-  std::optional<Tensor> key_lengths{};  ///< u32 {n}: keys from a batch's length on are padding, which no query sees
-  /// u32 {n, keys}, of as many keys as queries, in place of key lengths: each row is several sequences one after another,
-  /// packed without padding. A query sees the keys whose number here is its own. Numbers do not decrease along a row:
-  /// tiles without a segment in common are skipped. Where they do, queries that would miss keys give NaN.
+  bool causal = false;      ///< query i sees no key after i
+  std::int64_t window = 0;  ///< query i sees keys less than this away from i; 0: all
+  /// u32 {n}: keys from a batch's length on are padding, which no query sees. They and their values are finite all the
+  /// same: each is multiplied by a weight of 0.
+  std::optional<Tensor> key_lengths{};
+  /// u32 {n, keys}, of as many keys as queries, in place of key lengths: each row is several sequences one after
+  /// another, packed without padding. A query sees the keys whose number here is its own. Numbers do not decrease along
+  /// a row: tiles without a segment in common are skipped. Where they do, queries that would miss keys give NaN.
   std::optional<Tensor> segments{};
-  std::optional<Tensor> mask{};         ///< added to the scores; broadcasts to {n, h, queries, keys}
-  std::optional<float> scale{};         ///< of the scores; defaults to 1 / sqrt(c)
-  float dropout = 0;                    ///< probability of dropping a weight in training
-  bool fused = true;                    ///< store no scores; otherwise, and if c or d exceed 256, they are stored
+  std::optional<Tensor> mask{};  ///< added to the scores; broadcasts to {n, h, queries, keys}
+  std::optional<float> scale{};  ///< of the scores; defaults to 1 / sqrt(c)
+  float dropout = 0;             ///< probability of dropping a weight in training
+  bool fused = true;             ///< store no scores; otherwise, and if c or d exceed 256, they are stored
 };
 /// softmax(q k^T scale + mask) v for each head: queries q {n, h, queries, c}, keys k {n, g, keys, c} and values v
 /// {n, g, keys, d} give {n, h, queries, d}. h is a multiple of g; h / g adjacent heads share keys and values: Vaswani
