@@ -310,6 +310,16 @@ TEST_CASE("What is precise is not in unrolled loops") {
   }
 }
 
+// ctest runs programs at the same time that have tests in common.
+TEST_CASE("Tests write to no files of fixed names: each makes a TemporaryFolder") {
+  for (const SourceFile& source : sources()) {
+    if (!is_code(source) || !starts_with(source.path, "tests/")) continue;
+    for (const std::string& line : source.lines) {
+      if (line.find("temp_directory_path() / \"") != std::string::npos) FAIL_CHECK(source.path << ": " << line);
+    }
+  }
+}
+
 TEST_CASE("Nothing is left for later") {
   // Assembled here, so that this file does not match itself.
   const std::vector<std::string> words{std::string("TO") + "DO", std::string("FIX") + "ME",

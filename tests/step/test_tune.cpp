@@ -16,6 +16,7 @@
 
 #include "graph/ir.h"
 #include "harness/device.h"
+#include "host/temporary_folder.h"
 #include "ops/attention/attention_kernels.h"
 #include "ops/choices.h"
 #include "ops/elementwise/rounding_choice.h"
@@ -47,22 +48,6 @@ class Variable {
  private:
   const char* name_;
   std::optional<std::string> old_;
-};
-
-/// A separate cache folder for the test.
-class OwnCache {
- public:
-  OwnCache() {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directory(folder_);
-  }
-  ~OwnCache() { std::filesystem::remove_all(folder_); }
-  OwnCache(const OwnCache&) = delete;
-  OwnCache& operator=(const OwnCache&) = delete;
-  const std::filesystem::path& folder() const { return folder_; }
-
- private:
-  std::filesystem::path folder_ = std::filesystem::temp_directory_path() / "halfstep-test-tune";
 };
 
 /// A choice between two tiles, whose rule prefers the first.
@@ -223,7 +208,6 @@ TEST_CASE("a result that is not the reference's is refused") {
   run.run();
   CHECK(run.result() == trial.expected);  // integers: bit-identical
   const plan::Choice choice = choice_of({{"fastest"}, {"tile32"}});
-  const OwnCache cache;
   const Settled settled = settle(choice, Tuning::off);
   CHECK(settled.finding.ways.front().objection.find("expected HALFSTEP_GEMM") != std::string::npos);
   CHECK(settled.finding.chosen == "tile32");
@@ -236,15 +220,14 @@ TEST_CASE("a result that is not the reference's is refused") {
 
 TEST_CASE("what is risky is refused where there is no process to try it in") {
   if (testing::context().child() != nullptr) return;
-  const OwnCache cache;
   const Settled settled = settle(choice_of({{"tile64", true}, {"tile32", false}}), Tuning::off);
   CHECK(settled.finding.chosen == "tile32");
 }
 
 TEST_CASE("a candidate that crashes its first run is refused, and costs nothing else") {
   constexpr const char* kind = "gemm row_row f32 f32";
-  const OwnCache cache;
-  vk::Notes notes(testing::context().capabilities(), cache.folder());
+  const TemporaryFolder cache;
+  vk::Notes notes(testing::context().capabilities(), cache.path());
   process::Child child;
   const auto crash = [](std::string_view) -> std::string { std::abort(); };
   tune::Admission admission(testing::context(), *testing::pipelines(), notes, false, &child, crash);
@@ -269,19 +252,19 @@ TEST_CASE("a driver rounds to f16 where it promises to do as Halfstep does, and 
   // lavapipe's packHalf2x16 is right; SwiftShader's makes NaN of infinity.
   const bool is_right = testing::context().capabilities().driver_id == VK_DRIVER_ID_MESA_LLVMPIPE;
   if (!testing::context().target().cpu) return;
-  const OwnCache cache;
+  const TemporaryFolder cache;
   for (const Tuning tuning : {Tuning::off, Tuning::on, Tuning::force}) {
     for (const bool promised : {false, true}) {
       CAPTURE(promised);
       plan::Target target = testing::context().target();
       target.float16.rounding_is_promised = promised;
       target.float16.rounded_by_driver = false;
-      tune::Tuner tuner(testing::context(), *testing::pipelines(), tuning, cache.folder());
+      tune::Tuner tuner(testing::context(), *testing::pipelines(), tuning, cache.path());
       tuner.settle_rounding(target);
       CHECK(target.float16.rounded_by_driver == (is_right && promised && tuning != Tuning::off));
     }
   }
-  const vk::Notes notes(testing::context().capabilities(), cache.folder());
+  const vk::Notes notes(testing::context().capabilities(), cache.path());
   plan::Target target = testing::context().target();
   target.float16.rounded_by_driver = false;
   const std::string key = tune::note_key("rounding to f16 by driver", testing::context().capabilities(), target);
@@ -309,15 +292,15 @@ TEST_CASE("conversions to f16 in the place of packing round the same") {
 
 TEST_CASE("a choice once made is kept, and not where nothing is") {
   const plan::Choice choice = choice_of({{"tile64"}, {"tile32"}});
-  const OwnCache cache;
-  CHECK(settle(choice, Tuning::off, cache.folder()).finding.chosen == "tile64");
-  const Settled first = settle(choice, Tuning::on, cache.folder());
+  const TemporaryFolder cache;
+  CHECK(settle(choice, Tuning::off, cache.path()).finding.chosen == "tile64");
+  const Settled first = settle(choice, Tuning::on, cache.path());
   CHECK(first.finding.reason == "measured");
   CHECK(first.finding.ways.front().microseconds > 0);
-  const Settled second = settle(choice, Tuning::on, cache.folder());
+  const Settled second = settle(choice, Tuning::on, cache.path());
   CHECK(second.finding.reason == "kept");
   CHECK(second.finding.chosen == first.finding.chosen);
-  CHECK(settle(choice, Tuning::force, cache.folder()).finding.reason == "measured");
+  CHECK(settle(choice, Tuning::force, cache.path()).finding.reason == "measured");
   CHECK(settle(choice, Tuning::on).finding.reason == "by rule");
 }
 
@@ -348,19 +331,19 @@ TEST_CASE("HALFSTEP_TUNE is honoured or refused, unless the application has chos
 }
 
 TEST_CASE("an application's settings count before the environment's") {
-  const OwnCache cache;
+  const TemporaryFolder cache;
   const Variable tier("HALFSTEP_TIER", "native");
   const Variable fusion("HALFSTEP_FUSION", "on");
   const Variable gemm("HALFSTEP_GEMM", "tile");
   const Variable off("HALFSTEP_CACHE", "off");
   const Device device = Device::open(
-      {}, {.tier = "packed", .fusion = false, .gemm = "thin", .cache_folder = cache.folder(), .may_fork = false});
+      {}, {.tier = "packed", .fusion = false, .gemm = "thin", .cache_folder = cache.path(), .may_fork = false});
   const plan::Target& target = vk::context_of(device).target();
   CHECK(target.float16.storage == plan::Storage16::packed);
   CHECK_FALSE(target.fusion);
   CHECK(target.gemm_kernels == "thin");
   CHECK(vk::context_of(device).child() == nullptr);
-  CHECK(vk::context_of(device).settings().cache_folder == cache.folder());
+  CHECK(vk::context_of(device).settings().cache_folder == cache.path());
   CHECK(vk::settings({}).cache_folder.empty());
   CHECK_THROWS_WITH_AS(Device::open({}, {.tier = "fast"}), doctest::Contains("to be empty, packed or native, got fast"),
                        Error);

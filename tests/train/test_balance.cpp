@@ -16,6 +16,7 @@
 
 #include "harness/device.h"
 #include "harness/errors.h"
+#include "host/temporary_folder.h"
 #include "train/balancer.h"
 #include "train/rank_threads.h"
 #include "train/small_training.h"
@@ -131,7 +132,8 @@ TEST_CASE("ranks with given shares train as one process does") {
 TEST_CASE("a rank that becomes slow is given less, and a checkpoint goes on with any parts") {
   const Source source = source_of_set();
   std::vector<std::vector<std::string>> logs(2);
-  const std::filesystem::path file = std::filesystem::temp_directory_path() / "halfstep_balance.safetensors";
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "checkpoint";
   const auto from_source = [&](const std::function<void(TrainerOptions&)>& change) {
     return toy([&, change](TrainerOptions& options) {
       options.training_set = nullptr;
@@ -172,7 +174,6 @@ TEST_CASE("a rank that becomes slow is given less, and a checkpoint goes on with
   CHECK(one.load(file).step == 8);
   for (int step = 8; step < 18; ++step) one.step();
   CHECK(largest_difference(testing::toy_weights(one), wanted.weights) < 4e-3);
-  std::filesystem::remove(file);
 }
 
 TEST_CASE("parts change where that is worth it, and times of one slow step do not count") {

@@ -12,6 +12,7 @@
 #include "harness/application.h"
 #include "harness/device.h"
 #include "harness/faults.h"
+#include "host/temporary_folder.h"
 #include "train/small_training.h"
 #include "vk/device/result.h"
 
@@ -26,18 +27,6 @@ std::string contents(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A folder of this test's own.
-struct Folder {
-  std::filesystem::path path = std::filesystem::temp_directory_path() / "halfstep-faults";
-  Folder() {
-    std::filesystem::remove_all(path);
-    std::filesystem::create_directories(path);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-};
-
 /// A training whose every call of Vulkan is to fail once.
 class Training {
  public:
@@ -45,14 +34,14 @@ class Training {
   using Beside = std::function<void(const Device&)>;
 
   /// `beside` is what else is done on the device, before the training.
-  Training(const Folder& folder, Open open, Beside beside = {})
+  Training(const TemporaryFolder& folder, Open open, Beside beside = {})
       : folder_(folder),
         open_(std::move(open)),
         beside_(std::move(beside)),
         data_(testing::toy_dataset(16, {6, 5, 1}, 3)),
-        checkpoint_(folder.path / "checkpoint") {}
+        checkpoint_(folder.path() / "checkpoint") {}
 
-  Device open() const { return open_({.tuning = Tuning::off, .cache_folder = folder_.path, .may_fork = false}); }
+  Device open() const { return open_({.tuning = Tuning::off, .cache_folder = folder_.path(), .may_fork = false}); }
 
   /// Trains from the beginning; returns the weights.
   std::vector<float> run() const {
@@ -82,7 +71,7 @@ class Training {
     }
   }
 
-  const Folder& folder_;
+  const TemporaryFolder& folder_;
   Open open_;
   Beside beside_;
   Dataset data_;
@@ -191,7 +180,7 @@ class Faults {
     CHECK(vulkan_.living() == std::vector<std::string>{});
   }
 
-  Folder folder_;
+  TemporaryFolder folder_;
   FaultyVulkan vulkan_;
   Training training_;
   std::vector<float> weights_;
@@ -238,7 +227,7 @@ TEST_CASE("every call on an application's device may fail: its own objects are a
 }
 
 TEST_CASE("a driver without a function that is needed: a clear error, nothing left behind") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Training training(folder, open_device);
   FaultyVulkan vulkan;
   for (const char* function : {"vkAllocateMemory", "vkWaitForFences"}) {
