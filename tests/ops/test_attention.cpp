@@ -89,14 +89,14 @@ std::vector<float> result_of(const Check& check, const plan::Target& target) {
     inputs.push_back(graph.input(fmt::format("x{}", inputs.size()), operand.values.shape, dtype));
   }
   const Tensor y = check.build(inputs);
-  step::Execution execution(testing::context(), graph.ir(), {y.id()}, {.target = target});
+  step::ExecutionOptions options;
+  options.target = target;
+  step::Execution execution(testing::context(), graph.ir(), {y.id()}, options);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::vector<double>& given = check.inputs[i].values.values;
-    if (inputs[i].type().dtype == DType::u32) {
-      execution.set(inputs[i].id(), std::vector<std::uint32_t>(given.begin(), given.end()));
-    } else {
-      execution.set(inputs[i].id(), std::vector<float>(given.begin(), given.end()));
-    }
+    const bool whole = inputs[i].type().dtype == DType::u32;
+    if (whole) execution.set(inputs[i].id(), std::vector<std::uint32_t>(given.begin(), given.end()));
+    if (!whole) execution.set(inputs[i].id(), std::vector<float>(given.begin(), given.end()));
   }
   execution.run();
   return execution.floats(y.id());
