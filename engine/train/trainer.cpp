@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 
 #include "base/held.h"
 #include "train/about_model.h"
@@ -102,11 +103,20 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
     const std::vector<Optimizer>& optimizers = own().graph.optimizers;
     for (const std::string& line : train::hyperparameter_notes(options.precision, optimizers)) options.log(line);
   }
+  workspace.runtime->pipelines.ask(options.cancel);
+  try {
+    compile(graphs);
+  } catch (const vk::AskFailed& failed) {
+    std::rethrow_exception(failed.thrown);
+  }
+  workspace.runtime->pipelines.ask({});
+}
+
+void Trainer::Impl::compile(const std::vector<train::BucketGraph>& graphs) {
   const step::Share largest = balancer->largest_share();
   state::StoreSpec spec = store_spec(own().graph, options, largest);
   if (spec.weights.scaled) state::gradient_scales::check_count(spec.layout.parameters);
   run::Runtime& runtime = *workspace.runtime;
-  runtime.pipelines.ask(options.cancel);
   place_data(spec);
   // By rule first: kernels are not measured at sizes that there is no memory for.
   const Lowered by_rule =
@@ -135,7 +145,6 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
   workspace.store->write_state(first_state(options.precision, own().graph.optimizers, options.seed));
   if (local_steps) local_steps->start(options.seed, 0);
   batches->start(options.seed, 0, 0);
-  runtime.pipelines.ask({});
 }
 
 Trainer::Impl::Lowered Trainer::Impl::lower(const std::vector<train::BucketGraph>& graphs, const state::StoreSpec& spec,

@@ -4,6 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <thread>
 
 #include "host/temporary_folder.h"
@@ -22,8 +26,18 @@ Trainer compiled(const Device& device, const std::function<bool()>& cancel) {
   return testing::toy_trainer(samples(), {.device = device, .change = [&](auto& all) { all.cancel = cancel; }});
 }
 
-Device with_cache(const std::filesystem::path& folder) {
-  return Device::open({}, {.tuning = Tuning::on, .cache_folder = folder});
+Device with_cache(const std::filesystem::path& folder, Tuning tuning = Tuning::on) {
+  return Device::open({}, {.tuning = tuning, .cache_folder = folder});
+}
+
+/// All that the files of a folder contain.
+std::string contents(const std::filesystem::path& folder) {
+  std::string all;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    all.append(std::istreambuf_iterator<char>(file), {});
+  }
+  return all;
 }
 
 std::vector<float> weights_after(Trainer trainer) {
@@ -63,6 +77,23 @@ TEST_CASE("compilation is cancelled before any kernel, and leaves no wrong verdi
   }
   trainer.evaluate(samples());
   CHECK(asked == while_compiled);
+  CHECK(weights_after(compiled(with_cache(folder.path()), {})) == expected);
+}
+
+TEST_CASE("what an application throws when it is asked ends a compilation, and is no verdict on a kernel") {
+  const TemporaryFolder folder, untouched;
+  const std::vector<float> expected = weights_after(compiled(with_cache(untouched.path()), {}));
+  for (const ErrorCode code : {ErrorCode::bad_argument, ErrorCode::out_of_memory}) {
+    try {
+      compiled(with_cache(folder.path(), Tuning::force), [&]() -> bool { throw Error("[app] no", code); });
+      FAIL("it was compiled");
+    } catch (const Error& error) {
+      CHECK(error.code() == code);
+      CHECK(std::string(error.what()) == "[app] no");
+    }
+  }
+  CHECK_THROWS_AS(compiled(with_cache(folder.path()), []() -> bool { throw 5; }), int);
+  CHECK(contents(folder.path()).find("[app] no") == std::string::npos);
   CHECK(weights_after(compiled(with_cache(folder.path()), {})) == expected);
 }
 

@@ -230,8 +230,16 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
   return **used_.insert(std::move(pipeline)).first;
 }
 
+bool Pipelines::is_cancelled() const {
+  try {
+    return cancel_ && cancel_();
+  } catch (...) {
+    throw AskFailed{std::current_exception()};
+  }
+}
+
 Pipeline Pipelines::make(const plan::Dispatch& dispatch, const EmbeddedShader& shader, const PipelineKey& key) {
-  if (cancel_ && cancel_()) fail(ErrorCode::cancelled, "trainer", "cancelled before all kernels were compiled");
+  if (is_cancelled()) fail(ErrorCode::cancelled, "trainer", "cancelled before all kernels were compiled");
   const Constants constants = constants_of(dispatch, shader);
   if (dispatch.spirv) check_application_kernel(dispatch, constants, *context_);
   std::vector<std::uint32_t> words = words_of(dispatch, shader, constants);

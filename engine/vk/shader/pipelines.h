@@ -3,6 +3,7 @@
 #include <vulkan/vulkan.h>
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <set>
@@ -19,6 +20,11 @@ namespace halfstep::vk {
 /// Part of the keys of notes about kernels (tune/note_key.h): counts up where pipelines.cpp makes other code of the
 /// same kernel, in a rewriting of SPIR-V that it calls, in their order or by other constants.
 constexpr int code_revision = 3;
+
+/// What the function of Pipelines::ask() threw. It is no Error, so that nobody takes it for a refusal of the kernel.
+struct AskFailed {
+  std::exception_ptr thrown;
+};
 
 /// The pipelines that somebody uses, of those that the device has for all. To be used by one thread at a time.
 class Pipelines {
@@ -40,10 +46,11 @@ class Pipelines {
   const Pipeline& get(const plan::Dispatch& dispatch, Start start = Start::first);
 
   /// Calls `cancel` before each pipeline that is compiled from now on, unless it is empty; where it returns true, get()
-  /// throws Error with ErrorCode::cancelled.
+  /// throws Error with ErrorCode::cancelled, and where it throws, AskFailed.
   void ask(std::function<bool()> cancel) { cancel_ = std::move(cancel); }
 
  private:
+  bool is_cancelled() const;
   std::vector<std::uint32_t> words_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader,
                                       const Constants& constants);
   Pipeline make(const plan::Dispatch& dispatch, const EmbeddedShader& shader, const PipelineKey& key);
