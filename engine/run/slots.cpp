@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "state/buffers.h"
@@ -37,7 +38,7 @@ Slots::Slots(Runtime& runtime, const step::StepProgram& program, std::vector<con
 Slots::~Slots() {
   try {
     if (is_open() && host_turns_.empty()) submit();  // others over the same store find whole steps
-  } catch (const std::exception&) {                           // a lost device has no weights to find
+  } catch (const std::exception&) {                  // a lost device has no weights to find
   }
   if (runtime_.open == this) runtime_.open = nullptr;
   timeline_.wait_for_all();
@@ -58,6 +59,7 @@ Slot& Slots::acquire(std::uint64_t before) {
 }
 
 void Slots::submit() {
+  if (!is_open()) slots_[next_].recording->limit(std::numeric_limits<double>::infinity());
   const std::vector<std::size_t> awaited =
       host_turns_.empty() ? std::vector<std::size_t>{} : slots_[next_].recording->awaited();
   for (; turns_.taken < host_turns_.size(); ++turns_.taken) {

@@ -62,7 +62,7 @@ class Slots {
   void submit();
   /// Submits as much of it as takes the device `seconds`, by measured times, and one piece at least. Returns whether
   /// that was all. Until then the run is open: whoever submits a run of another program on the runtime submits the rest
-  /// first.
+  /// first. A run that submit() begins is not cut to this.
   bool submit_for(double seconds);
   bool is_open() const { return begun_ > 0; }
   /// Of programs with dispatches that are awaited, in their order; submit() takes them.

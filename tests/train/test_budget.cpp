@@ -65,6 +65,23 @@ TEST_CASE("a step of any length fits into an ample budget") {
   CHECK(trainer.run_for(std::chrono::seconds(10)));
 }
 
+TEST_CASE("a budget cuts its own steps alone") {
+  const Dataset set = testing::toy_dataset(96, {20, 18, 3}, 5);
+  // However slow a driver is, a whole step is one submit.
+  const Device device = Device::open(testing::device().info().name, {.submit_milliseconds = 1e6, .may_fork = false});
+  Trainer trainer = toy(set, {.batch = 16, .device = device});
+  const auto submits_of_step = [&] {
+    trainer.step();
+    return trainer.inspect().host_costs().submits;
+  };
+  CHECK(submits_of_step() == 1);
+  CHECK(run_steps(trainer, 3, microseconds(20)) > 3);
+  CHECK(trainer.inspect().host_costs().submits > 1);
+  for (int i = 0; i < 2; ++i) CHECK(submits_of_step() == 1);  // in each of the two slots
+  CHECK(!trainer.run_for(microseconds(1)));
+  CHECK(submits_of_step() == 1);
+}
+
 TEST_CASE("what needs the weights ends a step that a budget left open") {
   const Dataset set = testing::toy_dataset(96, {20, 18, 3}, 5);
   Trainer whole = toy(set, {.batch = 16});
