@@ -41,7 +41,7 @@ Evaluation Evaluator::evaluate(const Dataset& set, const std::function<bool()>& 
   terms_.assign(static_cast<std::size_t>(sampler.batches_per_epoch()) * (1 + metrics_.size()), {});
   data::HostBatch batch;
   std::int64_t i = 0;
-  for (; i < sampler.batches_per_epoch() && !stop(); ++i) {
+  for (; i < sampler.batches_per_epoch() && !(stop && stop()); ++i) {
     if (i % ranks_.size() != ranks_.rank()) continue;
     const std::uint32_t bucket = sampler.bucket(i);
     Part& part = *parts_[bucket];

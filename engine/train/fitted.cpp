@@ -72,6 +72,7 @@ Trainer compile_cut(const Device& device, const Graph& graph, const TrainerOptio
 }  // namespace
 
 Trainer Trainer::compile(const Device& device, const Model& model, std::int64_t batch) {
+  if (!model) fail("trainer", "expected a function that builds the model, got none");
   if (batch < 1) fail("trainer", fmt::format("expected a batch of at least 1, got {}", batch));
   std::optional<train::TooLarge> failed;  // the least of the last size that was tried
   std::int64_t failed_batch = batch;

@@ -143,6 +143,14 @@ TEST_CASE("a data set whose members disagree is refused where it is trained on a
   CHECK(trainer.evaluate(training_set()).samples == 40);
 }
 
+TEST_CASE("empty functions: an evaluation that nothing ends, and a model that nobody builds") {
+  const Toy toy;
+  Trainer trainer = Trainer::compile(testing::device(), toy.graph, toy.options());
+  CHECK(trainer.evaluate(training_set(), Weights::current, nullptr).samples == 40);
+  CHECK_THROWS_WITH_AS(Trainer::compile(testing::device(), Trainer::Model{}, 8),
+                       "[trainer] expected a function that builds the model, got none", Error);
+}
+
 // Windows that are longer than the text they lie on: data, and no sample.
 TEST_CASE("a training set without samples is refused, as an evaluation of it is") {
   Field windows = Field::own("tokens", {4}, std::vector<float>(3));
