@@ -165,6 +165,33 @@ TEST_CASE("guest: an application's command buffer trains and predicts each time 
   CHECK(weights(trainer) == weights(steps));
 }
 
+TEST_CASE("guest: a trainer that goes on with its device records its steps anew") {
+  Application application;
+  const Device device = Device::adopt(application.handles());
+  ApplicationBuffer memory(application, 4096);
+  put(memory.floats(), 0, rows(batch, 3, 8));
+  put(memory.floats(), 128, labels(batch));
+  const std::uint64_t buffer = number(memory.handle());
+  TrainerOptions options;
+  options.shared_inputs = {{"x", {.buffer = buffer, .bytes = 4 * batch * 3}},
+                           {"y", {.buffer = buffer, .offset = 512, .bytes = 4 * batch}}};
+  Model own(3), beside(3);
+  Trainer whole = beside.trainer(device, options);
+  Trainer trainer = own.trainer(device, options);
+  for (std::uint64_t step = 1; step <= 2; ++step) {
+    Commands commands(application);
+    trainer.record(commands.handle());
+    commands.end();
+    commands.run();
+    trainer.executed();
+    whole.step();
+    CHECK(trainer.report().step == step);
+    CHECK(weights(trainer) == weights(whole));
+    CHECK(trainer.reopen(device, options.shared_inputs).step == step);
+    CHECK_THROWS_WITH_AS(trainer.executed(), doctest::Contains("expected a run that was recorded, got none"), Error);
+  }
+}
+
 TEST_CASE("guest: steps on shared memory are checkpointed, stopped and go on with another device") {
   Application application, other;
   ApplicationBuffer memory(application, 4096), there(other, 4096);

@@ -689,7 +689,9 @@ typedef struct hs_trainer_options {
   int64_t snapshot_every;   ///< steps between snapshots for hs_trainer_reopen
   uint64_t memory_limit;    ///< bytes of device memory; 0: what the device has
   uint64_t resident_limit;  ///< bytes of the training set that the device may keep; 0: what it allows
-  void (*log)(void* log_user, const char* line);  ///< called with each decision, by the thread that creates the trainer
+  /// Called with each decision by hs_trainer_create, hs_trainer_create_to_fit and hs_trainer_reopen, in their thread.
+  /// This, `cancel` and their users must stay valid until hs_trainer_free.
+  void (*log)(void* log_user, const char* line);
   void* log_user;
   int (*cancel)(void* cancel_user);  ///< called before each kernel that is compiled, likewise; not 0: HS_CANCELLED
   void* cancel_user;
@@ -758,7 +760,8 @@ HS_API hs_status hs_trainer_step(hs_trainer* trainer, const hs_values* inputs, s
 /// unless NULL, is set to 1 if a step was submitted to its end, else to 0.
 HS_API hs_status hs_trainer_run_for(hs_trainer* trainer, int64_t nanoseconds, int* ended);
 /// Records a step, whose inputs are all shared, into an application's VkCommandBuffer, which trains each time that it
-/// is submitted to the adopted queue; hs_trainer_executed is called once for each time, after it has finished.
+/// is submitted to the adopted queue; hs_trainer_executed is called once for each time, after it has finished and before
+/// the device begins the next one. After hs_trainer_reopen the command buffer must not be submitted again.
 HS_API hs_status hs_trainer_record(hs_trainer* trainer, void* command_buffer);
 HS_API hs_status hs_trainer_executed(hs_trainer* trainer);
 /// The newest finished step; does not wait. `report` is zero but for its size and the room for metrics.

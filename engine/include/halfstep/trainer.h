@@ -111,16 +111,18 @@ class HALFSTEP_API Trainer {
   /// render pass, of the adopted queue's family. It begins and ends with a barrier for all stages. It may be submitted
   /// to the adopted queue any number of times, each of which trains one step on what the buffers of
   /// TrainerOptions::shared_inputs contain then. Later changes of weights by other members of the trainer are seen. The
-  /// trainer must outlive the command buffer's use. Nothing is cut (DeviceSettings::submit_milliseconds). The command
-  /// buffer must not be submitted while a step is open; finish() ends it. Leaves pipeline, descriptor sets
-  /// and push constants of the compute bind point changed. The recorder (Inspector::watch) looks at none of these
-  /// steps. Throws Error unless all inputs are shared, and where the host has a part in each step: with
-  /// Precision::stop_on, TrainerOptions::trace, TrainerOptions::snapshot_every or several ranks. The command buffer is
-  /// then as it was.
+  /// trainer must outlive the command buffer's use. reopen(), and assigning another trainer to this one, destroy what
+  /// the command buffer uses: it must not be executing then, nor be submitted again. Nothing is cut
+  /// (DeviceSettings::submit_milliseconds). The command buffer must not be submitted while a step is open; finish()
+  /// ends it. Leaves pipeline, descriptor sets and push constants of the compute bind point changed. The recorder
+  /// (Inspector::watch) looks at none of these steps. Throws Error unless all inputs are shared, and where the host has
+  /// a part in each step: with Precision::stop_on, TrainerOptions::trace, TrainerOptions::snapshot_every or several
+  /// ranks. The command buffer is then as it was.
   void record(void* command_buffer);
   /// To be called once for each execution of a step that record() recorded, after it has finished, as a fence or
-  /// semaphore of the application says: counts the step and reads its report. Of several executions that finished
-  /// before, the last one's report is read by each call. Members that read the training state expect that it was called
+  /// semaphore of the application says, and before the device begins the next one: counts the step and reads its
+  /// report, which every execution writes to the same place. Where the next one has begun, what is read may be of both;
+  /// where several have finished, it is of the last one. Members that read the training state expect that it was called
   /// for all. Throws Error, and counts nothing, if nothing was recorded or no execution has finished; throws as step()
   /// does if gradients overflow at the loss scale's floor.
   void executed();
@@ -183,7 +185,8 @@ class HALFSTEP_API Trainer {
   /// too. Starts from the present state if it can still be read, otherwise from the last snapshot
   /// (TrainerOptions::snapshot_every); the result says from which step. Results on one device are bit for bit those of
   /// a run that was never interrupted. The present device's memory is given back first, except for what predictors on
-  /// these weights hold; these, and what inspect() returned, belong to the device before. Totals start anew. Blocks as
+  /// these weights hold; these, what inspect() returned, and what record() recorded, belong to the device before, and
+  /// steps must be recorded anew, on the same device too. Totals start anew. Blocks as
   /// compile() and load() do. Throws Error, and changes nothing, if the state cannot be read and there is no snapshot,
   /// or it is of before load(), load_weights() or set_parameter(). Throws Error as compile() does; the trainer then has
   /// no device, all members but this throw, and this may be called again. The graph must not have changed since

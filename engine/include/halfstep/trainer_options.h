@@ -122,12 +122,13 @@ struct HALFSTEP_API TrainerOptions {
   /// Inputs that steps read from an application's memory, by their names, in the place of values; not with `feed`.
   /// Where these are all inputs, step() and run_for() take no values.
   std::map<std::string, DeviceBuffer> shared_inputs{};
-  /// Called with each decision of compile(), one line each: operators that compute in f16 instead of f32,
-  /// hyperparameters that f16 cannot represent, parameters that the loss does not depend on.
+  /// Called with each decision of compile() and reopen(), by their thread, one line each: operators that compute in f16
+  /// instead of f32, hyperparameters that f16 cannot represent, parameters that the loss does not depend on. What this
+  /// function and `cancel` refer to must outlive the trainer.
   std::function<void(const std::string&)> log{};
   /// Called by compile() and reopen(), by their thread, before each kernel that is compiled; true ends them with
-  /// ErrorCode::cancelled. One kernel takes a driver up to a second or two. compile() leaves nothing behind but kernels
-  /// in the cache folder; after reopen() see there.
+  /// ErrorCode::cancelled, and an exception of its own likewise. One kernel takes a driver up to a second or two.
+  /// compile() leaves nothing behind but kernels in the cache folder; after reopen() see there.
   std::function<bool()> cancel{};
   /// A pattern of names: Inspector::trace() can read the matching tensors after each step. They take memory of their
   /// own.
