@@ -122,9 +122,7 @@ void Trainer::Impl::compile(const std::vector<train::BucketGraph>& graphs) {
   const Lowered by_rule =
       lower(graphs, spec, largest, [&](const Program& program) { return program(workspace.runtime->target); });
   need_of(spec, by_rule).check(runtime.context(), options.memory_limit);
-  tune::Tuner tuner(runtime.context(), runtime.pipelines);
-  Lowered lowered = lower(graphs, spec, balancer->share(),
-                          [&](const Program& program) { return tuner.settled(runtime.target, program); });
+  Lowered lowered = lower_tuned(graphs, spec);
   summary = train::summarize(lowered.training.back().plan, spec);
   summary.arena_bytes_kept = options.recompute.empty()
                                  ? summary.arena_bytes
@@ -145,6 +143,29 @@ void Trainer::Impl::compile(const std::vector<train::BucketGraph>& graphs) {
   workspace.store->write_state(first_state(options.precision, own().graph.optimizers, options.seed));
   if (local_steps) local_steps->start(options.seed, 0);
   batches->start(options.seed, 0, 0);
+}
+
+/// With the kernels that were measured to be the fastest. By rule again where these need memory that there is not: the
+/// rule's fit.
+Trainer::Impl::Lowered Trainer::Impl::lower_tuned(const std::vector<train::BucketGraph>& graphs,
+                                                  const state::StoreSpec& spec) {
+  run::Runtime& runtime = *workspace.runtime;
+  const auto lowered_by = [&](tune::Tuner& tuner) {
+    return lower(graphs, spec, balancer->share(),
+                 [&](const Program& program) { return tuner.settled(runtime.target, program); });
+  };
+  tune::Tuner tuner(runtime.context(), runtime.pipelines);
+  Lowered measured = lowered_by(tuner);
+  try {
+    need_of(spec, measured).check(runtime.context(), options.memory_limit);
+    return measured;
+  } catch (const train::TooLarge&) {
+    if (runtime.target.choices.empty()) throw;
+  }
+  if (options.log) options.log("memory: kernels by rule, since the fastest ones need more than there is");
+  runtime.target.choices.clear();
+  tune::Tuner by_rule(runtime.context(), runtime.pipelines, Tuning::off, runtime.context().settings().cache_folder);
+  return lowered_by(by_rule);
 }
 
 Trainer::Impl::Lowered Trainer::Impl::lower(const std::vector<train::BucketGraph>& graphs, const state::StoreSpec& spec,

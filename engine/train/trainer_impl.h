@@ -139,6 +139,7 @@ class Trainer::Impl {
   Lowered lower(const std::vector<train::BucketGraph>& graphs, const state::StoreSpec& spec, const step::Share& share,
                 const Lower& made_of) const;
   void compile(const std::vector<train::BucketGraph>& graphs);
+  Lowered lower_tuned(const std::vector<train::BucketGraph>& graphs, const state::StoreSpec& spec);
   void make_training(Part& part, step::StepProgram lowered);
   void take_share();
   void place_data(state::StoreSpec& spec);
