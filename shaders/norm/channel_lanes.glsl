@@ -15,12 +15,15 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Qu
 
 const uint SETS_OF_CHANNELS = QUADS / uint(LANE_QUADS);
 
-// The workgroup's slice and its first channels. The last workgroups have none.
+// The workgroup's slice and its first channels. The last workgroups have none, but the addresses of the first one's,
+// since they load from them: see common/of_lane.glsl.
 bool lanes_slice(out Slice s) {
   uint unit = linear_group();
+  bool is_there = unit / SETS_OF_CHANNELS * QUADS < invocations;
+  unit = is_there ? unit : 0u;
   uint slice = unit / SETS_OF_CHANNELS;
   s = Slice(slice / slices, slice % slices, unit % SETS_OF_CHANNELS * uint(LANE_QUADS));
-  return slice * QUADS < invocations;
+  return is_there;
 }
 
 // This invocation's element of an operand that is read by address, from a quad on.

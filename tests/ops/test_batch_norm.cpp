@@ -4,15 +4,22 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "graph/ir.h"
 #include "harness/check.h"
 #include "harness/device.h"
 #include "harness/kernel_targets.h"
 #include "harness/values.h"
 #include "ops/norm/batch_norm.h"
+#include "passes/backward.h"
 #include "reference/conv2d.h"
 #include "reference/matmul.h"
 #include "reference/norm.h"
+#include "step/execution.h"
 
 using namespace halfstep;
 using reference::Array;
@@ -49,6 +56,32 @@ Check check_of(Array x, Result wanted) {
   };
   check.arithmetic = 3e-6;
   return check;
+}
+
+/// Batch norm's gradients for x {4, channels}, weight and bias, where every eighth channel is the same.
+std::vector<std::vector<float>> gradients_of(std::int64_t channels) {
+  Graph graph = testing::settled_graph();
+  const std::vector<Shape> shapes_of{{4, channels}, {channels}, {channels}, {channels}, {channels}, {4, channels}, {}};
+  std::vector<Tensor> x;
+  for (const Shape& shape : shapes_of) x.push_back(graph.input("x" + std::to_string(x.size()), shape));
+  const Tensor loss = sum(mul(result_of(x, y), x[5]));
+  const std::vector<graph::ValueId> of{x[0].id(), x[1].id(), x[2].id()};
+  graph::Ir& ir = graph::ir_of(loss);
+  const std::vector<graph::ValueId> wanted = passes::add_backward(ir, loss.id(), x[6].id(), of);
+  step::Execution execution(testing::context(), ir, wanted, {});
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Array few = uniform({i == 0 || i == 5 ? 4 : 1, 8}, i + 1, 0.5, 2);
+    std::vector<float> values;
+    for (std::int64_t at = 0; at < elements(shapes_of[i]); ++at) {
+      const std::int64_t row = shapes_of[i].size() == 2 ? at / channels : 0;
+      values.push_back(static_cast<float>(few.values[static_cast<std::size_t>(row * 8 + at % 8)]));
+    }
+    execution.set(x[i].id(), values);
+  }
+  execution.run();
+  std::vector<std::vector<float>> results;
+  for (const graph::ValueId id : wanted) results.push_back(execution.floats(id));
+  return results;
 }
 
 Array moved(const Array& from, const Array& to) {
@@ -150,6 +183,21 @@ TEST_CASE("gradient of batch norm") {
     check.magnitude = 4;
     check.targets = testing::product_targets();
     testing::check_gradient(check);
+  }
+}
+
+// By lanes of 8 they are 75,001 workgroups in two rows, of which the last has no channels.
+TEST_CASE("gradients of batch norm over more channels than an axis of the device has workgroups") {
+  constexpr std::int64_t channels = 600'008;
+  if (!testing::device_takes(channels / 64, 16 * channels)) return;
+  const std::vector<std::vector<float>> few = gradients_of(8), many = gradients_of(channels);
+  for (std::size_t i = 0; i < few.size(); ++i) {
+    std::size_t wrong = 0;
+    for (std::size_t at = 0; at < many[i].size(); ++at) {
+      const std::size_t row = at / static_cast<std::size_t>(channels);
+      if (std::abs(many[i][at] - few[i][8 * row + at % 8]) > 1e-5F) ++wrong;
+    }
+    CHECK(wrong == 0);
   }
 }
 
