@@ -103,6 +103,23 @@ TEST_CASE("long sums: gradients of the weights of convolutions") {
   check(weight_gradient("depthwise, one line", {1, 1, many, 8}, {1, 1, 1, 8}, 8));
 }
 
+TEST_CASE("long sums: convolutions of channels by themselves with many taps") {
+  check({.name = "depthwise, long kernel",
+         .inputs = {{1, 1, many, 8}, {1, many, 1, 8}},
+         .build = [](std::span<const Tensor> x) { return conv2d(x[0], x[1], {.groups = 8}); },
+         .terms = static_cast<double>(many),
+         .factor = static_cast<double>(number)});
+  constexpr std::int64_t taps = 45'000;  // of each position all but one are over the padding
+  check({.name = "depthwise, long kernel, data gradient",
+         .inputs = {{1, 1, taps, 8}, {1, taps, 1, 8}},
+         .build =
+             [](std::span<const Tensor> x) {
+               return ops::conv2d_data_gradient(x[0], x[1], {1, 1, 1, 8}, {.padding = {0, taps - 1}, .groups = 8});
+             },
+         .terms = static_cast<double>(taps),
+         .factor = static_cast<double>(number)});
+}
+
 TEST_CASE("long sums: averages of long rows and columns") {
   if (testing::context().target().max_rounds < 65535) return;  // a device that is told to end loops sooner
   for (const Shape& images : {Shape{1, 1, 50000, 4}, Shape{1, 21000, 1, 4}}) {

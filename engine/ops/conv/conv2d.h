@@ -61,7 +61,8 @@ WindowPush window_push(const plan::Lowering& out, const Convolution& convolution
 
 /// The same for depthwise convolutions. `part` is "forward", "data_gradient" or "weight_gradient".
 void lower_conv2d_depthwise(plan::Lowering& out, const Convolution& convolution, std::string_view part);
-/// The same for groups that do not start on quads: one invocation for each quad of the result. `part` is the PART axis
+/// The same for groups that do not start on quads, and where a depthwise convolution has too many taps for the other
+/// kernel: one invocation for each quad of the result. `part` is the PART axis
 /// of conv2d_grouped.comp: "forward", "data_gradient" or "weight_gradient".
 void lower_conv2d_grouped(plan::Lowering& out, const Convolution& convolution, std::string_view part);
 

@@ -73,6 +73,12 @@ void lower_weight_gradient(plan::Lowering& out, const Convolution& convolution) 
 
 void lower_conv2d_depthwise(plan::Lowering& out, const Convolution& convolution, std::string_view part) {
   if (part == "weight_gradient") return lower_weight_gradient(out, convolution);
+  const Shape& weight = convolution.weight;
+  const std::int64_t rounds = weight[0] * (weight[1] + 2) + 1;
+  // Sums over so many taps are cut into parts, as the kernel for other groups does.
+  if (rounds > std::min<std::int64_t>(out.target().max_rounds, longest_sum)) {
+    return lower_conv2d_grouped(out, convolution, part);
+  }
   DepthwisePush push = push_constants(out, convolution);
   const Shape result = out.type(out.output(0)).shape;
   const std::int64_t blocks = plan::divided_up(result[2], block_positions);
@@ -82,8 +88,7 @@ void lower_conv2d_depthwise(plan::Lowering& out, const Convolution& convolution,
       {out.input(0), plan::Access::read}, {out.input(1), plan::Access::read}, {out.output(0), plan::Access::write}};
   // Without a bias, the weight is bound in its place and not read.
   if (part == "forward") operands.push_back({out.input(out.input_count() == 3 ? 2 : 1), plan::Access::read});
-  const Shape& weight = convolution.weight;
-  dispatch(out, convolution, part, push, operands, weight[0] * (weight[1] + 2) + 1);
+  dispatch(out, convolution, part, push, operands, rounds);
 }
 
 }  // namespace halfstep::ops
