@@ -123,13 +123,14 @@ struct Pool2dOptions {
   bool count_padding = true;     ///< average pooling: whether padding counts in the divisor
 };
 /// The maximum of each window of {n, h, w, c}; NaN is larger than any number. Among equal elements the first receives
-/// the gradient.
+/// the gradient. Where windows overlap, a pixel's gradient searches all windows that it is in: on a driver that ends
+/// loops after 65,535 iterations, compiling throws Error if they have more pixels than that together.
 HALFSTEP_API Tensor max_pool2d(Tensor images, Pool2dOptions options = {});
 /// The mean of each window of {n, h, w, c}.
 HALFSTEP_API Tensor average_pool2d(Tensor images, Pool2dOptions options = {});
 
 /// The mean, or the maximum, over windows that divide images {n, h, w, c} into `size`: window i of an extent h begins
-/// at floor(i h / size) and ends before ceil((i + 1) h / size). A size above h gives overlapping windows.
+/// at floor(i h / size) and ends before ceil((i + 1) h / size). Unless `size` divides h, windows overlap.
 HALFSTEP_API Tensor adaptive_average_pool2d(Tensor images, Pair size);
 HALFSTEP_API Tensor adaptive_max_pool2d(Tensor images, Pair size);
 /// The mean of each channel of each image {n, h, w, c}: {n, c}.
