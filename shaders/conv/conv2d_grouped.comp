@@ -3,8 +3,9 @@
 //! PART = forward data_gradient weight_gradient
 //! STORAGE = f32 words
 // Convolution in groups whose channels do not start on quads, or by large kernels in depthwise ones, and its gradients:
-// each invocation computes one quad of the result, element by element. Groups that start on quads use gemm.comp. The sum of a result, over taps or segments
-// of lines of positions, may be split into parts; gemm/gemm_reduce.comp adds those.
+// each invocation computes one quad of the result, element by element. Groups that start on quads use gemm.comp. The
+// sum of a result, over taps or segments of lines of positions, may be split into parts; gemm/gemm_reduce.comp adds
+// those.
 #extension GL_GOOGLE_include_directive : require
 #include "common/indexing.glsl"
 #include "common/precision.glsl"
