@@ -130,25 +130,26 @@ void ImageResizer::record(const Room& room) {
   sources_ = vk::Buffer(context_, room.samples * sizeof(Source), vk::Memory::device, "image table");
   images_ = vk::Buffer(context_, room.image_bytes, vk::Memory::device, "decoded images");
   samples_ = vk::Buffer(context_, room.samples * stride_, vk::Memory::device, "resized images");
-  plan::ProgramBuilder builder(context_.target());
+  plan::Target target = context_.target();
+  target.reproducible = true;  // a training set is the same, byte for byte, whatever device has read it
+  plan::ProgramBuilder builder(target);
   const auto whole = [&](const char* name, const vk::Buffer& buffer) {
     return builder.place_bytes(name, buffer.bytes(), {builder.buffer(name), 0});
   };
   const plan::TensorId sources = whole("sources", sources_);
   const plan::TensorId columns = builder.tensor("columns", columns_type(room.column_quads));
-  const std::uint32_t local_size = plan::flat_local_size(builder.target());
-  const std::int64_t most = most_shrinking(builder.target());
+  const std::uint32_t local_size = plan::flat_local_size(target);
+  const std::int64_t most = most_shrinking(target);
   const auto places = static_cast<std::uint32_t>(room.samples);
-  builder.dispatch(
-      {.label = "resize columns",
-       .shader = "resize_columns.table",
-       .constants = {local_size},
-       .push = plan::push_bytes(std::array{places, width_, channels_}),
-       .operands = {{sources, plan::Access::read},
-                    {whole("images", images_), plan::Access::read},
-                    {columns, plan::Access::write}},
-       .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(room.column_quads), local_size),
-       .rounds = column_rounds(most)});
+  builder.dispatch({.label = "resize columns",
+                    .shader = "resize_columns.table",
+                    .constants = {local_size},
+                    .push = plan::push_bytes(std::array{places, width_, channels_}),
+                    .operands = {{sources, plan::Access::read},
+                                 {whole("images", images_), plan::Access::read},
+                                 {columns, plan::Access::write}},
+                    .groups = plan::groups_for(target, static_cast<std::int64_t>(room.column_quads), local_size),
+                    .rounds = column_rounds(most)});
   builder.dispatch(
       {.label = "resize rows",
        .shader = "resize_images",
@@ -157,9 +158,9 @@ void ImageResizer::record(const Room& room) {
        .operands = {{sources, plan::Access::read},
                     {columns, plan::Access::read},
                     {whole("samples", samples_), plan::Access::write}},
-       .groups = plan::groups_for(builder.target(), static_cast<std::int64_t>(room.samples * stride_ / 4), local_size),
+       .groups = plan::groups_for(target, static_cast<std::int64_t>(room.samples * stride_ / 4), local_size),
        .rounds = row_rounds(most)});
-  plan_ = plan::make_plan(builder.finish(), plan::arena_options(context_.target()));
+  plan_ = plan::make_plan(builder.finish(), plan::arena_options(target));
   arena_ = vk::Buffer::in_parts(context_, plan_.arena.bytes, "arena");
   const vk::Buffer* buffers[] = {&arena_, &sources_, &images_, &samples_};
   recording_ = std::make_unique<step::Recording>(context_, pipelines_, plan_, buffers);

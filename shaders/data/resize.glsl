@@ -32,6 +32,7 @@ Taps taps(uint place, uint places, uint pixels) {
   return Taps(centre, reach, first, last);
 }
 
-float weight(Taps taps, int i) { return max(0.0, 1.0 - abs(float(i) + 0.5 - taps.centre) / taps.reach); }
+// Of pixel i, which counts only beside the sum of all weights.
+float weight(Taps taps, int i) { return max(0.0, taps.reach - abs(float(i) + 0.5 - taps.centre)); }
 
 #endif

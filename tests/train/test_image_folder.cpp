@@ -11,10 +11,13 @@
 #include <random>
 #include <span>
 
+#include "harness/bits.h"
 #include "harness/device.h"
 #include "host/image_files.h"
 #include "host/temporary_folder.h"
 #include "reference/feed.h"
+#include "vk/shader/shaders.h"
+#include "vk/shader/spirv.h"
 
 namespace halfstep {
 namespace {
@@ -71,6 +74,24 @@ bool is_resized(const Dataset& data, std::size_t index, const FileBytes& pixels,
   return same;
 }
 
+/// As long as it lives, drivers compute differences in place of quotients: none may be left to them.
+class WrongQuotients {
+ public:
+  WrongQuotients() {
+    vk::patch_shaders([](std::string_view, std::vector<std::uint32_t> words) {
+      constexpr std::uint32_t quotient = 136;
+      constexpr std::uint32_t difference = 131;
+      for (std::size_t at = vk::spirv_header_words; at < words.size(); at += words[at] >> 16) {
+        if ((words[at] & 0xffff) == quotient) words[at] -= quotient - difference;
+      }
+      return words;
+    });
+  }
+  ~WrongQuotients() { vk::patch_shaders({}); }
+  WrongQuotients(const WrongQuotients&) = delete;
+  WrongQuotients& operator=(const WrongQuotients&) = delete;
+};
+
 }  // namespace
 
 TEST_CASE_FIXTURE(Pets, "a folder of images is read by class and name, every image resized to the same extents") {
@@ -91,6 +112,27 @@ TEST_CASE_FIXTURE(Pets, "a folder of images is read by class and name, every ima
   CHECK(read({.height = 2, .width = 3, .channels = 1}).data.samples.size() == 18);
   const ImageFolder same = read({.height = 11, .width = 7});
   CHECK(std::equal(cat.begin(), cat.end(), same.data.samples.begin()));
+}
+
+TEST_CASE("images become the same bytes on every driver, however it divides") {
+  // Whatever resizes them must give this, and no driver's own. It changes with the kernels, and is then taken from a
+  // run of each driver.
+  constexpr std::uint64_t known = 14013390712508621217U;
+  const TemporaryFolder folder;
+  std::mt19937 random(5);
+  std::vector<fs::path> files;
+  for (const auto& [height, width] : {std::pair{333U, 500U}, {500U, 333U}, {40U, 70U}, {101U, 150U}, {64U, 300U}}) {
+    FileBytes pixels(std::size_t{height} * width * 3);
+    for (std::uint8_t& byte : pixels) byte = static_cast<std::uint8_t>(random());
+    files.push_back(folder.path() / (std::to_string(files.size()) + ".png"));
+    image_files::write(files.back(), image_files::png(height, width, 3, pixels));
+  }
+  const auto hash = [&] {
+    return testing::hash_of_bits(read_images(testing::device(), files, {.height = 64, .width = 64}).data.samples);
+  };
+  CHECK(hash() == known);
+  const WrongQuotients driver;
+  CHECK(hash() == known);
 }
 
 TEST_CASE_FIXTURE(Pets, "more images than are decoded together, and one larger than usual, keep their order") {

@@ -54,12 +54,12 @@ struct ImageFolder {
 };
 
 /// Decodes the files on worker threads, applies their EXIF orientation, and resizes them on the device, bilinearly
-/// (with a wider triangle filter when shrinking). The numbers of a file are used as they are, whatever gamma or colour
-/// profile it claims; 16 bits are scaled to 8. Transparent images are blended onto black. An image that is too large
-/// to be resized counts as corrupt: the device cannot bind its bytes, or its height times the samples' width times 16
-/// bytes; or it is more than 8,190 times as high or wide as the samples, on a driver that ends loops after 65,535
-/// rounds. Throws Error, naming the first, if some files are corrupt and must not be skipped, or if all are. Throws
-/// Error if the labels do not fit the files and classes.
+/// (with a wider triangle filter when shrinking), to the same bytes on every device. The numbers of a file are used as
+/// they are, whatever gamma or colour profile it claims; 16 bits are scaled to 8. Transparent images are blended onto
+/// black. An image that is too large to be resized counts as corrupt: the device cannot bind its bytes, or its height
+/// times the samples' width times 16 bytes; or it is more than 8,190 times as high or wide as the samples, on a driver
+/// that ends loops after 65,535 rounds. Throws Error, naming the first, if some files are corrupt and must not be
+/// skipped, or if all are. Throws Error if the labels do not fit the files and classes.
 HALFSTEP_API ImageFolder read_images(const Device& device, const ImageFiles& files,
                                      const ImageFolderOptions& options = {});
 
