@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "train/feed.h"
+#include "train/rank_agreement.h"
 
 namespace halfstep::train {
 
@@ -36,6 +38,7 @@ Evaluation Evaluator::evaluate(const Dataset& set, const std::function<bool()>& 
   }
   const std::int64_t size = parts_.front()->graph.samples->batch;
   std::vector<std::uint32_t> buckets = buckets_of(set, lengths_);
+  if (ranks_.size() > 1) check_same("evaluate", *ranks_.exchange, std::array{set_fact(set, fields.back(), buckets)});
   BatchSampler sampler =
       buckets.empty() ? BatchSampler::evaluation(set.count, size) : BatchSampler::evaluation(std::move(buckets), size);
   terms_.assign(static_cast<std::size_t>(sampler.batches_per_epoch()) * (1 + metrics_.size()), {});

@@ -35,7 +35,7 @@ class Evaluator {
 
   /// Every sample counts once. Waits for the results. `stop` is called before each batch and ends the evaluation early.
   /// Ranks share the batches, and each gets the result that one process would which stops where the first of them does.
-  /// Throws Error if the samples are not what the graphs are fed with.
+  /// Throws Error if the samples are not what the graphs are fed with, and on every rank if ranks have other ones.
   Evaluation evaluate(const Dataset& set, const std::function<bool()>& stop);
   /// Bytes of what its programs' runs are given and give back.
   std::uint64_t slot_bytes() const;

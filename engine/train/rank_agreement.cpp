@@ -5,28 +5,13 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstring>
 #include <vector>
 
 #include "train/balancer.h"
 #include "train/local_steps.h"
-#include "train/rank_facts.h"
 
 namespace halfstep::train {
-namespace {
-
-void check_same(Exchange& exchange, std::span<const RankFact> mine) {
-  std::vector<std::uint64_t> hashes;
-  for (const RankFact& known : mine) hashes.push_back(known.hash);
-  const std::optional<Difference> found = first_difference(exchange, hashes);
-  if (!found) return;
-  const RankFact& different = mine[found->place];
-  const std::string wanted = broadcast_text(exchange, different.text, 0);
-  const std::string got = broadcast_text(exchange, different.text, found->rank);
-  fail("exchange", fmt::format("expected one {} on all ranks, got {} on rank 0 and {} on rank {}", different.name,
-                               wanted, got, found->rank));
-}
-
-}  // namespace
 
 void check_ranks(const TrainerOptions& options) {
   const Ranks& ranks = options.ranks;
@@ -71,8 +56,17 @@ void check_shared_state(const step::StepGraph& graph, const TrainerOptions& opti
 }
 
 std::uint64_t hash_of(std::span<const std::byte> bytes) {
-  std::uint64_t hash = 14695981039346656037ULL;
-  for (const std::byte byte : bytes) hash = (hash ^ static_cast<std::uint64_t>(byte)) * 1099511628211ULL;
+  std::uint64_t hash = 14695981039346656037ULL ^ bytes.size();
+  const auto add = [&](std::uint64_t word) {
+    hash = (hash ^ word) * 1099511628211ULL;
+    hash ^= hash >> 32;  // a product moves differences of words to higher bits only
+  };
+  for (; bytes.size() >= sizeof(std::uint64_t); bytes = bytes.subspan(sizeof(std::uint64_t))) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), sizeof word);
+    add(word);
+  }
+  for (const std::byte byte : bytes) add(static_cast<std::uint64_t>(byte));
   return hash;
 }
 
@@ -87,6 +81,18 @@ std::string broadcast_text(Exchange& exchange, std::string text, int root) {
   text.resize(size);
   exchange.broadcast(std::as_writable_bytes(std::span(text)), root);
   return text;
+}
+
+void check_same(std::string_view where, Exchange& exchange, std::span<const RankFact> mine) {
+  std::vector<std::uint64_t> hashes;
+  for (const RankFact& known : mine) hashes.push_back(known.hash);
+  const std::optional<Difference> found = first_difference(exchange, hashes);
+  if (!found) return;
+  const RankFact& different = mine[found->place];
+  const std::string wanted = broadcast_text(exchange, different.text, 0);
+  const std::string got = broadcast_text(exchange, different.text, found->rank);
+  fail(where, fmt::format("expected one {} on all ranks, got {} on rank 0 and {} on rank {}", different.name, wanted,
+                          got, found->rank));
 }
 
 std::optional<Difference> first_difference(Exchange& exchange, std::span<const std::uint64_t> mine) {
@@ -107,8 +113,8 @@ std::optional<Difference> first_difference(Exchange& exchange, std::span<const s
 
 void check_agreement(const Graph& graph, const step::StepGraph& lowered, const TrainerOptions& options) {
   const std::vector<RankFact> mine = rank_facts(graph, lowered, options);
-  check_same(*options.ranks.exchange, std::span(mine).first(1));  // another version may have other facts
-  check_same(*options.ranks.exchange, std::span(mine).subspan(1));
+  check_same("exchange", *options.ranks.exchange, std::span(mine).first(1));  // another version may have other facts
+  check_same("exchange", *options.ranks.exchange, std::span(mine).subspan(1));
 }
 
 }  // namespace halfstep::train

@@ -7,8 +7,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "step/step_program.h"
+#include "train/rank_facts.h"
 
 namespace halfstep::train {
 
@@ -22,6 +24,10 @@ void check_shared_state(const step::StepGraph& graph, const TrainerOptions& opti
 /// Throws Error, on every rank, that names the first difference between the ranks' versions, models, options or data.
 void check_agreement(const Graph& graph, const step::StepGraph& lowered, const TrainerOptions& options);
 
+/// Throws Error of `where`, on every rank, that names the first of the facts, of which every rank has as many, that is
+/// another one on some rank.
+void check_same(std::string_view where, Exchange& exchange, std::span<const RankFact> mine);
+
 /// Where a rank first differs from rank 0.
 struct Difference {
   int rank;
@@ -31,7 +37,7 @@ struct Difference {
 /// there is one, and the first such number.
 std::optional<Difference> first_difference(Exchange& exchange, std::span<const std::uint64_t> mine);
 
-/// The hash of Fowler, Noll and Vo (FNV-1a), of 64 bits.
+/// A hash of 64 bits like that of Fowler, Noll and Vo (FNV-1a), but of words of 8 bytes: sets and weights are large.
 std::uint64_t hash_of(std::span<const std::byte> bytes);
 /// How a sum of a step travels. Its noise is that of no other one: `sum` tells it from those of the same step.
 WireFormat wire_format(const Ranks& ranks, std::uint64_t seed, std::uint64_t step, std::uint64_t sum);

@@ -131,16 +131,25 @@ std::string augmentation_text(const TrainerOptions& options) {
                      crop_padding, flip, brightness, saturation, hue, contrast, cutout);
 }
 
+/// What a set's samples are, with all that they hold.
+std::string fields_text(const std::vector<Field>& fields) {
+  std::string text;
+  for (const Field& field : fields) {
+    text += fmt::format("{} {} {} {} {} {:016x}\n", field.name, name(field.type), to_string(field.shape), field.first,
+                        field.step(), hash_of(field.data));
+  }
+  return text;
+}
+
+std::string set_text(std::string_view what, const std::string& set, std::int64_t count, std::uint64_t checksum) {
+  return fmt::format("{}'{}' of {} samples, checksum {:016x}", what, set, count, checksum);
+}
+
 /// Of a source, which makes its samples itself, only what they look like.
 std::string data_text(const TrainerOptions& options) {
   const auto described = [](std::string_view what, const std::string& set, std::int64_t count,
                             const std::vector<Field>& fields) {
-    std::string text;
-    for (const Field& field : fields) {
-      text += fmt::format("{} {} {} {} {} {:016x}\n", field.name, name(field.type), to_string(field.shape), field.first,
-                          field.step(), hash_of(field.data));
-    }
-    return fmt::format("{}'{}' of {} samples, checksum {:016x}", what, set, count, hash_of_text(text));
+    return set_text(what, set, count, hash_of_text(fields_text(fields)));
   };
   if (const Source* source = options.source) return described("source ", source->name, source->count, source->fields);
   const Dataset* set = options.training_set;
@@ -214,6 +223,12 @@ std::vector<RankFact> rank_facts(const Graph& graph, const step::StepGraph& lowe
           fact("augmentation", augmentation_text(options)), fact("training set", data_text(options))});
   append(exchange_facts(options.ranks));
   return all;
+}
+
+RankFact set_fact(const Dataset& set, const std::vector<Field>& fed, std::span<const std::uint32_t> buckets) {
+  const std::uint64_t hash =
+      hash_of_text(fmt::format("{} {} {:016x}", set.count, fields_text(fed), hash_of(std::as_bytes(buckets))));
+  return {"set", set_text("", set.name, set.count, hash), hash};
 }
 
 }  // namespace halfstep::train

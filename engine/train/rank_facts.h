@@ -3,6 +3,7 @@
 #include <halfstep/trainer_options.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,5 +21,9 @@ struct RankFact {
 /// All that decides on the numbers of a training, or on what ranks exchange; the version first. There are as many,
 /// under the same names, whatever the options are. `lowered` is the graph with the options applied.
 std::vector<RankFact> rank_facts(const Graph& graph, const step::StepGraph& lowered, const TrainerOptions& options);
+
+/// A set to evaluate: its count, what a graph is fed with and the bucket of each sample, but not what it is called, as
+/// ranks may have it in different places. Reads all of what is fed.
+RankFact set_fact(const Dataset& set, const std::vector<Field>& fed, std::span<const std::uint32_t> buckets);
 
 }  // namespace halfstep::train

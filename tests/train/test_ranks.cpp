@@ -2,6 +2,7 @@
 #include <halfstep/halfstep.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cstdint>
 #include <functional>
@@ -244,6 +245,34 @@ TEST_CASE("a step that tensors are watched in is exchanged like any other") {
   CHECK(got[0] == wanted);
   CHECK(got[1] == wanted);
   CHECK(records[0] > 0);
+}
+
+TEST_CASE("an evaluation of sets that differ between ranks is refused on all, and what differs is named") {
+  const Dataset& set = testing::toy_set();
+  std::vector<Dataset> others(4, set);
+  others[0].samples.front() ^= 1;
+  others[1].samples.back() ^= 128;
+  others[2].labels[77] = (set.labels[77] + 1) % 3;
+  others[3] = set.take(202);
+  Dataset renamed = set;
+  renamed.name = "somewhere else";
+  std::vector<std::vector<std::string>> errors(2);
+  testing::on_ranks(2, [&](int rank, const Ranks& as) {
+    Trainer trainer = testing::toy_trainer(set, toy([&](TrainerOptions& made) { made.ranks = as; }));
+    const auto evaluated = [&](const Dataset& other) {
+      return error_of([&] { static_cast<void>(trainer.evaluate(rank == 0 ? set : other)); });
+    };
+    std::vector<std::string>& here = errors[static_cast<std::size_t>(rank)];
+    for (const Dataset& other : others) here.push_back(evaluated(other));
+    here.push_back(evaluated(renamed));
+  });
+  CHECK(errors[0] == errors[1]);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    CAPTURE(i);
+    CHECK(has(errors[0][i], "[evaluate] expected one set on all ranks, got 'toy' of 203 samples, checksum"));
+    CHECK(has(errors[0][i], fmt::format("'toy' of {} samples, checksum", others[i].count)));
+  }
+  CHECK(errors[0].back().empty());
 }
 
 TEST_CASE("an evaluation that one rank stops covers the same batches on all, those before it") {

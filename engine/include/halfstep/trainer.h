@@ -145,11 +145,13 @@ class HALFSTEP_API Trainer {
   /// averages are requested and there are none. Blocks until the whole set is evaluated, or until `stop`, which is
   /// called before each batch, returns true. The result then covers fewer samples than the set has; loss and metrics of
   /// no samples are NaN. Of several ranks, each asks its own `stop`, and the result, the same on all, covers the
-  /// batches before the first at which one of them stopped. Loss and metrics must be means over the batch's samples;
-  /// what is computed from cross_entropy or accuracy of labels that are fed may be a mean over those that count, and is
-  /// one over the set's then (NaN, if none does). Samples left after the last full batch take a batch for each divisor
-  /// of the batch size that adds up to them (BatchSampler::evaluation). With TrainerOptions::buckets, each batch runs
-  /// in the graph of its bucket; also throws Error if a sample is longer than the longest.
+  /// batches before the first at which one of them stopped. All of them must have one set, which may be called
+  /// differently: each reads all of it first, and each throws Error where they differ. Loss and metrics must be means
+  /// over the batch's samples; what is computed from cross_entropy or accuracy of labels that are fed may be a mean
+  /// over those that count, and is one over the set's then (NaN, if none does). Samples left after the last full batch
+  /// take a batch for each divisor of the batch size that adds up to them (BatchSampler::evaluation). With
+  /// TrainerOptions::buckets, each batch runs in the graph of its bucket; also throws Error if a sample is longer than
+  /// the longest.
   Evaluation evaluate(
       const Dataset& set, Weights weights = Weights::current, const std::function<bool()>& stop = [] { return false; });
 
