@@ -4,6 +4,7 @@
 #include <halfstep/halfstep.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
@@ -19,6 +20,7 @@
 #include "train/step_graph.h"
 #include "vk/device/capabilities.h"
 #include "vk/device/limits.h"
+#include "vk/shader/pipelines.h"
 #include "vk/shader/shaders.h"
 #include "vk/shader/variable_bytes.h"
 
@@ -299,6 +301,35 @@ TEST_CASE("parameters of more than a binding and than 4 GiB are updated in parts
     }
     CHECK(next == layout.parameters.padded_elements() * 4);
   }
+}
+
+TEST_CASE("where subgroups have several sizes, workgroups are of whole ones of the size that is requested") {
+  vk::Capabilities c = ample();
+  c.max_subgroups_per_group = 16;
+  plan::Dispatch dispatch;
+  dispatch.label = dispatch.shader = "snake";
+  const auto asks = [&](std::uint32_t local_size, bool uses_subgroups = true) {
+    vk::ShaderFacts facts;
+    facts.uses_subgroups = uses_subgroups;
+    facts.local_size = {local_size, 1, 1};
+    return vk::asks_for_subgroups(dispatch, facts, c);
+  };
+  CHECK(asks(64));
+  CHECK_FALSE(asks(48, false));
+  for (const std::uint32_t local_size : {1U, 16U, 48U}) {
+    CHECK_THROWS_WITH_AS(
+        asks(local_size),
+        doctest::Contains(fmt::format("[snake] expected workgroups of whole subgroups of 32 for snake, got {} "
+                                      "invocations. Hint: a local_size that is a multiple",
+                                      local_size)
+                              .c_str()),
+        Error);
+  }
+  CHECK_THROWS_WITH_AS(asks(544), doctest::Contains("at most 512 invocations in full subgroups"), Error);
+  c.subgroup_size = c.min_subgroup_size = c.max_subgroup_size = 8;
+  CHECK(asks(16));
+  CHECK_FALSE(asks(12));
+  CHECK_FALSE(asks(136));
 }
 
 }  // namespace halfstep

@@ -49,7 +49,9 @@ struct CustomDispatch {
   std::vector<std::uint32_t> constants{};
   std::vector<std::byte> push{};  ///< as the kernel declares them; at most 128 bytes, a multiple of 4
   std::int64_t invocations = 0;   ///< at least 1
-  std::uint32_t local_size = 0;   ///< of a workgroup; 0: as suits the device
+  /// Of a workgroup; 0: as suits the device. With operations across subgroups it must be a multiple of their size where
+  /// a device has several sizes, as Intel's and AMD's do: elsewhere compile() throws Error.
+  std::uint32_t local_size = 0;
   /// An upper bound on the loop iterations of one invocation, all loops together. Set it if it is in the thousands:
   /// some drivers end loops after 65,535 iterations, and a dispatch beyond that is refused there.
   std::int64_t rounds = 0;

@@ -64,18 +64,6 @@ bool has_whole_subgroups(const ShaderFacts& facts, const plan::Target& target) {
   return target.subgroups.size != 0 && x % target.subgroups.size == 0 && y == 1 && z == 1;
 }
 
-/// Whether to request Target::subgroups.size and full subgroups, which shaders with subgroup operations rely on.
-bool asks_for_subgroups(const plan::Dispatch& dispatch, const ShaderFacts& facts, const Context& context) {
-  const Capabilities& c = context.capabilities();
-  if (!facts.uses_subgroups || !c.subgroup_size_control) return false;
-  const bool full = facts.local_size[0] % c.subgroup_size == 0;
-  const std::uint64_t size = std::uint64_t{facts.local_size[0]} * facts.local_size[1] * facts.local_size[2];
-  const std::uint64_t limit = std::uint64_t{c.subgroup_size} * c.max_subgroups_per_group;
-  if (full && size <= limit) return true;
-  if (c.min_subgroup_size != c.max_subgroup_size) at_most(dispatch, "invocations in full subgroups", limit, size);
-  return false;
-}
-
 /// The code in the forms that the driver executes faster.
 std::vector<std::uint32_t> with_faster_forms(std::vector<std::uint32_t> code, const ShaderFacts& facts,
                                              const Context& context) {
@@ -191,6 +179,23 @@ std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<co
 
 }  // namespace
 
+bool asks_for_subgroups(const plan::Dispatch& dispatch, const ShaderFacts& facts, const Capabilities& c) {
+  if (!facts.uses_subgroups || !c.subgroup_size_control) return false;
+  const bool varies = c.min_subgroup_size != c.max_subgroup_size;
+  const auto [x, y, z] = facts.local_size;
+  if (x % c.subgroup_size != 0) {
+    if (!varies) return false;
+    fail(ErrorCode::unsupported, dispatch.label,
+         fmt::format("expected workgroups of whole subgroups of {} for {}, got {} invocations", c.subgroup_size,
+                     dispatch.shader, x),
+         "a local_size that is a multiple");
+  }
+  const std::uint64_t size = std::uint64_t{x} * y * z;
+  const std::uint64_t limit = std::uint64_t{c.subgroup_size} * c.max_subgroups_per_group;
+  if (varies) at_most(dispatch, "invocations in full subgroups", limit, size);
+  return size <= limit;
+}
+
 Pipelines::Pipelines(Context& context, Capture capture)
     : context_(context.shared_from_this()),
       own_pool_(capture == Capture::no ? nullptr : std::make_unique<PipelinePool>(context)),
@@ -304,7 +309,7 @@ VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const st
   info.stage.module = module.handle();
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = specialized.mapEntryCount == 0 ? nullptr : &specialized;
-  if (asks_for_subgroups(dispatch, facts, *context_)) {
+  if (asks_for_subgroups(dispatch, facts, context_->capabilities())) {
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
     info.stage.pNext = &size;
   }

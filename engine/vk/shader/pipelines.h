@@ -26,6 +26,10 @@ struct AskFailed {
   std::exception_ptr thrown;
 };
 
+/// Whether to request full subgroups of Capabilities::subgroup_size, which shaders with subgroup operations rely on.
+/// Throws Error where the device has several sizes, and workgroups are not of whole subgroups, or of too many.
+bool asks_for_subgroups(const plan::Dispatch& dispatch, const ShaderFacts& facts, const Capabilities& c);
+
 /// The pipelines that somebody uses, of those that the device has for all. To be used by one thread at a time.
 class Pipelines {
  public:
