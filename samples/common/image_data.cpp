@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
-#include <numeric>
+#include <utility>
 
 #include "samples/common/checkpoint.h"
 #include "samples/common/command_line.h"
@@ -60,17 +61,34 @@ ImageFiles chosen(const ImageFiles& files, std::vector<std::uint32_t> places) {
   return part;
 }
 
-/// The indices 0 to count - 1 in an order drawn from the seed.
-std::vector<std::uint32_t> shuffled(std::size_t count, std::uint64_t seed) {
-  const auto all = static_cast<std::int64_t>(count);
-  halfstep::BatchSampler sampler = halfstep::BatchSampler::training(all, all, seed);
-  const std::span<const std::uint32_t> order = sampler.batch(0);
-  return {order.begin(), order.end()};
+/// A number drawn for a file by the seed and its path in the folder.
+std::uint64_t draw(const fs::path& inside, std::uint64_t seed) {
+  std::uint64_t hash = seed;
+  const auto mix = [&hash] { hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15; };
+  for (const char c : inside.generic_string()) {
+    mix();
+    hash ^= static_cast<unsigned char>(c);
+  }
+  mix();
+  mix();
+  return hash;
+}
+
+/// The places of the files in an order drawn by the seed. Two files are in the same order whatever others there are.
+std::vector<std::uint32_t> shuffled(const ImageFiles& files, std::uint64_t seed) {
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> drawn;
+  for (const fs::path& file : files.files) {
+    drawn.emplace_back(draw(file.lexically_relative(files.folder), seed), static_cast<std::uint32_t>(drawn.size()));
+  }
+  std::ranges::sort(drawn);
+  std::vector<std::uint32_t> places;
+  for (const auto& [number, place] : drawn) places.push_back(place);
+  return places;
 }
 
 ImageFiles limited(const ImageFiles& files, const CommonOptions& options, std::uint64_t seed) {
   if (!options.limit || std::cmp_less_equal(files.files.size(), *options.limit)) return files;
-  std::vector<std::uint32_t> places = shuffled(files.files.size(), seed);
+  std::vector<std::uint32_t> places = shuffled(files, seed);
   places.resize(static_cast<std::size_t>(*options.limit));
   return chosen(files, std::move(places));
 }
@@ -89,7 +107,7 @@ Parts split(const ImageFiles& files, double share, std::uint64_t seed) {
   }
   std::vector<std::uint32_t> train;
   std::vector<std::uint32_t> test;
-  for (const std::uint32_t place : shuffled(files.files.size(), seed)) {
+  for (const std::uint32_t place : shuffled(files, seed)) {
     (wanted[files.labels[place]]-- > 0 ? test : train).push_back(place);
   }
   if (test.empty()) {

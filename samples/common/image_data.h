@@ -17,8 +17,9 @@ bool is_class_folder(const CommonOptions& options, const std::filesystem::path& 
 /// Reads a folder of images by class. Training images are in "train"; test images are in the first that exists of
 /// "val", "valid", "validation" and "test". If there is none, a random fraction of each class is held out as the test
 /// set. If there is no "train", the subfolders are the classes. The draw depends on the seed, or on the checkpoint's
-/// seed if the flags resume one. --limit also draws at random. Prints a warning for each skipped file or class. Throws
-/// Error if there are no images to train on or to test on, or the checkpoint has other classes.
+/// seed if the flags resume one, and on the paths inside the folder: a file that is added or removed puts no more than
+/// one other of its class into the other set. --limit also draws at random. Prints a warning for each skipped file or
+/// class. Throws Error if there are no images to train on or to test on, or the checkpoint has other classes.
 Data read_image_data(const halfstep::Device& device, const CommonOptions& options, const ImageOptions& images);
 
 }  // namespace samples

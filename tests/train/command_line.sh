@@ -287,7 +287,24 @@ program=$1/classify
 trains "$place/photos.safetensors" "$photos/dog/grey.jpeg"
 check "the folder's classes are what images show" test "$(grep -cE '^ +[0-9.]+%  (cat|dog)$' "$place/output")" = 2
 
+# A file more leaves the draw of the others as it was. What cannot be decoded is named, what is trained on first.
 program=$1/train_images
+mkdir -p "$place/grown/cat"
+cp -r "$photos/dog" "$place/grown"
+for i in $(seq 101 200); do cp "$place/noise" "$place/grown/cat/$i.png"; done
+draws() { # draws FILE ARGUMENTS...: the 20 cats that are tested on
+  run "$place/grown" "${tiny[@]}" --skip-corrupt "${@:2}"
+  check "all cats are named" test "$(grep -c 'warning: left out .*/cat/' "$place/error")" -ge 100
+  grep -o 'cat/[0-9]*' "$place/error" | tail -n 20 | sort >"$1"
+}
+same() { comm -12 "$place/first_draw" "$1" | wc -l; }
+draws "$place/first_draw"
+draws "$place/other_seed" --seed 7
+check "another seed draws others" test "$(same "$place/other_seed")" -le 12
+cp "$place/noise" "$place/grown/cat/100.png"
+draws "$place/one_more"
+check "a file more takes the place of one at the most" test "$(same "$place/one_more")" -ge 19
+
 mkdir "$place/named"
 cp -r "$photos/cat" "$place/named/grün 猫"
 cp -r "$photos/dog" "$place/named/"$'a\e[1mb\xff\xc2\x9b'
