@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <future>
 
 #include "samples/common/command_line.h"
@@ -13,17 +14,22 @@ using halfstep::Dataset;
 using halfstep::Split;
 
 const DataSource fashion_mnist{"Folder with a data set in IDX files, gzipped or not, or with images by class",
-                               HALFSTEP_DATA, "idx", halfstep::read_idx_folder};
+                               HALFSTEP_DATA,
+                               {"idx"},
+                               halfstep::read_idx_folder};
 
 const DataSource cifar10{
     "Folder with CIFAR-10 in its binary layout (./samples/fetch_data.sh cifar10 downloads it), or with images by class",
-    HALFSTEP_CIFAR10, "batch",
+    HALFSTEP_CIFAR10,
+    {"batch"},
     [](const std::filesystem::path& folder, Split split, std::uint32_t) { return read_cifar10(folder, split); }};
 
-const DataSource tweets{"Folder with a set of texts in TweetEval's layout: train_text.txt, train_labels.txt, ...", "",
-                        "_text.txt", nullptr};
+const DataSource tweets{"Folder with a set of texts in TweetEval's layout: train_text.txt, train_labels.txt, ...",
+                        "",
+                        {"_text.txt", "_labels.txt", "mapping.txt"},
+                        nullptr};
 
-const DataSource text_file{"Text to train on, in UTF-8", "", "", nullptr};
+const DataSource text_file{"Text to train on, in UTF-8", "", {""}, nullptr};
 
 std::vector<std::string> class_names(const CommonOptions& options, std::uint32_t classes) {
   if (options.source == &cifar10) {
@@ -37,20 +43,18 @@ std::vector<std::string> class_names(const CommonOptions& options, std::uint32_t
   return names;
 }
 
-bool is_data_file(const CommonOptions& options, const std::filesystem::path& file) {
-  std::error_code error;
-  const std::filesystem::path inside =
-      std::filesystem::canonical(file, error).lexically_relative(std::filesystem::canonical(options.data, error));
-  if (error || inside.empty() || *inside.begin() == "..") return false;
-  return file.filename().string().find(options.source->mark) != std::string::npos || halfstep::has_image_name(file);
-}
-
 namespace {
+
+bool is_marked(const DataSource& source, const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  return std::ranges::any_of(source.marks,
+                             [&](const std::string& mark) { return name.find(mark) != std::string::npos; });
+}
 
 bool has_files(const DataSource& source, const std::filesystem::path& folder) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().filename().string().find(source.mark) != std::string::npos) return true;
+    if (is_marked(source, entry->path())) return true;
   }
   return false;
 }
@@ -75,6 +79,14 @@ Data read_files(const CommonOptions& options, std::uint32_t classes) {
 }
 
 }  // namespace
+
+bool is_data_file(const CommonOptions& options, const std::filesystem::path& file) {
+  std::error_code error;
+  const std::filesystem::path inside =
+      std::filesystem::canonical(file, error).lexically_relative(std::filesystem::canonical(options.data, error));
+  if (error || inside.empty() || *inside.begin() == "..") return false;
+  return is_marked(*options.source, file) || halfstep::has_image_name(file);
+}
 
 bool reads_image_folder(const CommonOptions& options) {
   const bool reads_images = options.source->read != nullptr;

@@ -16,7 +16,8 @@ struct CommonOptions;
 struct DataSource {
   const char* help;    ///< what --data names
   const char* folder;  ///< its location unless --data names another
-  const char* mark;    ///< part of the names of some of its files
+  /// Parts of names, one of which each of its files has.
+  std::vector<std::string> marks;
   /// Null if its samples are no images.
   halfstep::Dataset (*read)(const std::filesystem::path& folder, halfstep::Split split, std::uint32_t classes);
 };

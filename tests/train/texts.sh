@@ -54,6 +54,12 @@ refused "cannot make the folder" "${small[@]}" --save "$data/mapping.txt/model"
 mkdir -p "$place/blocked/config.json"
 refused "expected a file, got the folder $place/blocked/config.json" "${small[@]}" --save "$place/blocked"
 
+cp -r "$data" "$place/untouched"
+for file in mapping.txt train_text.txt val_labels.txt; do
+  refused "--json] expected a file that is none of the data set" "${small[@]}" --json "$data/$file"
+done
+check "no output is written over the data" diff -r "$place/untouched" "$data"
+
 # Training, resuming, and starting from what was saved.
 trains "${small[@]}" --epochs 12 --save "$place/whole"
 check "texts are padded to several lengths" grep -qE '^padded to [0-9]+, [0-9]+(, [0-9]+)* tokens: [0-9.]+% are padding, [0-9.]+% if all' "$place/output"
