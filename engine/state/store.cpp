@@ -190,6 +190,10 @@ void ParameterStore::write(std::span<const KeptTensor> tensors, std::span<const 
   });
 }
 
+Overflow ParameterStore::overflow_of(const Place& place) const {
+  return place.buffer == buffers::moments ? Overflow::saturate : spec_.precision.overflow;
+}
+
 /// Takes the bytes of a buffer from the first to the last that change, changes them and puts them back.
 void ParameterStore::write(std::span<const Change> changes) const {
   const auto first_of = [](const Change& change) {
@@ -197,7 +201,7 @@ void ParameterStore::write(std::span<const Change> changes) const {
   };
   const Change& one = changes.front();
   if (changes.size() == 1 && one.place.lanes == 1) {
-    upload(one.place.buffer, first_of(one), plan::to_memory(one.type, one.values, spec_.precision.overflow));
+    upload(one.place.buffer, first_of(one), plan::to_memory(one.type, one.values, overflow_of(one.place)));
     return;
   }
   std::uint64_t first = first_of(one);
@@ -211,7 +215,7 @@ void ParameterStore::write(std::span<const Change> changes) const {
   for (const Change& change : changes) {
     const std::uint64_t quad = quad_bytes(change.place.dtype);
     std::byte* to = bytes.data() + (first_of(change) - first) + change.place.lane * quad;
-    spread(plan::to_memory(change.type, change.values, spec_.precision.overflow), to, quad, change.place.lanes * quad);
+    spread(plan::to_memory(change.type, change.values, overflow_of(change.place)), to, quad, change.place.lanes * quad);
   }
   upload(one.place.buffer, first, bytes);
 }
@@ -272,6 +276,15 @@ std::vector<float> ParameterStore::read_weight(const ParameterEntry& entry) cons
   return plan::floats_from_memory(
       entry.type,
       read({copied ? buffers::weights : buffers::masters, entry.type.dtype, entry.first_element}, entry.type.shape));
+}
+
+std::vector<const ParameterEntry*> ParameterStore::copied_at_random() const {
+  std::vector<const ParameterEntry*> result;
+  if (!spec_.weights.copy || spec_.precision.rounding.weights == Rounding::nearest) return result;
+  for (const ParameterEntry& entry : spec_.layout.parameters.entries()) {
+    if (!entry.training.frozen && entry.type.dtype == spec_.weights.compute) result.push_back(&entry);
+  }
+  return result;
 }
 
 void ParameterStore::write_copy(const ParameterEntry& entry, std::span<const float> values) {

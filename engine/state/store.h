@@ -61,6 +61,8 @@ class ParameterStore {
   bool is_shared_out(const KeptTensor& tensor) const;
   /// Of a weight, as operators read it: which is the same on every rank.
   std::vector<float> read_weight(const ParameterEntry& entry) const;
+  /// The weights of which operators read copies that do not follow from their masters.
+  std::vector<const ParameterEntry*> copied_at_random() const;
   /// Sets the copy of a weight that operators read in the place of its master.
   void write_copy(const ParameterEntry& entry, std::span<const float> values);
   /// Gives tensors their values, rounded to nearest where they are kept in f16; masters, copies and next states too.
@@ -106,6 +108,8 @@ class ParameterStore {
   std::vector<Place> places(const KeptTensor& tensor) const;
   std::vector<std::byte> read(const Place& place, const Shape& shape) const;
   void write(std::span<const Change> changes) const;
+  /// Moments saturate: no loss scale learns of an infinite one.
+  Overflow overflow_of(const Place& place) const;
   std::vector<Stretch> held(plan::BufferId buffer, std::uint64_t first, std::uint64_t count) const;
   void download(plan::BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) const;
   void upload(plan::BufferId buffer, std::uint64_t first, std::span<const std::byte> bytes) const;

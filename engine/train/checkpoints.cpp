@@ -173,7 +173,7 @@ Checkpoint Checkpoints::take(const std::map<std::string, std::string>& notes) co
   if (!state.optimizers.empty()) {
     add(contents, optimizers_name, "F32", std::as_bytes(std::span(state.optimizers)));
   }
-  for (const state::ParameterEntry* entry : copied_at_random()) {
+  for (const state::ParameterEntry* entry : store_.copied_at_random()) {
     add(contents, copy_name(*entry), graph::info(entry->type.dtype).saved,
         encode(entry->type.dtype, entry->type.shape, {}, store_.read_weight(*entry)));
   }
@@ -253,24 +253,13 @@ std::vector<float> Checkpoints::scales_from(const Source& source) const {
   return scales;
 }
 
-/// The parameters of which operators read copies that do not follow from their masters.
-std::vector<const state::ParameterEntry*> Checkpoints::copied_at_random() const {
-  std::vector<const state::ParameterEntry*> result;
-  const state::StoreSpec& spec = store_.spec();
-  if (!spec.weights.copy || options_.precision.rounding.weights == Rounding::nearest) return result;
-  for (const state::ParameterEntry& entry : spec.layout.parameters.entries()) {
-    if (!entry.training.frozen && entry.type.dtype == spec.weights.compute) result.push_back(&entry);
-  }
-  return result;
-}
-
 /// The copies to go on with. What is no copy of the weights that are taken is left out: of ranks that step by
 /// themselves, a file has these as they were synchronised too.
 std::vector<Checkpoints::Copy> Checkpoints::copies_from(const Source& source,
                                                         const std::vector<state::KeptTensor>& tensors,
                                                         const std::vector<std::vector<float>>& values) const {
   std::vector<Copy> copies;
-  for (const state::ParameterEntry* entry : copied_at_random()) {
+  for (const state::ParameterEntry* entry : store_.copied_at_random()) {
     const io::StoredTensor* stored = source.file.find(source.preferred(copy_name(*entry)));
     const graph::TypeInfo& type = graph::info(entry->type.dtype);
     const auto bytes = static_cast<std::size_t>(elements(entry->type.shape) * type.bytes);

@@ -54,7 +54,6 @@ class Checkpoints {
   state::RunState state_from(const Source& source) const;
   std::vector<state::OptimizerState> optimizers_from(const Source& source) const;
   std::vector<float> scales_from(const Source& source) const;
-  std::vector<const state::ParameterEntry*> copied_at_random() const;
   /// What a file has of the copies of a weight that operators read.
   struct Copy {
     const state::ParameterEntry* of;

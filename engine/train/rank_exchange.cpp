@@ -189,6 +189,10 @@ void RankExchange::start(std::uint64_t seed, std::uint64_t steps) {
 
 void RankExchange::count_step() {
   ++steps_;
+  // Means in other last bits may call for another scale, and gradients of two scales must not be added up.
+  if (mixed_ && workspace_.store->spec().weights.scaled) {
+    workspace_.store->write_scales(of_first(workspace_.store->read_scales()));
+  }
   if (follows_) take_weights_of_first();
   if (!comparison_is_due()) return;
   if (!mixed_ || follows_) return compare_weights();
@@ -204,15 +208,24 @@ void RankExchange::count_step() {
   take_weights_of_first();
 }
 
-/// Rank 0 stores its own too, so that copies in narrow types are rounded alike.
+/// Rank 0 stores its own too, so that copies in narrow types are rounded alike. Those that are rounded at random are
+/// rank 0's as well.
 void RankExchange::take_weights_of_first() {
-  const std::vector<state::KeptTensor> tensors = workspace_.store->tensors();
+  state::ParameterStore& store = *workspace_.store;
+  const std::vector<state::KeptTensor> tensors = store.tensors();
   std::vector<std::vector<float>> values;
-  for (const state::KeptTensor& tensor : tensors) {
-    values.push_back(workspace_.store->read(tensor));
-    exchange_.broadcast(std::as_writable_bytes(std::span(values.back())), 0);
-  }
-  workspace_.store->write(tensors, values);
+  for (const state::KeptTensor& tensor : tensors) values.push_back(of_first(store.read(tensor)));
+  const std::vector<const state::ParameterEntry*> copied = store.copied_at_random();
+  std::vector<std::vector<float>> copies;
+  for (const state::ParameterEntry* entry : copied) copies.push_back(of_first(store.read_weight(*entry)));
+  store.write(tensors, values);
+  for (std::size_t i = 0; i < copied.size(); ++i) store.write_copy(*copied[i], copies[i]);
+}
+
+/// What rank 0 has of these.
+std::vector<float> RankExchange::of_first(std::vector<float> values) const {
+  exchange_.broadcast(std::as_writable_bytes(std::span(values)), 0);
+  return values;
 }
 
 /// As first_difference(), of the tensors of the store that every rank has; of weights that only one updates, of what it

@@ -23,7 +23,8 @@ namespace halfstep::train {
 ///
 /// An update is computed by each rank, from the same sums. On devices of one kind it gives the same bits. Where ranks
 /// have different devices, square roots and quotients may be rounded differently: weights are then compared after each
-/// of the first steps too, and from the first difference on, every rank takes those of rank 0 after every step.
+/// of the first steps too, and from the first difference on, every rank takes those of rank 0 after every step; the
+/// scales of gradients it takes from the beginning.
 class RankExchange {
  public:
   /// All must outlive it.
@@ -53,6 +54,7 @@ class RankExchange {
   void check_counts(const run::Program& program, const run::Slot& slot) const;
   std::optional<Difference> first_other_weights() const;
   void take_weights_of_first();
+  std::vector<float> of_first(std::vector<float> values) const;
   bool comparison_is_due() const;
 
   const run::Workspace& workspace_;

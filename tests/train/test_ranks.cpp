@@ -4,10 +4,14 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -44,6 +48,33 @@ Result trained(const testing::ToyOptions& options) {
   const double loss = trainer.take_totals().mean_loss;
   return {testing::toy_weights(trainer), loss, trainer.evaluate(testing::toy_set())};
 }
+
+/// A rank's exchange that says, while the trainer is compiled, that this rank has another device than rank 0, and once
+/// gives it other sums, as another device might compute other means from the same.
+class OfOtherDevice final : public testing::PassingExchange {
+ public:
+  using PassingExchange::PassingExchange;
+  void begin_sum(std::span<float> values, const WireFormat& format) override {
+    if (gives_others && values.size() > 8) sums_.push_back(values);
+    PassingExchange::begin_sum(values, format);
+  }
+  void wait() override {
+    PassingExchange::wait();
+    for (const std::span<float> values : std::exchange(sums_, {})) {
+      for (float& value : values) value *= 4;
+    }
+  }
+  void broadcast(std::span<std::byte> bytes, int root) override {
+    PassingExchange::broadcast(bytes, root);
+    if (bytes.size() == 8 && ++hashes_ == 2) bytes.front() ^= std::byte{1};  // the first is of the version
+  }
+
+  bool gives_others = false;
+
+ private:
+  std::vector<std::span<float>> sums_;
+  int hashes_ = 0;
+};
 
 }  // namespace
 
@@ -290,6 +321,33 @@ TEST_CASE("an evaluation that one rank stops covers the same batches on all, tho
     const std::vector<Evaluation> got = testing::results_of_ranks<Evaluation>(
         2, [&](int rank, const Ranks& as) { return evaluated(as, rank == stopping ? 4 : -1); });
     for (const Evaluation& each : got) CHECK(same(each, wanted));
+  }
+}
+
+TEST_CASE("ranks on different devices go on with what rank 0 has: weights, copies and the scales of gradients") {
+  for (const Rounding rounding : {Rounding::nearest, Rounding::stochastic}) {
+    Precision precision = Precision::mixed();
+    precision.gradient_scales = GradientScales::per_tensor;
+    precision.rounding.weights = rounding;
+    std::string log;
+    const auto results = [&](bool differ) {
+      return testing::results_of_ranks<std::vector<float>>(2, [&](int rank, const Ranks& as) {
+        const auto other = std::make_shared<OfOtherDevice>(as.exchange);
+        testing::ToyOptions options = toy([&](TrainerOptions& made) {
+          made.ranks = differ && rank == 1 ? Ranks(other) : as;
+          if (differ && rank == 0) made.log = [&](std::string_view line) { log += line; };
+        });
+        options.precision = precision;
+        Trainer trainer = testing::toy_trainer(testing::toy_set(), options);
+        for (int step = 0; step < 12; ++step) {
+          other->gives_others = step == 4;
+          trainer.step();
+        }
+        return testing::toy_weights(trainer);
+      });
+    };
+    CHECK(results(true) == results(false));
+    CHECK(has(log, "takes the weights of rank 0"));
   }
 }
 

@@ -92,7 +92,8 @@ struct Balance {
 /// part of the samples that a single process would take, with its noise and augmentation. Where each rank has one
 /// micro-batch and the wire is f32, all weights are, bit for bit, those of one process with N micro-batches. States,
 /// such as the running statistics of norms, become their means over ranks. Where devices differ, and update weights to
-/// other last bits, every rank takes those of rank 0 after every step. A rank that loses its device ends all by
+/// other last bits, every rank takes those of rank 0 after every step, which waits for the step; so it does, from the
+/// first one on, for the scales of Precision::gradient_scales. A rank that loses its device ends all by
 /// Exchange::abort(); any other Error that one rank has alone leaves the others waiting, until its program does so.
 struct Ranks {
   Ranks() = default;
@@ -117,7 +118,8 @@ struct Ranks {
   /// format, and become those of all ranks; states become their means. evaluate() and save_weights() take what the last
   /// synchronisation gave (Trainer::synchronise makes one), parameter() and predictors what this rank has. Every rank
   /// must call checkpoint() or save() too: a checkpoint has what each rank has of its own. Takes two f32 of host memory
-  /// for each weight. Ranks compare their weights after synchronisations only. Not with shard_state or ema_decay.
+  /// for each weight. Ranks compare their weights after synchronisations only; what these give is rounded to nearest,
+  /// whatever Rounding weights have otherwise. Not with shard_state or ema_decay.
   std::int64_t sync_every = 0;
   float outer_rate = 0.7F;  ///< of the outer step
   /// Of the outer step. DiLoCo's is 0.9, for hundreds of synchronisations; of twenty, it took steps that were too
