@@ -87,7 +87,7 @@ uvec4 moment_bits(vec4 v, uint place) {
   uvec4 bits = STOCHASTIC_MOMENTS
                    ? bits_stochastic(v, quad_noise(seed, state.attempted, STREAM_MOMENT_ROUNDING, place))
                    : bits_nearest(v);
-  return SATURATE ? saturated(bits) : bits;
+  return saturated(bits);  // no loss scale learns of an infinite one, which stays so
 }
 
 void store_moment(uint i, uint place, vec4 v) {

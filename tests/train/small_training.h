@@ -45,6 +45,13 @@ void change_state(Trainer& trainer, const std::function<void(state::StepState&)>
 /// Mixed, with a loss scale so large that the first steps overflow.
 Precision overflowing();
 
+/// Without a loss scale, and weights rounded to nearest.
+inline Precision plain(Precision precision) {
+  precision.loss_scale = LossScale::none();
+  precision.rounding.weights = Rounding::nearest;
+  return precision;
+}
+
 /// y = w with the loss sum(w * pull): every step's gradient is `pull`, whatever the weights.
 class Pull {
  public:

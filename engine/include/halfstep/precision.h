@@ -105,7 +105,10 @@ struct HALFSTEP_API Precision {
   std::string name = "float32";
   DType weights = DType::f32;     ///< as they are kept from step to step: f32, or as the parameters
   DType parameters = DType::f32;  ///< as operators read them, and as their gradients are stored
-  DType moments = DType::f32;     ///< the optimizer's: f32, or as the parameters
+  /// The optimizer's states: f32, or as the parameters. What such a type does not reach is stored as its largest
+  /// number, whatever `overflow` says: an infinite average of squares would hold its weight for good, and no loss scale
+  /// learn of it.
+  DType moments = DType::f32;
   Lists lists{};
   /// By an operator's name; overrides its list. compile() throws Error if the graph has no operator of a name, or one
   /// that takes its inputs as they are (losses, metrics, casts, encodings).
