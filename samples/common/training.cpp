@@ -120,9 +120,9 @@ class Run {
   void make_first_steps() {
     const std::int64_t left = epoch_steps_ - position_ % epoch_steps_;  // in its epoch
     const std::int64_t made = position_ + steps_before_;
-    // The others are timed: one at least, where there are two.
-    ahead_ = watch_->first_steps(std::min(std::max<std::int64_t>(1, left - 1), saver_.steps_to_next(made)));
-    if (ahead_ > 0 && ahead_ < left) saver_.after_step(made + ahead_);
+    // The others are timed: one at least.
+    ahead_ = watch_->first_steps(std::min(left - 1, saver_.steps_to_next(made)));
+    if (ahead_ > 0) saver_.after_step(made + ahead_);
   }
 
   /// Tests after an epoch, reports, and saves. Returns false if interrupted: where the test was, it is noted as due.

@@ -103,6 +103,7 @@ void Numerics::add(const Record& record) {
   if (kind == "tensor") add_tensor(record);
   const bool overflowed = kind == "step" && record.value("overflowed", Record(false)) == true;
   if (overflowed) overflows_.push_back({amount(record, "step"), amount(record, "loss_scale"), "", ""});
+  if (kind == "step" && !skipped_before_) skipped_before_ = amount(record, "skipped") - (overflowed ? 1 : 0);
 }
 
 void Numerics::add_tensor(const Record& record) {

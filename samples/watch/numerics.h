@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ class Numerics {
   std::vector<const TensorHistory*> tensors() const;
   /// The steps that were skipped, in order.
   std::vector<Overflow> overflows() const;
+  /// How many more were skipped before the first of these records.
+  double skipped_before() const { return skipped_before_.value_or(0); }
 
  private:
   void add_tensor(const Record& record);
@@ -50,6 +53,7 @@ class Numerics {
   std::map<std::string, TensorHistory> tensors_;
   std::map<double, Overflow> bad_looks_;  ///< by step: the first that was not finite
   std::vector<Overflow> overflows_;
+  std::optional<double> skipped_before_;
 };
 
 /// Pictures of exponents over steps, in three columns: a column of a picture is a step (or the mean of several), a row

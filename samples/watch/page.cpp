@@ -173,8 +173,13 @@ std::string html_operators(const std::vector<OperatorCost>& operators, const Rec
   return html + "</div>\n";
 }
 
-std::string html_overflows(const std::vector<Overflow>& overflows) {
-  if (overflows.empty()) return "<p>No step was skipped.</p>\n";
+std::string html_overflows(const Numerics& numerics) {
+  const double before = numerics.skipped_before();
+  const std::string earlier = before > 0 ? fmt::format("<p>{:.0f} {} skipped before this log begins.</p>\n", before,
+                                                       before == 1 ? "step was" : "steps were")
+                                         : "";
+  const std::vector<Overflow> overflows = numerics.overflows();
+  if (overflows.empty()) return before > 0 ? earlier : "<p>No step was skipped.</p>\n";
   std::vector<std::vector<Cell>> rows;
   bool unseen = false;
   for (const Overflow& overflow : overflows) {
@@ -186,7 +191,7 @@ std::string html_overflows(const std::vector<Overflow>& overflows) {
   }
   const std::vector<std::string> head{"first tensor that was not finite", "numbers", "skipped step", "loss scale"};
   const auto shown = static_cast<std::ptrdiff_t>(std::min(most_rows, rows.size()));
-  std::string html = "<h3>Skipped steps</h3>\n" + html_table(head, {rows.begin(), rows.begin() + shown});
+  std::string html = "<h3>Skipped steps</h3>\n" + earlier + html_table(head, {rows.begin(), rows.begin() + shown});
   if (std::ssize(rows) > shown) {
     html += html_details(fmt::format("{} more", std::ssize(rows) - shown),
                          html_table(head, {rows.begin() + shown, rows.end()}));
@@ -228,7 +233,7 @@ std::string html_tensors(const std::vector<const TensorHistory*>& tensors) {
 
 std::string html_numerics(const Numerics& numerics) {
   const std::vector<const TensorHistory*> tensors = numerics.tensors();
-  std::string html = html_overflows(numerics.overflows());
+  std::string html = html_overflows(numerics);
   if (!tensors.empty()) return html + html_tensors(tensors);
   return html + "<p class='muted'>No tensors were looked at: <code>--watch PATTERN</code> does.</p>\n";
 }

@@ -85,6 +85,13 @@ check "closed standard streams: the log has nothing else" test "$(grep -vc '^{' 
 trains "${small[@]}" --epochs 1 --save "$place/traced" --save-every 3 --trace "$place/short.json" --quiet
 check "a timeline ends at a save" test "$(grep -o '"step":[0-9]*' "$place/short.json" | sort -u | wc -l)" = 3
 
+# A step after the timeline's is timed, or there is no speed to report.
+trains mixed --data "$data" --batch-size 48 --epochs 1 --trace "$place/short.json" --json "$place/report" --quiet
+check "the speed of the one step after the timeline's is reported" \
+  python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["epochs"][0]["samples_per_second"] > 0' "$place/report"
+refused "expected two steps or more before a test, got one" mixed --data "$data" --batch-size 96 --epochs 1 \
+  --trace "$place/short.json"
+
 # What is measured changes no bit.
 trains "${small[@]}" --epochs 2 --save "$place/plain" --quiet
 trains "${small[@]}" --epochs 2 --save "$place/watched" --log "$log" --trace "$place/trace.json" --graph "$place/graph.svg"
@@ -211,6 +218,18 @@ trains "$place/gaps.jsonl" --out "$place/gaps.html"
 check "a curve with a gap is two lines" test "$(grep -c "<path d='M[^M]*L[^M]*' class='first'" "$place/gaps.html")" = 2
 check "a page says that the loss is not finite" python3 "$(dirname "$0")/read_page.py" "$place/gaps.html" \
   "training not finite" "<b>not finite</b>"
+
+# Of a run that was resumed with a new log.
+printf '%s\n' '{"kind":"step","step":9,"loss":1,"skipped":7}' '{"kind":"step","step":10,"loss":1,"skipped":7}' \
+  >"$place/resumed.jsonl"
+trains "$place/resumed.jsonl" --out "$place/resumed.html"
+check "a page tells of steps that were skipped before its log" python3 "$(dirname "$0")/read_page.py" \
+  "$place/resumed.html" "7 steps were skipped before this log begins."
+check "it does not say that there were none" test "$(grep -c 'No step was skipped' "$place/resumed.html")" = 0
+printf '{"kind":"step","step":9,"loss":1,"skipped":2,"overflowed":true}\n' >"$place/resumed.jsonl"
+trains "$place/resumed.jsonl" --out "$place/resumed.html"
+check "a log's own skipped steps come on top" python3 "$(dirname "$0")/read_page.py" "$place/resumed.html" \
+  "1 step was skipped before this log begins." "Skipped steps"
 
 # TensorBoard's own reader, where it is installed.
 if python3 -c 'import tensorboard' 2>"$place/until"; then
