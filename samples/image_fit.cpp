@@ -178,6 +178,7 @@ class Fit {
     }
   }
 
+  bool has_results() const { return step_ > 0; }
   const std::vector<samples::Panel>& panels() const { return panels_; }
   const std::vector<Image>& frames() const { return frames_; }
 
@@ -236,12 +237,11 @@ void train(const Options& options, const Image& original, const Device& device) 
   Viewer viewer(trainer, original, centres, options);
   Fit fit(trainer, viewer, original, options);
   fit.run();
+  if (!fit.has_results()) return;  // interrupted
   std::vector<samples::Panel> panels{{original, "the picture"}};
   panels.insert(panels.end(), fit.panels().begin(), fit.panels().end());
   write_sheet(options.out, panels);
-  if (!options.animation.empty() && !fit.frames().empty()) {
-    samples::write_animation(options.animation, fit.frames(), 0.4);
-  }
+  if (!options.animation.empty()) samples::write_animation(options.animation, fit.frames(), 0.4);
   nlohmann::json results = fit.report();
   results["encoding"] = options.encoding;
   samples::write_results(options, std::move(results), device);

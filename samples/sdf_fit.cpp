@@ -226,6 +226,7 @@ class Fit {
     }
   }
 
+  bool has_results() const { return step_ > 0; }
   const std::vector<samples::Panel>& panels() const { return panels_; }
   nlohmann::json report() const {
     return {{"steps", step_},         {"seconds", seconds_},        {"distance_error", errors_.distance},
@@ -303,6 +304,7 @@ void train(const Options& options, const Device& device) {
                device.info().name);
   Fit fit(trainer, options, rays, Viewer(rays).view(picture), asked);
   fit.run(trainer);
+  if (!fit.has_results()) return;  // interrupted
   samples::write_panels(options.out, fit.panels(), 2);
   samples::write_results(options, fit.report(), device);
 }

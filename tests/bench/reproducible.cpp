@@ -102,7 +102,7 @@ Trained train(const Device& device, const Model& model, const Precision& precisi
   trainer.save_weights(file);
   const std::uint64_t hash = hash_of(file);
   std::filesystem::remove(file);
-  return {time.count() / static_cast<double>(std::max<std::int64_t>(steps - 1, 1)), hash, trainer.report().loss};
+  return {time.count() / static_cast<double>(steps - 1), hash, trainer.report().loss};
 }
 
 void run(const ReproducibleOptions& options, const Device& device) {
@@ -145,8 +145,8 @@ Command add_reproducible(CLI::App& app) {
   command->add_option("--batch", options->batch, "Samples in a step")
       ->transform(samples::whole_number(1, 65536))
       ->capture_default_str();
-  command->add_option("--steps", options->steps, "Steps of each training")
-      ->transform(samples::whole_number(1, 100000))
+  command->add_option("--steps", options->steps, "Steps of each training; all but the first are timed")
+      ->transform(samples::whole_number(2, 100000))
       ->capture_default_str();
   command->add_option("--hashes", options->hashes,
                       "Compare with the hashes in this file, and add those that it does not have");

@@ -21,10 +21,22 @@ check "the pictures are whole" ends_whole "$place/sdf.png"
 check "the shape is learned, to $(number distance_error "$place/sdf.json")" \
   below "$(number distance_error "$place/sdf.json")" 0.015
 check "its outline too, to $(number outline "$place/sdf.json")" below "$(number outline "$place/sdf.json")" 0.2
-started "${small[@]}" --steps 1000000 --out "$place/stopped.png"
-until_true grep -q parameters "$place/output"
+started "${small[@]}" --steps 4000 --out "$place/stopped.png"
+until_true grep -qE '^ +200 ' "$place/output"
 stops INT 130 60
 check "the stopped picture is whole" ends_whole "$place/stopped.png"
+
+# What was stopped before its first step, while it compiles what shows the result, tells of none.
+stops_early() { # stops_early ARGUMENTS...
+  echo before >"$place/early.json"
+  HALFSTEP_CACHE=off started "$@" --steps 1000000 --out "$place/early.png" --json "$place/early.json"
+  until_true grep -q parameters "$place/output"
+  stops INT 130 60
+  check "$program tells nothing of no steps" test "$(grep -c '"steps": 0' "$place/early.json")" = 0
+}
+stops_early "${small[@]}"
+program=$programs/image_fit
+stops_early --size 64 --batch-size 1024 --table 10 --width 16
 
 program=$programs/radiance_cache
 small=(--size 32 --batches 8)

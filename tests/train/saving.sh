@@ -230,6 +230,7 @@ for value in 0x10 010x 0 1.5; do refused "expected a whole number from 1 to" gem
 refused "cannot write $place/nowhere/j" peaks --json "$place/nowhere/j"
 refused "expected no file with --predict" exchange --predict --json "$place/j"
 refused "--stop excludes --trace" step --stop --trace "$place/trace"
+refused "expected a whole number from 2 to" reproducible --steps 1
 trains --repeats 1 step --stop --steps 1 --batch 1 --json "$place/j"
 check "a step that stops at infinities is timed" test -s "$place/j"
 program=$programs/float32_master_weights
