@@ -11,7 +11,7 @@
 /// What a compiled trainer tells of itself, in numbers and for people.
 namespace halfstep::train {
 
-/// What a training program is made of. Without PlanSummary::arena_bytes_kept and peak_bytes.
+/// What a training program is made of, alone. Without PlanSummary::arena_bytes_kept and peak_bytes.
 PlanSummary summarize(const plan::Plan& plan, const state::StoreSpec& form);
 
 /// What the step takes in memory, store by store, then its dispatches.

@@ -70,7 +70,7 @@ std::int64_t batch_of(const step::StepGraph& graph) {
   return 0;
 }
 
-/// What the arena would take if nothing were computed again.
+/// What the step's part of the arena would be if nothing were computed again.
 std::uint64_t arena_bytes_kept(const plan::Target& target, const state::StoreLayout& layout,
                                const train::BucketGraph& graph, const step::Share& share) {
   TrainerOptions options = graph.options;
@@ -123,12 +123,9 @@ void Trainer::Impl::compile(const std::vector<train::BucketGraph>& graphs) {
       lower(graphs, spec, largest, [&](const Program& program) { return program(workspace.runtime->target); });
   need_of(spec, by_rule).check(runtime.context(), options.memory_limit);
   Lowered lowered = lower_tuned(graphs, spec);
-  summary = train::summarize(lowered.training.back().plan, spec);
-  summary.arena_bytes_kept = options.recompute.empty()
-                                 ? summary.arena_bytes
-                                 : arena_bytes_kept(runtime.target, spec.layout, graphs.back(), balancer->share());
   const train::MemoryNeed need = need_of(spec, lowered);
   need.check(runtime.context(), options.memory_limit);
+  summarize(graphs.back(), spec, lowered, need.arena());
   try {
     make_programs(std::move(spec), std::move(lowered));
   } catch (const Error& error) {
@@ -227,26 +224,35 @@ void Trainer::Impl::place_set(state::StoreSpec& spec) {
   batches = std::make_unique<train::Batches>(std::move(supply), batch * options.ranks.size(), balancer->share());
 }
 
-std::uint64_t Trainer::Impl::Lowered::arena_bytes() const {
-  std::uint64_t bytes = 0;
-  for (const step::StepProgram& program : training) bytes = std::max(bytes, program.plan.arena.bytes);
+std::vector<const step::StepProgram*> Trainer::Impl::Lowered::evaluations() const {
+  std::vector<const step::StepProgram*> all;
   for (const auto* programs : {&evaluation, &averaged}) {
-    for (const train::EvaluationProgram& made : *programs) bytes = std::max(bytes, made.lowered.plan.arena.bytes);
+    for (const train::EvaluationProgram& made : *programs) all.push_back(&made.lowered);
   }
-  return bytes;
+  return all;
 }
 
 train::MemoryNeed Trainer::Impl::need_of(const state::StoreSpec& spec, const Lowered& lowered) const {
   train::MemoryNeed need(spec, lowered.training.back(), batch_of(own().graph));
-  for (std::size_t i = 0; i + 1 < lowered.training.size(); ++i) need.add_slots(lowered.training[i]);
-  for (const auto* programs : {&lowered.evaluation, &lowered.averaged}) {
-    for (const train::EvaluationProgram& made : *programs) need.add_slots(made.lowered);
-  }
+  for (std::size_t i = 0; i + 1 < lowered.training.size(); ++i) need.add(lowered.training[i]);
+  for (const step::StepProgram* evaluation : lowered.evaluations()) need.add_evaluation(*evaluation);
   return need;
 }
 
+void Trainer::Impl::summarize(const train::BucketGraph& graph, const state::StoreSpec& spec, const Lowered& lowered,
+                              const plan::Arena& arena) {
+  summary = train::summarize(lowered.training.back().plan, spec);
+  summary.arena_bytes = summary.arena_bytes_kept = arena.bytes;
+  summary.arena_bytes_unshared = arena.bytes_unshared;
+  if (options.recompute.empty()) return;
+  summary.arena_bytes_kept = arena_bytes_kept(workspace.runtime->target, spec.layout, graph, balancer->share());
+  for (const step::StepProgram* evaluation : lowered.evaluations()) {
+    summary.arena_bytes_kept = std::max(summary.arena_bytes_kept, evaluation->plan.arena.bytes);
+  }
+}
+
 void Trainer::Impl::make_programs(state::StoreSpec spec, Lowered lowered) {
-  workspace.runtime->shared_arena(lowered.arena_bytes());
+  workspace.runtime->shared_arena(summary.arena_bytes);
   workspace.store = std::make_shared<state::ParameterStore>(workspace.runtime->context(), std::move(spec));
   const std::optional<step::SampleInputs>& samples = own().graph.samples;
   if (samples) train::upload(workspace.runtime->context(), *workspace.store, *samples, options.training_set);

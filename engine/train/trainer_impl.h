@@ -130,7 +130,7 @@ class Trainer::Impl {
     std::vector<train::EvaluationProgram> evaluation;
     std::vector<train::EvaluationProgram> averaged;
 
-    std::uint64_t arena_bytes() const;
+    std::vector<const step::StepProgram*> evaluations() const;
   };
 
   using Program = std::function<step::StepProgram(const plan::Target&)>;
@@ -146,6 +146,8 @@ class Trainer::Impl {
   void place_set(state::StoreSpec& spec);
   train::MemoryNeed need_of(const state::StoreSpec& spec, const Lowered& lowered) const;
   void make_programs(state::StoreSpec spec, Lowered lowered);
+  void summarize(const train::BucketGraph& graph, const state::StoreSpec& spec, const Lowered& lowered,
+                 const plan::Arena& arena);
   void make_evaluators(Lowered& lowered, const std::vector<std::string>& metrics);
   /// A step, and the program that runs it.
   struct Step {

@@ -68,6 +68,36 @@ TEST_CASE("a training that exceeds its memory limit is refused with what takes h
   CHECK(contains(refusal(data, 1), "not even a batch of 1"));
 }
 
+TEST_CASE(
+    "an evaluation that takes more memory than a step counts, and what it computes of weights whatever the batch") {
+  constexpr std::uint64_t folded = 9 * 256 * 256 * sizeof(float);
+  const Device device = Device::open(testing::device().info().name, {.tuning = Tuning::off, .may_fork = false});
+  const Dataset data = testing::toy_dataset(8, {4, 4, 256}, 3);
+  const auto compiled = [&](std::uint64_t limit) {
+    Graph graph;
+    const Tensor images = graph.input("images", {2, 4, 4, 256});
+    const Tensor labels = graph.input("labels", {2}, DType::u32);
+    const Tensor x = models::same_conv(graph.root() / "conv", images, 256, 3, models::Bias::none);
+    const Tensor y = models::batch_norm(graph.root() / "norm", x);
+    Trainer trainer =
+        Trainer::compile(device, graph,
+                         {.loss = cross_entropy(models::dense(graph.root() / "top", global_average_pool(y), 3), labels),
+                          .precision = Precision::float32(),
+                          .feed = Feed{.samples = images, .labels = labels},
+                          .training_set = &data,
+                          .memory_limit = limit,
+                          .resident_limit = 1});
+    return trainer.inspect().summary();
+  };
+  const PlanSummary summary = compiled(0);
+  CHECK(summary.arena_bytes >= folded);
+  CHECK(summary.arena_bytes_unshared >= summary.arena_bytes);
+  CHECK(compiled(summary.peak_bytes).peak_bytes == summary.peak_bytes);
+  CHECK_THROWS_WITH_AS(compiled(summary.peak_bytes - 1), doctest::Contains("a batch of about 1 fits, not 2"), Error);
+  CHECK_THROWS_WITH_AS(compiled(summary.peak_bytes - summary.arena_bytes + folded - 1),
+                       doctest::Contains("not even a batch of 1 fits"), Error);
+}
+
 TEST_CASE("a device with too little memory is named before any is allocated") {
   const Dataset data = testing::toy_dataset(1 << 14, {6, 5, 1}, 3);
   const Device device = Device::open(testing::device().info().name,

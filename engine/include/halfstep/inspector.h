@@ -17,7 +17,8 @@ struct PlanSummary {
   std::int64_t parameters = 0;  ///< trainable scalars
   std::uint64_t dispatches = 0;
   std::uint64_t barriers = 0;
-  std::uint64_t arena_bytes = 0;             ///< activations, intermediate gradients, workspaces: the peak
+  /// Activations, intermediate gradients, workspaces: the peak of a step, or of an evaluation where that takes more.
+  std::uint64_t arena_bytes = 0;
   std::uint64_t arena_bytes_unshared = 0;    ///< the same if no memory were reused
   std::uint64_t arena_bytes_kept = 0;        ///< the same if nothing were recomputed (TrainerOptions::recompute)
   double flops = 0;                          ///< of matrix products and convolutions; a multiply-add counts as two
