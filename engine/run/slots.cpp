@@ -51,8 +51,8 @@ Slot& Slots::acquire(std::uint64_t before) {
   if (!timeline_.finished(ticket)) {
     const auto start = std::chrono::steady_clock::now();
     timeline_.wait(ticket);
-    waited_ += std::chrono::steady_clock::now() - start;
-    ++waits_;
+    waits_.time += std::chrono::steady_clock::now() - start;
+    ++waits_.for_slot;
   }
   read(slot);
   return slot;
@@ -73,12 +73,20 @@ void Slots::submit() {
       fail("exchange", "expected a step that ranks have exchanged all of, got one that an error ended in an exchange",
            "start all ranks again from a checkpoint");
     }
-    turn.take(slots_[next_], turns_.tickets);
+    take_turn(turn);
     turns_.is_host = false;
     turns_.tickets.clear();
   }
   submit_to(slots_[next_].recording->pieces());
   turns_ = {};
+}
+
+void Slots::take_turn(const HostTurn& turn) {
+  const std::uint64_t waits = timeline_.waits();
+  const auto start = std::chrono::steady_clock::now();
+  turn.take(slots_[next_], turns_.tickets);
+  waits_.time += std::chrono::steady_clock::now() - start;
+  waits_.in_turns += timeline_.waits() - waits;
 }
 
 bool Slots::submit_for(double seconds) {

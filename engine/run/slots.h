@@ -73,9 +73,13 @@ class Slots {
   void drain();
 
   std::size_t count() const { return slots_.size(); }
-  /// How often acquire() had to wait, and for how long in all.
-  std::uint64_t waits() const { return waits_; }
-  std::chrono::nanoseconds waited() const { return waited_; }
+  /// How often the host waited for the device, and for how long, with all that it did in turns of its own.
+  struct Waits {
+    std::uint64_t for_slot = 0;  ///< in acquire()
+    std::uint64_t in_turns = 0;
+    std::chrono::nanoseconds time{};
+  };
+  const Waits& waits() const { return waits_; }
   /// The ticket of what was submitted last, 0 for nothing.
   std::uint64_t last_ticket() const { return last_ticket_; }
   /// The slot that was submitted last.
@@ -94,6 +98,7 @@ class Slots {
 
   std::size_t before_next() const { return (next_ + slots_.size() - 1) % slots_.size(); }
   void submit_to(std::size_t end);
+  void take_turn(const HostTurn& turn);
   void read(Slot& slot);
 
   Runtime& runtime_;
@@ -105,8 +110,7 @@ class Slots {
   std::size_t begun_ = 0;  ///< pieces of the open run that were submitted; 0 if there is none
   Turns turns_;
   std::uint64_t last_ticket_ = 0;
-  std::uint64_t waits_ = 0;
-  std::chrono::nanoseconds waited_{};
+  Waits waits_;
 };
 
 }  // namespace halfstep::run

@@ -80,16 +80,14 @@ const PlanSummary& Inspector::summary() const {
   return trainer_->summary;
 }
 HostCosts Inspector::host_costs() const {
-  std::uint64_t waits = 0;
   std::uint64_t submits = 0;
   for (const auto& part : trainer_->parts) {
     if (!part->training) continue;
-    waits += part->training->slots().waits();
     submits = std::max<std::uint64_t>(submits, part->training->slots().last().recording->pieces());
   }
   return {.steps = trainer_->batches->steps(),
           .microseconds_per_step = trainer_->host_times.median(),
-          .waits_for_slot = waits,
+          .waits_for_slot = trainer_->waits_for_slot,
           .waits_for_batch = trainer_->batches->waits(),
           .waits_elsewhere = trainer_->waits_elsewhere,
           .submits = submits};

@@ -94,14 +94,16 @@ void Trainer::Impl::step(const Fill& fill) {
   if (balancer->begin_step() || !share_taken_) take_share();
   const Step next = next_step();
   const run::Slots& slots = next.program->slots();
-  const auto start = std::chrono::steady_clock::now() - slots.waited();
+  const run::Slots::Waits before = slots.waits();
+  const auto start = std::chrono::steady_clock::now();
   try {
     submit_step(next, fill);
   } catch (...) {
     failed_ = open_.has_value();
     throw;
   }
-  host_times.add(std::chrono::steady_clock::now() - (start + slots.waited()));
+  host_times.add(std::chrono::steady_clock::now() - start - (slots.waits().time - before.time));
+  waits_for_slot += slots.waits().for_slot - before.for_slot;
   count_for_ranks();
   // A broken step must be known before the next one begins.
   if (options.precision.stop_on.any()) next.program->slots().drain();
@@ -110,7 +112,8 @@ void Trainer::Impl::step(const Fill& fill) {
 void Trainer::Impl::submit_step(const Step& step, const Fill& fill) {
   run::Slots& slots = step.program->slots();
   fill(*step.program, slots.acquire(submits_.front()));
-  const std::uint64_t waits = workspace.runtime->timeline.waits();
+  const vk::Timeline& timeline = workspace.runtime->timeline;
+  const std::uint64_t waits = timeline.waits() - slots.waits().in_turns;
   try {
     slots.submit();
   } catch (...) {
@@ -118,7 +121,7 @@ void Trainer::Impl::submit_step(const Step& step, const Fill& fill) {
     throw;
   }
   submitted(step);
-  waits_elsewhere += workspace.runtime->timeline.waits() - waits;
+  waits_elsewhere += timeline.waits() - slots.waits().in_turns - waits;
 }
 
 void Trainer::Impl::timed_step(const Fill& fill) {

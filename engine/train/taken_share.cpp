@@ -19,7 +19,6 @@ void Trainer::Impl::take_share() {
   finish();
   const step::Share share = balancer->share();
   for (const auto& part : parts) {
-    if (part->training) waits_elsewhere += part->training->slots().waits();
     part->training.reset();
     make_training(*part, step::training_program(workspace.runtime->target, part->graph, workspace.store->spec().layout,
                                                 options, share));

@@ -121,7 +121,8 @@ class Trainer::Impl {
   std::unique_ptr<run::Program> timed;
   std::unique_ptr<train::Checkpoints> checkpoints;
   train::HostTimes host_times;
-  std::uint64_t waits_elsewhere = 0;  ///< of steps, other than for slots and batches
+  std::uint64_t waits_for_slot = 0;   ///< of steps, whichever program ran them
+  std::uint64_t waits_elsewhere = 0;  ///< of steps, other than for slots, batches and ranks
 
  private:
   /// What is lowered before there is a store.

@@ -132,6 +132,7 @@ TEST_CASE("ranks with given shares train as one process does") {
 TEST_CASE("a rank that becomes slow is given less, and a checkpoint goes on with any parts") {
   const Source source = source_of_set();
   std::vector<std::vector<std::string>> logs(2);
+  std::vector<HostCosts> costs(2);
   const TemporaryFolder folder;
   const std::filesystem::path file = folder.path() / "checkpoint";
   const auto from_source = [&](const std::function<void(TrainerOptions&)>& change) {
@@ -157,9 +158,11 @@ TEST_CASE("a rank that becomes slow is given less, and a checkpoint goes on with
     if (rank == 0) trainer.save(file);
     told->take(rank == 0 ? 3.0F : 1.0F);
     for (int step = 8; step < 18; ++step) trainer.step();
+    costs[static_cast<std::size_t>(rank)] = trainer.inspect().host_costs();
     return result_of(trainer);
   });
   CHECK(got[0] == got[1]);
+  for (const HostCosts& each : costs) CHECK(each.waits_elsewhere == 0);
   CHECK(logs[0] == std::vector<std::string>{"ranks: micro-batches 5:1, which take 1000.0:5000.0 ms each",
                                             "ranks: micro-batches 1:5, which take 3000.0:1000.0 ms each"});
   CHECK(logs[1] == logs[0]);

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -304,6 +306,33 @@ TEST_CASE("an evaluation of sets that differ between ranks is refused on all, an
     CHECK(has(errors[0][i], fmt::format("'toy' of {} samples, checksum", others[i].count)));
   }
   CHECK(errors[0].back().empty());
+}
+
+TEST_CASE("what ranks wait for one another is neither the host's work on a step nor a wait elsewhere") {
+  static constexpr std::chrono::milliseconds slow(20);
+  class SlowExchange final : public testing::PassingExchange {
+   public:
+    using PassingExchange::PassingExchange;
+    void wait() override {
+      std::this_thread::sleep_for(slow);
+      PassingExchange::wait();
+    }
+  };
+  for (const bool shard : {false, true}) {
+    const auto costs = testing::results_of_ranks<HostCosts>(2, [&](int, const Ranks& as) {
+      Trainer trainer = testing::toy_trainer(testing::toy_set(), toy([&](TrainerOptions& options) {
+                                               options.ranks = Ranks(std::make_shared<SlowExchange>(as.exchange));
+                                               options.ranks.shard_state = shard;
+                                             }));
+      for (int step = 0; step < 20; ++step) trainer.step();
+      return trainer.inspect().host_costs();
+    });
+    for (const HostCosts& each : costs) {
+      CHECK(each.steps == 20);
+      CHECK(each.waits_elsewhere == 0);
+      CHECK(each.microseconds_per_step < std::chrono::duration<double, std::micro>(slow).count());
+    }
+  }
 }
 
 TEST_CASE("an evaluation that one rank stops covers the same batches on all, those before it") {

@@ -148,6 +148,17 @@ TEST_CASE("step() waits for nothing but a free slot") {
   CHECK(costs.waits_for_slot > 0);  // a step takes longer than to submit one
 }
 
+TEST_CASE("waits for a slot count whichever program runs the steps") {
+  Trainer trainer = testing::toy_trainer(testing::toy_set(), {});
+  trainer.inspect().watch("*", 1);
+  for (int i = 0; i < 200; ++i) trainer.step();
+  const HostCosts costs = trainer.inspect().host_costs();
+  CHECK(costs.waits_for_slot > 0);
+  CHECK(costs.waits_elsewhere == 0);
+  trainer.inspect().watch("");
+  CHECK(trainer.inspect().host_costs().waits_for_slot == costs.waits_for_slot);
+}
+
 TEST_CASE("mixed and bfloat16 keep activations and gradients in 16 bits") {
   // Large enough that padding and workspaces do not hide it.
   const Dataset set = testing::toy_dataset(64, {32, 32, 4}, 3);

@@ -36,7 +36,7 @@ struct PlanSummary {
 /// Host time of the steps so far, and how often the host waited.
 struct HostCosts {
   std::uint64_t steps = 0;
-  double microseconds_per_step = 0;   ///< inside step(), without waiting for a free slot (median)
+  double microseconds_per_step = 0;   ///< inside step(), without waits for a free slot and exchanges of ranks (median)
   std::uint64_t waits_for_slot = 0;   ///< times that step() found both slots busy
   std::uint64_t waits_for_batch = 0;  ///< times that step() waited for a batch of a set in host memory, or of a source
   std::uint64_t waits_elsewhere = 0;  ///< other fence waits inside step(): always 0
