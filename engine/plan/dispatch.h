@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,9 @@ struct Operand {
   bool texels = false;
   bool address = false;        ///< its device address is also pushed, before the push constants
   bool may_be_texels = false;  ///< where its kernel only loads whole quads of it; set by ProgramBuilder::finish
+  /// So many of its bytes at most are accessed, where the kernel looks up parts of it: samples of a set, rows of a
+  /// table.
+  std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
 };
 
 /// How a kernel stores narrow types: constants of shaders/common/storing.glsl. Kernels that store none take no notice.

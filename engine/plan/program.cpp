@@ -17,13 +17,14 @@ namespace halfstep::plan {
 
 std::uint64_t bytes_touched(const Program& program, const Dispatch& dispatch) {
   // A tensor may be bound more than once, in place of an operand that the kernel does not use.
-  std::map<TensorId, std::uint64_t> times;
+  std::map<TensorId, std::uint64_t> touched;
   for (const Operand& operand : dispatch.operands) {
-    times[operand.tensor] =
-        std::max<std::uint64_t>(times[operand.tensor], operand.access == Access::read_write ? 2 : 1);
+    const std::uint64_t bytes = std::min(program.tensors[operand.tensor].bytes, operand.most_bytes);
+    touched[operand.tensor] =
+        std::max(touched[operand.tensor], operand.access == Access::read_write ? 2 * bytes : bytes);
   }
   std::uint64_t total = 0;
-  for (const auto& [tensor, count] : times) total += count * program.tensors[tensor].bytes;
+  for (const auto& [tensor, bytes] : touched) total += bytes;
   return total;
 }
 

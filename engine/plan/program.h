@@ -52,7 +52,8 @@ struct Program {
   std::optional<TensorId> scales;
 };
 
-/// Bytes of the tensors that a dispatch reads and writes; a tensor that it reads and writes counts twice.
+/// Bytes of the tensors that a dispatch reads and writes, or of their parts that it looks up; a tensor that it reads and
+/// writes counts twice.
 std::uint64_t bytes_touched(const Program& program, const Dispatch& dispatch);
 
 /// "scope/operator", or "operator".

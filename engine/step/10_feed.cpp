@@ -52,6 +52,15 @@ struct Samples {
   Push push;
 };
 
+/// What the set has of as many samples.
+plan::Operand looked_up(plan::TensorId tensor, std::uint64_t samples, std::uint64_t bytes_each) {
+  return {.tensor = tensor, .access = plan::Access::read, .most_bytes = samples * bytes_each};
+}
+
+std::uint64_t bytes_of_image(const ImageShape& image) {
+  return std::uint64_t{image.height} * image.width * image.channels;
+}
+
 /// What the first pass of resizing leaves of one image, in f32.
 Shape columns_shape(const Samples& of) {
   return {of.stored.height, of.input.width, plan::divided_up(of.stored.channels, 4) * 4};
@@ -78,8 +87,8 @@ void resize_columns(plan::ProgramBuilder& builder, const SampleFeed& feed, const
                     .constants = {local_size},
                     .push = plan::push_bytes(Push{of.push.batch, of.input.width, stored.channels, stored.height,
                                                   stored.width, of.push.first}),
-                    .operands = {{feed.indices, plan::Access::read},
-                                 {feed.bytes, plan::Access::read},
+                    .operands = {looked_up(feed.indices, of.push.batch, sizeof(std::uint32_t)),
+                                 looked_up(feed.bytes, of.push.batch, bytes_of_image(stored)),
                                  {columns, plan::Access::write}},
                     .groups = plan::groups_for(builder.target(),
                                                of.push.batch * plan::layout(columns_shape(of)).quads(), local_size),
@@ -91,8 +100,9 @@ void gather_images(plan::ProgramBuilder& builder, const SampleFeed& feed, const 
                    std::optional<plan::TensorId> columns) {
   const DType dtype = builder.info(feed.samples).type.dtype;
   const bool augmented = feed.augmentation != Augmentation{};
-  std::vector<plan::Operand> operands{{feed.indices, plan::Access::read},
-                                      {columns.value_or(feed.bytes), plan::Access::read},
+  std::vector<plan::Operand> operands{looked_up(feed.indices, of.push.batch, sizeof(std::uint32_t)),
+                                      columns ? plan::Operand{*columns, plan::Access::read}
+                                              : looked_up(feed.bytes, of.push.batch, bytes_of_image(of.stored)),
                                       {feed.samples, plan::Access::write}};
   if (augmented) operands.push_back({feed.state, plan::Access::read});
   const ImageShape& input = of.input;
@@ -172,8 +182,11 @@ void feed_elements(plan::ProgramBuilder& builder, const ElementFeed& feed) {
   const plan::ProgramTensor& input = builder.info(feed.input);
   const plan::Layout lay = plan::layout(input.type.shape);
   const bool floats = feed.type == ElementType::f32;
-  std::vector<plan::Operand> operands{
-      {feed.indices, plan::Access::read}, {feed.elements, plan::Access::read}, {feed.input, plan::Access::write}};
+  const auto batch = static_cast<std::uint64_t>(input.type.shape.front());
+  const std::uint64_t sample_bytes = std::uint64_t{feed.sample_size} * static_cast<std::uint64_t>(bytes(feed.type));
+  std::vector<plan::Operand> operands{looked_up(feed.indices, batch, sizeof(std::uint32_t)),
+                                      looked_up(feed.elements, batch, sample_bytes),
+                                      {feed.input, plan::Access::write}};
   if (feed.normalisation) operands.push_back({*feed.normalisation, plan::Access::read});
   const std::uint32_t local_size = flat_local_size(builder.target());
   builder.dispatch(

@@ -146,9 +146,9 @@ class Trainer::Impl {
   void place_data(state::StoreSpec& spec);
   void place_set(state::StoreSpec& spec);
   train::MemoryNeed need_of(const state::StoreSpec& spec, const Lowered& lowered) const;
-  void make_programs(state::StoreSpec spec, Lowered lowered);
   void summarize(const train::BucketGraph& graph, const state::StoreSpec& spec, const Lowered& lowered,
                  const plan::Arena& arena);
+  void make_programs(state::StoreSpec spec, Lowered lowered);
   void make_evaluators(Lowered& lowered, const std::vector<std::string>& metrics);
   /// A step, and the program that runs it.
   struct Step {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,7 +17,9 @@
 #include "models/resnet_cifar.h"
 #include "state/gradient_scales.h"
 #include "step/step_program.h"
+#include "train/feed.h"
 #include "train/step_graph.h"
+#include "train/training_data.h"
 
 namespace halfstep {
 namespace {
@@ -235,6 +238,55 @@ TEST_CASE("a program refuses weights in a type that no store has, and results th
   prediction.ir.values[w.id()].type.dtype = DType::f32;
   prediction.ir.nodes.clear();
   CHECK_THROWS_WITH_AS(lowered(Precision::float32()), doctest::Contains("an operator that computes 'scale:0'"), Error);
+}
+
+namespace {
+
+/// What each dispatch moves before the backward pass, with so many samples on the device and entries of a table.
+std::map<std::string, std::uint64_t> bytes_moved(std::size_t samples, std::int64_t entries) {
+  Graph graph;
+  const Tensor images = graph.input("images", {4, 6, 8, 3});
+  const Tensor photos = graph.input("photos", {4, 6, 8, 3});
+  const Tensor features = graph.input("features", {4, 8});
+  const Tensor ids = graph.input("ids", {4, 2}, DType::u32);
+  const Scope scope = graph.root();
+  const Tensor rows = embedding(scope.parameter("table", {entries, 8}, constant(1)), ids);
+  const Tensor window = slice(scope.parameter("wide", {entries, 8}, constant(1)), {2, 0}, {6, 8});
+  const auto field = [&](const char* name, const Shape& shape, auto element) {
+    return Field::own(name, shape, std::vector(samples * static_cast<std::size_t>(elements(shape)), element));
+  };
+  const Dataset set =
+      Dataset::of("set", {field("images", {6, 8, 3}, std::uint8_t{1}), field("photos", {12, 9, 3}, std::uint8_t{1}),
+                          field("features", {8}, 1.0F), field("ids", {2}, std::uint32_t{1})});
+  Tensor loss = add(mean(rows), mean(window));
+  for (const Tensor& each : {images, photos, features}) loss = add(loss, mean(each));
+  const TrainerOptions options{
+      .loss = loss,
+      .precision = Precision::float32(),
+      .feed = Feed{.inputs = {{.input = images}, {.input = photos}, {.input = features}, {.input = ids}}},
+      .training_set = &set};
+  step::StepGraph step_graph = train::training_graph(graph, options);
+  train::place_resident(*step_graph.samples, train::fed_fields("feed", set, step_graph));
+  plan::Target target = gpu();
+  target.fusion = false;
+  const plan::Program program =
+      step::training_program(target, step_graph, step::layout_of(step_graph), options, {}).plan.program;
+  std::map<std::string, std::uint64_t> moved;
+  for (const plan::Dispatch& dispatch : program.dispatches) {
+    const bool before = dispatch.phase == plan::Phase::feed || dispatch.phase == plan::Phase::forward;
+    if (before) moved[dispatch.shader + " " + dispatch.label] += plan::bytes_touched(program, dispatch);
+  }
+  return moved;
+}
+
+}  // namespace
+
+TEST_CASE("what a step moves is what it looks up of the set and of tables, however large these are") {
+  const std::map<std::string, std::uint64_t> few = bytes_moved(16, 40);
+  CHECK(bytes_moved(1024, 40) == few);
+  CHECK(bytes_moved(16, 4000) == few);
+  const std::uint64_t row = 4 * sizeof(std::uint32_t);  // with its padding
+  CHECK(few.at("feed_integers.u32 feed ids") == 4 * sizeof(std::uint32_t) + 8 * sizeof(std::uint32_t) + 4 * row);
 }
 
 TEST_CASE("parameters start on 256 bytes in every type, in the order of the model, and nowhere twice") {

@@ -23,7 +23,7 @@ struct PlanSummary {
   std::uint64_t arena_bytes_kept = 0;        ///< the same if nothing were recomputed (TrainerOptions::recompute)
   double flops = 0;                          ///< of matrix products and convolutions; a multiply-add counts as two
   double recomputed_flops = 0;               ///< the part of `flops` that is recomputation
-  std::uint64_t bytes_moved = 0;             ///< bytes of the tensors that dispatches read and write
+  std::uint64_t bytes_moved = 0;             ///< the sum of PlannedDispatch::bytes
   std::uint64_t recomputed_bytes_moved = 0;  ///< the part of `bytes_moved` that is recomputation
   std::uint64_t weight_bytes = 0;            ///< weights, with masters and f16 copies
   std::uint64_t gradient_bytes = 0;          ///< with the sums over micro-batches
@@ -39,7 +39,7 @@ struct HostCosts {
   double microseconds_per_step = 0;   ///< inside step(), without waits for a free slot and exchanges of ranks (median)
   std::uint64_t waits_for_slot = 0;   ///< times that step() found both slots busy
   std::uint64_t waits_for_batch = 0;  ///< times that step() waited for a batch of a set in host memory, or of a source
-  std::uint64_t waits_elsewhere = 0;  ///< other fence waits inside step(): always 0
+  std::uint64_t waits_elsewhere = 0;  ///< other fence waits while a step is submitted, not for ranks: always 0
   std::uint64_t submits = 0;          ///< of the last step, of that bucket that takes the most; see DeviceSettings
 };
 
@@ -56,7 +56,7 @@ struct DispatchCost {
   double milliseconds = 0;     ///< median
   std::vector<Interval> runs;  ///< one interval per step, in order
   double flops = 0;            ///< a multiply-add counts as two; 0 if it only moves data
-  std::uint64_t bytes = 0;     ///< of the tensors it reads and writes
+  std::uint64_t bytes = 0;     ///< see PlannedDispatch
 };
 
 /// A tensor of a compiled step.
@@ -75,7 +75,8 @@ struct PlannedDispatch {
   std::string phase;   ///< "feed", "forward", "backward" or "update"
   bool recomputed = false;
   double flops = 0;
-  std::uint64_t bytes = 0;  ///< of the tensors it reads and writes
+  /// Of the tensors it reads and writes; of a training set, or a table of embeddings, of what it can look up at most.
+  std::uint64_t bytes = 0;
   /// A tensor that it reads: its index, and the last dispatch before it that wrote some of it; -1: none of this step.
   struct Read {
     std::size_t tensor = 0;

@@ -152,14 +152,15 @@ class Embedding final : public graph::Operator {
     std::vector<std::uint32_t> constants = constants_of_ids(out, out.input(1));
     constants.insert(constants.begin(), flat_local_size(out.target()));
     constants.push_back(ops::index32(out, table.quads_per_row()));
-    out.dispatch(
-        {.label = {},
-         .shader = ops::variant(out, "embedding", type.dtype),
-         .constants = std::move(constants),
-         .push = plan::push_bytes(Push{ops::index32(out, quads), ops::index32(out, table.rows)}),
-         .operands = {{out.input(0), Access::read}, {out.input(1), Access::read}, {out.output(0), Access::write}},
-         .groups = plan::groups_for(out.target(), quads, flat_local_size(out.target())),
-         .expression = ops::result_expression(out, out.output(0), 2, 3)});
+    out.dispatch({.label = {},
+                  .shader = ops::variant(out, "embedding", type.dtype),
+                  .constants = std::move(constants),
+                  .push = plan::push_bytes(Push{ops::index32(out, quads), ops::index32(out, table.rows)}),
+                  .operands = {{.tensor = out.input(0), .access = Access::read, .most_bytes = plan::byte_size(type)},
+                               {out.input(1), Access::read},
+                               {out.output(0), Access::write}},
+                  .groups = plan::groups_for(out.target(), quads, flat_local_size(out.target())),
+                  .expression = ops::result_expression(out, out.output(0), 2, 3)});
   }
 };
 

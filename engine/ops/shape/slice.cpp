@@ -122,7 +122,8 @@ void ops::lower_window(plan::Lowering& out, plan::TensorId x, plan::TensorId res
                 .shader = ops::variant(out, "slice", type.dtype),
                 .constants = constants(local_size, out.type(x).shape, type.shape, axes),
                 .push = plan::push_bytes(index32(out, quads)),
-                .operands = {{x, plan::Access::read}, {result, plan::Access::write}},
+                .operands = {{.tensor = x, .access = plan::Access::read, .most_bytes = plan::byte_size(type)},
+                             {result, plan::Access::write}},
                 .groups = plan::groups_for(out.target(), quads, local_size),
                 .expression = result_expression(out, result, 1, 2)});
 }
