@@ -2,6 +2,7 @@
 
 #include <halfstep/data.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +42,7 @@ class UploadRing {
   /// another step is requested. Blocks until the batch has been gathered. Throws Error for any other step. If `fill`
   /// threw for a step, rethrows that from then on.
   const HostBatch& batch(std::int64_t step);
-  /// The number of times that batch() had to wait.
+  /// The number of times that batch() had to wait, or waits. May be asked by any thread.
   std::uint64_t waits() const { return waits_; }
 
  private:
@@ -52,9 +53,9 @@ class UploadRing {
   std::vector<HostBatch> batches_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::uint64_t filled_ = 0;  ///< number of batches gathered so far
-  std::uint64_t taken_ = 0;   ///< number of batches returned so far; the newest is still in use
-  std::uint64_t waits_ = 0;   ///< counted by batch(), only in the caller's thread
+  std::uint64_t filled_ = 0;              ///< number of batches gathered so far
+  std::uint64_t taken_ = 0;               ///< number of batches returned so far; the newest is still in use
+  std::atomic<std::uint64_t> waits_ = 0;  ///< counted by batch()
   bool stop_ = false;
   std::exception_ptr failure_;
   std::thread thread_;
