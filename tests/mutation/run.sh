@@ -136,6 +136,19 @@ for_each() {
   done < <(for file in "$source"/tests/mutation/*.txt; do cat "$file" && echo; done)
 }
 
+# copied FROM TO PATH...: copies a folder's files but for these PATHs in it. What tests write that run beside this one is
+# among these: a file that is gone before it is copied is an error.
+copied() {
+  local from=$1 to=$2 path omitted=(-name __pycache__)
+  for path in "${@:3}"; do omitted+=(-o -path "./$path"); done
+  (
+    cd "$from" || exit
+    find . \( "${omitted[@]}" \) -prune -o \( -type f -o -type l \) -print0 | xargs -0 cp -a --parents -t "$to"
+  ) && return
+  echo "cannot copy $from to $to, where $(df -h --output=avail "$to" | tail -n 1) are left" >&2
+  return 1
+}
+
 # names TESTS: each of these patterns is of a test case (a * may span several here)
 names() {
   local pattern patterns
@@ -173,10 +186,8 @@ if [ -z "${HALFSTEP_MUTATION_SCRATCH-}" ]; then
   trap 'exit 130' INT TERM HUP
   mkdir "$scratch"/{,original_}{source,build}
   cmake --build "$build" --target host_tests device_tests >"$scratch/log" 2>&1 || { cat "$scratch/log" && exit 2; }
-  for entry in "$source"/*; do
-    [ "$entry" = "$source/build" ] || cp -a "$entry" "$scratch/source" || exit 2
-  done
-  cp -a "$build/." "$scratch/build" || exit 2
+  copied "$source" "$scratch/source" build '.*' || exit 2
+  copied "$build" "$scratch/build" Testing tests/cache tests/reference 'tests/compiler-results.*' 'bin/tmp.*' || exit 2
   touch "$scratch/start"
   HALFSTEP_MUTATION_SCRATCH=$scratch "${isolate[@]}" "$0" --build "$build" "${patterns[@]}"
   exit
