@@ -34,12 +34,17 @@ until_true() { # until_true COMMAND...: waits for it to succeed, as long as $pid
   until "$@" >"$place/until" 2>&1 || ! kill -0 $pid 2>"$place/until"; do sleep 0.02; done
 }
 
+differ() { # differ A B: both are there, with other bytes
+  cmp -s "$1" "$2"
+  test $? = 1
+}
+
 stops() { # stops SIGNAL CODE SECONDS: $pid ends with the code, soon after the signal
-  local before=${EPOCHREALTIME/./}
+  local before=${EPOCHREALTIME//[.,]/} # by locale
   kill -"$1" $pid
   wait $pid
   code=$?
-  local took=$((${EPOCHREALTIME/./} - before))
+  local took=$((${EPOCHREALTIME//[.,]/} - before))
   check "SIG$1: exit code $2, got $code" test "$code" = "$2"
   check "SIG$1: within $3 s, took $took us" test "$took" -lt "$(($3 * 1000000))"
 }

@@ -139,14 +139,17 @@ check "a living process's is not" test -e "$place/saved/.halfstep-$$-0.tmp"
 check "nor is what no process wrote" test -e "$place/saved/.halfstep-x-0.tmp"
 rm "$place"/saved/.halfstep-*
 
-# Signals while it trains: the step is finished and the checkpoint written.
+# Signals while it trains: the step is finished and the checkpoint written. What nohup has started ignores SIGHUP, and so
+# do the programs then.
+program="env"
 for signal in TERM:143 HUP:129; do
-  started mixed --data "$data" --epochs 100000 --save "$place/stopped"
+  started --default-signal=HUP "$programs/float32_master_weights" mixed --data "$data" --epochs 100000 --save "$place/stopped"
   until_true grep -q "epoch 1/" "$place/output"
-  stops ${signal/:*/} ${signal/*:/} 3
+  stops ${signal/:*/} ${signal/*:/} 60
   check "SIG${signal/:*/}: it says where it stopped" grep -q "^stopped after [0-9]* steps, saved in" "$place/output"
   check "SIG${signal/:*/}: nothing on standard error" test ! -s "$place/error"
 done
+program=$programs/float32_master_weights
 
 # While it tests, which takes minutes here: within a batch.
 cp -r "$data" "$place/much"
@@ -154,8 +157,8 @@ cp -r "$data" "$place/much"
 { idx 8 400000; head -c 400000 /dev/zero; } | gzip >"$place/much/t10k-labels-idx1-ubyte.gz"
 started mixed --data "$place/much" --batch-size 1 --epochs 5 --save "$place/tested" --save-every 95
 until_true test -f "$place/tested"
-sleep 0.5
-stops INT 130 3
+sleep 2
+stops INT 130 60
 says "stopped after 96 steps, saved in $place/tested"
 check "an epoch that was not tested has no result" test "$(grep -c "test accuracy" "$place/output")" = 0
 tested=(mixed --data "$data" --batch-size 1)
@@ -173,22 +176,22 @@ check "both tests are made" test "$(grep -c '^epoch [12]/2: loss [0-9.]*, ' "$pl
 pid=$!
 until_true test -f "$place/piped"
 sleep 0.2
-stops INT 130 3
+stops INT 130 60
 trains mixed --data "$data" --epochs 1 --resume "$place/piped"
 
-# Before there is anything to save, and in programs that save nothing, a signal ends the program at once.
+# Before there is anything to save, and in programs that save nothing, a signal ends the program at once. A shell starts
+# jobs with SIGINT ignored, which would lose one that comes before the program has a handler.
 export HALFSTEP_CACHE=off
-started mixed --data "$data" --epochs 1
-sleep 0.3
-stops INT 130 1
-program=$programs/numerics_tour
-started
-sleep 0.3
-stops INT 130 1
+ends_at_once() { # ends_at_once PROGRAM ARGUMENTS...
+  program="env"
+  started --default-signal=INT "$programs/$1" "${@:2}"
+  sleep 0.3
+  stops INT 130 10
+}
+ends_at_once float32_master_weights mixed --data "$data" --epochs 100000
+ends_at_once numerics_tour
+ends_at_once plot_numerics --data "$place/other" --out "$place/plot.svg" --steps 10000
 program=$programs/plot_numerics
-started --data "$place/other" --out "$place/plot.svg" --steps 10000
-sleep 0.3
-stops INT 130 1
 for flag in "--save $place/x" "--json $place/x" "--resume $model" --quiet; do refused "${flag/ *}" $flag; done
 program=$programs/float32_master_weights
 unset HALFSTEP_CACHE
