@@ -27,6 +27,18 @@ std::int64_t size_of(const nlohmann::json& config, const char* name, const fs::p
   return found->get<std::int64_t>();
 }
 
+/// The id of the token that texts end with: a number, or a list of one, as transformers takes both.
+std::optional<std::uint32_t> end_of_texts(const nlohmann::json& config, std::int64_t vocabulary, const fs::path& file) {
+  const auto found = config.find("eos_token_id");
+  if (found == config.end() || found->is_null()) return std::nullopt;
+  const nlohmann::json& id = found->is_array() && found->size() == 1 ? found->front() : *found;
+  if (id.is_number_unsigned() && id.get<std::uint64_t>() < static_cast<std::uint64_t>(vocabulary)) {
+    return id.get<std::uint32_t>();
+  }
+  refuse_config(file, fmt::format("expected 'eos_token_id' to be one token below {}, or null, got {}", vocabulary,
+                                  printable(found->dump())));
+}
+
 }  // namespace
 
 nlohmann::ordered_json gpt_config(const halfstep::models::GptOptions& options) {
@@ -70,13 +82,7 @@ GptConfig read_gpt_config(const fs::path& folder) {
     refuse_config(file, fmt::format("expected 'n_embd' to be a multiple of 'n_head', got {} and {}", options.width,
                                     options.heads));
   }
-  GptConfig result{.model = options};
-  const auto end = config.find("eos_token_id");
-  if (end != config.end() && end->is_number_unsigned() &&
-      end->get<std::uint64_t>() < static_cast<std::uint64_t>(options.vocabulary)) {
-    result.end = end->get<std::uint32_t>();
-  }
-  return result;
+  return {.model = options, .end = end_of_texts(config, options.vocabulary, file)};
 }
 
 halfstep::Tokenizer load_tokenizer(const fs::path& path) {

@@ -101,7 +101,15 @@ check "the text begins with the prompt" grep -q '^The qu' "$place/first"
 trains "${generate[@]}" --quiet
 check "the same seed gives the same text" cmp "$place/output" <(head -n -1 "$place/first")
 trains "${generate[@]}" --quiet --seed 1
-check "another seed gives another" bash -c "! cmp -s '$place/output' <(head -n -1 '$place/first')"
+check "another seed gives another" differ "$place/output" <(head -n -1 "$place/first")
+x=$(sed -n 's/.*"x": \([0-9]*\).*/\1/p' "$place/whole/tokenizer.json")
+for end in "$x" "[$x]"; do # as transformers takes both
+  cp -r "$place/whole" "$place/ending"
+  sed -i "s/\(\"eos_token_id\"\): null/\1: $end/" "$place/ending/config.json"
+  trains "$place/ending" "${generate[@]:1}" --quiet
+  check "a text ends with token $end" cmp "$place/output" <(sed -n '1s/x.*/x/p' "$place/first")
+  rm -r "$place/ending"
+done
 trains "$place/whole" "fox" "The lazy dog jumps över the" --number 2 --tokens 12 --temperature 0 --repetition-penalty 1.1
 check "four texts" test "$(grep -c '^---$' "$place/output")" = 3
 trains "$place/bytes" "ö" --tokens 60 --top-k 5 --top-p 0.9 --precision mixed
@@ -133,6 +141,8 @@ broken() { # broken TEXT FILE EXPRESSION: what sed changed in a file is named
 broken "config.json: expected a number 'n_embd', got none" config.json 's/n_embd/n_emb/'
 broken "config.json: expected 'n_head' from 1 to" config.json 's/"n_head": 2/"n_head": -2/'
 broken "config.json: expected 'activation_function' to be \"gelu_new\"" config.json 's/gelu_new/relu/'
+broken "config.json: expected 'eos_token_id' to be one token below" config.json 's/\("eos_token_id"\): null/\1: 50256/'
+broken "or null, got [1,2]" config.json 's/\("eos_token_id"\): null/\1: [1, 2]/'
 broken "model.safetensors] transformer.wte.weight" config.json 's/"n_embd": 16/"n_embd": 32/'
 broken "expected a tensor 'transformer.h.1" config.json 's/"n_layer": 1/"n_layer": 2/'
 broken "expected a vocabulary with token" config.json 's/"vocab_size": [0-9]*/"vocab_size": 5/'
