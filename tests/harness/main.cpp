@@ -78,6 +78,28 @@ void limit_loops() {
   });
 }
 
+/// Sees whether filters left a test case to run. Where they are only listed, no run ends.
+struct RunListener : doctest::IReporter {
+  static inline bool ran_nothing = false;
+
+  explicit RunListener(const doctest::ContextOptions&) {}
+  void report_query(const doctest::QueryData&) override {}
+  void test_run_start() override {}
+  void test_run_end(const doctest::TestRunStats& stats) override {
+    ran_nothing = stats.numTestCasesPassingFilters == 0;
+  }
+  void test_case_start(const doctest::TestCaseData&) override {}
+  void test_case_reenter(const doctest::TestCaseData&) override {}
+  void test_case_end(const doctest::CurrentTestCaseStats&) override {}
+  void test_case_exception(const doctest::TestCaseException&) override {}
+  void subcase_start(const doctest::SubcaseSignature&) override {}
+  void subcase_end() override {}
+  void log_assert(const doctest::AssertData&) override {}
+  void log_message(const doctest::MessageData&) override {}
+  void test_case_skipped(const doctest::TestCaseData&) override {}
+};
+REGISTER_LISTENER("run", 1, RunListener);
+
 void write_used_shaders() {
   const char* path = std::getenv("HALFSTEP_USED_SHADERS");
   if (path == nullptr) return;
@@ -118,5 +140,6 @@ int main(int argc, char** argv) {
   const int result = doctest::Context(argc, argv).run();
   write_used_shaders();
   testing::close_device();
-  return validation_was_silent() ? result : 1;
+  if (RunListener::ran_nothing) fmt::print(stderr, "error: expected filters that leave a test case to run\n");
+  return validation_was_silent() && !RunListener::ran_nothing ? result : 1;
 }
