@@ -4,6 +4,7 @@
 //     device_tests --every-shader-in FILE...
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <halfstep/error.h>
+#include <halfstep/process.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -100,6 +101,16 @@ struct RunListener : doctest::IReporter {
 };
 REGISTER_LISTENER("run", 1, RunListener);
 
+/// If HALFSTEP_COUNTED_ROUNDS is set, makes each shader end its loops after the rounds that its dispatch counts: one
+/// that counts fewer than it runs gives wrong results, as it would where a driver's limit cuts it into parts.
+void limit_loops_as_counted() {
+  if (!environment("HALFSTEP_COUNTED_ROUNDS")) return;
+  constexpr std::uint32_t of_any_size = 100;  // where a dispatch counts none: see vk::Limits
+  vk::patch_rounds([](const std::vector<std::uint32_t>& words, std::int64_t rounds) {
+    return testing::with_loop_limit(words, rounds > 0 ? static_cast<std::uint32_t>(rounds) : of_any_size);
+  });
+}
+
 void write_used_shaders() {
   const char* path = std::getenv("HALFSTEP_USED_SHADERS");
   if (path == nullptr) return;
@@ -133,6 +144,7 @@ int main(int argc, char** argv) {
   tell_bus_errors();
   try {
     limit_loops();
+    limit_loops_as_counted();
   } catch (const Error& error) {
     fmt::print(stderr, "error: {}\n", error.what());
     return 2;

@@ -291,7 +291,7 @@ plan::Dispatch given_dispatch(const plan::Dispatch& dispatch) {
 
 Words given_words(const std::string& kernel) {
   const auto found = changes().replaced.find(own_kernels + kernel);
-  return vk::patched(own_kernels + kernel, found == changes().replaced.end() ? kernel_words(kernel) : found->second);
+  return vk::patched(own_kernels + kernel, found == changes().replaced.end() ? kernel_words(kernel) : found->second, 0);
 }
 
 }  // namespace halfstep::selftest

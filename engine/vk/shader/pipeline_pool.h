@@ -60,6 +60,7 @@ struct PipelineKey {
   plan::Windows windows{};
   bool any_start = false;     ///< whether its workgroups may start at any
   std::uint64_t patches = 0;  ///< shader_patches() when it was made
+  std::int64_t rounds = 0;    ///< that it was patched for
 
   auto operator<=>(const PipelineKey&) const = default;
 };

@@ -229,7 +229,8 @@ const Pipeline& Pipelines::get(const plan::Dispatch& dispatch, Start start) {
                         .may_be_texels = may_be_texels_of(dispatch),
                         .windows = dispatch.windows,
                         .any_start = start == Start::any,
-                        .patches = shader_patches()};
+                        .patches = shader_patches(),
+                        .rounds = patches_rounds() ? dispatch.rounds : 0};
   std::shared_ptr<const Pipeline> pipeline = pool_.find(key);
   if (!pipeline) pipeline = pool_.add(key, make(dispatch, shader, key));
   return **used_.insert(std::move(pipeline)).first;
@@ -295,7 +296,7 @@ VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const st
   std::vector<std::uint32_t> code = code_for(dispatch, words, facts, context_->capabilities());
   if (!dispatch.spirv) code = with_faster_forms(code, facts, *context_);
   if (made.first_group_at != 0) code = with_first_group(code, made.first_group_at);
-  const ShaderModule module(*context_, patched(dispatch.shader, std::move(code)));
+  const ShaderModule module(*context_, patched(dispatch.shader, std::move(code), dispatch.rounds));
   const Specialization specialization(constants);
   const VkSpecializationInfo specialized = specialization.info();
   auto size = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(

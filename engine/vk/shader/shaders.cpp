@@ -94,6 +94,7 @@ Expansions& expansions() {
 
 struct Patch {
   ShaderPatch apply{};
+  RoundsPatch by_rounds{};
   std::uint64_t number = 0;
 };
 
@@ -113,8 +114,17 @@ std::uint64_t shader_patches() {
   return patch().number;
 }
 
-std::vector<std::uint32_t> patched(std::string_view name, std::vector<std::uint32_t> words) {
-  return patch().apply ? patch().apply(name, std::move(words)) : words;
+void patch_rounds(RoundsPatch wanted) {
+  patch().by_rounds = std::move(wanted);
+}
+
+bool patches_rounds() {
+  return patch().by_rounds != nullptr;
+}
+
+std::vector<std::uint32_t> patched(std::string_view name, std::vector<std::uint32_t> words, std::int64_t rounds) {
+  if (patch().apply) words = patch().apply(name, std::move(words));
+  return patches_rounds() ? patch().by_rounds(std::move(words), rounds) : words;
 }
 
 std::span<const std::string_view> shader_names() {

@@ -37,8 +37,14 @@ using ShaderPatch = std::function<std::vector<std::uint32_t>(std::string_view na
 void patch_shaders(ShaderPatch patch);
 /// How often that was called: pipelines that were made before are not those of now.
 std::uint64_t shader_patches();
-/// The words of a shader after the patch of patch_shaders().
-std::vector<std::uint32_t> patched(std::string_view name, std::vector<std::uint32_t> words);
+/// A modification by the loop rounds that a dispatch counts for an invocation (plan::Dispatch::rounds).
+using RoundsPatch = std::function<std::vector<std::uint32_t>(std::vector<std::uint32_t> words, std::int64_t rounds)>;
+/// Applies `patch` too, after that of patch_shaders(); dispatches that count other rounds then have other pipelines. To
+/// be called before there is any pipeline.
+void patch_rounds(RoundsPatch patch);
+bool patches_rounds();
+/// The words of a shader after these patches.
+std::vector<std::uint32_t> patched(std::string_view name, std::vector<std::uint32_t> words, std::int64_t rounds);
 
 /// The names of all variants requested from find_shader in this process, sorted: the coverage of a test run.
 std::vector<std::string> used_shaders();
