@@ -66,22 +66,31 @@ void Program::record(VkCommandBuffer commands, bool own_arena) {
     recorded_arena_ = own_arena ? arena_for(runtime, lowered_.plan.arena.bytes, true) : arena_;
     auto slot = std::make_unique<Slot>();
     prepare(*slot, runtime, lowered_, buffers(*recorded_arena_), false);
-    std::memset(slot->report.mapped(), 0, slot->report.bytes());
-    slot->report.flush(0, slot->report.bytes());
     recorded_ = std::move(slot);
   }
   recorded_->recording->record_into(commands);
 }
 
-void Program::read_recorded() {
+bool Program::read_recorded() {
   if (!recorded_) fail("program", "expected a run that was recorded, got none");
   recorded_->report.invalidate(0, recorded_->report.bytes());
-  const step::ReportHeader header = recorded_->header();
-  if (header.attempted[0] == 0 && header.attempted[1] == 0) {
+  const std::uint32_t run = recorded_runs_ + 1;
+  // How many runs after the one that is wanted the kept report of a run, or of a later one in its place, is of.
+  const auto runs_after = [&](std::uint32_t of) {
+    recorded_->report_from = lowered_.kept_from * (1 + (of - 1) % step::kept_reports);
+    return static_cast<std::int32_t>(recorded_->header().runs - run);
+  };
+  // The report before it is written over first, while which this one is whole.
+  const bool is_whole = runs_after(run - 1) <= 0;
+  const std::int32_t after = runs_after(run);
+  if (after < 0) {
     fail("program", "expected a recorded run that was executed, got none",
          "submit the command buffer, and wait for its end");
   }
+  recorded_runs_ = run;
+  if (after > 0 || !is_whole) return false;
   read_(*this, *recorded_);
+  return true;
 }
 
 std::uint64_t Program::slot_bytes() const {
@@ -134,7 +143,7 @@ void Program::fill(Slot& slot, std::span<const std::uint32_t> indices) const {
 
 std::vector<float> Program::output(const Slot& slot, std::size_t index, std::uint32_t micro_batch) const {
   const step::ReportedValue& value = lowered_.reported[index];
-  const std::byte* place = slot.report.mapped() + value.places[micro_batch];
+  const std::byte* place = slot.reported(value.places[micro_batch]);
   return plan::floats_from_memory(value.type, {place, plan::byte_size(value.type)});
 }
 
@@ -142,7 +151,7 @@ float Program::mean_output(const Slot& slot, std::size_t index) const {
   const step::ReportedValue& value = lowered_.reported[index];
   const auto number = [&](const step::ReportedValue& of, std::size_t micro_batch) {
     float found;
-    std::memcpy(&found, slot.report.mapped() + of.places[micro_batch], sizeof found);
+    std::memcpy(&found, slot.reported(of.places[micro_batch]), sizeof found);
     return static_cast<double>(found);
   };
   double sum = 0;
@@ -159,8 +168,8 @@ std::vector<float> Program::read(const Slot& slot, plan::TensorId tensor, const 
   const plan::ProgramTensor& memory = plan().program.tensors[tensor];
   const auto [id, offset] = memory.region;
   if (id == buffers::slot || id == buffers::report) {
-    const vk::Buffer& own = id == buffers::slot ? slot.input : slot.report;
-    return plan::floats_from_memory(type, {own.mapped() + offset, memory.bytes});
+    const std::byte* place = id == buffers::slot ? slot.input.mapped() + offset : slot.reported(offset);
+    return plan::floats_from_memory(type, {place, memory.bytes});
   }
   std::vector<std::byte> bytes(memory.bytes);
   const vk::Buffer& buffer = id == buffers::arena ? *arena_ : workspace_.store->buffer(id);

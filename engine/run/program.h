@@ -42,9 +42,10 @@ class Program {
   /// Records a run into an application's command buffer, with a slot that is kept for that, and which the first call
   /// makes. With an arena of its own, it may run while a run of another program is open.
   void record(VkCommandBuffer commands, bool own_arena);
-  /// Reads the report of the last run of what record() recorded, of a training step, which must have finished.
-  /// Throws Error where nothing was recorded, or none of it has run.
-  void read_recorded();
+  /// Reads the report of the next run, one after the other, of what record() recorded, of a training step, which must
+  /// have finished. Returns false, and passes over the run, where later ones have written over its report. Throws Error
+  /// where nothing was recorded, or no further run has finished.
+  bool read_recorded();
   /// Bytes of what its runs are given and give back.
   std::uint64_t slot_bytes() const;
 
@@ -77,6 +78,7 @@ class Program {
   Slots slots_;
   std::shared_ptr<const vk::Buffer> recorded_arena_{};
   std::unique_ptr<Slot> recorded_{};
+  std::uint32_t recorded_runs_ = 0;  ///< whose reports were read, or passed over
 };
 
 }  // namespace halfstep::run

@@ -14,7 +14,7 @@ namespace halfstep::run {
 
 step::ReportHeader Slot::header() const {
   step::ReportHeader header;
-  std::memcpy(&header, report.mapped(), sizeof header);
+  std::memcpy(&header, reported(0), sizeof header);
   return header;
 }
 
@@ -22,6 +22,8 @@ void prepare(Slot& slot, Runtime& runtime, const step::StepProgram& program, std
              bool timestamps) {
   slot.input = vk::Buffer(runtime.context(), program.slot.size, vk::Memory::upload, "step input");
   slot.report = vk::Buffer(runtime.context(), program.report_bytes, vk::Memory::readback, "step report");
+  std::memset(slot.report.mapped(), 0, slot.report.bytes());
+  slot.report.flush(0, slot.report.bytes());
   buffers[state::buffers::slot] = &slot.input;
   buffers[state::buffers::report] = &slot.report;
   slot.recording = std::make_unique<step::Recording>(

@@ -24,6 +24,9 @@ struct Slot {
   std::uint64_t ticket = 0;  ///< of the last submit; 0 for none
   bool unread = false;       ///< whether its report has yet to be read
 
+  std::uint64_t report_from = 0;  ///< where in `report` the one to read begins
+
+  const std::byte* reported(std::uint64_t place) const { return report.mapped() + report_from + place; }
   /// What a training step leaves at the start of its report.
   step::ReportHeader header() const;
 };

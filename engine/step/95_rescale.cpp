@@ -53,7 +53,7 @@ void rescale(const StageContext& step) {
        .constants = {1, dynamic},
        .push = plan::push_bytes(Push{scale.growth, scale.backoff, scale.interval, scale.floor, scale.ceiling, rates}),
        .operands = {
-           {step.state, plan::Access::read_write}, {schedule, plan::Access::read}, {report, plan::Access::write}}});
+           {step.state, plan::Access::read_write}, {schedule, plan::Access::read}, {report, plan::Access::read_write}}});
 }
 
 }  // namespace halfstep::step

@@ -15,8 +15,12 @@ struct ReportHeader {
   float clip;
   std::uint32_t tensor_updates_skipped;
   float gradient_norm;
+  std::uint32_t runs;  ///< of the slot, this one included, of which 2^32 - 1 are counted before it is 0 again
 };
-static_assert(sizeof(ReportHeader) == 40);
+static_assert(sizeof(ReportHeader) == 44);
+
+/// A step that an application may record keeps copies of as many reports, which its runs write in turns.
+inline constexpr std::uint32_t kept_reports = 16;
 
 /// Places of a report or a slot start at multiples of this. No device asks for more as the alignment of a binding.
 inline constexpr std::uint64_t report_place_bytes = 256;

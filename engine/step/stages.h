@@ -204,6 +204,9 @@ void update_states(const StageContext& step);
 /// 95. Writes the report, counts the step and sets the next step's loss scale and rates.
 void rescale(const StageContext& step);
 
+/// 97. Keeps the report, which has `bytes`, beside those of the runs before. The copies follow it in its buffer.
+void keep_report(plan::ProgramBuilder& builder, std::uint64_t bytes);
+
 using Stage = void (*)(const StageContext& step);
 
 /// What follows the backward pass of a step's last micro-batch, in order. A stage that the options do not ask for adds

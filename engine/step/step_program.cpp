@@ -146,6 +146,14 @@ class Builder {
   /// Runs a stage that follows the backward pass of the current micro-batch.
   void run(Stage stage, const TrainerOptions& options) { stage(stage_context(options)); }
 
+  /// Reports of a step that an application records may be read after later runs have begun.
+  void keep_reports() {
+    if (shared_.buffers().empty()) return;
+    kept_from_ = report_bytes_;
+    report_bytes_ += kept_reports * report_bytes_;
+    keep_report(builder_, kept_from_);
+  }
+
   StepProgram finish() {
     plan::ArenaOptions arena = plan::arena_options(target_);
     arena.alignment = std::max<std::uint64_t>(arena.alignment, 64);
@@ -153,6 +161,7 @@ class Builder {
             .slot = inputs_.slot(),
             .reported = std::move(reported_),
             .report_bytes = report_bytes_,
+            .kept_from = kept_from_,
             .watched = watcher_.take(),
             .shared = shared_.buffers(),
             .exchanged = std::move(exchanged_),
@@ -333,6 +342,7 @@ class Builder {
   std::vector<bool> lowered_;
   std::vector<ReportedValue> reported_;
   std::uint64_t report_bytes_ = 0;
+  std::uint64_t kept_from_ = 0;
   std::vector<std::variant<ExchangedStatistics, ExchangeBucket>> exchanged_;
   Findings found_;
   Watcher watcher_;
@@ -363,6 +373,7 @@ StepProgram training_program(const plan::Target& target, const StepGraph& graph,
     }
   }
   for (const Stage stage : update_stages) builder.run(stage, options);
+  builder.keep_reports();
   return builder.finish();
 }
 

@@ -107,6 +107,7 @@ struct StepProgram {
   SlotLayout slot;
   std::vector<ReportedValue> reported;  ///< StepGraph::outputs
   std::uint64_t report_bytes = 0;
+  std::uint64_t kept_from = 0;  ///< where kept_reports copies of what is before begin in the report; 0: there are none
   std::vector<Watched> watched;
   std::vector<DeviceBuffer> shared;  ///< the buffers that follow those of the table
   /// What ranks exchange, in the order in which it is ready: one for each dispatch that is awaited. Statistics, and

@@ -51,8 +51,14 @@ void Trainer::Impl::record(VkCommandBuffer commands) {
 }
 
 void Trainer::Impl::executed() {
-  training().read_recorded();
+  const bool was_kept = training().read_recorded();
   batches->count_step();
+  if (!was_kept) {
+    fail("trainer",
+         fmt::format("expected at most {} executions of a recorded step to await Trainer::executed, got more",
+                     step::kept_reports - 1),
+         "call it once for each execution that has finished; the report of this one is lost");
+  }
   stop_at_floor();
 }
 

@@ -23,10 +23,11 @@ struct Report {
   float clip;
   uint tensor_updates_skipped;
   float gradient_norm;
+  uint runs;
 };
 layout(std430, binding = 0) buffer State { StepState state; };
 layout(std430, binding = 1) readonly buffer Schedule { float schedule[]; };
-layout(std430, binding = 2) writeonly buffer ReportBuffer { Report report; };
+layout(std430, binding = 2) buffer ReportBuffer { Report report; };
 
 // The next scale; good_steps becomes the number of consecutive finite steps with it.
 float next_scale(StepState now, out uint good_steps) {
@@ -59,5 +60,5 @@ void main() {
   }
   state = next;
   report = Report(next.attempted, next.applied, next.skipped, now.overflow, now.loss_scale.x, now.rate, now.clip,
-                  now.tensor_updates_skipped, now.gradient_norm);
+                  now.tensor_updates_skipped, now.gradient_norm, report.runs + 1u);
 }

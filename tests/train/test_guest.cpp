@@ -165,6 +165,53 @@ TEST_CASE("guest: an application's command buffer trains and predicts each time 
   CHECK(weights(trainer) == weights(steps));
 }
 
+TEST_CASE("guest: each execution of a recorded step has a report, also where others have run since") {
+  Application application;
+  const Device device = Device::adopt(application.handles());
+  ApplicationBuffer memory(application, 4096);
+  put(memory.floats(), 128, labels(batch));
+  const std::uint64_t buffer = number(memory.handle());
+  TrainerOptions options;
+  options.shared_inputs = {{"x", {.buffer = buffer, .bytes = 4 * batch * 3}},
+                           {"y", {.buffer = buffer, .offset = 512, .bytes = 4 * batch}}};
+  Model own(3), beside(3);
+  Trainer steps = beside.trainer(device, options);
+  Trainer trainer = own.trainer(device, options);
+  Commands commands(application);
+  trainer.record(commands.handle());
+  commands.end();
+  std::vector<float> losses;
+  const auto execute = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      put(memory.floats(), 0, rows(batch, 3, static_cast<std::uint32_t>(20 + losses.size())));
+      commands.run();
+      steps.step();
+      steps.finish();
+      losses.push_back(steps.report().loss);
+    }
+  };
+  std::size_t read = 0;
+  const auto check_reports = [&] {
+    for (; read < losses.size(); ++read) {
+      trainer.executed();
+      CHECK(trainer.report().loss == losses[read]);
+      CHECK(trainer.report().step == read + 1);
+    }
+    CHECK_THROWS_WITH_AS(trainer.executed(), doctest::Contains("expected a recorded run that was executed"), Error);
+  };
+  execute(15);
+  check_reports();
+  execute(4);
+  check_reports();
+  CHECK(trainer.take_totals().mean_loss == doctest::Approx(steps.take_totals().mean_loss));
+  execute(18);
+  for (; read < 22; ++read) {
+    CHECK_THROWS_WITH_AS(trainer.executed(), doctest::Contains("expected at most 15 executions"), Error);
+  }
+  check_reports();
+  CHECK(weights(trainer) == weights(steps));
+}
+
 TEST_CASE("guest: a trainer that goes on with its device records its steps anew") {
   Application application;
   const Device device = Device::adopt(application.handles());

@@ -761,7 +761,7 @@ HS_API hs_status hs_trainer_step(hs_trainer* trainer, const hs_values* inputs, s
 HS_API hs_status hs_trainer_run_for(hs_trainer* trainer, int64_t nanoseconds, int* ended);
 /// Records a step, whose inputs are all shared, into an application's VkCommandBuffer, which trains each time that it
 /// is submitted to the adopted queue; hs_trainer_executed is called once for each time, after it has finished and
-/// before the device begins the next one. After hs_trainer_reopen the command buffer must not be submitted again.
+/// before 15 others have begun. After hs_trainer_reopen the command buffer must not be submitted again.
 HS_API hs_status hs_trainer_record(hs_trainer* trainer, void* command_buffer);
 HS_API hs_status hs_trainer_executed(hs_trainer* trainer);
 /// The newest finished step; does not wait. `report` is zero but for its size and the room for metrics.

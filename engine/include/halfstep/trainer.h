@@ -120,11 +120,12 @@ class HALFSTEP_API Trainer {
   /// ranks. The command buffer is then as it was.
   void record(void* command_buffer);
   /// To be called once for each execution of a step that record() recorded, after it has finished, as a fence or
-  /// semaphore of the application says, and before the device begins the next one: counts the step and reads its
-  /// report, which every execution writes to the same place. Where the next one has begun, what is read may be of both;
-  /// where several have finished, it is of the last one. Members that read the training state expect that it was called
-  /// for all. Throws Error, and counts nothing, if nothing was recorded or no execution has finished; throws as step()
-  /// does if gradients overflow at the loss scale's floor.
+  /// semaphore of the application says: counts the step and reads its report. Reports are read in the order of the
+  /// executions, of which later ones may be under way: the last 15 reports are kept. Members that read the training
+  /// state expect that it was called for all. Throws Error, and counts nothing, if nothing was recorded or no further
+  /// execution has finished. Throws Error where it was not called for more than 15 executions: the step is counted, its
+  /// report is lost, and the next call goes on with the next one. Throws as step() does if gradients overflow at the
+  /// loss scale's floor.
   void executed();
 
   /// The report of the newest finished step; does not wait.
