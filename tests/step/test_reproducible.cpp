@@ -90,6 +90,13 @@ TEST_CASE("reproducible quotients and roots are rounded to nearest even") {
       "sqrt", [](Tensor a, Tensor) { return sqrt(a); }, [](float a, float) { return a == 0 ? 0.0F : std::sqrt(a); });
   expect_bits(
       "mul", [](Tensor a, Tensor b) { return mul(a, b); }, [](float a, float b) { return a * b; });
+  // A subnormal constant is 0, as subnormal numbers that are loaded are.
+  expect_bits(
+      "scale", [](Tensor a, Tensor) { return scale(a, 1e-39F); }, [](float a, float) { return a * 0.0F; });
+  expect_bits(
+      "offset", [](Tensor a, Tensor) { return offset(a, -1e-39F); }, [](float a, float) { return a + -0.0F; });
+  expect_bits(
+      "add", [](Tensor a, Tensor) { return offset(a, 1e-39F); }, [](float a, float) { return a + 0.0F; });
   // No arithmetic, but a device that flushes may take both for the same.
   expect_bits(
       "maximum", [](Tensor a, Tensor b) { return maximum(a, b); },

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "vk/shader/exact_functions.h"
 #include "vk/shader/spirv.h"
@@ -22,6 +24,13 @@ namespace {
 bool has_no_function(std::uint32_t opcode) {
   constexpr std::array without{115U, 116U, 140U, 143U, 144U, 145U, 146U, 147U, 350U, 352U, 355U, 358U};
   return std::ranges::find(without, opcode) != without.end();
+}
+
+/// The bits of an f32 with 0 in place of 2^-126 and what is smaller, as exact_load() makes it.
+std::uint32_t flushed_bits(std::uint32_t bits) {
+  constexpr std::uint32_t least_normal = 0x00800000;
+  constexpr std::uint32_t sign = 0x80000000;
+  return (bits & ~sign) <= least_normal ? bits & sign : bits;
 }
 
 class ExactRewriter {
@@ -52,8 +61,15 @@ class ExactRewriter {
   void visit(const Instruction& i) {
     if (i.opcode == op_type_float && i.operand(2) != 32) refuse(fmt::format("floats of {} bits", i.operand(2)));
     note_type(i);
+    note_members(i);
     note_pointer(i);
-    if (i.opcode == op_load && is_f32(i.operand(1)) && is_in_buffer(i.operand(3))) return load(i);
+    if (i.opcode == op_load && is_given(i.operand(3))) return load(i);
+    if (i.opcode == op_copy_memory && is_given(i.operand(2))) refuse("OpCopyMemory from a buffer");
+    note_zero(i);
+    if ((i.opcode == op_constant || i.opcode == op_spec_constant) && is_f32(i.operand(1)))
+      return append(body_, i.opcode, {i.operand(1), i.operand(2), flushed_bits(i.operand(3))});
+    const bool with_zero = zeros_.contains(i.operand(3)) || zeros_.contains(i.operand(4));
+    if (const ExactFunction* zero = with_zero ? exact_function_with_zero(i.opcode) : nullptr) return call(i, *zero, 3);
     if (i.opcode == op_bitcast && is_f32(i.operand(1))) return call(i, exact_bitcast(), 3);
     const bool of_glsl = i.opcode == op_ext_inst;
     const ExactFunction* exact = of_glsl ? exact_function_of_glsl(i.operand(4)) : exact_function(i.opcode);
@@ -68,25 +84,86 @@ class ExactRewriter {
     return number.width != 0 && number.scalar == Scalar::f32;
   }
 
-  void note_pointer(const Instruction& i) {
-    if (i.opcode == op_type_pointer) storage_[i.operand(1)] = i.operand(2);
-    const bool points = i.opcode == op_variable || i.opcode == op_access_chain || i.opcode == op_in_bounds_access_chain;
-    if (points) storage_[i.operand(2)] = storage_[i.operand(1)];
-  }
-  bool is_in_buffer(std::uint32_t pointer) const {
-    constexpr std::array buffers{2U, 12U, 5349U};  // Uniform, StorageBuffer, PhysicalStorageBuffer
-    const auto found = storage_.find(pointer);
-    return found != storage_.end() && std::ranges::find(buffers, found->second) != buffers.end();
+  void note_zero(const Instruction& i) {
+    const bool number = i.opcode == op_constant && is_f32(i.operand(1)) && flushed_bits(i.operand(3)) << 1 == 0;
+    const bool none = i.opcode == op_constant_null && is_f32(i.operand(1));
+    const bool all = i.opcode == op_constant_composite && is_f32(i.operand(1)) &&
+                     std::ranges::all_of(i.words.subspan(3), [&](std::uint32_t part) { return zeros_.contains(part); });
+    if (number || none || all) zeros_.insert(i.operand(2));
   }
 
-  /// Loads, and calls a function of what was loaded.
+  /// What a struct, matrix or array consists of: types, or one that all its members have.
+  struct Members {
+    std::vector<std::uint32_t> types;
+    std::uint32_t count = 0;  ///< 0 where a specialization constant says it
+  };
+  void note_members(const Instruction& i) {
+    if (i.opcode == op_constant) lengths_[i.operand(2)] = i.operand(3);
+    if (i.opcode == op_type_matrix) members_[i.operand(1)] = {{i.operand(2)}, i.operand(3)};
+    if (i.opcode == op_type_array) members_[i.operand(1)] = {{i.operand(2)}, lengths_[i.operand(3)]};
+    if (i.opcode != op_type_struct) return;
+    members_[i.operand(1)] = {{i.words.begin() + 2, i.words.end()}, static_cast<std::uint32_t>(i.words.size() - 2)};
+  }
+
+  /// A number of f32, or a vector of them, within a value: its type, and the indices that lead to it.
+  struct Part {
+    std::uint32_t type;
+    std::vector<std::uint32_t> path;
+  };
+  void add_parts(const Part& of, std::vector<Part>& parts) {
+    if (is_f32(of.type)) parts.push_back(of);
+    const auto found = members_.find(of.type);
+    if (found == members_.end()) return;
+    const Members& members = found->second;
+    if (members.count == 0) refuse("the load of a whole array whose length is a specialization constant");
+    for (std::uint32_t member = 0; member < members.count; ++member) {
+      Part part{members.types[members.types.size() == 1 ? 0 : member], of.path};
+      part.path.push_back(member);
+      add_parts(part, parts);
+    }
+  }
+
+  void note_pointer(const Instruction& i) {
+    if (i.opcode == op_type_pointer) {
+      storage_of_types_[i.operand(1)] = i.operand(2);
+      return;
+    }
+    const auto type = storage_of_types_.find(i.operand(1));
+    if (type != storage_of_types_.end()) storage_[i.operand(2)] = type->second;
+  }
+  /// Whether it points to numbers that the application may have given.
+  bool is_given(std::uint32_t pointer) const {
+    constexpr std::array given{2U, 9U, 12U, 5349U};  // Uniform, PushConstant, StorageBuffer, PhysicalStorageBuffer
+    const auto found = storage_.find(pointer);
+    return found != storage_.end() && std::ranges::find(given, found->second) != given.end();
+  }
+
+  /// Loads, and calls a function of each number of f32 that was loaded.
   void load(const Instruction& i) {
-    const std::uint32_t loaded = writer_.next_id();
+    std::vector<Part> parts;
+    add_parts({i.operand(1), {}}, parts);
     const std::size_t at = body_.size();
     body_.insert(body_.end(), i.words.begin(), i.words.end());
-    body_[at + 2] = loaded;
-    types_[loaded] = i.operand(1);
-    const std::array<std::uint32_t, 4> words{4U << 16 | op_load, i.operand(1), i.operand(2), loaded};
+    if (parts.empty()) return;
+    std::uint32_t value = body_[at + 2] = writer_.next_id();
+    if (parts.front().path.empty()) return call_of(value, i.operand(1), i.operand(2));
+    for (const Part& part : parts) {
+      const std::uint32_t extracted = writer_.next_id();
+      const std::uint32_t exact = writer_.next_id();
+      const std::uint32_t next = &part == &parts.back() ? i.operand(2) : writer_.next_id();
+      std::vector<std::uint32_t> operands{part.type, extracted, value};
+      operands.insert(operands.end(), part.path.begin(), part.path.end());
+      append(body_, op_composite_extract, operands);
+      call_of(extracted, part.type, exact);
+      operands = {i.operand(1), next, exact, value};
+      operands.insert(operands.end(), part.path.begin(), part.path.end());
+      append(body_, op_composite_insert, operands);
+      value = next;
+    }
+  }
+  void call_of(std::uint32_t loaded, std::uint32_t type, std::uint32_t result) {
+    types_[loaded] = type;
+    const std::array<std::uint32_t, 4> words{4U << 16 | op_load, type, result, loaded};
     call({op_load, words}, exact_load(), 3);
   }
 
@@ -112,8 +189,12 @@ class ExactRewriter {
 
   FunctionWriter writer_;
   std::string_view shader_;
-  std::map<std::uint32_t, std::uint32_t> types_;    ///< of ids
-  std::map<std::uint32_t, std::uint32_t> storage_;  ///< classes of pointers, and of their types
+  std::map<std::uint32_t, std::uint32_t> types_;             ///< of ids
+  std::set<std::uint32_t> zeros_;                            ///< constants
+  std::map<std::uint32_t, std::uint32_t> storage_of_types_;  ///< classes of types of pointers
+  std::map<std::uint32_t, std::uint32_t> storage_;           ///< classes of pointers
+  std::map<std::uint32_t, std::uint32_t> lengths_;           ///< constants that may be lengths of arrays
+  std::map<std::uint32_t, Members> members_;                 ///< of types
   std::map<std::pair<const ExactFunction*, std::vector<NumberType>>, std::uint32_t> functions_;
   std::vector<std::uint32_t> body_;
 };
@@ -122,6 +203,19 @@ class ExactRewriter {
 
 std::vector<std::uint32_t> with_exact_arithmetic(std::span<const std::uint32_t> words, std::string_view shader) {
   return ExactRewriter(words, shader).all(words);
+}
+
+Constants with_exact_constants(std::span<const std::uint32_t> words, Constants constants) {
+  std::map<std::uint32_t, std::uint32_t> numbers;  // id: number of the specialization constant
+  std::set<std::uint32_t> floats;                  // types
+  for_each_instruction(words, [&](const Instruction& i) {
+    if (i.opcode == op_decorate && i.operand(2) == decoration_spec_id) numbers[i.operand(1)] = i.operand(3);
+    if (i.opcode == op_type_float) floats.insert(i.operand(1));
+    if (i.opcode != op_spec_constant || !floats.contains(i.operand(1)) || !numbers.contains(i.operand(2))) return;
+    const auto given = constants.find(numbers[i.operand(2)]);
+    if (given != constants.end()) given->second = flushed_bits(given->second);
+  });
+  return constants;
 }
 
 std::vector<std::uint32_t> with_exact_unpacking(std::span<const std::uint32_t> words) {

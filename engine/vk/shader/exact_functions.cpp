@@ -47,6 +47,18 @@ Number product(const Number& a, const Number& b) {
   return flushed(a * b);
 }
 
+/// a * b, one of which is 0, by integers.
+Number product_with_zero(const Number& a, const Number& b) {
+  const Number infinity = magnitude_of(a).same(infinity_bits);
+  const Number finite = (magnitude_of(a) < infinity) & (magnitude_of(b) < infinity);
+  return bits_as(Scalar::f32, select(finite, sign_of(a) ^ sign_of(b), infinity.same(nan_bits)));
+}
+/// a + b, one of which is 0: -0 only if both are.
+Number sum_with_zero(const Number& a, const Number& b) {
+  const Number other = select(magnitude_of(a) == 0, bits_as(Scalar::u32, b), bits_as(Scalar::u32, a));
+  return bits_as(Scalar::f32, select((other & 0x7fffffff) == 0, sign_of(a) & sign_of(b), other));
+}
+
 /// A positive normal number as significand 2^(exponent - 150), the significand of 24 bits, the exponent signed.
 struct Parts {
   Number significand;
@@ -181,8 +193,8 @@ Number dot(const Number& a, const Number& b) {
   return total;
 }
 
-Number scaled(const Number& vector, const Number& factor) {
-  return product(vector, vector_of(std::vector<Number>(vector.type().width, factor)));
+Number repeated(const Number& number, std::uint32_t times) {
+  return vector_of(std::vector<Number>(times, number));
 }
 
 /// The two numbers of f16 in a word.
@@ -218,8 +230,15 @@ constexpr std::array functions{
     ExactFunction{136, [](Arguments v) { return quotient(v[0], v[1]); }},    // OpFDiv
     ExactFunction{141,
                   [](Arguments v) { return difference(v[0], product(v[1], floor(quotient(v[0], v[1])))); }},  // OpFMod
-    ExactFunction{142, [](Arguments v) { return scaled(v[0], v[1]); }},  // OpVectorTimesScalar
-    ExactFunction{148, [](Arguments v) { return dot(v[0], v[1]); }},     // OpDot
+    ExactFunction{142,
+                  [](Arguments v) { return product(v[0], repeated(v[1], v[0].type().width)); }},  // OpVectorTimesScalar
+    ExactFunction{148, [](Arguments v) { return dot(v[0], v[1]); }},                              // OpDot
+};
+
+constexpr std::array functions_with_zero{
+    ExactFunction{129, [](Arguments v) { return sum_with_zero(v[0], v[1]); }},
+    ExactFunction{133, [](Arguments v) { return product_with_zero(v[0], v[1]); }},
+    ExactFunction{142, [](Arguments v) { return product_with_zero(v[0], repeated(v[1], v[0].type().width)); }},
 };
 
 /// Numbers of GLSL.std.450.
@@ -247,6 +266,10 @@ const ExactFunction* find(std::span<const ExactFunction> among, std::uint32_t in
 
 const ExactFunction* exact_function(std::uint32_t opcode) {
   return find(functions, opcode);
+}
+
+const ExactFunction* exact_function_with_zero(std::uint32_t opcode) {
+  return find(functions_with_zero, opcode);
 }
 
 const ExactFunction* exact_function_of_glsl(std::uint32_t instruction) {

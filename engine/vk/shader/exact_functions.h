@@ -16,6 +16,9 @@ struct ExactFunction {
 
 /// In place of an instruction; null where it is exact, or has no such function.
 const ExactFunction* exact_function(std::uint32_t opcode);
+/// The same where an operand is a constant 0: lavapipe takes x * 0 for 0 and x + 0 for x then, whatever x is. Null
+/// where that makes no difference.
+const ExactFunction* exact_function_with_zero(std::uint32_t opcode);
 /// The same for an instruction of GLSL.std.450.
 const ExactFunction* exact_function_of_glsl(std::uint32_t instruction);
 /// For f32 that was loaded from a buffer, and for words that become f32 (OpBitcast): 0 in place of subnormal numbers.

@@ -297,7 +297,7 @@ VkPipeline Pipelines::compile(const plan::Dispatch& dispatch, std::span<const st
   if (!dispatch.spirv) code = with_faster_forms(code, facts, *context_);
   if (made.first_group_at != 0) code = with_first_group(code, made.first_group_at);
   const ShaderModule module(*context_, patched(dispatch.shader, std::move(code), dispatch.rounds));
-  const Specialization specialization(constants);
+  const Specialization specialization(dispatch.reproducible ? with_exact_constants(words, constants) : constants);
   const VkSpecializationInfo specialized = specialization.info();
   auto size = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT>(
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT);

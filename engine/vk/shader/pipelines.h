@@ -19,7 +19,7 @@ namespace halfstep::vk {
 
 /// Part of the keys of notes about kernels (tune/note_key.h): counts up where pipelines.cpp makes other code of the
 /// same kernel, in a rewriting of SPIR-V that it calls, in their order or by other constants.
-constexpr int code_revision = 3;
+constexpr int code_revision = 4;
 
 /// What the function of Pipelines::ask() threw. It is no Error, so that nobody takes it for a refusal of the kernel.
 struct AskFailed {
