@@ -25,6 +25,9 @@ void remove_stale_temporaries(const std::filesystem::path& folder) noexcept;
 /// The parent folder of `file`.
 std::filesystem::path folder(const std::filesystem::path& file);
 
+/// The folder, created if needed; empty if that is not possible.
+std::filesystem::path made_folder(const std::filesystem::path& folder);
+
 /// Throws "[file] cannot `what` `file`: the system's reason", with ErrorCode::system if the cause is not the file's
 /// name.
 [[noreturn]] void fail_to(std::string_view what, const std::filesystem::path& file, const std::error_code& error);

@@ -61,6 +61,12 @@ fs::path folder(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
 
+fs::path made_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  return fs::is_directory(folder, error) ? folder : fs::path();
+}
+
 void fail_to(std::string_view what, const fs::path& file, const std::error_code& error) {
   const std::string text = fmt::format("cannot {} {}: {}", what, file.string(), error.message());
   fail(is_of_machine(error) ? ErrorCode::system : ErrorCode::bad_file, "file", text);
@@ -96,10 +102,7 @@ fs::path cache_folder() {
   if (chosen == "off") return {};
   const fs::path base = chosen ? fs::path(*chosen) : user_cache_folder();
   if (base.empty()) return {};
-  const fs::path cache = chosen ? base : base / "halfstep";
-  std::error_code error;
-  fs::create_directories(cache, error);
-  return fs::is_directory(cache, error) ? cache : fs::path();
+  return process::made_folder(chosen ? base : base / "halfstep");
 }
 
 fs::path written_file(const fs::path& file) {

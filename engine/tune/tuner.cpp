@@ -99,42 +99,55 @@ std::string Tuner::chosen(const plan::Choice& choice) {
          fmt::format("expected a way to compute {} that matches its reference, got none on {}: {}", choice.kind,
                      context_.info().name, finding.ways.front().objection));
   }
-  finding.chosen = measured(choice, finding, hindrance.has_value());
+  finding.chosen = decided(choice, finding, hindrance.has_value());
   return findings_.emplace_back(std::move(finding)).chosen;
 }
 
-/// The chosen candidate; the reason is stored in `finding`.
-std::string Tuner::measured(const plan::Choice& choice, Finding& finding, bool hindered) {
+/// The chosen candidate; the reason is stored in `finding`. What was measured with nothing missing is taken only if it
+/// is stored: the next run may measure otherwise.
+std::string Tuner::decided(const plan::Choice& choice, Finding& finding, bool hindered) {
   const std::vector<Finding::Way*> ways = admitted(finding);
   const std::string rule = ways.front()->name;
-  finding.reason = "by rule";
-  if (tuning_ == Tuning::off) return rule;
-  if (tuning_ == Tuning::on && (ways.size() == 1 || !notes_.kept())) return rule;
+  const auto by_rule = [&](std::string_view why) {
+    finding.reason = fmt::format("by rule{}", why);
+    return rule;
+  };
+  const bool stored = tuning_ == Tuning::on;
+  if (tuning_ == Tuning::off || (stored && ways.size() == 1)) return by_rule("");
   const std::string key = note_key(choice.key, context_.capabilities(), target_);
-  if (const auto kept = notes_.find(key); kept && tuning_ == Tuning::on) {
-    const bool usable = std::ranges::any_of(ways, [&](const Finding::Way* way) { return way->name == *kept; });
-    finding.reason = usable ? "kept" : "by rule";
-    return usable ? *kept : rule;
-  }
+  const auto kept = [&](const std::string& name) {
+    const bool usable = std::ranges::any_of(ways, [&](const Finding::Way* way) { return way->name == name; });
+    if (!usable) return by_rule("");
+    finding.reason = "kept";
+    return name;
+  };
+  if (const auto noted = notes_.find(key); noted && stored) return kept(*noted);
+  if (stored && !notes_.save()) return by_rule("");
+  const Finding::Way& best = measured(choice, finding);
+  if (!std::isfinite(best.microseconds)) return by_rule(", with no memory to measure");
+  for (const Finding::Way* way : ways) hindered |= !std::isfinite(way->microseconds);
+  if (hindered) return best.name;
+  notes_.add(key, best.name);
+  if (stored && !notes_.save()) return by_rule(", as what was measured cannot be stored");
+  const std::string noted = notes_.find(key).value_or("");  // another process may have been faster
+  return noted == best.name ? noted : kept(noted);
+}
+
+/// The fastest, or the rule's; the reason is stored in `finding`.
+const Finding::Way& Tuner::measured(const plan::Choice& choice, Finding& finding) {
+  const std::vector<Finding::Way*> ways = admitted(finding);
   const Finding::Way* best = ways.front();
   finding.reason = "measured";
   for (Finding::Way* way : ways) {
     if (out_of_time()) {
-      best = ways.front();
       finding.reason = "by rule, with no time left to measure";
-      break;
+      return *ways.front();
     }
     way->microseconds = time(choice, way->name);
-    if (!std::isfinite(way->microseconds)) hindered = true;
     const double to_beat = best->microseconds * (best == ways.front() ? 1 - least_gain : 1);
     if (way->microseconds < to_beat) best = way;
   }
-  if (!std::isfinite(best->microseconds)) {
-    finding.reason = "by rule, with no memory to measure";
-    return rule;
-  }
-  if (!hindered) notes_.add(key, best->name);
-  return best->name;
+  return *best;
 }
 
 /// Settles what a trial leaves open, such as the products of layers that are computed one by one: what is timed is what

@@ -58,7 +58,8 @@ class Tuner {
  private:
   std::string chosen(const plan::Choice& choice);
   /// `hindered`: a check or a time is missing, for want of memory. What is chosen then is not kept.
-  std::string measured(const plan::Choice& choice, Finding& finding, bool hindered);
+  std::string decided(const plan::Choice& choice, Finding& finding, bool hindered);
+  const Finding::Way& measured(const plan::Choice& choice, Finding& finding);
   void settle_within(const plan::Choice& choice, plan::Target& target);
   double time(const plan::Choice& choice, const std::string& candidate);
   bool out_of_time() const;

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
@@ -67,6 +68,27 @@ TEST_CASE("none of the notes is lost that several save at the same time") {
   for (std::thread& thread : threads) thread.join();
   const vk::Notes all(c, folder.path());
   for (int i = 0; i < writers * saves; ++i) CHECK(all.find(std::to_string(i)) == "found");
+}
+
+TEST_CASE("where notes cannot be stored is told, and what was read stays known") {
+  const TemporaryFolder folder;
+  const std::filesystem::path cache = folder.path() / "cache";
+  const vk::Capabilities c = capable();
+  CHECK(vk::settings({.cache_folder = cache / "of this program"}).cache_folder == cache / "of this program");
+  CHECK(std::filesystem::is_directory(cache / "of this program"));
+  vk::Notes first(c, cache);
+  CHECK(first.save());
+  first.add("kernel", "right");
+  CHECK(first.save());
+  vk::Notes notes(c, cache);
+  std::filesystem::remove_all(cache);
+  std::ofstream(cache) << "no folder";  // which nobody can write into
+  notes.add("other kernel", "right");
+  CHECK_FALSE(notes.save());
+  CHECK_FALSE(notes.save());
+  CHECK(notes.find("kernel") == "right");
+  CHECK_FALSE(vk::Notes(c, {}).save());
+  CHECK(vk::settings({.cache_folder = cache / "below a file"}).cache_folder.empty());
 }
 
 TEST_CASE("each device, driver build and set of pipelines has notes of its own") {

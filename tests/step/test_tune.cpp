@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -302,6 +303,49 @@ TEST_CASE("a choice once made is kept, and not where nothing is") {
   CHECK(second.finding.chosen == first.finding.chosen);
   CHECK(settle(choice, Tuning::force, cache.path()).finding.reason == "measured");
   CHECK(settle(choice, Tuning::on).finding.reason == "by rule");
+}
+
+TEST_CASE("nothing is measured where nothing can be stored, and what was kept is taken") {
+  const TemporaryFolder folder;
+  const std::filesystem::path cache = folder.path() / "cache";
+  const plan::Choice choice = choice_of({{"tile64"}, {"tile32"}});
+  std::ofstream(cache) << "no folder";
+  const Settled none = settle(choice, Tuning::on, cache);
+  CHECK(none.finding.reason == "by rule");
+  CHECK(none.finding.ways.front().microseconds == 0);
+  std::filesystem::remove(cache);
+  std::filesystem::create_directory(cache);
+  settle(choice, Tuning::off, cache);  // leaves the verdicts
+  vk::Notes notes(testing::context().capabilities(), cache);
+  plan::Target target = testing::context().target();
+  notes.add(tune::note_key(choice.key, testing::context().capabilities(), target), "tile32");
+  notes.save();
+  plan::Choice larger = choice;
+  larger.key += ", larger";
+  larger.flops = choice.flops + 1;  // is the first that is settled
+  tune::Tuner tuner(testing::context(), *testing::pipelines(), Tuning::on, cache);
+  std::filesystem::remove_all(cache);
+  std::ofstream(cache) << "no folder";
+  CHECK(tuner.settle(std::vector{choice, larger}, target));
+  REQUIRE(tuner.findings().size() == 2);
+  CHECK(tuner.findings()[0].reason == "by rule, as what was measured cannot be stored");
+  CHECK(tuner.findings()[0].chosen == "tile64");
+  CHECK(tuner.findings()[1].reason == "kept");
+  CHECK(target.choices.at(choice.key) == "tile32");
+}
+
+TEST_CASE("what another process stored while this one measured is taken") {
+  const plan::Choice choice = choice_of({{"tile64"}, {"tile32"}});
+  for (const char* stored : {"tile64", "tile32"}) {
+    const TemporaryFolder cache;
+    tune::Tuner tuner(testing::context(), *testing::pipelines(), Tuning::on, cache.path());
+    vk::Notes others(testing::context().capabilities(), cache.path());
+    plan::Target target = testing::context().target();
+    others.add(tune::note_key(choice.key, testing::context().capabilities(), target), stored);
+    others.save();
+    tuner.settle(std::vector{choice}, target);
+    CHECK(target.choices.at(choice.key) == stored);
+  }
 }
 
 TEST_CASE("a program takes the candidate that its target names") {

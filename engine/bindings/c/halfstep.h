@@ -119,7 +119,7 @@ typedef struct hs_device_settings {
   const char* tier;            ///< HALFSTEP_TIER: "packed" or "native" 16-bit storage
   const char* gemm;            ///< HALFSTEP_GEMM: a prefix that GEMM kernels' names must have
   const char* limits;          ///< HALFSTEP_LIMITS: lower limits than the device's own, for tests
-  const char* cache_folder;    ///< HALFSTEP_CACHE: "", or "off" of the variable: nothing is stored
+  const char* cache_folder;    ///< HALFSTEP_CACHE, created if needed: "", or "off" of the variable: nothing stored
   double submit_milliseconds;  ///< HALFSTEP_SUBMIT_MS: that one submit may take; 0: 100
   hs_choice fusion;            ///< HALFSTEP_FUSION, default on
   hs_tuning tuning;            ///< HALFSTEP_TUNE, default on

@@ -39,7 +39,7 @@ struct DeviceInfo {
 enum class Tuning : std::uint8_t {
   off,  ///< by rule: the first kernel that passes its check against known results
   /// The fastest of the first few candidates, measured once and stored in the cache folder. If nothing can be stored,
-  /// by rule, so that every run has the same bits.
+  /// by rule, so that every run has the same bits; what was stored before is used all the same.
   on,
   force,  ///< measured and checked again, without a time limit; replaces what is stored
 };
@@ -61,8 +61,8 @@ struct DeviceSettings {
   /// HALFSTEP_LIMITS, default "": lower limits than the device's own, for tests, as "invocations=128,groups=300". See
   /// engine/README.md, "Checking a driver".
   std::optional<std::string> limits{};
-  /// HALFSTEP_CACHE, default "halfstep" in the user's cache folder: where pipelines and measurements are stored. An
-  /// empty path stores nothing, as HALFSTEP_CACHE=off does.
+  /// HALFSTEP_CACHE, default "halfstep" in the user's cache folder: where pipelines and measurements are stored. It
+  /// is created if needed. An empty path stores nothing, as HALFSTEP_CACHE=off does.
   std::optional<std::filesystem::path> cache_folder{};
   /// HALFSTEP_VALIDATION, default off: enables the Khronos validation layer. Not for an adopted device.
   std::optional<bool> validation{};

@@ -50,8 +50,8 @@ std::filesystem::path device_file(std::string_view what, const Capabilities& c, 
 }
 
 Notes::Notes(const Capabilities& capabilities, const std::filesystem::path& folder, Stored stored)
-    : file_(device_file("notes", capabilities, folder)), stored_(stored) {
-  if (kept()) notes_ = read_notes(file_);
+    : file_(device_file("notes", capabilities, folder)), storable_(!file_.empty()), stored_(stored) {
+  if (storable_) notes_ = read_notes(file_);
 }
 
 std::optional<std::string> Notes::find(const std::string& key) const {
@@ -64,8 +64,8 @@ void Notes::add(const std::string& key, const std::string& value) {
   unsaved_[key] = value;
 }
 
-void Notes::save() noexcept {
-  if (!kept() || unsaved_.empty()) return;
+bool Notes::save() noexcept {
+  if (!storable_ || unsaved_.empty()) return storable_;
   try {
     // Of two that read now and write then, one would lose its notes.
     const process::FolderLock lock(process::folder(file_));
@@ -82,8 +82,9 @@ void Notes::save() noexcept {
     notes_ = std::move(all);
     unsaved_.clear();
   } catch (const std::exception&) {
-    file_.clear();  // the disk is full or not writable
+    storable_ = false;  // the disk is full or not writable
   }
+  return storable_;
 }
 
 }  // namespace halfstep::vk

@@ -25,17 +25,16 @@ class Notes {
   /// Reads the stored notes; a damaged file counts as empty.
   Notes(const Capabilities& capabilities, const std::filesystem::path& folder, Stored stored = Stored::kept);
 
-  /// Whether notes are stored beyond this process.
-  bool kept() const { return !file_.empty(); }
   std::optional<std::string> find(const std::string& key) const;
   /// Adds a note for this process, and for later ones once saved. Key and value have no line ends, the key no tab.
   void add(const std::string& key, const std::string& value);
-  /// Writes the added notes atomically, beside those that others have written meanwhile. Never throws: a note that
-  /// cannot be stored is determined again.
-  void save() noexcept;
+  /// Writes the added notes atomically, beside those that others have written meanwhile. Returns whether all are stored
+  /// beyond this process; once one was not, none is. Never throws: a note that cannot be stored is determined again.
+  bool save() noexcept;
 
  private:
   std::filesystem::path file_;
+  bool storable_;
   Stored stored_;
   std::map<std::string, std::string> notes_;
   std::map<std::string, std::string> unsaved_;  ///< of these, those that were added since

@@ -10,6 +10,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/files.h"
+
 namespace halfstep::vk {
 namespace {
 
@@ -74,7 +76,7 @@ Settings settings(const DeviceSettings& chosen) {
   all.tuning = chosen.tuning ? *chosen.tuning : tuning_wanted();
   all.gemm = chosen.gemm ? *chosen.gemm : environment("HALFSTEP_GEMM").value_or("");
   all.submit_milliseconds = checked_submit_milliseconds(chosen.submit_milliseconds);
-  all.cache_folder = chosen.cache_folder ? *chosen.cache_folder : cache_folder();
+  all.cache_folder = chosen.cache_folder ? process::made_folder(*chosen.cache_folder) : cache_folder();
   all.validation = chosen.validation ? *chosen.validation : is_one("HALFSTEP_VALIDATION");
   all.low_priority = chosen.low_priority ? *chosen.low_priority : is_one("HALFSTEP_LOW_PRIORITY");
   all.may_fork = chosen.may_fork;
