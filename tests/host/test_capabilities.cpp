@@ -16,6 +16,7 @@
 #include "plan/expression.h"
 #include "plan/lowering.h"
 #include "vk/device/capabilities.h"
+#include "vk/device/cooperative_matrix.h"
 #include "vk/device/promised.h"
 #include "vk/device/selection.h"
 #include "vk/device/workarounds.h"
@@ -264,6 +265,32 @@ TEST_CASE("a specialized shader has nothing that its constants rule out") {
 TEST_CASE("a shader that cannot be specialized stays as it is") {
   const std::vector<std::uint32_t> words{1, 2, 3};
   CHECK(vk::specialized(words, {{0, 64}}) == words);
+}
+
+TEST_CASE("a query about matrix units that fails is an Error, and not taken for a device that has none") {
+  static std::size_t calls_until_failure = 0;
+  static VkResult result = VK_SUCCESS;
+  constexpr vk::MatrixQuery query = [](VkPhysicalDevice, std::uint32_t* count, vk::CooperativeMatrixProperties* found) {
+    if (calls_until_failure-- == 0) return result;
+    *count = 1;
+    if (found == nullptr) return VK_SUCCESS;
+    *found = {.MSize = 16, .NSize = 8, .KSize = 4, .CType = 1, .ResultType = 1, .scope = 3};  // f16 with sums in f32
+    return VK_SUCCESS;
+  };
+  vk::InstanceTable instance;
+  instance.get_proc = [](VkInstance, const char*) { return reinterpret_cast<PFN_vkVoidFunction>(query); };
+  const auto shapes = [&](std::size_t calls, VkResult failure) {
+    calls_until_failure = calls;
+    result = failure;
+    return vk::text(vk::matrix_shapes(instance, VK_NULL_HANDLE));
+  };
+  CHECK(shapes(2, VK_SUCCESS) == "16x8x4 f16 f32");
+  for (const std::size_t calls : {0U, 1U}) {
+    CHECK_THROWS_WITH_AS(shapes(calls, VK_ERROR_OUT_OF_HOST_MEMORY),
+                         doctest::Contains("[vulkan] vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR failed with "
+                                           "VK_ERROR_OUT_OF_HOST_MEMORY"),
+                         Error);
+  }
 }
 
 TEST_CASE("bindings that a dispatch has no operand for are given the last") {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 
+#include "vk/device/result.h"
 #include "vk/shader/shaders.h"
 
 namespace halfstep::vk {
@@ -53,12 +54,13 @@ bool cooperative_shaders_built() {
 }
 
 std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPhysicalDevice device) {
-  const auto query = reinterpret_cast<MatrixQuery>(
-      instance.get_proc(instance.instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+  constexpr const char* call = "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR";
+  const auto query = reinterpret_cast<MatrixQuery>(instance.get_proc(instance.instance, call));
+  if (query == nullptr) return {};
   std::uint32_t count = 0;
-  if (query == nullptr || query(device, &count, nullptr) != VK_SUCCESS) return {};
+  check(query(device, &count, nullptr), call);
   std::vector<CooperativeMatrixProperties> found(count);
-  if (query(device, &count, found.data()) != VK_SUCCESS) return {};
+  check(query(device, &count, found.data()), call);
   found.resize(count);
   std::vector<plan::MatrixShape> shapes;
   for (const CooperativeMatrixProperties& p : found) {

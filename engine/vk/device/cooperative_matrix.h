@@ -65,7 +65,7 @@ struct Float8Features {
 };
 
 /// The shapes that `device` reports for f16, bf16 and E4M3 within a subgroup, largest first; empty if it reports none.
-/// Some drivers crash in this query.
+/// Throws Error where the query fails. Some drivers crash in it.
 std::vector<plan::MatrixShape> matrix_shapes(const InstanceTable& instance, VkPhysicalDevice device);
 
 /// Shapes as text, "16x16x16 f16 f32, 16x16x16 float8 f32" (the types of factors and of sums), and back.
