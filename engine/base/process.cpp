@@ -23,7 +23,9 @@ fs::path followed(fs::path file) {
   std::error_code error;
   for (int i = 0; fs::is_symlink(fs::symlink_status(file, error)); ++i) {
     if (i == most_links) fail_to("write", file, std::make_error_code(std::errc::too_many_symbolic_link_levels));
-    file = folder(file) / fs::read_symlink(file);
+    const fs::path target = fs::read_symlink(file, error);
+    if (error) fail_to("write", file, error);
+    file = folder(file) / target;
   }
   return file;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "text/byte_pairs.h"
@@ -245,7 +246,8 @@ class Reader {
 }  // namespace
 
 Tokenizer Tokenizer::load(const fs::path& file) {
-  return Reader(fs::is_directory(file) ? file / "tokenizer.json" : file).read();
+  std::error_code error;  // is that of opening it, which is told there
+  return Reader(fs::is_directory(file, error) ? file / "tokenizer.json" : file).read();
 }
 
 }  // namespace halfstep

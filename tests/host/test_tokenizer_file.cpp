@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -274,6 +275,22 @@ TEST_CASE("a new added token has the id that transformers gives it") {
     file["added_tokens"].push_back({{"content", "<0>"}, {"id", last}});
   });
   CHECK(taken.find("that '" + pieces.token(last) + "' has not, got '" + std::to_string(last)) != std::string::npos);
+}
+
+TEST_CASE("a tokenizer's file that cannot be opened is an Error that names it") {
+  const TemporaryFolder folder;
+  const std::filesystem::path loop = folder.path() / "loop";
+  std::filesystem::create_symlink(loop, loop);
+  for (const std::filesystem::path& file : {loop, folder.path() / std::string(300, 'a'), folder.path() / "none"}) {
+    CAPTURE(file.string());
+    try {
+      Tokenizer::load(file);
+      FAIL("expected an Error");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::bad_file);
+      CHECK(std::string(error.what()).find(file.string()) != std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("spaces that an added token takes after itself may begin the next one") {
