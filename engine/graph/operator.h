@@ -37,10 +37,12 @@ std::string_view name(Numerics numerics);
 struct Vjp {
   std::span<const Tensor> inputs;
   std::span<const Tensor> outputs;
-  /// Gradient of the loss for each output; empty if the loss does not depend on it.
+  /// Gradient of the loss for each output, times the loss scale; empty if the loss does not depend on it.
   std::span<const std::optional<Tensor>> cotangents;
   /// Which inputs need a gradient.
   std::vector<bool> needed;
+  /// f32 {}; undefined where operators of the library ask others of the library for gradients.
+  Tensor loss_scale{};
 };
 
 /// The gradient for each input, in order; empty for inputs that have or need none.

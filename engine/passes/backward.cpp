@@ -31,12 +31,13 @@ std::vector<bool> dependents(const Ir& ir, std::span<const ValueId> sources) {
 
 class Backward {
  public:
-  Backward(Ir& ir, std::vector<bool> trained) : ir_(ir), trained_(std::move(trained)), cotangents_(ir.values.size()) {}
+  Backward(Ir& ir, std::vector<bool> trained, ValueId seed)
+      : ir_(ir), trained_(std::move(trained)), cotangents_(ir.values.size()), seed_(seed) {}
 
-  void run(ValueId loss, ValueId seed) {
+  void run(ValueId loss) {
     const ValueId wanted[] = {loss};
     std::vector<NodeId> order = needed_nodes(ir_, wanted);
-    cotangents_[loss] = ir_.tensor(seed);
+    cotangents_[loss] = ir_.tensor(seed_);
     for (auto node = order.rbegin(); node != order.rend(); ++node) step_back(*node);
   }
 
@@ -58,7 +59,7 @@ class Backward {
       cotangents.push_back(cotangents_[output]);
     }
     const auto first = static_cast<NodeId>(ir_.nodes.size());
-    const Gradients gradients = node.op->vjp({inputs, outputs, cotangents, needed});
+    const Gradients gradients = node.op->vjp({inputs, outputs, cotangents, needed, ir_.tensor(seed_)});
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       if (needed[i] && gradients[i]) accumulate(node, node.inputs[i], *gradients[i]);
     }
@@ -77,13 +78,14 @@ class Backward {
   Ir& ir_;
   std::vector<bool> trained_;
   std::vector<std::optional<Tensor>> cotangents_;
+  ValueId seed_;
 };
 
 }  // namespace
 
 std::vector<ValueId> add_backward(Ir& ir, ValueId loss, ValueId seed, std::span<const ValueId> parameters) {
-  Backward backward(ir, dependents(ir, parameters));
-  backward.run(loss, seed);
+  Backward backward(ir, dependents(ir, parameters), seed);
+  backward.run(loss);
   std::vector<ValueId> gradients;
   for (const ValueId parameter : parameters) {
     const std::optional<Tensor>& gradient = backward.cotangent(parameter);

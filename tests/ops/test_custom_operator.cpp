@@ -111,17 +111,21 @@ class Moody final : public CustomOperator {
   mutable std::size_t calls_ = 0;
 };
 
-/// Its first input is the gradient for its second one.
+/// Its first input is the gradient for its second one, times the loss scale by choice.
 class Injected final : public CustomOperator {
  public:
+  explicit Injected(bool scaled = false) : scaled_(scaled) {}
+
   std::string name() const override { return square_.name(); }
   std::vector<TensorType> outputs(std::span<const TensorType> inputs) const override { return square_.outputs(inputs); }
   CustomKernels kernels(const CustomTypes& types) const override { return square_.kernels(types); }
   std::vector<std::optional<Tensor>> gradients(const CustomGradientCall& call) const override {
-    return {std::nullopt, call.inputs[0]};
+    const Tensor x = call.inputs[0];
+    return {std::nullopt, scaled_ ? cast(mul(cast(x, DType::f32), call.loss_scale), x.dtype()) : x};
   }
 
  private:
+  bool scaled_;
   ScaledSquare square_;
 };
 
@@ -243,6 +247,32 @@ TEST_CASE("an application's own operator: a gradient may be what the forward pas
     for (std::size_t i = 0; i < 5; ++i) {
       const float gradient = micro_batches == 1 ? 2 * values[i] : values[i] + values[i + 5];
       CHECK(moved[i] == 1 - gradient);
+    }
+  }
+}
+
+TEST_CASE("an application's own operator: a gradient from elsewhere is multiplied by the loss scale") {
+  const std::vector<float> values{1, -2, 0.5F, 4, -3, 1, 2, 0.5F, -4, 3};
+  for (const LossScale& scale : {LossScale::none(), LossScale::fixed(1024), LossScale::dynamic(2048)}) {
+    for (Precision precision : {Precision::float32(), Precision::mixed()}) {
+      for (const std::int64_t micro_batches : {1, 2}) {
+        CAPTURE(scale.initial);
+        CAPTURE(precision.name);
+        CAPTURE(micro_batches);
+        precision.loss_scale = scale;
+        Graph graph;
+        const Tensor inputs[] = {graph.input("x", {5}), graph.root().parameter("w", {5}, constant(1))};
+        const Tensor y = apply_operator(std::make_shared<Injected>(true), inputs)[0];
+        Trainer trainer = Trainer::compile(
+            testing::device(), graph,
+            {.loss = sum(y), .optimizer = Sgd{.rate = 1.0F}, .accumulate = micro_batches, .precision = precision});
+        trainer.step({{"x", std::span(values).first(static_cast<std::size_t>(5 * micro_batches))}});
+        trainer.finish();
+        const std::vector<float> moved = trainer.parameter("w");
+        for (std::size_t i = 0; i < 5; ++i) {
+          CHECK(moved[i] == 1 - (micro_batches == 1 ? values[i] : (values[i] + values[i + 5]) / 2));
+        }
+      }
     }
   }
 }

@@ -89,9 +89,14 @@ struct CustomAttribute {
 struct CustomGradientCall {
   std::span<const Tensor> inputs;
   std::span<const Tensor> outputs;
-  /// The loss's gradient for each output, of its type; empty where the loss does not depend on it.
+  /// The loss's gradient for each output, of its type, multiplied by the loss scale; empty where the loss does not
+  /// depend on it.
   std::span<const std::optional<Tensor>> gradients;
   std::vector<bool> needed;  ///< which inputs need a gradient
+  /// The loss scale of the step, f32 {}: 1 without one. The gradients that are returned must be multiplied by it, as
+  /// all that is linear in `gradients` is. A gradient that is computed from something else is to be multiplied by it;
+  /// what is not linear, such as a limit, is to be computed in f32 of `gradients` divided by it.
+  Tensor loss_scale;
 };
 
 /// An operator of the application: derive from it, and apply it with apply_operator(). Immutable, since graphs,

@@ -162,7 +162,8 @@ class Adapter final : public graph::Operator {
   }
 
   graph::Gradients vjp(const graph::Vjp& call) const override {
-    const graph::Gradients gradients = op_->gradients({call.inputs, call.outputs, call.cotangents, call.needed});
+    const graph::Gradients gradients =
+        op_->gradients({call.inputs, call.outputs, call.cotangents, call.needed, call.loss_scale});
     if (gradients.size() != call.inputs.size()) {
       fail(name(), fmt::format("expected a gradient, or nothing, for each of {} inputs, got {}", call.inputs.size(),
                                gradients.size()));
