@@ -52,7 +52,14 @@ void set_scales(const StoreRules& rules, std::span<const TensorId> written, Disp
   }
 }
 
-void set_storing(const Program& program, const StoreRules& rules, const GraphValues& values, Dispatch& dispatch) {
+/// What the noise for a dispatch's result is keyed on. An application's kernels may write a tensor again, each with
+/// noise of its own: rounded by the same numbers each time, the mean would not be that of the results.
+std::string noise_of(const std::string& tensor, const Dispatch& dispatch, std::uint32_t writers) {
+  return dispatch.spirv && writers > 0 ? fmt::format("{} written {}", tensor, writers) : tensor;
+}
+
+void set_storing(const Program& program, const StoreRules& rules, const GraphValues& values,
+                 std::span<const std::uint32_t> writers, Dispatch& dispatch) {
   std::vector<TensorId> written;
   for (const Operand& operand : dispatch.operands) {
     if (writes_narrow(program, operand)) written.push_back(operand.tensor);
@@ -61,7 +68,8 @@ void set_storing(const Program& program, const StoreRules& rules, const GraphVal
   dispatch.storing = rules.storing();
   std::array<std::uint32_t, 2>& streams = dispatch.storing.streams;
   for (std::size_t i = 0; dispatch.storing.stochastic && i < std::min(streams.size(), written.size()); ++i) {
-    streams[i] = values.stream_of(program.tensors[written[i]].name);
+    const std::uint32_t before = written[i] < writers.size() ? writers[written[i]] : 0;
+    streams[i] = values.stream_of(noise_of(program.tensors[written[i]].name, dispatch, before));
   }
   set_scales(rules, written, dispatch);
 }
@@ -128,7 +136,7 @@ void ProgramBuilder::lower(const graph::Ir& ir, const graph::Node& node) {
 void ProgramBuilder::dispatch(Dispatch dispatch) {
   for (Operand& operand : dispatch.operands) operand.tensor = resolve(operand.tensor);
   check_limits(program_, target_, dispatch);
-  set_storing(program_, stores_, values_, dispatch);
+  set_storing(program_, stores_, values_, writers_, dispatch);
   dispatch.phase = phase_;
   dispatch.reproducible = target_.reproducible;
   dispatch.rounded_by_driver = target_.float16.rounded_by_driver;

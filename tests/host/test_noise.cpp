@@ -3,10 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <memory>
 #include <set>
+#include <vector>
 
 #include "models/gpt.h"
 #include "plan/graph_values.h"
+#include "plan/program.h"
 #include "step/step_program.h"
 #include "train/step_graph.h"
 
@@ -70,6 +73,30 @@ TEST_CASE("every tensor that is rounded at random has noise of its own") {
       CHECK(stream >= 0x80000000U);
       CHECK(names.size() == 1);
     }
+  }
+}
+
+TEST_CASE("an application's kernels that write a tensor again round it with noise of their own, every time the same") {
+  plan::ProgramBuilder builder(target_of(true));
+  builder.stores().key_noise(builder.place_bytes("state", 64, {builder.buffer("state"), 0}));
+  builder.stores().set(Rounding::stochastic, Overflow::infinity);
+  const auto write = [&](bool own_kernels) {
+    const plan::TensorId tensor = builder.tensor("sum", {DType::f16, {4}});
+    for (int i = 0; i < 3; ++i) {
+      plan::Dispatch dispatch;
+      dispatch.shader = "adds.packed";
+      dispatch.operands = {{tensor, plan::Access::read_write}};
+      if (own_kernels) dispatch.spirv = std::make_shared<const std::vector<std::uint32_t>>();
+      builder.dispatch(dispatch);
+    }
+  };
+  for (const bool own_kernels : {true, true, false}) write(own_kernels);
+  const std::vector<plan::Dispatch> dispatches = builder.finish().dispatches;
+  const auto stream = [&](std::size_t i) { return dispatches.at(i).storing.streams[0]; };
+  CHECK(std::set{stream(0), stream(1), stream(2)}.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(stream(3 + i) == stream(i));  // such as what is recomputed
+    CHECK(stream(6 + i) == stream(0));
   }
 }
 
