@@ -104,8 +104,10 @@ class Builder {
         builder_.values().bind(update.next, builder_.values().tensor_of(graph_.ir, update.state));  // in place
         continue;
       }
-      const state::ParameterEntry& entry = entry_of(layout_.states, update.state);
-      bind(update.next, entry, entry.name + ".next", DType::f32, next_states(micro_batch_));
+      // By its own name, as copies that are recomputed have it: it keys the noise of what its operator makes for
+      // itself.
+      bind(update.next, entry_of(layout_.states, update.state), graph_.ir.values[update.next].name, DType::f32,
+           next_states(micro_batch_));
     }
     for (const graph::ValueId input : graph_.ir.of(graph::Origin::input)) watcher_.look(input, {"feed"}, micro_batch_);
     run(wanted, precision_.rounding.activations);
