@@ -80,7 +80,7 @@ struct Dispatch {
   Phase phase = Phase::forward;
   bool awaited = false;  ///< the last of its submit: the host waits for it, to read what is ready by then
   /// Whether each of the kernel's own operands may be f32 though its variant is for a narrow type, which follows from
-  /// all operands when a program is finished: of shaders with STORED in common/precision.glsl.
+  /// all operands when a program is finished: of shaders with STORED in common/mixed_operands.glsl.
   bool mixes = false;
   std::optional<FormOfF32> of_f32{};          ///< taken where none of its operands turns out to be narrow
   MatrixType matrices = MatrixType::float16;  ///< what its shader's matrices of f16 are of

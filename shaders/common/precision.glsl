@@ -12,9 +12,6 @@
 //   SMALLEST_NORMAL                              as bits of f32
 //   ONE_BITS                                     the pattern of 1
 //
-// Kernels that take f32 in place of STORAGE, for each of their own operands, declare them by READ_STORED and
-// WRITE_STORED, and read and write them by the functions that these define (plan::Dispatch::mixes).
-//
 // `place` is the number of the quad in its tensor. Where numbers are rounded stochastically the noise is keyed on it,
 // and on what set 1 holds: seed, step, and a number for the tensor. A kernel with two narrow results writes the second
 // with to_quad_of(1, v, place).
@@ -44,24 +41,5 @@ vec4 within_range(vec4 v, float factor) {
 #define to_quad_of(result, v, place) (v)
 #endif
 #define to_quad(v, place) to_quad_of(0, v, place)
-
-// A bit for each binding whose operand is f32 though STORAGE is not.
-layout(constant_id = 31) const uint WIDE_OPERANDS = 0u;
-#define IS_WIDE(at) ((WIDE_OPERANDS >> at & 1u) != 0u)
-#define READ_STORED(at, Name, name)                                                        \
-  layout(std430, binding = at) readonly buffer Name { QUAD name[]; };                      \
-  layout(std430, binding = at) readonly buffer Wide##Name { vec4 wide_##name[]; };         \
-  vec4 name##_at(uint i) { return IS_WIDE(at) ? wide_##name[i] : from_quad(name[i]); }
-// The narrow operand that is number `result` of those that are written.
-#define WRITE_STORED(at, Name, name, result)                                               \
-  layout(std430, binding = at) writeonly buffer Name { QUAD name[]; };                     \
-  layout(std430, binding = at) writeonly buffer Wide##Name { vec4 wide_##name[]; };        \
-  void set_##name(uint i, vec4 v) {                                                        \
-    if (IS_WIDE(at)) {                                                                     \
-      wide_##name[i] = v;                                                                  \
-    } else {                                                                               \
-      name[i] = to_quad_of(result, v, i);                                                  \
-    }                                                                                      \
-  }
 
 #endif

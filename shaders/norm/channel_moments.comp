@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = storages
 #include "norm/channel_norm.glsl"
-#include "common/precision.glsl"
+#include "common/mixed_operands.glsl"
 
 // The mean of every channel of a slice, then the sum of squared differences from it: the second pass reads the slice
 // from a cache. Sums are of differences from the first row, so that a mean far from zero loses no precision.

@@ -6,6 +6,7 @@
 #define RESULT_BINDING 4
 #define FIRST_ARGUMENT 5
 #include "common/expression.glsl"
+#include "common/mixed_operands.glsl"
 
 // y = (x - mean) * inverse std * weight + bias
 READ_STORED(0, X, x)

@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = storages
 #include "norm/channel_norm.glsl"
-#include "common/precision.glsl"
+#include "common/mixed_operands.glsl"
 
 // dx = inverse std * (weight dy - mean of that - normalised x * mean of that times normalised x)
 // SUMS tells whether `means` holds sums over the rows, not yet multiplied by the weight.

@@ -5,7 +5,7 @@
 //! STORAGE = storages
 #include "common/columns.glsl"
 #include "common/long_sum.glsl"
-#include "common/precision.glsl"
+#include "common/mixed_operands.glsl"
 
 // Adds up parts of the sums of channel_norm_sums.comp, planes of QUADS: those of dy, which are the gradient of the bias,
 // and those of dy times the normalised x, which are the weight's.

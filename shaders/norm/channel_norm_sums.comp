@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 //! STORAGE = storages
 #include "norm/slice_columns.glsl"
-#include "common/precision.glsl"
+#include "common/mixed_operands.glsl"
 
 // The sums of dy and of dy times the normalised x over a slice.
 READ_STORED(0, X, x)

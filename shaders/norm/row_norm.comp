@@ -5,6 +5,7 @@
 #define RESULT_BINDING 5
 #define FIRST_ARGUMENT 6
 #include "common/expression.glsl"
+#include "common/mixed_operands.glsl"
 #include "common/rows.glsl"
 
 // (x - mean) / sqrt(variance + epsilon) * weight + bias over each row of x; without CENTRED, the mean is taken to be 0.

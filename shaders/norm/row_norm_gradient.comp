@@ -5,6 +5,7 @@
 #define RESULT_BINDING 5
 #define FIRST_ARGUMENT 6
 #include "common/expression.glsl"
+#include "common/mixed_operands.glsl"
 #include "common/rows.glsl"
 
 // dx = factor (g - mean(g) - n mean(g n)) over each row, where g = weight dy, n = (x - mean) factor, and without CENTRED
