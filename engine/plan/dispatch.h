@@ -90,6 +90,7 @@ struct Dispatch {
   double flops = 0;           ///< a multiply-add counts as two; 0 if it only moves data
   /// The SPIR-V of an application's own kernel, which `shader` then names; null: a kernel of the library.
   std::shared_ptr<const std::vector<std::uint32_t>> spirv{};
+  bool stores_by_itself = false;  ///< CustomDispatch::stores_by_itself: no rule says how it stores narrow types
 };
 
 /// Size of the push constants: the addresses of operands that request it, then Dispatch::push.

@@ -60,6 +60,7 @@ std::string noise_of(const std::string& tensor, const Dispatch& dispatch, std::u
 
 void set_storing(const Program& program, const StoreRules& rules, const GraphValues& values,
                  std::span<const std::uint32_t> writers, Dispatch& dispatch) {
+  if (dispatch.stores_by_itself) return;
   std::vector<TensorId> written;
   for (const Operand& operand : dispatch.operands) {
     if (writes_narrow(program, operand)) written.push_back(operand.tensor);

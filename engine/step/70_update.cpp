@@ -98,15 +98,19 @@ plan::Dispatch update_dispatch(const StageContext& step, const state::ParameterR
                                        weights.scaled,
                                        run.training.optimizer};
   constants.insert(constants.end(), kernel.constants.begin(), kernel.constants.end());
+  plan::Storing storing;
+  if (is_narrow(weights.compute)) {
+    storing = {.stochastic = precision.rounding.weights == Rounding::stochastic,
+               .saturate = precision.overflow == Overflow::saturate,
+               .streams = {state::weight_rounding_stream}};
+  }
   return {.label = "update",
           .shader = fmt::format("{}.{}", kernel.shader, storage),
           .constants = std::move(constants),
           .push = push_of(run, chunk, kernel.numbers),
           .operands = operands(step, run, update),
           .groups = plan::groups_for(step.builder.target(), static_cast<std::int64_t>(chunk.count), local_size),
-          .storing = {.stochastic = precision.rounding.weights == Rounding::stochastic,
-                      .saturate = precision.overflow == Overflow::saturate,
-                      .streams = {state::weight_rounding_stream}},
+          .storing = storing,
           .spirv = spirv_of(kernel, storage)};
 }
 

@@ -2,15 +2,19 @@
 #include <halfstep/halfstep.h>
 
 #include <doctest/doctest.h>
+#include <reversed_quads.spirv.h>
 #include <scaled_square.spirv.h>
 
+#include <array>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "harness/device.h"
+#include "harness/errors.h"
 
 using namespace halfstep;
 
@@ -18,6 +22,40 @@ namespace {
 
 constexpr std::int64_t width = 8;
 constexpr std::uint32_t quads = 2;
+
+/// Its quads in reverse order, by a kernel that only moves them.
+class ReversedQuads final : public CustomOperator {
+ public:
+  explicit ReversedQuads(bool stores_by_itself) : stores_by_itself_(stores_by_itself) {}
+
+  std::string name() const override { return "reversed_quads"; }
+  std::vector<TensorType> outputs(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
+  CustomKernels kernels(const CustomTypes& /*types*/) const override {
+    std::vector<std::uint32_t> constants(99);  // 1 to 99
+    constants[30] = quads - 1;
+    constants[98] = 1;
+    return {.dispatches = {{.shader = "reversed_quads",
+                            .spirv = halfstep_kernels::reversed_quads(),
+                            .operands = {reads_input(0), writes_output(0)},
+                            .constants = std::move(constants),
+                            .invocations = quads,
+                            .stores_by_itself = stores_by_itself_}}};
+  }
+
+ private:
+  bool stores_by_itself_;
+};
+
+/// What the predictor of x in reverse order gives.
+std::vector<float> reversed(const Precision& precision, bool stores_by_itself) {
+  Graph graph;
+  const Tensor inputs[] = {graph.input("x", {width})};
+  const Tensor y = apply_operator(std::make_shared<ReversedQuads>(stores_by_itself), inputs)[0];
+  Predictor predictor = Predictor::compile(testing::device(), graph, y, precision);
+  std::vector<float> x(width);
+  std::iota(x.begin(), x.end(), 1.0F);
+  return predictor.run({{"x", std::span<const float>(x)}});
+}
 
 /// From x and a state: the next value of that and y, both powers of x in x's type, rounded four times on the way.
 class PowersAndState final : public CustomOperator {
@@ -77,6 +115,25 @@ std::vector<float> trained(const std::string& recompute) {
 }
 
 }  // namespace
+
+TEST_CASE("a kernel that does not store as the precision says is refused unless it says so") {
+  Precision random = Precision::float16();
+  random.rounding.activations = Rounding::stochastic;
+  Precision saturating = Precision::float16();
+  saturating.overflow = Overflow::saturate;
+  const std::vector<float> wanted{5, 6, 7, 8, 1, 2, 3, 4};
+  for (const Precision& precision : {Precision::float32(), Precision::bfloat16(), Precision::float16()})
+    CHECK(reversed(precision, false) == wanted);
+  const std::array refused{std::pair(random, "rounded at random"), std::pair(saturating, "saturating")};
+  for (const auto& [precision, what] : refused) {
+    CAPTURE(what);
+    const std::string error = testing::error_of([&, &of = precision] { reversed(of, false); });
+    CHECK(error.starts_with("[reversed_quads] expected reversed_quads."));
+    CHECK(error.find(std::string(" to store 16-bit results as the precision says (") + what +
+                     "), got a kernel that does not. Hint: write them by to_quad()") != std::string::npos);
+    CHECK(reversed(precision, true) == wanted);
+  }
+}
 
 TEST_CASE("what an operator whose first result is a state's next value computes again has the same noise") {
   const std::vector<float> kept = trained("");

@@ -160,4 +160,12 @@ TEST_CASE("what is wrong with an application's own optimizer is said when it is 
         std::string::npos);
 }
 
+TEST_CASE("an application's own optimizer: how weights of 16 bits are stored does not concern those in f32") {
+  Precision precision = testing::plain(Precision::autocast());
+  precision.overflow = Overflow::saturate;
+  testing::Pull pull(4, 1, Optimizer(std::make_shared<HeavyBall>()), precision);
+  pull.step(1);
+  CHECK(pull.weights() == std::vector<float>(4, 1 - 0.125F));
+}
+
 }  // namespace halfstep

@@ -56,6 +56,10 @@ struct CustomDispatch {
   /// some drivers end loops after 65,535 iterations, and a dispatch beyond that is refused there.
   std::int64_t rounds = 0;
   double flops = 0;  ///< of all invocations, a multiply-add counts as two: for profiles, and for cutting up submits
+  /// Whether what it writes in narrow types is as it should be whatever Precision::rounding and overflow say: it only
+  /// moves bits, or rounds by itself. Otherwise it writes them by to_quad(v, place) of shaders/common/precision.glsl:
+  /// where the precision rounds at random or saturates, compile() throws Error for a kernel that has none.
+  bool stores_by_itself = false;
 };
 
 /// A struct of scalars as push constants.

@@ -23,7 +23,9 @@ struct UpdateCall {
 };
 
 /// Describes a kernel that updates weights. Its GLSL includes shaders/optim/update.glsl, which declares the bindings
-/// and specialization constants 0 to 6, and has functions that load and store weights, gradients and states.
+/// and specialization constants 0 to 6, and has functions that load and store weights, gradients and states. Where
+/// weights of 16 bits are rounded at random or saturate, compile() throws Error for a kernel that stores them
+/// otherwise.
 struct UpdateKernel {
   /// The shader's name without its storage type: "sgd" for "sgd.f32", "sgd.f16", "sgd.packed" and "sgd.bf16".
   std::string shader;

@@ -81,6 +81,7 @@ class Kernels {
     made.groups = plan::groups_for(out_.target(), dispatch.invocations, local_size);
     made.rounds = dispatch.rounds;
     made.flops = dispatch.flops;
+    made.stores_by_itself = dispatch.stores_by_itself;
     made.spirv = spirv_of(dispatch, storage);
     out_.dispatch(std::move(made));
   }

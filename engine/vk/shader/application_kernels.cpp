@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <set>
 #include <span>
 #include <string_view>
 
@@ -144,6 +145,35 @@ void check_bindings(const plan::Dispatch& dispatch, std::span<const std::uint32_
   }
 }
 
+/// The bindings of set 1 that the code reads, a bit each. What to_quad() of common/precision.glsl reads is declared
+/// wherever that file is included.
+std::uint32_t storing_reads(std::span<const std::uint32_t> words) {
+  std::map<std::uint32_t, std::uint32_t> bindings;  // of variables
+  std::set<std::uint32_t> in_storing_set;
+  std::uint32_t read = 0;
+  for_each_instruction(words, [&](const Instruction& i) {
+    if (i.opcode == op_decorate && i.operand(2) == decoration_binding) bindings[i.operand(1)] = i.operand(3);
+    if (i.opcode == op_decorate && i.operand(2) == decoration_descriptor_set && i.operand(3) == storing_set)
+      in_storing_set.insert(i.operand(1));
+    const bool reads = i.opcode == op_access_chain || i.opcode == op_in_bounds_access_chain || i.opcode == op_load;
+    if (reads && in_storing_set.contains(i.operand(3))) read |= 1U << bindings[i.operand(3)];
+  });
+  return read;
+}
+
+/// A kernel that stores narrow types has to take notice of how the precision has them stored.
+void check_storing(const plan::Dispatch& dispatch, std::span<const std::uint32_t> words) {
+  constexpr std::uint32_t noise_key = 1U << 0;
+  constexpr std::uint32_t storing_key = 1U << 1;  // which to_quad() reads
+  const plan::Storing& storing = dispatch.storing;
+  const std::uint32_t wanted = (storing.stochastic ? noise_key : 0) | (storing.saturate ? storing_key : 0);
+  if ((storing_reads(words) & wanted) == wanted) return;
+  fail(dispatch.label,
+       fmt::format("expected {} to store 16-bit results as the precision says ({}), got a kernel that does not",
+                   dispatch.shader, storing.stochastic ? "rounded at random" : "saturating"),
+       "write them by to_quad() of common/precision.glsl, or set CustomDispatch::stores_by_itself");
+}
+
 }  // namespace
 
 void check_application_kernel(const plan::Dispatch& dispatch, const Constants& constants, const Context& context) {
@@ -152,6 +182,7 @@ void check_application_kernel(const plan::Dispatch& dispatch, const Constants& c
   check_entry_point(dispatch, words);
   check_constants(dispatch, words);
   check_bindings(dispatch, words);
+  check_storing(dispatch, words);
   if (variable_bytes(words, constants).has_empty) {
     fail(dispatch.label,
          fmt::format("expected shared arrays of at least 1 element in {}, got one of none", dispatch.shader));
