@@ -86,9 +86,14 @@ const TypeInfo* find_saved(std::string_view saved) {
   return found == type_infos.end() ? nullptr : &*found;
 }
 
-float stored(DType dtype, float value) {
+std::uint16_t bits_of(const Narrow& narrow, float value, Overflow overflow) {
+  const auto most = static_cast<float>(narrow.largest);
+  return narrow.bits_of(overflow == Overflow::saturate ? std::clamp(value, -most, most) : value);
+}
+
+float stored(DType dtype, float value, Overflow overflow) {
   const Narrow* narrow = info(dtype).narrow;
-  return narrow == nullptr ? value : narrow->value_of(narrow->bits_of(value));
+  return narrow == nullptr ? value : narrow->value_of(bits_of(*narrow, value, overflow));
 }
 
 std::string floating_names() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <halfstep/precision.h>
 #include <halfstep/tensor.h>
 
 #include <cstdint>
@@ -38,8 +39,10 @@ const TypeInfo& info(DType dtype);
 /// Null where there is none that safetensors files call `saved`.
 const TypeInfo* find_saved(std::string_view saved);
 
+/// The bits of `value`, to nearest; what the type does not reach is as `overflow` says.
+std::uint16_t bits_of(const Narrow& narrow, float value, Overflow overflow);
 /// `value` as the type stores it, to nearest; f32 stores any as it is.
-float stored(DType dtype, float value);
+float stored(DType dtype, float value, Overflow overflow = Overflow::infinity);
 
 /// "f32 or f16": what an operator may work in.
 std::string floating_names();

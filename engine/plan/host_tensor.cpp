@@ -1,8 +1,6 @@
 #include "plan/host_tensor.h"
 
-#include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "graph/dtype.h"
 #include "plan/layout.h"
@@ -38,11 +36,9 @@ Element take(std::span<const std::byte> memory, std::size_t index) {
 std::vector<std::byte> to_memory(const TensorType& type, std::span<const float> values, Overflow overflow) {
   std::vector<std::byte> memory(byte_size(type));
   const graph::Narrow* narrow = graph::info(type.dtype).narrow;
-  const bool limited = narrow != nullptr && overflow == Overflow::saturate;
-  const float limit = limited ? static_cast<float>(narrow->largest) : std::numeric_limits<float>::infinity();
   for_each_element(type, [&](std::size_t from, std::size_t to) {
     if (narrow != nullptr) {
-      put(memory, to, narrow->bits_of(std::clamp(values[from], -limit, limit)));
+      put(memory, to, graph::bits_of(*narrow, values[from], overflow));
     } else {
       put(memory, to, values[from]);
     }

@@ -44,12 +44,6 @@ float limited(float value, float most) {
   return most > 0 && std::abs(value) > most ? std::copysign(most, value) : value;
 }
 
-/// A value as the store keeps it.
-float as_kept(const state::KeptTensor& tensor, float value) {
-  const graph::Narrow* narrow = graph::info(tensor.dtype).narrow;
-  return narrow == nullptr ? value : narrow->value_of(narrow->bits_of(value));
-}
-
 /// Where a program finds weights and states.
 constexpr std::array<plan::BufferId, 4> read_buffers{buffers::weights, buffers::masters, buffers::states,
                                                      buffers::next_states};
@@ -121,7 +115,9 @@ std::vector<float> LocalSteps::moved_by(const Synchronised& of) const {
     for (std::size_t i = 0; i < count; ++i) values[count + i] = values[i] == of.values[i] ? 0 : 1;
     return values;
   }
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = as_kept(of.tensor, of.values[i]) - values[i];
+  for (std::size_t i = 0; i < values.size(); ++i) {  // from what the store has kept of them
+    values[i] = graph::stored(of.tensor.dtype, of.values[i], options_.precision.overflow) - values[i];
+  }
   return values;
 }
 

@@ -54,6 +54,22 @@ TEST_CASE("an outer step keeps to the limit of weights") {
   CHECK(weights == std::vector<std::vector<float>>(2, std::vector<float>(5, -0.25F)));
 }
 
+TEST_CASE("weights that ranks push beyond f16 are its largest number where that is asked for") {
+  const std::vector<std::vector<float>> weights = results_of_ranks<std::vector<float>>(2, [](int, const Ranks& ranks) {
+    Precision precision = testing::plain(Precision::float16());
+    precision.overflow = Overflow::saturate;
+    testing::Pull pull(5, 65472, Sgd{.rate = 32}, precision, 5, [&](TrainerOptions& options) {
+      options.ranks = ranks;
+      options.ranks.sync_every = 1;
+      options.ranks.outer_rate = 1;
+      options.ranks.outer_momentum = 0.875F;
+    });
+    pull.run(-1, 4);
+    return pull.weights();
+  });
+  CHECK(weights == std::vector<std::vector<float>>(2, std::vector<float>(5, 65504)));
+}
+
 TEST_CASE("states that no rank has changed stay as they are, and others become the means") {
   using States = std::vector<std::vector<float>>;
   States before;
