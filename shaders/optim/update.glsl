@@ -78,23 +78,30 @@ void store_weight(uint i, uint quad, vec4 w) {
 
 vec4 load_moment(uint i) { return NARROW_MOMENTS ? from_quad(narrow_moments[i]) : moments[i]; }
 
+// Infinities as the largest number of their sign: an infinite average of squares would stay so, and hold its weight for
+// good. No loss scale learns of it.
+vec4 finite_moment(vec4 v) {
+  uvec4 bits = floatBitsToUint(v);
+  return uintBitsToFloat(mix(bits, bits - 1u, equal(bits & 0x7fffffffu, uvec4(F32_INFINITY))));
+}
+
 // `place` is i counted over the moments of all parameters, which is first_moment more; it keys the noise.
 #ifndef NARROW
-void store_moment(uint i, uint place, vec4 v) { moments[i] = v; }
+void store_moment(uint i, uint place, vec4 v) { moments[i] = finite_moment(v); }
 #else
 uvec4 moment_bits(vec4 v, uint place) {
   uvec2 seed = uvec2(state.seed_low, state.seed_high);
   uvec4 bits = STOCHASTIC_MOMENTS
                    ? bits_stochastic(v, quad_noise(seed, state.attempted, STREAM_MOMENT_ROUNDING, place))
                    : bits_nearest(v);
-  return saturated(bits);  // no loss scale learns of an infinite one, which stays so
+  return saturated(bits);  // as finite_moment()
 }
 
 void store_moment(uint i, uint place, vec4 v) {
   if (NARROW_MOMENTS) {
     narrow_moments[i] = quad_of_bits(moment_bits(v, place));
   } else {
-    moments[i] = v;
+    moments[i] = finite_moment(v);
   }
 }
 #endif

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
+#include <span>
 #include <vector>
 
 #include "base/philox.h"
@@ -100,6 +102,40 @@ TEST_CASE("moments beyond f16 are its largest number, as no loss scale learns of
     pull.run(100, 20);
     for (std::size_t i = 0; i < before.size(); ++i) CHECK(pull.weights()[i] < before[i]);
   }
+}
+
+TEST_CASE("averages of squares beyond f32 are its largest number, and their weights move on") {
+  const Optimizer optimizers[] = {Adam{.rate = 0.01F, .beta2 = 0.5F}, RmsProp{.rate = 0.01F, .alpha = 0.5F},
+                                  RmsProp{.rate = 0.01F, .alpha = 0.5F, .centered = true}};
+  for (const Precision& precision : {Precision::float32(), plain(Precision::bfloat16())}) {
+    for (const Optimizer& optimizer : optimizers) {
+      CAPTURE(precision.name);
+      CAPTURE(optimizer->name());
+      Pull pull(5, 0, optimizer, precision);
+      pull.step(3e19F);
+      CHECK(pull.trainer().report().applied == 1);
+      pull.run(1, 200);  // 2^-200 of it is left
+      for (const float w : pull.weights()) CHECK(w < -0.1F);
+    }
+  }
+}
+
+TEST_CASE("infinite averages of squares from a file wear off") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "checkpoint.safetensors";
+  Pull pull(4, 0, RmsProp{.rate = 0.01F, .alpha = 0.5F}, Precision::float32());
+  pull.step(1);
+  pull.trainer().save(path);
+  const io::SafetensorsFile saved(path);
+  std::vector<io::StoredTensor> tensors = saved.tensors();
+  const auto found = std::ranges::find(tensors, "w.square_average", &io::StoredTensor::name);
+  REQUIRE(found != tensors.end());
+  const std::vector<float> infinite(4, std::numeric_limits<float>::infinity());
+  found->data = std::as_bytes(std::span(infinite));
+  io::write_safetensors(folder.path() / "infinite", tensors, saved.metadata());
+  pull.trainer().load(folder.path() / "infinite");
+  pull.run(1, 200);
+  for (const float w : pull.weights()) CHECK(w < -0.1F);
 }
 
 TEST_CASE("with the scale in the rate, momentum keeps the scale, and the weights move as far") {

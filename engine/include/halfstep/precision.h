@@ -105,9 +105,9 @@ struct HALFSTEP_API Precision {
   std::string name = "float32";
   DType weights = DType::f32;     ///< as they are kept from step to step: f32, or as the parameters
   DType parameters = DType::f32;  ///< as operators read them, and as their gradients are stored
-  /// The optimizer's states: f32, or as the parameters. What such a type does not reach is stored as its largest
+  /// The optimizer's states: f32, or as the parameters. What the type does not reach, f32 too, is stored as its largest
   /// number, whatever `overflow` says: an infinite average of squares would hold its weight for good, and no loss scale
-  /// learn of it.
+  /// learn of it. A weight with an average of squares in f32 that is so large moves on as the average wears off.
   DType moments = DType::f32;
   Lists lists{};
   /// By an operator's name; overrides its list. compile() throws Error if the graph has no operator of a name, or one
