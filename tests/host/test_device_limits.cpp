@@ -303,6 +303,24 @@ TEST_CASE("parameters of more than a binding and than 4 GiB are updated in parts
   }
 }
 
+TEST_CASE("a gradient of hash_grid's positions counts the loop rounds of every quad of features") {
+  const auto gradient = [](std::int64_t features) {
+    const HashGridOptions options{.levels = 1, .features = features, .log2_hashmap_size = 6, .base_resolution = 2};
+    return Family{"hash_grid", [=](Graph& graph, std::int64_t rows, DType dtype) {
+                    const Tensor x = graph.input("x", {rows, 4});
+                    const Tensor table = graph.input("table", {hash_grid_size(4, options)}, dtype);
+                    const Tensor loss = sum(hash_grid(x, table, options)), seed = graph.input("seed", {}, dtype);
+                    const graph::ValueId wanted[] = {x.id()};
+                    graph::Ir& ir = graph::ir_of(loss);
+                    return ir.tensor(passes::add_backward(ir, loss.id(), seed.id(), wanted).front());
+                  }};
+  };
+  plan::Target target = widest_gpu();
+  target.max_rounds = 30;  // 16 vertices once, not twice
+  CHECK_NOTHROW(lowered(gradient(4), 5, DType::f32, target));
+  CHECK_THROWS_WITH_AS(lowered(gradient(8), 5, DType::f32, target), doctest::Contains("at most 30 loop rounds"), Error);
+}
+
 TEST_CASE("where subgroups have several sizes, workgroups are of whole ones of the size that is requested") {
   vk::Capabilities c = ample();
   c.max_subgroups_per_group = 16;

@@ -84,9 +84,9 @@ TEST_CASE("gradient of hash_grid: the table's") {
 }
 
 TEST_CASE("gradient of hash_grid: the positions', which are f32") {
-  for (const auto& [shape, options] :
-       {std::pair{Shape{37, 2}, small(5, 2)}, std::pair{Shape{5, 1}, small(3, 1)}, std::pair{Shape{33, 3}, small(3, 4)},
-        std::pair{Shape{11, 2}, small(2, 8)}, std::pair{Shape{9, 4}, small(2, 2)}}) {
+  for (const auto& [shape, options] : {std::pair{Shape{37, 2}, small(5, 2)}, std::pair{Shape{5, 1}, small(3, 1)},
+                                       std::pair{Shape{33, 3}, small(3, 4)}, std::pair{Shape{11, 2}, small(2, 8)},
+                                       std::pair{Shape{9, 4}, small(2, 2)}, std::pair{Shape{9, 4}, small(2, 8)}}) {
     Check check = grid_check(testing::rounded(testing::uniform(shape, 3, 0.01, 0.99), DType::f32), options);
     check.inputs[0].kind = Kind::floating;
     check.dtypes = {DType::f32};

@@ -31,7 +31,9 @@ class Grid {
   std::int64_t columns() const { return options_.levels * options_.features; }
   /// Loop rounds to find a level's first entry, and for each of its cell's vertices.
   std::int64_t rounds_per_level() const { return dense_ + 1 + (std::int64_t{1} << dimensions_) + 1; }
-  std::int64_t levels() const { return options_.levels; }
+  /// How often a position's gradient looks up a cell's vertices: for each quad of a level's features, or all of a
+  /// level.
+  std::int64_t lookups() const { return options_.levels * std::max<std::int64_t>(1, options_.features / 4); }
   /// Levels of which a quad of results has features.
   std::int64_t levels_per_quad() const { return options_.features < 4 ? 4 / options_.features : 1; }
 
@@ -133,7 +135,7 @@ class PositionGradient final : public graph::Operator {
                         {out.input(1), Access::read},
                         {out.input(2), Access::read},
                         {out.output(0), Access::write}},
-                       grid_.constants(), {.rounds = grid_.levels() * (grid_.rounds_per_level() + 3) + 1});
+                       grid_.constants(), {.rounds = grid_.lookups() * (grid_.rounds_per_level() + 3) + 1});
   }
 
  private:
