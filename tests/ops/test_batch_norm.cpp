@@ -162,6 +162,27 @@ TEST_CASE("batch norm of large constants, whose squares would overflow, or whose
   }
 }
 
+TEST_CASE("batch norm of a convolution in groups, and of one by phases, whose products leave no moments") {
+  const Conv2dOptions groups{.groups = 2}, stride{.stride = {2, 2}};
+  const Shape images{2, 6, 5, 8}, grid{2, 5, 4, 8}, result{2, 11, 9, 8};
+  for (const bool of_groups : {true, false}) {
+    Check check = check_of(uniform(of_groups ? images : grid, 1), y);
+    check.inputs.push_back({uniform(Shape{3, 3, of_groups ? 4 : 8, 8}, 6)});
+    check.build = [=](std::span<const Tensor> in) {
+      const Tensor x = of_groups ? conv2d(in[0], in[5], groups) : conv2d_transpose(in[0], in[5], stride);
+      return ops::batch_norm_training(x, in[1], in[2], {in[3], in[4]}, options).y;
+    };
+    check.reference = [=](std::span<const Array> in) {
+      const Array x = of_groups ? reference::conv2d(in[0], in[5], groups)
+                                : reference::conv2d_data_gradient(in[0], in[5], result, stride);
+      return reference::batch_norm(x, in[1], in[2], options.epsilon);
+    };
+    check.arithmetic = 1e-5;
+    check.dtypes = {DType::f32};
+    testing::check_operator(check);
+  }
+}
+
 TEST_CASE("the statistics of a batch, and what the running ones become") {
   for (const Shape& shape : shapes) {
     Check check = check_of(uniform(shape, 1), next_mean);

@@ -191,6 +191,23 @@ class Block : public TestGraph {
   }
 };
 
+/// A product with moments of its columns for the batch norm of all its rows, and two norms that need others.
+class NormsOfOneProduct : public TestGraph {
+ public:
+  NormsOfOneProduct() {
+    const Tensor x = conv2d(input({2, 5, 6, 3}, DType::f32), input({3, 3, 3, 8}, DType::f32), {.padding = {1, 1}});
+    const Tensor weight = input({8}, DType::f32), offset = input({8}, DType::f32);
+    outputs_ = {normed(x), group_norm(x, 2, weight, offset), normed(reshape(x, {2, 5, 12, 4}))};
+  }
+
+ private:
+  Tensor normed(Tensor x) {
+    const auto channels = [&] { return input({x.dim(-1)}, DType::f32); };
+    const Tensor weight = channels(), offset = channels(), mean = channels(), variance = channels();
+    return ops::batch_norm_training(x, weight, offset, {mean, variance}, {}).y;
+  }
+};
+
 bool has(const Results& results, float value) {
   return std::ranges::any_of(results.values, [&](const auto& values) { return std::ranges::count(values, value) > 0; });
 }
@@ -230,6 +247,20 @@ TEST_CASE("norms and windows take in what follows them") {
     const Results got = run(block, target, true);
     CHECK(got.dispatches + 3 == wanted.dispatches);  // the residual's addition, relu and sigmoid
     expect_same(got, wanted);
+  }
+}
+
+TEST_CASE("norms take the moments that a product leaves only where they are of the same rows and channels") {
+  const NormsOfOneProduct norms;
+  for (const plan::Target& target : testing::targets()) {
+    const Results wanted = run(norms, target, false), got = run(norms, target, true);
+    CHECK(got.dispatches + 1 == wanted.dispatches);
+    for (std::size_t i = 0; i < wanted.values.size(); ++i) {
+      REQUIRE(got.values[i].size() == wanted.values[i].size());
+      for (std::size_t j = 0; j < wanted.values[i].size(); ++j) {
+        CHECK(std::abs(got.values[i][j] - wanted.values[i][j]) < 1e-4F);
+      }
+    }
   }
 }
 
