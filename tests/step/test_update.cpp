@@ -305,6 +305,20 @@ TEST_CASE("gradients are clipped whose squares underflow or overflow") {
   }
 }
 
+TEST_CASE("gradients are clipped by a large one of any block") {
+  constexpr std::size_t count = 400'003;
+  if (!testing::device_takes(1, 4 * count)) return;
+  Pull pull(count, 0, Sgd{.rate = 1}, Precision::float32(), 5, [](TrainerOptions& options) { options.clip_norm = 1; });
+  std::vector<float> pulls(count, 0);
+  pulls.back() = 1e20F;
+  pull.trainer().step({{"pull", std::span<const float>(pulls)}});
+  pull.trainer().finish();
+  CHECK(pull.trainer().report().gradient_norm / 1e20F == doctest::Approx(1));
+  const std::vector<float> weights = pull.weights();
+  CHECK(weights.back() == doctest::Approx(-1));
+  CHECK(std::count(weights.begin(), weights.end(), 0.0F) == count - 1);
+}
+
 TEST_CASE("stochastic rounding is unbiased where nearest would stand still") {
   // The step is a fraction of a unit in the last place of the weight; normal and subnormal numbers, both signs.
   struct Case {
@@ -332,6 +346,15 @@ TEST_CASE("stochastic rounding never makes an infinity of a finite weight") {
   const std::vector<float> weights = pull.weights();
   CHECK(std::ranges::all_of(weights, [](float w) { return w == 65472 || w == 65504; }));
   CHECK(std::ranges::count(weights, 65504.0F) > 4000);
+}
+
+TEST_CASE("the f16 copy of a master beyond its range is its largest number, where overflows saturate") {
+  Precision precision = testing::plain(Precision::mixed());
+  precision.overflow = Overflow::saturate;
+  Pull pull(1, 65000, Sgd{.rate = 10'000}, precision);
+  pull.run(-0.5F, 2);
+  CHECK(pull.weights()[0] == 75'000);
+  CHECK(pull.trainer().report().loss == -0.5F * 65504);
 }
 
 TEST_CASE("the f16 copy is the master rounded to nearest, so that sums of small steps are not lost") {

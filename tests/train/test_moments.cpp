@@ -139,11 +139,11 @@ TEST_CASE("infinite averages of squares from a file wear off") {
 }
 
 TEST_CASE("with the scale in the rate, momentum keeps the scale, and the weights move as far") {
-  const auto moved = [](bool in_rate, const Sgd& sgd, float start, float pull_by) {
+  const auto moved = [](bool in_rate, const Sgd& sgd, float start, float pull_by, float limit = 0) {
     Precision precision = plain(Precision::mixed());
     precision.loss_scale = LossScale{.kind = LossScale::Kind::fixed, .initial = 64, .in_rate = in_rate};
     precision.moments = DType::f16;
-    Pull pull(4, start, sgd, precision);
+    Pull pull(4, start, sgd, precision, 5, [=](TrainerOptions& options) { options.clip_norm = limit; });
     pull.run(pull_by, 3);
     return static_cast<double>(pull.weights()[0]);
   };
@@ -155,6 +155,8 @@ TEST_CASE("with the scale in the rate, momentum keeps the scale, and the weights
   CHECK(error(false) > 0.01);
   const Sgd decay{.rate = 0.5F, .weight_decay = 0.5F};
   CHECK(moved(true, decay, 1, 0.25F) == moved(false, decay, 1, 0.25F));
+  CHECK(moved(true, decay, 1, 0.25F, 0.125F) == moved(false, decay, 1, 0.25F, 0.125F));
+  CHECK(moved(true, decay, 1, 0.25F, 0.125F) != moved(true, decay, 1, 0.25F));
 }
 
 TEST_CASE("momentum goes on from a file under another loss scale, in the rate or not") {
