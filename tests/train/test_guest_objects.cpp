@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -26,12 +27,16 @@ using testing::Semaphore;
 
 namespace {
 
+/// Of a barrier: stages before and after it, and what they access.
+using Masks = std::array<std::uint32_t, 4>;
+
 /// What an application's debugger is told, and what is recorded: "B" a barrier for all stages, "b" any other, "d" a
 /// dispatch, "|" where another command buffer begins.
 struct Told {
   std::set<std::string> names, labels;
   int open = 0;
   std::string recorded;
+  std::set<Masks> barriers;
   PFN_vkGetDeviceProcAddr device_proc = nullptr;
   PFN_vkBeginCommandBuffer begin = nullptr;
   PFN_vkCmdPipelineBarrier barrier = nullptr;
@@ -64,6 +69,7 @@ VKAPI_ATTR void VKAPI_CALL barrier(VkCommandBuffer commands, VkPipelineStageFlag
                    memory->srcAccessMask == VK_ACCESS_MEMORY_WRITE_BIT &&
                    memory->dstAccessMask == (VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT);
   told().recorded += all ? 'B' : 'b';
+  told().barriers.insert({from, to, memory->srcAccessMask, memory->dstAccessMask});
   told().barrier(commands, from, to, flags, count, memory, 0, nullptr, 0, nullptr);
 }
 VKAPI_ATTR void VKAPI_CALL dispatch(VkCommandBuffer commands, std::uint32_t x, std::uint32_t y, std::uint32_t z) {
@@ -211,7 +217,18 @@ TEST_CASE("guest: whatever touches an application's memory lies between barriers
   const auto lies_between = [](const std::string& piece) { return piece.starts_with('B') && piece.ends_with('B'); };
   Model plain(3), shared(3);
   Trainer by_values = plain.trainer(device, {});
-  for (const std::string& piece : pieces(told().recorded)) CHECK_MESSAGE(piece.find('B') == std::string::npos, piece);
+  for (const std::string& piece : pieces(told().recorded)) {
+    CHECK_MESSAGE(piece.find('B') == std::string::npos, piece);
+    CHECK_MESSAGE(piece.starts_with('b'), piece);  // after the step before
+  }
+  constexpr std::uint32_t kernels = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, copies = VK_PIPELINE_STAGE_TRANSFER_BIT;
+  constexpr std::uint32_t stored = VK_ACCESS_SHADER_WRITE_BIT, copied = VK_ACCESS_TRANSFER_WRITE_BIT;
+  constexpr std::uint32_t loaded = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_UNIFORM_READ_BIT;
+  constexpr std::uint32_t all = loaded | VK_ACCESS_TRANSFER_READ_BIT | stored | copied;
+  CHECK(told().barriers ==
+        std::set<Masks>{{kernels, kernels, stored, loaded | stored},
+                        {kernels | copies, kernels | copies, stored | copied, all},
+                        {kernels | copies, VK_PIPELINE_STAGE_HOST_BIT, stored | copied, VK_ACCESS_HOST_READ_BIT}});
   told().recorded.clear();
   TrainerOptions options;
   options.shared_inputs = {{"x", {.buffer = buffer, .bytes = 4 * batch * 3}},
