@@ -17,6 +17,7 @@
 #include "plan/lowering.h"
 #include "vk/device/capabilities.h"
 #include "vk/device/cooperative_matrix.h"
+#include "vk/device/loader.h"
 #include "vk/device/promised.h"
 #include "vk/device/selection.h"
 #include "vk/device/workarounds.h"
@@ -42,6 +43,12 @@ class Variable {
   const char* name_;
 };
 
+/// The families of queues that a device has in a test.
+std::vector<VkQueueFamilyProperties>& queues() {
+  static std::vector<VkQueueFamilyProperties> families;
+  return families;
+}
+
 DeviceInfo device(std::uint32_t index, const char* name, const char* type, const char* reason = "") {
   DeviceInfo info;
   info.index = index;
@@ -50,6 +57,27 @@ DeviceInfo device(std::uint32_t index, const char* name, const char* type, const
   info.usable = *reason == 0;
   info.reason = reason;
   return info;
+}
+
+/// A physical device of which little is known but its families of queues.
+vk::InstanceTable table_of_queues() {
+  vk::InstanceTable table;
+  table.properties_1_0 = [](VkPhysicalDevice, VkPhysicalDeviceProperties* found) {
+    *found = {};
+    found->apiVersion = VK_API_VERSION_1_1;
+  };
+  table.memory_properties = [](VkPhysicalDevice, VkPhysicalDeviceMemoryProperties* found) { *found = {}; };
+  table.enumerate_device_extensions = [](VkPhysicalDevice, const char*, std::uint32_t* count, VkExtensionProperties*) {
+    *count = 0;
+    return VK_SUCCESS;
+  };
+  table.properties = [](VkPhysicalDevice, VkPhysicalDeviceProperties2*) {};
+  table.features = [](VkPhysicalDevice, VkPhysicalDeviceFeatures2*) {};
+  table.queue_families = [](VkPhysicalDevice, std::uint32_t* count, VkQueueFamilyProperties* found) {
+    *count = static_cast<std::uint32_t>(queues().size());
+    if (found != nullptr) std::ranges::copy(queues(), found);
+  };
+  return table;
 }
 
 std::vector<std::byte> cache_data(const vk::Capabilities& c) {
@@ -81,6 +109,20 @@ TEST_CASE("a plan's target follows from the device") {
   CHECK(target.offset_alignment == 16);  // a quad of f32, although the device would allow 4
   CHECK(target.max_storage_buffers == 16);
   CHECK(vk::tier(target) == "native 16-bit storage, f16 arithmetic");
+}
+
+TEST_CASE("work goes to a family of queues for compute and not for graphics, where there is one") {
+  const VkQueueFamilyProperties graphics{VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT, 1, 36, {}};
+  const VkQueueFamilyProperties transfer{VK_QUEUE_TRANSFER_BIT, 1, 0, {}}, compute{VK_QUEUE_COMPUTE_BIT, 2, 64, {}};
+  const VkQueueFamilyProperties absent{VK_QUEUE_COMPUTE_BIT, 0, 64, {}}, drawing{VK_QUEUE_GRAPHICS_BIT, 1, 36, {}};
+  const auto found = [](std::vector<VkQueueFamilyProperties> families) {
+    queues() = std::move(families);
+    return vk::query(table_of_queues(), VK_NULL_HANDLE);
+  };
+  CHECK(found({graphics, transfer, compute}).queue_family == 2);
+  CHECK(found({graphics, transfer, compute}).timestamp_bits == 64);
+  CHECK(found({drawing, absent, graphics}).queue_family == 2);
+  CHECK(found({transfer, drawing, absent}).unusable == std::vector<std::string>{"it has no queue for compute"});
 }
 
 TEST_CASE("on an application's own device only what it says it enabled is used") {

@@ -9,13 +9,11 @@
 #include <cstring>
 #include <filesystem>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "harness/errors.h"
 #include "host/temporary_folder.h"
 #include "plan/lowering.h"
-#include "plan/pointwise.h"
 #include "step/vk_work.h"
 #include "vk/command/descriptors.h"
 #include "vk/command/memory.h"
@@ -30,25 +28,9 @@
 using namespace halfstep;
 using testing::copy_dispatch;
 using testing::CopyTwice;
+using testing::negation;
 using testing::pattern;
 using testing::Variable;
-
-namespace {
-
-/// y = -x, by an expression.
-plan::Dispatch negation(const plan::Target& target) {
-  plan::ProgramBuilder builder(target);
-  const TensorType type{DType::f32, {64}};
-  plan::Expression expression;
-  expression.layout = plan::layout(type.shape);
-  expression.reads = {plan::Reading{}};
-  expression.value = expression.add({plan::Op::scale, 0, 0, -1});
-  builder.dispatch(plan::pointwise(std::move(expression), {{builder.tensor("y", type), plan::Access::write},
-                                                           {builder.tensor("x", type), plan::Access::read}}));
-  return builder.finish().dispatches.front();
-}
-
-}  // namespace
 
 TEST_CASE("vk: bytes go up and come down, in pieces where there are many") {
   const Device device = Device::open();

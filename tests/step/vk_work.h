@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/lowering.h"
+#include "plan/pointwise.h"
 #include "vk/command/descriptors.h"
 #include "vk/command/memory.h"
 #include "vk/command/recorder.h"
@@ -49,6 +51,19 @@ inline plan::Dispatch copy_dispatch(std::uint32_t bytes, const plan::Target& tar
   dispatch.operands = {{0, plan::Access::read}, {1, plan::Access::write}};
   dispatch.groups = plan::groups_for(target, bytes / 8, 64);
   return dispatch;
+}
+
+/// y = -x, by an expression.
+inline plan::Dispatch negation(const plan::Target& target, DType dtype = DType::f32) {
+  plan::ProgramBuilder builder(target);
+  const TensorType type{dtype, {64}};
+  plan::Expression expression;
+  expression.layout = plan::layout(type.shape);
+  expression.reads = {plan::Reading{}};
+  expression.value = expression.add({plan::Op::scale, 0, 0, -1});
+  builder.dispatch(plan::pointwise(std::move(expression), {{builder.tensor("y", type), plan::Access::write},
+                                                           {builder.tensor("x", type), plan::Access::read}}));
+  return builder.finish().dispatches.front();
 }
 
 /// A recording that copies one buffer to another with a dispatch, and the second to a third with a copy.

@@ -5,57 +5,21 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "graph/ir.h"
+#include "harness/as_gpu.h"
 #include "harness/device.h"
 #include "host/temporary_folder.h"
 #include "models/layers.h"
 #include "step/execution.h"
 #include "train/small_training.h"
 #include "tune/note_key.h"
-#include "vk/device/loader.h"
 #include "vk/device/notes.h"
 
 using namespace halfstep;
 
 namespace {
-
-struct Entries {
-  PFN_vkGetInstanceProcAddr get_proc = nullptr;
-  PFN_vkGetPhysicalDeviceProperties properties = nullptr;
-};
-
-Entries& entries() {
-  static Entries all;
-  return all;
-}
-
-VKAPI_ATTR void VKAPI_CALL properties_of_gpu(VkPhysicalDevice device, VkPhysicalDeviceProperties* properties) {
-  entries().properties(device, properties);
-  properties->deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
-}
-
-VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instance_function(VkInstance instance, const char* name) {
-  const PFN_vkVoidFunction found = entries().get_proc(instance, name);
-  if (std::string_view(name) != "vkGetPhysicalDeviceProperties") return found;
-  entries().properties = reinterpret_cast<PFN_vkGetPhysicalDeviceProperties>(found);
-  return reinterpret_cast<PFN_vkVoidFunction>(&properties_of_gpu);
-}
-
-/// While it lives, devices say that they are GPUs, whose kernels are measured: of software drivers the rule is known.
-class AsGpu {
- public:
-  AsGpu() {
-    testing::device();  // is opened without this
-    entries().get_proc = vk::load_global().get_proc;
-    vk::replace_loader(&instance_function);
-  }
-  ~AsGpu() { vk::replace_loader(nullptr); }
-  AsGpu(const AsGpu&) = delete;
-  AsGpu& operator=(const AsGpu&) = delete;
-};
 
 constexpr std::int64_t batch = 8;
 constexpr std::int64_t channels = 32;
@@ -116,7 +80,7 @@ void note_winograd(const Device& device, const std::filesystem::path& folder) {
 TEST_CASE("kernels that were measured to be the fastest, but need too much memory, do not cut a step") {
   const Dataset data = testing::toy_dataset(16, {12, 12, channels}, 3);
   const TemporaryFolder folder;
-  const AsGpu as_gpu;
+  const testing::AsGpu as_gpu;  // whose kernels are measured: of software drivers the rule is known
   const auto opened = [&](Tuning tuning) {
     return Device::open(testing::device().info().name,
                         {.tuning = tuning, .cache_folder = folder.path(), .may_fork = false});
