@@ -24,6 +24,9 @@ constexpr double most_times = 100;
 /// So many pieces at most are cut, about, by times that are only predicted: of a large model the pieces of a slow phone
 /// would be hundreds of thousands, each with command buffers of its own.
 constexpr double most_predicted = 4096;
+/// Likewise by measured times: a step of seconds has tens of thousands where it runs within frames, and would have
+/// millions by a budget of microseconds.
+constexpr double most_measured = 16384;
 
 /// Pieces are cut to this part of the limit, since measured times vary.
 constexpr double filled = 0.5;
@@ -61,10 +64,10 @@ Pieces::Pieces(const Program& program, const Target& target)
 
 /// What pieces may take now.
 double Pieces::allowed() const {
-  if (measured_) return limit_;
   double all = 0;
   for (const Dispatched& dispatch : dispatches_) all += dispatch.seconds;
-  return std::min(longest_, std::max(limit_, all / (filled * most_predicted)));
+  const double most = measured_ ? most_measured : most_predicted;
+  return std::min(longest_, std::max(limit_, all / (filled * most)));
 }
 
 /// How many submits a dispatch is spread over.
@@ -152,8 +155,9 @@ bool Pieces::measured(std::span<const double> microseconds) {
     kept += (measured_ ? newest : 1) * (found[i] - kept);
   }
   measured_ = true;
+  const double most = allowed();
   bool too_long = false;
-  for (std::size_t i = 0; i < pieces_.size(); ++i) too_long = too_long || seconds(i) > limit_;
+  for (std::size_t i = 0; i < pieces_.size(); ++i) too_long = too_long || seconds(i) > most;
   const std::vector<Piece> before = std::move(pieces_);
   cut();
   if (pieces_ != before && (too_long || 2 * pieces_.size() <= before.size())) {

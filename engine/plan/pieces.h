@@ -40,7 +40,8 @@ class Pieces {
   double seconds(std::size_t piece) const;
 
   /// Cuts pieces that take no longer than `seconds` each, and than Target::submit_seconds. Returns whether that changed
-  /// them. Before anything was measured they may be longer, where they would be more than some thousands.
+  /// them. They may take longer than `seconds` where there would be more than some 16,000, or before anything was
+  /// measured more than some 4,000.
   bool limit(double seconds);
 
   /// Takes note of how long each piece of list() took: the first time as it is, later as a moving average. Returns

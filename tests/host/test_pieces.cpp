@@ -201,6 +201,26 @@ TEST_CASE("a model too large for a phone is cut into thousands of pieces until i
   for (std::size_t i = 0; i < pieces.list().size(); ++i) CHECK(pieces.seconds(i) <= 0.0005);
 }
 
+TEST_CASE(
+    "a budget of microseconds cuts a long step into thousands of pieces, not millions, also once it was measured") {
+  const plan::Program program = program_of(std::vector<std::uint32_t>(400, 20'000), 0.01);
+  const auto times = [&](const Pieces& pieces) { return times_of(program, pieces.list(), 0.0102); };
+  Pieces pieces(program, gpu());
+  pieces.measured(times(pieces));
+  CHECK(pieces.limit(1e-3));
+  for (std::size_t i = 0; i < pieces.list().size(); ++i) CHECK(pieces.seconds(i) <= 1e-3);
+  for (const double budget : {1e-4, 1e-6}) {
+    CAPTURE(budget);
+    pieces.limit(budget);
+    check_complete(program, pieces.list());
+    CHECK(pieces.list().size() > 16'000);
+    CHECK(pieces.list().size() < 17'000);
+    std::vector<double> slower = times(pieces);
+    for (std::size_t i = 0; i < 100; ++i) slower[i] *= 1.5;
+    for (int run = 0; run < 3; ++run) CHECK_FALSE(pieces.measured(slower));
+  }
+}
+
 TEST_CASE("pieces that took no measurable time change nothing") {
   const plan::Program program = program_of({10, 10}, 0.001);
   Pieces pieces(program, gpu());

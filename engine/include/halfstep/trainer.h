@@ -97,10 +97,11 @@ class HALFSTEP_API Trainer {
   /// Submits as much of a step on the next batch as is expected to take the device `budget`, and returns without
   /// waiting for it: for training within the frames of an application that has other work for the device. The next call
   /// goes on where this one ended. Weights and reports are those of step(), bit for bit. A first step is cut by
-  /// predicted times, into some thousands of pieces at most, later ones by measured times. Without timestamps of the
-  /// queue, or with a clock that stands still within a submit, the library keeps its first estimate, which assumes a
-  /// phone's slow GPU. Dispatches that take longer are cut too, but for those of an application's own shaders and for
-  /// single workgroups: one that takes longer than the budget is submitted alone.
+  /// predicted times, into some 4,000 pieces at most, later ones by measured times, into some 16,000: where a budget
+  /// would make more, each may take longer than it. Without timestamps of the queue, or with a clock that stands still
+  /// within a submit, the library keeps its first estimate, which assumes a phone's slow GPU. Dispatches that take
+  /// longer are cut too, but for those of an application's own shaders and for single workgroups: one that takes longer
+  /// than the budget is submitted alone.
   /// Submits nothing while the device still works on what the call before the last one submitted. Returns whether a
   /// step was submitted to its end. Throws Error, and submits nothing, if the budget is not positive; otherwise blocks
   /// and throws as step() does, where a step begins or ends. step(), and every member that waits for steps, submits the
