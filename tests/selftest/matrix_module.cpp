@@ -13,7 +13,7 @@ namespace {
 
 /// Opcodes and enumerants of the SPIR-V specification, of SPV_KHR_cooperative_matrix, SPV_KHR_bfloat16 and
 /// SPV_EXT_float8.
-namespace op {
+namespace spv {
 enum : std::uint32_t {
   extension = 10,
   memory_model = 14,
@@ -55,7 +55,7 @@ enum : std::uint32_t {
   cooperative_matrix_store = 4458,
   cooperative_matrix_mul_add = 4459,
 };
-}  // namespace op
+}  // namespace spv
 
 enum Storage : std::uint32_t { input = 1, workgroup = 4, push_constant = 9, storage_buffer = 12 };
 enum Use : std::uint32_t { use_a = 0, use_b = 1, use_accumulator = 2 };
@@ -84,9 +84,9 @@ class Module {
   }
 
   std::uint32_t fresh() { return next_++; }
-  void decorate(const Words& operands) { put(decorations_, op::decorate, operands); }
+  void decorate(const Words& operands) { put(decorations_, spv::decorate, operands); }
   void member_offset(std::uint32_t type, std::uint32_t member, std::uint32_t bytes) {
-    put(decorations_, op::member_decorate, {type, member, 35, bytes});
+    put(decorations_, spv::member_decorate, {type, member, 35, bytes});
   }
   void declare(std::uint32_t opcode, const Words& operands) { put(declarations_, opcode, operands); }
   /// A type or constant whose result is the first operand, or the second one where it has a type.
@@ -98,9 +98,9 @@ class Module {
     declare(opcode, all);
     return found->second;
   }
-  std::uint32_t uint() { return once(op::type_int, {32, 0}); }
-  std::uint32_t constant(std::uint32_t value) { return once(op::constant, {uint(), value}, true); }
-  std::uint32_t pointer(Storage storage, std::uint32_t type) { return once(op::type_pointer, {storage, type}); }
+  std::uint32_t uint() { return once(spv::type_int, {32, 0}); }
+  std::uint32_t constant(std::uint32_t value) { return once(spv::constant, {uint(), value}, true); }
+  std::uint32_t pointer(Storage storage, std::uint32_t type) { return once(spv::type_pointer, {storage, type}); }
   /// An instruction of the function without a result, and with one.
   void write(std::uint32_t opcode, const Words& operands) { put(body_, opcode, operands); }
   std::uint32_t value(std::uint32_t opcode, std::uint32_t type, Words operands) {
@@ -140,14 +140,14 @@ class Writer {
 
  private:
   std::uint32_t type_of(Component component) {
-    if (component == Component::bf16) return module_.once(op::type_float, {16, 0});
-    if (component == Component::e4m3) return module_.once(op::type_float, {8, 4214});
-    if (component == Component::e5m2) return module_.once(op::type_float, {8, 4215});
-    if (!is_integer(component)) return module_.once(op::type_float, {8 * bytes(component)});
-    return module_.once(op::type_int, {8 * bytes(component), is_signed(component) ? 1U : 0U});
+    if (component == Component::bf16) return module_.once(spv::type_float, {16, 0});
+    if (component == Component::e4m3) return module_.once(spv::type_float, {8, 4214});
+    if (component == Component::e5m2) return module_.once(spv::type_float, {8, 4215});
+    if (!is_integer(component)) return module_.once(spv::type_float, {8 * bytes(component)});
+    return module_.once(spv::type_int, {8 * bytes(component), is_signed(component) ? 1U : 0U});
   }
   std::uint32_t type_of(const Matrix& m) {
-    return module_.once(op::type_cooperative_matrix,
+    return module_.once(spv::type_cooperative_matrix,
                         {type_of(m.component), module_.constant(static_cast<std::uint32_t>(product_.scope)),
                          module_.constant(m.rows), module_.constant(m.columns), module_.constant(m.use)});
   }
@@ -163,33 +163,33 @@ class Writer {
       if (is_float8(m.component)) wanted.insert({4212, 4213});          // likewise
     }
     Words out;
-    for (const std::uint32_t capability : wanted) Module::put(out, op::capability, {capability});
-    Module::put(out, op::extension, Module::text("SPV_KHR_vulkan_memory_model"));
-    Module::put(out, op::extension, Module::text("SPV_KHR_cooperative_matrix"));
-    if (wanted.contains(4448)) Module::put(out, op::extension, Module::text("SPV_KHR_8bit_storage"));
-    if (wanted.contains(4212)) Module::put(out, op::extension, Module::text("SPV_EXT_float8"));
-    if (wanted.contains(5116)) Module::put(out, op::extension, Module::text("SPV_KHR_bfloat16"));
-    Module::put(out, op::memory_model, {0, 3});
-    Module::put(out, op::entry_point, Module::text("main", {5, main_}, {local_index_}));
-    Module::put(out, op::execution_mode, {main_, 17, 1, 1, 1});
+    for (const std::uint32_t capability : wanted) Module::put(out, spv::capability, {capability});
+    Module::put(out, spv::extension, Module::text("SPV_KHR_vulkan_memory_model"));
+    Module::put(out, spv::extension, Module::text("SPV_KHR_cooperative_matrix"));
+    if (wanted.contains(4448)) Module::put(out, spv::extension, Module::text("SPV_KHR_8bit_storage"));
+    if (wanted.contains(4212)) Module::put(out, spv::extension, Module::text("SPV_EXT_float8"));
+    if (wanted.contains(5116)) Module::put(out, spv::extension, Module::text("SPV_KHR_bfloat16"));
+    Module::put(out, spv::memory_model, {0, 3});
+    Module::put(out, spv::entry_point, Module::text("main", {5, main_}, {local_index_}));
+    Module::put(out, spv::execution_mode, {main_, 17, 1, 1, 1});
     return out;
   }
 
   void declare() {
     main_ = module_.fresh();
-    void_ = module_.once(op::type_void, {});
+    void_ = module_.once(spv::type_void, {});
     uint_ = module_.uint();
-    bool_ = module_.once(op::type_bool, {});
+    bool_ = module_.once(spv::type_bool, {});
     local_index_ = module_.fresh();
     module_.decorate({local_index_, 11, 29});  // LocalInvocationIndex
-    module_.declare(op::variable, {module_.pointer(input, uint_), local_index_, input});
+    module_.declare(spv::variable, {module_.pointer(input, uint_), local_index_, input});
     size_ = module_.fresh();
     module_.decorate({size_, 1, 0});  // SpecId 0
-    module_.declare(op::spec_constant, {uint_, size_, 1});
+    module_.declare(spv::spec_constant, {uint_, size_, 1});
     const std::uint32_t one = module_.constant(1);
     const std::uint32_t sizes = module_.fresh();
     module_.decorate({sizes, 11, 25});  // WorkgroupSize
-    module_.declare(op::spec_constant_composite, {module_.once(op::type_vector, {uint_, 3}), sizes, size_, one, one});
+    module_.declare(spv::spec_constant_composite, {module_.once(spv::type_vector, {uint_, 3}), sizes, size_, one, one});
     declare_push();
     for (std::uint32_t i = 0; i < 4; ++i) declare_buffer(i);
   }
@@ -199,44 +199,44 @@ class Writer {
     const std::uint32_t type = module_.fresh();
     Words members{type};
     members.insert(members.end(), count, uint_);
-    module_.declare(op::type_struct, members);
+    module_.declare(spv::type_struct, members);
     module_.decorate({type, 2});                                                      // Block
     for (std::uint32_t i = 0; i < count; ++i) module_.member_offset(type, i, 4 * i);  // Offset
     push_ = module_.fresh();
-    module_.declare(op::variable, {module_.pointer(push_constant, type), push_, push_constant});
+    module_.declare(spv::variable, {module_.pointer(push_constant, type), push_, push_constant});
   }
 
   void declare_buffer(std::uint32_t binding) {
     const Component component = matrices_[binding].component;
     const std::uint32_t element = type_of(component);
     const std::uint32_t array = module_.fresh();
-    module_.declare(op::type_runtime_array, {array, element});
+    module_.declare(spv::type_runtime_array, {array, element});
     module_.decorate({array, 6, bytes(component)});  // ArrayStride
     const std::uint32_t block = module_.fresh();
-    module_.declare(op::type_struct, {block, array});
+    module_.declare(spv::type_struct, {block, array});
     module_.decorate({block, 2});
     module_.member_offset(block, 0, 0);
     buffers_[binding] = module_.fresh();
     module_.decorate({buffers_[binding], 34, 0});  // DescriptorSet
     module_.decorate({buffers_[binding], 33, binding});
-    module_.declare(op::variable, {module_.pointer(storage_buffer, block), buffers_[binding], storage_buffer});
+    module_.declare(spv::variable, {module_.pointer(storage_buffer, block), buffers_[binding], storage_buffer});
     if (!layouts_.shared) return;
-    const std::uint32_t kept = module_.once(op::type_array, {element, module_.constant(shared_elements)});
+    const std::uint32_t kept = module_.once(spv::type_array, {element, module_.constant(shared_elements)});
     shared_[binding] = module_.fresh();
-    module_.declare(op::variable, {module_.pointer(workgroup, kept), shared_[binding], workgroup});
+    module_.declare(spv::variable, {module_.pointer(workgroup, kept), shared_[binding], workgroup});
   }
 
   std::uint32_t pushed(std::uint32_t member) {
     const std::uint32_t at =
-        module_.value(op::access_chain, module_.pointer(push_constant, uint_), {push_, module_.constant(member)});
-    return module_.value(op::load, uint_, {at});
+        module_.value(spv::access_chain, module_.pointer(push_constant, uint_), {push_, module_.constant(member)});
+    return module_.value(spv::load, uint_, {at});
   }
   std::uint32_t in_buffer(std::uint32_t i, std::uint32_t index) {
-    return module_.value(op::access_chain, module_.pointer(storage_buffer, type_of(matrices_[i].component)),
+    return module_.value(spv::access_chain, module_.pointer(storage_buffer, type_of(matrices_[i].component)),
                          {buffers_[i], module_.constant(0), index});
   }
   std::uint32_t in_shared(std::uint32_t i, std::uint32_t index) {
-    return module_.value(op::access_chain, module_.pointer(workgroup, type_of(matrices_[i].component)),
+    return module_.value(spv::access_chain, module_.pointer(workgroup, type_of(matrices_[i].component)),
                          {shared_[i], index});
   }
   /// Where a matrix is loaded from or stored to.
@@ -251,36 +251,36 @@ class Writer {
                         next = module_.fresh(), merge = module_.fresh();
     const std::uint32_t sum = module_.fresh();
     const std::uint32_t end = module_.constant(shared_elements);
-    module_.write(op::branch, {header});
-    module_.write(op::label, {header});
-    const std::uint32_t index = module_.value(op::phi, uint_, {index_, before, sum, next});
-    module_.write(op::loop_merge, {merge, next, 0});
-    module_.write(op::branch, {test});
-    module_.write(op::label, {test});
-    const std::uint32_t inside = module_.value(op::u_less_than, bool_, {index, end});
-    module_.write(op::branch_conditional, {inside, body, merge});
-    module_.write(op::label, {body});
+    module_.write(spv::branch, {header});
+    module_.write(spv::label, {header});
+    const std::uint32_t index = module_.value(spv::phi, uint_, {index_, before, sum, next});
+    module_.write(spv::loop_merge, {merge, next, 0});
+    module_.write(spv::branch, {test});
+    module_.write(spv::label, {test});
+    const std::uint32_t inside = module_.value(spv::u_less_than, bool_, {index, end});
+    module_.write(spv::branch_conditional, {inside, body, merge});
+    module_.write(spv::label, {body});
     const std::uint32_t type = type_of(matrices_[i].component);
     const std::uint32_t source = to_shared ? in_buffer(i, index) : in_shared(i, index);
-    const std::uint32_t value = module_.value(op::load, type, {source, non_private});
-    module_.write(op::store, {to_shared ? in_shared(i, index) : in_buffer(i, index), value, non_private});
-    module_.write(op::branch, {next});
-    module_.write(op::label, {next});
-    module_.write(op::i_add, {uint_, sum, index, size_});
-    module_.write(op::branch, {header});
-    module_.write(op::label, {merge});
+    const std::uint32_t value = module_.value(spv::load, type, {source, non_private});
+    module_.write(spv::store, {to_shared ? in_shared(i, index) : in_buffer(i, index), value, non_private});
+    module_.write(spv::branch, {next});
+    module_.write(spv::label, {next});
+    module_.write(spv::i_add, {uint_, sum, index, size_});
+    module_.write(spv::branch, {header});
+    module_.write(spv::label, {merge});
     last_label_ = merge;
   }
 
   void barrier() {
     // Of the workgroup: acquire and release, make available and visible, its memory.
-    module_.write(op::control_barrier, {module_.constant(2), module_.constant(2), module_.constant(0x6108)});
+    module_.write(spv::control_barrier, {module_.constant(2), module_.constant(2), module_.constant(0x6108)});
   }
 
   std::uint32_t load(std::uint32_t i, std::uint32_t at, std::uint32_t stride) {
     const Matrix& m = matrices_[i];
     const std::uint32_t from = place(i, at);
-    return module_.value(op::cooperative_matrix_load, type_of(m),
+    return module_.value(spv::cooperative_matrix_load, type_of(m),
                          {from, module_.constant(m.by_columns ? 1 : 0), stride, non_private});
   }
 
@@ -290,15 +290,15 @@ class Writer {
       const Component component = matrices_[i].component;
       if (is_integer(component) && is_signed(component)) signs |= 1U << i;
     }
-    return module_.value(op::cooperative_matrix_mul_add, type_of(matrices_[3]), {a, b, c, signs});
+    return module_.value(spv::cooperative_matrix_mul_add, type_of(matrices_[3]), {a, b, c, signs});
   }
 
   void write_main() {
-    const std::uint32_t type = module_.once(op::type_function, {void_});
-    module_.write(op::function, {void_, main_, 0, type});
+    const std::uint32_t type = module_.once(spv::type_function, {void_});
+    module_.write(spv::function, {void_, main_, 0, type});
     last_label_ = module_.fresh();
-    module_.write(op::label, {last_label_});
-    index_ = module_.value(op::load, uint_, {local_index_});
+    module_.write(spv::label, {last_label_});
+    index_ = module_.value(spv::load, uint_, {local_index_});
     for (std::uint32_t i = 0; i < 4 && layouts_.shared; ++i) copy(i, true);
     if (layouts_.shared) barrier();
     // In the order of MatrixPlaces.
@@ -312,14 +312,14 @@ class Writer {
       sum = multiply(second, load(1, places[3], places[7]), sum);
     }
     const std::uint32_t result = place(3, places[5]);
-    module_.write(op::cooperative_matrix_store,
+    module_.write(spv::cooperative_matrix_store,
                   {result, sum, module_.constant(matrices_[3].by_columns ? 1 : 0), places[9], non_private});
     if (layouts_.shared) {
       barrier();
       copy(3, false);
     }
-    module_.write(op::return_, {});
-    module_.write(op::function_end, {});
+    module_.write(spv::return_, {});
+    module_.write(spv::function_end, {});
   }
 
   static constexpr std::uint32_t non_private = 0x20;  // NonPrivatePointer, of memory operands

@@ -1,104 +1,14 @@
 #include "selftest/patches.h"
 
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "harness/loop_limit.h"
-#include "vk/shader/spirv.h"
+#include "selftest/rewriter.h"
 
 namespace halfstep::selftest {
-namespace {
-
-using Words = std::vector<std::uint32_t>;
-using vk::Instruction;
-
-/// A module that is written instruction by instruction.
-class Rewriter {
- public:
-  explicit Rewriter(const Words& words) : source_(words), next_(words[3]) {
-    result_.assign(words.begin(), words.begin() + vk::spirv_header_words);
-    vk::for_each_instruction(words, [&](const Instruction& i) {
-      if (i.opcode == op::type_int && i.operand(2) == 32 && i.operand(3) == 0) uint_type = i.operand(1);
-      if (i.opcode == op::store) stores.insert(i.operand(2));
-    });
-  }
-
-  /// `visit` writes what stands for an instruction.
-  Words rewrite(const std::function<void(Rewriter&, const Instruction&)>& visit) {
-    vk::for_each_instruction(source_, [&](const Instruction& i) { visit(*this, i); });
-    result_[3] = next_;
-    return std::move(result_);
-  }
-
-  void keep(const Instruction& i) { result_.insert(result_.end(), i.words.begin(), i.words.end()); }
-  void write(std::uint32_t opcode, const std::vector<std::uint32_t>& operands) {
-    result_.push_back(static_cast<std::uint32_t>(operands.size() + 1) << 16U | opcode);
-    result_.insert(result_.end(), operands.begin(), operands.end());
-  }
-  std::uint32_t fresh() { return next_++; }
-  /// A constant, which is to be declared before the first function.
-  std::uint32_t declare(std::uint32_t value) {
-    const std::uint32_t id = fresh();
-    write(op::constant, {uint_type, id, value});
-    return id;
-  }
-
-  std::uint32_t uint_type = 0;
-  std::set<std::uint32_t> stores;  ///< what is stored
-
- private:
-  const Words& source_;
-  std::uint32_t next_;
-  Words result_;
-};
-
-std::vector<std::uint32_t> operands_of(const Instruction& i) {
-  return {i.words.begin() + 1, i.words.end()};
-}
-
-Patch rewriting(std::function<void(Rewriter&, const Instruction&)> visit) {
-  return [visit = std::move(visit)](const Words& words) { return Rewriter(words).rewrite(visit); };
-}
-
-/// The same with a constant declared before the first function.
-Patch with_constant(std::uint32_t value,
-                    const std::function<void(Rewriter&, const Instruction&, std::uint32_t constant)>& visit) {
-  return [=](const Words& words) {
-    std::uint32_t constant = 0;
-    Rewriter rewriter(words);
-    if (rewriter.uint_type == 0) return words;
-    return rewriter.rewrite([&](Rewriter& out, const Instruction& i) {
-      if (i.opcode == op::function && constant == 0) constant = out.declare(value);
-      visit(out, i, constant);
-    });
-  };
-}
-
-/// The types of a module's results, and the pointers of storage buffers.
-struct Types {
-  std::map<std::uint32_t, std::uint32_t> of;  ///< of a result
-  std::set<std::uint32_t> buffers;            ///< pointers into them
-  std::set<std::uint32_t> stored;             ///< pointers that are stored through
-
-  explicit Types(const Words& words) {
-    constexpr std::uint32_t uniform = 2;
-    constexpr std::uint32_t storage_buffer = 12;
-    std::set<std::uint32_t> variables;
-    vk::for_each_instruction(words, [&](const Instruction& i) {
-      if (i.opcode >= op::variable && i.words.size() > 2) of[i.operand(2)] = i.operand(1);
-      if (i.opcode == op::variable && (i.operand(3) == uniform || i.operand(3) == storage_buffer))
-        variables.insert(i.operand(2));
-      if (is_chain(i) && variables.contains(i.operand(3))) buffers.insert(i.operand(2));
-      if (i.opcode == op::store) stored.insert(i.operand(1));
-    });
-  }
-  static bool is_chain(const Instruction& i) {
-    return i.opcode == op::access_chain || i.opcode == op::in_bounds_access_chain;
-  }
-};
-
-}  // namespace
 
 Patch swapped(std::uint32_t from, std::uint32_t to) {
   return rewriting(
@@ -303,90 +213,6 @@ Patch wide_products_masked(std::uint32_t mask) {
   };
 }
 
-namespace {
-
-/// The operands of the loads of fragments, in order.
-std::vector<std::vector<std::uint32_t>> fragments_of(const Words& words, std::uint32_t opcode) {
-  std::vector<std::vector<std::uint32_t>> found;
-  vk::for_each_instruction(words, [&](const Instruction& i) {
-    if (i.opcode == opcode) found.push_back(operands_of(i));
-  });
-  return found;
-}
-
-/// The last index of the pointer is larger.
-Patch pointer_moved(std::uint32_t pointer, std::uint32_t elements) {
-  return with_constant(elements, [=](Rewriter& out, const Instruction& i, std::uint32_t constant) {
-    if (!Types::is_chain(i) || i.operand(2) != pointer) return out.keep(i);
-    std::vector<std::uint32_t> operands = operands_of(i);
-    const std::uint32_t moved = out.fresh();
-    out.write(op::i_add, {out.uint_type, moved, operands.back(), constant});
-    operands.back() = moved;
-    out.write(i.opcode, operands);
-  });
-}
-
-/// Operand `operand` of the `nth` load of a fragment is another.
-Patch load_changed(std::size_t nth, std::size_t operand, std::function<std::uint32_t(std::uint32_t constant)> other) {
-  return [=](const Words& words) {
-    std::size_t next = 0;
-    return with_constant(1, [&](Rewriter& out, const Instruction& i, std::uint32_t constant) {
-      if (i.opcode != op::cooperative_matrix_load || next++ != nth) return out.keep(i);
-      std::vector<std::uint32_t> operands = operands_of(i);
-      operands[operand] = other(constant);
-      out.write(i.opcode, operands);
-    })(words);
-  };
-}
-
-}  // namespace
-
-Patch fragment_moved(std::size_t nth, std::uint32_t elements) {
-  return [=](const Words& words) {
-    const auto loads = fragments_of(words, op::cooperative_matrix_load);
-    return nth < loads.size() ? pointer_moved(loads[nth][2], elements)(words) : words;
-  };
-}
-
-Patch stored_fragment_moved(std::uint32_t elements) {
-  return [=](const Words& words) {
-    const auto stores = fragments_of(words, op::cooperative_matrix_store);
-    return stores.empty() ? words : pointer_moved(stores[0][0], elements)(words);
-  };
-}
-
-Patch fragment_by_columns(std::size_t nth) {
-  return load_changed(nth, 3, [](std::uint32_t constant) { return constant; });
-}
-
-Patch fragment_stride(std::size_t nth) {
-  return [=](const Words& words) {
-    const auto loads = fragments_of(words, op::cooperative_matrix_load);
-    return loads.empty() ? words : load_changed(nth, 4, [&](std::uint32_t) { return loads[0][4]; })(words);
-  };
-}
-
-Patch matrix_sums_lost() {
-  return [](const Words& words) {
-    const auto products = fragments_of(words, op::cooperative_matrix_mul_add);
-    return rewriting([&](Rewriter& out, const Instruction& i) {
-      if (i.opcode != op::cooperative_matrix_mul_add) return out.keep(i);
-      std::vector<std::uint32_t> operands = operands_of(i);
-      operands[4] = products[0][4];
-      out.write(i.opcode, operands);
-    })(words);
-  };
-}
-
-Patch matrix_signs_lost() {
-  return rewriting([](Rewriter& out, const Instruction& i) {
-    if (i.opcode != op::cooperative_matrix_mul_add) return out.keep(i);
-    std::vector<std::uint32_t> operands = operands_of(i);
-    operands[5] = 0;
-    out.write(i.opcode, operands);
-  });
-}
-
 Patch scan_kind(std::uint32_t from, std::uint32_t to) {
   return rewriting([=](Rewriter& out, const Instruction& i) {
     if (i.opcode != op::group_i_add || i.operand(4) != from) return out.keep(i);
@@ -394,6 +220,66 @@ Patch scan_kind(std::uint32_t from, std::uint32_t to) {
     operands[3] = to;
     out.write(i.opcode, operands);
   });
+}
+
+Patch sums_contracted() {
+  return [](const Words& words) {
+    std::map<std::uint32_t, std::array<std::uint32_t, 2>> products;
+    vk::for_each_instruction(words, [&](const Instruction& i) {
+      if (i.opcode == op::f_mul) products[i.operand(2)] = {i.operand(3), i.operand(4)};
+    });
+    constexpr std::uint32_t bits_of_4097 = 0x45800800U;  // 2^12 + 1, by which a number is cut into two of half its bits
+    return with_constant(bits_of_4097, [&](Rewriter& out, const Instruction& i, std::uint32_t constant) {
+      const auto product = i.opcode == op::f_add ? products.find(i.operand(3)) : products.end();
+      if (product == products.end()) return out.keep(i);
+      const std::uint32_t type = i.operand(1);
+      const auto with = [&](std::uint32_t opcode, std::uint32_t left, std::uint32_t right) {
+        const std::uint32_t result = out.fresh();
+        out.write(opcode, {type, result, left, right});
+        return result;
+      };
+      const std::uint32_t cut = out.fresh();
+      out.write(op::bitcast, {type, cut, constant});
+      const auto halves = [&](std::uint32_t number) {
+        const std::uint32_t large = with(op::f_mul, number, cut);
+        const std::uint32_t high = with(op::f_sub, large, with(op::f_sub, large, number));
+        return std::array{high, with(op::f_sub, number, high)};
+      };
+      const auto [a, a_low] = halves(product->second[0]);
+      const auto [b, b_low] = halves(product->second[1]);
+      // What rounding took from the product, which counts once more.
+      std::uint32_t lost = with(op::f_sub, with(op::f_mul, a, b), product->first);
+      lost = with(op::f_add, lost, with(op::f_mul, a, b_low));
+      lost = with(op::f_add, lost, with(op::f_mul, a_low, b));
+      lost = with(op::f_add, lost, with(op::f_mul, a_low, b_low));
+      const std::uint32_t sum = with(op::f_add, i.operand(3), i.operand(4));
+      out.write(op::f_add, {type, i.operand(2), sum, lost});
+    })(words);
+  };
+}
+
+Patch pairs_swapped() {
+  return rewriting([](Rewriter& out, const Instruction& i) {
+    if (i.opcode != op::composite_construct || i.words.size() != 5) return out.keep(i);
+    out.write(op::composite_construct, {i.operand(1), i.operand(2), i.operand(4), i.operand(3)});
+  });
+}
+
+Patch builtin_doubled(std::uint32_t builtin) {
+  return [=](const Words& words) {
+    constexpr std::uint32_t decoration_builtin = 11;
+    std::set<std::uint32_t> variables;
+    vk::for_each_instruction(words, [&](const Instruction& i) {
+      if (i.opcode == op::decorate && i.operand(2) == decoration_builtin && i.operand(3) == builtin)
+        variables.insert(i.operand(1));
+    });
+    return rewriting([&](Rewriter& out, const Instruction& i) {
+      if (i.opcode != op::load || !variables.contains(i.operand(3))) return out.keep(i);
+      const std::uint32_t read = out.fresh();
+      out.write(op::load, {i.operand(1), read, i.operand(3)});
+      out.write(op::i_add, {i.operand(1), i.operand(2), read, read});
+    })(words);
+  };
 }
 
 }  // namespace halfstep::selftest

@@ -27,8 +27,10 @@ enum : std::uint32_t {
   in_bounds_access_chain = 66,
   decorate = 71,
   member_decorate = 72,
+  composite_construct = 80,
   composite_extract = 81,
   copy_object = 83,
+  bitcast = 124,
   i_mul = 132,
   f_negate = 127,
   i_add = 128,
@@ -132,6 +134,12 @@ Patch fragment_stride(std::size_t nth);
 Patch matrix_sums_lost();
 /// Products of matrices are of unsigned integers.
 Patch matrix_signs_lost();
+/// The sum of a product and another number is what an fma gives, on drivers whose fma rounds twice too.
+Patch sums_contracted();
+/// Vectors that are made of two parts have them in the other order.
+Patch pairs_swapped();
+/// Twice what the driver says of a builtin of one number.
+Patch builtin_doubled(std::uint32_t builtin);
 /// Scans of one kind (GroupOperation) are of another.
 Patch scan_kind(std::uint32_t from, std::uint32_t to);
 

@@ -66,6 +66,9 @@ const std::vector<Fault> of_arithmetic{
      "selftest/arithmetic.sin",
      other_function(ext::sin, ext::cos)},
     {{"fma.drops", "fma's sum is lost", "f32/fma"}, "selftest/arithmetic.fma", fma_without_sum()},
+    {{"sum.contracted", "the sum of a product and a number is rounded once", "f32/contraction"},
+     "selftest/arithmetic.mul_add",
+     sums_contracted()},
     {{"max.min", "max is min", "f32/order"}, "selftest/arithmetic.max", other_function(ext::f_max, ext::f_min)},
     {{"less.greater", "a comparison is the other way", "f32/order"},
      "selftest/arithmetic.less",
@@ -89,6 +92,12 @@ const std::vector<Fault> of_integers{
     {{"half.last", "packing loses the last bit of f16", "f16/packing"},
      "selftest/arithmetic.pack_half",
      stores_masked(0xFFFEFFFEU)},
+    {{"half.second", "the second f16 of a word is the first", "f16/packing"},
+     "selftest/arithmetic.unpack_second",
+     component_zero(1)},
+    {{"half.swapped", "two f16 are packed in the other order", "f16/packing"},
+     "selftest/arithmetic.pack_half",
+     pairs_swapped()},
 };
 
 // Memory, barriers, order.
@@ -141,6 +150,9 @@ const std::vector<Fault> of_subgroups{
     {{"subgroup.scan", "an exclusive sum is inclusive", "subgroup/operations"},
      "selftest/subgroup.exclusive",
      scan_kind(2, 1)},
+    {{"subgroup.size", "subgroups are half as large as they say", "subgroup/operations"},
+     "selftest/subgroup.add",
+     builtin_doubled(36)},
     {{"subgroup.xor", "a shuffle takes the wrong lane", "subgroup/operations"},
      "selftest/subgroup.shuffle_xor",
      swapped(op::group_shuffle_xor, op::group_shuffle)},

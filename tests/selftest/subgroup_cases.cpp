@@ -39,17 +39,21 @@ std::uint32_t at(const Members& members, std::uint32_t who) {
 }
 
 /// What is wrong of one operation's results, or an empty text.
-std::string objection(const Words& source, const Words& result, std::uint32_t workgroup, const Right& right) {
+std::string objection(const Words& source, const Words& result, std::uint32_t workgroup, std::uint32_t size,
+                      const Right& right) {
   std::map<std::pair<std::size_t, std::uint32_t>, Members> subgroups;
   for (std::size_t i = 0; i < source.size(); ++i) {
-    if (result[4 * i + 1] >= result[4 * i + 2])
-      return fmt::format("invocation {} of a subgroup of {}", result[4 * i + 1], result[4 * i + 2]);
+    if (result[4 * i + 2] != size)
+      return fmt::format("gl_SubgroupSize is {} where subgroups of {} were asked for", result[4 * i + 2], size);
+    if (result[4 * i + 1] >= size) return fmt::format("invocation {} of a subgroup of {}", result[4 * i + 1], size);
     Members& members = subgroups[{i / workgroup, result[4 * i]}];
     if (!members.emplace(result[4 * i + 1], source[i]).second)
       return fmt::format("two invocations of subgroup {} are number {}", result[4 * i], result[4 * i + 1]);
   }
   for (std::size_t i = 0; i < source.size(); ++i) {
     const Members& members = subgroups.at({i / workgroup, result[4 * i]});
+    if (members.size() != size)
+      return fmt::format("subgroup {} has {} invocations, not {}", result[4 * i], members.size(), size);
     const std::uint32_t want = right(members, result[4 * i + 1]);
     if (result[4 * i + 3] != want)
       return fmt::format("invocation {} of {} has {}, not {}", result[4 * i + 1], members.size(), result[4 * i + 3],
@@ -113,7 +117,7 @@ void check_subgroups(CaseReport& report) {
       const std::uint32_t workgroup = std::max(64U, size);
       const Launch launch{"subgroup." + one.operation, {workgroup}, {}, {0, 1}, {256 / workgroup, 1, 1}};
       const Outcome outcome = run({launch}, {source, Words(1024, 0xA5A5A5A5U)});
-      const std::string wrong = objection(source, outcome.buffers[1], workgroup, one.right);
+      const std::string wrong = objection(source, outcome.buffers[1], workgroup, size, one.right);
       if (wrong.empty()) continue;
       add_fault(report, one.operation + ": " + wrong);
       if (report.kernel.empty()) report.kernel = last_kernel();

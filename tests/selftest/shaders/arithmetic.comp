@@ -1,6 +1,6 @@
 #version 450
 // One operation on f32 or 32-bit integers, given and stored as their bits.
-//! OPERATION = add sub mul fma div sqrt inversesqrt exp exp2 log log2 tanh sin cos pow floor ceil trunc round_even abs neg min max less to_int to_uint from_int from_uint pack_half unpack_half bits imul umulhi udiv umod shl shr sar extract msb bitcount
+//! OPERATION = add sub mul fma mul_add mul_sub div sqrt inversesqrt exp exp2 log log2 tanh sin cos pow floor ceil trunc round_even abs neg min max less to_int to_uint from_int from_uint pack_half unpack_half unpack_second bits imul umulhi udiv umod shl shr sar extract msb bitcount
 layout(local_size_x_id = 0) in;
 layout(set = 0, binding = 0) readonly buffer First {
   uint first[];
@@ -50,6 +50,8 @@ layout(push_constant) uniform Push {
 #define VALUE packHalf2x16(vec2(a, b))
 #elif defined(OPERATION_unpack_half)
 #define VALUE floatBitsToUint(unpackHalf2x16(i).x)
+#elif defined(OPERATION_unpack_second)
+#define VALUE floatBitsToUint(unpackHalf2x16(i).y)
 #elif defined(OPERATION_bits)
 #define VALUE floatBitsToUint(a)
 #elif defined(OPERATION_less)
@@ -62,6 +64,10 @@ layout(push_constant) uniform Push {
 #define NUMBER a* b
 #elif defined(OPERATION_fma)
 #define NUMBER fma(a, b, c)
+#elif defined(OPERATION_mul_add)
+#define NUMBER a* b + c
+#elif defined(OPERATION_mul_sub)
+#define NUMBER a* b - c
 #elif defined(OPERATION_div)
 #define NUMBER a / b
 #elif defined(OPERATION_sqrt)
