@@ -2,12 +2,14 @@
 
 #include <halfstep/error.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <fstream>
 #include <iterator>
 
 #include "harness/device.h"
+#include "selftest/planted.h"
 #include "vk/command/descriptors.h"
 #include "vk/command/memory.h"
 #include "vk/command/recorder.h"
@@ -84,6 +86,24 @@ std::vector<std::byte> pushed(const Launch& launch, const std::deque<Guarded>& b
   return bytes;
 }
 
+void record(vk::Recorder& recorder, const std::vector<Launch>& launches, const std::deque<Guarded>& buffers,
+            vk::DescriptorSets& sets, const Bench& on) {
+  recorder.begin(static_cast<std::uint32_t>(launches.size() + 1));
+  recorder.barrier();
+  recorder.timestamp();
+  for (const Launch& launch : launches) {
+    launched() = launch.kernel;
+    const vk::Pipeline& pipeline = on.pipelines.get(dispatch_of(launch));
+    std::vector<vk::BufferRange> ranges;
+    for (const std::uint32_t buffer : launch.buffers) ranges.push_back(buffers[buffer].range());
+    const std::array set{sets.make(pipeline, ranges)};
+    recorder.dispatch(pipeline, set, pushed(launch, buffers), launch.groups);
+    recorder.barrier();
+    recorder.timestamp();
+  }
+  recorder.end();
+}
+
 }  // namespace
 
 Words kernel_words(std::string_view name) {
@@ -121,32 +141,27 @@ Bench bench() {
   return {testing::context(), *testing::pipelines()};
 }
 
-Outcome run(const std::vector<Launch>& launches, const std::vector<Words>& contents, const Bench& on) {
+Outcome run(const std::vector<Launch>& launches, const std::vector<Words>& contents, const Bench& on,
+            std::size_t submits) {
   vk::Context& context = on.context;
   std::deque<Guarded> buffers;
   for (const Words& words : contents) buffers.emplace_back(context, words);
   vk::DescriptorSets sets(context);
-  vk::Recorder recorder(context);
-  recorder.begin(static_cast<std::uint32_t>(launches.size() + 1));
-  recorder.barrier();
-  recorder.timestamp();
-  for (const Launch& launch : launches) {
-    launched() = launch.kernel;
-    const vk::Pipeline& pipeline = on.pipelines.get(dispatch_of(launch));
-    std::vector<vk::BufferRange> ranges;
-    for (const std::uint32_t buffer : launch.buffers) ranges.push_back(buffers[buffer].range());
-    const std::array set{sets.make(pipeline, ranges)};
-    recorder.dispatch(pipeline, set, pushed(launch, buffers), launch.groups);
-    recorder.barrier();
-    recorder.timestamp();
-  }
-  recorder.end();
+  std::array<vk::Recorder, 2> recorders{vk::Recorder(context), vk::Recorder(context)};
+  for (vk::Recorder& recorder : recorders) record(recorder, launches, buffers, sets, on);
   vk::Timeline timeline(context);
-  timeline.wait(timeline.submit(recorder));
+  std::array<std::uint64_t, 2> tickets{};
+  const std::size_t executed = loses_submits() ? std::min<std::size_t>(submits, 2) : submits;
+  for (std::size_t i = 0; i < executed; ++i) {
+    std::uint64_t& ticket = tickets.at(i % 2);
+    timeline.wait(ticket);
+    ticket = timeline.submit(recorders.at(i % 2));
+  }
+  timeline.wait(std::ranges::max(tickets));
   Outcome outcome;
   for (const Guarded& buffer : buffers) outcome.buffers.push_back(buffer.read(outcome.guards_intact));
   std::vector<std::uint64_t> ticks;
-  recorder.read_timestamps(ticks);
+  recorders[0].read_timestamps(ticks);
   for (std::size_t i = 1; i < ticks.size(); ++i)
     outcome.microseconds.push_back(vk::microseconds(context, ticks[i - 1], ticks[i]));
   return outcome;

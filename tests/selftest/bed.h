@@ -52,8 +52,10 @@ struct Outcome {
 };
 
 /// Runs dispatches one after the other, with a barrier between. Each buffer begins with the words given, between guard
-/// words. Throws Error if the driver refuses.
-Outcome run(const std::vector<Launch>& launches, const std::vector<Words>& buffers, const Bench& on = bench());
+/// words. All of it is done `submits` times on the same buffers, by two recordings in turns, while the host waits only
+/// for what it submits again. Throws Error if the driver refuses.
+Outcome run(const std::vector<Launch>& launches, const std::vector<Words>& buffers, const Bench& on = bench(),
+            std::size_t submits = 1);
 
 /// Workgroups of 64 for `count` invocations.
 std::array<std::uint32_t, 3> groups_of(std::size_t count);

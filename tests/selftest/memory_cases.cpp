@@ -82,26 +82,27 @@ struct Shift {
   std::uint32_t shift;
 };
 
-/// A hundred dispatches, each of which reads what the one before wrote elsewhere; workgroups differ in who reads whom.
-void check_chain(CaseReport& report, int submits) {
+/// Fifty dispatches in each submit, each of which reads what the one before wrote elsewhere; workgroups differ in who
+/// reads whom. The first of a submit reads what the last of the submit before wrote.
+void check_chain(CaseReport& report, std::uint32_t submits) {
   constexpr std::uint32_t count = 64 * 100 + 17;
   Words words(count);
   std::iota(words.begin(), words.end(), 5U);
   Words want = words;
-  std::vector<Words> buffers{words, Words(count, 0)};
-  for (int submit = 0; submit < submits; ++submit) {
-    std::vector<Launch> launches;
-    for (std::uint32_t i = 0; i < 50; ++i) {
-      const Shift shift{count, i * 977 + 1};
-      launches.push_back({"chain", {64}, plan::push_bytes(shift), {i % 2, 1 - i % 2}, groups_of(count)});
-      Words next(count);
-      for (std::uint32_t at = 0; at < count; ++at) next[at] = want[(at + shift.shift) % count] * 3 + shift.shift;
-      want = std::move(next);
-    }
-    buffers = run(launches, buffers).buffers;
+  std::vector<Launch> launches;
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    const Shift shift{count, i * 977 + 1};
+    launches.push_back({"chain", {64}, plan::push_bytes(shift), {i % 2, 1 - i % 2}, groups_of(count)});
   }
+  for (std::uint32_t i = 0; i < 50 * submits; ++i) {
+    const std::uint32_t shift = i % 50 * 977 + 1;
+    Words next(count);
+    for (std::uint32_t at = 0; at < count; ++at) next[at] = want[(at + shift) % count] * 3 + shift;
+    want = std::move(next);
+  }
+  const Words got = run(launches, {words, Words(count, 0)}, bench(), submits).buffers[0];
   std::size_t wrong = 0;
-  for (std::size_t i = 0; i < count; ++i) wrong += buffers[0][i] != want[i] ? 1U : 0U;
+  for (std::size_t i = 0; i < count; ++i) wrong += got[i] != want[i] ? 1U : 0U;
   expect(report, fmt::format("how many of {} numbers are wrong after a chain of dispatches", count), wrong, 0);
 }
 
@@ -159,7 +160,8 @@ std::vector<Case> memory_cases() {
        check_messages},
       {"memory/dispatches", "Dispatches that read what the one before wrote", Wanted::quick,
        [](CaseReport& report) { check_chain(report, 1); }},
-      {"memory/submits", "The same across submits", Wanted::normal, [](CaseReport& report) { check_chain(report, 4); }},
+      {"memory/submits", "The same across submits, two of which are under way at a time", Wanted::normal,
+       [](CaseReport& report) { check_chain(report, 16); }},
       {"memory/addresses", "Buffers by their addresses", Wanted::quick, check_addresses},
       {"memory/copies", "Copies and fills of any size, read back", Wanted::quick, check_copies},
   };

@@ -22,6 +22,7 @@ struct Fault {
   Planted planted;
   std::string kernels;
   Patch patch;
+  enum class Kind : std::uint8_t { of_shaders, lost_submits } kind = Kind::of_shaders;
 };
 
 /// Operators' kernels are Halfstep's own; those that begin with "selftest/" are the self-test's.
@@ -124,6 +125,10 @@ const std::vector<Fault> of_memory{
     {{"chain.stale", "a dispatch reads what was there before", "memory/dispatches"},
      "selftest/chain",
      without_stores()},
+    {{"submit.lost", "a recording that is submitted again is not executed", "memory/submits"},
+     "",
+     {},
+     Fault::Kind::lost_submits},
     {{"loop.65535", "loops end after 65,535 rounds", "limit/loops"}, "selftest/loops", loops_cut(65535)},
     {{"push.shifted", "push constants are read a word further", "limit/constants"},
      "selftest/constants",
@@ -220,7 +225,7 @@ void change_shaders() {
     const auto found = changes().replaced.find(shader);
     if (found != changes().replaced.end()) words = found->second;
     const std::optional<Fault>& fault = changes().fault;
-    changes().last = fault && shader.starts_with(fault->kernels) ? fault->patch(words) : words;
+    changes().last = fault && shader.starts_with(fault->kernels) && fault->patch ? fault->patch(words) : words;
     return changes().last;
   });
 }
@@ -287,6 +292,10 @@ void replace_kernel_by_file(std::string_view replacement) {
   if (equals == std::string_view::npos)
     throw Error(fmt::format("[selftest] expected KERNEL=FILE of SPIR-V, got '{}'", replacement));
   replace_kernel(std::string(replacement.substr(0, equals)), read_spirv(replacement.substr(equals + 1)));
+}
+
+bool loses_submits() {
+  return changes().fault && changes().fault->kind == Fault::Kind::lost_submits;
 }
 
 plan::Dispatch given_dispatch(const plan::Dispatch& dispatch) {

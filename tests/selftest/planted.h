@@ -28,6 +28,9 @@ void replace_kernel(const std::string& kernel, std::vector<std::uint32_t> words)
 /// The same with the words of a file: "arithmetic.exp=exp.spv". Throws Error if it cannot be read.
 void replace_kernel_by_file(std::string_view replacement);
 
+/// Whether recordings that are submitted again are not to be executed, a fault that no shader shows.
+bool loses_submits();
+
 /// A dispatch with its kernel and the kinds of its bindings as the driver under test gets them.
 plan::Dispatch given_dispatch(const plan::Dispatch& dispatch);
 
