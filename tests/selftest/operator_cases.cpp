@@ -8,6 +8,7 @@
 #include <cctype>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -127,21 +128,29 @@ std::string file_name(std::string text) {
   return text.substr(0, 80);
 }
 
-/// Keeps the first dispatches of a case that are wrong; of a case that is right, its first if all are wanted.
-void keep(CaseReport& report, const testing::Comparison& found, const testing::ObservedRun& run, bool& kept_wrong) {
+/// What was kept of a case.
+struct Kept {
+  bool wrong = false;
+  std::set<DType> right{};
+};
+
+/// Keeps the first dispatches of a case that are wrong; before that the first of each type if all are wanted.
+void keep(CaseReport& report, const testing::Comparison& found, const testing::ObservedRun& run, Kept& kept) {
   const bool wrong = found.wrong > 0;
-  if (keeping().folder.empty() || kept_wrong || !(wrong || (keeping().all && report.dispatch.empty()))) return;
-  kept_wrong = wrong;
+  if (keeping().folder.empty() || kept.wrong || !(wrong || keeping().all)) return;
+  if (!wrong && !kept.right.insert(found.dtype).second) return;
+  kept.wrong = wrong;
   const std::string what = fmt::format("{}, {} in {}", found.check, found.what, name(found.dtype));
-  report.dispatch = write(reproduction_of(what, run), keeping().folder, file_name(report.name)).string();
+  const std::string file = fmt::format("{}_{}", file_name(report.name), name(found.dtype));
+  report.dispatch = write(reproduction_of(what, run), keeping().folder, file).string();
 }
 
 void run_test(CaseReport& report, const Test& test) {
   listener = {.report = &report};
-  bool kept_wrong = false;
+  Kept kept;
   testing::observe([&](const testing::Comparison& found, const testing::ObservedRun& run) {
     note(report, found);
-    keep(report, found, run, kept_wrong);
+    keep(report, found, run, kept);
   });
   doctest::Context context;
   context.setOption("reporters", "selftest");

@@ -282,4 +282,22 @@ Patch builtin_doubled(std::uint32_t builtin) {
   };
 }
 
+Patch constants_fixed(const std::map<std::uint32_t, std::uint32_t>& values) {
+  return [=](const Words& words) {
+    constexpr std::uint32_t spec_id = 1;
+    std::map<std::uint32_t, std::uint32_t> fixed;  // by what has the constant
+    return rewriting([&](Rewriter& out, const Instruction& i) {
+      if (i.opcode == op::decorate && i.operand(2) == spec_id && values.contains(i.operand(3))) {
+        fixed[i.operand(1)] = values.at(i.operand(3));
+        return;
+      }
+      const bool is_bool = i.opcode == op::spec_constant_true || i.opcode == op::spec_constant_false;
+      const auto found = is_bool || i.opcode == op::spec_constant ? fixed.find(i.operand(2)) : fixed.end();
+      if (found == fixed.end()) return out.keep(i);
+      if (!is_bool) return out.write(i.opcode, {i.operand(1), i.operand(2), found->second});
+      out.write(found->second != 0 ? op::spec_constant_true : op::spec_constant_false, {i.operand(1), i.operand(2)});
+    })(words);
+  };
+}
+
 }  // namespace halfstep::selftest

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <vector>
 
 /// Changes of SPIR-V that imitate faults of drivers.
@@ -140,6 +141,8 @@ Patch sums_contracted();
 Patch pairs_swapped();
 /// Twice what the driver says of a builtin of one number.
 Patch builtin_doubled(std::uint32_t builtin);
+/// Specialization constants of 32 bits and switches, by their numbers, have these values whatever a driver is given.
+Patch constants_fixed(const std::map<std::uint32_t, std::uint32_t>& values);
 /// Scans of one kind (GroupOperation) are of another.
 Patch scan_kind(std::uint32_t from, std::uint32_t to);
 

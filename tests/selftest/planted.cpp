@@ -303,9 +303,17 @@ plan::Dispatch given_dispatch(const plan::Dispatch& dispatch) {
   vk::Pipelines fresh(bench().context);
   const std::uint32_t texels = fresh.get(dispatch).texels;
   plan::Dispatch given = dispatch;
-  given.spirv = std::make_shared<const Words>(changes().last);
+  // A dispatch says how it stores, but not for which type its kernel was specialized, nor who rounds.
+  vk::Constants constants =
+      vk::constants_of(dispatch, dispatch.spirv ? vk::EmbeddedShader{dispatch.shader, *dispatch.spirv}
+                                                : vk::find_shader(dispatch.shader));
+  std::erase_if(constants, [](const auto& one) { return one.first < vk::first_storing_constant; });
+  given.spirv = std::make_shared<const Words>(constants_fixed(constants)(changes().last));
   given.expression.reset();
   given.reproducible = false;
+  given.rounded_by_driver = false;
+  given.matrices = {};
+  given.push_is_known = false;
   for (std::uint32_t i = 0; i < given.operands.size(); ++i) given.operands[i].texels = i < 32 && (texels >> i & 1) != 0;
   return given;
 }

@@ -31,7 +31,8 @@ void replace_kernel_by_file(std::string_view replacement);
 /// Whether recordings that are submitted again are not to be executed, a fault that no shader shows.
 bool loses_submits();
 
-/// A dispatch with its kernel and the kinds of its bindings as the driver under test gets them.
+/// A dispatch with its kernel and the kinds of its bindings as the driver under test gets them. The kernel is that for
+/// the type, and has the way of rounding, which a dispatch with SPIR-V does not say.
 plan::Dispatch given_dispatch(const plan::Dispatch& dispatch);
 
 /// What a driver gets for one of the self-test's kernels, or for one that replaces none.

@@ -115,26 +115,6 @@ bool rounds_by_driver(const plan::Dispatch& dispatch) {
   return dispatch.rounded_by_driver && !(dispatch.spirv && has_float_controls(*dispatch.spirv));
 }
 
-/// Specialization constants by their numbers: constant i of the dispatch is i, how f16 is stored are those of
-/// common/storing.glsl and shaders/storage.
-Constants constants_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader) {
-  constexpr std::uint32_t stochastic_id = first_storing_constant;
-  constexpr std::uint32_t saturate_id = 101;
-  constexpr std::uint32_t scaled_id = 102;
-  constexpr std::uint32_t driver_rounds_id = 103;
-  constexpr std::uint32_t is_bf16_id = 104;
-  constexpr std::uint32_t is_float8_id = 105;
-  Constants constants;
-  for (std::uint32_t i = 0; i < dispatch.constants.size(); ++i) constants[i] = dispatch.constants[i];
-  constants[stochastic_id] = dispatch.storing.stochastic ? 1 : 0;
-  constants[saturate_id] = dispatch.storing.saturate ? 1 : 0;
-  constants[scaled_id] = dispatch.storing.scaled ? 1 : 0;
-  constants[is_bf16_id] = shader.bf16 || dispatch.matrices == plan::MatrixType::bfloat16 ? 1 : 0;
-  if (dispatch.matrices == plan::MatrixType::float8) constants[is_float8_id] = 1;
-  constants[driver_rounds_id] = rounds_by_driver(dispatch) ? 1 : 0;
-  return constants;
-}
-
 /// Constants in the structures that Vulkan needs.
 class Specialization {
  public:
@@ -178,6 +158,24 @@ std::vector<std::uint32_t> code_for(const plan::Dispatch& dispatch, std::span<co
 }
 
 }  // namespace
+
+Constants constants_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader) {
+  constexpr std::uint32_t stochastic_id = first_storing_constant;
+  constexpr std::uint32_t saturate_id = 101;
+  constexpr std::uint32_t scaled_id = 102;
+  constexpr std::uint32_t driver_rounds_id = 103;
+  constexpr std::uint32_t is_bf16_id = 104;
+  constexpr std::uint32_t is_float8_id = 105;
+  Constants constants;
+  for (std::uint32_t i = 0; i < dispatch.constants.size(); ++i) constants[i] = dispatch.constants[i];
+  constants[stochastic_id] = dispatch.storing.stochastic ? 1 : 0;
+  constants[saturate_id] = dispatch.storing.saturate ? 1 : 0;
+  constants[scaled_id] = dispatch.storing.scaled ? 1 : 0;
+  constants[is_bf16_id] = shader.bf16 || dispatch.matrices == plan::MatrixType::bfloat16 ? 1 : 0;
+  if (dispatch.matrices == plan::MatrixType::float8) constants[is_float8_id] = 1;
+  constants[driver_rounds_id] = rounds_by_driver(dispatch) ? 1 : 0;
+  return constants;
+}
 
 bool asks_for_subgroups(const plan::Dispatch& dispatch, const ShaderFacts& facts, const Capabilities& c) {
   if (!facts.uses_subgroups || !c.subgroup_size_control) return false;

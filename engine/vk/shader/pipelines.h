@@ -13,6 +13,7 @@
 #include "plan/dispatch.h"
 #include "vk/device/context.h"
 #include "vk/shader/pipeline_pool.h"
+#include "vk/shader/shaders.h"
 #include "vk/shader/spirv.h"
 
 namespace halfstep::vk {
@@ -29,6 +30,10 @@ struct AskFailed {
 /// Whether to request full subgroups of Capabilities::subgroup_size, which shaders with subgroup operations rely on.
 /// Throws Error where the device has several sizes, and workgroups are not of whole subgroups, or of too many.
 bool asks_for_subgroups(const plan::Dispatch& dispatch, const ShaderFacts& facts, const Capabilities& c);
+
+/// Specialization constants of a dispatch's pipeline by their numbers: constant i of the dispatch is i, how f16 is
+/// stored are those of common/storing.glsl and shaders/storage.
+Constants constants_of(const plan::Dispatch& dispatch, const EmbeddedShader& shader);
 
 /// The pipelines that somebody uses, of those that the device has for all. To be used by one thread at a time.
 class Pipelines {
