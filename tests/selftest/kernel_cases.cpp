@@ -1,4 +1,6 @@
 // Halfstep's own ways to compute products and attention, by the checks that admit them (engine/tune).
+#include <halfstep/error.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -64,8 +66,13 @@ std::size_t check_products(CaseReport& report, vk::Context& context, const Produ
         fmt::format("gemm {} {} {}", ops::name(operands), products.float8 ? "float8" : name(products.dtype),
                     products.float16_partials ? "f16" : "f32");
     for (const std::string& kernel : product_kernels(context, operands, products, risky, known)) {
-      const std::string wrong = tune::check(context, pipelines, context.target(), kind, kernel);
-      if (!wrong.empty()) add_fault(report, fmt::format("{} by {}: {}", kind, kernel, wrong));
+      try {
+        const std::string wrong = tune::check(context, pipelines, context.target(), kind, kernel);
+        if (!wrong.empty()) add_fault(report, fmt::format("{} by {}: {}", kind, kernel, wrong));
+      } catch (const Error& error) {
+        add_fault(report, fmt::format("{} by {}: {}", kind, kernel, error.what()));
+        if (error.code() == ErrorCode::device_lost) throw;  // all others would only fail
+      }
       ++count;
     }
   }

@@ -117,6 +117,7 @@ CaseReport run_here(const Case& one, const Options& options) {
   } else if (report.verdict == Verdict::wrong) {
     for (const std::string& shader : vk::used_shaders()) report.kernel += (report.kernel.empty() ? "" : " ") + shader;
   }
+  forget_given_kernels();
   return report;
 }
 
@@ -177,6 +178,11 @@ CaseReport run_apart(const Case& one, const Options& options, const fs::path& fi
           ? fmt::format("the process was ended by signal {} ({}); it said: {}", ended.signal, strsignal(ended.signal),
                         last_line(ended.output))
           : fmt::format("the process ended with status {}; it said: {}", ended.code, last_line(ended.output)));
+  if (const fs::path kept = given_kernel_of(options.spirv); !kept.empty()) {
+    report.kernel = kept.stem().string();
+    report.spirv = kept.string();
+    report.faults.push_back(fmt::format("the last kernel that the driver got was {}", report.kernel));
+  }
   return report;
 }
 
@@ -208,6 +214,7 @@ Report run_named(const Options& options) {
   describe_device(report);
   for (const Case* const one : cases) {
     report.cases.push_back(run_here(*one, options));
+    if (!has_used_file()) report.cases.back().facts.push_back("the driver was not given " + options.replace);
     print(report.cases.back());
     print_details(report.cases.back());
   }
@@ -252,6 +259,8 @@ int run(const Options& options) {
   }
   if (!options.device.empty()) setenv("HALFSTEP_DEVICE", options.device.c_str(), 1);
   if (options.full) setenv("HALFSTEP_EVERY_VARIANT", "1", 1);  // of operators, on software drivers too
+  // What is found out about changed kernels is no verdict on the driver's.
+  if (!options.plant.empty() || !options.replace.empty()) setenv("HALFSTEP_CACHE", "off", 1);
   if (!options.plant.empty()) plant(options.plant);
   if (!options.replace.empty()) replace_kernel_by_file(options.replace);
   if (!options.kernel.empty()) return run_kernel(options.kernel);
@@ -261,6 +270,7 @@ int run(const Options& options) {
   if (!options.json.empty() && !options.html.empty() && written_file(options.json) == written_file(options.html))
     throw Error(fmt::format("[selftest] expected another file for --html than for --json, got {}", options.html));
   keep_dispatches({options.spirv, options.keep});
+  if (!options.cases.empty()) keep_given_kernels(options.spirv);
   const Report report = options.cases.empty() ? run_all(options) : run_named(options);
   if (options.cases.empty()) print_summary(report);
   if (!options.json.empty()) write_text(options.json, json_text(report));

@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,12 +20,14 @@
 namespace halfstep::selftest {
 namespace {
 
+namespace fs = std::filesystem;
+
 /// A fault with the kernels that it is planted in, by the start of their names, and the change.
 struct Fault {
   Planted planted;
   std::string kernels;
   Patch patch;
-  enum class Kind : std::uint8_t { of_shaders, lost_submits } kind = Kind::of_shaders;
+  enum class Kind : std::uint8_t { of_shaders, crash, lost_submits } kind = Kind::of_shaders;
 };
 
 /// Operators' kernels are Halfstep's own; those that begin with "selftest/" are the self-test's.
@@ -208,11 +213,18 @@ const std::vector<Fault> of_operators{
     {{"conv.loop", "a convolution's loop is cut", "operator/conv2d: weight gradient of conv2d"}, "gemm.", loops_cut(3)},
 };
 
+// Drivers that crash.
+const std::vector<Fault> of_crashes{
+    {{"crash.floor", "a kernel ends the process", "f32/exact"}, "selftest/arithmetic.floor", {}, Fault::Kind::crash},
+};
+
 /// What is changed of shaders before the driver gets them.
 struct Changes {
   std::map<std::string, Words, std::less<>> replaced;
+  std::string replaced_by_file;  ///< which a user named, until a driver got it
   std::optional<Fault> fault;
   Words last;  ///< what the driver got last
+  std::filesystem::path folder;
 };
 
 Changes& changes() {
@@ -220,17 +232,38 @@ Changes& changes() {
   return all;
 }
 
+const std::string own_kernels = "selftest/";
+
+std::string file_of(std::string_view shader) {
+  std::string name(shader.substr(shader.starts_with(own_kernels) ? own_kernels.size() : 0));
+  std::ranges::replace(name, '/', '_');
+  return name + ".spv";
+}
+
+/// Keeps what a driver gets next, in place of what was kept before. Where that cannot be written, a crash is told
+/// without its kernel.
+void keep_given(std::string_view shader, const Words& words) {
+  if (changes().folder.empty()) return;
+  std::error_code ignored;
+  fs::remove_all(changes().folder, ignored);
+  fs::create_directories(changes().folder, ignored);
+  std::ofstream stream(changes().folder / file_of(shader), std::ios::binary);
+  stream.write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
+}
+
 void change_shaders() {
   vk::patch_shaders([](std::string_view shader, Words words) {
     const auto found = changes().replaced.find(shader);
     if (found != changes().replaced.end()) words = found->second;
+    if (shader == changes().replaced_by_file) changes().replaced_by_file.clear();
     const std::optional<Fault>& fault = changes().fault;
-    changes().last = fault && shader.starts_with(fault->kernels) && fault->patch ? fault->patch(words) : words;
+    const bool is_faulty = fault && shader.starts_with(fault->kernels);
+    changes().last = is_faulty && fault->patch ? fault->patch(words) : words;
+    keep_given(shader, changes().last);
+    if (is_faulty && fault->kind == Fault::Kind::crash) std::abort();
     return changes().last;
   });
 }
-
-const std::string own_kernels = "selftest/";
 
 // Matrix units.
 const std::vector<Fault> of_matrices{
@@ -257,7 +290,8 @@ const std::vector<Fault> of_matrices{
 
 std::vector<Fault> faults() {
   std::vector<Fault> all;
-  for (const auto* part : {&of_arithmetic, &of_integers, &of_memory, &of_subgroups, &of_operators, &of_matrices})
+  for (const auto* part :
+       {&of_arithmetic, &of_integers, &of_memory, &of_subgroups, &of_operators, &of_matrices, &of_crashes})
     all.insert(all.end(), part->begin(), part->end());
   return all;
 }
@@ -291,11 +325,40 @@ void replace_kernel_by_file(std::string_view replacement) {
   const std::size_t equals = replacement.find('=');
   if (equals == std::string_view::npos)
     throw Error(fmt::format("[selftest] expected KERNEL=FILE of SPIR-V, got '{}'", replacement));
-  replace_kernel(std::string(replacement.substr(0, equals)), read_spirv(replacement.substr(equals + 1)));
+  const std::string kernel(replacement.substr(0, equals));
+  if (!kernel.starts_with("matrix.")) kernel_words(kernel);  // those are made for what the device offers
+  replace_kernel(kernel, read_spirv(replacement.substr(equals + 1)));
+  changes().replaced_by_file = own_kernels + kernel;
+}
+
+bool has_used_file() {
+  return changes().replaced_by_file.empty();
 }
 
 bool loses_submits() {
   return changes().fault && changes().fault->kind == Fault::Kind::lost_submits;
+}
+
+void keep_given_kernels(const fs::path& folder) {
+  changes().folder = folder.empty() ? folder : folder / "running";
+  change_shaders();
+}
+
+void forget_given_kernels() {
+  std::error_code ignored;
+  fs::remove_all(changes().folder, ignored);
+  fs::remove(changes().folder.parent_path(), ignored);  // unless there is anything else
+}
+
+fs::path given_kernel_of(const fs::path& folder) {
+  std::error_code ignored;
+  for (const fs::directory_entry& file : fs::directory_iterator(folder / "running", ignored)) {
+    fs::path kept = folder / file.path().filename();
+    fs::rename(file.path(), kept, ignored);
+    fs::remove(folder / "running", ignored);
+    if (!ignored) return kept;
+  }
+  return {};
 }
 
 plan::Dispatch given_dispatch(const plan::Dispatch& dispatch) {

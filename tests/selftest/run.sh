@@ -57,6 +57,17 @@ kept() { # kept WANTED FAULT CASE: the dispatches that a case keeps give this ex
   done
 }
 
+changed() { # kernels that are named by hand, and what is left of them
+  local folder=$place/changed
+  HALFSTEP_CACHE=$folder/cache "${program[@]}" --plant max.min --case f32/order --spirv "$folder" >"$place/error" 2>&1
+  check "a wrong kernel of f32/order is kept" test -s "$folder/arithmetic.max.spv"
+  check "no cache is written with a planted fault" test ! -e "$folder/cache"
+  "${program[@]}" --replace "none=$folder/arithmetic.max.spv" --case f32/exact >"$place/error" 2>&1
+  check "a kernel that there is none of is not replaced" test $? = 2
+  "${program[@]}" --replace "arithmetic.max=$folder/arithmetic.max.spv" --case f32/exact >"$place/error" 2>&1
+  check "a kernel that a case does not use is told" grep -q 'the driver was not given arithmetic.max=' "$place/error"
+}
+
 odd_texts() { # names that are no UTF-8 or have an apostrophe, and errors without a newline
   "${program[@]}" --plant neg.keeps --case f32/exact --spirv "$place"/$'\xff' \
     --json "$place/bytes.json" >"$place/error" 2>&1
@@ -68,19 +79,22 @@ odd_texts() { # names that are no UTF-8 or have an apostrophe, and errors withou
   check "why no case runs is told to its end" grep -q 'bin/devices lists them$' "$place/error"
 }
 
-lost() { # cases cannot be run any more once some have: as with a driver that does not survive one
-  cp "$(ls "$place"/kept.1/*.0.spv | head -1)" "$place/one.spv"
-  "${program[@]}" --quick --replace "nothing=$place/one.spv" --json "$place/lost.json" >"$place/error" 2>&1 &
+lost() { # a kernel ends its process; later cases cannot be run any more: as with a driver that does not survive one
+  cp "$place/changed/arithmetic.max.spv" "$place/one.spv"
+  "${program[@]}" --quick --plant crash.floor --replace "subgroup.vote=$place/one.spv" --json "$place/lost.json" \
+    --spirv "$place/lost" >"$place/error" 2>&1 &
   until grep -q '^right' "$place/error" || ! kill -0 $! 2>/dev/null; do sleep 0.1; done
   rm "$place/one.spv"
   wait $!
   check "what was found before is kept" test "$? $(grep -q '"right"' "$place/lost.json" && echo right)" = "1 right"
+  check "the kernel that ended its process is told" grep -q '"kernel": "arithmetic.floor"' "$place/lost.json"
+  check "its SPIR-V is kept, and no other" test "$(ls "$place/lost")" = arithmetic.floor.spv
 }
 
 case $mode in
 quick) quick "$@" ;;
 planted)
-  planted -v -E '^(loop|matrix)\.'
+  planted -v -E '^(loop|matrix|crash)\.'
   kept 0 "" "operator/losses: gradient of cross-entropy"
   kept 1 loss.gradient "operator/losses: gradient of cross-entropy"
   echo '{"what": 1}' >"$place/damaged.json"
@@ -97,6 +111,7 @@ planted)
   "${program[@]}" --case f32/exact --case none >"$place/error" 2>&1
   check "an unknown case is refused before others run" grep -q '^\[selftest\] expected a case' <(head -1 "$place/error")
   odd_texts
+  changed
   lost
   ;;
 loop) planted '^loop\.' ;;
