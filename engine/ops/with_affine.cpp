@@ -2,14 +2,12 @@
 
 #include <halfstep/ops.h>
 
-#include "ops/elementwise/cast.h"
-
 namespace halfstep::ops {
 
-WeightAndBias with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) {
-  const auto scaled = [&](Tensor v) { return mul(v, in_type(factor, v.dtype())); };
-  const Tensor moved = in_type(offset, inputs[0].dtype());
-  return {scaled(inputs[1]), inputs.size() == 3 ? add(scaled(inputs[2]), moved) : moved};
+std::optional<WeightAndBias> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) {
+  if (is_narrow(inputs[0].dtype())) return {};
+  const Tensor weight = mul(inputs[1], factor);
+  return WeightAndBias{weight, inputs.size() == 3 ? add(mul(inputs[2], factor), offset) : offset};
 }
 
 }  // namespace halfstep::ops

@@ -59,26 +59,35 @@ TEST_CASE("a norm of a channel that hardly varies keeps its result in 16 bits") 
   struct Case {
     Precision precision;
     float weight;
+    bool convolution = true;
   };
-  const std::vector<float> ones(8, 1);
+  Precision by_layer = Precision::mixed();
+  by_layer.layer("block", DType::bf16);
   const TemporaryFolder folder;
-  for (const Case& c : {Case{Precision::mixed(), 3.75F}, Case{Precision::mixed(), 37.5F},
-                        Case{Precision::autocast(), 3.75F}, Case{Precision::bfloat16(), 0.125F}}) {
+  for (const Case& c :
+       {Case{Precision::mixed(), 3.75F}, Case{Precision::mixed(), 37.5F}, Case{Precision::autocast(), 3.75F},
+        Case{Precision::bfloat16(), 0.125F}, Case{Precision::float16(), 3.75F}, Case{Precision::float16(), 37.5F},
+        Case{by_layer, 3.75F}, Case{Precision::float16(), 37.5F, false}, Case{by_layer, 3.75F, false}}) {
     CAPTURE(c.precision.name);
+    CAPTURE(c.weight);
+    CAPTURE(c.convolution);
     Graph graph;
+    const Scope block = graph.root() / "block";
     const Tensor x = graph.input("x", {1, 1, 1, 8});
-    const Tensor w = graph.root().parameter("w", {1, 1, 8, 2}, constant(c.weight));
-    const Tensor scale = graph.root().parameter("scale", {2}, constant(1));
-    const Tensor moved = graph.root().parameter("moved", {2}, constant(1));
-    const RunningStatistics running{graph.root().state("mean", {2}, constant(8 * c.weight)),
-                                    graph.root().state("variance", {2}, constant(0))};
-    const Tensor y = batch_norm(conv2d(x, w), scale, moved, running);
+    const Tensor w = block.parameter("w", {1, 1, 8, 8}, constant(c.weight));
+    const Tensor moved_by = block.parameter("moved_by", {8}, constant(0));
+    const Tensor scale = block.parameter("scale", {8}, constant(1));
+    const Tensor moved = block.parameter("moved", {8}, constant(1));
+    const RunningStatistics running{block.state("mean", {8}, constant(8 * c.weight)),
+                                    block.state("variance", {8}, constant(0))};
+    const Tensor y = batch_norm(c.convolution ? conv2d(x, w) : relu(add(x, moved_by)), scale, moved, running);
     TrainerOptions options{.loss = mean(y)};
     options.precision = c.precision;
     options.precision.loss_scale = LossScale::none();
-    options.groups = {{.pattern = "scale", .frozen = true}, {.pattern = "moved", .frozen = true}};
+    options.groups = {{.pattern = "block/scale", .frozen = true}, {.pattern = "block/moved", .frozen = true}};
     Trainer trainer = Trainer::compile(testing::device(), graph, options);
-    const std::map<std::string, Values> inputs{{"x", std::span<const float>(ones)}};
+    const std::vector<float> pixel(8, c.convolution ? 1 : 8 * c.weight);
+    const std::map<std::string, Values> inputs{{"x", std::span<const float>(pixel)}};
     CHECK(Predictor::compile(trainer, graph, y).run(inputs)[1] == doctest::Approx(1).epsilon(0.01));
     trainer.save_weights(folder.path() / "all");
     Predictor predictor = Predictor::compile(testing::device(), graph, y, c.precision);

@@ -97,7 +97,8 @@ struct ParameterGroup {
   float rate = 1;                       ///< multiplies the rate of their optimizer
   std::optional<float> weight_decay{};  ///< replaces that of their optimizer, also without decay_vectors
   /// Not trained at all: these parameters have no gradient, no moments and no memory for either, and f16 parameters
-  /// have no f32 master. Batch norm then uses its running statistics, which do not change, and is folded.
+  /// have no f32 master. Batch norm then uses its running statistics, which do not change, and is folded
+  /// as in a Predictor.
   bool frozen = false;
   /// Updates these parameters in place of the trainer's, by its own schedule. Not for a frozen group.
   std::optional<Optimizer> optimizer{};

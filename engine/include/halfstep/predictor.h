@@ -16,12 +16,12 @@
 namespace halfstep {
 
 /// Runs the forward pass of a graph, for inference only, with weights from a file or with those of a trainer. Batch
-/// norms are folded into the weights of the convolutions before them, unless these work in 16 bits and the norms do
-/// not; weights from a file are folded once, when they are loaded. Dropout is disabled. Caches (Scope::cache) begin as
-/// zeros, and every run updates them. To be used by one thread at a time, and not while another thread uses the trainer
-/// or predictor whose weights it has. Kernels are checked and measured on the device as a trainer's are
-/// (DeviceSettings::tuning): on a GPU, the first compile() of a graph may take a second more. All members of a predictor
-/// that was moved from throw Error.
+/// norms are folded into the weights of the convolutions before them, unless these work in 16 bits; weights from a file
+/// are folded once, when they are loaded. Dropout is disabled. Caches (Scope::cache) begin as zeros, and every run
+/// updates them. To be used by one thread at a time, and not while another thread uses the trainer or predictor whose
+/// weights it has. Kernels are checked and measured on the device as a trainer's are (DeviceSettings::tuning): on a
+/// GPU, the first compile() of a graph may take a second more. All members of a predictor that was moved from throw
+/// Error.
 class HALFSTEP_API Predictor {
  public:
   /// run() computes `output`, floating numbers of `graph`. Inputs and output may be in an application's memory

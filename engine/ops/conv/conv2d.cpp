@@ -159,8 +159,9 @@ class Conv2d final : public graph::Operator {
   }
 
   std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const override {
-    const auto [weight, bias] = ops::with_affine(inputs, factor, offset);
-    return conv2d(inputs[0], weight, options_, bias);
+    const auto folded = ops::with_affine(inputs, factor, offset);
+    if (!folded) return {};
+    return conv2d(inputs[0], folded->weight, options_, folded->bias);
   }
 
   void lower(plan::Lowering& out) const override {

@@ -44,10 +44,8 @@ class Cast final : public graph::Operator {
     return {dy.dtype() == call.inputs[0].dtype() ? dy : cast(dy, call.inputs[0].dtype())};
   }
 
-  // Applies to the operator before the cast, unless that is narrow: weights and offset would be rounded to its type,
-  // and where a channel's mean is large beside its deviation, little is left of their difference.
+  // Applies to the operator before the cast.
   std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const override {
-    if (is_narrow(inputs[0].dtype())) return {};
     graph::Ir& ir = graph::ir_of(inputs[0]);
     const graph::Value& value = ir.values[inputs[0].id()];
     if (value.origin != graph::Origin::node) return {};

@@ -99,8 +99,9 @@ class Linear final : public graph::Operator {
   }
 
   std::optional<Tensor> with_affine(std::span<const Tensor> inputs, Tensor factor, Tensor offset) const override {
-    const auto [weight, bias] = ops::with_affine(inputs, factor, offset);
-    return linear(inputs[0], weight, bias);
+    const auto folded = ops::with_affine(inputs, factor, offset);
+    if (!folded) return {};
+    return linear(inputs[0], folded->weight, folded->bias);
   }
 
   std::optional<Tensor> in_float8(std::span<const Tensor> inputs) const override {

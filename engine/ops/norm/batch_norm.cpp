@@ -9,6 +9,7 @@
 
 #include "graph/ir.h"
 #include "ops/apply.h"
+#include "ops/elementwise/cast.h"
 #include "ops/expect.h"
 #include "ops/kernel.h"
 #include "ops/norm/channel_norm.h"
@@ -167,7 +168,8 @@ ops::BatchNormResult ops::batch_norm_training(Tensor x, Tensor weight, Tensor bi
 }
 
 Tensor ops::batch_norm_inference(Tensor x, Tensor weight, Tensor bias, RunningStatistics running, float epsilon) {
-  const Tensor inputs[] = {weight, bias, running.mean, running.variance};
+  // In f32: rounded to 16 bits, the two would not cancel where a channel's mean is large beside its deviation.
+  const Tensor inputs[] = {in_type(weight, DType::f32), in_type(bias, DType::f32), running.mean, running.variance};
   const std::vector<Tensor> affine = graph::apply(std::make_shared<BatchNormAffine>(epsilon), inputs);
   graph::Ir& ir = graph::ir_of(x);
   const graph::Value& value = ir.values[x.id()];
@@ -177,7 +179,7 @@ Tensor ops::batch_norm_inference(Tensor x, Tensor weight, Tensor bias, RunningSt
     for (const graph::ValueId input : producer.inputs) operands.push_back(ir.tensor(input));
     if (const auto folded = producer.op->with_affine(operands, affine[0], affine[1])) return *folded;
   }
-  return add(mul(x, affine[0]), affine[1]);
+  return in_type(add(mul(in_type(x, DType::f32), affine[0]), affine[1]), x.dtype());
 }
 
 Tensor batch_norm(Tensor x, Tensor weight, Tensor bias, RunningStatistics running, BatchNormOptions options) {
