@@ -249,15 +249,37 @@ TEST_CASE("f16 partials are those of products of f16 numbers, and not of attenti
       });
       CHECK(sum.front() == 262144);
     }
-    const auto attended = [&](DType partials) {
-      const reference::Array each = testing::uniform({1, 2, 40, 48}, 3, -1, 1);
-      return made(target, partials, {each, each, each}, [](const std::vector<Tensor>& x) {
-        const auto half = [&](std::size_t i) { return cast(x[i], DType::f16); };
-        return attention(half(0), half(1), half(2));
-      });
-    };
-    CHECK(attended(DType::f16) == attended(DType::f32));
+    for (const Shape& shape : {Shape{1, 2, 40, 48}, {1, 1, 3, 260}}) {  // heads that wide are products
+      const auto attended = [&](DType partials) {
+        const reference::Array each = testing::uniform(shape, 3, -1, 1);
+        return made(target, partials, {each, each, each}, [](const std::vector<Tensor>& x) {
+          const auto half = [&](std::size_t i) { return cast(x[i], DType::f16); };
+          return attention(half(0), half(1), half(2));
+        });
+      };
+      CHECK(attended(DType::f16) == attended(DType::f32));
+    }
   }
+}
+
+TEST_CASE("f16 partials are not of the gradient of attention's mask") {
+  const reference::Array random = testing::uniform({1, 1, 40, 48}, 3, -1, 1);
+  const std::vector<float> each(random.values.begin(), random.values.end());
+  const auto trained = [&](DType partials) {
+    Graph graph;
+    const Tensor x = graph.input("x", random.shape);
+    const Tensor mask = graph.root().parameter("mask", {40, 40}, constant(0));
+    TrainerOptions options{.loss = mean(gelu(attention(x, x, x, {.mask = mask})))};
+    options.optimizer = Sgd{.rate = 1};
+    options.precision = Precision::mixed();
+    options.precision.partials = {partials, partials};
+    Trainer trainer = Trainer::compile(testing::device(), graph, options);
+    trainer.step({{"x", std::span<const float>(each)}});
+    return trainer.parameter("mask");
+  };
+  const std::vector<float> wide = trained(DType::f32);
+  CHECK(std::ranges::any_of(wide, [](float value) { return value != 0; }));
+  CHECK(trained(DType::f16) == wide);
 }
 
 }  // namespace halfstep

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "graph/ir.h"
@@ -77,13 +78,12 @@ Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options) 
       .causal = options.causal,
       .window = options.window,
       .segments = options.segments.has_value(),
+      .composed = !options.fused || std::max(q.dim(3), v.dim(3)) > ops::most_head_width,
       .scale = options.scale.value_or(static_cast<float>(1 / std::sqrt(static_cast<double>(q.dim(3))))),
       .dropout = ops::checked_probability("attention", options.dropout)};
   if (settings.dropout != 0) settings.noise = ops::fresh_noise(graph::ir_of(q));
   const ops::AttentionInputs inputs{q, k, v, options.mask, options.segments ? options.segments : options.key_lengths};
-  const bool narrow_enough = q.dim(3) <= ops::most_head_width && v.dim(3) <= ops::most_head_width;
-  return options.fused && narrow_enough ? ops::fused_attention(inputs, settings)
-                                        : ops::composed_attention(inputs, settings);
+  return ops::attention(inputs, settings);
 }
 
 }  // namespace halfstep

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-/// The two ways to compute attention. Both take what halfstep::attention() has checked, and draw the same noise.
+/// The two ways to compute attention: by kernels of its own, which store no scores (attention_pass.h), and composed of
+/// other operators. Both take what halfstep::attention() has checked, and draw the same noise.
 namespace halfstep::ops {
 
 /// What attention computes, beside its tensors.
@@ -16,6 +17,7 @@ struct AttentionSettings {
   bool causal = false;
   std::int64_t window = 0;
   bool segments = false;
+  bool composed = false;  ///< on every device
   float scale = 1;
   float dropout = 0;
   std::string noise{};  ///< the name of the dropout's
@@ -30,21 +32,19 @@ struct AttentionInputs {
   std::optional<Tensor> padding{};
 };
 
-/// The widest heads that fused_attention() takes.
+/// The widest heads that attention's own kernels take.
 inline constexpr std::int64_t most_head_width = 256;
 
-/// As products and a softmax in f32, which store scores and weights {n, h, queries, keys}.
+/// The operator.
+Tensor attention(const AttentionInputs& inputs, const AttentionSettings& settings);
+
+/// As products and a softmax in f32, which store scores and weights {n, h, queries, keys}. This and what follows is for
+/// lowering, with sums in f32.
 Tensor composed_attention(const AttentionInputs& inputs, const AttentionSettings& settings);
 /// Its gradients for q, k and v likewise: as products that compute the weights again.
 std::vector<Tensor> composed_attention_gradients(const AttentionInputs& inputs, const AttentionSettings& settings,
                                                  Tensor dy);
-/// The weights before dropout, and the gradient for the scores, both f32 {n, h, queries, keys}.
-struct ScoreGradients {
-  Tensor weights, scores;
-};
-ScoreGradients composed_score_gradients(const AttentionInputs& inputs, const AttentionSettings& settings, Tensor dy);
-
-/// As one operator, which stores neither.
-Tensor fused_attention(const AttentionInputs& inputs, const AttentionSettings& settings);
+/// Its gradient for the mask likewise.
+Tensor composed_mask_gradient(const AttentionInputs& inputs, const AttentionSettings& settings, Tensor dy);
 
 }  // namespace halfstep::ops

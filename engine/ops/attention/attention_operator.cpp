@@ -139,12 +139,14 @@ class Attention final : public graph::Operator {
   // p = softmax(q k^T scale + mask), ds = p (dy v^T - sum(dy y)): dq = ds k scale, dk = ds^T q scale, dv = p^T dy
   graph::Gradients vjp(const graph::Vjp& call) const override {
     const Tensor dy = *call.cotangents[0];
-    std::vector<Tensor> inputs(call.inputs.begin(), call.inputs.end());
-    inputs.insert(inputs.end(), call.outputs.begin(), call.outputs.end());
-    inputs.push_back(dy);
-    const std::vector<Tensor> found = graph::apply(std::make_shared<AttentionGradient>(form_), inputs);
     graph::Gradients gradients(call.inputs.size());
-    for (std::size_t i = 0; i < found.size(); ++i) gradients[i] = found[i];
+    if (call.needed[0] || call.needed[1] || call.needed[2]) {
+      std::vector<Tensor> inputs(call.inputs.begin(), call.inputs.end());
+      inputs.insert(inputs.end(), call.outputs.begin(), call.outputs.end());
+      inputs.push_back(dy);
+      const std::vector<Tensor> found = graph::apply(std::make_shared<AttentionGradient>(form_), inputs);
+      for (std::size_t i = 0; i < found.size(); ++i) gradients[i] = found[i];
+    }
     if (form_.masked && call.needed[3]) {
       std::vector<Tensor> scored(call.inputs.begin(), call.inputs.end());
       scored.push_back(dy);

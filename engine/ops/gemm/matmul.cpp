@@ -1,3 +1,5 @@
+#include "ops/gemm/matmul.h"
+
 #include <halfstep/error.h>
 #include <halfstep/ops.h>
 
@@ -48,7 +50,7 @@ Tensor over_batch(Tensor gradient) {
 /// Products of matrices.
 class Matmul final : public graph::Operator {
  public:
-  explicit Matmul(MatmulOptions options) : options_(options) {}
+  explicit Matmul(MatmulOptions options, bool in_f32 = false) : options_(options), in_f32_(in_f32) {}
 
   std::string name() const override { return "matmul"; }
   graph::Attributes attributes() const override {
@@ -75,7 +77,7 @@ class Matmul final : public graph::Operator {
       fail(name(), fmt::format("expected equal batch axes, got {} times {}", to_string(a), to_string(b)));
     }
     shape.insert(shape.end(), {m, n});
-    return {{a.dtype, shape}};
+    return {{in_f32_ ? DType::f32 : a.dtype, shape}};
   }
 
   // C = A B:      dA = dC B^T,    dB = A^T dC
@@ -129,9 +131,15 @@ class Matmul final : public graph::Operator {
 
  private:
   MatmulOptions options_;
+  bool in_f32_;  ///< the result, whatever the operands' type is
 };
 
 }  // namespace
+
+Tensor ops::matmul_in_f32(Tensor a, Tensor b, MatmulOptions options) {
+  const Tensor inputs[] = {a, b};
+  return graph::apply_one(std::make_shared<Matmul>(options, true), inputs);
+}
 
 Tensor matmul(Tensor a, Tensor b, MatmulOptions options) {
   return ops::apply<Matmul>({a, b}, options);
