@@ -24,7 +24,7 @@ class CheckpointReader {
   std::vector<float> take(const std::string& models_name, const state::ParameterEntry& entry);
 
   /// A tensor of the model that is not needed, in the file or not.
-  void pass_over(const std::string& name) { asked_.insert(name); }
+  void pass_over(const std::string& name) { asked_.insert(name_in_file(name)); }
   /// What a checkpoint has beside its weights: the average and the optimizer's states of a weight have its shape, and
   /// its name with a dot and theirs, whatever rule made them.
   void pass_over_states();

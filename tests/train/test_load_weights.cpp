@@ -108,6 +108,23 @@ TEST_CASE("a tensor is read under another name that its file may have for it") {
   CHECK(trainer.parameter("dense/bias") == two);
 }
 
+TEST_CASE("what a predictor does not need is passed over under the name that the file has for it") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "weights.safetensors";
+  const std::vector<float> ones(36, 1.0F);
+  const std::span<const std::byte> data = std::as_bytes(std::span(ones));
+  io::write_safetensors(path, {{"w", "F32", {36}, data}, {"old.bias", "F32", {36}, data}}, {});
+  Graph graph;
+  const Tensor w = graph.root().parameter("w", {36}, constant(0));
+  (graph.root() / "unused").parameter("bias", {36}, constant(0));
+  Predictor predictor = Predictor::compile(testing::device(), graph, mul(graph.input("x", {36}), w));
+  const LoadOptions options{.other_names = [](const std::string& name) {
+    return name == "unused.bias" ? std::vector<std::string>{"old.bias"} : std::vector<std::string>{};
+  }};
+  CHECK(predictor.load_weights(path, options).unexpected.empty());
+  CHECK_THROWS_AS(predictor.load_weights(path), Error);
+}
+
 TEST_CASE("numbers that a weight's type does not reach are told of as not finite") {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "weights.safetensors";
