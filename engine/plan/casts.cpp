@@ -152,7 +152,7 @@ void take_form(const Program& program, const Target& target, Dispatch& dispatch)
 /// Gives a dispatch that mixes its variant for the type `narrow`, or for f32, and says which operands are f32.
 void name_variant(const Program& program, const Target& target, DType narrow, Dispatch& dispatch) {
   constexpr std::size_t wide_operands = first_expression_constant - 1;  // of shaders/common/mixed_operands.glsl
-  const std::string stem = dispatch.shader.substr(0, dispatch.shader.find('.'));
+  const std::string stem = dispatch.shader.substr(0, dispatch.shader.rfind('.'));
   dispatch.shader = fmt::format("{}.{}", stem, storage(target, narrow));
   std::uint32_t wide = 0;
   for (std::size_t i = 0; i < dispatch.operands.size() && is_narrow(narrow); ++i) {

@@ -1,4 +1,5 @@
 // Programs with fused elementwise work give the same numbers as programs without fusion.
+#include <halfstep/encodings.h>
 #include <halfstep/graph.h>
 #include <halfstep/ops.h>
 
@@ -126,6 +127,20 @@ Results run(const TestGraph& graph, plan::Target target, bool fusion, const Stor
   for (const graph::ValueId id : ids) results.values.push_back(execution.floats(id));
   return results;
 }
+
+/// Features, which are f32 as the coordinates are, in the type of what reads them; of coordinates too that were of it.
+class CastEncoding : public TestGraph {
+ public:
+  explicit CastEncoding(DType dtype) {
+    const auto encoded = [&](Tensor coordinates) {
+      const Tensor features = frequency_encoding(coordinates, 3);
+      outputs_.push_back(dtype == DType::f32 ? features : cast(features, dtype));
+    };
+    encoded(input({37, 3}, DType::f32));
+    const Tensor narrow = input({37, 2}, dtype);
+    encoded(dtype == DType::f32 ? narrow : cast(narrow, DType::f32));
+  }
+};
 
 /// A norm that is computed in f32 of a tensor in another type, as mixed precision does, with its weight and bias in
 /// f32, and their gradients.
@@ -271,6 +286,16 @@ TEST_CASE("a norm in f32 takes tensors of another type without casts, and its we
     const Results wanted = run(norm, target, false);
     const Results got = run(norm, target, true);
     CHECK(got.dispatches + 4 <= wanted.dispatches);
+    expect_same(got, wanted);
+  }
+}
+
+TEST_CASE("what encodes coordinates stores the type of a product that follows") {
+  for (const auto& [target, dtype] : testing::variants()) {
+    const CastEncoding encoding(dtype);
+    const Results wanted = run(encoding, target, false);
+    const Results got = run(encoding, target, true);
+    CHECK(got.dispatches + (dtype == DType::f32 ? 0 : 3) == wanted.dispatches);
     expect_same(got, wanted);
   }
 }

@@ -88,7 +88,8 @@ class Encode final : public graph::Operator {
                   .operands = {{out.input(0), Access::read}, {out.output(0), Access::write}},
                   .groups = plan::groups_for(out.target(), quads, flat_local_size(out.target())),
                   .rounds = 4 * encoding_.rounds,
-                  .expression = ops::result_expression(out, out.output(0), 1, 2)});
+                  .expression = ops::result_expression(out, out.output(0), 1, 2),
+                  .mixes = true});
   }
 
  private:
