@@ -66,17 +66,6 @@ std::optional<Tensor> Operator::in_float8(std::span<const Tensor>) const {
 
 namespace {
 
-/// "conv1" for an operator that uses the parameter "conv1/weight".
-std::string scope_of(const Ir& ir, std::span<const Tensor> inputs) {
-  for (const Tensor& input : inputs) {
-    const Value& value = ir.values[input.id()];
-    if (value.origin != Origin::parameter) continue;
-    const std::size_t slash = value.name.rfind('/');
-    return slash == std::string::npos ? "" : value.name.substr(0, slash);
-  }
-  return "";
-}
-
 /// Throws Error unless the tensors are values of one graph.
 void check_inputs(const Operator& op, std::span<const Tensor> inputs) {
   if (inputs.empty()) fail(op.name(), "expected at least one tensor, got none");
@@ -109,6 +98,19 @@ std::string result_name(const Node& node, NodeId id, std::size_t result) {
 }
 
 }  // namespace
+
+std::vector<std::string> Ir::scopes(std::span<const ValueId> inputs) const {
+  std::vector<std::string> found;
+  const auto add = [&](ValueId id) {
+    if (values[id].origin != Origin::parameter) return;
+    const std::size_t slash = values[id].name.rfind('/');
+    std::string scope = slash == std::string::npos ? "" : values[id].name.substr(0, slash);
+    if (std::ranges::find(found, scope) == found.end()) found.push_back(std::move(scope));
+  };
+  for (const ValueId id : inputs.subspan(1)) add(id);
+  if (found.empty()) add(inputs.front());
+  return found;
+}
 
 void Ir::attribute(NodeId first, std::string_view scope, std::string_view why) {
   for (NodeId id = first; id < nodes.size(); ++id) {
@@ -154,11 +156,12 @@ std::vector<Tensor> apply(std::shared_ptr<const Operator> op, std::span<const Te
   check_inputs(*op, inputs);
   Ir& ir = ir_of(inputs.front());
   std::vector<TensorType> types;
-  Node node{std::move(op), {}, {}, scope_of(ir, inputs), {}};
+  Node node{std::move(op), {}, {}, {}, {}};
   for (const Tensor& input : inputs) {
     types.push_back(input.type());
     node.inputs.push_back(input.id());
   }
+  if (const std::vector<std::string> scopes = ir.scopes(node.inputs); !scopes.empty()) node.scope = scopes.front();
   if (ir.types == Types::written && node.op->numerics() != Numerics::as_is) widen(ir, inputs, types);
   const std::vector<TensorType> results = node.op->infer(types);
   for (const TensorType& type : results) check_extents(node.op->name(), "a result", type.shape);

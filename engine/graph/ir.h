@@ -53,7 +53,7 @@ struct Node {
   std::shared_ptr<const Operator> op;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  std::string scope;        ///< path of the scope whose parameter it uses; empty if it uses none
+  std::string scope;        ///< the first of Ir::scopes(); empty if there are none
   std::string why;          ///< the reason for the type it computes in, for display
   bool recomputed = false;  ///< recomputes, for the backward pass, a value that the forward pass did not keep
 };
@@ -86,6 +86,9 @@ struct Ir : std::enable_shared_from_this<Ir> {
   Tensor tensor(ValueId id);
   /// Values of one origin, in order of creation.
   std::vector<ValueId> of(Origin origin) const;
+  /// The paths of the scopes whose parameters an operator of these inputs uses: "conv1" of "conv1/weight". The first
+  /// input is what it works on, and counts only where no other one is a parameter.
+  std::vector<std::string> scopes(std::span<const ValueId> inputs) const;
   /// Sets, for the nodes from `first` on, the reason for their types, and the scope of those that use no parameter.
   /// Their values are named accordingly.
   void attribute(NodeId first, std::string_view scope, std::string_view why);

@@ -80,12 +80,16 @@ std::vector<bool> on_way_to_next_state(const Ir& written) {
   return result;
 }
 
-/// Overrides come first: by layer, then by operator. What is computed of a state is as precise as that.
-Decision decide(const Precision& precision, const Ir& written, const Node& node, bool on_way) {
-  if (node.op->numerics() == Numerics::as_is) return {widest, "takes what it is given, f32 inside"};
+/// By layer, for the parameters in one scope; none if no pattern is for that.
+std::optional<Decision> of_layer(const Precision& precision, const std::string& scope) {
   for (const auto& [pattern, dtype] : precision.layers) {
-    if (!node.scope.empty() && matches(pattern, node.scope)) return {dtype, fmt::format("layer '{}'", pattern)};
+    if (!scope.empty() && matches(pattern, scope)) return Decision{dtype, fmt::format("layer '{}'", pattern)};
   }
+  return {};
+}
+
+/// By operator, else by list. What is computed of a state is as precise as that.
+Decision of_operator(const Precision& precision, const Ir& written, const Node& node, bool on_way) {
   const auto by_name = precision.operators.find(node.op->name());
   if (by_name != precision.operators.end()) {
     return {by_name->second, fmt::format("operator '{}' of the policy", by_name->first)};
@@ -95,6 +99,28 @@ Decision decide(const Precision& precision, const Ir& written, const Node& node,
   if (on_way) return {DType::f32, "is on the way to a state's next value"};
   return {on_list(precision.lists, node.op->numerics()),
           fmt::format("{}: {}", precision.name, name(node.op->numerics()))};
+}
+
+std::string text_of(const Decision& decision) {
+  return fmt::format("{} ({})", decision.compute ? name(*decision.compute) : "the widest of its inputs", decision.why);
+}
+
+/// Overrides by layer come first. Those of an operator with parameters in several scopes must agree.
+Decision decide(const Precision& precision, const Ir& written, const Node& node, bool on_way) {
+  if (node.op->numerics() == Numerics::as_is) return {widest, "takes what it is given, f32 inside"};
+  const Decision general = of_operator(precision, written, node, on_way);
+  const std::vector<std::string> scopes = written.scopes(node.inputs);
+  if (scopes.empty()) return general;
+  const Decision first = of_layer(precision, scopes.front()).value_or(general);
+  for (const std::string& scope : scopes) {
+    const Decision own = of_layer(precision, scope).value_or(general);
+    if (own.compute == first.compute) continue;
+    fail(node.op->name(),
+         fmt::format("expected one type for '{}' and '{}', which are one operator, got {} and {}", scopes.front(),
+                     scope, text_of(first), text_of(own)),
+         "name all its scopes, or use linear(), an operator of its own for each layer");
+  }
+  return first;
 }
 
 class Pass {
@@ -257,7 +283,8 @@ void check_names(const Ir& written, const Precision& precision) {
   };
   for (const auto& [pattern, dtype] : precision.layers) {
     expect_any("a layer", pattern, [&, &pattern = pattern](const Node& node) {
-      return !node.scope.empty() && matches(pattern, node.scope);
+      return std::ranges::any_of(written.scopes(node.inputs),
+                                 [&](const std::string& scope) { return !scope.empty() && matches(pattern, scope); });
     });
   }
   for (const auto& [name, compute] : precision.operators) {

@@ -92,6 +92,44 @@ TEST_CASE("a layer is given another type by its scope, and an operator by its na
   CHECK(model.types(precision)[3] == f16);
 }
 
+TEST_CASE("a layer's scope is that of its weights, also where what it works on is a parameter") {
+  Graph graph;
+  const Scope decoder = graph.root() / "decoder";
+  const Tensor codes = decoder.parameter("codes", {3, 8}, constant(0));
+  const Tensor y = linear(codes, (decoder / "q").parameter("weight", {8, 8}, constant(0)));
+  const Tensor sum = add(codes, graph.input("x", {3, 8}));
+  const auto type_of = [&](Tensor tensor, std::string pattern) {
+    const passes::LoweredPrecision lowered =
+        passes::apply_precision(graph.ir(), Precision::mixed().layer(std::move(pattern), f32));
+    return lowered.ir.values[lowered.value[tensor.id()]].type.dtype;
+  };
+  CHECK(type_of(y, "decoder/?") == f32);
+  CHECK(type_of(y, "decoder") == f16);
+  CHECK(type_of(sum, "decoder") == f32);  // it has no other parameter
+}
+
+TEST_CASE("layers that are one operator have one type") {
+  Graph graph;
+  std::vector<DenseLayer> layers;
+  for (const std::string name : {"first", "second", "last"}) {
+    const Scope scope = graph.root() / name;
+    layers.push_back({scope.parameter("weight", {8, 8}, constant(0)), scope.parameter("bias", {8}, constant(0))});
+  }
+  const Tensor y = fused_mlp(graph.input("x", {3, 8}), layers);
+  const auto type_of = [&](const Precision& precision) {
+    passes::check_names(graph.ir(), precision);
+    const passes::LoweredPrecision lowered = passes::apply_precision(graph.ir(), precision);
+    return lowered.ir.values[lowered.value[y.id()]].type.dtype;
+  };
+  CHECK(
+      refusal([&] { type_of(Precision::float32().layer("first", f16)); }) ==
+      "[fused_mlp] expected one type for 'first' and 'second', which are one operator, got f16 (layer 'first') and f32 "
+      "(float32: products). Hint: name all its scopes, or use linear(), an operator of its own for each layer");
+  CHECK_THROWS_AS(type_of(Precision::mixed().layer("last", f32)), Error);
+  CHECK(type_of(Precision::mixed().layer("last", f16)) == f16);
+  CHECK(type_of(Precision::mixed().layer("*st", f32).layer("second", f32)) == f32);
+}
+
 TEST_CASE("a layer in f32 reads its f32 master where there is one") {
   const Model model;
   const auto weight = [&](Precision precision) {

@@ -158,6 +158,9 @@ TEST_CASE("a frozen network of dense layers passes gradients on") {
     const float gradient = 0.25F * 0.25F * 0.25F * static_cast<float>(width * width);
     for (const float weight : trainer.parameter("w")) CHECK(weight == doctest::Approx(1 - 0.25F * gradient));
     CHECK(trainer.parameter("decoder/1")[0] == 0.25F);
+    // Forward and back to x: no product is for a weight that is not trained.
+    const double forward = 2 * 32 * static_cast<double>(16 * width + width * width + width * 4);
+    CHECK(trainer.inspect().summary().flops <= 2 * forward);
   }
 }
 

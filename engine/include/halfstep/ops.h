@@ -83,7 +83,8 @@ struct FusedMlpOptions {
 /// then take each row through all layers in one kernel, and back in another; what lies between layers is rounded to the
 /// type of the tensors, as it is layer by layer. A software driver trains layer by layer; the newest lavapipe predicts
 /// and evaluates hidden layers up to 64 wide in one kernel, in f32 between layers whatever type the tensors have. Any
-/// other network is `linear` and the activations.
+/// other network is `linear` and the activations. As one operator it has one type (Precision::layer), and is recomputed
+/// with its first layer (TrainerOptions::recompute).
 HALFSTEP_API Tensor fused_mlp(Tensor x, const std::vector<DenseLayer>& layers, const FusedMlpOptions& options = {});
 
 /// The mean and variance that batch norm stores for inference: f32 {c} each, made by Scope::state.
@@ -98,8 +99,8 @@ struct BatchNormOptions {
 /// (x - mean) / sqrt(variance + epsilon) * weight + bias for x {n, ..., c}, weight {c} and bias {c}: Ioffe and Szegedy
 /// 2015. Training uses the mean and variance of the batch, in f32, and every update moves the running statistics
 /// towards them (with the unbiased variance); Trainer::compile throws Error where a channel has one element only.
-/// Evaluation uses the running statistics; if x comes from a convolution, they are folded into its weights, but for
-/// one in 16 bits before a norm in f32.
+/// Evaluation uses the running statistics; if x comes from a convolution or linear() in f32, they are folded into
+/// its weights.
 HALFSTEP_API Tensor batch_norm(Tensor x, Tensor weight, Tensor bias, RunningStatistics running,
                                BatchNormOptions options = {});
 

@@ -158,9 +158,10 @@ struct HALFSTEP_API Precision {
   static std::vector<std::string> names();
 
   /// Makes the operators of layers whose scope matches `pattern` compute in `dtype`. An operator's scope is that of its
-  /// parameters. The first match counts. `*` stands for any characters, `?` for one. Throws Error unless `dtype` is
-  /// floating; compile() does if no scope of an operator matches, or only those of operators that take their inputs as
-  /// they are.
+  /// parameters, without the first input if others are parameters too. The first match counts. `*` stands for any
+  /// characters, `?` for one. Throws Error unless `dtype` is floating; compile() does if no scope of an operator
+  /// matches, or only those of operators that take their inputs as they are, and if an operator has parameters in
+  /// several scopes, as fused_mlp() may, with different types.
   Precision& layer(std::string pattern, DType dtype);
 };
 

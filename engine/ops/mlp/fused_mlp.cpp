@@ -73,29 +73,31 @@ class MlpLayerGradients final : public graph::Operator {
   bool dx_wanted_;
 };
 
-/// dx, where it is wanted, and the gradients for all weights and biases, from the inputs of Mlp, what its outputs keep
-/// of hidden layers, and dy.
+/// The gradients for those inputs of Mlp that are wanted, from them, what its outputs keep of hidden layers, and dy.
 class MlpGradient final : public graph::Operator {
  public:
-  MlpGradient(MlpForm form, bool dx_wanted) : form_(std::move(form)), dx_wanted_(dx_wanted) {}
+  MlpGradient(MlpForm form, std::vector<bool> wanted) : form_(std::move(form)), wanted_(std::move(wanted)) {}
 
   std::string name() const override { return "fused_mlp_gradient"; }
   graph::Attributes attributes() const override {
     graph::Attributes all = form_.attributes();
-    all.push_back({"dx", dx_wanted_});
+    all.push_back({"wanted", std::vector<std::int64_t>(wanted_.begin(), wanted_.end())});
     return all;
   }
   graph::Numerics numerics() const override { return graph::Numerics::product; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
-    const std::span<const TensorType> own = inputs.first(form_.count()).subspan(dx_wanted_ ? 0 : 1);
-    return {own.begin(), own.end()};
+    std::vector<TensorType> types;
+    for (std::size_t i = 0; i < form_.count(); ++i) {
+      if (wanted_[i]) types.push_back(inputs[i]);
+    }
+    return types;
   }
 
   void lower(plan::Lowering& out) const override {
     const MlpKernel kernel = chosen_mlp_kernel(out, MlpPass::backward, form_);
     out.lower_as([&](std::span<const Tensor> x) {
-      return kernel.tile ? gradients(*kernel.tile, x) : composed_mlp_gradients(form_, dx_wanted_, x);
+      return kernel.tile ? gradients(*kernel.tile, x) : composed_mlp_gradients(form_, wanted_, x);
     });
   }
 
@@ -111,22 +113,25 @@ class MlpGradient final : public graph::Operator {
     for (const MlpLayer<Tensor>& layer : layers) own.push_back(layer.weight);
     own.insert(own.end(), kept.begin(), kept.end());
     own.push_back(inputs.back());
-    std::vector<Tensor> before = graph::apply(std::make_shared<MlpLayerGradients>(form_, tile, dx_wanted_), own);
+    std::vector<Tensor> before = graph::apply(std::make_shared<MlpLayerGradients>(form_, tile, wanted_[0]), own);
     std::vector<Tensor> found;
-    if (dx_wanted_) {
+    if (wanted_[0]) {
       found.push_back(before.back());
       before.pop_back();
     }
     before.push_back(inputs.back());
+    const std::vector<MlpNeeds> needs = form_.needs(wanted_);
     for (std::size_t i = 0; i <= hidden; ++i) {
-      const std::vector<Tensor> all = mlp_layer_gradients(i > 0 ? results[i - 1] : inputs[0], layers[i], before[i]);
-      found.insert(found.end(), all.begin(), all.end());
+      const Tensor x = i > 0 ? results[i - 1] : inputs[0];
+      for (const std::optional<Tensor>& gradient : mlp_layer_gradients(x, layers[i], before[i], needs[i])) {
+        if (gradient) found.push_back(*gradient);
+      }
     }
     return found;
   }
 
   MlpForm form_;
-  bool dx_wanted_;
+  std::vector<bool> wanted_;
 };
 
 /// y alone, as in prediction and evaluation.
@@ -179,10 +184,12 @@ class Mlp final : public graph::Operator {
     std::vector<Tensor> inputs(call.inputs.begin(), call.inputs.end());
     inputs.insert(inputs.end(), call.outputs.begin() + 1, call.outputs.end());
     inputs.push_back(*call.cotangents[0]);
-    const bool dx_wanted = call.needed[0];
-    const std::vector<Tensor> found = apply_mlp_gradient(form_, dx_wanted, inputs);
+    const std::vector<Tensor> found = apply_mlp_gradient(form_, call.needed, inputs);
     graph::Gradients gradients(call.inputs.size());
-    for (std::size_t i = 0; i < found.size(); ++i) gradients[i + (dx_wanted ? 0 : 1)] = found[i];
+    auto next = found.begin();
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (call.needed[i]) gradients[i] = *next++;
+    }
     return gradients;
   }
 
@@ -261,8 +268,9 @@ std::vector<Tensor> apply_mlp(const MlpForm& form, std::span<const Tensor> input
   return graph::apply(std::make_shared<Mlp>(form), inputs);
 }
 
-std::vector<Tensor> apply_mlp_gradient(const MlpForm& form, bool dx_wanted, std::span<const Tensor> inputs) {
-  return graph::apply(std::make_shared<MlpGradient>(form, dx_wanted), inputs);
+std::vector<Tensor> apply_mlp_gradient(const MlpForm& form, const std::vector<bool>& wanted,
+                                       std::span<const Tensor> inputs) {
+  return graph::apply(std::make_shared<MlpGradient>(form, wanted), inputs);
 }
 
 Tensor predict_mlp(const MlpForm& form, std::span<const Tensor> inputs) {

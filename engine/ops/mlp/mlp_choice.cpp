@@ -45,7 +45,9 @@ plan::Trial problem_of(const plan::Lowering& out, MlpPass pass, const MlpForm& f
     alone.lower_as([&](std::span<const Tensor> x) {
       if (pass == MlpPass::prediction) return std::vector{predict_mlp(form, x)};
       if (pass == MlpPass::forward) return std::vector{apply_mlp(form, x).front()};
-      return std::vector{apply_mlp_gradient(form, false, x).front()};
+      std::vector<bool> parameters(form.count(), true);
+      parameters[0] = false;
+      return std::vector{apply_mlp_gradient(form, parameters, x).front()};
     });
   };
   return trial;
@@ -168,7 +170,7 @@ void lower_checked(plan::Lowering& out, const MlpForm& form, std::size_t which) 
     if (which == 0) return std::vector{results[0]};
     inputs.insert(inputs.end(), results.begin() + 1, results.end());
     inputs.push_back(x.back());
-    return std::vector{apply_mlp_gradient(form, true, inputs)[which - 1]};
+    return std::vector{apply_mlp_gradient(form, std::vector(form.count(), true), inputs)[which - 1]};
   });
 }
 

@@ -20,15 +20,6 @@ graph::Gradients vjp_of(const graph::Operator& op, std::span<const Tensor> input
   return op.vjp({inputs, std::span(&result, 1), cotangents, needed});
 }
 
-/// The gradients of a layer for its input, if that is wanted, and for its parameters.
-graph::Gradients layer_gradients(Tensor x, const MlpLayer<Tensor>& layer, Tensor dy, bool input_wanted) {
-  std::vector<Tensor> own{x, layer.weight};
-  if (layer.bias) own.push_back(*layer.bias);
-  std::vector<bool> needed(own.size(), true);
-  needed[0] = input_wanted;
-  return vjp_of(*linear_operator(), own, dy, dy, needed);
-}
-
 /// The gradient before the activation of a hidden layer.
 Tensor before_activation(const MlpForm& form, Tensor gradient, std::span<const Tensor> inputs, std::size_t layer) {
   if (!form.activation.op) return gradient;
@@ -41,6 +32,16 @@ Tensor before_activation(const MlpForm& form, Tensor gradient, std::span<const T
 
 std::size_t MlpForm::count() const {
   return 1 + biases.size() + static_cast<std::size_t>(std::ranges::count(biases, true));
+}
+
+std::vector<MlpNeeds> MlpForm::needs(const std::vector<bool>& wanted) const {
+  std::vector<MlpNeeds> all;
+  std::size_t next = 1;
+  for (const bool has_bias : biases) {
+    all.push_back({.weight = wanted[next++]});
+    if (has_bias) all.back().bias = wanted[next++];
+  }
+  return all;
 }
 
 graph::Attributes MlpForm::attributes() const {
@@ -101,25 +102,33 @@ std::vector<Tensor> composed_mlp(const MlpForm& form, std::span<const Tensor> in
   return all;
 }
 
-std::vector<Tensor> mlp_layer_gradients(Tensor x, const MlpLayer<Tensor>& layer, Tensor dy) {
-  const graph::Gradients all = layer_gradients(x, layer, dy, false);
-  std::vector<Tensor> found;
-  for (std::size_t i = 1; i < all.size(); ++i) found.push_back(*all[i]);
-  return found;
+graph::Gradients mlp_layer_gradients(Tensor x, const MlpLayer<Tensor>& layer, Tensor dy, const MlpNeeds& needed) {
+  std::vector<Tensor> own{x, layer.weight};
+  if (layer.bias) own.push_back(*layer.bias);
+  std::vector<bool> wanted{needed.x, needed.weight, needed.bias};
+  wanted.resize(own.size());
+  return vjp_of(*linear_operator(), own, dy, dy, wanted);
 }
 
-std::vector<Tensor> composed_mlp_gradients(const MlpForm& form, bool dx_wanted, std::span<const Tensor> inputs) {
+std::vector<Tensor> composed_mlp_gradients(const MlpForm& form, const std::vector<bool>& wanted,
+                                           std::span<const Tensor> inputs) {
   const std::vector<MlpLayer<Tensor>> layers = form.layers(inputs);
-  std::vector<Tensor> found;  // from the last to the first
+  std::vector<MlpNeeds> needs = form.needs(wanted);
+  const auto is_trained = [](const MlpNeeds& needed) { return needed.weight || needed.bias; };
+  const auto last = wanted[0] ? 0 : static_cast<std::size_t>(std::ranges::find_if(needs, is_trained) - needs.begin());
+  std::vector<Tensor> found;  // from the last input to the first
   Tensor gradient = inputs.back();
-  for (std::size_t layer = layers.size(); layer-- > 0;) {
+  for (std::size_t layer = layers.size(); layer-- > last;) {
     const Tensor x = layer > 0 ? inputs[form.count() + layer - 1] : inputs[0];
-    const graph::Gradients all = layer_gradients(x, layers[layer], gradient, layer > 0 || dx_wanted);
-    for (std::size_t i = all.size(); i-- > 1;) found.push_back(*all[i]);
-    if (all[0]) gradient = *all[0];
-    if (layer > 0) gradient = before_activation(form, gradient, inputs, layer - 1);
+    needs[layer].x = layer > last || wanted[0];
+    const graph::Gradients all = mlp_layer_gradients(x, layers[layer], gradient, needs[layer]);
+    for (std::size_t i = all.size(); i-- > 1;) {
+      if (all[i]) found.push_back(*all[i]);
+    }
+    if (!needs[layer].x) break;
+    gradient = layer > 0 ? before_activation(form, *all[0], inputs, layer - 1) : *all[0];
   }
-  if (dx_wanted) found.push_back(gradient);
+  if (wanted[0]) found.push_back(gradient);
   std::ranges::reverse(found);
   return found;
 }

@@ -32,6 +32,11 @@ struct MlpLayer {
   std::optional<T> bias{};
 };
 
+/// Which gradients of a layer are computed.
+struct MlpNeeds {
+  bool x = false, weight = false, bias = false;
+};
+
 /// A network's inputs are x, then the weight and the bias, if it has one, of each layer.
 struct MlpForm {
   MlpActivation activation;
@@ -54,6 +59,8 @@ struct MlpForm {
     }
     return all;
   }
+  /// Of each layer, which of its parameters are among the `wanted` inputs.
+  std::vector<MlpNeeds> needs(const std::vector<bool>& wanted) const;
 };
 
 /// The sizes of a network.
@@ -84,18 +91,21 @@ std::vector<TensorType> kept_mlp_types(const MlpForm& form, std::span<const Tens
 /// y and what is kept: layer by layer.
 std::vector<Tensor> composed_mlp(const MlpForm& form, std::span<const Tensor> inputs);
 
-/// The gradients for the parameters of `layer`, of its input x and the gradient dy of its result.
-std::vector<Tensor> mlp_layer_gradients(Tensor x, const MlpLayer<Tensor>& layer, Tensor dy);
+/// The gradients for a layer's input x, weight and bias, those of `needed` {x, weight, bias}, of the gradient dy of its
+/// result.
+graph::Gradients mlp_layer_gradients(Tensor x, const MlpLayer<Tensor>& layer, Tensor dy, const MlpNeeds& needed);
 
-/// dx, if it is wanted, and the gradients for all parameters, of a network's inputs, what is kept of hidden layers, and
-/// dy: layer by layer.
-std::vector<Tensor> composed_mlp_gradients(const MlpForm& form, bool dx_wanted, std::span<const Tensor> inputs);
+/// The gradients for those of a network's inputs that are `wanted`, in their order, of the inputs, what is kept of
+/// hidden layers, and dy: layer by layer, down to the last one that has a part in any of them.
+std::vector<Tensor> composed_mlp_gradients(const MlpForm& form, const std::vector<bool>& wanted,
+                                           std::span<const Tensor> inputs);
 
 /// The operator that is trained: what composed_mlp returns.
 std::vector<Tensor> apply_mlp(const MlpForm& form, std::span<const Tensor> inputs);
 /// The one that predicts: y.
 Tensor predict_mlp(const MlpForm& form, std::span<const Tensor> inputs);
 /// The one of the gradients: what composed_mlp_gradients returns.
-std::vector<Tensor> apply_mlp_gradient(const MlpForm& form, bool dx_wanted, std::span<const Tensor> inputs);
+std::vector<Tensor> apply_mlp_gradient(const MlpForm& form, const std::vector<bool>& wanted,
+                                       std::span<const Tensor> inputs);
 
 }  // namespace halfstep::ops
