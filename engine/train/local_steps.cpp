@@ -260,6 +260,7 @@ void LocalSteps::resume(std::vector<Synchronised> read, bool moved, std::uint64_
   seed_ = seed;
   steps_ = steps;
   moved_ = moved;
+  if (!moved_) write_synchronised();  // a file may have kept them wider than its weights
 }
 
 bool LocalSteps::has_own(const io::SafetensorsFile& file) const {

@@ -52,12 +52,13 @@ LoadReport Trainer::Impl::load_weights(const std::filesystem::path& path, const 
     report = checkpoints->load_weights(path, how);
     origin.snapshot.reset();
   };
-  if (!local_steps) {
+  if (local_steps) {
+    local_steps->with_synchronised(read, train::LocalSteps::After::keep);
+    local_steps->start(batches->seed(), static_cast<std::uint64_t>(batches->steps()));
+  } else {
     read();
-    return report;
   }
-  local_steps->with_synchronised(read, train::LocalSteps::After::keep);
-  local_steps->start(batches->seed(), static_cast<std::uint64_t>(batches->steps()));
+  if (rank_exchange) rank_exchange->compare_weights();  // files of one name may differ
   return report;
 }
 

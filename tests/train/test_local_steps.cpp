@@ -240,6 +240,21 @@ TEST_CASE("a checkpoint has what each rank has of its own, and goes on to the sa
   }
 }
 
+TEST_CASE("weights that a checkpoint has in more digits than they had do not move by themselves") {
+  const TemporaryFolder folder;
+  on_ranks(2, [&](int, const Ranks& ranks) {
+    Trainer narrow = trainer_of(ranks, rounded_at_random());
+    run(narrow, 4);
+    narrow.save(folder.path() / "start");
+    Trainer wide = trainer_of(ranks, Precision::float32(),
+                              [](TrainerOptions& options) { options.optimizer = Adam{.rate = 0, .epsilon = 1e-3F}; });
+    wide.load(folder.path() / "start");
+    const std::vector<float> before = wide.parameter("conv/weight");
+    run(wide, 4);
+    CHECK(wide.parameter("conv/weight") == before);
+  });
+}
+
 TEST_CASE("a checkpoint has what each rank has counted, and found as its loss scale") {
   const TemporaryFolder folder;
   std::vector<StepReport> wanted(2);

@@ -127,4 +127,24 @@ TEST_CASE("ranks that overflow at the loss scale's floor say so at the same step
   }
 }
 
+TEST_CASE("ranks that load different files of weights are told so at once") {
+  const TemporaryFolder folder;
+  for (const std::int64_t sync_every : {0, 4}) {
+    std::vector<std::string> errors(2);
+    testing::on_ranks(2, [&](int rank, const Ranks& as) {
+      Trainer trainer = testing::toy_trainer(testing::toy_set(), toy([&](TrainerOptions& options) {
+                                               options.ranks = as;
+                                               options.ranks.compare_every = 0;
+                                               options.ranks.sync_every = sync_every;
+                                             }));
+      Trainer alone = testing::toy_trainer(testing::toy_set(), toy([](TrainerOptions&) {}));
+      alone.set_parameter("dense/bias", std::vector<float>(3, static_cast<float>(rank)));
+      const std::filesystem::path file = folder.path() / std::to_string(rank);
+      alone.save_weights(file);
+      errors[static_cast<std::size_t>(rank)] = error_of([&] { trainer.load_weights(file); });
+    });
+    for (const std::string& error : errors) CHECK(has(error, "another 'dense/bias' on rank 1"));
+  }
+}
+
 }  // namespace halfstep

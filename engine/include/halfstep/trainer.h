@@ -171,7 +171,8 @@ class HALFSTEP_API Trainer {
   void save_weights(const std::filesystem::path& path, Weights weights = Weights::current);
   /// Reads weights and states from a safetensors file of F32, F16 or BF16; moments and counters do not change. Of a
   /// file that save() wrote, with any optimizer, it takes these alone. Throws Error, and changes nothing, if the file's
-  /// tensors are not the model's, unless `options` allow it.
+  /// tensors are not the model's, unless `options` allow it. Of several ranks, every one must call it, and all throw
+  /// Error if they have read different weights.
   LoadReport load_weights(const std::filesystem::path& path, const LoadOptions& options = {});
   /// Continues from a file that save() wrote. The seed is the file's; precision, optimizer settings, batch size and
   /// training set are this trainer's. If the batch size or the number of samples differs, the epoch in progress
