@@ -26,14 +26,6 @@ std::string text_of(const halfstep::Shape& shape) {
   return fmt::format("{}", fmt::join(shape, "x"));
 }
 
-std::string checksum(const halfstep::Dataset& set) {
-  uLong sum = crc32_z(0, nullptr, 0);
-  for (const halfstep::Field& field : set.all_fields()) {
-    sum = crc32_z(sum, reinterpret_cast<const Bytef*>(field.data.data()), field.data.size());
-  }
-  return fmt::format("{:08x}", sum);
-}
-
 std::string entry(const Texts& metadata, const std::string& key) {
   const auto found = metadata.find(key);
   return found == metadata.end() ? "" : found->second;
@@ -157,6 +149,14 @@ std::optional<EpochResult> untested_of(const Texts& metadata) {
 }
 
 }  // namespace
+
+std::string checksum(const halfstep::Dataset& set) {
+  uLong sum = crc32_z(0, nullptr, 0);
+  for (const halfstep::Field& field : set.all_fields()) {
+    sum = crc32_z(sum, reinterpret_cast<const Bytef*>(field.data.data()), field.data.size());
+  }
+  return fmt::format("{:08x}", sum);
+}
 
 std::string untested_note(const EpochResult& result) {
   const nlohmann::json json{{"loss", result.loss},

@@ -12,6 +12,9 @@
 
 namespace samples {
 
+/// Of all values of a set.
+std::string checksum(const halfstep::Dataset& set);
+
 /// The metadata that a run adds to its checkpoints: its flags, and its training set's shape and checksum.
 std::map<std::string, std::string> run_notes(const CommonOptions& options, const Data& data);
 

@@ -51,7 +51,10 @@ void print_epoch(std::int64_t epoch, std::int64_t steps, const Plan& plan, const
       result.seconds, result.samples_per_second, plan.samples, plan.test, 100 * *result.test_accuracy, scores);
 }
 
+/// What checkpoints note of the weights in the --best file: their accuracy, and the checksum of what they were tested
+/// on.
 constexpr const char* best_key = "best_accuracy";
+constexpr const char* best_set_key = "best_test_set";
 
 /// The training of one command, from the trainer's current position to the last epoch.
 class Run {
@@ -74,10 +77,7 @@ class Run {
     position_ = resumed.point.epoch * epoch_steps_ + resumed.point.epoch_step;
     steps_before_ = static_cast<std::int64_t>(resumed.point.step) - position_;
     untested_ = resumed.untested;
-    if (!std::filesystem::exists(plan_.best)) return;
-    const auto found = resumed.notes.find(best_key);
-    double accuracy = 0;
-    if (found != resumed.notes.end() && CLI::detail::lexical_cast(found->second, accuracy)) set_best(accuracy);
+    resume_best(resumed.notes);
   }
 
   /// Whether it came to the last epoch's end, its test included.
@@ -117,6 +117,19 @@ class Run {
   }
 
  private:
+  /// Runs without --best pass the notes of the best weights on.
+  void resume_best(const std::map<std::string, std::string>& notes) {
+    for (const char* key : {best_key, best_set_key}) {
+      if (notes.contains(key)) saver_.note(key, notes.at(key));
+    }
+    if (!notes.contains(best_key) || !std::filesystem::exists(plan_.best)) return;
+    if (notes.contains(best_set_key) && notes.at(best_set_key) != checksum(data_.test)) {
+      say("the best weights before were tested on another set: {} begins anew\n", plan_.best.string());
+      return;
+    }
+    CLI::detail::lexical_cast(notes.at(best_key), best_accuracy_);
+  }
+
   void make_first_steps() {
     const std::int64_t left = epoch_steps_ - position_ % epoch_steps_;  // in its epoch
     const std::int64_t made = position_ + steps_before_;
@@ -155,18 +168,14 @@ class Run {
     }
   }
 
-  /// The accuracy of the weights in the --best file. Checkpoints note it for the run that goes on from them.
-  void set_best(double accuracy) {
-    best_accuracy_ = accuracy;
-    saver_.note(best_key, fmt::format("{}", accuracy));
-  }
-
   void keep_best(const EpochResult& result) {
     // Every rank takes part in reading the weights, and only the first one knows what it could write.
     if (plan_.best.empty() || !first_rank_says(*result.test_accuracy > best_accuracy_)) return;
     try {
       trainer_.save_weights(plan_.best, plan_.weights);
-      set_best(*result.test_accuracy);
+      best_accuracy_ = *result.test_accuracy;
+      saver_.note(best_key, fmt::format("{}", best_accuracy_));
+      saver_.note(best_set_key, checksum(data_.test));
       best_failure_.reset();
     } catch (const halfstep::Error& error) {
       warn_not_saved(error);
@@ -239,7 +248,7 @@ void add_rank_options(CLI::App& app, Plan& plan) {
                       : name == "bf16" ? halfstep::DType::bf16
                                        : halfstep::DType::f32;
   };
-  app.add_option_function<std::string>("--exchange", set_wire, "What gradients travel in between ranks (mpirun)")
+  app.add_option_function<std::string>("--exchange", set_wire, "Type in which gradients travel between ranks (mpirun)")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   app.add_option("--compare-every", plan.ranks.compare_every, "Steps after which ranks compare their weights; 0: never")
       ->transform(whole_number(0, 1'000'000'000))
@@ -265,13 +274,14 @@ void add_rank_options(CLI::App& app, Plan& plan) {
                "Each rank keeps masters and optimizer state of its part of the parameters only");
   app.add_option(
          "--sync-every", plan.ranks.sync_every,
-         "Steps that each rank makes by itself before weights are synchronised; 0: gradients are, in every step")
+         "Steps that each rank makes by itself between two synchronisations of the weights; 0: gradients are exchanged "
+         "in every step")
       ->transform(whole_number(0, 1'000'000'000))
       ->capture_default_str();
-  app.add_option("--outer-rate", plan.ranks.outer_rate, "Of the steps that synchronise weights")
+  app.add_option("--outer-rate", plan.ranks.outer_rate, "Learning rate of the step that a synchronisation makes")
       ->check(number_above(0, 1000))
       ->capture_default_str();
-  app.add_option("--outer-momentum", plan.ranks.outer_momentum, "Of the steps that synchronise weights")
+  app.add_option("--outer-momentum", plan.ranks.outer_momentum, "Nesterov momentum of that step")
       ->check(CLI::Range(0.0F, 0.999F))
       ->capture_default_str();
 }

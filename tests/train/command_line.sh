@@ -216,6 +216,12 @@ LC_ALL=C sed 's/"best_accuracy":"[01]/"best_accuracy":"9/' "$place/first" >"$pla
 check "a checkpoint notes the best accuracy" test "$(cmp -l "$place/first" "$place/unbeaten" | wc -l)" = 1
 trains "${resnet8[@]}" -n 2 --resume "$place/unbeaten" --best "$place/kept"
 check "a resumed run keeps better weights of the run before" cmp "$place/kept" "$place/before"
+trains "${resnet8[@]}" -n 2 --resume "$place/unbeaten" --save "$place/between"
+trains "${resnet8[@]}" -n 3 --resume "$place/between" --best "$place/kept"
+check "also where a run between them had no --best" cmp "$place/kept" "$place/before"
+trains "${resnet8[@]}" -n 2 --resume "$place/unbeaten" --best "$place/kept" --limit 8
+check "other test images begin anew" grep -q "tested on another set: $place/kept begins anew" "$place/output"
+check "and replace the weights" test "$(cmp -l "$place/kept" "$place/before" 2>&1 | wc -l)" -gt 0
 trains "${resnet8[@]}" -n 2 --resume "$place/unbeaten" --best "$place/anew"
 check "a resumed run keeps its own best weights where there are none" test -s "$place/anew"
 
