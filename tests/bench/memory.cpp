@@ -61,7 +61,8 @@ void run(const MemoryOptions& options, const Bench& bench, Report& report) {
 }  // namespace
 
 Command add_memory(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("memory", "Operators that move data; the first row, a copy, is the roof");
+  CLI::App* command =
+      app.add_subcommand("memory", "Operators that move data; the first row, a copy, is the upper limit");
   const auto options = std::make_shared<MemoryOptions>();
   constexpr std::array<const char*, 4> flags{"--batch", "--height", "--width", "--channels"};
   for (std::size_t i = 0; i < flags.size(); ++i) {

@@ -208,6 +208,17 @@ TEST_CASE("C: schedules have C++'s rates") {
   same(hs_schedule_cosine(1, 2, 10, 0.1F, rates.data()), Schedule::cosine(1, 2, 10, 0.1F));
   same(hs_schedule_polynomial(1, 2, 0.1F, 10, rates.data()), Schedule::polynomial(1, 10, 2, 0.1F));
   same(hs_schedule_one_cycle(1, 0.3F, 10, rates.data()), Schedule::one_cycle(1, 10, 0.3F));
+  // With its end, which only a training that goes on reaches.
+  const auto whole = [&](const Schedule& schedule) {
+    rates.resize(11);
+    rates[10] = 0.1F;
+    CHECK(rates == schedule.rates);
+    rates.resize(10);
+  };
+  hs_schedule_cosine(1, 2, 10, 0.1F, rates.data());
+  whole(Schedule::cosine(1, 2, 10, 0.1F));
+  hs_schedule_polynomial(1, 2, 0.1F, 10, rates.data());
+  whole(Schedule::polynomial(1, 10, 2, 0.1F));
   CHECK(hs_schedule_linear(1, 0, 10, nullptr) == HS_BAD_ARGUMENT);
   CHECK(hs_schedule_linear(1, 0, -1, rates.data()) == HS_BAD_ARGUMENT);
 }

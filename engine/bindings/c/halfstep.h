@@ -226,7 +226,7 @@ typedef struct hs_initializer {
 } hs_initializer;
 HS_API hs_initializer hs_constant(float value);
 HS_API hs_initializer hs_uniform(float low, float high);
-HS_API hs_initializer hs_normal(float mean, float stddev);
+HS_API hs_initializer hs_normal(float mean, float stddev);  ///< in this order; C++'s normal() has stddev first
 HS_API hs_initializer hs_he(int64_t fan_in);                       ///< He et al. 2015, before a ReLU
 HS_API hs_initializer hs_glorot(int64_t fan_in, int64_t fan_out);  ///< Glorot and Bengio 2010
 
@@ -576,7 +576,9 @@ typedef struct hs_optimizer {
   hs_choice centered;  ///< of RMSprop; default off
 } hs_optimizer;
 
-/// Tables for hs_optimizer::rates, written to `rates`, of `steps` numbers; <halfstep/schedule.h>.
+/// Tables for hs_optimizer::rates: write the rates of the first `steps` steps, as <halfstep/schedule.h> defines them.
+/// After a table, its last rate is kept. A cosine and a polynomial reach `floor` only at step `steps`: for a training
+/// that may go on, give room for steps + 1 numbers, set the last one to `floor`, and let rate_count be steps + 1.
 HS_API hs_status hs_schedule_step(float rate, int64_t every, float factor, int64_t steps, float* rates);
 HS_API hs_status hs_schedule_linear(float from, float to, int64_t steps, float* rates);
 HS_API hs_status hs_schedule_cosine(float peak, int64_t warmup, int64_t steps, float floor, float* rates);
@@ -753,8 +755,9 @@ HS_API hs_status hs_trainer_create_to_fit(const hs_device* device,
                                           void* user, int64_t batch, hs_trainer** trainer);
 HS_API void hs_trainer_free(hs_trainer* trainer);
 
-/// Submits a step and returns: on the next batch of the training set or source if `count` is 0, or, of a trainer
-/// without feeds, on values for every input.
+/// Submits a step and returns. If `count` is 0: on the next batch of the training set or source, or on what shared
+/// inputs contain, where all are shared. Otherwise, of a trainer without feeds: on values for every input that is not
+/// shared.
 HS_API hs_status hs_trainer_step(hs_trainer* trainer, const hs_values* inputs, size_t count);
 /// Submits as much of a step on the next batch as is expected to take the device that long, and returns. `ended`,
 /// unless NULL, is set to 1 if a step was submitted to its end, else to 0.

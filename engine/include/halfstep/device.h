@@ -38,10 +38,11 @@ struct DeviceInfo {
 /// How choices that a program leaves open, such as between several GEMM kernels, are made.
 enum class Tuning : std::uint8_t {
   off,  ///< by rule: the first kernel that passes its check against known results
-  /// The fastest of the first few candidates, measured once and stored in the cache folder. If nothing can be stored,
-  /// by rule, so that every run has the same bits; what was stored before is used all the same.
+  /// On a GPU, the fastest of the first few candidates, measured once and stored in the cache folder. By rule on
+  /// software drivers, and where nothing can be stored, so that every run has the same bits; what was stored before is
+  /// used all the same.
   on,
-  force,  ///< measured and checked again, without a time limit; replaces what is stored
+  force,  ///< measured and checked again, on software drivers too, without a time limit; replaces what is stored
 };
 
 /// Settings that an application makes in place of its user. A member that is not set falls back to the environment
@@ -99,6 +100,7 @@ class HALFSTEP_API Device {
   /// Error if the machine has no Vulkan at all.
   static std::vector<DeviceInfo> list(const DeviceSettings& settings = {});
 
+  /// What list() tells of it, and queue_priority. Valid as long as a Device shares it.
   const DeviceInfo& info() const;
 
   /// All work that is submitted to the queue after this, by any thread, waits for these semaphores on the device; the

@@ -32,11 +32,12 @@ struct AdoptedDevice {
   bool storage_buffer_16bit_access = false;  ///< VkPhysicalDevice16BitStorageFeatures::storageBuffer16BitAccess
   bool shader_float16 = false;               ///< VkPhysicalDeviceShaderFloat16Int8Features::shaderFloat16
   /// VK_KHR_shader_float_controls, or a Vulkan 1.2 instance and device, which have it without being asked. Without it
-  /// GPUs may lose subnormal f16 numbers, so f16 is converted by integers and stored in words of 32 bits, which is slower.
+  /// GPUs may lose subnormal f16 numbers, so f16 is converted by integers and stored in words of 32 bits, which is
+  /// slower.
   bool shader_float_controls = false;
-  bool subgroup_size_control = false;        ///< VK_EXT_subgroup_size_control with both of its features
-  bool buffer_device_address = false;        ///< VK_KHR_buffer_device_address, its feature and shaderInt64
-  bool timeline_semaphore = false;           ///< VK_KHR_timeline_semaphore and its feature: for QueueSemaphore::value
+  bool subgroup_size_control = false;  ///< VK_EXT_subgroup_size_control with both of its features
+  bool buffer_device_address = false;  ///< VK_KHR_buffer_device_address, its feature and shaderInt64
+  bool timeline_semaphore = false;     ///< VK_KHR_timeline_semaphore and its feature: for QueueSemaphore::value
   /// VK_EXT_debug_utils, enabled for the instance: buffers and pipelines get names, and dispatches are labelled in
   /// command buffers, as the application's own debug callback and tools such as RenderDoc show them.
   bool debug_utils = false;

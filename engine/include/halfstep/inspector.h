@@ -133,6 +133,7 @@ class HALFSTEP_API Inspector {
   /// returns none: whoever calls it once, calls it again. Does not wait.
   std::vector<StepReport> take_reports();
 
+  /// Sizes and costs of the compiled step.
   const PlanSummary& summary() const;
   /// The step as a graph: its dispatches, after fusion, and its tensors.
   PlannedStep planned() const;

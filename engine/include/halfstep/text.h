@@ -66,6 +66,7 @@ class HALFSTEP_API Tokenizer {
 
   /// One more than the largest id.
   std::uint32_t size() const;
+  /// The id of a token, special ones included; none if there is no such token.
   std::optional<std::uint32_t> find(std::string_view token) const;
   /// Empty if no token has the id, which is below size().
   std::string token(std::uint32_t id) const;
