@@ -37,7 +37,7 @@ class Builder {
         state_(place_buffers()),
         shared_(builder_, graph),
         inputs_(builder_, graph, state_, share),
-        watcher_(builder_, graph.ir, watch, report_bytes_),
+        watcher_(builder_, graph.ir, watch, share.count, report_bytes_),
         updated_states_(updated_states()) {
     builder_.stores().key_noise(builder_.place_bytes("noise key", sizeof(state::StepState), {buffers::state, 0}));
     if (has_scales())

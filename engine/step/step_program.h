@@ -66,7 +66,7 @@ struct ReportedValue {
 /// What the flight recorder wants of a step. Patterns are matched with tensors' names; empty ones match none.
 struct Watch {
   std::string statistics;  ///< of these
-  std::string keep;        ///< these keep their memory to the end of the step, with their operators' inputs
+  std::string keep;        ///< these are kept to the end of the step
   StopOn stop{};           ///< what raises the overflow flag, in tensors with statistics
 };
 
@@ -84,7 +84,7 @@ struct Watched {
   std::string op;                    ///< the label of the operator that made it
   bool divides = false;              ///< whether that divides
   StopOn stop{};                     ///< what in this tensor training stops at
-  std::vector<Recorded> inputs;      ///< the operator's, where the tensor is kept
+  std::vector<Recorded> inputs;      ///< the operator's, where training may stop
   std::optional<std::uint64_t> row;  ///< where its statistics lie in the report
 };
 

@@ -2,8 +2,6 @@
 
 #include <halfstep/pattern.h>
 
-#include <algorithm>
-
 #include "state/buffers.h"
 #include "step/report.h"
 #include "step/statistics.h"
@@ -24,10 +22,11 @@ void Watcher::look(graph::ValueId value, const Producer& producer, std::uint32_t
   watched.stop = watch_.stop;
   watched.stop.overflow = watch_.stop.overflow || (watch_.stop.divide_by_zero && producer.divides);
   watched.tensor = {name, builder_.info(tensor).type, tensor};
-  if (keep) {
-    watched.tensor = watch_.stop.any() ? kept(value) : traced(value);
+  if (keep) watched.tensor = recorded(value, micro_batch);
+  if (watch_.stop.any()) {
     for (const graph::ValueId input : producer.inputs) {
-      if (builder_.is_written(builder_.values().tensor_of(ir_, input))) watched.inputs.push_back(kept(input));
+      const bool written = builder_.is_written(builder_.values().tensor_of(ir_, input));
+      if (written) watched.inputs.push_back(recorded(input, micro_batch));
     }
   }
   if (!has_statistics) return;
@@ -39,21 +38,24 @@ void Watcher::look(graph::ValueId value, const Producer& producer, std::uint32_t
   report_bytes_ += next_place(row_bytes);
 }
 
-Recorded Watcher::traced(graph::ValueId value) {
-  Recorded traced = kept(value);
-  const plan::BufferId buffer = builder_.info(traced.memory).region.buffer;
-  const auto changed = {state::buffers::state, state::buffers::weights, state::buffers::masters,
-                        state::buffers::states};
-  if (std::ranges::find(changed, buffer) == changed.end()) return traced;
-  const plan::TensorId copy = builder_.tensor(traced.name + " (traced)", traced.type);
-  builder_.copy(copy, traced.memory, "trace");
-  traced.memory = builder_.keep(copy);
-  return traced;
+Recorded Watcher::recorded(graph::ValueId value, std::uint32_t micro_batch) {
+  const plan::TensorId tensor = builder_.values().tensor_of(ir_, value);
+  Recorded recorded{builder_.info(tensor).name, builder_.info(tensor).type, builder_.keep(tensor)};
+  if (!is_changed(builder_.info(recorded.memory).region.buffer, micro_batch)) return recorded;
+  const plan::TensorId copy = builder_.tensor(recorded.name + " (recorded)", recorded.type);
+  builder_.copy(copy, recorded.memory, "record");
+  recorded.memory = builder_.keep(copy);
+  return recorded;
 }
 
-Recorded Watcher::kept(graph::ValueId value) {
-  const plan::TensorId tensor = builder_.values().tensor_of(ir_, value);
-  return {builder_.info(tensor).name, builder_.info(tensor).type, builder_.keep(tensor)};
+bool Watcher::is_changed(plan::BufferId buffer, std::uint32_t micro_batch) const {
+  namespace buffers = state::buffers;
+  // A step that is stopped updates nothing, but its later micro-batches take the places of those before them.
+  if (watch_.stop.any()) {
+    return micro_batch + 1 < micro_batches_ && (buffer == buffers::next_states || buffer == buffers::gradients);
+  }
+  return buffer == buffers::state || buffer == buffers::weights || buffer == buffers::masters ||
+         buffer == buffers::states;
 }
 
 }  // namespace halfstep::step

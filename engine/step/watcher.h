@@ -22,9 +22,15 @@ struct Producer {
 /// Records statistics of the values that a Watch names, and keeps the memory of those that it wants kept.
 class Watcher {
  public:
-  /// Rows of statistics are appended to a report of `report_bytes`. Builder, graph and number must outlive the watcher.
-  Watcher(plan::ProgramBuilder& builder, const graph::Ir& ir, Watch watch, std::uint64_t& report_bytes)
-      : builder_(builder), ir_(ir), watch_(std::move(watch)), report_bytes_(report_bytes) {}
+  /// Of a step of `micro_batches`. Rows of statistics are appended to a report of `report_bytes`. Builder, graph and
+  /// that number must outlive the watcher.
+  Watcher(plan::ProgramBuilder& builder, const graph::Ir& ir, Watch watch, std::uint32_t micro_batches,
+          std::uint64_t& report_bytes)
+      : builder_(builder),
+        ir_(ir),
+        watch_(std::move(watch)),
+        micro_batches_(micro_batches),
+        report_bytes_(report_bytes) {}
 
   /// To be called when `value` was just computed. Does nothing unless the watch names it, nor where the operator left
   /// it out, as attention that is computed as products does with what only its own kernels read.
@@ -32,14 +38,15 @@ class Watcher {
   std::vector<Watched> take() { return std::move(watched_); }
 
  private:
-  /// A value's memory as it is until the end of the step.
-  Recorded kept(graph::ValueId value);
-  /// Likewise, of a value that may be another form of what the step changes after the graph, such as a weight.
-  Recorded traced(graph::ValueId value);
+  /// A value as it is now, in memory that nothing changes until the end of the step: its own, or that of a copy.
+  Recorded recorded(graph::ValueId value, std::uint32_t micro_batch);
+  /// Whether the rest of the step changes what is in a buffer, such as weights, where the recorder needs it after that.
+  bool is_changed(plan::BufferId buffer, std::uint32_t micro_batch) const;
 
   plan::ProgramBuilder& builder_;
   const graph::Ir& ir_;
   Watch watch_;
+  std::uint32_t micro_batches_;
   std::uint64_t& report_bytes_;
   std::vector<Watched> watched_;
 };

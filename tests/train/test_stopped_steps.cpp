@@ -3,6 +3,8 @@
 #include <array>
 #include <filesystem>
 #include <limits>
+#include <span>
+#include <string>
 
 #include "harness/device.h"
 #include "host/temporary_folder.h"
@@ -73,6 +75,27 @@ testing::Pull stopping_at_nan() {
   return {1, 1, Sgd{.rate = 0.5F}, precision};
 }
 
+/// What a step stops with that fills x {4} of each micro-batch with one of `values`, but where it is 0: there only the
+/// third element is 0, and the others are 1.
+std::string stopped_with(Graph& graph, Tensor loss, StopOn stop_on, std::span<const float> values) {
+  TrainerOptions options{.loss = loss, .accumulate = static_cast<std::int64_t>(values.size())};
+  options.optimizer = Sgd{.rate = 0};
+  options.precision = Precision::float32();
+  options.precision.stop_on = stop_on;
+  Trainer trainer = Trainer::compile(testing::device(), graph, options);
+  std::vector<float> x;
+  for (const float value : values) {
+    x.insert(x.end(), 4, value == 0 ? 1.0F : value);
+    if (value == 0) x[x.size() - 2] = 0;
+  }
+  try {
+    trainer.step({{"x", std::span<const float>(x)}});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 }  // namespace
 
 TEST_CASE("the totals count a step that was stopped once, even where its loss was finite") {
@@ -119,6 +142,45 @@ TEST_CASE("a step that was stopped is taken again on its own batch, from a resid
     CHECK(weights_after(streamed, 1, folder.path()) == undisturbed);
     CHECK(weights_after(streamed, 3, folder.path()) == undisturbed);
   }
+}
+
+TEST_CASE("training stops with the numbers of a micro-batch whose places later ones take: of a state") {
+  Graph graph;
+  const Tensor x = graph.input("x", {4});
+  const Tensor w = graph.root().parameter("w", {4}, constant(1));
+  const Tensor s = graph.root().state("s", {4}, constant(1));
+  update(s, div(x, x));
+  const float values[] = {0, 1, 1};
+  const std::string text = stopped_with(graph, sum(mul(w, x)), {.invalid = true}, values);
+  CAPTURE(text);
+  CHECK(text.find("NaN from div in 'div:0' f32 {4} at {2}") != std::string::npos);
+  CHECK(text.find("(OFLO 0, DIV0 0, INV 1) in micro-batch 0") != std::string::npos);
+}
+
+TEST_CASE("training stops with the numbers of a micro-batch whose places later ones take: of an operator's input") {
+  Graph graph;
+  const Tensor x = graph.input("x", {4});
+  const Tensor w = graph.root().parameter("w", {4}, constant(1));
+  const Tensor s = graph.root().state("s", {4}, constant(1));
+  update(s, div(s, x));
+  const float values[] = {0.5F, 0.25F, 0, 0.5F};
+  const std::string text = stopped_with(graph, sum(mul(w, x)), {.divide_by_zero = true}, values);
+  CAPTURE(text);
+  CHECK(text.find("infinity from div in 'div:0' f32 {4} at {2}") != std::string::npos);
+  CHECK(text.find("'s' 8, 'x' 0 (OFLO 0, DIV0 1, INV 0) in micro-batch 2") != std::string::npos);
+}
+
+TEST_CASE("training stops with the numbers of a micro-batch whose places later ones take: of a gradient") {
+  Graph graph;
+  const Tensor x = graph.input("x", {4});
+  const Tensor w = graph.root().parameter("w", {4}, constant(1e-30F));
+  const Tensor loss = sum(mul(scale(w, 1e20F), scale(x, 1e20F)));
+  const float values[] = {1, -1};  // the mean of both gradients is no number
+  const std::string text = stopped_with(graph, loss, {.overflow = true}, values);
+  CAPTURE(text);
+  CHECK(text.find("infinity from") != std::string::npos);
+  CHECK(text.find("in 'w.gradient' f32 {4}") != std::string::npos);
+  CHECK(text.find("(OFLO 1, DIV0 0, INV 0) in micro-batch 0") != std::string::npos);
 }
 
 TEST_CASE("steps that look at tensors are not timed") {
