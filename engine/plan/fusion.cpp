@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -213,16 +214,44 @@ class Fusion {
 
   void run() {
     for (std::size_t i = 0; i < dispatches().size(); ++i) {
-      while (const std::optional<std::size_t> joined = join_producer(i)) i = *joined;
+      std::set<std::size_t> untried{i};
+      while (!untried.empty()) {
+        const std::size_t next = *untried.begin();
+        untried.erase(untried.begin());
+        if (const std::optional<Merge> merge = join_producer(next)) add_changed(untried, *merge, i);
+      }
     }
     accesses_.compact();
   }
 
  private:
+  struct Merge {
+    std::size_t at;       ///< the index of the merged dispatch, of one of the two
+    std::size_t removed;  ///< that of the other
+  };
+
   std::vector<Dispatch>& dispatches() { return program_.dispatches; }
 
-  /// Merges dispatch `i` with one whose result it reads; returns the index of the merged dispatch.
-  std::optional<std::size_t> join_producer(std::size_t i) {
+  /// Adds the merged dispatch, and those after it, up to `last`, that were tried before and may be merged now: those
+  /// that read what it stores, and those that had to stay in order with one that was removed before them. Trying all of
+  /// them would take time with the square of their number.
+  void add_changed(std::set<std::size_t>& untried, const Merge& merge, std::size_t last) {
+    untried.insert(merge.at);
+    for (const Operand& operand : dispatches()[merge.at].operands) {
+      if (!writes(operand)) continue;
+      const std::span readers = accesses_.readers(operand.tensor);
+      untried.insert(std::ranges::upper_bound(readers, merge.at), std::ranges::upper_bound(readers, last));
+    }
+    if (merge.removed < last) {
+      freed_first_ = freed_first_ < freed_end_ ? std::min(freed_first_, merge.removed + 1) : merge.removed + 1;
+      freed_end_ = last + 1;
+    }
+    for (std::size_t i = std::max(freed_first_, merge.at + 1); i < freed_end_; ++i) untried.insert(i);
+    freed_end_ = std::min(freed_end_, merge.at + 1);
+  }
+
+  /// Merges dispatch `i` with one whose result it reads, if it can be.
+  std::optional<Merge> join_producer(std::size_t i) {
     const std::vector<Operand> operands = dispatches()[i].operands;
     for (const Operand& operand : operands) {
       if (!reads_alike(dispatches()[i], operand.tensor)) continue;
@@ -231,7 +260,7 @@ class Fusion {
     return std::nullopt;
   }
 
-  std::optional<std::size_t> join(std::size_t consumer, TensorId link) {
+  std::optional<Merge> join(std::size_t consumer, TensorId link) {
     const std::span writers = accesses_.writers(link);
     if (writers.size() != 1 || writers[0] >= consumer) return std::nullopt;
     const std::size_t producer = writers[0];
@@ -256,9 +285,10 @@ class Fusion {
     if (!fits(joined, dispatches()[producer], dispatches()[consumer])) return std::nullopt;
     const std::optional<std::size_t> place = place_for(producer, consumer, link);
     if (!place) return std::nullopt;
-    accesses_.remove(*place == producer ? consumer : producer);
-    accesses_.replace(*place, std::move(joined));
-    return place;
+    const Merge merge{*place, *place == producer ? consumer : producer};
+    accesses_.remove(merge.removed);
+    accesses_.replace(merge.at, std::move(joined));
+    return merge;
   }
 
   bool fits(const Dispatch& joined, const Dispatch& producer, const Dispatch& consumer) const {
@@ -306,6 +336,9 @@ class Fusion {
   Program& program_;
   const Target& target_;
   Accesses accesses_;
+  /// Dispatches, up to the end, that were not tried since one before them was removed.
+  std::size_t freed_first_ = 0;
+  std::size_t freed_end_ = 0;
 };
 
 }  // namespace
