@@ -293,7 +293,8 @@ Options parsed(CLI::App& app, int argc, char** argv) {
   app.add_option("--spirv", options.spirv,
                  "The folder for kernels that are wrong: SPIR-V, and for --kernel what it gets")
       ->capture_default_str();
-  app.add_flag("--keep", options.keep, "Also keep the dispatches of operators that are right, one in each type");
+  app.add_flag("--keep", options.keep,
+               "Also keep the dispatches of operators that are right, the largest in each type");
   app.add_option("--kernel", options.kernel, "Run only the kept dispatches that this JSON file describes");
   app.add_option("--replace", options.replace, "KERNEL=FILE.spv: use other SPIR-V for one of the self-test's kernels");
   app.add_option("--plant", options.plant, "Plant a fault of --list-planted in the shaders, to test the self-test");

@@ -8,7 +8,6 @@
 #include <cctype>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -131,14 +130,17 @@ std::string file_name(std::string text) {
 /// What was kept of a case.
 struct Kept {
   bool wrong = false;
-  std::set<DType> right{};
+  std::map<DType, std::size_t> right{};  ///< elements of the results that are right
 };
 
-/// Keeps the first dispatches of a case that are wrong; before that the first of each type if all are wanted.
+/// Keeps the first dispatches of a case that are wrong; before that, if all are wanted, those of each type with the
+/// most results: the first may be of one element, which tells nothing.
 void keep(CaseReport& report, const testing::Comparison& found, const testing::ObservedRun& run, Kept& kept) {
   const bool wrong = found.wrong > 0;
   if (keeping().folder.empty() || kept.wrong || !(wrong || keeping().all)) return;
-  if (!wrong && !kept.right.insert(found.dtype).second) return;
+  std::size_t& most = kept.right[found.dtype];
+  if (!wrong && run.want.size() <= most) return;
+  most = run.want.size();
   kept.wrong = wrong;
   const std::string what = fmt::format("{}, {} in {}", found.check, found.what, name(found.dtype));
   const std::string file = fmt::format("{}_{}", file_name(report.name), name(found.dtype));
