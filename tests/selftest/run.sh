@@ -81,6 +81,7 @@ odd_texts() { # names that are no UTF-8 or have an apostrophe, and errors withou
 
 lost() { # a kernel ends its process; later cases cannot be run any more: as with a driver that does not survive one
   cp "$place/changed/arithmetic.max.spv" "$place/one.spv"
+  : >"$place/error" # which has what ran before until the next has begun
   "${program[@]}" --quick --plant crash.floor --replace "subgroup.vote=$place/one.spv" --json "$place/lost.json" \
     --spirv "$place/lost" >"$place/error" 2>&1 &
   until grep -q '^right' "$place/error" || ! kill -0 $! 2>/dev/null; do sleep 0.1; done
