@@ -26,6 +26,13 @@ using testing::number;
 
 namespace {
 
+/// A batch of rows of three at the start of the memory, and its labels at word 128.
+std::map<std::string, DeviceBuffer> rows_and_labels(const ApplicationBuffer& memory) {
+  const std::uint64_t buffer = number(memory.handle());
+  return {{"x", {.buffer = buffer, .bytes = 4 * batch * 3}},
+          {"y", {.buffer = buffer, .offset = 512, .bytes = 4 * batch}}};
+}
+
 /// Whether steps of a trainer with these options cannot be recorded, and an Error says why.
 void check_not_recorded(const Device& device, const TrainerOptions& options, Commands& commands, const char* why) {
   Model model(3);
@@ -170,10 +177,8 @@ TEST_CASE("guest: each execution of a recorded step has a report, also where oth
   const Device device = Device::adopt(application.handles());
   ApplicationBuffer memory(application, 4096);
   put(memory.floats(), 128, labels(batch));
-  const std::uint64_t buffer = number(memory.handle());
   TrainerOptions options;
-  options.shared_inputs = {{"x", {.buffer = buffer, .bytes = 4 * batch * 3}},
-                           {"y", {.buffer = buffer, .offset = 512, .bytes = 4 * batch}}};
+  options.shared_inputs = rows_and_labels(memory);
   Model own(3), beside(3);
   Trainer steps = beside.trainer(device, options);
   Trainer trainer = own.trainer(device, options);
@@ -218,10 +223,8 @@ TEST_CASE("guest: a trainer that goes on with its device records its steps anew"
   ApplicationBuffer memory(application, 4096);
   put(memory.floats(), 0, rows(batch, 3, 8));
   put(memory.floats(), 128, labels(batch));
-  const std::uint64_t buffer = number(memory.handle());
   TrainerOptions options;
-  options.shared_inputs = {{"x", {.buffer = buffer, .bytes = 4 * batch * 3}},
-                           {"y", {.buffer = buffer, .offset = 512, .bytes = 4 * batch}}};
+  options.shared_inputs = rows_and_labels(memory);
   Model own(3), beside(3);
   Trainer whole = beside.trainer(device, options);
   Trainer trainer = own.trainer(device, options);
@@ -248,9 +251,7 @@ TEST_CASE("guest: steps on shared memory are checkpointed, stopped and go on wit
   const auto inputs = [&](ApplicationBuffer& where) {
     put(where.floats(), 0, x);
     put(where.floats(), 128, y);
-    const std::uint64_t buffer = number(where.handle());
-    return std::map<std::string, DeviceBuffer>{{"x", {.buffer = buffer, .bytes = 4 * x.size()}},
-                                               {"y", {.buffer = buffer, .offset = 512, .bytes = 4 * y.size()}}};
+    return rows_and_labels(where);
   };
   Model whole(3), first(3), second(3);
   TrainerOptions options;
@@ -296,9 +297,7 @@ TEST_CASE("guest: each rank reads its own memory") {
   put(memory.floats(), 0, rows(batch, 3, 9));
   put(memory.floats(), 128, labels(batch));
   TrainerOptions options;
-  const std::uint64_t buffer = number(memory.handle());
-  options.shared_inputs = {{"x", {.buffer = buffer, .bytes = 4 * batch * 3}},
-                           {"y", {.buffer = buffer, .offset = 512, .bytes = 4 * batch}}};
+  options.shared_inputs = rows_and_labels(memory);
   Model alone(3), among(3);
   Trainer one = alone.trainer(device, options);
   options.ranks.exchange = std::make_shared<testing::Mirror>();
