@@ -42,6 +42,10 @@ void close_device() {
   shared().device.reset();
 }
 
+bool on_swiftshader() {
+  return context().info().name.find("SwiftShader") != std::string::npos;
+}
+
 bool every_variant() {
   static const bool wanted = std::getenv("HALFSTEP_EVERY_VARIANT") != nullptr;
   return wanted;

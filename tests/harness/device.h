@@ -48,4 +48,7 @@ bool device_takes(std::uint64_t groups, std::uint64_t bytes);
 /// HALFSTEP_EVERY_VARIANT=1: checks run in every type and for every target on a software driver too.
 bool every_variant();
 
+/// Whether the device is SwiftShader, which takes seconds and gigabytes to compile large kernels.
+bool on_swiftshader();
+
 }  // namespace halfstep::testing

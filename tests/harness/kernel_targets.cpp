@@ -61,4 +61,15 @@ std::vector<plan::Target> kernel_targets() {
   return all;
 }
 
+std::vector<plan::Target> attention_targets() {
+  std::vector<plan::Target> all = targets();
+  if (on_swiftshader()) {
+    all.resize(1);
+  } else if (all.front().cpu) {
+    all.push_back(all.front());
+    all.back().score_bytes = 0;
+  }
+  return all;
+}
+
 }  // namespace halfstep::testing

@@ -14,6 +14,7 @@
 #include "base/philox.h"
 #include "harness/check.h"
 #include "harness/device.h"
+#include "harness/kernel_targets.h"
 #include "harness/loop_limit.h"
 #include "harness/values.h"
 #include "plan/graph_values.h"
@@ -24,7 +25,9 @@
 
 using namespace halfstep;
 using reference::Array;
+using testing::attention_targets;
 using testing::Check;
+using testing::on_swiftshader;
 using testing::uniform;
 using Masks = reference::Attention;
 
@@ -36,23 +39,6 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 struct Sizes {
   std::int64_t n = 1, h = 1, g = 1, queries = 1, keys = 1, c = 1, d = 1;
 };
-
-bool on_swiftshader() {
-  return testing::context().info().name.find("SwiftShader") != std::string::npos;
-}
-
-/// Software drivers compute small attention by products: those also with the kernels that they have for large ones.
-/// SwiftShader takes seconds and a hundred megabytes to compile one of the latter, and far more to compile one for
-/// GPUs, which lavapipe tests.
-std::vector<plan::Target> attention_targets() {
-  std::vector<plan::Target> all = testing::targets();
-  if (on_swiftshader()) all.resize(1);
-  if (all.front().cpu && !on_swiftshader()) {
-    all.push_back(all.front());
-    all.back().score_bytes = 0;
-  }
-  return all;
-}
 
 /// A mask is input 3, lengths or segments come last.
 Check check_of(const Sizes& size, const Masks& masks, bool fused = true) {

@@ -3,12 +3,11 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <map>
-#include <vector>
+#include <span>
+#include <utility>
 
 #include "harness/check.h"
-#include "harness/device.h"
+#include "harness/kernel_targets.h"
 #include "harness/values.h"
 #include "reference/array.h"
 #include "reference/attention.h"
@@ -24,6 +23,7 @@ testing::Check masked_check(Array q, Array k, Array v, Array mask, bool fused) {
   testing::Check check;
   check.name = fused ? "attention" : "composed attention";
   check.inputs = {{std::move(q)}, {std::move(k)}, {std::move(v)}, {std::move(mask)}};
+  if (fused) check.targets = testing::attention_targets();
   check.build = [=](std::span<const Tensor> x) { return attention(x[0], x[1], x[2], {.mask = x[3], .fused = fused}); };
   check.reference = [=](std::span<const Array> x) { return reference::attention(x, masks); };
   check.gradients = [=](std::span<const Array> x, const Array& dy) {

@@ -26,6 +26,7 @@
 using namespace halfstep;
 using reference::Array;
 using testing::Check;
+using testing::on_swiftshader;
 using testing::uniform;
 
 namespace {
@@ -164,10 +165,6 @@ std::set<std::string> kernels_of(const Check& check, const plan::Target& target,
   std::set<std::string> kernels;
   for (const plan::Dispatch& dispatch : builder.finish().dispatches) kernels.insert(dispatch.shader);
   return kernels;
-}
-
-bool on_swiftshader() {
-  return testing::context().info().name.find("SwiftShader") != std::string::npos;
 }
 
 }  // namespace
