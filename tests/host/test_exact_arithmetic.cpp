@@ -214,6 +214,15 @@ TEST_CASE("what a reproducible kernel cannot load number by number is refused") 
         begin + "the load of a whole array whose length is a specialization constant in numbers");
 }
 
+TEST_CASE("sums of f32 by atomic operations, in an order that nobody knows, are refused") {
+  for (const std::uint32_t opcode : {5614U, 5615U, 6035U}) {  // OpAtomicFMinEXT, OpAtomicFMaxEXT, OpAtomicFAddEXT
+    std::vector<std::uint32_t> words = assembled(shader_with_numbers(""));
+    words.insert(words.end(), {7U << 16 | opcode, 1, 1, 1, 1, 1, 1});
+    CHECK_THROWS_AS(vk::with_exact_arithmetic(words, "atomic"), Error);
+  }
+  CHECK_NOTHROW(vk::with_exact_arithmetic(assembled(shader_with_numbers("")), "atomic"));
+}
+
 TEST_CASE("a kernel without a reproducible form is refused by name") {
   const auto half =
       std::ranges::find_if(vk::shader_names(), [](std::string_view name) { return name.ends_with(".f16"); });

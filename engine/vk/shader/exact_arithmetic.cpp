@@ -20,9 +20,10 @@ namespace halfstep::vk {
 namespace {
 
 /// Instructions on floats for which there is no function: OpFConvert, OpQuantizeToF16, OpFRem, products of matrices,
-/// and sums, products and extremes over a subgroup.
+/// sums, products and extremes over a subgroup, and atomic ones, whose order nobody knows.
 bool has_no_function(std::uint32_t opcode) {
-  constexpr std::array without{115U, 116U, 140U, 143U, 144U, 145U, 146U, 147U, 350U, 352U, 355U, 358U};
+  constexpr std::array without{115U, 116U, 140U, 143U, 144U,  145U,  146U, 147U,
+                               350U, 352U, 355U, 358U, 5614U, 5615U, 6035U};
   return std::ranges::find(without, opcode) != without.end();
 }
 
