@@ -4,7 +4,7 @@
 // of them.
 //
 // The including shader defines LANES and includes this file before expression.glsl. Before any loop, it sets
-// result_lane. It may define WHOLE_PARTS, a constant that may only be true for 8 lanes: then only the first part is
+// result_lane. It may define WHOLE_PARTS, a constant that may only be true for 8 or 16 lanes: then only the first part is
 // stored, which is there and whole, and not in a branch or loop. There lavapipe neither looks up a buffer nor compares
 // with its size for each store, and what all invocations store at one address takes it three instructions.
 #ifndef HALFSTEP_ACROSS_LANES
@@ -38,15 +38,30 @@ struct Parts {
 // Two invocations' words.
 #define WORDS_OF(words, first, second) pack64(uvec2(subgroupBroadcast(words, first), subgroupBroadcast(words, second)))
 
+// Four invocations' words, `apart` lanes from each other, to adjacent words of an array.
+#define SET_WORDS(name, at, words, lane, apart)                              \
+  words_of_##name[at] = subgroupBroadcast(words, lane);                      \
+  words_of_##name[(at) + 1] = subgroupBroadcast(words, (lane) + (apart));     \
+  words_of_##name[(at) + 2] = subgroupBroadcast(words, (lane) + 2 * (apart)); \
+  words_of_##name[(at) + 3] = subgroupBroadcast(words, (lane) + 3 * (apart));
+
 // Stores the numbers of all invocations from a quad of an array of f32 on.
-#define SET_WHOLE(name, at, number)                       \
-  {                                                       \
-    uint own = floatBitsToUint(number);                   \
-    int pair_at = (at) * 2;                               \
-    pairs_of_##name[pair_at] = WORDS_OF(own, 0, 1);       \
-    pairs_of_##name[pair_at + 1] = WORDS_OF(own, 2, 3);   \
-    pairs_of_##name[pair_at + 2] = WORDS_OF(own, 4, 5);   \
-    pairs_of_##name[pair_at + 3] = WORDS_OF(own, 6, 7);   \
+#define SET_WHOLE(name, at, number)                         \
+  {                                                         \
+    uint own = floatBitsToUint(number);                     \
+    if (STORES_64_BITS) {                                   \
+      int pair_at = (at) * 2;                               \
+      pairs_of_##name[pair_at] = WORDS_OF(own, 0, 1);       \
+      pairs_of_##name[pair_at + 1] = WORDS_OF(own, 2, 3);   \
+      pairs_of_##name[pair_at + 2] = WORDS_OF(own, 4, 5);   \
+      pairs_of_##name[pair_at + 3] = WORDS_OF(own, 6, 7);   \
+    } else {                                                \
+      int word_at = (at) * 4;                               \
+      SET_WORDS(name, word_at, own, 0, 1)                   \
+      SET_WORDS(name, word_at + 4, own, 4, 1)               \
+      SET_WORDS(name, word_at + 8, own, 8, 1)               \
+      SET_WORDS(name, word_at + 12, own, 12, 1)             \
+    }                                                       \
   }
 
 // Whether an argument has columns as the result has.
@@ -110,8 +125,13 @@ uvec2 pair_of_words(uint upper, uint lower) {
   uint lower = word_of_columns(bits.z, bits.w);                                      \
   if (WHOLE_PARTS) {                                                                 \
     uint word = word_of_columns(bits.x, bits.x);                                     \
-    pairs_of_##name[parts.at.x] = WORDS_OF(word, 0, 2);                              \
-    pairs_of_##name[parts.at.x + 1] = WORDS_OF(word, 4, 6);                          \
+    if (STORES_64_BITS) {                                                            \
+      pairs_of_##name[parts.at.x] = WORDS_OF(word, 0, 2);                            \
+      pairs_of_##name[parts.at.x + 1] = WORDS_OF(word, 4, 6);                        \
+    } else {                                                                         \
+      SET_WORDS(name, parts.at.x * 2, word, 0, 2)                                    \
+      SET_WORDS(name, parts.at.x * 2 + 4, word, 8, 2)                                \
+    }                                                                                \
   } else if (STORES_64_BITS) {                                                       \
     uvec2 pair = pair_of_words(upper, lower);                                        \
     int own_at = stored_at(parts, 0, 3);                                             \

@@ -18,7 +18,7 @@ layout(constant_id = 14) const int IN_ROW = 0;   // see gemm_taps.glsl
 layout(constant_id = 15) const int B_PITCH = 0;  // quads of a row of B, which is read where it is; 0: it is in panels
 layout(constant_id = 16) const bool INSIDE = false;  // patches: no tap of a position is outside the image
 layout(constant_id = 17) const bool ALL = false;  // SEGMENTS are all there are
-layout(constant_id = 18) const bool FULL = false;  // all groups have 8 lanes and a tile, no tile columns past the last
+layout(constant_id = 18) const bool FULL = false;  // all groups have a tile, and no tile columns past the last
 #define ALL_AT_ONCE ALL
 #define HAS_IN_ROW
 
@@ -213,7 +213,8 @@ void store_tile_moments(Tile tile, int j) {
     vec4 difference = as_read(sums_from(i, j)) - mean;
     squares += mix(vec4(0.0), difference * difference, lessThan(ivec4(i, i + 1, i + 2, i + 3), ivec4(count)));
   }
-  store_moments(tile.row / ROWS, tile.column_quad + j * LANE_QUADS, mean, squares.x + squares.y + squares.z + squares.w);
+  float sum_of_squares = squares.x + squares.y + squares.z + squares.w;
+  store_moments(tile.row / ROWS, tile.column_quad + j * LANE_QUADS, mean, sum_of_squares);
 }
 
 // This invocation's bias of its j-th column.

@@ -142,7 +142,7 @@ GemmKernel in_panels(const plan::Target& target, const Problem& problem, bool pl
   for (const std::int64_t constant :
        {std::int64_t{length}, sums, problem.segments_in_row, kernel.b_pitch, inside, std::int64_t{all}})
     kernel.constants.push_back(static_cast<std::uint32_t>(constant));
-  kernel.may_be_full = fills_tiles(problem, kernel) && share.lanes == 8;  // as shaders/common/across_lanes.glsl asks
+  kernel.may_be_full = fills_tiles(problem, kernel) && share.lanes >= 8;  // as shaders/common/across_lanes.glsl asks
   kernel.other_rounds = 6;
   return kernel;
 }
@@ -179,8 +179,8 @@ bool panels_pay(const plan::Target& target, const Problem& problem, const GemmKe
                              plan::divided_up(problem.columns, kernel.tile_columns);
   const bool widened = is_narrow(problem.dtype);
   const std::int64_t least_rows = has_many_registers(target) && kernel.panels ? 128 : 64;
-  return kernel.k_quads >= 2 && problem.rows >= least_rows && 2 * problem.columns > target.subgroups.size &&
-         tiles >= target.wanted_groups && (!widened || problem.columns * problem.segments >= 96);
+  return kernel.k_quads >= 2 && problem.rows >= least_rows && problem.columns > 4 && tiles >= target.wanted_groups &&
+         (!widened || problem.columns * problem.segments >= 96);
 }
 
 /// Whether A is better laid out as planes, which is a pass over it, and one over B if that is packed: where they are

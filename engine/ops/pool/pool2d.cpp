@@ -120,10 +120,11 @@ std::int64_t windows_of_group(std::int64_t width, std::int64_t pixels) {
 std::optional<plan::FormOfF32> lanes_form(const plan::Lowering& out, const Pool2d& pool, const Shape& grid,
                                           const PoolLanes& lanes, std::vector<std::uint32_t> constants) {
   const plan::Target& target = out.target();
-  constexpr std::uint32_t size = 8;  // of subgroups: see shaders/common/across_lanes.glsl
+  const std::uint32_t size = target.subgroups.size;
   const std::int64_t channels = plan::layout(grid).quads_per_row() * 4;
   const std::int64_t windows = windows_of_group(grid[2], lanes.pixels[0] * lanes.pixels[1]);
-  const bool has_lanes = target.uniform_loads && target.subgroups.hand_over() && target.subgroups.size == size;
+  // As shaders/common/across_lanes.glsl asks.
+  const bool has_lanes = target.uniform_loads && target.subgroups.hand_over() && size >= 8;
   if (!has_lanes || pool.adaptive || channels % size != 0 || windows == 0) return std::nullopt;
   const std::int64_t of_image = grid[1] * (grid[2] / windows) * (channels / size);
   if (of_image > target.max_groups[0] || grid[0] > target.max_groups[1]) return std::nullopt;
