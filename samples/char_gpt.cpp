@@ -137,10 +137,7 @@ class Model {
     TrainerOptions training{.loss = loss_, .optimizer = optimizer()};
     training.decay_vectors = false;
     training.clip_norm = 1;
-    training.accumulate = options_.plan.accumulate;
-    training.ranks = options_.plan.ranks;
     training.precision = precision;
-    training.seed = options_.common.seed;
     training.model = "gpt";
     training.feed = Feed{.inputs = {{.input = tokens_}, {.input = targets_}}};
     training.training_set = &data_.train;
@@ -341,8 +338,8 @@ int train(const Device& device, const Options& options, std::int64_t batch, cons
           const Tokenizer& tokenizer) {
   const Precision precision = Precision::level(options.precision);
   const Model model(options, data, batch);
-  Trainer trainer =
-      Trainer::compile(device, model.graph(), samples::with_flags(options.common, model.training_options(precision)));
+  Trainer trainer = Trainer::compile(
+      device, model.graph(), samples::with_flags(options.common, options.plan, model.training_options(precision)));
   Run run(trainer, data, options, tokenizer);
   if (!options.common.resume.empty()) run.resume(precision);
   watch_interrupts();

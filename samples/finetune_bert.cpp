@@ -170,8 +170,8 @@ class Classifier {
   /// Trains and tests as the flags ask; returns the exit code.
   int train(const std::string& precision_name, samples::Plan plan, const samples::CommonOptions& common) {
     const Precision precision = Precision::level(precision_name);
-    Trainer trainer =
-        Trainer::compile(device_, models_.back()->graph, samples::with_flags(common, training_options(precision)));
+    Trainer trainer = Trainer::compile(device_, models_.back()->graph,
+                                       samples::with_flags(common, plan, training_options(precision)));
     if (!options_.weights.empty() && common.resume.empty()) load(trainer);
     samples::TextPredictor predictor(trainer, models_);
     plan.samples = "texts";
@@ -215,10 +215,7 @@ class Classifier {
     training.decay_vectors = false;
     training.clip_norm = 1;
     if (options_.recompute) training.recompute = "bert/encoder/layer/*";
-    training.accumulate = options_.plan.accumulate;
-    training.ranks = options_.plan.ranks;
     training.precision = precision;
-    training.seed = options_.common.seed;
     training.model = fmt::format("bert-{}", options_.config);
     training.classes = data_.classes;
     training.feed = longest.feed();

@@ -85,15 +85,12 @@ int run(Options& options) {
   const Tensor logits = models::resnet(graph.root(), images, 18, data.train.classes);
   Trainer trainer = Trainer::compile(
       device, graph,
-      samples::with_flags(options.common,
+      samples::with_flags(options.common, options.plan,
                           {.loss = cross_entropy(logits, labels),
                            .metrics = {{"accuracy", accuracy(logits, labels)}},
                            .optimizer = AdamW{.rate = options.learning_rate},
                            .groups = {{.pattern = "fc/*"}, {.pattern = "*", .frozen = true}},
-                           .accumulate = options.plan.accumulate,
-                           .ranks = options.plan.ranks,
                            .precision = precision,
-                           .seed = options.common.seed,
                            .model = "resnet18",
                            .classes = data.classes,
                            .feed = Feed{.samples = images, .labels = labels, .mean = {0.5F}, .stddev = {0.5F}},

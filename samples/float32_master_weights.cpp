@@ -82,19 +82,17 @@ int run(Options& options) {
   const Tensor images = graph.input("images", shape);
   const Tensor labels = graph.input("labels", {batch}, DType::u32);
   const Tensor logits = models::fashion_conv(graph.root(), images, data.train.classes);
-  Trainer trainer = Trainer::compile(
-      device, graph,
-      samples::with_flags(options.common, {.loss = cross_entropy(logits, labels),
-                                           .metrics = {{"accuracy", accuracy(logits, labels)}},
-                                           .optimizer = Adam{.rate = options.learning_rate, .epsilon = 1e-4F},
-                                           .accumulate = options.plan.accumulate,
-                                           .ranks = options.plan.ranks,
-                                           .precision = precision,
-                                           .seed = options.common.seed,
-                                           .model = "fashion_conv",
-                                           .classes = data.classes,
-                                           .feed = Feed{.samples = images, .labels = labels},
-                                           .training_set = &data.train}));
+  Trainer trainer =
+      Trainer::compile(device, graph,
+                       samples::with_flags(options.common, options.plan,
+                                           {.loss = cross_entropy(logits, labels),
+                                            .metrics = {{"accuracy", accuracy(logits, labels)}},
+                                            .optimizer = Adam{.rate = options.learning_rate, .epsilon = 1e-4F},
+                                            .precision = precision,
+                                            .model = "fashion_conv",
+                                            .classes = data.classes,
+                                            .feed = Feed{.samples = images, .labels = labels},
+                                            .training_set = &data.train}));
   return samples::train(trainer, device, precision, data, options.plan, options.common);
 }
 

@@ -145,16 +145,14 @@ int run(Options& options) {
   TrainerOptions training{.loss = cross_entropy(logits, labels)};
   training.metrics = {{"accuracy", accuracy(logits, labels)}};
   training.optimizer = Sgd{.rate = options.learning_rate, .momentum = options.momentum};
-  training.accumulate = options.plan.accumulate;
-  training.ranks = options.plan.ranks;
   training.precision = precision;
-  training.seed = options.common.seed;
   training.model = "lenet5";
   training.classes = data.classes;
   training.feed = Feed{.samples = images, .labels = labels};
   training.training_set = &data.train;
   if (!options.common.quiet) training.log = [](const std::string& line) { samples::say("{}\n", line); };
-  Trainer trainer = Trainer::compile(device, graph, samples::with_flags(options.common, std::move(training)));
+  Trainer trainer =
+      Trainer::compile(device, graph, samples::with_flags(options.common, options.plan, std::move(training)));
   if (options.explain) {
     samples::say("{}", trainer.inspect().explain());
     return samples::exit_done;

@@ -79,19 +79,17 @@ int run(Options& options) {
   // The mean and std of the training set's three colour channels.
   const Feed feed{
       .samples = images, .labels = labels, .mean = {0.4914F, 0.4822F, 0.4465F}, .stddev = {0.2470F, 0.2435F, 0.2616F}};
-  Trainer trainer = Trainer::compile(
-      device, graph,
-      samples::with_flags(options.common, {.loss = cross_entropy(logits, labels),
-                                           .metrics = {{"accuracy", accuracy(logits, labels)}},
-                                           .optimizer = Sgd{.rate = options.learning_rate, .momentum = 0.9F},
-                                           .accumulate = options.plan.accumulate,
-                                           .ranks = options.plan.ranks,
-                                           .precision = precision,
-                                           .seed = options.common.seed,
-                                           .model = models::resnet_cifar_name(options.depth),
-                                           .classes = data.classes,
-                                           .feed = feed,
-                                           .training_set = &data.train}));
+  Trainer trainer =
+      Trainer::compile(device, graph,
+                       samples::with_flags(options.common, options.plan,
+                                           {.loss = cross_entropy(logits, labels),
+                                            .metrics = {{"accuracy", accuracy(logits, labels)}},
+                                            .optimizer = Sgd{.rate = options.learning_rate, .momentum = 0.9F},
+                                            .precision = precision,
+                                            .model = models::resnet_cifar_name(options.depth),
+                                            .classes = data.classes,
+                                            .feed = feed,
+                                            .training_set = &data.train}));
   return samples::train(trainer, device, precision, data, options.plan, options.common);
 }
 

@@ -121,12 +121,9 @@ TrainerOptions training(Graph& graph, std::int64_t batch, const Options& options
   return {.loss = cross_entropy(logits, labels),
           .metrics = {{"accuracy", accuracy(logits, labels)}},
           .optimizer = optimizer(options, epoch_steps),
-          .accumulate = options.plan.accumulate,
-          .ranks = options.plan.ranks,
           .ema_decay = options.ema_decay,
           .recompute = options.recompute,
           .precision = precision,
-          .seed = options.common.seed,
           .model = options.model,
           .classes = data.classes,
           .feed = feed,
@@ -149,7 +146,7 @@ int run(Options& options) {
   Trainer trainer = Trainer::compile(
       device,
       [&](Graph& graph, std::int64_t size) {
-        return samples::with_flags(options.common, training(graph, size, options, precision, data));
+        return samples::with_flags(options.common, options.plan, training(graph, size, options, precision, data));
       },
       batch);
   return samples::train(trainer, device, precision, data, options.plan, options.common);

@@ -129,14 +129,11 @@ int run(Options& options) {
       options.plan.epochs * std::max<std::int64_t>(1, data.train.count / options.plan.batch_size);
   Trainer trainer = Trainer::compile(
       device, graph,
-      samples::with_flags(options.common,
+      samples::with_flags(options.common, options.plan,
                           {.loss = cross_entropy(logits, labels),
                            .metrics = {{"accuracy", accuracy(logits, labels)}},
                            .optimizer = AdamW{.rate = Schedule::cosine(options.learning_rate, steps / 10, steps)},
-                           .accumulate = options.plan.accumulate,
-                           .ranks = options.plan.ranks,
                            .precision = precision,
-                           .seed = options.common.seed,
                            .model = options.model,
                            .classes = data.classes,
                            .feed = feed,

@@ -24,10 +24,10 @@ struct Training {
   friend bool operator==(const Training&, const Training&) = default;
 };
 
-/// One parameter's place in the stores that hold them all.
 /// What states are numbered from, so that none has the draws of a parameter.
 inline constexpr std::uint32_t first_state = 1U << 31;
 
+/// One parameter's place in the stores that hold them all.
 struct ParameterEntry {
   std::string name;
   TensorType type;  ///< as operators read it

@@ -43,7 +43,8 @@ struct Part {
   std::uint64_t first_moment = 0;  ///< in its buffer of moments
 };
 
-/// Elements of a buffer of all ranks that a rank's own buffer has, at another place.
+/// A range of a buffer of all ranks that a rank's own buffer has, at another place: in elements, but where a function
+/// says bytes.
 struct Held {
   std::uint64_t first = 0;
   std::uint64_t count = 0;

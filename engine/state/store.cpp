@@ -221,13 +221,12 @@ void ParameterStore::write(std::span<const Change> changes) const {
 }
 
 /// All of it, unless it is a buffer that other ranks have parts of.
-std::vector<ParameterStore::Stretch> ParameterStore::held(plan::BufferId buffer, std::uint64_t first,
-                                                          std::uint64_t count) const {
+std::vector<Held> ParameterStore::held(plan::BufferId buffer, std::uint64_t first, std::uint64_t count) const {
   const bool moments = buffer == buffers::moments;
   if (!spec_.layout.shard || (!moments && buffer != buffers::masters)) return {{first, count, first}};
   const Shard& shard = *spec_.layout.shard;
   const std::uint64_t each = moments ? quad_bytes(spec_.weights.moments) / 4 : 4;
-  std::vector<Stretch> result;
+  std::vector<Held> result;
   for (const Held& of : moments ? shard.moments() : shard.masters()) {
     const std::uint64_t from = std::max(first, of.first * each);
     const std::uint64_t end = std::min(first + count, (of.first + of.count) * each);
@@ -238,13 +237,13 @@ std::vector<ParameterStore::Stretch> ParameterStore::held(plan::BufferId buffer,
 
 /// What this rank does not have is zero.
 void ParameterStore::download(plan::BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) const {
-  for (const Stretch& each : held(buffer, first, bytes.size())) {
+  for (const Held& each : held(buffer, first, bytes.size())) {
     vk::download(*context_, buffers_[buffer], each.place, bytes.subspan(each.first - first, each.count));
   }
 }
 
 void ParameterStore::upload(plan::BufferId buffer, std::uint64_t first, std::span<const std::byte> bytes) const {
-  for (const Stretch& each : held(buffer, first, bytes.size())) {
+  for (const Held& each : held(buffer, first, bytes.size())) {
     vk::upload(*context_, buffers_[buffer], each.place, bytes.subspan(each.first - first, each.count));
   }
 }

@@ -98,19 +98,13 @@ class ParameterStore {
     std::span<const float> values;
   };
 
-  /// What this rank has of a buffer's bytes, by their places in that of all ranks.
-  struct Stretch {
-    std::uint64_t first;
-    std::uint64_t count;
-    std::uint64_t place;  ///< here
-  };
-
   std::vector<Place> places(const KeptTensor& tensor) const;
   std::vector<std::byte> read(const Place& place, const Shape& shape) const;
   void write(std::span<const Change> changes) const;
   /// Moments saturate: no loss scale learns of an infinite one.
   Overflow overflow_of(const Place& place) const;
-  std::vector<Stretch> held(plan::BufferId buffer, std::uint64_t first, std::uint64_t count) const;
+  /// What this rank has of a buffer's bytes.
+  std::vector<Held> held(plan::BufferId buffer, std::uint64_t first, std::uint64_t count) const;
   void download(plan::BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) const;
   void upload(plan::BufferId buffer, std::uint64_t first, std::span<const std::byte> bytes) const;
   void gather(std::uint64_t first, std::span<std::byte> memory, std::uint64_t each) const;

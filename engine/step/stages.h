@@ -17,7 +17,7 @@
 #include "step/share.h"
 
 /// The stages of a training step, which run in the order of the numbers that their files begin with. Each appends
-/// dispatches to a program. Numbers differ by ten, so that a new stage has room between two others.
+/// dispatches to a program. Numbers leave gaps for new stages.
 namespace halfstep::step {
 
 /// How a batch of bytes becomes an input: value = byte * factor + offset, by channel (all four alike for more than

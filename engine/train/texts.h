@@ -12,10 +12,10 @@
 namespace halfstep::train {
 
 /// What a training program is made of, alone. Without PlanSummary::arena_bytes_kept and peak_bytes.
-PlanSummary summarize(const plan::Plan& plan, const state::StoreSpec& form);
+PlanSummary summarize(const plan::Plan& plan, const state::StoreSpec& spec);
 
 /// What the step takes in memory, store by store, then its dispatches.
-std::string plan_text(const PlanSummary& summary, const plan::Plan& plan, const state::StoreSpec& form);
+std::string plan_text(const PlanSummary& summary, const plan::Plan& plan, const state::StoreSpec& spec);
 
 /// Operator by operator, what it stores, computes and accumulates in, and why.
 std::string explain_text(const step::StepGraph& graph, const TrainerOptions& options, const state::StoreSpec& store);

@@ -349,7 +349,10 @@ void check_files(const CommonOptions& options, const Plan& plan, const std::vect
   }
 }
 
-halfstep::TrainerOptions with_flags(const CommonOptions& common, halfstep::TrainerOptions training) {
+halfstep::TrainerOptions with_flags(const CommonOptions& common, const Plan& plan, halfstep::TrainerOptions training) {
+  training.accumulate = plan.accumulate;
+  training.ranks = plan.ranks;
+  training.seed = common.seed;
   training.precision.reproducible = common.reproducible;
   return watched(common.watch, std::move(training));
 }

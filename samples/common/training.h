@@ -41,8 +41,7 @@ void add_plan_options(CLI::App& app, Plan& plan);
 /// starts.
 void add_rank_options(CLI::App& app, Plan& plan);
 /// Makes the ranks that mpirun started those of the plan. Returns the samples of one micro-batch of one rank, which is
-/// the batch of the graph.
-/// Throws Error where the batch size cannot be divided so.
+/// the batch of the graph. Throws Error where the batch size cannot be divided so.
 std::int64_t micro_batch(Plan& plan);
 
 /// Adds --learning-rate, and --loss-scaling-factor.
@@ -51,8 +50,9 @@ void add_loss_scale(CLI::App& app, float& scale, const std::string& help);
 /// Adds --rounding, nearest or stochastic.
 void add_rounding(CLI::App& app, std::optional<halfstep::Rounding>& rounding, const std::string& help);
 
-/// `training` as the flags that all programs have want it: watched, and reproducible.
-halfstep::TrainerOptions with_flags(const CommonOptions& common, halfstep::TrainerOptions training);
+/// `training` as the flags that these programs share want it: its seed, watched, reproducible, and as the plan says of
+/// accumulation and ranks.
+halfstep::TrainerOptions with_flags(const CommonOptions& common, const Plan& plan, halfstep::TrainerOptions training);
 
 /// Trains, tests after every epoch, reports and saves as the flags request. During training, Ctrl-C, SIGTERM and SIGHUP
 /// stop it after the current step, and it saves. A save that fails is a warning, except the last one: then Error is

@@ -1,4 +1,4 @@
-// Must match engine/step/gradient_scales.h.
+// Must match engine/state/gradient_scales.h.
 #ifndef HALFSTEP_GRADIENT_SCALES
 #define HALFSTEP_GRADIENT_SCALES
 

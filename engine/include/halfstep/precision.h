@@ -29,12 +29,9 @@ struct HALFSTEP_API LossScale {
 
   static LossScale none() { return {}; }
   static LossScale fixed(float scale) { return {.kind = Kind::fixed, .initial = scale}; }
-  /// Doubled after 2000 consecutive finite steps, halved on overflow.
+  /// Doubled after 2000 consecutive finite steps, halved on overflow: as PyTorch's GradScaler, which begins with 65536
+  /// by default, and MindSpore's DynamicLossScaleManager, which begins with 2^24.
   static LossScale dynamic(float initial = 65536) { return {.kind = Kind::dynamic, .initial = initial}; }
-  /// The defaults of PyTorch's GradScaler: from 65536, interval 2000.
-  static LossScale pytorch() { return dynamic(65536); }
-  /// The defaults of MindSpore's DynamicLossScaleManager: from 2^24, interval 2000.
-  static LossScale mindspore() { return dynamic(16777216); }
 };
 
 /// How a result that a narrow type (one of 16 bits) does not have is stored: as the nearest that it has (ties to even),
