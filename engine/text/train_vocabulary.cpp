@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/utf8.h"
 #include "text/byte_pairs.h"
 #include "text/tokenizer_impl.h"
 #include "text/unicode.h"
@@ -157,6 +158,9 @@ std::vector<Word> in_pieces(const std::map<std::u32string, std::uint64_t>& words
 /// Special tokens come first, and are no other tokens.
 void add_special(Vocabulary& tokens, const std::vector<std::string>& special) {
   for (const std::string& token : special) {
+    if (utf8_bytes(token) < token.size()) {
+      fail("vocabulary", fmt::format("expected special tokens in UTF-8, got '{}'", token));
+    }
     if (decode_utf8(token).size() < 2 || tokens.find(token)) {
       fail("vocabulary",
            fmt::format("expected special tokens that differ, of two characters or more, got '{}'", token));

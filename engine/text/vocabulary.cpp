@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/utf8.h"
 
 namespace halfstep::text {
 
@@ -74,6 +75,12 @@ std::string read_text(const std::filesystem::path& file) {
   std::ranges::transform(mapped.bytes, text.begin(), [](std::byte b) { return static_cast<char>(b); });
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
   if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
+  // Texts are decoded, so that a token of other bytes would never be found in one, and would be saved as another.
+  if (const std::size_t valid = utf8_bytes(text); valid < text.size()) {
+    const auto line = 1 + std::ranges::count(std::string_view(text).substr(0, valid), '\n');
+    fail(ErrorCode::bad_file, "text",
+         fmt::format("{}: expected UTF-8, got another byte in line {}", file.string(), line));
+  }
   return text;
 }
 

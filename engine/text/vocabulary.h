@@ -46,11 +46,11 @@ class Vocabulary {
   std::vector<std::string> tokens_;
 };
 
-/// A file's bytes, without the byte order mark that some editors begin UTF-8 with. Throws Error that names the file if
-/// it cannot be read.
+/// A file's text, without the byte order mark that some editors begin UTF-8 with. Throws Error that names the file if
+/// it cannot be read, and the line too if that is not UTF-8.
 std::string read_text(const std::filesystem::path& file);
-/// The JSON of a file. Throws Error that calls the file `place` if it is nested deeper than any tokenizer's is: printing
-/// and copying are recursive, and would exceed the stack. Throws nlohmann::json::exception if it is no JSON.
+/// The JSON of a file. Throws Error that calls the file `place` if it is nested deeper than any tokenizer's is:
+/// printing and copying are recursive, and would exceed the stack. Throws nlohmann::json::exception if it is no JSON.
 nlohmann::json parse_json(std::string_view text, std::string_view place);
 /// The lines of `text`, without the "\n" or "\r\n" that they end in.
 std::vector<std::string_view> lines_of(std::string_view text);

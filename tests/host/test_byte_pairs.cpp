@@ -97,6 +97,8 @@ TEST_CASE("merges that cannot be used are named") {
         std::string::npos);
   CHECK(message("l o\nlo w\n", {"lo"}).find("expected the token 'low' in it, got none") != std::string::npos);
   CHECK(message("l o x\n", {"lo"}).find("merges.txt: expected two tokens in line 1, got 'l o x'") != std::string::npos);
+  CHECK(message("l o\nl \xff\n", {"lo"}).find("merges.txt: expected UTF-8, got another byte in line 2") !=
+        std::string::npos);
   CHECK(message("l\n", {}).find("expected two tokens in line 1") != std::string::npos);
   const Files files("", {});
   std::ofstream(files.folder.path() / "vocab.json") << "{\"a\": 0}";

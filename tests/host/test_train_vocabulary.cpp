@@ -80,6 +80,11 @@ TEST_CASE("the size, the least count and the alphabet are limits") {
                          doctest::Contains("special tokens that differ"), Error);
   }
   CHECK_THROWS_AS(Tokenizer::train_byte_pairs(texts, {.size = 300, .special = {"a"}}), Error);
+  // Texts are decoded, so that it would never be found in one.
+  CHECK_THROWS_WITH_AS(Tokenizer::train_byte_pairs(texts, {.size = 300, .special = {"<caf\xe9>"}}),
+                       "[vocabulary] expected special tokens in UTF-8, got '<caf\\xe9>'", Error);
+  CHECK_THROWS_WITH_AS(Tokenizer::train_word_piece(texts, {.size = 300, .special = {"<\xff>", "<\xfe>"}}),
+                       doctest::Contains("in UTF-8"), Error);
 }
 
 TEST_CASE("a vocabulary that was learned is written and read") {

@@ -92,6 +92,9 @@ TEST_CASE("a vocabulary that cannot be used is named") {
   CHECK(message("[UNK]\na\nb\na\n").find("vocab.txt: line 4 repeats 'a' of line 2") != std::string::npos);
   CHECK(message("[UNK]\n\na\n").find("vocab.txt: line 2 is empty") != std::string::npos);
   CHECK(message("").find("vocab.txt: expected a token a line, got none") != std::string::npos);
+  CHECK(message("[UNK]\na\ncaf\xe9\n").find("vocab.txt: expected UTF-8, got another byte in line 3") !=
+        std::string::npos);
+  CHECK(message("[UNK]\n\xff\n\xfe\n").find("in line 2") != std::string::npos);
   CHECK(message("[UNK]\r\na\r\n").empty());
   CHECK(message("\xEF\xBB\xBF[UNK]\na\n").empty());  // a byte order mark is no part of the first token
   CHECK_THROWS_WITH_AS(Tokenizer::word_piece(folder.path() / "none.txt"), doctest::Contains("none.txt"), Error);

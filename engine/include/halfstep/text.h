@@ -43,11 +43,11 @@ class HALFSTEP_API Tokenizer {
   Tokenizer& operator=(const Tokenizer&) = default;
   ~Tokenizer() = default;
 
-  /// WordPiece (BERT), from a vocab.txt with a token a line. Throws Error that names the file if it cannot be read,
-  /// repeats a token, or lacks "[UNK]".
+  /// WordPiece (BERT), from a vocab.txt with a token a line. Throws Error that names the file if it cannot be read, is
+  /// not UTF-8, repeats a token, or lacks "[UNK]".
   static Tokenizer word_piece(const std::filesystem::path& vocabulary, const WordPieceOptions& options = {});
-  /// Byte pairs (GPT-2), from its vocab.json and merges.txt. Throws Error that names the file if one cannot be read,
-  /// the vocabulary lacks a byte or what a merge takes or makes, or merges are out of order.
+  /// Byte pairs (GPT-2), from its vocab.json and merges.txt. Throws Error that names the file if one cannot be read or
+  /// is not UTF-8, the vocabulary lacks a byte or what a merge takes or makes, or merges are out of order.
   static Tokenizer byte_pairs(const std::filesystem::path& vocabulary, const std::filesystem::path& merges);
   /// A tokenizer.json of WordPiece or of byte pairs, or the folder that contains one. What it says of truncation and
   /// padding is not used. Throws Error that names the file if it cannot be read or asks for anything that is not known
@@ -58,10 +58,11 @@ class HALFSTEP_API Tokenizer {
   /// A token for each character of `text`, in the order of their code points. Other characters are skipped.
   static Tokenizer characters(std::string_view text);
   /// Learns a WordPiece vocabulary: starting from characters, the pair of adjacent pieces that occurs most often within
-  /// words becomes a piece. The same texts in any order give the same tokens.
+  /// words becomes a piece. The same texts in any order give the same tokens. Throws Error if the size has no room for
+  /// special tokens and characters, or unless special tokens differ and are UTF-8 of two characters or more.
   static Tokenizer train_word_piece(std::span<const std::string> texts, const VocabularyOptions& vocabulary = {},
                                     const WordPieceOptions& options = {});
-  /// Learns byte pairs likewise, starting from the 256 bytes.
+  /// Learns byte pairs likewise, starting from the 256 bytes. Throws as train_word_piece() does.
   static Tokenizer train_byte_pairs(std::span<const std::string> texts, const VocabularyOptions& vocabulary = {});
 
   /// One more than the largest id.
