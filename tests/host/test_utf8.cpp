@@ -36,5 +36,9 @@ TEST_CASE("an Error is one line of UTF-8, whatever a name in it has") {
   CHECK(quoted("caf\xc3\xa9 \\n") == "[file] got caf\xc3\xa9 \\n");
   CHECK(quoted("a\nb\r\x1b[31m\x7f") == "[file] got a\\x0ab\\x0d\\x1b[31m\\x7f");
   CHECK(quoted("\0c"sv) == "[file] got \\x00c");
+  // Control characters of two bytes, and separators of lines and of paragraphs.
+  CHECK(quoted("a\u009b2J\u0085b") == "[file] got a\\xc2\\x9b2J\\xc2\\x85b");
+  CHECK(quoted("\xc2\x80\xc2\x9f\u00a0") == "[file] got \\xc2\\x80\\xc2\\x9f\u00a0");
+  CHECK(quoted("\u2027\u2028\u2029\u202f") == "[file] got \u2027\\xe2\\x80\\xa8\\xe2\\x80\\xa9\u202f");
   CHECK(quoted("\xff\xc3\xa9\xe9t\xf0\x90") == "[file] got \\xff\xc3\xa9\\xe9t\\xf0\\x90");
 }
