@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "base/utf8.h"
+
 namespace halfstep {
 
 bool matches(std::string_view pattern, std::string_view name) {
@@ -12,12 +14,15 @@ bool matches(std::string_view pattern, std::string_view name) {
     if (at < pattern.size() && pattern[at] == '*') {
       after_star = ++at;
       star_ends = i;
-    } else if (at < pattern.size() && (pattern[at] == '?' || pattern[at] == name[i])) {
+    } else if (at < pattern.size() && pattern[at] == '?') {
+      ++at;
+      i += first_character(name.substr(i));
+    } else if (at < pattern.size() && pattern[at] == name[i]) {
       ++at;
       ++i;
     } else if (after_star != std::string_view::npos) {
       at = after_star;
-      i = ++star_ends;
+      i = star_ends += first_character(name.substr(star_ends));
     } else {
       return false;
     }

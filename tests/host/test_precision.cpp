@@ -302,6 +302,12 @@ TEST_CASE("patterns: a star is any characters, a question mark one") {
   CHECK_FALSE(matches("conv", "conv1"));
   CHECK(matches("*a?b**", "aaacbbd"));
   CHECK_FALSE(matches("a*ab", "aab a"));
+  CHECK(matches("gr?n", "gr\u00fcn"));
+  CHECK_FALSE(matches("gr??n", "gr\u00fcn"));
+  CHECK(matches("*?\u4e2d??", "\u6587\u4e2dx\u6587\u4e2d\U0001f600\u00fc"));
+  CHECK(matches("a?c",
+                "a\xff"
+                "c"));
 }
 
 TEST_CASE("patterns: what many stars may stand for is not tried in every combination, of which there are 10^14") {
