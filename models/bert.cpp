@@ -51,6 +51,7 @@ Tensor block(const Scope& scope, Tensor x, const BertInputs& inputs, const BertO
 }  // namespace
 
 Tensor bert(const Scope& scope, const BertInputs& inputs, const BertOptions& options) {
+  check_layers("bert", options.layers);
   Tensor x = embeddings(scope / "embeddings", inputs, options);
   for (std::int64_t i = 0; i < options.layers; i++) {
     x = block(scope / "encoder" / "layer" / std::to_string(i), x, inputs, options);

@@ -39,8 +39,8 @@ struct BertInputs {
 
 /// BERT's encoder (Devlin et al. 2019): {n, t, width}. Names and axes in files are those of BertModel in Hugging Face's
 /// transformers: "embeddings.word_embeddings.weight", "encoder.layer.0.attention.self.query.weight". A block is the
-/// scope "encoder/layer/i", for TrainerOptions::recompute. Throws Error if there are more tokens than positions, or if
-/// the width is no multiple of the heads.
+/// scope "encoder/layer/i", for TrainerOptions::recompute. Throws Error if there are more tokens than positions, the
+/// width is no multiple of the heads, or there is no layer.
 HALFSTEP_API Tensor bert(const Scope& scope, const BertInputs& inputs, const BertOptions& options = {});
 
 /// The first token's vector through a dense layer and tanh, "pooler" in `scope`: {n, width} of an encoder's {n, t,

@@ -45,6 +45,7 @@ struct Tables {
 
 /// All blocks, on x {n, t, width}.
 Tensor blocks(const Scope& scope, Tensor x, const GptOptions& options, const Attend& attend) {
+  check_layers("gpt", options.layers);
   x = dropout(x, options.dropout);
   // Each layer adds to x twice: so what is added starts out smaller the more layers there are.
   const float stddev = 0.02F / std::sqrt(2 * static_cast<float>(options.layers));

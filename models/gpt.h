@@ -17,7 +17,7 @@ struct GptOptions {
 /// GPT-2 (Radford et al. 2019): the logits {n, t, vocabulary} of the token after each of u32 tokens {n, t}. The last
 /// product's weight is the table of tokens. Names and axes in files are those of GPT2Model in Hugging Face's
 /// transformers: "wte.weight", "h.0.attn.c_attn.weight". A block is the scope "h/i", for TrainerOptions::recompute.
-/// Throws Error if there are more tokens than positions, or if the width is no multiple of the heads.
+/// Throws Error if there are more tokens than positions, the width is no multiple of the heads, or there is no layer.
 HALFSTEP_API Tensor gpt(const Scope& scope, Tensor tokens, const GptOptions& options = {});
 
 /// The inputs of a run that keeps the keys and values of every layer in caches {n, heads, positions, c}, for the runs

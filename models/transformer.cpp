@@ -32,6 +32,10 @@ Tensor attention_by_head(Tensor q, Tensor k, Tensor v, std::int64_t heads, const
   return join_heads(attention(split_heads(q, heads), split_heads(k, heads), split_heads(v, heads), options));
 }
 
+void check_layers(const char* model, std::int64_t layers) {
+  if (layers < 1) fail(model, "expected 1 layer or more, got " + std::to_string(layers));
+}
+
 Tensor learned_positions(const char* model, Tensor table, std::int64_t count) {
   if (count > table.dim(0)) {
     fail(model, "expected at most " + std::to_string(table.dim(0)) + " positions, got " + std::to_string(count));

@@ -22,6 +22,9 @@ HALFSTEP_API Tensor join_heads(Tensor x);
 HALFSTEP_API Tensor attention_by_head(Tensor q, Tensor k, Tensor v, std::int64_t heads,
                                       const AttentionOptions& options);
 
+/// Throws Error that names the model unless there is a layer.
+HALFSTEP_API void check_layers(const char* model, std::int64_t layers);
+
 /// The first `count` rows of a table of learned positions. Throws Error if it has fewer.
 HALFSTEP_API Tensor learned_positions(const char* model, Tensor table, std::int64_t count);
 

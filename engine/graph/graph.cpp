@@ -39,6 +39,25 @@ void check_order(std::string_view name, const Shape& shape, const Axes& stored) 
                             name, to_string(stored)));
 }
 
+/// Throws Error unless `initializer` is as Initializer says.
+void check_initializer(std::string_view name, const Initializer& initializer) {
+  const auto [kind, a, b] = initializer;
+  switch (kind) {
+    case Initializer::Kind::constant:
+      if (std::isfinite(a)) return;
+      fail("graph", fmt::format("expected a finite initial value of '{}', got {}", name, a));
+    case Initializer::Kind::uniform:
+      if (a <= b && std::isfinite(b - a)) return;
+      fail("graph", fmt::format("expected initial values of '{}' in a finite range, got {} to {}", name, a, b));
+    case Initializer::Kind::normal:
+      if (std::isfinite(a) && std::isfinite(b) && b >= 0) return;
+      fail("graph",
+           fmt::format("expected a finite mean and a standard deviation of 0 or more for initial values of '{}', got "
+                       "{} and {}",
+                       name, a, b));
+  }
+}
+
 }  // namespace
 
 Initializer constant(float value) {
@@ -84,6 +103,7 @@ Tensor Scope::add(std::string_view name, Shape shape, Initializer initializer, g
   graph::Ir& ir = held(ir_, "graph", "a scope of a graph");
   check_new(ir, place.path(), shape);
   check_order(place.path(), shape, stored);
+  check_initializer(place.path(), initializer);
   graph::Value value;
   value.type = TensorType{DType::f32, std::move(shape)};
   value.name = place.path();

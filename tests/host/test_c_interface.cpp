@@ -5,6 +5,7 @@
 #include <halfstep.h>
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <fstream>
 #include <regex>
@@ -90,9 +91,21 @@ TEST_CASE("C: bad arguments are refused by name") {
   refused([&](hs_graph* g) { return hs_input(g, "x", HS_F32, hs_shape{-1, {}}); }, "rank");
   refused([&](hs_graph* g) { return hs_parameter(g, "w", HS_SHAPE(2), hs_initializer{7, 0, 0}); }, "initializer");
   refused([&](hs_graph* g) { return hs_parameter(g, "w", HS_SHAPE(2), hs_he(0)); }, "initializer");
+  for (const hs_initializer& wrong :
+       {hs_constant(NAN), hs_uniform(2, 1), hs_normal(0, -1), hs_normal(NAN, 1), hs_initializer{2, 0, INFINITY}}) {
+    refused([&](hs_graph* g) { return hs_parameter(g, "a/w", HS_SHAPE(2), wrong); }, "'a/w'");
+    refused([&](hs_graph* g) { return hs_state(g, "a/s", HS_SHAPE(2), wrong); }, "'a/s'");
+  }
   refused([&](hs_graph* g) { return hs_matmul(g, x(g), 1, 0, 0); }, "[matmul]");
   refused([&](hs_graph* g) { return hs_concat(g, nullptr, 3, 0); }, "tensors");
   refused([&](hs_graph* g) { return hs_image_model(g, "", "resnet9", x(g), 10); }, "resnet9");
+  const auto tokens = [](hs_graph* g) { return hs_input(g, "x", HS_U32, HS_SHAPE(2, 3)); };
+  hs_transformer_options layers{};
+  layers.size = sizeof layers;
+  layers.layers = -1;
+  refused([&](hs_graph* g) { return hs_gpt(g, "", tokens(g), &layers); }, "[gpt] expected 1 layer or more, got -1");
+  refused([&](hs_graph* g) { return hs_bert_classifier(g, "", tokens(g), 0, 0, 2, &layers); },
+          "[bert] expected 1 layer");
   hs_conv2d_options sizeless{};
   sizeless.groups = 2;
   refused([&](hs_graph* g) { return hs_conv2d(g, x(g), 1, 0, &sizeless); }, "size");

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "graph/ir.h"
@@ -46,6 +47,34 @@ TEST_CASE("names are taken once, and shapes are positive") {
   layer.parameter("weight", {4, 5}, constant(0));
   CHECK_THROWS_AS(layer.parameter("weight", {4}, constant(0)), Error);
   CHECK(graph.parameter_count() == 24);
+}
+
+TEST_CASE("initial values are numbers, drawn from a range or a deviation that there is") {
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  constexpr float most = std::numeric_limits<float>::max();
+  Graph graph;
+  const Scope layer = graph.root() / "layer";
+  for (const Initializer& wrong : {constant(nan), constant(-infinity), uniform(2, 1), uniform(nan, 1), uniform(0, nan),
+                                   uniform(-infinity, 0), uniform(0, infinity), uniform(-most, most), normal(-1),
+                                   normal(nan), normal(infinity), normal(1, nan), normal(1, infinity)}) {
+    CAPTURE(wrong.a);
+    CAPTURE(wrong.b);
+    CHECK_THROWS_WITH_AS(layer.parameter("weight", {4}, wrong), doctest::Contains("'layer/weight'"), Error);
+    CHECK_THROWS_WITH_AS(layer.state("mean", {4}, wrong), doctest::Contains("'layer/mean'"), Error);
+  }
+  CHECK_THROWS_WITH_AS(layer.parameter("weight", {4}, constant(nan)),
+                       "[graph] expected a finite initial value of 'layer/weight', got nan", Error);
+  CHECK_THROWS_WITH_AS(layer.parameter("weight", {4}, uniform(2, 1)),
+                       "[graph] expected initial values of 'layer/weight' in a finite range, got 2 to 1", Error);
+  CHECK_THROWS_WITH_AS(layer.parameter("weight", {4}, normal(-1, 3)),
+                       "[graph] expected a finite mean and a standard deviation of 0 or more for initial values of "
+                       "'layer/weight', got 3 and -1",
+                       Error);
+  layer.parameter("weight", {4}, normal(0, 3));
+  layer.parameter("bias", {4}, uniform(2, 2));
+  layer.state("mean", {4}, constant(-most));
+  CHECK(graph.parameter_count() == 8);
 }
 
 TEST_CASE("tensors of two graphs do not mix") {

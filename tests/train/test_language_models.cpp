@@ -228,6 +228,12 @@ TEST_CASE("language models say what they cannot take") {
                        "[bert] expected at most 7 positions, got 8", Error);
   CHECK_THROWS_WITH_AS(models::gpt(graph.root() / "c", tokens, {.layers = 1, .heads = 5}),
                        "[attention] expected a width that is a multiple of the heads, got 768 and 5 heads", Error);
+  for (const std::int64_t layers : {0, -1}) {
+    CHECK_THROWS_WITH_AS(models::gpt(graph.root() / "d" / std::to_string(layers), tokens, {.layers = layers}),
+                         doctest::Contains("[gpt] expected 1 layer or more, got"), Error);
+    CHECK_THROWS_WITH_AS(models::bert(graph.root() / "e", {.tokens = tokens}, {.layers = layers}),
+                         doctest::Contains("[bert] expected 1 layer or more, got"), Error);
+  }
 }
 
 }  // namespace halfstep

@@ -218,7 +218,9 @@ typedef struct hs_shape {
 #endif
 #define HS_RANK_OF_(a, b, c, d, e, f, g, h, rank, ...) rank
 
-/// How initial values are drawn, keyed on the seed, the parameter and the element.
+/// How initial values are drawn, keyed on the seed, the parameter and the element. Refused with the parameter or state
+/// that it is for unless the numbers are finite, a uniform range ends no lower than it begins and is no wider than the
+/// largest float, and a standard deviation is 0 or more.
 typedef struct hs_initializer {
   uint32_t kind;  ///< 0: the constant a; 1: uniform from a to b; 2: normal with mean a and standard deviation b
   float a;
@@ -456,7 +458,7 @@ HS_API hs_tensor hs_mlp(hs_graph* graph, const char* path, hs_tensor x, const in
 
 typedef struct hs_transformer_options {
   size_t size;
-  int64_t layers;       ///< 0: 12
+  int64_t layers;       ///< 1 or more; 0: 12
   int64_t heads;        ///< 0: 12
   int64_t width;        ///< 0: 768
   int64_t hidden;       ///< of BERT's feed-forward layers; 0: four times the width

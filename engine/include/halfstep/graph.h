@@ -15,7 +15,9 @@ struct Access;
 
 /// How a parameter's initial values are drawn. Draws are keyed on (seed, the parameter's number among the graph's,
 /// element). So they depend neither on the device nor on groups, but on the order in which parameters are created.
-/// States have draws of their own.
+/// States have draws of their own. Scope::parameter and Scope::state throw Error unless the numbers are finite, a
+/// uniform range ends no lower than it begins and is no wider than the largest f32, and a standard deviation is 0 or
+/// more.
 struct Initializer {
   enum class Kind : std::uint8_t { constant, uniform, normal };
   Kind kind = Kind::constant;
@@ -47,8 +49,9 @@ class HALFSTEP_API Scope {
   Scope operator/(std::string_view name) const;
   /// Creates a trainable tensor named "path/name". In files it is called "path.name", and its axes are permuted to the
   /// order `stored`: {3, 2, 0, 1} gives PyTorch's layout of a convolution's weight. Empty keeps the order. Throws Error
-  /// if that name is taken, an extent is not positive, or there are more than 2^56 elements. Names in files that begin
-  /// with "halfstep." are refused where a trainer or predictor is compiled: its own tensors have these.
+  /// if that name is taken, an extent is not positive, there are more than 2^56 elements, or the initializer is none
+  /// that Initializer allows. Names in files that begin with "halfstep." are refused where a trainer or predictor is
+  /// compiled: its own tensors have these.
   Tensor parameter(std::string_view name, Shape shape, Initializer initializer, Axes stored = {}) const;
   /// Creates an f32 tensor named "path/name" that is kept from step to step and saved, but not trained. update()
   /// defines its next value. Throws as parameter() does.
