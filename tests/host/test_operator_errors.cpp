@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <limits>
+#include <string>
 
 namespace halfstep {
 namespace {
@@ -142,6 +143,15 @@ TEST_CASE("losses and metrics name logits, labels and targets that do not belong
           "[l1_loss] expected a target of f32, f16 or bf16, got u32 {4}"},
          {[](Tensors& t) { mse_loss(t.labels, t.labels); },
           "[mse_loss] expected a prediction of f32, f16 or bf16, got u32 {4}"}});
+}
+
+TEST_CASE("rotary names an axis that is not before the last") {
+  for (const std::int64_t axis : {std::int64_t{3}, std::int64_t{-1}, std::int64_t{-5},
+                                  std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()}) {
+    Tensors tensors;
+    const std::string message = "[rotary] expected an axis of positions before the last of f32 {2, 6, 7, 3}, got ";
+    CHECK_THROWS_WITH_AS(rotary(tensors.images, {.axis = axis}), (message + std::to_string(axis)).c_str(), Error);
+  }
 }
 
 TEST_CASE("attention says what it cannot take") {

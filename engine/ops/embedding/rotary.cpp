@@ -116,7 +116,7 @@ class Rotary final : public graph::Operator {
 
 Tensor rotary(Tensor x, const RotaryOptions& options) {
   const std::int64_t axis = options.axis < 0 ? options.axis + x.rank() : options.axis;
-  if (axis < 0 || axis + 1 >= x.rank()) {
+  if (axis < 0 || axis >= x.rank() - 1) {
     fail("rotary",
          fmt::format("expected an axis of positions before the last of {}, got {}", to_string(x.type()), options.axis));
   }
