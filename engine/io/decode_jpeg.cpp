@@ -36,10 +36,12 @@ Decompressor& decompressor(j_common_ptr jpeg) {
   std::longjmp(decompressor(jpeg).on_error, 1);
 }
 
-// A warning (level -1) means that the data is damaged and the decoder fills in the rest. The exception is extra bytes
-// between two markers, which some cameras write and which are harmless.
+// A warning (level -1) means that the data is damaged and the decoder fills in the rest. The exceptions harm nothing:
+// extra bytes between two markers, which some cameras write; a version of JFIF other than 1, which says nothing of
+// pixels; and a colour transform that Adobe's marker does not define, for which the usual one is taken.
 void on_message(j_common_ptr jpeg, int level) {
-  if (level < 0 && jpeg->err->msg_code != JWRN_EXTRANEOUS_DATA) give_up(jpeg);
+  static constexpr std::array<int, 3> harmless{JWRN_EXTRANEOUS_DATA, JWRN_JFIF_MAJOR, JWRN_ADOBE_XFORM};
+  if (level < 0 && std::ranges::find(harmless, jpeg->err->msg_code) == harmless.end()) give_up(jpeg);
 }
 
 void print_nothing(j_common_ptr) {}

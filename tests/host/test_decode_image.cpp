@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <random>
+#include <string_view>
 
 #include "host/image_files.h"
 #include "io/decode_image.h"
@@ -243,6 +245,20 @@ TEST_CASE("Four inks become red, green and blue, stored either way round") {
   const DecodedImage turned = io::decode_image(image_files::with_exif(file, image_files::exif(8, false)), 3);
   CHECK(turned.width == 2);
   CHECK(largest_difference(turned.bytes, {0, 0, 0, 255, 255, 255}) <= 4);
+}
+
+TEST_CASE("Numbers in a JPEG file's markers that say nothing of its pixels do not make it damaged") {
+  const auto changed = [](FileBytes file, std::string_view name, std::size_t after, std::uint8_t byte) {
+    const auto found = std::ranges::search(file, name);
+    REQUIRE(!found.empty());
+    found.begin()[static_cast<std::ptrdiff_t>(after)] = byte;
+    return file;
+  };
+  const FileBytes file = image_files::jpeg(7, 13, 3, gradient(7, 13, 3));
+  CHECK(io::decode_image(changed(file, "JFIF", 5, 2), 3).bytes == io::decode_image(file, 3).bytes);  // its version
+  const FileBytes inks = image_files::jpeg(7, 13, 4, gradient(7, 13, 4), {.ycck = true, .adobe_marker = true});
+  // No transform that Adobe's marker defines.
+  CHECK(io::decode_image(changed(inks, "Adobe", 11, 9), 3).bytes == io::decode_image(inks, 3).bytes);
 }
 
 TEST_CASE("Broken images are refused in one line, wherever they are cut") {
