@@ -13,9 +13,12 @@ namespace halfstep {
 void write_png(const std::filesystem::path& path, std::span<const std::uint8_t> pixels, std::int64_t height,
                std::int64_t width) {
   constexpr std::int64_t most = 65535;
-  if (height < 1 || width < 1 || height > most || width > most || std::ssize(pixels) != height * width * 3) {
-    fail(path.string(), fmt::format("expected the bytes of {{height, width, 3}} up to {}, got {} for {{{}, {}, 3}}",
-                                    most, pixels.size(), height, width));
+  if (height < 1 || width < 1 || height > most || width > most) {
+    fail(path.string(), fmt::format("expected a height and width from 1 to {}, got {} and {}", most, height, width));
+  }
+  if (std::ssize(pixels) != height * width * 3) {
+    fail(path.string(),
+         fmt::format("expected {} bytes of {{{}, {}, 3}}, got {}", height * width * 3, height, width, pixels.size()));
   }
   png_image image{};
   image.version = PNG_IMAGE_VERSION;

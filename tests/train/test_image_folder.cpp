@@ -329,6 +329,10 @@ TEST_CASE_FIXTURE(Pets, "an image that is written as PNG is read again as it was
   CHECK_THROWS_WITH_AS(read_image(folder.path() / "cat"), doctest::Contains("not an ordinary file"), Error);
   CHECK_THROWS_WITH_AS(write_png(path, cat, 11, 8), doctest::Contains("{11, 8, 3}"), Error);
   CHECK_THROWS_AS(write_png(path, {}, 0, 7), Error);
+  const std::vector<std::uint8_t> row(std::size_t{65536} * 3);
+  CHECK_THROWS_WITH_AS(write_png(path, row, 65536, 1),
+                       doctest::Contains("expected a height and width from 1 to 65535, got 65536 and 1"), Error);
+  CHECK_THROWS_WITH_AS(write_png(path, row, 1, 65536), doctest::Contains("got 1 and 65536"), Error);
   CHECK_THROWS_AS(write_png(folder.path() / "none" / "x.png", cat, 11, 7), Error);
 }
 

@@ -84,7 +84,7 @@ struct Image {
 HALFSTEP_API Image read_image(const std::filesystem::path& file);
 
 /// Writes rows of RGB bytes, {height, width, 3}, atomically as a PNG file. Throws Error if the file cannot be written,
-/// or if the number of bytes does not match the shape.
+/// if the height or width is not from 1 to 65,535, or if the number of bytes does not match the shape.
 HALFSTEP_API void write_png(const std::filesystem::path& path, std::span<const std::uint8_t> pixels,
                             std::int64_t height, std::int64_t width);
 
