@@ -352,7 +352,10 @@ TEST_CASE("guest: what cannot be shared is refused") {
   const QueueSemaphore timeline[] = {{1, 1}}, none[] = {{}};
   CHECK_THROWS_WITH_AS(device.signal(timeline), doctest::Contains("expected a binary semaphore"), Error);
   CHECK_THROWS_WITH_AS(device.wait_for(none), doctest::Contains("got null"), Error);
-  CHECK_THROWS_WITH_AS(Device::open().wait_for(timeline), doctest::Contains("expected an adopted device"), Error);
+  const Device own = Device::open();
+  CHECK_THROWS_WITH_AS(own.wait_for(timeline), doctest::Contains("expected an adopted device"), Error);
+  CHECK_THROWS_WITH_AS(own.wait_for({}), doctest::Contains("expected an adopted device"), Error);
+  CHECK_THROWS_WITH_AS(own.signal({}), doctest::Contains("expected an adopted device"), Error);
   TrainerOptions options;
   options.shared_inputs = {{"x", {.buffer = buffer, .bytes = 72}}, {"y", {.buffer = buffer, .bytes = 24}}};
   CHECK_THROWS_WITH_AS(Model(3).trainer(Device::open(), options),

@@ -185,7 +185,8 @@ HS_API hs_status hs_device_open(const char* selector, const hs_device_settings* 
 HS_API hs_status hs_device_adopt(const hs_adopted_device* handles, const hs_device_settings* settings,
                                  hs_device** device);
 HS_API hs_status hs_device_get_info(const hs_device* device, hs_device_info* info);
-/// All work that is submitted to an adopted queue after this waits, on the device, for these semaphores.
+/// All work that is submitted to an adopted queue after this waits, on the device, for these semaphores. Fails on a
+/// device that is not an adopted one, even for none.
 HS_API hs_status hs_device_wait_for(const hs_device* device, const hs_queue_semaphore* semaphores, size_t count);
 /// Signals these once all work that was submitted to the queue before this has finished.
 HS_API hs_status hs_device_signal(const hs_device* device, const hs_queue_semaphore* semaphores, size_t count);

@@ -13,8 +13,8 @@ namespace {
 /// Semaphores as VkSubmitInfo takes them; those that are not of a timeline have a value that is not read.
 struct Semaphores {
   Semaphores(std::span<const QueueSemaphore> given, bool adopted, bool timelines) {
+    if (!adopted) fail("device", "expected an adopted device for an application's semaphores, got one of its own");
     for (const QueueSemaphore& each : given) {
-      if (!adopted) fail("device", "expected an adopted device for an application's semaphores, got one of its own");
       if (each.semaphore == 0) fail("device", "expected the application's semaphore, got null");
       if (each.value && !timelines) {
         fail("device", "expected a binary semaphore, got one with a value",
