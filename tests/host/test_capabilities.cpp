@@ -13,6 +13,7 @@
 
 #include "host/capable.h"
 #include "host/temporary_folder.h"
+#include "host/variable.h"
 #include "plan/expression.h"
 #include "plan/lowering.h"
 #include "vk/device/capabilities.h"
@@ -30,18 +31,6 @@
 using namespace halfstep;
 
 namespace {
-
-/// Sets an environment variable for as long as it lives.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-  ~Variable() { unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-};
 
 /// The families of queues that a device has in a test.
 std::vector<VkQueueFamilyProperties>& queues() {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "harness/application.h"
+#include "host/variable.h"
 #include "step/vk_work.h"
 #include "vk/command/transfer.h"
 
@@ -22,7 +23,6 @@ using namespace halfstep;
 using testing::Application;
 using testing::CopyTwice;
 using testing::pattern;
-using testing::Variable;
 
 TEST_CASE("vk: two devices are open at once, each with a thread, and either may go first") {
   auto first = std::make_unique<Device>(Device::open());

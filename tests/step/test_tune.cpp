@@ -18,6 +18,7 @@
 #include "graph/ir.h"
 #include "harness/device.h"
 #include "host/temporary_folder.h"
+#include "host/variable.h"
 #include "ops/attention/attention_kernels.h"
 #include "ops/choices.h"
 #include "ops/elementwise/rounding_choice.h"
@@ -34,22 +35,6 @@
 using namespace halfstep;
 
 namespace {
-
-/// Sets an environment variable for as long as it lives.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> old_;
-};
 
 /// A choice between two tiles, whose rule prefers the first.
 plan::Choice choice_of(std::vector<plan::Candidate> candidates) {

@@ -13,6 +13,7 @@
 
 #include "harness/errors.h"
 #include "host/temporary_folder.h"
+#include "host/variable.h"
 #include "plan/lowering.h"
 #include "step/vk_work.h"
 #include "vk/command/descriptors.h"
@@ -30,7 +31,6 @@ using testing::copy_dispatch;
 using testing::CopyTwice;
 using testing::negation;
 using testing::pattern;
-using testing::Variable;
 
 TEST_CASE("vk: bytes go up and come down, in pieces where there are many") {
   const Device device = Device::open();

@@ -4,13 +4,13 @@
 #include <doctest/doctest.h>
 
 #include "harness/device.h"
+#include "host/variable.h"
 #include "step/execution.h"
 #include "step/vk_work.h"
 #include "train/small_training.h"
 #include "vk/device/settings.h"
 
 using namespace halfstep;
-using testing::Variable;
 
 namespace {
 
