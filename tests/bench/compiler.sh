@@ -23,7 +23,7 @@ if [ -z "${HALFSTEP_RADV:-}" ] && [ -z "$icd" ]; then
 fi
 models="resnet20 bert_tiny image_fit"
 precisions=mixed
-if [ -n "${HALFSTEP_EVERY_VARIANT:-}" ]; then
+if [ "${HALFSTEP_EVERY_VARIANT:-}" = 1 ]; then
   models="bert_base bert_mini bert_tiny convolution fashion_cnn fashion_conv gpt image_fit image_fit_16 image_fit_32
           image_fit_128 lenet5 mlp mobilenet_v2 movement product resnet20 resnet50 resnet8"
   precisions="float32 autocast mixed float16 bfloat16 bfloat16_weights float8"
@@ -95,10 +95,10 @@ for gpu in "$@"; do
   for model in $models; do
     for precision in $precisions; do check "$gpu" --model "$model" --precision "$precision"; done
   done
-  [ -n "${HALFSTEP_EVERY_VARIANT:-}" ] || check "$gpu" --model bert_tiny --precision float8
+  [ "${HALFSTEP_EVERY_VARIANT:-}" = 1 ] || check "$gpu" --model bert_tiny --precision float8
   check_half "$gpu"
   check_peaks "$gpu"
-  [ -z "${HALFSTEP_EVERY_VARIANT:-}" ] || check_compiles "$gpu" --every-variant
+  [ "${HALFSTEP_EVERY_VARIANT:-}" != 1 ] || check_compiles "$gpu" --every-variant
 done
 echo "$checks checks passed, $failures failed" | sed "s/^$checks/$((checks - failures))/"
 [ "$failures" -eq 0 ]

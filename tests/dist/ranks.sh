@@ -159,7 +159,7 @@ refused "--trace" "${ranks[@]}" --trace "$place/trace"
 # at another moment each time with HALFSTEP_EVERY_VARIANT=1, 50 times.
 kills=1
 slowest=0
-[ "${HALFSTEP_EVERY_VARIANT:-0}" = 0 ] || kills=50
+[ "${HALFSTEP_EVERY_VARIANT:-}" != 1 ] || kills=50
 for ((kill = 0; kill < kills; kill++)); do
   rm -f "$place/killed"
   on $((2 + kill % 2 * 2))

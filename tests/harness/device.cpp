@@ -1,9 +1,10 @@
 #include "harness/device.h"
 
+#include <halfstep/process.h>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <mutex>
 #include <optional>
 
@@ -47,7 +48,7 @@ bool on_swiftshader() {
 }
 
 bool every_variant() {
-  static const bool wanted = std::getenv("HALFSTEP_EVERY_VARIANT") != nullptr;
+  static const bool wanted = environment("HALFSTEP_EVERY_VARIANT") == "1";
   return wanted;
 }
 

@@ -1,6 +1,6 @@
 // Runs the tests that need a device. Afterwards, the validation layer must not have reported anything. The shader
-// variants that were used are added to the file that HALFSTEP_USED_SHADERS names, so that the coverage of several runs
-// (each driver, each tier) can be checked together:
+// variants that were used are written to the file that HALFSTEP_USED_SHADERS names, so that the coverage of several
+// runs (each driver, each tier) can be checked together:
 //     device_tests --every-shader-in FILE...
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <halfstep/error.h>
@@ -112,9 +112,9 @@ void limit_loops_as_counted() {
 }
 
 void write_used_shaders() {
-  const char* path = std::getenv("HALFSTEP_USED_SHADERS");
-  if (path == nullptr) return;
-  std::ofstream file(path);
+  const auto path = environment("HALFSTEP_USED_SHADERS");
+  if (!path) return;
+  std::ofstream file(*path);
   for (const std::string& name : vk::used_shaders()) file << name << '\n';
 }
 
