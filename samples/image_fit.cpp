@@ -30,13 +30,10 @@ using namespace halfstep;
 
 namespace {
 
-struct Options : samples::GraphicsOptions {
+struct Options : samples::GridOptions {
   std::filesystem::path image;
   std::int64_t size = 512;
-  std::int64_t steps = 1000;
   std::string encoding = "hash";
-  std::int64_t table = 15;
-  std::int64_t width = 64;
   std::int64_t batch = 16384;
   std::filesystem::path animation;
   bool window = false;
@@ -261,17 +258,9 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--size", options.size, "Height and width of the picture that is drawn")
       ->transform(samples::whole_number(16, 4096))
       ->capture_default_str();
-  app.add_option("--steps", options.steps, "Steps to train")
-      ->transform(samples::whole_number(1, 10'000'000))
-      ->capture_default_str();
+  samples::add_grid_options(app, options);
   app.add_option("--encoding", options.encoding, "Of positions")
       ->check(CLI::IsMember({"hash", "frequency"}))
-      ->capture_default_str();
-  app.add_option("--table", options.table, "Of the hash grid: log2 of the entries of a level")
-      ->transform(samples::whole_number(4, 24))
-      ->capture_default_str();
-  app.add_option("--width", options.width, "Of the two hidden layers")
-      ->transform(samples::whole_number(1, 1024))
       ->capture_default_str();
   app.add_option("--batch-size", options.batch, "Pixels of a step")
       ->transform(samples::whole_number(1, 1 << 22))
@@ -290,6 +279,8 @@ void add_options(CLI::App& app, Options& options) {
 int main(int argc, char** argv) {
   CLI::App app("Trains a small network to be a picture: colours from positions.");
   Options options;
+  options.steps = 1000;
+  options.width = 64;
   options.out = "image_fit.png";
   add_options(app, options);
   return samples::run_program(app, argc, argv, [&] { return run(options); });

@@ -28,11 +28,8 @@ using namespace halfstep;
 
 namespace {
 
-struct Options : samples::GraphicsOptions {
+struct Options : samples::GridOptions {
   std::int64_t size = 224;
-  std::int64_t steps = 300;
-  std::int64_t table = 15;
-  std::int64_t width = 32;
   std::int64_t batch = 8192;
   std::int64_t points = 1 << 18;
 };
@@ -313,17 +310,9 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--size", options.size, "Height and width of the pictures")
       ->transform(samples::whole_number(16, 2048))
       ->capture_default_str();
-  app.add_option("--steps", options.steps, "Steps to train")
-      ->transform(samples::whole_number(1, 10'000'000))
-      ->capture_default_str();
+  samples::add_grid_options(app, options);
   app.add_option("--points", options.points, "Positions to learn from; three quarters are near the surface")
       ->transform(samples::whole_number(1024, 1 << 24))
-      ->capture_default_str();
-  app.add_option("--table", options.table, "Of the hash grid: log2 of the entries of a level")
-      ->transform(samples::whole_number(4, 24))
-      ->capture_default_str();
-  app.add_option("--width", options.width, "Of the two hidden layers")
-      ->transform(samples::whole_number(1, 1024))
       ->capture_default_str();
   app.add_option("--batch-size", options.batch, "Positions of a step")
       ->transform(samples::whole_number(1, 1 << 22))
@@ -336,6 +325,8 @@ void add_options(CLI::App& app, Options& options) {
 int main(int argc, char** argv) {
   CLI::App app("Trains a small network to be a shape, a signed distance function, and shows it by sphere tracing.");
   Options options;
+  options.steps = 300;
+  options.width = 32;
   options.out = "sdf_fit.png";
   add_options(app, options);
   return samples::run_program(app, argc, argv, [&] {

@@ -26,6 +26,18 @@ void add_graphics_options(CLI::App& app, GraphicsOptions& options, const std::st
       ->group(running_group);
 }
 
+void add_grid_options(CLI::App& app, GridOptions& options) {
+  app.add_option("--steps", options.steps, "Steps to train")
+      ->transform(whole_number(1, 10'000'000))
+      ->capture_default_str();
+  app.add_option("--table", options.table, "Of the hash grid: log2 of the entries of a level")
+      ->transform(whole_number(4, 24))
+      ->capture_default_str();
+  app.add_option("--width", options.width, "Of the two hidden layers")
+      ->transform(whole_number(1, 1024))
+      ->capture_default_str();
+}
+
 int run_graphics(const GraphicsOptions& options, std::vector<NamedFile> other_outputs,
                  const std::vector<NamedFile>& inputs, const std::function<void(const Device&)>& work) {
   other_outputs.push_back({"--out", options.out});

@@ -28,6 +28,16 @@ struct GraphicsOptions {
 void add_graphics_options(CLI::App& app, GraphicsOptions& options, const std::string& rate_falls_to,
                           const std::string& seeds);
 
+/// The flags of those that train a small network on a hash grid.
+struct GridOptions : GraphicsOptions {
+  std::int64_t steps = 0;
+  std::int64_t table = 15;
+  std::int64_t width = 0;
+};
+
+/// Adds --steps, --table and --width.
+void add_grid_options(CLI::App& app, GridOptions& options);
+
 /// Checks the files, opens the device and has `work` done, which Ctrl-C is to end. Returns the program's exit code.
 int run_graphics(const GraphicsOptions& options, std::vector<NamedFile> other_outputs,
                  const std::vector<NamedFile>& inputs, const std::function<void(const halfstep::Device&)>& work);

@@ -83,6 +83,9 @@ bytes() {
   for byte in "$@"; do printf "\\x$(printf %02x "$byte")"; done
 }
 
+# ends_whole FILE: a PNG file that has its last chunk
+ends_whole() { cmp -s <(tail -c 8 "$1") <(bytes 0x49 0x45 0x4e 0x44 0xae 0x42 0x60 0x82); }
+
 # idx TYPE COUNT [HEIGHT WIDTH]: the header of an IDX file
 idx() {
   bytes 0 0 "$1" $(($# - 1))

@@ -7,7 +7,6 @@ programs=$1
 . "$(dirname "$0")/../harness/checks.sh"
 . "$(dirname "$0")/../harness/samples.sh"
 
-ends_whole() { cmp -s <(tail -c 8 "$1") <(bytes 0x49 0x45 0x4e 0x44 0xae 0x42 0x60 0x82); }
 below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && a < b) }'; }
 number() { sed -n "s/^ *\"$1\": \([-+.e0-9]*\).*/\1/p" "$2" | head -1; }
 

@@ -10,7 +10,6 @@ small=(--size 64 --batch-size 1024 --table 10 --width 16)
 
 # A PNG file's header: the signature, and its height and width, each as 8 hexadecimal digits.
 size_of() { head -c 24 "$1" | tail -c 8 | od -An -tx1 | tr -d ' \n'; }
-ends_whole() { cmp -s <(tail -c 8 "$1") <(bytes 0x49 0x45 0x4e 0x44 0xae 0x42 0x60 0x82); }
 psnr_of() { sed -n 's/^ *"psnr": \([0-9]*\).*/\1/p' "$1"; }
 
 # Flags and files.
