@@ -39,8 +39,8 @@
 ///   keeps it. NULL may be freed. No memory is allocated on one side and freed on the other.
 /// - Structs of options begin with their size, so that they can grow: set it to sizeof, and the rest to zero but for
 ///   what is wanted. A member that is 0 or NULL has its default, which is named where it is not zero. For a float with
-///   such a default, HS_ZERO stands for the number 0 itself. NULL in the place of a struct stands for defaults alone. An option that
-///   the library does not know is refused, so `reserved` must be 0. Structs without a size never change.
+///   such a default, HS_ZERO stands for the number 0 itself. NULL in the place of a struct stands for defaults alone. An
+///   option that the library does not know is refused, so `reserved` must be 0. Structs without a size never change.
 /// - Numbers of tensors are row-major, without padding. Images are {batch, height, width, channels}.
 /// - A device may be used by several threads at once; everything else by one at a time. Callbacks may come from other
 ///   threads where it is said; they must not throw, and must not call functions on what they are called by.

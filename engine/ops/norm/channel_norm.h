@@ -21,8 +21,8 @@ struct ChannelSets {
 
 /// Appends the dispatches that compute, per channel and set, the mean and the sum of squared differences from it, in
 /// f32: {sets, 2, channels}. Slices are summed separately and merged as in Chan, Golub and LeVeque 1979, so that
-/// nothing cancels however far the mean is from zero. If the GEMM that computed x also
-/// output the moments of slices (plan::ChannelMoments), they are only merged.
+/// nothing cancels however far the mean is from zero. If the GEMM that computed x also output the moments of slices
+/// (plan::ChannelMoments), they are only merged.
 plan::TensorId lower_moments(plan::Lowering& out, plan::TensorId x, const ChannelSets& sets);
 
 /// The statistics of a batch, f32.

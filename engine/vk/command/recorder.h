@@ -16,8 +16,8 @@
 
 namespace halfstep::vk {
 
-/// A command buffer and its pool, or an application's command buffer. The recording may be submitted any number of times, but only after the previous
-/// submit has finished; the same holds for recording again (begin).
+/// A command buffer and its pool, or an application's command buffer. The recording may be submitted any number of
+/// times, but only after the previous submit has finished; the same holds for recording again (begin).
 class Recorder {
  public:
   explicit Recorder(Context& context);
@@ -42,8 +42,8 @@ class Recorder {
   void host_barrier();
 
   /// `sets` are sets 0, 1, ... Throws Error if `groups` exceeds the device's limit, or `push` does not have the
-  /// pipeline's size. Workgroups are counted along x from `first_group`, if the pipeline is one that starts at any, else
-  /// from 0.
+  /// pipeline's size. Workgroups are counted along x from `first_group`, if the pipeline is one that starts at any,
+  /// else from 0.
   void dispatch(const Pipeline& pipeline, std::span<const VkDescriptorSet> sets, std::span<const std::byte> push,
                 const std::array<std::uint32_t, 3>& groups, std::uint32_t first_group = 0);
   void copy(VkBuffer source, std::uint64_t source_offset, VkBuffer target, std::uint64_t target_offset,
