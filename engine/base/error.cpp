@@ -4,9 +4,18 @@
 
 #include <string>
 
+#include "base/beyond_limit.h"
 #include "base/utf8.h"
 
 namespace halfstep {
+namespace {
+
+std::string error_text(std::string_view where, std::string_view message, std::string_view hint) {
+  const std::string text = fmt::format("[{}] {}", where, message);
+  return on_one_line(hint.empty() ? text : fmt::format("{}. Hint: {}", text, hint));
+}
+
+}  // namespace
 
 std::string_view name(ErrorCode code) {
   switch (code) {
@@ -31,12 +40,19 @@ std::string_view name(ErrorCode code) {
 }
 
 void fail(ErrorCode code, std::string_view where, std::string_view message, std::string_view hint) {
-  const std::string text = fmt::format("[{}] {}", where, message);
-  throw Error(on_one_line(hint.empty() ? text : fmt::format("{}. Hint: {}", text, hint)), code);
+  throw Error(error_text(where, message, hint), code);
 }
 
 void fail(std::string_view where, std::string_view message, std::string_view hint) {
   fail(ErrorCode::bad_argument, where, message, hint);
+}
+
+void fail_beyond_limit(ErrorCode code, std::string_view where, std::string_view message, std::string_view hint) {
+  throw BeyondLimit(error_text(where, message, hint), code);
+}
+
+void fail_beyond_limit(std::string_view where, std::string_view message, std::string_view hint) {
+  fail_beyond_limit(ErrorCode::bad_argument, where, message, hint);
 }
 
 }  // namespace halfstep

@@ -1,16 +1,16 @@
 #include "ops/kernel.h"
 
-#include <halfstep/error.h>
-
 #include <fmt/format.h>
 
 #include <limits>
+
+#include "base/beyond_limit.h"
 
 namespace halfstep::ops {
 
 std::uint32_t index32(const plan::Lowering& out, std::int64_t value) {
   if (value < 0 || value > std::numeric_limits<std::uint32_t>::max()) {
-    fail(out.label(), fmt::format("expected sizes below 2^32, got {}", value), "use a smaller batch");
+    fail_beyond_limit(out.label(), fmt::format("expected sizes below 2^32, got {}", value), "use a smaller batch");
   }
   return static_cast<std::uint32_t>(value);
 }

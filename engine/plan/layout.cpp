@@ -1,10 +1,10 @@
 #include "plan/layout.h"
 
-#include <halfstep/error.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "base/beyond_limit.h"
 
 namespace halfstep::plan {
 
@@ -16,7 +16,9 @@ Layout layout(const Shape& shape) {
   }
   constexpr std::int64_t most = std::int64_t{1} << 60;  // elements whose bytes can still be counted
   if (result.columns > most || result.rows > most / std::max<std::int64_t>(result.columns + 3, 4)) {
-    fail("tensor", fmt::format("expected at most {} elements, padding included, got {}", most, to_string(shape)));
+    fail_beyond_limit("tensor",
+                      fmt::format("expected at most {} elements, padding included, got {}", most, to_string(shape)),
+                      "a smaller batch makes smaller tensors");
   }
   result.pitch = (result.columns + 3) / 4 * 4;
   return result;

@@ -1,12 +1,11 @@
 #include "plan/lowering.h"
 
-#include <halfstep/error.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "base/beyond_limit.h"
 #include "graph/dtype.h"
 #include "plan/program.h"
 
@@ -120,10 +119,11 @@ std::array<std::uint32_t, 3> groups_for(const Target& target, std::int64_t count
   const std::int64_t rows = divided_up(groups, most);
   const std::int64_t columns = divided_up(groups, rows);
   if (rows > target.max_groups[1] || rows * columns * local_size > most_invocations) {
-    fail("dispatch",
-         fmt::format("expected at most {} workgroups, the device's limit, and {} invocations, got {} and {}",
-                     most * target.max_groups[1], most_invocations, rows * columns, rows * columns * local_size),
-         "a smaller batch takes fewer");
+    fail_beyond_limit(
+        "dispatch",
+        fmt::format("expected at most {} workgroups, the device's limit, and {} invocations, got {} and {}",
+                    most * target.max_groups[1], most_invocations, rows * columns, rows * columns * local_size),
+        "a smaller batch takes fewer");
   }
   return {static_cast<std::uint32_t>(columns), static_cast<std::uint32_t>(rows), 1};
 }

@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "base/beyond_limit.h"
 #include "plan/casts.h"
 #include "plan/fusion.h"
 #include "plan/pointwise.h"
@@ -85,8 +86,10 @@ void check_limits(const Program& program, const Target& target, const Dispatch& 
   }
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (dispatch.groups[axis] == 0 || dispatch.groups[axis] > target.max_groups[axis]) {
-      fail(dispatch.label, fmt::format("expected 1 to {} workgroups along axis {}, got {}", target.max_groups[axis],
-                                       axis, dispatch.groups[axis]));
+      fail_beyond_limit(dispatch.label,
+                        fmt::format("expected 1 to {} workgroups along axis {}, got {}", target.max_groups[axis], axis,
+                                    dispatch.groups[axis]),
+                        "a smaller batch takes fewer");
     }
   }
 }

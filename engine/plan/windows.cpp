@@ -8,12 +8,16 @@
 #include <bit>
 #include <map>
 #include <string>
+#include <string_view>
 
+#include "base/beyond_limit.h"
 #include "plan/layout.h"
 #include "plan/program.h"
 
 namespace halfstep::plan {
 namespace {
+
+constexpr std::string_view smaller_tensors = "a smaller batch makes smaller tensors";
 
 /// The largest tensor that is bound as a whole: one that lies in one part of an arena, too.
 std::uint64_t most_bound(const Target& target) {
@@ -33,10 +37,10 @@ void check_elements(const Program& program, const Dispatch& dispatch) {
     const ProgramTensor& tensor = program.tensors[operand.tensor];
     const std::uint64_t elements = tensor.bytes / static_cast<std::uint64_t>(bytes(tensor.type.dtype));
     if (elements < elements_end) continue;
-    fail(dispatch.label,
-         fmt::format("expected tensors of fewer than 2^31 elements, padding included, got '{}' {} of {}", tensor.name,
-                     to_string(tensor.type), elements),
-         "a smaller batch makes smaller tensors");
+    fail_beyond_limit(dispatch.label,
+                      fmt::format("expected tensors of fewer than 2^31 elements, padding included, got '{}' {} of {}",
+                                  tensor.name, to_string(tensor.type), elements),
+                      smaller_tensors);
   }
 }
 
@@ -45,10 +49,12 @@ void check_texels(const Program& program, const Target& target, const Dispatch& 
     const ProgramTensor& tensor = program.tensors[operand.tensor];
     const std::uint64_t quads = tensor.bytes / (4 * static_cast<std::uint64_t>(bytes(tensor.type.dtype)));
     if (!operand.texels || quads <= target.max_texels) continue;
-    fail(dispatch.label,
-         fmt::format(
-             "expected texel buffers of at most {} texels, the device's maxTexelBufferElements, got '{}' {} of {}",
-             target.max_texels, tensor.name, to_string(tensor.type), quads));
+    fail_beyond_limit(
+        dispatch.label,
+        fmt::format(
+            "expected texel buffers of at most {} texels, the device's maxTexelBufferElements, got '{}' {} of {}",
+            target.max_texels, tensor.name, to_string(tensor.type), quads),
+        smaller_tensors);
   }
 }
 
@@ -136,7 +142,7 @@ void check_bindings(const Program& program, const Target& target, const Dispatch
       fmt::format("expected at most {} storage buffers, the device's limit, got {}", target.max_storage_buffers, got);
   if (bound.windows.operands.empty()) fail(dispatch.label, text);
   text += largest_share(program, bound, bound.windows, got - target.max_storage_buffers);
-  fail(dispatch.label, text, "a smaller batch makes smaller tensors");
+  fail_beyond_limit(dispatch.label, text, smaller_tensors);
 }
 
 }  // namespace halfstep::plan

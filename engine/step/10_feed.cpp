@@ -1,11 +1,10 @@
-#include <halfstep/error.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "base/beyond_limit.h"
 #include "plan/pointwise.h"
 #include "step/stages.h"
 
@@ -124,8 +123,8 @@ void gather_images(plan::ProgramBuilder& builder, const SampleFeed& feed, const 
 void check_bytes(const plan::ProgramTensor& samples) {
   constexpr std::uint64_t most = std::uint64_t{1} << 32;
   if (samples.bytes <= most) return;
-  fail("feed", fmt::format("expected at most {} bytes of {}, got {}", most, samples.name, samples.bytes),
-       "use a smaller batch, or keep the set in host memory");
+  fail_beyond_limit("feed", fmt::format("expected at most {} bytes of {}, got {}", most, samples.name, samples.bytes),
+                    "use a smaller batch, or keep the set in host memory");
 }
 
 }  // namespace

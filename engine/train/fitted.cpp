@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <optional>
 
+#include "base/beyond_limit.h"
 #include "graph/ir.h"
 #include "train/memory_need.h"
+#include "train/step_graph.h"
 #include "vk/device/context.h"
 
 namespace halfstep {
@@ -74,7 +77,8 @@ Trainer compile_cut(const Device& device, const Graph& graph, const TrainerOptio
 Trainer Trainer::compile(const Device& device, const Model& model, std::int64_t batch) {
   if (!model) fail("trainer", "expected a function that builds the model, got none");
   if (batch < 1) fail("trainer", fmt::format("expected a batch of at least 1, got {}", batch));
-  std::optional<train::TooLarge> failed;  // the least of the last size that was tried
+  std::exception_ptr last;
+  std::optional<train::TooLarge> failed;  // the least of the last size whose memory is known
   std::int64_t failed_batch = batch;
   for (Cut cut; cut.micro_batches <= batch; ++cut.micro_batches) {
     if (batch % cut.micro_batches != 0) continue;
@@ -84,6 +88,7 @@ Trainer Trainer::compile(const Device& device, const Model& model, std::int64_t 
     if (failed && !failed->may_fit(0)) break;
     Graph graph;
     const TrainerOptions asked = model(graph, cut.batch);
+    if (cut.micro_batches > 1 && asked.accumulate > train::most_micro_batches / cut.micro_batches) break;
     for (const std::string& pattern : recomputations(graph, asked.recompute)) {
       cut.recompute = pattern;
       try {
@@ -91,10 +96,14 @@ Trainer Trainer::compile(const Device& device, const Model& model, std::int64_t 
       } catch (const train::TooLarge& error) {
         failed = error;
         failed_batch = cut.batch;
+        last = std::current_exception();
+      } catch (const BeyondLimit&) {
+        last = std::current_exception();
+        break;  // recomputing makes no tensor smaller
       }
     }
   }
-  throw train::TooLarge(*failed);
+  std::rethrow_exception(last);
 }
 
 }  // namespace halfstep

@@ -24,9 +24,6 @@
 namespace halfstep::train {
 namespace {
 
-/// More than anyone can want recorded into one step.
-constexpr std::int64_t most_micro_batches = 1024;
-
 /// Values that the step puts in a place of their own: each must be computed by an operator, and be one value only.
 class Placeable {
  public:

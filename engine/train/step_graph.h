@@ -11,6 +11,9 @@
 
 namespace halfstep::train {
 
+/// Of a step: more than anyone can want recorded into one.
+inline constexpr std::int64_t most_micro_batches = 1024;
+
 /// Applies the precision policy and adds the backward pass. `length` is a bucket's (see sample_inputs). Throws Error
 /// for whatever cannot be trained as asked.
 step::StepGraph training_graph(const Graph& graph, const TrainerOptions& options, std::int64_t length = 0);

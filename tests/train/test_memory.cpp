@@ -208,4 +208,90 @@ TEST_CASE("a step is cut to fit its memory: recomputed first, bit for bit, then 
       doctest::Contains("at least 1"), Error);
 }
 
+namespace {
+
+/// Compiles `model`, and notes the sizes that it is asked for.
+struct Sizes {
+  std::vector<std::int64_t> tried;
+  std::string told;
+
+  Trainer compile(const Device& device, std::int64_t size, const Trainer::Model& model) {
+    tried.clear();
+    return Trainer::compile(
+        device,
+        [&](Graph& graph, std::int64_t part) {
+          tried.push_back(part);
+          TrainerOptions options = model(graph, part);
+          options.precision = Precision::float32();
+          options.log = [this](const std::string& line) { told = line; };
+          return options;
+        },
+        size);
+  }
+};
+
+TrainerOptions classes_of(Graph& graph, std::int64_t size) {
+  const Tensor x = graph.input("x", {size, 8});
+  const Tensor labels = graph.input("labels", {size}, DType::u32);
+  const Tensor w = graph.root().parameter("w", {8, 1024}, normal(1));
+  return {.loss = cross_entropy(linear(x, w, {}), labels)};
+}
+
+std::vector<float> step_of_classes(Trainer& trainer) {
+  std::vector<float> x(std::size_t{512} * 8);
+  std::vector<std::uint32_t> labels(512);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 13) / 8 - 0.75F;
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::uint32_t>(37 * i % 1024);
+  trainer.step({{"x", std::span<const float>(x)}, {"labels", std::span<const std::uint32_t>(labels)}});
+  return trainer.parameter("w");
+}
+
+}  // namespace
+
+TEST_CASE("a step with tensors beyond a limit of the device is cut, and the last size is named where none fits") {
+  const Device device =
+      Device::open(testing::device().info().name,
+                   {.tuning = Tuning::off, .limits = "storage_buffers=8,storage_range=65536", .may_fork = false});
+  Sizes sizes;
+  Trainer cut = sizes.compile(device, 512, classes_of);
+  CHECK(contains(sizes.told, "micro-batches of"));
+  CHECK(sizes.tried.front() == 512);
+  CHECK(sizes.tried.back() < 512);
+  Trainer whole = sizes.compile(testing::device(), 512, classes_of);
+  CHECK(sizes.tried == std::vector<std::int64_t>{512});
+  CHECK(distance(step_of_classes(cut), step_of_classes(whole)) < 1e-5);
+  const auto large = [](Graph& graph, std::int64_t size) -> TrainerOptions {
+    return {.loss = mean(mul(graph.input("x", {size, 1 << 18}), graph.root().parameter("w", {1}, constant(1))))};
+  };
+  CHECK_THROWS_WITH_AS(sizes.compile(device, 4, large), doctest::Contains("{1, 262144}"), Error);
+  CHECK(sizes.tried == std::vector<std::int64_t>{4, 2, 1});
+  const auto wrong = [](Graph& graph, std::int64_t size) {
+    TrainerOptions options = classes_of(graph, size);
+    options.accumulate = 0;
+    return options;
+  };
+  CHECK_THROWS_WITH_AS(sizes.compile(device, 4, wrong), doctest::Contains("expected 1 to 1024"), Error);
+  CHECK(sizes.tried == std::vector<std::int64_t>{4});
+}
+
+TEST_CASE("where 1,024 micro-batches do not fit, it is memory that there is too little of") {
+  Sizes sizes;
+  const auto code = [&](std::int64_t size, std::int64_t accumulate) {
+    try {
+      sizes.compile(testing::device(), size, [&](Graph& graph, std::int64_t part) -> TrainerOptions {
+        const Tensor x = graph.input("x", {part, 1 << 16});
+        return {.loss = mean(mul(x, graph.root().parameter("w", {1}, constant(1)))),
+                .accumulate = accumulate,
+                .memory_limit = 100'000};
+      });
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::system;
+  };
+  CHECK(code(1031, 1) == ErrorCode::out_of_memory);
+  CHECK(code(4096, 1) == ErrorCode::out_of_memory);
+  CHECK(code(4, 400) == ErrorCode::out_of_memory);
+}
+
 }  // namespace halfstep

@@ -70,7 +70,9 @@ class HALFSTEP_API Trainer {
   /// model's own `recompute` is empty); else in the fewest micro-batches of one size, likewise, each as `accumulate`
   /// does. Recomputing changes no bit; for what micro-batches change see `accumulate`. TrainerOptions::log is told what
   /// was chosen, and the bytes that were predicted and allocated. Calls `model` once for each size that it tries.
-  /// Throws as the other does; with ErrorCode::out_of_memory if a single sample does not fit.
+  /// A size with a tensor that is beyond a limit of the device, or of a kernel, does not fit either. Throws as the other
+  /// does; if no size fits, down to a single sample or to 1,024 micro-batches, for the last one that was tried: with
+  /// ErrorCode::out_of_memory where that needs more memory than there is.
   static Trainer compile(const Device& device, const Model& model, std::int64_t batch);
   ~Trainer();
   Trainer(Trainer&&) noexcept;

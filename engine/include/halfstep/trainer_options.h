@@ -75,15 +75,15 @@ struct HALFSTEP_API TrainerOptions {
   float clip_norm = 0;                      ///< gradients are scaled down to this global norm; 0: no clipping
   /// Whether StepReport::gradient_norm is computed where nothing is clipped either, by reading all gradients once more.
   bool gradient_norm = false;
-  /// Micro-batches per step, each as large as the graph's batch. The mean of their gradients, summed in f32 and then
-  /// rounded like gradients, makes one update. This needs the memory of one micro-batch and a second copy of the
-  /// gradients. Where the loss ignores labels, a micro-batch counts as much as the part of its rows that do: gradients,
-  /// the loss and the metrics of the same rows are means over all rows of the step, as in one batch of all. In a loss
-  /// that is a sum of several, of other rows each or one of inputs without labels, and in other metrics, micro-batches
-  /// count alike. A step of several micro-batches in which no label counts at all has a loss and gradients of 0, also
-  /// of what such a loss has besides, as a penalty on weights. If a gradient overflows in any of them, the update is
-  /// skipped. Each micro-batch draws its own noise. Batch norm uses each micro-batch's own statistics, and moves its
-  /// running statistics once per micro-batch.
+  /// Micro-batches per step, 1 to 1,024, each as large as the graph's batch. The mean of their gradients, summed in f32
+  /// and then rounded like gradients, makes one update. This needs the memory of one micro-batch and a second copy of
+  /// the gradients. Where the loss ignores labels, a micro-batch counts as much as the part of its rows that do:
+  /// gradients, the loss and the metrics of the same rows are means over all rows of the step, as in one batch of all.
+  /// In a loss that is a sum of several, of other rows each or one of inputs without labels, and in other metrics,
+  /// micro-batches count alike. A step of several micro-batches in which no label counts at all has a loss and
+  /// gradients of 0, also of what such a loss has besides, as a penalty on weights. If a gradient overflows in any of
+  /// them, the update is skipped. Each micro-batch draws its own noise. Batch norm uses each micro-batch's own
+  /// statistics, and moves its running statistics once per micro-batch.
   std::int64_t accumulate = 1;
   /// Other processes that train the same model, each with a part of every batch. `accumulate`, the graph's batch and
   /// everything else here that decides on the numbers must be the same on each; compile() compares them, and throws an

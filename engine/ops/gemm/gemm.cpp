@@ -1,7 +1,5 @@
 #include "ops/gemm/gemm.h"
 
-#include <halfstep/error.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/beyond_limit.h"
 #include "graph/dtype.h"
 #include "ops/columns.h"
 #include "ops/elementwise/cast.h"
@@ -114,7 +113,7 @@ class Sizes {
   std::int32_t operator()(std::int64_t value) const {
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     if (value <= most && value >= -most) return static_cast<std::int32_t>(value);
-    fail(out_.label(), fmt::format("expected sizes below 2^31, got {}", value), "use a smaller batch");
+    fail_beyond_limit(out_.label(), fmt::format("expected sizes below 2^31, got {}", value), "use a smaller batch");
   }
 
   void operator()(std::int32_t (&to)[2], const Pair& pair) const {

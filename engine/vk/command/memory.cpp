@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/beyond_limit.h"
 #include "vk/device/create.h"
 #include "vk/device/result.h"
 #include "vk/device/structure.h"
@@ -17,10 +18,10 @@ Buffer::Buffer(Context& context, std::uint64_t bytes, Memory intent, std::string
     : context_(context.shared_from_this()), bytes_(std::max<std::uint64_t>(bytes, 4)), name_(std::move(name)) {
   const std::uint64_t limit = context.capabilities().max_buffer_bytes;
   if (bytes_ > limit) {
-    fail(ErrorCode::unsupported, "memory",
-         fmt::format("expected {} to take at most {} bytes, the largest buffer of {}, got {}", name_, limit,
-                     context.capabilities().name, bytes_),
-         "a smaller model or batch takes less");
+    fail_beyond_limit(ErrorCode::unsupported, "memory",
+                      fmt::format("expected {} to take at most {} bytes, the largest buffer of {}, got {}", name_,
+                                  limit, context.capabilities().name, bytes_),
+                      "a smaller model or batch takes less");
   }
   try {
     auto info = structure<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);

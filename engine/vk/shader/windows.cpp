@@ -1,7 +1,5 @@
 #include "vk/shader/windows.h"
 
-#include <halfstep/error.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "base/beyond_limit.h"
 #include "vk/shader/additions.h"
 #include "vk/shader/spirv.h"
 #include "vk/shader/window_access.h"
@@ -270,11 +269,12 @@ class WindowRewriter {
 
   [[noreturn]] void refuse(std::uint32_t variable, const std::string& what) const {
     const plan::OperandWindows& operand = *windowed_.at(variable);
-    fail(ErrorCode::unsupported, shader_,
-         fmt::format("expected a kernel that only loads and stores elements of an array of '{}', which is larger than "
-                     "a binding of {} bytes, got {}",
-                     operand.tensor, std::uint64_t{1} << windows_.shift, what),
-         "a smaller batch makes smaller tensors");
+    fail_beyond_limit(
+        ErrorCode::unsupported, shader_,
+        fmt::format("expected a kernel that only loads and stores elements of an array of '{}', which is larger than "
+                    "a binding of {} bytes, got {}",
+                    operand.tensor, std::uint64_t{1} << windows_.shift, what),
+        "a smaller batch makes smaller tensors");
   }
 
   void keep(const Instruction& i) { body_.insert(body_.end(), i.words.begin(), i.words.end()); }
