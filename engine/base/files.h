@@ -73,7 +73,7 @@ class Temporary {
   std::filesystem::path path_;
   std::intptr_t handle_;
   bool exists_ = true;
-  std::size_t place_;  ///< index in the list of files that the signal handler removes
+  std::size_t place_ = 0;  ///< index in the list of files that the signal handler removes
 };
 
 }  // namespace halfstep::process

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -36,7 +37,9 @@ constexpr std::string_view temporary_end = ".tmp";
 // Accessed by the signal handler, so all must be lock-free.
 std::atomic<bool> watching = false;
 std::atomic<int> first_interrupt = 0;
-std::array<std::atomic<const char*>, 8> files_being_written{};
+std::atomic<bool> ending = false;  ///< by a signal, which removes the files below
+std::array<std::atomic<const char*>, 64> files_being_written{};
+constexpr const char* being_made = "";  ///< in the place of a file that is about to be named there
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
               std::atomic<const char*>::is_always_lock_free);
 
@@ -44,25 +47,75 @@ std::error_code system_error() {
   return {errno, std::system_category()};
 }
 
+constexpr int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+void remove_files_being_written() {
+  ending = true;  // from here on, no file is begun, and no path is freed
+  for (const auto& file : files_being_written) {
+    // Another thread names it in a moment: with signals blocked, so not the one that this handler runs in.
+    for (int i = 0; i < 1000 && file.load() == being_made; ++i) poll(nullptr, 0, 1);
+    if (const char* path = file.load()) unlink(path);
+  }
+}
+
 extern "C" void on_interrupt(int signal) {
   int none = 0;
   if (watching && first_interrupt.compare_exchange_strong(none, signal)) return;
   // A closing terminal often sends SIGHUP twice: from its shell and from the kernel.
   if (watching && signal == SIGHUP) return;
-  for (const auto& file : files_being_written) {
-    if (const char* path = file.load()) unlink(path);
-  }
+  remove_files_being_written();
   std::signal(signal, SIG_DFL);
   std::raise(signal);
+  sigset_t own;
+  sigemptyset(&own);
+  sigaddset(&own, signal);
+  pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
+  _exit(128 + signal);  // the first process of a container is not ended by signals of its own
 }
 
-/// Registers `path` for removal if a signal ends the process. Returns its index; past the last one if the list is full.
-std::size_t note_written(const char* path) {
-  std::size_t place = 0;
-  for (const char* none = nullptr; place < files_being_written.size(); ++place, none = nullptr) {
-    if (files_being_written[place].compare_exchange_strong(none, path)) break;
+/// To be called where the handler may have removed a file, or may be reading its path: the process must not go on.
+void wait_if_ending() {
+  while (ending) pause();
+}
+
+/// Blocks in this thread the signals that end the process.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : ending_signals) sigaddset(&signals, signal);
+    pthread_sigmask(SIG_BLOCK, &signals, &before_);
   }
-  return place;
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+/// A place for a file that a signal removes. Where all are taken, waits for another thread's file to be written.
+std::size_t take_place() {
+  for (;; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+    for (std::size_t place = 0; place < files_being_written.size(); ++place) {
+      const char* none = nullptr;
+      if (files_being_written[place].compare_exchange_strong(none, being_made)) return place;
+    }
+  }
+}
+
+/// Creates a file that a signal removes, and stores its place. Negative, with errno, on failure.
+int create_noted(const char* path, std::size_t& place) {
+  const SignalsBlocked blocked;
+  place = take_place();
+  if (ending) {
+    files_being_written[place] = nullptr;
+    wait_if_ending();
+  }
+  const int file = process::beyond_standard_streams(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  files_being_written[place] = file < 0 ? nullptr : path;
+  return file;
 }
 
 /// The process whose temporary has this name; no value if it is not one of our temporaries.
@@ -143,17 +196,15 @@ FolderLock::~FolderLock() {
   close(static_cast<int>(handle_));
 }
 
-Temporary::Temporary(const std::filesystem::path& destination)
-    : destination_(destination), handle_(-1), place_(files_being_written.size()) {
+Temporary::Temporary(const std::filesystem::path& destination) : destination_(destination), handle_(-1) {
   static std::atomic<unsigned> made = 0;
   do {
     path_ = folder(destination) / (std::string(temporary_start) + std::to_string(getpid()) + "-" +
                                    std::to_string(made++) + std::string(temporary_end));
-    handle_ = beyond_standard_streams(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    handle_ = create_noted(path_.c_str(), place_);
   } while (handle_ < 0 && errno == EEXIST);
   if (handle_ < 0) fail_to("write", destination, system_error());
   static_cast<void>(flock(static_cast<int>(handle_), LOCK_EX | LOCK_NB));
-  place_ = note_written(path_.c_str());
   struct stat old = {};
   // Keeps the permissions of the file that is replaced.
   if (stat(destination.c_str(), &old) == 0) static_cast<void>(fchmod(static_cast<int>(handle_), old.st_mode & 0777));
@@ -162,7 +213,8 @@ Temporary::Temporary(const std::filesystem::path& destination)
 Temporary::~Temporary() {
   if (handle_ >= 0) close(static_cast<int>(handle_));
   if (exists_) unlink(path_.c_str());
-  if (place_ < files_being_written.size()) files_being_written[place_] = nullptr;
+  files_being_written[place_] = nullptr;
+  wait_if_ending();
 }
 
 void Temporary::write(Bytes bytes) {
@@ -183,7 +235,11 @@ void Temporary::replace() {
   const int closed = close(static_cast<int>(handle_));
   handle_ = -1;
   if (closed != 0) fail_to("write", destination_, system_error());
-  if (rename(path_.c_str(), destination_.c_str()) != 0) fail_to("replace", destination_, system_error());
+  if (rename(path_.c_str(), destination_.c_str()) != 0) {
+    const std::error_code error = system_error();
+    wait_if_ending();
+    fail_to("replace", destination_, error);
+  }
   exists_ = false;
   sync_folder(folder(destination_));
 }
@@ -229,12 +285,14 @@ bool has_loaded(std::initializer_list<const char*> libraries) {
 
 }  // namespace process
 
-void clean_up_on_interrupt() {
+namespace {
+
+void handle_interrupts() {
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : ending_signals) {
     struct sigaction before = {};
     // A process started by nohup must outlive its terminal. A shell starts all background jobs with SIGINT ignored.
     const bool ignored = sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
@@ -244,12 +302,20 @@ void clean_up_on_interrupt() {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
+}  // namespace
+
+void clean_up_on_interrupt() {
+  watching = false;
+  handle_interrupts();
+}
+
 void watch_interrupts() {
-  clean_up_on_interrupt();
+  first_interrupt = 0;
+  watching = true;
+  handle_interrupts();
   // Ctrl-C also ends the other programs of a pipeline. Printing to a closed pipe must not end this process before it
   // saves.
   std::signal(SIGPIPE, SIG_IGN);
-  watching = true;
 }
 
 bool interrupted() {

@@ -44,11 +44,19 @@ bool is_of_machine(const std::error_code& error) {
 }  // namespace
 
 fs::path destination(const fs::path& file) {
-  if (!file.has_filename()) fail("file", fmt::format("expected the name of a file, got '{}'", file.string()));
+  const auto expect_name = [&file](bool is_name) {
+    if (!is_name) fail("file", fmt::format("expected the name of a file, got '{}'", file.string()));
+  };
+  expect_name(file.has_filename());
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
-  if (status.type() == fs::file_type::none) fail_to("write", file, error);
-  if (!fs::exists(status)) return followed(file);
+  const bool beneath_file = error == std::errc::not_a_directory;
+  if (status.type() == fs::file_type::none || beneath_file) fail_to("write", file, error);
+  if (!fs::exists(status)) {
+    fs::path target = followed(file);
+    expect_name(target.has_filename() && target.filename() != "." && target.filename() != "..");
+    return target;
+  }
   if (fs::is_directory(status)) fail("file", fmt::format("expected a file, got the folder {}", file.string()));
   if (!fs::is_regular_file(status)) {
     fail("file", fmt::format("expected an ordinary file, got the device or pipe {}", file.string()));

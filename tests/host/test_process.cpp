@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -79,6 +80,13 @@ TEST_CASE("What cannot be a file is named before anything is written") {
   const fs::path long_name = folder.path() / std::string(300, 'a');
   CHECK(has(message_of([&] { check_writable(long_name); }), "File name too long"));
   CHECK(entries(folder.path()) == 0);
+  write(folder.path() / "plain", "x");
+  for (const char* name : {"none/..", "none/."}) {
+    CHECK(has(message_of([&] { written_file(folder.path() / name); }), "expected the name of a file"));
+  }
+  for (const char* name : {"plain/.", "plain/sub", "plain/sub/deeper"}) {
+    CHECK(has(message_of([&] { written_file(folder.path() / name); }), "Not a directory"));
+  }
 }
 
 TEST_CASE("A check for writing leaves nothing behind and what was there untouched") {
@@ -251,6 +259,23 @@ TEST_CASE("The first interrupt is noted, the second ends the process") {
         }) == -SIGTERM);
 }
 
+TEST_CASE("Watching begins anew with each call, and ends where signals are to end the process") {
+  CHECK(in_child([] {
+          watch_interrupts();
+          std::raise(SIGINT);
+          watch_interrupts();
+          if (interrupted()) return 1;
+          std::raise(SIGINT);
+          return interrupted() ? 0 : 2;
+        }) == 0);
+  CHECK(in_child([] {
+          watch_interrupts();
+          clean_up_on_interrupt();
+          std::raise(SIGTERM);
+          return 0;
+        }) == -SIGTERM);
+}
+
 TEST_CASE("A terminal that closes twice is noted once, and nohup lasts") {
   CHECK(in_child([] {
           watch_interrupts();
@@ -279,6 +304,31 @@ TEST_CASE("Where nothing is watched, a signal ends the process at once and remov
           }) == -signal);
     CHECK(entries(folder.path()) == 0);
   }
+}
+
+TEST_CASE("However many threads are writing, a signal removes what they write and ends the process by itself") {
+  const TemporaryFolder folder;
+  const auto path = [&](int i) { return folder.path() / std::to_string(i); };
+  const auto ended = [](int writers, int milliseconds, const auto& body) {
+    return in_child([&] {
+      clean_up_on_interrupt();
+      std::vector<std::thread> threads;
+      for (int i = 0; i < writers; ++i) threads.emplace_back([&body, i] { body(i); });
+      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+      return std::raise(SIGTERM);
+    });
+  };
+  const auto hold = [&](int i) {
+    const process::Temporary held(path(i));
+    for (;;) pause();
+  };
+  for (const int writers : {12, 100}) CHECK(ended(writers, 200, hold) == -SIGTERM);
+  CHECK(entries(folder.path()) == 0);
+  const auto go_on = [&](int i) {
+    for (;;) write(path(i), "x");
+  };
+  for (int i = 0; i < 20; ++i) CHECK(ended(12, 10 + i, go_on) == -SIGTERM);
+  CHECK(entries(folder.path()) == 12);
 }
 
 TEST_CASE("What killed processes left is removed by the next write there, and nothing else") {
