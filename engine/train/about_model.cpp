@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "train/metadata_keys.h"
+
 namespace halfstep::train {
 namespace {
 
@@ -16,13 +18,13 @@ std::string json_text(const nlohmann::json& names) {
 io::Metadata about_model(const TrainerOptions& options) {
   io::Metadata about;
   // Names may come from a file system, and need not be UTF-8. Files are compared with what is stored here.
-  if (!options.model.empty()) about["model"] = nlohmann::json::parse(json_text(options.model)).get<std::string>();
-  if (!options.classes.empty()) about["classes"] = json_text(options.classes);
+  if (!options.model.empty()) about[keys::model] = nlohmann::json::parse(json_text(options.model)).get<std::string>();
+  if (!options.classes.empty()) about[keys::classes] = json_text(options.classes);
   if (!options.feed || !options.feed->samples.defined()) return about;
   const Shape shape = options.feed->samples.shape();
-  about["input"] = fmt::format("{}", fmt::join(shape.begin() + 1, shape.end(), "x"));
-  about["mean"] = fmt::format("{}", fmt::join(options.feed->mean, ","));
-  about["deviation"] = fmt::format("{}", fmt::join(options.feed->stddev, ","));
+  about[keys::input] = fmt::format("{}", fmt::join(shape.begin() + 1, shape.end(), "x"));
+  about[keys::mean] = fmt::format("{}", fmt::join(options.feed->mean, ","));
+  about[keys::deviation] = fmt::format("{}", fmt::join(options.feed->stddev, ","));
   return about;
 }
 

@@ -7,6 +7,7 @@
 #include "base/held.h"
 #include "graph/dtype.h"
 #include "train/checkpoint_contents.h"
+#include "train/metadata_keys.h"
 #include "train/stored_values.h"
 
 namespace halfstep {
@@ -21,7 +22,7 @@ constexpr std::string_view checkpoint_format = "halfstep ";
 }  // namespace
 
 bool train::is_checkpoint(const io::Metadata& metadata) {
-  const auto format = metadata.find("format");
+  const auto format = metadata.find(train::keys::format);
   return format != metadata.end() && format->second.starts_with(checkpoint_format);
 }
 
@@ -52,7 +53,7 @@ void Checkpoint::write(const std::filesystem::path& path) const {
 void check_format(const std::map<std::string, std::string>& metadata, std::string_view file) {
   constexpr int newest = 1;
   if (!train::is_checkpoint(metadata)) return;
-  const std::string& format = metadata.at("format");
+  const std::string& format = metadata.at(train::keys::format);
   const std::string_view text = std::string_view(format).substr(checkpoint_format.size());
   int version = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);

@@ -14,11 +14,6 @@ namespace halfstep {
 /// The tensors of a checkpoint as they came off the device. They are put into the file's types and order of axes when
 /// it is written.
 struct Checkpoint::Contents {
-  /// Of the metadata that says how many ranks, which make steps by themselves, have written the file.
-  static constexpr const char* ranks_key = "ranks";
-  /// Of that which says what a rank has counted.
-  static constexpr const char* applied_key = "applied";
-  static constexpr const char* loss_scale_key = "loss_scale";
   struct Values {
     std::string name;  ///< in the file, here and below
     DType dtype = DType::f32;

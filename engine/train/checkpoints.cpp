@@ -18,6 +18,7 @@
 #include "train/checkpoint_contents.h"
 #include "train/checkpoint_reader.h"
 #include "train/epoch_position.h"
+#include "train/metadata_keys.h"
 #include "train/stored_values.h"
 
 namespace halfstep::train {
@@ -27,8 +28,6 @@ constexpr std::string_view state_name = "halfstep.state";
 constexpr std::string_view scales_name = "halfstep.gradient_scales";
 constexpr std::string_view optimizers_name = "halfstep.optimizers";
 constexpr std::string_view copy_prefix = "halfstep.copy.";
-constexpr const char* in_rate_key = "loss_scale_in_rate";
-constexpr const char* dynamic_key = "loss_scale_dynamic";
 
 /// What a StepState took before it counted tensors that were left out.
 constexpr std::size_t first_state_bytes = 64;
@@ -40,7 +39,7 @@ void add(Checkpoint::Contents& contents, std::string_view name, std::string_view
 
 /// Throws Error where a file is of another model, by what both say of it.
 void refuse_other_model(const io::Metadata& file, const io::Metadata& own, const std::string& name) {
-  for (const char* key : {"model", "input"}) {
+  for (const char* key : {keys::model, keys::input}) {
     const auto theirs = file.find(key);
     const auto ours = own.find(key);
     if (theirs == file.end() || ours == own.end() || theirs->second == ours->second) continue;
@@ -83,7 +82,7 @@ bool is_loss_scale(float stored) {
 /// Sets the loss scale to go on with: a dynamic one where it was, any other as it is asked for now. A file of an older
 /// version does not say whether its scale is dynamic: then it is taken for one.
 void set_scale(state::StepState& state, const LossScale& scale, const io::Metadata& metadata) {
-  const auto found = metadata.find(dynamic_key);
+  const auto found = metadata.find(keys::loss_scale_dynamic);
   const bool was_dynamic = found == metadata.end() || found->second == "true";
   const bool goes_on = scale.kind == LossScale::Kind::dynamic && was_dynamic && is_loss_scale(state.loss_scale);
   state.loss_scale = goes_on ? std::clamp(state.loss_scale, scale.floor, scale.ceiling) : scale.initial;
@@ -111,7 +110,7 @@ float moment_scale(bool in_rate, float loss_scale) {
 /// nothing is assumed to have changed.
 float stored_moment_scale(const io::Metadata& metadata, float loss_scale, const LossScale& own,
                           const std::string& name) {
-  const auto found = metadata.find(in_rate_key);
+  const auto found = metadata.find(keys::loss_scale_in_rate);
   const float scale = moment_scale(found == metadata.end() ? own.in_rate : found->second == "true", loss_scale);
   if (!is_loss_scale(scale))
     fail(ErrorCode::bad_file, name, fmt::format("expected a positive loss scale, got {}", scale));
@@ -137,17 +136,17 @@ Checkpoints::Checkpoints(state::ParameterStore& store, const TrainerOptions& opt
 
 io::Metadata Checkpoints::metadata(const state::StepState& state) const {
   const bool dynamic = options_.precision.loss_scale.kind == LossScale::Kind::dynamic;
-  io::Metadata result{{"format", "halfstep 1"},
-                      {"version", std::string(version())},
-                      {"precision", options_.precision.name},
-                      {"optimizer", names_of(store_.spec().layout.optimizers)},
-                      {"seed", std::to_string(batches_.seed())},
-                      {"step", std::to_string(batches_.steps())},
-                      {Checkpoint::Contents::applied_key, std::to_string(state.applied)},
-                      {"average_decay", fmt::format("{}", options_.ema_decay)},
-                      {Checkpoint::Contents::loss_scale_key, fmt::format("{}", state.loss_scale)},
-                      {in_rate_key, options_.precision.loss_scale.in_rate ? "true" : "false"},
-                      {dynamic_key, dynamic ? "true" : "false"}};
+  io::Metadata result{{keys::format, "halfstep 1"},
+                      {keys::version, std::string(version())},
+                      {keys::precision, options_.precision.name},
+                      {keys::optimizer, names_of(store_.spec().layout.optimizers)},
+                      {keys::seed, std::to_string(batches_.seed())},
+                      {keys::step, std::to_string(batches_.steps())},
+                      {keys::applied, std::to_string(state.applied)},
+                      {keys::average_decay, fmt::format("{}", options_.ema_decay)},
+                      {keys::loss_scale, fmt::format("{}", state.loss_scale)},
+                      {keys::loss_scale_in_rate, options_.precision.loss_scale.in_rate ? "true" : "false"},
+                      {keys::loss_scale_dynamic, dynamic ? "true" : "false"}};
   result.insert(about_.begin(), about_.end());
   if (batches_.has_epochs()) note_position(result, batches_.epoch_size(), batches_.drawn());
   if (batches_.is_unbounded()) note_asked(result, batches_.asked());
@@ -187,15 +186,18 @@ Checkpoint Checkpoints::take(const std::map<std::string, std::string>& notes) co
       fail("checkpoint",
            fmt::format("expected notes under names in UTF-8, got another byte after '{}'", key.substr(0, valid)));
     }
-    if (key != Checkpoint::Contents::ranks_key && contents.metadata.emplace(key, text).second) continue;
-    fail("checkpoint", fmt::format("expected notes under names of their own, got '{}'", key));
+    if (std::ranges::find(keys::all, key) != std::end(keys::all)) {
+      fail("checkpoint", fmt::format("expected notes under names of their own, got '{}'", key),
+           fmt::format("a trainer's are {}", fmt::join(keys::all, ", ")));
+    }
+    contents.metadata[key] = text;
   }
   return Checkpoint(std::make_shared<const Checkpoint::Contents>(std::move(contents)));
 }
 
 Checkpoint Checkpoints::take_weights(Weights weights) const {
   Checkpoint::Contents contents = this->contents(store_.tensors(weights), store_.read_state().step);
-  contents.metadata["format"] = "pt";  // as Hugging Face's loaders want it of a file of PyTorch's names and axes
+  contents.metadata[keys::format] = "pt";  // as Hugging Face's loaders want it of a file of PyTorch's names and axes
   return Checkpoint(std::make_shared<const Checkpoint::Contents>(std::move(contents)));
 }
 
@@ -282,7 +284,7 @@ Checkpoints::Resumed Checkpoints::load(const io::SafetensorsFile& file, const st
   refuse_other_model(file.metadata(), about_, name);
   const std::vector<Optimizer>& optimizers = store_.spec().layout.optimizers;
   const std::string own = names_of(optimizers);
-  const auto kind = file.metadata().find("optimizer");
+  const auto kind = file.metadata().find(keys::optimizer);
   if (kind != file.metadata().end() && kind->second != own) {
     fail(ErrorCode::bad_file, name, fmt::format("expected a checkpoint of {}, got one of {}", own, kind->second));
   }

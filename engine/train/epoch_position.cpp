@@ -8,10 +8,10 @@
 #include <charconv>
 #include <limits>
 
+#include "train/metadata_keys.h"
+
 namespace halfstep::train {
 namespace {
-
-constexpr const char* asked_key = "source_batches";
 
 /// The number of an entry, from `low` to `high`.
 std::int64_t number(const io::Metadata& metadata, const std::string& file, const char* key, std::int64_t low,
@@ -28,34 +28,34 @@ std::int64_t number(const io::Metadata& metadata, const std::string& file, const
 }  // namespace
 
 void note_position(io::Metadata& metadata, const EpochSize& size, std::int64_t drawn) {
-  metadata["samples"] = std::to_string(size.samples);
-  metadata["batch"] = std::to_string(size.batch);
-  metadata["epoch"] = std::to_string(drawn / size.steps());
-  metadata["epoch_step"] = std::to_string(drawn % size.steps());
+  metadata[keys::samples] = std::to_string(size.samples);
+  metadata[keys::batch] = std::to_string(size.batch);
+  metadata[keys::epoch] = std::to_string(drawn / size.steps());
+  metadata[keys::epoch_step] = std::to_string(drawn % size.steps());
 }
 
 void note_asked(io::Metadata& metadata, std::int64_t batches) {
-  metadata[asked_key] = std::to_string(batches);
+  metadata[keys::source_batches] = std::to_string(batches);
 }
 
 std::int64_t drawn_from(const io::Metadata& metadata, const std::string& file, std::int64_t ranks, std::int64_t step) {
-  if (!metadata.contains(asked_key)) return step;
+  if (!metadata.contains(keys::source_batches)) return step;
   const std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
-  return (number(metadata, file, asked_key, 0, most) + ranks - 1) / ranks;
+  return (number(metadata, file, keys::source_batches, 0, most) + ranks - 1) / ranks;
 }
 
 std::int64_t position_from(const io::Metadata& metadata, const std::string& file, const EpochSize& size,
                            std::int64_t step) {
   // Bounds that keep every product below within 64 bits.
   constexpr std::int64_t most_samples = std::int64_t{1} << 32;
-  if (!metadata.contains("epoch")) return step;
+  if (!metadata.contains(keys::epoch)) return step;
   EpochSize before;
-  before.samples = number(metadata, file, "samples", 1, most_samples);
-  before.batch = number(metadata, file, "batch", 1, before.samples);
+  before.samples = number(metadata, file, keys::samples, 1, most_samples);
+  before.batch = number(metadata, file, keys::batch, 1, before.samples);
   const std::int64_t most_epochs =
       std::numeric_limits<std::int64_t>::max() / 4 / std::max(before.steps(), size.steps());
-  const std::int64_t epoch = number(metadata, file, "epoch", 0, most_epochs);
-  const std::int64_t epoch_step = number(metadata, file, "epoch_step", 0, before.steps() - 1);
+  const std::int64_t epoch = number(metadata, file, keys::epoch, 0, most_epochs);
+  const std::int64_t epoch_step = number(metadata, file, keys::epoch_step, 0, before.steps() - 1);
   std::int64_t here = epoch_step;
   if (before.samples != size.samples || before.batch != size.batch) {
     // In whole numbers: a fraction that is a whole number of steps stays one.

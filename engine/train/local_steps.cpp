@@ -12,6 +12,7 @@
 
 #include "graph/dtype.h"
 #include "train/checkpoint_reader.h"
+#include "train/metadata_keys.h"
 #include "train/rank_agreement.h"
 #include "train/stored_values.h"
 #include "vk/command/transfer.h"
@@ -31,7 +32,7 @@ std::string prefix_of(int rank) {
 
 /// The ranks that wrote a file; 1 if it does not say.
 int ranks_of(const io::SafetensorsFile& file) {
-  const auto found = file.metadata().find(Checkpoint::Contents::ranks_key);
+  const auto found = file.metadata().find(keys::ranks);
   int ranks = 1;
   if (found == file.metadata().end()) return ranks;
   const std::string& text = found->second;
@@ -199,7 +200,7 @@ vk::Context& LocalSteps::context() const {
 
 Checkpoint::Contents LocalSteps::of_all_ranks(const Checkpoint::Contents& own) const {
   Checkpoint::Contents all = own;
-  all.metadata[Checkpoint::Contents::ranks_key] = std::to_string(exchange_.size());
+  all.metadata[keys::ranks] = std::to_string(exchange_.size());
   const std::vector<state::KeptTensor> tensors = workspace_.store->tensors();
   const auto add = [&](std::string_view prefix, Checkpoint::Contents::Values values) -> std::vector<float>& {
     values.name = std::string(prefix) + values.name;
@@ -228,7 +229,7 @@ Checkpoint::Contents LocalSteps::of_all_ranks(const Checkpoint::Contents& own) c
       exchange_.broadcast(rank > 0 ? all.raw.back().bytes : all.raw[i].bytes, rank);
     }
   }
-  for (const char* counted : {Checkpoint::Contents::applied_key, Checkpoint::Contents::loss_scale_key}) {
+  for (const char* counted : {keys::applied, keys::loss_scale}) {
     std::string& text = all.metadata.at(counted);
     text = broadcast_text(exchange_, text, 0);
   }

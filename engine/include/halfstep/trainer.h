@@ -166,7 +166,10 @@ class HALFSTEP_API Trainer {
   /// Returns what save() would write, so that another thread can write it while training continues. Waits for every
   /// step submitted, and for the copy from the device. Takes as much host memory as the file's size. `notes` are added
   /// to the file's metadata; bytes of their texts that are no UTF-8 are stored as U+FFFD. Throws Error if one of them
-  /// has the name of an entry that the trainer writes, or one that is no UTF-8.
+  /// has a name that is no UTF-8, or one of the entries that a trainer writes, this one or another: "applied",
+  /// "average_decay", "batch", "classes", "deviation", "epoch", "epoch_step", "format", "input", "loss_scale",
+  /// "loss_scale_dynamic", "loss_scale_in_rate", "mean", "model", "optimizer", "precision", "ranks", "samples", "seed",
+  /// "source_batches", "step", "version".
   Checkpoint checkpoint(const std::map<std::string, std::string>& notes = {});
   /// Writes only weights and states, for use by others: names and axes are PyTorch's if the layers' are, and Hugging
   /// Face's transformers loads the file.
