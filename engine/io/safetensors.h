@@ -25,8 +25,8 @@ struct StoredTensor {
 
 using Metadata = std::map<std::string, std::string>;
 
-/// Bytes per element of a type named as in the header; 0 if there is no such type.
-std::size_t stored_bytes(std::string_view dtype);
+/// Bits per element of a type named as in the header; 0 if there is no such type. Elements of fewer than 8 are packed.
+std::size_t stored_bits(std::string_view dtype);
 
 /// Writes a file atomically. Throws Error if it cannot be written, two tensors share a name, or the size of a tensor's
 /// data does not match its type and shape.

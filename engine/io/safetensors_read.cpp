@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <limits>
 #include <new>
@@ -24,23 +23,13 @@ constexpr std::uint64_t most_header_bytes = 100'000'000;
 
 struct Type {
   std::string_view name;
-  std::size_t bytes;
+  std::size_t bits;
 };
-constexpr std::array<Type, 15> types = {{{"BOOL", 1},
-                                         {"U8", 1},
-                                         {"I8", 1},
-                                         {"F8_E4M3", 1},
-                                         {"F8_E5M2", 1},
-                                         {"U16", 2},
-                                         {"I16", 2},
-                                         {"F16", 2},
-                                         {"BF16", 2},
-                                         {"U32", 4},
-                                         {"I32", 4},
-                                         {"F32", 4},
-                                         {"U64", 8},
-                                         {"I64", 8},
-                                         {"F64", 8}}};
+constexpr Type types[] = {{"F4", 4},          {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"BOOL", 8},    {"U8", 8},
+                          {"I8", 8},          {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},
+                          {"F8_E5M2FNUZ", 8}, {"U16", 16},    {"I16", 16},    {"F16", 16},    {"BF16", 16},
+                          {"U32", 32},        {"I32", 32},    {"F32", 32},    {"U64", 64},    {"I64", 64},
+                          {"F64", 64},        {"C64", 64}};
 
 // A text from the file in quotes, always on one line.
 std::string in_quotes(std::string_view text) {
@@ -135,7 +124,7 @@ class Parser {
     const auto dtype = value.find("dtype");
     if (dtype == value.end() || !dtype->is_string()) fail_with(name, "expected text for dtype");
     StoredTensor tensor{name, dtype->get<std::string>(), parse_numbers(name, value, "shape"), {}};
-    const std::size_t element = stored_bytes(tensor.dtype);
+    const std::size_t element = stored_bits(tensor.dtype);
     if (element == 0) fail_with(name, fmt::format("expected a known dtype, got {}", in_quotes(tensor.dtype)));
     const std::vector<std::int64_t> offsets = parse_numbers(name, value, "data_offsets");
     if (offsets.size() != 2) fail_with(name, fmt::format("expected 2 data_offsets, got {}", offsets.size()));
@@ -154,18 +143,21 @@ class Parser {
     return tensor;
   }
 
-  std::uint64_t byte_size(const std::string& name, const Shape& shape, std::size_t element) const {
+  std::uint64_t byte_size(const std::string& name, const Shape& shape, std::size_t element_bits) const {
     // An extent of zero makes the tensor empty, however large the others are.
     if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
-    std::uint64_t total = element;
+    std::uint64_t total = element_bits;
     for (const std::int64_t extent : shape) {
-      if (static_cast<std::uint64_t>(extent) > data_.size() / total) {
+      if (static_cast<std::uint64_t>(extent) > 8 * data_.size() / total) {
         fail_with(name, fmt::format("expected at most the {} bytes that the file has, got the shape {}", data_.size(),
                                     to_string(shape)));
       }
       total *= static_cast<std::uint64_t>(extent);
     }
-    return total;
+    if (total % 8 != 0) {
+      fail_with(name, fmt::format("expected whole bytes, got {} of {} bits each", to_string(shape), element_bits));
+    }
+    return total / 8;
   }
 
   // Checks that the tensors' data is contiguous from the start to the end of the data section.
@@ -219,9 +211,9 @@ std::vector<std::byte> read_file(const fs::path& path) {
 
 }  // namespace
 
-std::size_t stored_bytes(std::string_view dtype) {
-  const auto* type = std::find_if(types.begin(), types.end(), [&](const Type& known) { return known.name == dtype; });
-  return type == types.end() ? 0 : type->bytes;
+std::size_t stored_bits(std::string_view dtype) {
+  const auto* type = std::ranges::find(types, dtype, &Type::name);
+  return type == std::end(types) ? 0 : type->bits;
 }
 
 SafetensorsFile::SafetensorsFile(const fs::path& path) : memory_{read_file(path)} {

@@ -24,10 +24,10 @@ void check(const std::filesystem::path& path, const std::vector<StoredTensor>& t
     if (!names.insert(tensor.name).second) {
       fail("safetensors", fmt::format("{}: expected every name once, got {} twice", path.string(), tensor.name));
     }
-    const std::uint64_t expected = stored_bytes(tensor.dtype) * static_cast<std::uint64_t>(elements(tensor.shape));
-    if (stored_bytes(tensor.dtype) > 0 && tensor.data.size() == expected) continue;
-    fail("safetensors", fmt::format("{}: tensor {}: expected {} bytes for {} {}, got {}", path.string(), tensor.name,
-                                    expected, tensor.dtype, to_string(tensor.shape), tensor.data.size()));
+    const std::uint64_t bits = stored_bits(tensor.dtype) * static_cast<std::uint64_t>(elements(tensor.shape));
+    if (stored_bits(tensor.dtype) > 0 && 8 * tensor.data.size() == bits) continue;
+    fail("safetensors", fmt::format("{}: tensor {}: expected {} bits for {} {}, got {} bytes", path.string(),
+                                    tensor.name, bits, tensor.dtype, to_string(tensor.shape), tensor.data.size()));
   }
 }
 
@@ -59,8 +59,8 @@ void write_safetensors(const std::filesystem::path& path, std::vector<StoredTens
   check(path, tensors);
   // The widest types come first, so that every tensor is aligned to its element size.
   std::sort(tensors.begin(), tensors.end(), [](const StoredTensor& a, const StoredTensor& b) {
-    return std::pair(stored_bytes(b.dtype), std::string_view(a.name)) <
-           std::pair(stored_bytes(a.dtype), std::string_view(b.name));
+    return std::pair(stored_bits(b.dtype), std::string_view(a.name)) <
+           std::pair(stored_bits(a.dtype), std::string_view(b.name));
   });
   const std::string header = header_of(tensors, metadata);
   const std::array<std::byte, 8> size = little_endian(header.size());

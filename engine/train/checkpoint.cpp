@@ -35,7 +35,7 @@ io::SafetensorsFile Checkpoint::Contents::file() const {
                        train::stored_shape(each.shape, each.stored), data.back()});
   }
   for (const Raw& each : raw) {
-    const std::size_t count = each.bytes.size() / io::stored_bytes(each.dtype);
+    const std::size_t count = 8 * each.bytes.size() / io::stored_bits(each.dtype);
     tensors.push_back({each.name, each.dtype, {static_cast<std::int64_t>(count)}, data.emplace_back(each.bytes)});
   }
   return {std::move(data), std::move(tensors), metadata};

@@ -162,6 +162,9 @@ TEST_CASE_FIXTURE(Fixture, "Headers that contradict themselves or the data are r
   refuses_header(R"({"a":{"dtype":"U8","shape":[9],"data_offsets":[0,9]}})", {"tensor \"a\"", "up to 8"});
   refuses_header(R"({"a":{"dtype":"F32","shape":[8],"data_offsets":[0,8]}})", {"tensor \"a\"", "at most the 8 bytes"});
   refuses_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}})", {"expected 4 bytes", "got 8"});
+  refuses_header(R"({"a":{"dtype":"F4","shape":[17],"data_offsets":[0,8]}})", {"tensor \"a\"", "at most the 8 bytes"});
+  refuses_header(R"({"a":{"dtype":"F4","shape":[3,5],"data_offsets":[0,8]}})", {"whole bytes, got {3, 5} of 4 bits"});
+  refuses_header(R"({"a":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[0,8]}})", {"expected 3 bytes", "got 8"});
   refuses_header(R"({"line\nbreak":3})", {"line\\nbreak"});
   refuses_header(R"({"__metadata__":[]})", {"__metadata__"});
   refuses_header(R"({"__metadata__":{"a":1}})", {"\"a\" in __metadata__"});
@@ -192,6 +195,9 @@ TEST_CASE_FIXTURE(Fixture, "A summary has the range of every type, and counts wh
   const std::uint16_t brains[] = {0x3F80, 0xC000, 0xFF80, 0x7FC0};          // 1, -2, -infinity, NaN
   const std::uint8_t e4m3[] = {0x7E, 0xFE, 0x7F, 0x01};                     // 448, -448, NaN, 2^-9
   const std::uint8_t e5m2[] = {0x7B, 0xFB, 0x7C, 0x7F};                     // 57344, -57344, infinity, NaN
+  const std::uint8_t e8m0[] = {0x7F, 0x80, 0x00, 0xFF};                     // 1, 2, 2^-127, NaN
+  const std::uint8_t e4m3fnuz[] = {0x7F, 0xFF, 0x80, 0x00};                 // 240, -240, NaN, 0
+  const std::uint8_t e5m2fnuz[] = {0x7F, 0xFE, 0x80, 0x01};                 // 57344, -49152, NaN, 2^-17
   const auto as = [](const auto& values) { return std::as_bytes(std::span(values)); };
   write_safetensors(path,
                     {{"floats", "F32", {5}, as(floats)},
@@ -201,6 +207,9 @@ TEST_CASE_FIXTURE(Fixture, "A summary has the range of every type, and counts wh
                      {"brains", "BF16", {4}, as(brains)},
                      {"e4m3", "F8_E4M3", {4}, as(e4m3)},
                      {"e5m2", "F8_E5M2", {4}, as(e5m2)},
+                     {"e8m0", "F8_E8M0", {4}, as(e8m0)},
+                     {"e4m3fnuz", "F8_E4M3FNUZ", {4}, as(e4m3fnuz)},
+                     {"e5m2fnuz", "F8_E5M2FNUZ", {4}, as(e5m2fnuz)},
                      {"none", "F64", {0}, {}}},
                     {{"seed", "42"}});
   const CheckpointSummary summary = summarize_checkpoint(path);
@@ -220,9 +229,29 @@ TEST_CASE_FIXTURE(Fixture, "A summary has the range of every type, and counts wh
   check("brains", -2, 1, 2);
   check("e4m3", -448, 448, 1);
   check("e5m2", -57344, 57344, 2);
+  check("e8m0", 0x1p-127, 2, 1);
+  check("e4m3fnuz", -240, 240, 1);
+  check("e5m2fnuz", -49152, 57344, 1);
   const auto none = std::ranges::find(summary.tensors, "none", &TensorSummary::name);
   CHECK(std::isnan(none->minimum));
   CHECK_THROWS_AS(summarize_checkpoint(folder.path() / "missing"), Error);
+}
+
+TEST_CASE_FIXTURE(Fixture, "A summary has packed and complex tensors, without a range") {
+  write_safetensors(path,
+                    {{"f4", "F4", {2, 3}, bytes_of("abc")},
+                     {"e2m3", "F6_E2M3", {4}, bytes_of("abc")},
+                     {"e3m2", "F6_E3M2", {8}, bytes_of("abcdef")},
+                     {"complex", "C64", {2}, bytes_of("abcdefghabcdefgh")}},
+                    {});
+  const CheckpointSummary summary = summarize_checkpoint(path);
+  REQUIRE(summary.tensors.size() == 4);
+  for (const TensorSummary& tensor : summary.tensors) {
+    CAPTURE(tensor.name);
+    CHECK(std::isnan(tensor.minimum));
+    CHECK(std::isnan(tensor.maximum));
+    CHECK(tensor.not_finite == 0);
+  }
 }
 
 // For any bytes, the result is a valid file or an Error.
@@ -241,7 +270,8 @@ TEST_CASE_FIXTURE(Fixture, "Arbitrary bytes never do worse than an Error") {
     try {
       const SafetensorsFile file(path);
       for (const StoredTensor& tensor : file.tensors()) {
-        CHECK(tensor.data.size() == io::stored_bytes(tensor.dtype) * static_cast<std::size_t>(elements(tensor.shape)));
+        CHECK(8 * tensor.data.size() ==
+              io::stored_bits(tensor.dtype) * static_cast<std::size_t>(elements(tensor.shape)));
       }
     } catch (const Error&) {
     }

@@ -42,9 +42,10 @@ struct HALFSTEP_API TensorSummary {
   std::string name{};
   std::string dtype{};  ///< as written in the file: "F32", "BF16", "I64"
   Shape shape{};
-  double minimum = std::numeric_limits<double>::quiet_NaN();  ///< of the finite values; NaN if there are none
-  double maximum = std::numeric_limits<double>::quiet_NaN();  ///< of the finite values; NaN if there are none
-  std::int64_t not_finite = 0;                                ///< number of values that are infinite or NaN
+  /// Of the finite values; NaN if there are none. Not computed, and NaN, of floats of 4 and 6 bits and complex numbers.
+  double minimum = std::numeric_limits<double>::quiet_NaN();
+  double maximum = std::numeric_limits<double>::quiet_NaN();  ///< likewise
+  std::int64_t not_finite = 0;  ///< number of values that are infinite or NaN; 0 of types whose range is not computed
 };
 
 /// The contents of a safetensors file.
