@@ -49,6 +49,9 @@ std::vector<float> CheckpointReader::take(const std::string& models_name, const 
 }
 
 void CheckpointReader::pass_over_states() {
+  for (const io::StoredTensor& tensor : file_.tensors()) {
+    if (tensor.name.starts_with(reserved_prefix)) pass_over(tensor.name);
+  }
   if (!is_checkpoint(file_.metadata())) return;
   std::map<std::string_view, const Shape*> shapes;
   for (const io::StoredTensor& tensor : file_.tensors()) shapes[tensor.name] = &tensor.shape;

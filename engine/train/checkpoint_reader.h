@@ -25,8 +25,8 @@ class CheckpointReader {
 
   /// A tensor of the model that is not needed, in the file or not.
   void pass_over(const std::string& name) { asked_.insert(name_in_file(name)); }
-  /// What a checkpoint has beside its weights: the average and the optimizer's states of a weight have its shape, and
-  /// its name with a dot and theirs, whatever rule made them.
+  /// What a checkpoint has beside its weights: what has a name of Halfstep's own; and the average and the optimizer's
+  /// states of a weight have its shape, and its name with a dot and theirs, whatever rule made them.
   void pass_over_states();
 
   /// What was found, after everything was taken. Throws Error where the options are strict and anything differs.

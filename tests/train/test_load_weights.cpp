@@ -78,6 +78,30 @@ TEST_CASE("a file of other tensors is refused with lists of what differs, or giv
   CHECK(trainer.load_weights(path, options).missing.empty());
 }
 
+TEST_CASE("patterns of one's own report no more of a checkpoint, and types that are never loaded may be in a file") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "checkpoint.safetensors";
+  const std::vector<std::string> convolution{"conv.weight", "conv.bias"};
+  Trainer trainer = testing::toy_trainer(testing::toy_set(), {.precision = Precision::mixed()});
+  run(trainer, 2);
+  trainer.save(path);
+  const io::SafetensorsFile saved(path);
+  const std::vector<std::byte> bytes(6);
+  std::vector<io::StoredTensor> tensors = saved.tensors();
+  tensors.push_back({"dense.scale", "F8_E8M0", {6}, bytes});
+  tensors.push_back({"dense.packed", "F4", {3, 4}, bytes});
+  io::write_safetensors(folder.path() / "foreign", tensors, saved.metadata());
+  Graph graph;
+  const Tensor x = graph.input("x", {1, 6, 5, 1});
+  Predictor predictor = Predictor::compile(testing::device(), graph, models::same_conv(graph.root() / "conv", x, 6, 3));
+  for (const char* file : {"checkpoint.safetensors", "foreign"}) {
+    CHECK(trainer.load_weights(folder.path() / file, {.ignored = {"dense*"}}).loaded == convolution);
+    CHECK(predictor.load_weights(folder.path() / file, {.ignored = {"dense*"}}).loaded == convolution);
+  }
+  CHECK_THROWS_WITH_AS(trainer.load_weights(folder.path() / "foreign"), doctest::Contains("2 unexpected (dense."),
+                       Error);
+}
+
 TEST_CASE("a tensor is read under another name that its file may have for it") {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "weights.safetensors";

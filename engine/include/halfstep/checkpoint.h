@@ -20,9 +20,9 @@ struct LoadOptions {
   /// is loaded.
   bool strict = true;
   /// Patterns (see matches()) of names that are neither loaded nor reported as missing or unexpected. What a file of
-  /// Trainer::save has beside each weight, its average and the optimizer's states, needs no pattern: it is not the
-  /// model's, and is not reported.
-  std::vector<std::string> ignored{"*.num_batches_tracked", "halfstep.*"};
+  /// Trainer::save has beside each weight, its average and the optimizer's states, and what else has a name that begins
+  /// with "halfstep.", needs no pattern: it is not the model's, and is not reported.
+  std::vector<std::string> ignored{"*.num_batches_tracked"};
   /// Other names that files give a tensor of this name, such as an older program's: the first that the file has is read
   /// if it has none of the model's own name. Empty: none.
   std::function<std::vector<std::string>(const std::string& name)> other_names{};
