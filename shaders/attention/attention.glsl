@@ -35,7 +35,7 @@ layout(constant_id = 7) const bool DROPOUT = false;
 // Where a driver's limit of loop rounds cuts the other rows into parts: whether there is a part before, and after this.
 layout(constant_id = 8) const bool RESUMED = false;
 layout(constant_id = 9) const bool CONTINUED = false;
-layout(constant_id = 10) const bool SEGMENTS = false;  // then the buffer Lengths has the segment of each row
+layout(constant_id = 10) const bool SEGMENTS = false;  // then the buffer Lengths is of attention_segments.comp
 
 layout(push_constant) uniform Push {
   uint queries;
@@ -115,7 +115,10 @@ Head head_of(uint batch, uint query_head) {
   return head;
 }
 
-uint segment_of(Head head, uint row) { return lengths[head.batch * ((keys + 3u) / 4u * 4u) + min(row, keys - 1u)]; }
+// The segment of a row of a batch, and after those of all rows, whether their numbers decrease somewhere.
+uint segments_at(Head head) { return head.batch * ((keys + 3u) / 4u * 4u + 4u); }
+uint segment_of(Head head, uint row) { return lengths[segments_at(head) + min(row, keys - 1u)]; }
+bool segments_decrease(Head head) { return lengths[segments_at(head) + (keys + 3u) / 4u * 4u] != 0u; }
 
 // How many rows have segments below this one, or up to it.
 uint rows_before(Head head, uint segment, bool up_to) {
@@ -133,19 +136,10 @@ uint rows_before(Head head, uint segment, bool up_to) {
   return first;
 }
 
-// The rows that have any of the segments of the rows from `low` to `high`.
+// The rows that have any of the segments of the rows from `low` to `high`, or more.
 uvec2 rows_of_segments(Head head, uint low, uint high) {
+  if (segments_decrease(head)) return uvec2(0u, keys);
   return uvec2(rows_before(head, segment_of(head, low), false), rows_before(head, segment_of(head, high), true));
-}
-
-// 0; NaN where the rows found for the queries from ends.x to ends.y are not all that have the segment of `query`, one of
-// them: numbers of segments decrease somewhere.
-float disorder(Head head, uint query, uvec2 ends) {
-  if (!SEGMENTS || query > ends.y) return 0.0;
-  uvec2 own = rows_of_segments(head, query, query);
-  uvec2 found = rows_of_segments(head, ends.x, ends.y);
-  bool all = own.x <= query && query < own.y && found.x <= own.x && own.y <= found.y;
-  return all ? 0.0 : uintBitsToFloat(0x7fc00000u);
 }
 
 bool sees(Head head, uint query, uint key) {

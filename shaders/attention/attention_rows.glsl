@@ -197,7 +197,7 @@ void start_sums(Head head, uint own, uint carried_row) {
 #ifdef PASS_forward
     vec4 last = RESUMED ? carried[at + uint(C_QUADS + D_QUADS)] : vec4(minus_infinity(), vec3(0.0));
     largest[r] = last.x;
-    total[r] = last.y + disorder(head, own + uint(r), own_ends(own_rows_of_group()));
+    total[r] = last.y;
 #endif
   }
 }

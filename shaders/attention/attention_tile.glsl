@@ -217,7 +217,7 @@ void start_sums(Head head, uint own, uint carried_row) {
 #endif
 #ifdef PASS_forward
   largest = vec4(minus_infinity());
-  FOUR(i) total[i] = disorder(head, own + uint(down() * 4 + i), own_ends(own_rows_of_group()));
+  total = vec4(0.0);
   if (RESUMED) {
     FOUR(i) {
       vec4 last = carried[(carried_row + uint(down() * 4 + i) + 1u) * uint(CARRIED_QUADS) - 1u];

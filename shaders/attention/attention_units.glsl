@@ -1,7 +1,7 @@
 // The products of attention_tile.glsl, by matrix units: of numbers in f16, with sums in f32. Weights are rounded to f16
 // for them. Both operands lie along k in shared memory, as matrix units read them with the fewest loads: other rows that
-// are summed are transposed. The subgroups share the fragments of a product of TILE by TILE, which comes back through shared memory, since
-// the driver decides which elements of a fragment an invocation holds.
+// are summed are transposed. The subgroups share the fragments of a product of TILE by TILE, which comes back through
+// shared memory, since the driver decides which elements of a fragment an invocation holds.
 #ifndef HALFSTEP_ATTENTION_UNITS
 #define HALFSTEP_ATTENTION_UNITS
 

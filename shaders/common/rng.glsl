@@ -15,7 +15,7 @@ uvec4 philox4x32(uvec4 counter, uvec2 key) {
   return counter;
 }
 
-// The noise stream of a draw, so that two uses never share numbers. Stream 1 is the weights' (step/parameters.h);
+// The noise stream of a draw, so that two uses never share numbers. Stream 1 is the weights' (state/parameters.h);
 // streams from 2^31 on are hashes of tensors' names.
 const uint STREAM_AUGMENTATION = 2u;
 const uint STREAM_MOMENT_ROUNDING = 3u;

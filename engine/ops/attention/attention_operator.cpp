@@ -37,10 +37,11 @@ struct Form {
     if (padded) result.padding = x[count() - 1];
     return result;
   }
-  AttentionTensors tensors(const plan::Lowering& out) const {
+  AttentionTensors tensors(plan::Lowering& out) const {
     AttentionTensors result{.q = out.input(0), .k = out.input(1), .v = out.input(2)};
     if (masked) result.mask = out.input(3);
     if (padded) result.padding = out.input(count() - 1);
+    if (settings.segments) result.padding = lower_segments(out, *result.padding);
     return result;
   }
 };

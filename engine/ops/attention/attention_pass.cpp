@@ -44,19 +44,17 @@ struct Part {
   std::int64_t first, end, first_head, end_head, rounds;
 };
 
-/// As few parts as the limit of loop rounds allows. `segments`, of as many rows as there are others, take binary
-/// searches: two for each head, and where the forward pass starts the sums of a row, four, which see whether they are
-/// in order.
-std::vector<Part> parts_of(const plan::Lowering& out, const AttentionKernel& kernel, AttentionPass pass,
-                           std::int64_t others, std::int64_t group, bool segments) {
+/// As few parts as the limit of loop rounds allows. `segments`, of as many rows as there are others, take two binary
+/// searches for each head.
+std::vector<Part> parts_of(const plan::Lowering& out, const AttentionKernel& kernel, std::int64_t others,
+                           std::int64_t group, bool segments) {
   const auto halvings = static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(others)));
   const std::int64_t search = segments ? halvings + 1 : 0;
-  const std::int64_t searches_of_rows = pass == AttentionPass::forward ? 4 * kernel.rows_each : 0;
   const std::int64_t head_rounds = 2 + 2 * search;
   const auto limit = static_cast<std::int64_t>(out.target().max_rounds);
   const std::int64_t tiles = plan::divided_up(others, kernel.tile);
   const auto rounds = [&](std::int64_t part_tiles, std::int64_t heads) {
-    return kernel.other_rounds + searches_of_rows * search + heads * (head_rounds + part_tiles * kernel.tile_rounds);
+    return kernel.other_rounds + heads * (head_rounds + part_tiles * kernel.tile_rounds);
   };
   if (rounds(tiles, group) <= limit) return {{0, others, 0, group, rounds(tiles, group)}};
   const std::int64_t most = std::max<std::int64_t>(1, (limit - rounds(0, 1)) / kernel.tile_rounds);
@@ -178,7 +176,7 @@ Plan plan_of(plan::Lowering& out, AttentionPass pass, const AttentionTensors& te
   plan.noise = draws ? out.noise(settings.noise) : plan::Noise{tensors.q, 0};
   plan.own_heads = extents.batch * (own_keys ? extents.key_heads : extents.heads);
   plan.own_tiles = plan::divided_up(own_keys ? extents.keys : extents.queries, plan.kernel.own_rows);
-  plan.parts = parts_of(out, plan.kernel, pass, own_keys ? extents.queries : extents.keys,
+  plan.parts = parts_of(out, plan.kernel, own_keys ? extents.queries : extents.keys,
                         own_keys ? extents.heads / extents.key_heads : 1, settings.segments);
   return plan;
 }
@@ -206,6 +204,24 @@ Push push_of(const plan::Lowering& out, const Plan& plan, const Part& part, cons
 }
 
 }  // namespace
+
+plan::TensorId lower_segments(plan::Lowering& out, plan::TensorId segments) {
+  struct SegmentsPush {
+    std::uint32_t batches, rows;
+  };
+  const Shape shape = out.type(segments).shape;
+  const plan::TensorId searched =
+      out.workspace("segments", {DType::u32, {shape[0], plan::divided_up(shape[1], 4) * 4 + 4}});
+  const std::uint32_t local_size = flat_local_size(out.target());
+  out.dispatch({.label = out.label() + " segments",
+                .shader = "attention_segments",
+                .constants = {local_size},
+                .push = plan::push_bytes(SegmentsPush{index32(out, shape[0]), index32(out, shape[1])}),
+                .operands = {{segments, Access::read}, {searched, Access::write}},
+                .groups = plan::groups_for(out.target(), shape[0] * local_size, local_size),
+                .rounds = plan::divided_up(shape[1], local_size) + 1});
+  return searched;
+}
 
 void lower_attention(plan::Lowering& out, AttentionPass pass, const AttentionTensors& tensors,
                      const AttentionSettings& settings) {
