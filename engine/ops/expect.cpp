@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "graph/dtype.h"
 
 namespace halfstep::ops {
@@ -34,6 +36,11 @@ void expect_same_float(std::string_view op, const TensorType& a, const TensorTyp
 void expect_same_shape(std::string_view op, const TensorType& a, const TensorType& b) {
   if (a.shape == b.shape) return;
   fail(op, fmt::format("expected tensors of one shape, got {} and {}", to_string(a), to_string(b)));
+}
+
+void expect_epsilon(std::string_view op, float epsilon) {
+  if (epsilon >= 0x1p-125F && std::isfinite(epsilon)) return;
+  fail(op, fmt::format("expected an epsilon of 2^-125 or more, got {}", epsilon));
 }
 
 void expect_classification(std::string_view op, std::span<const TensorType> inputs) {

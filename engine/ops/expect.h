@@ -19,6 +19,8 @@ void expect_rank(std::string_view op, std::string_view role, const TensorType& t
 void expect_same_float(std::string_view op, const TensorType& a, const TensorType& b);
 /// Both have the same shape.
 void expect_same_shape(std::string_view op, const TensorType& a, const TensorType& b);
+/// Finite, and positive on every device: some take a subnormal number for 0, and reproducible programs 2^-126 too.
+void expect_epsilon(std::string_view op, float epsilon);
 /// Logits {n, classes} and labels u32 {n}.
 void expect_classification(std::string_view op, std::span<const TensorType> inputs);
 

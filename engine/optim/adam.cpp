@@ -19,7 +19,7 @@ class AdamRule final : public optim::RuleOf<Numbers> {
     const Numbers& adam = this->numbers();
     optim::require(adam.beta1 >= 0 && adam.beta1 < 1, "beta1", "in [0, 1)", adam.beta1);
     optim::require(adam.beta2 >= 0 && adam.beta2 < 1, "beta2", "in [0, 1)", adam.beta2);
-    optim::require(adam.epsilon > 0 && std::isfinite(adam.epsilon), "epsilon", "positive", adam.epsilon);
+    optim::require(optim::is_divisor(adam.epsilon), "epsilon", "2^-125 or more", adam.epsilon);
   }
 
   std::vector<std::string> states() const override { return {"first_moment", "second_moment"}; }

@@ -14,7 +14,7 @@ class RmsPropRule final : public optim::RuleOf<RmsProp> {
   void check() const override {
     const RmsProp& rmsprop = numbers();
     optim::require(rmsprop.alpha >= 0 && rmsprop.alpha < 1, "alpha", "in [0, 1)", rmsprop.alpha);
-    optim::require(rmsprop.epsilon > 0 && std::isfinite(rmsprop.epsilon), "epsilon", "positive", rmsprop.epsilon);
+    optim::require(optim::is_divisor(rmsprop.epsilon), "epsilon", "2^-125 or more", rmsprop.epsilon);
     optim::require(rmsprop.momentum >= 0 && rmsprop.momentum < 1, "momentum", "in [0, 1)", rmsprop.momentum);
   }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,12 @@ namespace halfstep::optim {
 /// Throws Error "[optimizer] expected `name` to be `range`, got `value`" unless the condition holds.
 inline void require(bool condition, std::string_view name, std::string_view range, double value) {
   if (!condition) fail("optimizer", fmt::format("expected {} to be {}, got {}", name, range, value));
+}
+
+/// Whether it is finite, and positive on every device: some take a subnormal number for 0, and reproducible programs
+/// 2^-126 too.
+inline bool is_divisor(float value) {
+  return value >= 0x1p-125F && std::isfinite(value);
 }
 
 /// A rule whose hyperparameters are `rate`, `weight_decay` and others.

@@ -66,6 +66,10 @@ void check_kept(const Precision& precision, std::string_view what, DType dtype, 
 
 }  // namespace
 
+bool is_loss_scale(float scale) {
+  return scale >= 0x1p-125F && scale <= 0x1p125F;
+}
+
 void check_scale(const LossScale& scale, const Optimizer& optimizer) {
   if (scale.in_rate && (scale.kind != LossScale::Kind::fixed || !optimizer->takes_scale_in_rate())) {
     fail(
@@ -80,14 +84,14 @@ void check_scale(const LossScale& scale, const Optimizer& optimizer) {
     }
     return;
   }
-  if (!(scale.initial > 0) || !std::isfinite(scale.initial)) {
-    fail("precision", fmt::format("expected a positive, finite loss scale, got {}", scale.initial));
+  if (scale.kind == LossScale::Kind::fixed) {
+    if (is_loss_scale(scale.initial)) return;
+    fail("precision", fmt::format("expected a loss scale from 2^-125 to 2^125, got {}", scale.initial));
   }
-  if (scale.kind == LossScale::Kind::fixed) return;
-  const bool ordered = scale.floor > 0 && scale.floor <= scale.initial && scale.initial <= scale.ceiling;
-  if (!ordered || !std::isfinite(scale.ceiling)) {
-    fail("precision", fmt::format("expected 0 < floor <= initial <= ceiling, got {}, {}, {}", scale.floor,
-                                  scale.initial, scale.ceiling));
+  const bool ordered = scale.floor <= scale.initial && scale.initial <= scale.ceiling;
+  if (!ordered || !is_loss_scale(scale.floor) || !is_loss_scale(scale.ceiling)) {
+    fail("precision", fmt::format("expected 2^-125 <= floor <= initial <= ceiling <= 2^125, got {}, {}, {}",
+                                  scale.floor, scale.initial, scale.ceiling));
   }
   if (!(scale.growth >= 1) || !(scale.backoff > 0 && scale.backoff < 1) || scale.interval < 1) {
     fail("precision", fmt::format("expected growth >= 1, 0 < backoff < 1 and interval >= 1, got {}, {}, {}",
@@ -137,29 +141,49 @@ void check_precision(const Precision& precision, const std::vector<Optimizer>& o
 
 namespace {
 
-/// Likewise of one optimizer; `prefix` says which.
-void add_notes(std::vector<std::string>& notes, const Precision& precision, const Optimizer& optimizer,
-               const std::string& prefix) {
-  const auto note = [&](const std::string& name, double value) {
-    train::note(notes, precision.parameters, prefix + name, value);
-  };
-  const auto scale = static_cast<double>(precision.loss_scale.initial);
-  const float rate = *std::ranges::max_element(optimizer->rate().rates);
-  note("rate", static_cast<double>(rate));
-  if (scale != 1) note(fmt::format("rate / loss scale {}", scale), static_cast<double>(rate) / scale);
-  note("weight_decay", static_cast<double>(optimizer->weight_decay()));
-  for (const NamedNumber& number : optimizer->small_numbers()) note(number.name, number.value);
+double highest_rate(const Optimizer& optimizer) {
+  return static_cast<double>(*std::ranges::max_element(optimizer->rate().rates));
 }
+
+/// Notes on hyperparameters where parameters are kept in the policy's narrow type.
+struct Notes {
+  const Precision& precision;
+  std::vector<std::string> lines{};
+
+  void add(const std::string& name, double value) { note(lines, precision.parameters, name, value); }
+
+  /// `prefix` says which optimizer.
+  void add_optimizer(const Optimizer& optimizer, const std::string& prefix) {
+    const auto scale = static_cast<double>(precision.loss_scale.initial);
+    const double rate = highest_rate(optimizer);
+    add(prefix + "rate", rate);
+    if (scale != 1) add(fmt::format("{}rate / loss scale {}", prefix, scale), rate / scale);
+    add(prefix + "weight_decay", static_cast<double>(optimizer->weight_decay()));
+    for (const NamedNumber& number : optimizer->small_numbers()) add(prefix + number.name, number.value);
+  }
+
+  /// What it changes of the optimizer of its parameters.
+  void add_group(const ParameterGroup& group, const Optimizer& optimizer) {
+    if (group.frozen) return;
+    const std::string prefix = fmt::format("'{}' ", group.pattern);
+    if (group.rate != 1) add(prefix + "rate", static_cast<double>(group.rate) * highest_rate(optimizer));
+    if (group.weight_decay) add(prefix + "weight_decay", static_cast<double>(*group.weight_decay));
+  }
+};
 
 }  // namespace
 
-std::vector<std::string> hyperparameter_notes(const Precision& precision, const std::vector<Optimizer>& optimizers) {
-  std::vector<std::string> notes;
-  if (!is_narrow(precision.parameters)) return notes;
+std::vector<std::string> hyperparameter_notes(const TrainerOptions& options, const std::vector<Optimizer>& optimizers) {
+  if (!is_narrow(options.precision.parameters)) return {};
+  Notes notes{options.precision};
   for (const Optimizer& optimizer : optimizers) {
-    add_notes(notes, precision, optimizer, optimizers.size() > 1 ? optimizer->name() + " " : "");
+    notes.add_optimizer(optimizer, optimizers.size() > 1 ? optimizer->name() + " " : "");
   }
-  return notes;
+  for (const ParameterGroup& group : options.groups)
+    notes.add_group(group, group.optimizer.value_or(options.optimizer));
+  notes.add("clip_norm", static_cast<double>(options.clip_norm));
+  notes.add("weight_limit", static_cast<double>(options.weight_limit));
+  return std::move(notes.lines);
 }
 
 }  // namespace halfstep::train

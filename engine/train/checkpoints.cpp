@@ -75,10 +75,6 @@ std::int32_t offset_within_limits(std::int64_t offset) {
   return static_cast<std::int32_t>(std::clamp(offset, -most, most));
 }
 
-bool is_loss_scale(float stored) {
-  return std::isfinite(stored) && stored > 0;
-}
-
 /// Sets the loss scale to go on with: a dynamic one where it was, any other as it is asked for now. A file of an older
 /// version does not say whether its scale is dynamic: then it is taken for one.
 void set_scale(state::StepState& state, const LossScale& scale, const io::Metadata& metadata) {

@@ -99,7 +99,7 @@ std::string explain_text(const step::StepGraph& graph, const TrainerOptions& opt
   }
   print_updates(text, precision, store.layout);
   if (options.ema_decay > 0) print(text, {"averages of weights", "f32", "f32", "f32", "-", "ema_decay"});
-  for (const std::string& note : hyperparameter_notes(precision, store.layout.optimizers)) text += note + "\n";
+  for (const std::string& note : hyperparameter_notes(options, store.layout.optimizers)) text += note + "\n";
   return text;
 }
 

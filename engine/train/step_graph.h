@@ -25,10 +25,13 @@ step::StepGraph evaluation_graph(const Graph& graph, const TrainerOptions& optio
 void check_precision(const Precision& precision, const std::vector<Optimizer>& optimizers);
 /// Throws Error where a loss scale cannot be, or not with that optimizer.
 void check_scale(const LossScale& scale, const Optimizer& optimizer);
+/// Whether neither it nor its reciprocal is 0 on any device, as what gradients are multiplied and divided by: some take
+/// a subnormal number for 0, and reproducible programs 2^-126 too.
+bool is_loss_scale(float scale);
 
 /// A line for each hyperparameter that f16 would lose, or change by more than a tenth, where the policy keeps
 /// parameters in f16: with what it would be, and what is really used.
-std::vector<std::string> hyperparameter_notes(const Precision& precision, const std::vector<Optimizer>& optimizers);
+std::vector<std::string> hyperparameter_notes(const TrainerOptions& options, const std::vector<Optimizer>& optimizers);
 
 /// Throws Error unless the tensors among the options are values of `graph`, naming the one that is not, and the
 /// training set is one.

@@ -101,7 +101,7 @@ Trainer::Impl::Impl(const Device& device, Origin& of)
   }
   if (options.log) {
     const std::vector<Optimizer>& optimizers = own().graph.optimizers;
-    for (const std::string& line : train::hyperparameter_notes(options.precision, optimizers)) options.log(line);
+    for (const std::string& line : train::hyperparameter_notes(options, optimizers)) options.log(line);
   }
   workspace.runtime->pipelines.ask(options.cancel);
   try {

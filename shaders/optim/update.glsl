@@ -62,10 +62,11 @@ float bias_correction(float log_beta) {
   return -x * sum;
 }
 
-// Clipped by the limit on the gradients' norm; still multiplied by the loss scale.
-vec4 scaled_gradient(uint i, uint quad) { return from_quad(gradients[i]) * (gradient_unscale(quad) * state.clip); }
+// Clipped by the limit on the gradients' norm; still multiplied by the loss scale. Factor by factor, here and below: of a
+// large gradient, the product of the factors alone may be subnormal, or 0.
+vec4 scaled_gradient(uint i, uint quad) { return from_quad(gradients[i]) * gradient_unscale(quad) * state.clip; }
 vec4 unscaled_gradient(uint i, uint quad) {
-  return from_quad(gradients[i]) * (gradient_unscale(quad) * state.clip / state.loss_scale.x);
+  return from_quad(gradients[i]) * gradient_unscale(quad) * (1.0 / state.loss_scale.x) * state.clip;
 }
 
 vec4 load_weight(uint i) { return MASTER ? masters[i] : from_quad(weights[i]); }

@@ -2,7 +2,7 @@
 #extension GL_EXT_shader_integer_mix : require
 #extension GL_GOOGLE_include_directive : require
 // One workgroup: computes the norm of all unscaled gradients, and the factor that reduces it to the limit, if there is
-// one. An infinite norm of finite gradients is an overflow, too: there is no factor for it.
+// one. A norm of finite gradients that is infinite, or so large that its factor is subnormal, is an overflow, too.
 #include "loss/row_mean.glsl"
 #include "step/norm.glsl"
 #include "step/step_state.glsl"
@@ -22,6 +22,7 @@ void main() {
   if (gl_LocalInvocationID.x != 0u) return;
   float norm = norm_of(vec3(small_and_medium, large)) / state.loss_scale.x;
   state.gradient_norm = norm;
-  if (limit > 0.0 && floatBitsToUint(norm) >= 0x7f800000u) state.overflow |= NOT_FINITE;
+  float most = limit * 4.2535296e37;  // 2^125; infinite if there is a normal factor for any norm
+  if (limit > 0.0 && (floatBitsToUint(norm) >= 0x7f800000u || norm > most)) state.overflow |= NOT_FINITE;
   state.clip = limit > 0.0 && norm > limit ? limit / norm : 1.0;
 }

@@ -248,14 +248,22 @@ TEST_CASE("operators that lose precision are named once each") {
 }
 
 TEST_CASE("hyperparameters that f16 would lose are named with what they would be") {
-  const std::vector<std::string> notes = train::hyperparameter_notes(Precision::mixed(), {Adam{.rate = 0.01F}});
+  TrainerOptions options{.optimizer = Adam{.rate = 0.01F}, .clip_norm = 1e6F, .precision = Precision::mixed()};
+  options.groups = {{.pattern = "slow", .rate = 1e-7F}, {.pattern = "free", .weight_decay = 1e-9F}};
+  options.weight_limit = 1e-9F;
+  const std::vector<std::string> notes = train::hyperparameter_notes(options, {options.optimizer});
   const auto says = [&](std::string_view text) {
     return std::ranges::any_of(notes, [&](const std::string& note) { return note.find(text) != std::string::npos; });
   };
   CHECK(says("epsilon 1e-08 would be 0 in f16: used in f32, as 1e-08"));
   CHECK(says("rate / loss scale 65536"));
   CHECK_FALSE(says("rate 0.01"));
-  CHECK(train::hyperparameter_notes(Precision::float32(), {Adam{}}).empty());
+  CHECK(says("'slow' rate 1e-09"));
+  CHECK(says("'free' weight_decay 1e-09"));
+  CHECK(says("clip_norm 1e+06 would be inf in f16"));
+  CHECK(says("weight_limit 1e-09"));
+  options.precision = Precision::float32();
+  CHECK(train::hyperparameter_notes(options, {options.optimizer}).empty());
 }
 
 TEST_CASE("choices that would change nothing are refused with a reason") {

@@ -139,6 +139,6 @@ TEST_CASE("layer norm and RMS norm say what they cannot take") {
   const Tensor five = graph.input("five", {5});
   CHECK_THROWS_WITH_AS(layer_norm(x, five), "[layer_norm] expected a weight or bias f32 {6}, got f32 {5}", Error);
   CHECK_THROWS_WITH_AS(rms_norm(x, five), "[rms_norm] expected a weight or bias f32 {6}, got f32 {5}", Error);
-  CHECK_THROWS_WITH_AS(rms_norm(x, {}, 0), "[rms_norm] expected a positive epsilon, got 0", Error);
+  CHECK_THROWS_WITH_AS(rms_norm(x, {}, 0), "[rms_norm] expected an epsilon of 2^-125 or more, got 0", Error);
   CHECK_THROWS_WITH_AS(layer_norm(graph.input("scalar", {})), "[layer_norm] expected x {..., c}, got f32 {}", Error);
 }

@@ -66,7 +66,8 @@ TEST_CASE("RMSProp refuses hyperparameters that are out of range") {
   CHECK_NOTHROW(compile({}));
   CHECK_THROWS_WITH_AS(compile({.alpha = 1}), doctest::Contains("[optimizer] expected alpha to be in [0, 1), got 1"),
                        Error);
-  CHECK_THROWS_WITH_AS(compile({.epsilon = 0}), doctest::Contains("expected epsilon to be positive, got 0"), Error);
+  CHECK_THROWS_WITH_AS(compile({.epsilon = 0}), doctest::Contains("expected epsilon to be 2^-125 or more, got 0"),
+                       Error);
   CHECK_THROWS_WITH_AS(compile({.momentum = std::numeric_limits<float>::quiet_NaN()}),
                        doctest::Contains("expected momentum to be in [0, 1), got nan"), Error);
   CHECK_THROWS_WITH_AS(compile({.rate = -1.0F}), doctest::Contains("expected rate"), Error);

@@ -278,45 +278,33 @@ TEST_CASE("the last rate holds however many updates were made") {
   }
 }
 
-TEST_CASE("finite gradients whose norm is infinite skip a step that clips them") {
-  for (const float limit : {0.0F, 1.0F}) {
-    CAPTURE(limit);
-    Pull pull(4, 1, Sgd{.rate = 1}, Precision::float32(), 5,
-              [&](TrainerOptions& options) { options.clip_norm = limit; });
-    pull.run(3e38F, 1);
-    CHECK(pull.trainer().report().skipped == (limit > 0 ? 1 : 0));
-    CHECK((pull.weights()[0] == 1) == (limit > 0));
-  }
-}
-
-TEST_CASE("gradients are clipped whose squares underflow or overflow") {
-  struct Case {
-    float limit;
-    float pull;
+TEST_CASE("loss scales whose reciprocal is no normal number are refused") {
+  const auto compile = [](const LossScale& scale) {
+    Precision precision = Precision::float32();
+    precision.loss_scale = scale;
+    Pull(4, 1, Sgd{}, precision);
   };
-  for (const Case& c : {Case{1e-30F, 1e-25F}, Case{1, 1e20F}, Case{2e3F, 1e30F}}) {
-    CAPTURE(c.pull);
-    Pull pull(4, 0, Sgd{.rate = 1}, Precision::float32(), 5,
-              [&](TrainerOptions& options) { options.clip_norm = c.limit; });
-    pull.run(c.pull, 1);
-    CHECK(pull.trainer().report().gradient_norm / c.pull == doctest::Approx(2));
-    CHECK(pull.trainer().report().skipped == 0);
-    CHECK(pull.weights()[0] / c.limit == doctest::Approx(-0.5));
-  }
+  CHECK_NOTHROW(compile(LossScale::fixed(0x1p125F)));
+  CHECK_THROWS_WITH_AS(compile(LossScale::fixed(0x1p126F)), doctest::Contains("from 2^-125 to 2^125"), Error);
+  CHECK_THROWS_WITH_AS(compile(LossScale::fixed(0x1p-126F)), doctest::Contains("from 2^-125 to 2^125"), Error);
+  LossScale growing = LossScale::dynamic();
+  growing.ceiling = 0x1p126F;
+  CHECK_THROWS_WITH_AS(compile(growing), doctest::Contains("ceiling <= 2^125"), Error);
 }
 
-TEST_CASE("gradients are clipped by a large one of any block") {
-  constexpr std::size_t count = 400'003;
-  if (!testing::device_takes(1, 4 * count)) return;
-  Pull pull(count, 0, Sgd{.rate = 1}, Precision::float32(), 5, [](TrainerOptions& options) { options.clip_norm = 1; });
-  std::vector<float> pulls(count, 0);
-  pulls.back() = 1e20F;
-  pull.trainer().step({{"pull", std::span<const float>(pulls)}});
-  pull.trainer().finish();
-  CHECK(pull.trainer().report().gradient_norm / 1e20F == doctest::Approx(1));
-  const std::vector<float> weights = pull.weights();
-  CHECK(weights.back() == doctest::Approx(-1));
-  CHECK(std::count(weights.begin(), weights.end(), 0.0F) == count - 1);
+TEST_CASE("a weight whose gradient is 0 stays where it is with the smallest epsilon") {
+  constexpr float smallest = 0x1p-125F;
+  for (const bool reproducible : {false, true}) {
+    Precision precision = Precision::float32();
+    precision.reproducible = reproducible;
+    for (const Optimizer& optimizer : {Optimizer(Adam{.epsilon = smallest}), Optimizer(RmsProp{.epsilon = smallest})}) {
+      Pull pull(4, 1, optimizer, precision);
+      pull.run(0, 2);
+      CHECK(pull.weights()[0] == 1);
+    }
+  }
+  CHECK_THROWS_WITH_AS(Pull(4, 1, Adam{.epsilon = 1e-38F}, Precision::float32()),
+                       doctest::Contains("expected epsilon to be 2^-125 or more"), Error);
 }
 
 TEST_CASE("stochastic rounding is unbiased where nearest would stand still") {

@@ -149,9 +149,7 @@ class BatchNormAffine final : public graph::Operator {
 };
 
 void check(const BatchNormOptions& options) {
-  if (!(options.epsilon > 0) || !std::isfinite(options.epsilon)) {
-    fail("batch_norm", fmt::format("expected a positive epsilon, got {}", options.epsilon));
-  }
+  ops::expect_epsilon("batch_norm", options.epsilon);
   if (!(options.momentum >= 0 && options.momentum <= 1)) {
     fail("batch_norm", fmt::format("expected a momentum from 0 to 1, got {}", options.momentum));
   }

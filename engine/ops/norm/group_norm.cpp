@@ -122,9 +122,7 @@ class GroupNorm final : public graph::Operator {
 }  // namespace
 
 Tensor group_norm(Tensor x, std::int64_t groups, Tensor weight, Tensor bias, float epsilon) {
-  if (!(epsilon > 0) || !std::isfinite(epsilon)) {
-    fail("group_norm", fmt::format("expected a positive epsilon, got {}", epsilon));
-  }
+  ops::expect_epsilon("group_norm", epsilon);
   const Tensor inputs[] = {x, weight, bias};
   return graph::apply(std::make_shared<GroupNorm>(groups, epsilon), inputs).front();
 }

@@ -169,9 +169,7 @@ class RowNorm final : public graph::Operator {
 
 Tensor row_norm(Tensor x, std::optional<Tensor> weight, std::optional<Tensor> bias, float epsilon, bool centred) {
   const Kind kind{.centred = centred, .weighted = weight.has_value(), .biased = bias.has_value()};
-  if (!(epsilon > 0) || !std::isfinite(epsilon)) {
-    fail(kind.name(), fmt::format("expected a positive epsilon, got {}", epsilon));
-  }
+  ops::expect_epsilon(kind.name(), epsilon);
   std::vector<Tensor> inputs{x};
   if (weight) inputs.push_back(*weight);
   if (bias) inputs.push_back(*bias);
