@@ -25,7 +25,6 @@ enum Word : std::size_t {
   large,
   infinities,
   nans,
-  first_bad_element,
   bin_0,
   scale = statistics_words
 };
@@ -122,10 +121,8 @@ TensorStatistics read_statistics(std::span<const std::byte> row, std::uint64_t e
   return result;
 }
 
-std::optional<std::uint64_t> first_bad(std::span<const std::byte> row, const StopOn& stop) {
-  const bool bad = (stop.overflow && count(row, infinities) > 0) || (stop.invalid && count(row, nans) > 0);
-  if (!bad) return {};
-  return count(row, first_bad_element);
+bool is_bad(std::span<const std::byte> row, const StopOn& stop) {
+  return (stop.overflow && count(row, infinities) > 0) || (stop.invalid && count(row, nans) > 0);
 }
 
 }  // namespace halfstep::step

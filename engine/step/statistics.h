@@ -13,7 +13,7 @@
 namespace halfstep::step {
 
 /// Words of a tensor's row of statistics; shaders/step/statistics.glsl has the same.
-inline constexpr std::size_t statistics_words = 13 + TensorStatistics::bins;
+inline constexpr std::size_t statistics_words = 12 + TensorStatistics::bins;
 /// And of the row as it is reported, which ends with the scale that the tensor is stored times.
 inline constexpr std::size_t reported_words = statistics_words + 1;
 
@@ -25,7 +25,7 @@ void look_at(plan::ProgramBuilder& builder, plan::TensorId tensor, plan::TensorI
 /// A row as the device wrote it, of a tensor of `elements`; names and step are the caller's.
 TensorStatistics read_statistics(std::span<const std::byte> row, std::uint64_t elements);
 
-/// The element that the first infinity or NaN of a row is at; empty where there is none.
-std::optional<std::uint64_t> first_bad(std::span<const std::byte> row, const StopOn& stop);
+/// Whether a row is of a tensor that `stop` names an infinity or NaN of.
+bool is_bad(std::span<const std::byte> row, const StopOn& stop);
 
 }  // namespace halfstep::step

@@ -46,10 +46,18 @@ std::size_t broadcast_element(const Shape& place, const Shape& from) {
   return static_cast<std::size_t>(element);
 }
 
-std::string flags(bool is_nan, bool by_zero) {
+/// The first element that is an infinity or NaN that `stop` names.
+std::size_t first_bad(const std::vector<float>& values, const StopOn& stop) {
+  const auto found = std::ranges::find_if(
+      values, [&](float value) { return (stop.overflow && std::isinf(value)) || (stop.invalid && std::isnan(value)); });
+  return std::min(static_cast<std::size_t>(found - values.begin()), values.size() - 1);
+}
+
+/// Of a NaN, or of an infinity: made by a divisor of 0, or given with a dividend.
+std::string flags(bool is_nan, bool by_zero, bool given) {
   NumericsFlags raised;
-  raised.overflow = !is_nan && !by_zero;
-  raised.divide_by_zero = !is_nan && by_zero;
+  raised.overflow = !is_nan && !by_zero && !given;
+  raised.divide_by_zero = !is_nan && by_zero && !given;
   raised.invalid = is_nan;
   return fmt::format("OFLO {:d}, DIV0 {:d}, INV {:d}", raised.overflow, raised.divide_by_zero, raised.invalid);
 }
@@ -153,34 +161,40 @@ std::vector<float> Recorder::trace(std::string_view name) {
 void Recorder::stop_where_broken(const run::Slot& slot) {
   batches_.take_step_back();  // the step has left nothing behind: the next one takes its place, and its batch
   for (const step::Watched& each : watched()) {
-    const auto element = step::first_bad(row_of(slot, each), each.stop);
-    if (!element) continue;
+    if (!step::is_bad(row_of(slot, each), each.stop)) continue;
     const std::string batch = options_.accumulate > 1 ? fmt::format(" in micro-batch {}", each.micro_batch) : "";
     fail(ErrorCode::numerics, "trainer",
-         fmt::format("expected finite numbers in step {}, got {}{}", reports_.latest().step + 1,
-                     describe(each, *element, slot), batch),
+         fmt::format("expected finite numbers in step {}, got {}{}", reports_.latest().step + 1, describe(each, slot),
+                     batch),
          "the weights are as they were before the step, and can be saved");
   }
 }
 
-std::string Recorder::describe(const step::Watched& broken, std::uint64_t element, const run::Slot& slot) const {
+std::string Recorder::describe(const step::Watched& broken, const run::Slot& slot) const {
   const TensorType& type = broken.tensor.type;
-  const bool is_nan = std::isnan(values_of(broken.tensor, slot)[element]);
+  const std::vector<float> results = values_of(broken.tensor, slot);
+  const std::size_t element = first_bad(results, broken.stop);
+  const bool is_nan = std::isnan(results[element]);
   const Shape place = place_of(element, type.shape);
   bool by_zero = false;
+  bool given = false;
   std::vector<std::string> inputs;
   for (const step::Recorded& input : broken.inputs) {
     if (input.type.dtype == DType::u32) continue;
     const std::vector<float> values = values_of(input, slot);
-    // The divisor is the last input.
-    by_zero = broken.divides && values[broadcast_element(place, input.type.shape)] == 0;
+    if (broken.divides) {
+      // The divisor is the last input.
+      const float value = values[broadcast_element(place, input.type.shape)];
+      by_zero = value == 0;
+      given = given || std::isinf(value);
+    }
     inputs.push_back(
         fmt::format("'{}' {}", input.name, describe_values(values, input.type.shape, element, type.shape)));
   }
   return fmt::format("{} from {} in '{}' {} at {}, of inputs {} ({})", is_nan ? "NaN" : "infinity", broken.op,
                      broken.tensor.name, to_string(type), to_string(place),
                      inputs.empty() ? "that were fed" : fmt::format("{}", fmt::join(inputs, ", ")),
-                     flags(is_nan, by_zero));
+                     flags(is_nan, by_zero, given));
 }
 
 }  // namespace halfstep::train

@@ -49,7 +49,7 @@ class Recorder {
   void make(step::StepProgram lowered);
   void read(const run::Slot& slot);
   void stop_where_broken(const run::Slot& slot);
-  std::string describe(const step::Watched& broken, std::uint64_t element, const run::Slot& slot) const;
+  std::string describe(const step::Watched& broken, const run::Slot& slot) const;
   std::vector<float> values_of(const step::Recorded& tensor, const run::Slot& slot) const {
     return program_->read(slot, tensor.memory, tensor.type);
   }

@@ -39,11 +39,10 @@ vec2 sum;  // of magnitudes: below 2^48, and others; of a run of quads, as in co
 vec3 squares;
 const uint RUN_QUADS = 32u;
 
-void look_at(float v, ivec2 element) {
+void look_at(float v) {
   uint magnitude = floatBitsToUint(v) & 0x7fffffffu;
   if (magnitude >= 0x7f800000u) {
     found[magnitude == 0x7f800000u ? INFINITIES : NANS]++;
-    found[FIRST_BAD] = min(found[FIRST_BAD], element.x * int(columns) + element.y);
     return;
   }
   int order = order_of(vec4(v)).x;
@@ -77,7 +76,7 @@ void main() {
     vec4 v = from_quad(x[i]);
     uint column = i % quads_per_row * 4u;
     [[unroll]] for (uint j = 0u; j < 4u; j++) {
-      if (column + j < columns) look_at(v[j], ivec2(i / quads_per_row, column + j));
+      if (column + j < columns) look_at(v[j]);
     }
     if (++in_run == RUN_QUADS) {
       sum_of_runs += sum;
@@ -89,7 +88,6 @@ void main() {
   }
   atomicMin(row[SMALLEST], found[SMALLEST]);
   atomicMax(row[LARGEST], found[LARGEST]);
-  atomicMin(row[FIRST_BAD], found[FIRST_BAD]);
   [[unroll]] for (int i = ZEROS; i <= NANS; i++) atomicAdd(row[i], found[i]);
   sums[me] = sum_of_runs + sum;
   sums_of_squares[me] = squares_of_runs + squares;

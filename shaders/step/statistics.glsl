@@ -14,8 +14,7 @@ const int SUBNORMALS = 8;  // of f16
 const int LARGE = 9;       // 65504 or above, and finite
 const int INFINITIES = 10;
 const int NANS = 11;
-const int FIRST_BAD = 12;  // index of the first infinity or NaN; LAST_INT if there is none
-const int BIN_0 = 13;      // counts per exponent from FIRST_EXPONENT on; the first and last bin include all beyond
+const int BIN_0 = 12;      // counts per exponent from FIRST_EXPONENT on; the first and last bin include all beyond
 const int BINS = 64;
 const int FIRST_EXPONENT = -40;
 const int ROW_WORDS = BIN_0 + BINS;
@@ -25,7 +24,7 @@ const int LAST_INT = 0x7fffffff;
 
 // The initial value of a word, for a row without values.
 int empty_word(int word) {
-  if (word == SMALLEST || word == FIRST_BAD) return LAST_INT;
+  if (word == SMALLEST) return LAST_INT;
   return word == LARGEST ? -LAST_INT : 0;
 }
 

@@ -21,7 +21,7 @@ layout(std430, binding = 2) buffer State { StepState state; };
 layout(std430, binding = 3) readonly buffer Scales { float scales[]; };
 
 int both(int word, int a, int b) {
-  if (word == SMALLEST || word == FIRST_BAD) return min(a, b);
+  if (word == SMALLEST) return min(a, b);
   if (word == LARGEST) return max(a, b);
   if (word >= SUM && word <= SQUARES_OF_LARGE) return floatBitsToInt(intBitsToFloat(a) + intBitsToFloat(b));
   return a + b;

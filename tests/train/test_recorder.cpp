@@ -237,6 +237,10 @@ TEST_CASE("a NaN stops training where that is asked for, and goes on to skip ste
   const std::string text = stopped_with(product);
   CHECK(text.find("NaN from feed in 'x'") != std::string::npos);
   CHECK(text.find("OFLO 0, DIV0 0, INV 1") != std::string::npos);
+  Product both(precision);
+  both.x[1] = infinity;
+  both.x[2] = std::nanf("");
+  CHECK(stopped_with(both).find("NaN from feed in 'x' f16 {3, 5} at {0, 2}") != std::string::npos);
   Product lenient(unscaled(Precision::mixed()));
   lenient.x[2] = std::nanf("");
   CHECK(stopped_with(lenient).empty());
@@ -332,6 +336,34 @@ TEST_CASE("a division by zero stops training where that is asked for, and other 
   Trainer stopped = division({.overflow = true});
   d[1] = 1;
   CHECK_THROWS_WITH_AS(stopped.step({{"d", std::span<const float>(d)}}), doctest::Contains("infinity from mul"), Error);
+}
+
+TEST_CASE("where divisions stop training, the text says which infinity one was given and which it made") {
+  Graph graph;
+  const Tensor x = graph.input("x", {4});
+  const Tensor d = graph.input("d", {4});
+  const Tensor w = graph.root().parameter("w", {4}, constant(1));
+  TrainerOptions options{.loss = sum(div(mul(w, x), d))};
+  options.precision = unscaled(Precision::float32());
+  options.precision.stop_on.divide_by_zero = true;
+  Trainer trainer = Trainer::compile(testing::device(), graph, options);
+  const auto stopped = [&](const std::vector<float>& dividends, const std::vector<float>& divisors) -> std::string {
+    try {
+      trainer.step({{"x", std::span<const float>(dividends)}, {"d", std::span<const float>(divisors)}});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string made = stopped({0, 1, 1, 1}, {0, 1, 0, 1});
+  CAPTURE(made);
+  CHECK(made.find("infinity from div") != std::string::npos);
+  CHECK(made.find("at {2}") != std::string::npos);
+  CHECK(made.find("OFLO 0, DIV0 1, INV 0") != std::string::npos);
+  const std::string given = stopped({1, infinity, 1, 1}, {1, 2, 1, 1});
+  CAPTURE(given);
+  CHECK(given.find("at {1}") != std::string::npos);
+  CHECK(given.find("OFLO 0, DIV0 0, INV 0") != std::string::npos);
 }
 
 TEST_CASE("stopping and a dynamic loss scale exclude each other") {

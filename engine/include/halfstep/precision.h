@@ -91,7 +91,7 @@ struct Partials {
 struct StopOn {
   bool overflow = false;        ///< an infinity, also one that was fed
   bool invalid = false;         ///< a NaN
-  bool divide_by_zero = false;  ///< an infinity from a division, by 0 or by too small a number
+  bool divide_by_zero = false;  ///< an infinity from a division: by 0, by too small a number, or of an infinity
 
   bool any() const { return overflow || invalid || divide_by_zero; }
 };
