@@ -3,6 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 //! STORAGE = storages
+#include "common/math.glsl"
 #include "loss/row_loss.glsl"
 
 struct Best {
@@ -10,9 +11,10 @@ struct Best {
   uint index;
 };
 
-// The larger logit; of equal ones, the first.
+// The larger logit; of equal ones, the first. A NaN, if one is.
 Best better(Best a, Best b) {
   bool second = b.logit > a.logit || (b.logit == a.logit && b.index < a.index);
+  second = is_nan(b.logit) || (second && !is_nan(a.logit));
   return Best(second ? b.logit : a.logit, second ? b.index : a.index);
 }
 
@@ -29,12 +31,13 @@ Best best_over_lanes(Best best) {
   return best;
 }
 
-// Whether the largest logit is the label's.
+// Whether the largest logit is the label's, and no logit is NaN.
 vec3 row_value(uint row, uint label) {
   Best best = Best(minus_infinity(), lane() * 4u);
   for (uint quad = lane(); quad < quads_per_row; quad += LANES) {
     vec4 v = logits_of(row, quad);
     [[unroll]] for (uint i = 0u; i < 4u; i++) best = better(best, Best(v[i], quad * 4u + i));
   }
-  return vec3(best_over_lanes(best).index == label ? 1.0 : 0.0, 0.0, 0.0);
+  best = best_over_lanes(best);
+  return vec3(best.index == label && !is_nan(best.logit) ? 1.0 : 0.0, 0.0, 0.0);
 }

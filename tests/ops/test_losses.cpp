@@ -253,6 +253,15 @@ TEST_CASE("accuracy") {
   }
 }
 
+TEST_CASE("a row with a logit that is not a number is not right") {
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  constexpr double least = -std::numeric_limits<double>::infinity();
+  Array logits({6, 2}, {1, 2, none, 1, 1, none, none, none, least, least, 2, 1});
+  Check check = accuracy_check(logits, Array({6}, {1, 1, 0, 0, 0, 1}));
+  check.reference = [](std::span<const Array>) { return Array({}, {2.0 / 6}); };
+  testing::check_operator(check);
+}
+
 TEST_CASE("the first of equal logits is the prediction") {
   testing::check_operator(accuracy_check(whole({211, 7}, 21, 3), labels_for({211, 7})));
   testing::check_operator(accuracy_check(whole({37, 301}, 22, 3), labels_for({37, 301})));

@@ -209,7 +209,7 @@ TEST_CASE("functions of one number at the ends of their domains") {
   check_special("abs", abs, {none, infinity, -infinity, -0.0, -2}, {none, infinity, infinity, 0, 2});
   check_special("gelu", gelu_of, {none, infinity, 0, 60000, -60000}, {none, infinity, 0, 60000, 0});
   check_special("gelu_tanh", gelu_tanh_of, {none, infinity, 0, 60000, -60000}, {none, infinity, 0, 60000, 0});
-  check_special("pow", pow_of, {none, infinity, 0, 1, 4, -1}, {none, infinity, 0, 1, 32, none});
+  check_special("pow", pow_of, {none, infinity, 0, 1, 4, -1, -infinity}, {none, infinity, 0, 1, 32, none, infinity});
   check_special("reciprocal", [](Tensor x) { return pow(x, -1); }, {none, infinity, -infinity, 0, -0.0, -4},
                 {none, 0, 0, infinity, -infinity, -0.25});
   check_special("zeroth power", [](Tensor x) { return pow(x, 0); }, {none, infinity, 0, -3}, {1, 1, 1, 1});

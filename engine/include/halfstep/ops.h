@@ -181,7 +181,7 @@ HALFSTEP_API Tensor sin(Tensor x);
 HALFSTEP_API Tensor cos(Tensor x);
 /// |x|; the gradient at 0 is 0.
 HALFSTEP_API Tensor abs(Tensor x);
-/// x^exponent; NaN for negative x unless the exponent is a whole number.
+/// x^exponent; NaN for negative, finite x unless the exponent is a whole number. Of infinities as C's pow.
 HALFSTEP_API Tensor pow(Tensor x, float exponent);
 /// a^b, with NumPy broadcasting.
 HALFSTEP_API Tensor pow(Tensor a, Tensor b);
@@ -249,8 +249,8 @@ struct AttentionOptions {
   /// same: each is multiplied by a weight of 0.
   std::optional<Tensor> key_lengths{};
   /// u32 {n, keys}, of as many keys as queries, in place of key lengths: each row is several sequences one after
-  /// another, packed without padding. A query sees the keys whose number here is its own. Numbers do not decrease along
-  /// a row: tiles without a segment in common are skipped. Where they do, queries that would miss keys give NaN.
+  /// another, packed without padding. A query sees the keys whose number here is its own. Where numbers do not decrease
+  /// along a row, tiles without a segment in common are skipped.
   std::optional<Tensor> segments{};
   std::optional<Tensor> mask{};  ///< added to the scores; broadcasts to {n, h, queries, keys}
   std::optional<float> scale{};  ///< of the scores; defaults to 1 / sqrt(c)
@@ -280,8 +280,8 @@ HALFSTEP_API Tensor huber_loss(Tensor prediction, Tensor target, float delta = 1
 /// Mean over all elements of -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)); targets are
 /// probabilities of the logits' shape.
 HALFSTEP_API Tensor binary_cross_entropy(Tensor logits, Tensor targets);
-/// The fraction of rows whose largest logit is the label's: f32 scalar. Rows with ignored_label, or with the label
-/// `ignore`, do not count; of no rows it is 0.
+/// The fraction of rows whose largest logit is the label's, and none of whose logits is NaN: f32 scalar. Rows with
+/// ignored_label, or with the label `ignore`, do not count; of no rows it is 0.
 HALFSTEP_API Tensor accuracy(Tensor logits, Tensor labels, std::uint32_t ignore = ignored_label);
 
 }  // namespace halfstep
