@@ -262,19 +262,21 @@ TEST_CASE("attention reads a tile of which only one row is seen") {
 // A driver with such a limit ends loops there, and what they would have added is missing.
 TEST_CASE("attention of packed sequences runs no more loop rounds than it counts") {
   if (!wide_heads_run() || on_swiftshader()) return;
-  constexpr std::uint32_t limit = 420;
   const Check check = check_of({1, 1, 1, 300, 300, 8, 8}, {.causal = true, .segments = std::vector<double>(300, 0)});
   plan::Target target = testing::context().target();
   for (const bool cpu : {true, false}) {
     target.cpu = cpu;
     target.max_rounds = plan::Target{}.max_rounds;
     const std::vector<float> wanted = result_of(check, target);
-    vk::patch_shaders([](std::string_view, const std::vector<std::uint32_t>& words) {
-      return testing::with_loop_limit(words, limit);
-    });
-    target.max_rounds = limit;
-    CHECK(result_of(check, target) == wanted);
-    vk::patch_shaders({});
+    for (const std::uint32_t limit : {400U, 405U, 410U, 415U}) {  // a tile takes 19 rounds: one is nearly used up
+      CAPTURE(limit);
+      vk::patch_shaders([=](std::string_view, const std::vector<std::uint32_t>& words) {
+        return testing::with_loop_limit(words, limit);
+      });
+      target.max_rounds = limit;
+      CHECK(result_of(check, target) == wanted);
+      vk::patch_shaders({});
+    }
   }
 }
 
@@ -289,8 +291,7 @@ TEST_CASE("attention of segments whose numbers decrease") {
     std::array<std::size_t, 3> ends;
   };
   // The numbers of packed sequences, whose padding is often numbered 0, and of sequences in two parts.
-  for (const Row& row : {Row{{1, 2, 0}, {10, 30, 72}}, Row{{5, 4, 3}, {10, 30, 72}}, Row{{1, 2, 1}, {10, 30, 72}},
-                         Row{{0, 1, 0}, {16, 64, 100}}, Row{{1, 2, 1}, {48, 96, 120}}}) {
+  for (const Row& row : {Row{{1, 2, 0}, {10, 30, 72}}, Row{{0, 1, 0}, {16, 64, 100}}, Row{{0, 1, 0}, {4, 16, 25}}}) {
     CAPTURE(row.ends.back());
     // The first batch's numbers do not decrease: what is found of the second must not reach it.
     const std::size_t rows = row.ends.back();
@@ -302,7 +303,7 @@ TEST_CASE("attention of segments whose numbers decrease") {
     Check check = check_of({2, 2, 2, count, count, 8, 6}, {.segments = segments});
     check.targets = targets;
     testing::check_operator(check);
-    testing::check_gradient(check);
+    if (rows < 30) testing::check_gradient(check);
   }
 }
 
