@@ -303,7 +303,7 @@ typedef struct hs_attention_options {
   float scale;            ///< 0: 1 / sqrt(c)
   int64_t window;         ///< query i sees keys less than this away from i; 0: all
   hs_tensor key_lengths;  ///< u32 {n}; keys and values from there on are finite
-  hs_tensor segments;     ///< u32 {n, keys}; numbers do not decrease along a row
+  hs_tensor segments;     ///< u32 {n, keys}; fastest where numbers do not decrease along a row
   hs_tensor mask;         ///< added to the scores
   float dropout;
   hs_choice fused;  ///< default on: stores no scores
