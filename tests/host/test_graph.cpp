@@ -55,9 +55,10 @@ TEST_CASE("initial values are numbers, drawn from a range or a deviation that th
   constexpr float most = std::numeric_limits<float>::max();
   Graph graph;
   const Scope layer = graph.root() / "layer";
-  for (const Initializer& wrong : {constant(nan), constant(-infinity), uniform(2, 1), uniform(nan, 1), uniform(0, nan),
-                                   uniform(-infinity, 0), uniform(0, infinity), uniform(-most, most), normal(-1),
-                                   normal(nan), normal(infinity), normal(1, nan), normal(1, infinity)}) {
+  for (const Initializer& wrong :
+       {constant(nan), constant(-infinity), uniform(2, 1), uniform(nan, 1), uniform(0, nan), uniform(-infinity, 0),
+        uniform(0, infinity), uniform(-most, most), normal(-1), normal(nan), normal(infinity), normal(1, nan),
+        normal(1, infinity), normal(most / 6)}) {
     CAPTURE(wrong.a);
     CAPTURE(wrong.b);
     CHECK_THROWS_WITH_AS(layer.parameter("weight", {4}, wrong), doctest::Contains("'layer/weight'"), Error);
@@ -68,10 +69,11 @@ TEST_CASE("initial values are numbers, drawn from a range or a deviation that th
   CHECK_THROWS_WITH_AS(layer.parameter("weight", {4}, uniform(2, 1)),
                        "[graph] expected initial values of 'layer/weight' in a finite range, got 2 to 1", Error);
   CHECK_THROWS_WITH_AS(layer.parameter("weight", {4}, normal(-1, 3)),
-                       "[graph] expected a finite mean and a standard deviation of 0 or more for initial values of "
+                       "[graph] expected a mean and a standard deviation of 0 or more for finite initial values of "
                        "'layer/weight', got 3 and -1",
                        Error);
   layer.parameter("weight", {4}, normal(0, 3));
+  layer.state("variance", {4}, normal(most / 8));
   layer.parameter("bias", {4}, uniform(2, 2));
   layer.state("mean", {4}, constant(-most));
   CHECK(graph.parameter_count() == 8);

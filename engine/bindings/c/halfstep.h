@@ -221,7 +221,7 @@ typedef struct hs_shape {
 
 /// How initial values are drawn, keyed on the seed, the parameter and the element. Refused with the parameter or state
 /// that it is for unless the numbers are finite, a uniform range ends no lower than it begins and is no wider than the
-/// largest float, and a standard deviation is 0 or more.
+/// largest float, and a standard deviation is 0 or more and leaves seven deviations from the mean finite.
 typedef struct hs_initializer {
   uint32_t kind;  ///< 0: the constant a; 1: uniform from a to b; 2: normal with mean a and standard deviation b
   float a;

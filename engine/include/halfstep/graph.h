@@ -17,7 +17,7 @@ struct Access;
 /// element). So they depend neither on the device nor on groups, but on the order in which parameters are created.
 /// States have draws of their own. Scope::parameter and Scope::state throw Error unless the numbers are finite, a
 /// uniform range ends no lower than it begins and is no wider than the largest f32, and a standard deviation is 0 or
-/// more.
+/// more and leaves seven deviations from the mean finite.
 struct Initializer {
   enum class Kind : std::uint8_t { constant, uniform, normal };
   Kind kind = Kind::constant;
