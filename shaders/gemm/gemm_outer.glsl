@@ -8,7 +8,7 @@
 #define HALFSTEP_GEMM_OUTER
 
 layout(constant_id = 8) const int STEP = 1;      // quads of k that are added at a time; a divisor of those of a segment
-layout(constant_id = 9) const int SEGMENTS = 0;  // see gemm_segments.glsl
+layout(constant_id = 9) const int SEGMENTS = 0;  // see gemm_steps.glsl
 layout(constant_id = 10) const int LANES = 8;     // of a subgroup: 8 or 16
 layout(constant_id = 11) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
 layout(constant_id = 12) const int ROW_QUADS = 1;     // quads of rows of a tile
@@ -113,10 +113,7 @@ void seek(Segment segment) {
   b_line = b_base + segment.index * k * b_pitch;
 }
 
-void end_sums() {}
-
-const int MOST_QUADS = 0x7fffffff;
-#include "gemm/gemm_segments.glsl"
+#include "gemm/gemm_steps.glsl"
 
 // The row of ones: the sums of B's rows.
 void add_ones(Tile tile) {

@@ -1,8 +1,6 @@
-// The loop over k of the kernels that compute a tile with a subgroup. The including file defines seek(segment) and
-// add_products(quad of k), which adds STEP quads of k of that segment. It has the constant SEGMENTS: how many segments,
-// adjacent in a row, an iteration adds whole, of STEP quads each; or 0 where a segment takes several iterations, and
-// then MOST_QUADS, how many of its quads are added before end_sums(). ALL_AT_ONCE, if it defines that, says that
-// SEGMENTS are all there are.
+// The loop over k of the kernels that compute a tile with a subgroup and shuffles. The including file defines
+// seek(segment) and add_products(quad of k), which adds STEP quads of k of that segment, and MOST_QUADS, how many quads
+// of a segment are added before end_sums().
 //
 // ONE_COPY, if it defines that as true, adds a way out of the loop before its first products, which no dispatch takes,
 // as each has groups. Without it, lavapipe of Mesa 22 ends an iteration with copies of all sums under a mask, and keeps
@@ -10,32 +8,12 @@
 #ifndef HALFSTEP_GEMM_SEGMENTS
 #define HALFSTEP_GEMM_SEGMENTS
 
-#ifndef ALL_AT_ONCE
-#define ALL_AT_ONCE false
-#endif
-
 #ifndef ONE_COPY
 #define ONE_COPY false
 #endif
 
-// One variable is kept from one iteration to the next, besides the sums: lavapipe keeps each in memory, under a mask.
-// Without any loop, LLVM would move sums to where each is stored, and so keep all operands in memory.
-void add_whole_segments(Tile tile) {
-  int index = tile.k_begin / STEP;
-  int end = tile.k_end / STEP;
-  if (IN_PHASES && index >= end) return;
-  do {
-    Segment segment = segment_at(index);
-    [[unroll]] for (int s = 0; s < SEGMENTS; s++) {
-      seek(ALL_AT_ONCE ? segment_at(s) : s == 0 ? segment : segment_beside(segment, s));
-      add_products(0);
-    }
-    index += SEGMENTS;
-  } while (index < end);
-}
-
 #if defined(TAPS) || defined(LINES)
-void add_parts_of_segments(Tile tile) {
+void add_tile_products(Tile tile) {
   int first = tile.k_begin / quads(k);
   Segment segment = segment_at(first);
   int k_quad = tile.k_begin - first * quads(k);
@@ -59,7 +37,7 @@ void add_parts_of_segments(Tile tile) {
 }
 #else
 // A matrix is one segment.
-void add_parts_of_segments(Tile tile) {
+void add_tile_products(Tile tile) {
   int k_quad = tile.k_begin;
   seek(segment_at(0));
   do {
@@ -72,13 +50,5 @@ void add_parts_of_segments(Tile tile) {
   end_sums();
 }
 #endif
-
-void add_tile_products(Tile tile) {
-  if (SEGMENTS > 0) {
-    add_whole_segments(tile);
-  } else {
-    add_parts_of_segments(tile);
-  }
-}
 
 #endif

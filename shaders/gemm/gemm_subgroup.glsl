@@ -123,7 +123,6 @@ void end_sums() {
 }
 
 const int STEP = 1;
-const int SEGMENTS = 0;
 #ifndef BROADCASTS
 #define ONE_COPY true
 #endif

@@ -125,7 +125,6 @@ void end_sums() {
 }
 
 const int STEP = 1;
-const int SEGMENTS = 0;
 #include "gemm/gemm_lanes.glsl"
 #include "gemm/gemm_segments.glsl"
 

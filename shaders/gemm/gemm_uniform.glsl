@@ -9,16 +9,20 @@
 #define HALFSTEP_GEMM_UNIFORM
 
 layout(constant_id = 8) const int STEP = 1;      // quads of k that are added at a time; a divisor of those of a segment
-layout(constant_id = 9) const int SEGMENTS = 0;  // see gemm_segments.glsl
+layout(constant_id = 9) const int SEGMENTS = 0;  // see gemm_steps.glsl
 layout(constant_id = 10) const int LANES = 8;     // of a subgroup: 8 or 16
 layout(constant_id = 11) const int COLUMNS = 4;  // per invocation: 1, 2 or 4
 layout(constant_id = 12) const int LENGTH = 0;   // k that STEP quads have, where that is always as many; else 0
-layout(constant_id = 13) const int SUMS = 24;    // of an invocation: 12, 16 or 24, so whole quads
+layout(constant_id = 13) const int SUMS = 24;    // of an invocation: whole rows, at most 24
 layout(constant_id = 14) const int IN_ROW = 0;   // see gemm_taps.glsl
 layout(constant_id = 15) const int B_PITCH = 0;  // quads of a row of B, which is read where it is; 0: it is in panels
 layout(constant_id = 16) const bool INSIDE = false;  // patches: no tap of a position is outside the image
 layout(constant_id = 17) const bool ALL = false;  // SEGMENTS are all there are
-layout(constant_id = 18) const bool FULL = false;  // all groups have a tile, and no tile columns past the last
+// Patches whose tiles are adjacent positions of one line: quads from a row of A to the next, else 0; and how many
+// positions at either end of a line some tap may be beside the image of.
+layout(constant_id = 18) const int A_APART = 0;
+layout(constant_id = 19) const int MARGIN = 0;
+layout(constant_id = 20) const bool FULL = false;  // all groups have a tile, and no tile columns past the last
 #define ALL_AT_ONCE ALL
 #define HAS_IN_ROW
 
@@ -43,24 +47,62 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Ro
 
 float sums[SUMS];  // of a row its COLUMNS, then the next row's
 
+int tile_b;     // where the tile's columns of B begin
+int segment_b;  // where the segment's part of them does
+
 #ifdef A_ALONG_K
-ACursor a_at[ROWS];
+const bool IN_LINE = A_APART > 0;
+ACursor a_at[ROWS];   // IN_LINE, only the first
 QuadAt row_at[ROWS];  // addresses of the segment's elements of A
 #ifdef OPERANDS_patches_row
 QuadAt start_at[ROWS];  // of those of a tap without a shift
+
+// Leaves the rows of taps out that are outside the image for the whole line of positions.
+void keep_rows_inside(inout Tile tile) {
+  int y = a_at[0].place.x;
+  int step = abs(tap_step.x);
+  // Taps that lie before the image and those up to its end, counted in the direction in which they step.
+  int before = tap_step.x > 0 ? -y : y - image.x + 1;
+  int first = max(before + step - 1, 0) / step;
+  int end = max(before + image.x - 1 + step, 0) / step;
+  int quads_of_row = IN_ROW * quads(k);
+  tile.k_begin = max(tile.k_begin, first * quads_of_row);
+  tile.k_end = min(tile.k_end, end * quads_of_row);
+}
+
+void seek_in_line(Segment segment) {
+  QuadAt first = start_at[0] + a_offset(segment);
+  int column = a_at[0].place.y + segment.shift.y;
+  QuadAt zeros = b;
+  [[unroll]] for (int i = 0; i < ROWS; i++) {
+    row_at[i] = first + i * A_APART;
+    if (INSIDE || (i >= MARGIN && i < ROWS - MARGIN)) continue;
+    bool inside = uint(column + i * stride.y) < uint(image.y);
+    if (!inside) row_at[i] = zeros;
+  }
+}
 #endif
 
-void place_a(Tile tile) {
+void place_a(inout Tile tile) {
   a_at[0] = a_cursor(tile, tile.row);
-  [[unroll]] for (int i = 1; i < ROWS; i++) a_at[i] = a_cursor_after(a_at[i - 1], tile, tile.row + i);
+  [[unroll]] for (int i = 1; i < ROWS; i++) {
+    if (!IN_LINE) a_at[i] = a_cursor_after(a_at[i - 1], tile, tile.row + i);
+  }
 #ifdef OPERANDS_patches_row
-  [[unroll]] for (int i = 0; i < ROWS; i++) start_at[i] = a + a_at[i].start;
+  [[unroll]] for (int i = 0; i < ROWS; i++) {
+    if (i == 0 || !IN_LINE) start_at[i] = a + a_at[i].start;
+  }
+  if (IN_LINE && !INSIDE) keep_rows_inside(tile);
 #else
   [[unroll]] for (int i = 0; i < ROWS; i++) row_at[i] = a + a_at[i].base;
 #endif
 }
 void seek_a(Segment segment) {
 #ifdef OPERANDS_patches_row
+  if (IN_LINE) {
+    seek_in_line(segment);
+    return;
+  }
   int offset_quads = a_offset(segment);
   QuadAt zeros = b;
   [[unroll]] for (int i = 0; i < ROWS; i++) {
@@ -98,7 +140,7 @@ void seek_a(Segment segment) { segment_start = 0; }
 int k_pitch() { return a_pitch * 4; }
 #endif
 
-void place_a(Tile tile) {
+void place_a(inout Tile tile) {
   [[unroll]] for (int i = 0; i < ROWS; i++)
     row_at[i] = ElementAt(a) + row_start(tile, min(tile.row + i, rows - 1));
 }
@@ -111,8 +153,6 @@ float a_of(int i, int k_quad, int q, int kk) {
 }
 #endif
 
-int tile_b;     // where the tile's columns of B begin
-int segment_b;  // where the segment's part of them does
 
 void place_b(Tile tile) {
   int zeros = quads(quads(k)) * 4;
@@ -147,10 +187,10 @@ void add_products(int k_quad) {
   }
 }
 
-void end_sums() {}
-
-const int MOST_QUADS = 0x7fffffff;
-#include "gemm/gemm_segments.glsl"
+#ifdef OPERANDS_patches_row
+#define MAY_BE_EMPTY (IN_PHASES || (IN_LINE && !INSIDE))
+#endif
+#include "gemm/gemm_steps.glsl"
 
 // The row of ones: the sums of B's columns. It has a tile of its own, the last. In panels, segments are whole quads.
 void add_ones(Tile tile) {
@@ -230,8 +270,13 @@ float own_bias(Tile tile, int j) {
 void store_rows(Tile tile) {
   [[unroll]] for (int first = 0; first < SUMS; first += 4) {
     ivec4 at = first + ivec4(0, 1, 2, 3);
-    vec4 v = vec4(sums[first], sums[first + 1], sums[first + 2], sums[first + 3]);
-    store_parts(tile, tile.row + at / COLUMNS, tile.column_quad + at % COLUMNS * LANE_QUADS, v);
+    ivec4 tile_rows = tile.row + at / COLUMNS;
+    vec4 v = vec4(0.0);
+    [[unroll]] for (int e = 0; e < 4; e++) {
+      if (first + e < SUMS) v[e] = sums[first + e];
+      if (first + e >= SUMS) tile_rows[e] = tile.row_end;
+    }
+    store_parts(tile, tile_rows, tile.column_quad + at % COLUMNS * LANE_QUADS, v);
   }
 }
 

@@ -74,6 +74,20 @@ void check_weight_gradient(const Product& of) {
   testing::check_operator(check);
 }
 
+/// In f32: in f16, what is added to is rounded, too.
+void check_epilogue(Product of) {
+  of.dtypes = {DType::f32};
+  testing::Check check = check_of(of, of.images, of.weight);
+  check.name = "conv2d, add, relu";
+  check.inputs.push_back({uniform(output_of(of), 3)});
+  check.build = [&](std::span<const Tensor> x) { return relu(add(conv2d(x[0], x[1], of.options), x[2])); };
+  check.reference = [&](std::span<const reference::Array> x) {
+    return reference::zip(reference::conv2d(x[0], x[1], of.options), x[2],
+                          [](double y, double other) { return std::max(y + other, 0.0); });
+  };
+  testing::check_operator(check);
+}
+
 std::vector<plan::Target> targets_by_address() {
   std::vector<plan::Target> targets = kernel_targets();
   std::erase_if(targets, [](const plan::Target& target) { return !testing::loads_by_address(target); });
@@ -143,16 +157,38 @@ TEST_CASE("kernels that load by address compute convolutions of few channels, an
     if (every) product.dtypes.push_back(DType::f16);
     check_forward(product);
     check_data_gradient(product);
-    product.dtypes = {DType::f32};  // in f16, what is added to is rounded, too
-    testing::Check check = check_of(product, product.images, product.weight);
-    check.name = "conv2d, add, relu";
-    check.inputs.push_back({uniform(output_of(product), 3)});
-    check.build = [&](std::span<const Tensor> x) { return relu(add(conv2d(x[0], x[1], product.options), x[2])); };
-    check.reference = [&](std::span<const reference::Array> x) {
-      return reference::zip(reference::conv2d(x[0], x[1], product.options), x[2],
-                            [](double y, double other) { return std::max(y + other, 0.0); });
-    };
-    testing::check_operator(check);
+    check_epilogue(product);
+  }
+}
+
+TEST_CASE("kernels that load by address compute convolutions whose tiles are parts of a line") {
+  std::vector<plan::Target> targets = targets_by_address();
+  if (targets.empty()) return;
+  targets.resize(1);
+  targets.front().gemm_kernels = "uniform";  // the best by rule
+  targets.front().vector_registers = 32;
+  // Lines of one tile and of several, of 16, 14, 10 and 12 sums, where one lane has one column, two or four. Taps
+  // beside the image on either side, by strides and dilation; rows of taps above it and below, and lines that no tap
+  // reaches; no taps outside; borders; several iterations for each tap; k that is no whole quads; groups; parts of k.
+  std::vector<Product> products{
+      {{2, 5, 32, 16}, {3, 3, 16, 16}, {.padding = {1, 1}}},
+      {{2, 4, 14, 8}, {5, 5, 8, 8}, {.padding = {3, 3}}},
+      {{1, 9, 28, 8}, {3, 3, 8, 32}, {.stride = {2, 2}, .padding = {1, 1}}},
+      {{2, 7, 10, 12}, {3, 3, 12, 16}, {.padding = {2, 3}, .dilation = {2, 3}}},
+      {{1, 3, 16, 8}, {3, 3, 8, 64}, {.padding = {5, 1}}},
+      {{2, 6, 18, 8}, {3, 3, 8, 24}, {}},
+      {{2, 7, 16, 3}, {3, 3, 3, 16}, {.padding = {1, 1}}},
+      {{1, 4, 8, 136}, {3, 3, 136, 32}, {.padding = {1, 1}}},
+      {{1, 5, 12, 6}, {3, 5, 6, 32}, {.padding = {1, 2}}},
+      {{2, 4, 16, 16}, {3, 3, 8, 32}, {.padding = {1, 1}, .groups = 2}},
+      {{1, 1, 8, 1600}, {3, 3, 1600, 16}, {.padding = {1, 1}}},
+  };
+  if (!testing::takes_kernels_by_address()) products.resize(5);
+  for (Product& product : products) {
+    product.targets = targets;
+    check_forward(product);
+    check_data_gradient(product);
+    check_epilogue(product);
   }
 }
 

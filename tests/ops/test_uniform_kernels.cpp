@@ -36,6 +36,36 @@ TEST_CASE("tiles have as many sums as the processor has registers for, and with 
   }
 }
 
+TEST_CASE("tiles are parts of a line of positions where those have enough sums") {
+  plan::Target target = uniform_target();
+  target.vector_registers = 32;
+  const auto first = [&](std::int64_t columns, std::int64_t positions, bool in_phases = false) {
+    const ops::Problem problem{.operands = ops::Operands::patches_row,
+                               .rows = 64 * positions,
+                               .columns = columns,
+                               .k = 16,
+                               .segments = 9,
+                               .segments_in_row = 3,
+                               .bordered_quads = in_phases ? 0 : 5000,
+                               .row_positions = positions,
+                               .a_apart = 4,
+                               .margin = 1};
+    return ops::gemm_kernels(target, problem).front();
+  };
+  CHECK(first(8, 32).name == "uniform16x8");
+  CHECK(first(8, 14).name == "uniform14x8");
+  CHECK(first(16, 28).name == "uniform7x16");
+  CHECK(first(32, 9).name == "uniform3x32");
+  CHECK(first(8, 9).name == "uniform24x8");
+  CHECK(first(8, 32, true).name == "uniform24x8");
+  const auto apart = [](const ops::GemmKernel& kernel) { return kernel.constants[10]; };
+  CHECK(apart(first(8, 32)) == 4);
+  CHECK(apart(first(8, 24)) == 4);
+  CHECK(apart(first(8, 9)) == 0);
+  target.vector_registers = 16;
+  CHECK(first(16, 28).name == "uniform6x16");
+}
+
 TEST_CASE("few products are added at once, and images of few channels get borders for taps outside") {
   plan::Target target = uniform_target();
   target.vector_registers = 16;

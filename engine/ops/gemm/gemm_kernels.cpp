@@ -139,15 +139,19 @@ void expect_known(const plan::Target& target, Problem problem) {
   problem.dtype = DType::f16;
   problem.columns = 16;
   problem.row_taps = 3;
-  problem.row_positions = 8;
+  const auto insert_names = [&] {
+    for (const GemmKernel& kernel : possible(target, problem)) names.insert(kernel.name);
+  };
   for (const Operands operands : {Operands::row_row, Operands::col_row}) {
     for (const auto& [float16_partials, float8] : {std::pair{false, false}, {true, false}, {false, true}}) {
       problem.operands = operands;
       problem.float16_partials = float16_partials;
       problem.float8 = float8;
-      for (const GemmKernel& kernel : possible(target, problem)) names.insert(kernel.name);
+      insert_names();
     }
   }
+  problem.float8 = false;
+  for (problem.row_positions = 2; problem.row_positions <= 16; ++problem.row_positions) insert_names();
   if (target.winograd) names.insert(winograd_kernel().name);
   const bool known =
       std::ranges::any_of(names, [&](const std::string& name) { return name.starts_with(target.gemm_kernels); });
@@ -222,7 +226,7 @@ Problem problem(const plan::Lowering& out, const Gemm& gemm) {
           .winograd_tiles = winograd_tiles(out, gemm),
           .row_taps = adjacent ? patches.kernel_width : 0,
           .row_positions = of_patches ? patches.grid[1] : 0,
-          .a_apart = plan::layout(out.type(gemm.a).shape).quads_per_row() * (of_pixels ? patches.step[1] : 1),
+          .a_apart = plan::layout(out.type(gemm.a).shape).quads_per_row() * patches.step[1],
           .b_apart = plan::layout(out.type(gemm.b).shape).quads_per_row(),
           .margin = margin(gemm)};
 }

@@ -27,6 +27,7 @@ struct GemmKernel {
   bool bordered = false;         ///< reads A's images with borders: likewise
   bool winograd = false;         ///< no kernel but several dispatches: see ops/gemm/winograd.h
   std::int64_t row_group = 0;    ///< a tile has rows of one group of that many; 0: all are one
+  bool push_is_known = true;     ///< products of images are compiled for just their sizes: see plan::Dispatch
   bool may_be_full = false;      ///< its last constant says that no workgroup is without a tile
   std::int64_t k_quads = 1;      ///< quads of k per iteration: parts are multiples of them
   std::int64_t moment_rows = 0;  ///< rows of C per set of column moments; 0: it cannot output them
@@ -79,9 +80,9 @@ struct Problem {
   std::int64_t winograd_tiles = 0;   ///< see ops/gemm/winograd.h
   std::int64_t row_taps = 0;         ///< patches: taps in a row, if these and positions step by a pixel; else 0
   std::int64_t row_positions = 0;    ///< patches: positions in a line
-  std::int64_t a_apart = 1;          ///< a weight gradient's: quads from an element of A to that of the next k
+  std::int64_t a_apart = 1;          ///< quads from a pixel or row of A to the next position's
   std::int64_t b_apart = 1;          ///< likewise, of B
-  std::int64_t margin = 0;           ///< see ops/gemm/gemm_panels.h
+  std::int64_t margin = 0;           ///< of images: see ops/gemm/gemm_panels.h
 };
 
 /// The problem of `gemm`.

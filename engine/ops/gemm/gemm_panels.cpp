@@ -162,7 +162,7 @@ bool taps_inside(const Gemm& gemm) {
 }
 
 std::int64_t margin(const Gemm& gemm) {
-  if (gemm.operands != Operands::pixels_row) return 0;
+  if (!is_of_images(gemm.operands) || gemm.patches.divided()) return 0;
   const Patches& patches = gemm.patches;
   const std::int64_t positions = patches.grid[1];
   const auto [least, most] =

@@ -16,7 +16,8 @@ std::int64_t plane_quads(const plan::Lowering& out, const Gemm& gemm);
 /// Whether all taps of all positions of patches that are not in phases are pixels of A's images.
 bool taps_inside(const Gemm& gemm);
 
-/// A weight gradient's positions at either end of a line of them, at which some tap may be beside the image.
+/// Positions at either end of a line of them, at which some tap may be beside the image. 0 in phases, and where A is no
+/// images.
 std::int64_t margin(const Gemm& gemm);
 
 /// Quads of A's images with as many zeros around as those taps reach beyond them. 0 if A is not such patches.

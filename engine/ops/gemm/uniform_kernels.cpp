@@ -122,15 +122,30 @@ bool borders_pay(const plan::Target& target, const Problem& problem) {
   return small && fits && problem.bordered_quads > 0 && !problem.taps_inside;
 }
 
+/// Whether each tile of so many rows is of adjacent positions of one line, so that its rows are as far apart.
+bool is_in_line(const Problem& problem, std::int64_t tile_rows) {
+  return problem.row_positions > 0 && !in_phases(problem) && problem.row_positions % tile_rows == 0;
+}
+
+/// Rows of a tile that is in one line, where such a tile has enough sums to be worth it, which are at most 16; else 0.
+std::int64_t rows_in_line(const Problem& problem, std::uint32_t columns) {
+  constexpr std::int64_t most_sums = 16;
+  constexpr std::int64_t least_sums = 10;
+  if (!is_in_line(problem, 1)) return 0;
+  const std::int64_t rows = largest_divisor(problem.row_positions, most_sums / columns);
+  return rows * columns >= least_sums ? rows : 0;
+}
+
 GemmKernel in_panels(const plan::Target& target, const Problem& problem, bool planes, Share share, std::int64_t sums) {
   const Operands operands = planes ? Operands::planes_row : with_panels(problem.operands);
   GemmKernel kernel = by_address(problem, "uniform", operands, share, sums);
   kernel.planes = planes;
   kernel.moment_rows = kernel.tile_rows;
-  constexpr std::int64_t most_products = 768;  // of an invocation
+  constexpr std::int64_t most_at_once = 768;  // products of an invocation
+  const std::int64_t most_products = has_many_registers(target) ? 1024 : most_at_once;
   set_steps(kernel, problem, share, most_products / (4 * sums));
   const std::uint32_t length = length_of_steps(kernel, problem);
-  const bool all = length == problem.k && !in_phases(problem) && problem.k * problem.segments * sums <= most_products;
+  const bool all = length == problem.k && !in_phases(problem) && problem.k * problem.segments * sums <= most_at_once;
   if (all) {
     kernel.constants[1] = static_cast<std::uint32_t>(problem.segments);
     kernel.k_quads = plan::divided_up(problem.k, 4) * problem.segments;
@@ -139,8 +154,9 @@ GemmKernel in_panels(const plan::Target& target, const Problem& problem, bool pl
   kernel.panels = kernel.b_pitch == 0;
   kernel.bordered = borders_pay(target, problem);
   const std::int64_t inside = problem.taps_inside || kernel.bordered ? 1 : 0;
-  for (const std::int64_t constant :
-       {std::int64_t{length}, sums, problem.segments_in_row, kernel.b_pitch, inside, std::int64_t{all}})
+  const bool in_line = is_in_line(problem, kernel.tile_rows) && (inside > 0 || !all);
+  for (const std::int64_t constant : {std::int64_t{length}, sums, problem.segments_in_row, kernel.b_pitch, inside,
+                                      std::int64_t{all}, in_line ? problem.a_apart : 0, problem.margin})
     kernel.constants.push_back(static_cast<std::uint32_t>(constant));
   kernel.may_be_full = fills_tiles(problem, kernel) && share.lanes >= 8;  // as shaders/common/across_lanes.glsl asks
   kernel.other_rounds = 6;
@@ -155,16 +171,27 @@ void sort_by_columns(std::vector<GemmKernel>& kernels, const Problem& problem) {
 }
 
 /// Tiles of all shapes. With 16 registers, two columns of B are loaded for each six elements of A first; with more,
-/// four for each six, and for other rows, which may divide those of the product better, four for each four.
+/// tiles that are in one line come first, then four columns for each six elements, and for other rows, which may divide
+/// those of the product better, four for each four.
 std::vector<GemmKernel> tiles_by_address(const plan::Target& target, const Problem& problem, bool planes) {
   const std::uint32_t lanes = target.subgroups.size;
   const std::int64_t sums = sums_for(target);
   constexpr std::int64_t other_sums = 16;
+  constexpr std::uint32_t shares[] = {4, 2, 1};
   std::vector<GemmKernel> found;
-  for (const std::uint32_t columns : {4U, 2U, 1U})
+  for (const std::uint32_t columns : shares)
     found.push_back(in_panels(target, problem, planes, {lanes, columns}, sums));
   if (has_many_registers(target)) {
     found.insert(found.begin() + 1, in_panels(target, problem, planes, {lanes, 4}, other_sums));
+    std::vector<GemmKernel> in_lines;
+    for (const std::uint32_t columns : shares) {
+      const std::int64_t rows = rows_in_line(problem, columns);
+      if (rows > 0) in_lines.push_back(in_panels(target, problem, planes, {lanes, columns}, rows * columns));
+    }
+    std::erase_if(found, [&](const GemmKernel& kernel) {
+      return std::ranges::find(in_lines, kernel.name, &GemmKernel::name) != in_lines.end();
+    });
+    found.insert(found.begin(), in_lines.begin(), in_lines.end());
   } else {
     std::swap(found[0], found[1]);
   }
