@@ -63,8 +63,9 @@ void keep_rows_inside(inout Tile tile) {
   int step = abs(tap_step.x);
   // Taps that lie before the image and those up to its end, counted in the direction in which they step.
   int before = tap_step.x > 0 ? -y : y - image.x + 1;
-  int first = max(before + step - 1, 0) / step;
-  int end = max(before + image.x - 1 + step, 0) / step;
+  int tap_rows = segments / IN_ROW;
+  int first = min(max(before + step - 1, 0) / step, tap_rows);
+  int end = min(max(before + image.x - 1 + step, 0) / step, tap_rows);
   int quads_of_row = IN_ROW * quads(k);
   tile.k_begin = max(tile.k_begin, first * quads_of_row);
   tile.k_end = min(tile.k_end, end * quads_of_row);

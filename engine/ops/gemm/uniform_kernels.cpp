@@ -222,7 +222,7 @@ bool planes_pay(const plan::Target& target, const Problem& problem) {
   const double rows = static_cast<double>(problem.rows * problem.tap_rows) / static_cast<double>(4 * tap_quads);
   const double size = rows * static_cast<double>(problem.columns * problem.k * problem.segments);
   const bool outer_are_fast = has_many_registers(target) && problem.tap_rows >= 16;
-  const double least = outer_are_fast ? 60 : 25;  // flops for each byte that is read and written
+  const double least = outer_are_fast ? 115 : 25;  // flops for each byte that is read and written
   return 2 * size > least * bytes;
 }
 
