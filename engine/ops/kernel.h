@@ -25,6 +25,7 @@ struct Work {
   double flops = 0;
   std::int64_t rounds = 0;
   bool mixes = false;
+  bool push_is_known = false;
 };
 
 /// A dispatch with one invocation for each of `count` quads. `constants` are specialization constants 1, 2, ...
@@ -39,6 +40,7 @@ void dispatch_flat(plan::Lowering& out, const std::string& shader, std::int64_t 
                 .shader = shader,
                 .constants = all,
                 .push = plan::push_bytes(push),
+                .push_is_known = work.push_is_known,
                 .operands = operands,
                 .groups = plan::groups_for(out.target(), count, local_size),
                 .rounds = work.rounds,

@@ -92,7 +92,7 @@ Gemm with_planes(plan::Lowering& out, const Gemm& gemm) {
                   size(plane[0]),
                   size(line_quads)};
   dispatch_flat(out, fmt::format("gemm_planes.{}", graph::info(out.type(gemm.a).dtype).words), count, push,
-                {{gemm.a, plan::Access::read}, {result.a, plan::Access::write}});
+                {{gemm.a, plan::Access::read}, {result.a, plan::Access::write}}, {}, {.push_is_known = true});
   return result;
 }
 
@@ -201,9 +201,10 @@ Gemm lower_panels(plan::Lowering& out, const Gemm& gemm, const GemmKernel& kerne
   const Push push{size(count),         size(gemm.columns), size(gemm.k),
                   size(gemm.segments), size(panels.count), size(plan::layout(out.type(gemm.b).shape).quads_per_row()),
                   size(gemm.b_batch)};
-  dispatch_flat(
-      out, fmt::format("gemm_panels.{}.{}", by_row ? "row" : "col", graph::info(out.type(gemm.b).dtype).words), count,
-      push, {{gemm.b, plan::Access::read}, {result.b, plan::Access::write}}, {size(kernel.tile_columns / 4)});
+  dispatch_flat(out,
+                fmt::format("gemm_panels.{}.{}", by_row ? "row" : "col", graph::info(out.type(gemm.b).dtype).words),
+                count, push, {{gemm.b, plan::Access::read}, {result.b, plan::Access::write}},
+                {size(kernel.tile_columns / 4)}, {.push_is_known = true});
   return result;
 }
 
