@@ -9,6 +9,9 @@ layout(local_size_x_id = 0) in;
 uint linear_group() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }
 uint linear_invocation() { return linear_group() * gl_WorkGroupSize.x + gl_LocalInvocationID.x; }
 
+// Whether no invocation runs, which is false in each that asks; no driver knows that when it compiles.
+bool nothing_runs() { return gl_NumWorkGroups.x == 0u; }
+
 // Sets the elements of a quad at or past `columns` to zero; `column` is the index of its first element.
 vec4 keep_columns(vec4 v, uint column, uint columns) {
   return mix(vec4(0.0), v, lessThan(uvec4(column) + uvec4(0u, 1u, 2u, 3u), uvec4(columns)));

@@ -2,9 +2,9 @@
 // seek(segment) and add_products(quad of k), which adds STEP quads of k of that segment, and MOST_QUADS, how many quads
 // of a segment are added before end_sums().
 //
-// ONE_COPY, if it defines that as true, adds a way out of the loop before its first products, which no dispatch takes,
-// as each has groups. Without it, lavapipe of Mesa 22 ends an iteration with copies of all sums under a mask, and keeps
-// both, as the next iteration reads the one and what follows the loop the other. With it, a sum is one variable.
+// ONE_COPY, if it defines that as true, adds a way out of the loop before its first products, which no invocation takes.
+// Without it, lavapipe of Mesa 22 ends an iteration with copies of all sums under a mask, and keeps both, as the next
+// iteration reads the one and what follows the loop the other. With it, a sum is one variable.
 #ifndef HALFSTEP_GEMM_SEGMENTS
 #define HALFSTEP_GEMM_SEGMENTS
 
@@ -24,7 +24,7 @@ void add_tile_products(Tile tile) {
     seek(segment);
     int k_stop = k_quad + count;
     do {
-      if (ONE_COPY && groups == 0) break;
+      if (ONE_COPY && nothing_runs()) break;
       add_products(k_quad);
       k_quad += STEP;
     } while (k_quad < k_stop);
@@ -41,7 +41,7 @@ void add_tile_products(Tile tile) {
   int k_quad = tile.k_begin;
   seek(segment_at(0));
   do {
-    if (ONE_COPY && groups == 0) break;
+    if (ONE_COPY && nothing_runs()) break;
     add_products(k_quad);
     k_quad += STEP;
     bool is_full = MOST_QUADS < 0x7fffffff && (k_quad - tile.k_begin) % MOST_QUADS == 0;

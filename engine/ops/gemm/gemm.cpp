@@ -263,7 +263,7 @@ void dispatch_product(plan::Lowering& out, const Gemm& gemm, const Way& way, con
        .shader = kernel.shader,
        .constants = std::move(constants),
        .push = plan::push_bytes(push),
-       .push_is_known = kernel.push_is_known && is_of_images(gemm.operands),
+       .push_is_known = is_of_images(gemm.operands),
        .operands = {{gemm.a, plan::Access::read, kernel.texels, kernel.uniform},
                     {gemm.b, plan::Access::read, kernel.texels, kernel.uniform},
                     {gemm.c, plan::Access::write},

@@ -27,7 +27,6 @@ struct GemmKernel {
   bool bordered = false;         ///< reads A's images with borders: likewise
   bool winograd = false;         ///< no kernel but several dispatches: see ops/gemm/winograd.h
   std::int64_t row_group = 0;    ///< a tile has rows of one group of that many; 0: all are one
-  bool push_is_known = true;     ///< products of images are compiled for just their sizes: see plan::Dispatch
   bool may_be_full = false;      ///< its last constant says that no workgroup is without a tile
   std::int64_t k_quads = 1;      ///< quads of k per iteration: parts are multiples of them
   std::int64_t moment_rows = 0;  ///< rows of C per set of column moments; 0: it cannot output them

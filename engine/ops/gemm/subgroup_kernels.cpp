@@ -32,7 +32,6 @@ GemmKernel wide(const Problem& problem, std::string_view body, std::uint32_t lan
   constexpr std::int64_t rows = 32;
   GemmKernel kernel = plain(problem, body, lanes, rows * lanes / column_lanes, 4 * column_lanes);
   kernel.constants = {lanes, column_lanes};
-  kernel.push_is_known = false;  // Debian's lavapipe then takes longer
   kernel.other_rounds = rows;
   kernel.moment_rows = rows;
   return kernel;
