@@ -94,9 +94,23 @@ std::string quoted(const std::string& text) {
   return word + "'";
 }
 
+/// Runs a case again, with the same kernels.
 std::string command_of(const Case& one, const Options& options) {
-  return fmt::format("selftest{}{} --case {}", options.device.empty() ? "" : " --device " + quoted(options.device),
-                     options.full ? " --full" : "", quoted(one.name));
+  std::string command = "selftest";
+  const auto add = [&](std::string_view flag, const std::string& value) {
+    if (!value.empty()) command += fmt::format(" {} {}", flag, quoted(value));
+  };
+  add("--device", options.device);
+  if (options.full) command += " --full";
+  add("--plant", options.plant);
+  add("--replace", options.replace);
+  add("--case", one.name);
+  return command;
+}
+
+/// That a file cannot be written is no verdict on a GPU.
+bool is_of_files(std::string_view error) {
+  return error.starts_with("[file]");
 }
 
 /// Runs a case in this process.
@@ -106,6 +120,7 @@ CaseReport run_here(const Case& one, const Options& options) {
   try {
     one.run(report);
   } catch (const std::exception& error) {
+    if (is_of_files(error.what())) throw;
     add_fault(report, error.what());
     report.kernel = last_kernel();
   }
@@ -171,7 +186,8 @@ CaseReport run_apart(const Case& one, const Options& options, const fs::path& fi
   report.seconds = seconds_since(begin);
   report.command = command_of(one, options);
   // Later a device that cannot be opened any more is a verdict: of a driver that did not survive the case before.
-  if (ended.code == 2 && whole.device.empty()) throw Error(last_line(ended.output));
+  if (const std::string last = last_line(ended.output); ended.code == 2 && (whole.device.empty() || is_of_files(last)))
+    throw Error(last);
   report.faults.push_back(
       ended.too_long ? fmt::format("it did not end within {} s", limit.count())
       : ended.signal != 0
@@ -190,15 +206,31 @@ bool is_wanted(const Case& one, const Options& options) {
   return one.wanted == Wanted::quick || options.full || (!options.quick && one.wanted == Wanted::normal);
 }
 
-Report run_all(const Options& options) {
-  Report report{.version = std::string(version()), .mode = options.quick ? "quick" : options.full ? "full" : "normal"};
+/// Those that are named, or all that are wanted.
+std::vector<const Case*> chosen_cases(const Options& options) {
+  std::vector<const Case*> cases;
+  for (const std::string& name : options.cases) cases.push_back(&case_called(name));
+  if (!cases.empty()) return cases;
+  for (const Case& one : all_cases()) {
+    if (is_wanted(one, options)) cases.push_back(&one);
+  }
+  return cases;
+}
+
+Report run_all(const std::vector<const Case*>& chosen, const Options& options) {
+  const bool named = !options.cases.empty();
+  Report report{.version = std::string(version()),
+                .mode = named           ? "cases"
+                        : options.quick ? "quick"
+                        : options.full  ? "full"
+                                        : "normal"};
   const auto begin = Clock::now();
   const fs::path file = fs::temp_directory_path() / fmt::format("halfstep-selftest-{}.json", getpid());
   std::vector<CaseReport> cases;
-  for (const Case& one : all_cases()) {
-    if (!is_wanted(one, options)) continue;
-    cases.push_back(run_apart(one, options, file, report));
+  for (const Case* const one : chosen) {
+    cases.push_back(run_apart(*one, options, file, report));
     print(cases.back());
+    if (named) print_details(cases.back());
   }
   fs::remove(file);
   report.cases = std::move(cases);
@@ -206,18 +238,14 @@ Report run_all(const Options& options) {
   return report;
 }
 
-Report run_named(const Options& options) {
-  std::vector<const Case*> cases;
-  for (const std::string& name : options.cases) cases.push_back(&case_called(name));
+Report run_alone(const Case& one, const Options& options) {
   Report report{.version = std::string(version()), .mode = "cases"};
   const auto begin = Clock::now();
   describe_device(report);
-  for (const Case* const one : cases) {
-    report.cases.push_back(run_here(*one, options));
-    if (!has_used_file()) report.cases.back().facts.push_back("the driver was not given " + options.replace);
-    print(report.cases.back());
-    print_details(report.cases.back());
-  }
+  report.cases.push_back(run_here(one, options));
+  if (!has_used_file()) report.cases.back().facts.push_back("the driver was not given " + options.replace);
+  print(report.cases.back());
+  print_details(report.cases.back());
   report.seconds = seconds_since(begin);
   return report;
 }
@@ -270,8 +298,10 @@ int run(const Options& options) {
   if (!options.json.empty() && !options.html.empty() && written_file(options.json) == written_file(options.html))
     throw Error(fmt::format("[selftest] expected another file for --html than for --json, got {}", options.html));
   keep_dispatches({options.spirv, options.keep});
-  if (!options.cases.empty()) keep_given_kernels(options.spirv);
-  const Report report = options.cases.empty() ? run_all(options) : run_named(options);
+  const std::vector<const Case*> cases = chosen_cases(options);
+  const bool alone = options.cases.size() == 1;
+  if (alone) keep_given_kernels(options.spirv);
+  const Report report = alone ? run_alone(*cases[0], options) : run_all(cases, options);
   if (options.cases.empty()) print_summary(report);
   if (!options.json.empty()) write_text(options.json, json_text(report));
   if (!options.html.empty()) write_text(options.html, html_page(report));
@@ -287,7 +317,8 @@ Options parsed(CLI::App& app, int argc, char** argv) {
       ->excludes(quick);
   app.add_option("--json", options.json, "Write a report that programs read, fit for a driver's bug tracker");
   app.add_option("--html", options.html, "Write a report that people read, one page");
-  app.add_option("--case", options.cases, "Run only this case, in this process; may be given several times");
+  app.add_option("--case", options.cases,
+                 "Run only this case, in this process; of several, each in a process of its own");
   app.add_flag("--list", options.list, "List the cases");
   app.add_option("--compare", options.compare, "Compare two reports of --json")->expected(2);
   app.add_option("--spirv", options.spirv,
@@ -300,6 +331,16 @@ Options parsed(CLI::App& app, int argc, char** argv) {
   app.add_option("--plant", options.plant, "Plant a fault of --list-planted in the shaders, to test the self-test");
   app.add_flag("--list-planted", options.list_planted,
                "List the faults that can be planted, with the case that finds each");
+  // What runs no case.
+  const std::initializer_list<std::string> others{"--list", "--list-planted", "--compare", "--kernel"};
+  for (const std::string& other : others) {
+    CLI::Option* const option = app.get_option(other);
+    for (const char* const flag : {"--quick", "--full", "--case", "--json", "--html", "--keep"})
+      option->excludes(app.get_option(flag));
+    for (const std::string& one : others) {
+      if (one != other) option->excludes(app.get_option(one));
+    }
+  }
   app.parse(argc, argv);
   return options;
 }
@@ -320,6 +361,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {
+    std::fflush(stdout);  // the error comes last where both streams are one
     fmt::print(stderr, "{}\n", error.what());
     return 2;
   }

@@ -68,6 +68,31 @@ changed() { # kernels that are named by hand, and what is left of them
   check "a kernel that a case does not use is told" grep -q 'the driver was not given arithmetic.max=' "$place/error"
 }
 
+several() { # of several cases, each is told of as if it were alone
+  local sum="operator/sum: sum and mean over any axes" softmax="operator/softmax: softmax and its logarithm"
+  "${program[@]}" --plant sum.stale --case "$sum" --spirv "$place/spirv" --json "$place/one.json" >"$place/error" 2>&1
+  "${program[@]}" --plant sum.stale --case "$softmax" --case "$sum" --spirv "$place/spirv" --json "$place/two.json" \
+    >"$place/error" 2>&1
+  check "a wrong case names its kernels" grep -q '"kernel": "sum' "$place/one.json"
+  grep -h '"kernel"' "$place/one.json" >"$place/kernels"
+  check "the same after another case" cmp "$place/kernels" <(grep '"kernel"' "$place/two.json" | tail -1)
+  check "its command plants the fault" grep -qF -- "--plant 'sum.stale' --case" "$place/two.json"
+  "${program[@]}" --replace "arithmetic.max=$place/changed/arithmetic.max.spv" --case f32/order --case f32/exact \
+    --spirv "$place/spirv" >"$place/error" 2>&1
+  check "a kernel that the second case does not use is told" test "$(grep -c 'was not given' "$place/error")" = 1
+  check "the command replaces the kernel" grep -qF -- "--replace 'arithmetic.max=" "$place/error"
+}
+
+unwritten() { # a report that a case's process cannot write is no verdict
+  (
+    trap '' XFSZ
+    ulimit -f 0
+    "${program[@]}" --quick --spirv "$place/spirv" 2>&1
+  ) | cat >"$place/error"
+  check "a report that is not written ends the self-test" test "${PIPESTATUS[0]}" = 2
+  check "and it says why" grep -q '^\[file\] cannot write ' <(tail -1 "$place/error")
+}
+
 odd_texts() { # names that are no UTF-8 or have an apostrophe, and errors without a newline
   "${program[@]}" --plant neg.keeps --case f32/exact --spirv "$place"/$'\xff' \
     --json "$place/bytes.json" >"$place/error" 2>&1
@@ -109,10 +134,16 @@ planted)
   check "output that is lost is an error" test $? = 2
   "${program[@]}" --case f32/exact --json "$place/one" --html "$place/one" >"$place/error" 2>&1
   check "two reports are not written to one file" test $? = 2
+  for other in "--list" "--list-planted" "--kernel $place/damaged.json" "--compare $place/damaged.json $place/damaged.json"; do
+    "${program[@]}" $other --json "$place/none.json" >"$place/error" 2>&1
+    check "$other writes no report, and says so" grep -q -- '--json excludes\|excludes --json' "$place/error"
+  done
   "${program[@]}" --case f32/exact --case none >"$place/error" 2>&1
   check "an unknown case is refused before others run" grep -q '^\[selftest\] expected a case' <(head -1 "$place/error")
   odd_texts
   changed
+  several
+  unwritten
   lost
   ;;
 loop) planted '^loop\.' ;;
