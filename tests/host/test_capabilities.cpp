@@ -200,6 +200,19 @@ TEST_CASE("workarounds take matrix units away where they are emulated or wrong")
   CHECK_FALSE(c.cooperative_matrix);
 }
 
+TEST_CASE("quads are loaded in pairs only where a driver takes less time for them, and gets them right") {
+  vk::Capabilities c = capable();
+  c.buffer_address = true;
+  c.driver_id = VK_DRIVER_ID_MESA_LLVMPIPE;
+  c.driver_info = "Mesa 26.1.6-1 (LLVM 21.1.8)";
+  for (const std::uint32_t size : {4U, 8U, 16U}) {
+    c.subgroup_size = size;
+    CHECK(vk::moves_pairs_faster(c) == (size != 4));
+  }
+  c.driver_info = "Mesa 22.3.6 (LLVM 15.0.6)";
+  CHECK_FALSE(vk::moves_pairs_faster(c));
+}
+
 TEST_CASE("a GPU converts f16 by itself only where it promises to keep subnormal numbers") {
   const auto converts = [](const vk::Capabilities& device) {
     vk::Capabilities c = device;

@@ -113,8 +113,9 @@ bool divides_for_local_ids(const Capabilities& capabilities) {
 
 bool moves_pairs_faster(const Capabilities& capabilities) {
   // lavapipe of Mesa 26 gathers and scatters as many numbers in a time, whatever their width: in pairs, that copy takes
-  // 0.4 ms.
-  return newest_lavapipe(capabilities) && capabilities.buffer_address;
+  // 0.4 ms. With vectors of 128 bits its compiler (LLVM 21) gets kernels wrong that load pairs: one that goes over rows
+  // twice, to sum squares in reproducible arithmetic, skips the second loop.
+  return newest_lavapipe(capabilities) && capabilities.buffer_address && capabilities.subgroup_size > 4;
 }
 
 bool reads_matrices_along_k(const Capabilities& capabilities) {
