@@ -58,7 +58,7 @@ void load_b(QuadAt row, bool inside, out float found[COLUMNS]) {
 }
 
 // All addresses of a step are constants from its first ones, so that no instructions are spent on them. Where there is
-// no pixel, both factors are zeros; a whole line outside the image is left out.
+// no pixel, A's factor is zero, and B's too if all rows are one tap's; a whole line outside the image is left out.
 void add_products(int k_quad) {
 #ifdef OPERANDS_pixels_row
   if (ONE_TAP && a_at[0].width == 0) return;
